@@ -1,0 +1,199 @@
+"""The exact privacy curve of the Gaussian mechanism, and its inverse.
+
+With ``mu = sensitivity / noise_scale``, ``a = mu/2 - epsilon/mu`` and ``b = a - mu`` (Balle & Wang 2018,
+Theorem 8),
+
+    delta(epsilon) = Phi(a) - exp(epsilon) Phi(b).
+
+Since ``exp(epsilon) phi(b) = phi(a)``, and ``Phi(x) / phi(x) = M(x) = int_0^inf exp(x t - t^2/2) dt``, it is
+
+    delta(epsilon) = phi(a) (M(a) - M(b)) = phi(a) int_0^inf exp(a t - t^2/2) (1 - exp(-mu t)) dt,
+
+a positive integrand: nothing cancels, nothing overflows, and the far tail is only in ``phi(a)``.
+"""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from scipy.special import erfcx, ndtr, ndtri
+
+from dpmoments.privacy.curves.arguments import require_delta, require_nonnegative, require_positive
+from dpmoments.privacy.curves.inversion import safe_root
+
+__all__ = ["gaussian_delta", "gaussian_epsilon", "gaussian_log_delta", "gaussian_noise_scale"]
+
+# Relative error of gaussian_delta: below 1e-12 in the tests, against 60 digits. Inversions leave room for it.
+RELATIVE_ERROR = 1e-11
+
+_LOG_SQRT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+_SQRT_HALF_PI = math.sqrt(0.5 * math.pi)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
+_NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
+
+
+def _mills(x: float) -> float:
+    """Return ``Phi(x) / phi(x)``."""
+    return _SQRT_HALF_PI * float(erfcx(-x / math.sqrt(2.0)))
+
+
+def _upper_argument(epsilon: float, sensitivity: float, noise_scale: float) -> float:
+    """Return ``mu/2 - epsilon/mu``, correctly rounded: at large epsilon the two terms all but cancel."""
+    e, s, n = Fraction(epsilon), Fraction(sensitivity), Fraction(noise_scale)
+    try:
+        return float((s * s - 2 * e * n * n) / (2 * s * n))
+    except OverflowError:
+        return math.inf if s * s > 2 * e * n * n else -math.inf
+
+
+def gaussian_log_delta(epsilon: float, sensitivity: float, noise_scale: float) -> float:
+    r"""Return the natural logarithm of :func:`gaussian_delta`, finite where that underflows.
+
+    Parameters
+    ----------
+    epsilon : float
+        Non-negative.
+    sensitivity : float
+        l2 sensitivity of the query, positive.
+    noise_scale : float
+        Standard deviation of the noise in every coordinate, positive.
+
+    Returns
+    -------
+    float
+        ``log(delta)``, relative error of ``delta`` below ``1e-11``.
+
+    Examples
+    --------
+    >>> round(gaussian_log_delta(1.0, sensitivity=1.0, noise_scale=100.0), 2)
+    -5014.23
+    """
+    epsilon = require_nonnegative("epsilon", epsilon)
+    sensitivity = require_positive("sensitivity", sensitivity)
+    noise_scale = require_positive("noise_scale", noise_scale)
+    a = _upper_argument(epsilon, sensitivity, noise_scale)
+    mu = sensitivity / noise_scale
+    if math.isinf(a):
+        return 0.0 if a > 0.0 else -math.inf
+    if mu < 0.5 * (1.0 + abs(a)):
+        # M(a) and M(b) are close: integrate their difference. The cut-off leaves out exp(-45) of it.
+        end = 90.0 / (math.sqrt(a * a + 90.0) - a) if a <= 0.0 else a + math.sqrt(a * a + 90.0)
+        t = end * _NODES
+        difference = end * float(np.sum(_WEIGHTS * np.exp(a * t - 0.5 * t * t) * -np.expm1(-mu * t)))
+        return -0.5 * a * a - _LOG_SQRT_TWO_PI + math.log(difference) if difference > 0.0 else -math.inf
+    if a <= 0.0:
+        return -0.5 * a * a - _LOG_SQRT_TWO_PI + math.log(_mills(a) - _mills(a - mu))
+    upper_tail = float(ndtr(-a)) + math.exp(-0.5 * a * a - _LOG_SQRT_TWO_PI) * _mills(a - mu)
+    return math.log1p(-upper_tail)
+
+
+def gaussian_delta(epsilon: float, sensitivity: float, noise_scale: float) -> float:
+    r"""Exact :math:`\delta(\varepsilon)` of the Gaussian mechanism.
+
+    .. math:: \delta(\varepsilon) = \Phi\Bigl(\frac{\Delta}{2\sigma} - \frac{\varepsilon\sigma}{\Delta}\Bigr)
+              - e^{\varepsilon}\,\Phi\Bigl(-\frac{\Delta}{2\sigma} - \frac{\varepsilon\sigma}{\Delta}\Bigr)
+
+    Parameters
+    ----------
+    epsilon : float
+        Non-negative.
+    sensitivity : float
+        l2 sensitivity :math:`\Delta` of the query, positive.
+    noise_scale : float
+        Standard deviation :math:`\sigma` of the noise in every coordinate, positive.
+
+    Returns
+    -------
+    float
+        The smallest delta for which the mechanism is (epsilon, delta)-differentially private; relative error
+        below ``1e-11`` down to ``1e-300``.
+
+    References
+    ----------
+    Balle & Wang (2018), "Improving the Gaussian mechanism for differential privacy", Theorem 8.
+
+    Examples
+    --------
+    >>> round(gaussian_delta(1.0, sensitivity=1.0, noise_scale=1.0), 6)
+    0.126937
+    """
+    return math.exp(gaussian_log_delta(epsilon, sensitivity, noise_scale))
+
+
+def gaussian_noise_scale(epsilon: float, delta: float, sensitivity: float) -> float:
+    r"""Smallest noise scale at which the Gaussian mechanism is (epsilon, delta)-differentially private.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive; from ``1e-6`` to ``1e12`` is tested.
+    delta : float
+        In (0, 1).
+    sensitivity : float
+        l2 sensitivity of the query, positive.
+
+    Returns
+    -------
+    float
+        Noise scale on the safe side: ``gaussian_delta`` was evaluated there and, with its own rounding error
+        allowed for, does not exceed ``delta``.
+
+    Notes
+    -----
+    The textbook formula :math:`\Delta\sqrt{2\ln(1.25/\delta)}/\varepsilon` is wasteful for epsilon below 1
+    and *not private* for large epsilon; it is not offered.
+
+    References
+    ----------
+    Balle & Wang (2018), Theorem 8 and Algorithm 1.
+
+    Examples
+    --------
+    >>> round(gaussian_noise_scale(1.0, 1e-6, sensitivity=1.0), 4)
+    4.2247
+    """
+    epsilon = require_positive("epsilon", epsilon)
+    delta = require_delta(delta)
+    sensitivity = require_positive("sensitivity", sensitivity)
+    target = math.log(delta) - RELATIVE_ERROR
+    # delta(epsilon) <= Phi(a): where Phi(a) = delta the scale is safe, and not far from the least.
+    z = -float(ndtri(delta))
+    root = math.sqrt(z * z + 2.0 * epsilon)
+    mu = 2.0 * epsilon / (root + z) if z > 0.0 else root - z
+    return safe_root(
+        lambda scale: gaussian_log_delta(epsilon, sensitivity, scale) - target, sensitivity / mu, safe="above"
+    )
+
+
+def gaussian_epsilon(delta: float, sensitivity: float, noise_scale: float) -> float:
+    """Smallest epsilon at which a given Gaussian mechanism is (epsilon, delta)-differentially private.
+
+    Parameters
+    ----------
+    delta : float
+        In (0, 1).
+    sensitivity : float
+        l2 sensitivity of the query, positive.
+    noise_scale : float
+        Standard deviation of the noise in every coordinate, positive.
+
+    Returns
+    -------
+    float
+        Epsilon on the safe side, rechecked on the curve; 0 if ``delta`` alone covers the loss.
+
+    Examples
+    --------
+    >>> round(gaussian_epsilon(1e-6, sensitivity=1.0, noise_scale=4.2247), 4)
+    1.0
+    """
+    delta = require_delta(delta)
+    target = math.log(delta) - RELATIVE_ERROR
+    if gaussian_log_delta(0.0, sensitivity, noise_scale) <= target:
+        return 0.0
+    # delta(epsilon) <= Phi(a), as above.
+    mu = sensitivity / noise_scale
+    start = mu * (0.5 * mu + max(-float(ndtri(delta)), 1.0))
+    return safe_root(
+        lambda epsilon: gaussian_log_delta(epsilon, sensitivity, noise_scale) - target, start, safe="above"
+    )

@@ -1,0 +1,78 @@
+"""Inversion of a monotone privacy curve, always ending on the safe side."""
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+from scipy.optimize import brentq
+
+__all__ = ["safe_root"]
+
+_LARGEST_EXCESS = 1e300  # stands in for an infinite excess, which the root finder cannot interpolate
+_MOST_STEPS = 200
+
+
+def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["above", "below"]) -> float:
+    """Find the root of a monotone function of a positive number, on the side where it is not positive.
+
+    Parameters
+    ----------
+    excess : callable
+        Monotone in its argument; the argument is safe exactly when ``excess(x) <= 0``. Usually
+        ``log(delta(x)) - log(delta_wanted)`` plus an allowance for rounding.
+    start : float
+        Any positive starting point; near the root is faster.
+    safe : {"above", "below"}
+        Whether large or small arguments are the safe ones.
+
+    Returns
+    -------
+    float
+        A point at which ``excess`` *was evaluated* and was not positive, within a few units in the last place
+        of the boundary (or of the resolution at which floating point can see it).
+
+    Raises
+    ------
+    ArithmeticError
+        If no change of sign is found: every argument is safe, or none is.
+
+    Examples
+    --------
+    >>> root = safe_root(lambda x: 2.0 - x * x, 1.0, safe="above")
+    >>> root * root >= 2.0, abs(root - 2.0**0.5) < 1e-14
+    (True, True)
+    """
+
+    def finite_excess(x: float) -> float:
+        value = excess(x)
+        if math.isnan(value):
+            raise ArithmeticError(f"the privacy curve is not a number at {x!r}")
+        return min(max(value, -_LARGEST_EXCESS), _LARGEST_EXCESS)
+
+    towards_safe = 1.0 if safe == "above" else -1.0
+    start_is_safe = finite_excess(start) <= 0.0
+    step = -towards_safe if start_is_safe else towards_safe
+    near, far, width = start, start, 1.0
+    for _ in range(_MOST_STEPS):
+        near, far = far, far * 2.0 ** (step * width)
+        if not 0.0 < far < math.inf:
+            raise ArithmeticError(
+                "no boundary between safe and unsafe parameters within floating-point range"
+            )
+        if (finite_excess(far) <= 0.0) != start_is_safe:
+            break
+        width = min(2.0 * width, 64.0)
+    else:
+        raise ArithmeticError("no boundary between safe and unsafe parameters was found")
+    root = float(brentq(finite_excess, near, far, xtol=5e-324, rtol=8.9e-16, maxiter=500))
+
+    # The root finder stops on either side: walk to the safe one and evaluate there.
+    ulps = 2.0
+    for _ in range(_MOST_STEPS):
+        if finite_excess(root) <= 0.0:
+            return root
+        root *= 1.0 + towards_safe * ulps * 2.0**-53
+        ulps *= 2.0
+        if ulps > 2.0**50:
+            break
+    raise ArithmeticError("the privacy curve is not monotone near its root")

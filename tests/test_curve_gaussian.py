@@ -1,0 +1,130 @@
+"""The Gaussian privacy curve and its inverse, against 60-digit arithmetic."""
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from dpmoments.privacy import curves
+
+EPSILONS = [1e-6, 1e-3, 0.1, 1.0, 4.0, 30.0, 1e4, 1e8, 1e12]
+DELTAS = [1e-300, 1e-100, 1e-30, 1e-9, 1e-3, 0.1, 0.5, 0.9, 0.999]
+
+
+def reference_delta(epsilon, sensitivity, noise_scale):
+    """Balle & Wang (2018), Theorem 8, as printed, in 60 digits."""
+    with mp.workdps(60):
+        epsilon, sensitivity, noise_scale = map(mp.mpf, (epsilon, sensitivity, noise_scale))
+        half, shift = sensitivity / (2 * noise_scale), epsilon * noise_scale / sensitivity
+        normal_cdf = lambda x: mp.erfc(-x / mp.sqrt(2)) / 2  # noqa: E731
+        return normal_cdf(half - shift) - mp.exp(epsilon) * normal_cdf(-half - shift)
+
+
+def hockey_stick_by_quadrature(epsilon, sensitivity, noise_scale):
+    """Integral of the positive part of (density at 0) - e^epsilon (density at the sensitivity)."""
+    with mp.workdps(30):
+        epsilon, sensitivity, noise_scale = map(mp.mpf, (epsilon, sensitivity, noise_scale))
+        crossing = sensitivity / 2 - epsilon * noise_scale**2 / sensitivity
+        integrand = lambda x: (  # noqa: E731
+            mp.npdf(x, 0, noise_scale) - mp.exp(epsilon) * mp.npdf(x, sensitivity, noise_scale)
+        )
+        points = [crossing - k * noise_scale for k in (40, 20, 10, 5, 2, 1, 0)]
+        return mp.quad(integrand, points)
+
+
+def is_calibrated(noise_scale, epsilon, delta, sensitivity, tightness=1e-9):
+    """The test that a calibration must pass: private, and a slightly smaller scale is not."""
+    return (
+        reference_delta(epsilon, sensitivity, noise_scale) <= delta
+        and reference_delta(epsilon, sensitivity, noise_scale * (1 - tightness)) > delta
+    )
+
+
+@pytest.mark.parametrize("epsilon", [0.0, *EPSILONS])
+@pytest.mark.parametrize("z", [-36.0, -12.0, -3.0, -0.5, 0.0, 0.5, 3.0])
+@pytest.mark.parametrize("factor", [1e-6, 1e-3, 1.0, 50.0])
+def test_relative_error_of_delta(epsilon, z, factor):
+    # Scales that put the argument of Phi near z, and others well away from it.
+    mu = (z + math.sqrt(z * z + 2 * epsilon)) * (factor if epsilon == 0.0 else 1.0)
+    noise_scale = 1.7 / mu if mu > 0 else factor
+    expected = reference_delta(epsilon, 1.7, noise_scale)
+    actual = curves.gaussian_delta(epsilon, 1.7, noise_scale)
+    if expected > 1e-300:
+        assert abs(actual / expected - 1) < 1e-12
+    else:
+        assert actual < 1.01e-300
+
+
+@pytest.mark.parametrize(("epsilon", "noise_scale"), [(0.3, 2.0), (1.0, 1.0), (2.0, 0.4), (5.0, 0.3)])
+def test_delta_is_the_hockey_stick_divergence(epsilon, noise_scale):
+    expected = hockey_stick_by_quadrature(epsilon, 1.0, noise_scale)
+    assert curves.gaussian_delta(epsilon, 1.0, noise_scale) == pytest.approx(float(expected), rel=1e-12)
+
+
+def test_log_delta_beyond_underflow():
+    log_delta = curves.gaussian_log_delta(1.0, 1.0, 1000.0)
+    assert curves.gaussian_delta(1.0, 1.0, 1000.0) == 0.0
+    with mp.workdps(500):
+        expected = mp.log(reference_delta(1.0, 1.0, 1000.0))
+    assert log_delta == pytest.approx(float(expected), rel=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("delta", DELTAS)
+def test_noise_scale_is_private_and_smallest(epsilon, delta):
+    noise_scale = curves.gaussian_noise_scale(epsilon, delta, 2.5)
+    assert is_calibrated(noise_scale, epsilon, delta, 2.5)
+
+
+def test_planted_fault_textbook_formula_is_rejected():
+    def textbook(epsilon, delta, sensitivity):
+        return sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
+
+    # Not private at large epsilon, not smallest at small epsilon.
+    assert reference_delta(30.0, 1.0, textbook(30.0, 1e-6, 1.0)) > 1e-6
+    assert not is_calibrated(textbook(30.0, 1e-6, 1.0), 30.0, 1e-6, 1.0)
+    assert not is_calibrated(textbook(0.5, 1e-6, 1.0), 0.5, 1e-6, 1.0)
+
+
+def test_planted_fault_sign_of_the_second_term_is_rejected():
+    # Phi(a) + e^eps Phi(b), a slip of one sign, gives another curve and fails the same comparison.
+    wrong = float(reference_delta(1.0, 1.0, 1.0)) + 2 * math.e * float(mp.ncdf(-1.5))
+    assert curves.gaussian_delta(1.0, 1.0, 1.0) != pytest.approx(wrong, rel=1e-3)
+
+
+@pytest.mark.parametrize("delta", [1e-200, 1e-9, 0.01, 0.5])
+@pytest.mark.parametrize("noise_scale", [1e-5, 0.3, 1.0, 50.0])
+def test_epsilon_is_safe_and_smallest(delta, noise_scale):
+    epsilon = curves.gaussian_epsilon(delta, 1.0, noise_scale)
+    assert reference_delta(epsilon, 1.0, noise_scale) <= delta
+    if epsilon > 0:
+        assert reference_delta(epsilon * (1 - 1e-9), 1.0, noise_scale) > delta
+
+
+def test_epsilon_is_zero_when_delta_covers_everything():
+    assert curves.gaussian_epsilon(0.5, 1.0, 10.0) == 0.0
+
+
+def test_matches_simulation():
+    # Monte Carlo estimate of P[loss > e] - e^e Q[loss > e] at a moderate delta.
+    generator = np.random.default_rng(11)
+    x = generator.normal(0.0, 1.0, 400_000)
+    epsilon, size = 0.5, 400_000
+    loss = 0.5 - x  # log density ratio of N(0, 1) to N(1, 1)
+    contributions = np.maximum(-np.expm1(epsilon - loss), 0.0)
+    standard_error = contributions.std() / math.sqrt(size)
+    assert abs(contributions.mean() - curves.gaussian_delta(epsilon, 1.0, 1.0)) < 4 * standard_error
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *((epsilon, 1e-6, 1.0) for epsilon in (0.0, -1.0, math.nan, math.inf)),
+        *((1.0, delta, 1.0) for delta in (0.0, 1.0, -1e-9, math.nan)),
+        *((1.0, 1e-6, sensitivity) for sensitivity in (0.0, -1.0, math.inf)),
+    ],
+)
+def test_refuses_what_is_not_a_budget(arguments):
+    with pytest.raises(ValueError, match="must"):
+        curves.gaussian_noise_scale(*arguments)
