@@ -384,7 +384,7 @@ def test_unit_rows_match_the_reference(include_target):
 
 
 @pytest.mark.parametrize(("include_target", "n_features"), [(False, 104), (True, 106)])
-def test_adult_has_the_published_number_of_features(include_target, n_features):
+def test_adult_features_are_those_of_its_occurring_levels(include_target, n_features):
     # 6 numeric; 7 (of the codebook's 8: who never worked has no occupation) + 16 + 7 + 14 + 6 + 5 + 2 + 41.
     people = datasets.adult()
     before = people.frame.slice(0, 100).to_pylist()
