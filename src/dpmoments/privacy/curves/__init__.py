@@ -4,6 +4,11 @@ A curve is the smallest delta for which a mechanism is (epsilon, delta)-differen
 of epsilon. Calibration inverts a curve and is rechecked by evaluating the curve at its result.
 """
 
+from dpmoments.privacy.curves.discrete_gaussian import (
+    discrete_gaussian_delta,
+    discrete_gaussian_log_delta,
+    discrete_gaussian_noise_scale,
+)
 from dpmoments.privacy.curves.gaussian import (
     gaussian_delta,
     gaussian_epsilon,
@@ -20,6 +25,9 @@ from dpmoments.privacy.curves.zcdp import (
 )
 
 __all__ = [
+    "discrete_gaussian_delta",
+    "discrete_gaussian_log_delta",
+    "discrete_gaussian_noise_scale",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_log_delta",

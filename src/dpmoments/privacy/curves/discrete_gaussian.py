@@ -1,0 +1,151 @@
+"""The analytic Gaussian calibration for exact discrete Gaussian noise, with a proven margin.
+
+Discrete Gaussian noise of scale s on the integers is compared with a *continuous* normal of variance
+``s^2 - 1/12`` rounded to the nearest integer: the rounding puts the 1/12 back, so the two agree to fourth
+order. The rounded normal is a post-processing of the continuous one and inherits its exact privacy curve; the
+remaining difference is bounded coordinate by coordinate on a set of almost full probability. The proof is in
+``docs/derivations/discrete-gaussian.md``.
+"""
+
+import math
+
+from dpmoments.privacy.curves.arguments import require_delta, require_nonnegative, require_positive
+from dpmoments.privacy.curves.gaussian import RELATIVE_ERROR, gaussian_log_delta, gaussian_noise_scale
+from dpmoments.privacy.curves.inversion import safe_root
+
+__all__ = ["discrete_gaussian_delta", "discrete_gaussian_log_delta", "discrete_gaussian_noise_scale"]
+
+_ROUNDING = (
+    1e-12  # a coordinate's scale may be off by this much, relatively, from noise_scale times its ratio
+)
+_TAIL = 30.0  # what the high-probability set leaves out is exp(-30) of delta
+
+
+def discrete_gaussian_log_delta(
+    epsilon: float, sensitivity: float, noise_scale: float, n_coordinates: int, smallest_ratio: float = 1.0
+) -> float:
+    """Return the natural logarithm of :func:`discrete_gaussian_delta`.
+
+    Examples
+    --------
+    >>> bound = discrete_gaussian_log_delta(1.0, 1000.0, 4000.0, n_coordinates=10)
+    >>> exact_continuous = gaussian_log_delta(1.0, 1000.0, 4000.0)
+    >>> 0.0 < bound - exact_continuous < 1e-6
+    True
+    """
+    epsilon = require_nonnegative("epsilon", epsilon)
+    sensitivity = require_positive("sensitivity", sensitivity)
+    noise_scale = require_positive("noise_scale", noise_scale)
+    smallest_ratio = require_positive("smallest_ratio", smallest_ratio)
+    if n_coordinates < 1:
+        raise ValueError(f"n_coordinates must be at least 1; got {n_coordinates!r}")
+    m = float(n_coordinates)
+    smallest_scale = noise_scale * smallest_ratio * (1.0 - _ROUNDING)
+    if smallest_scale < 1.0:
+        return 0.0  # the argument needs noise wider than the lattice; delta = 1 always holds
+    shrink = math.sqrt(1.0 - 1.0 / (12.0 * smallest_scale**2)) * (1.0 - _ROUNDING)
+    tau = smallest_scale * shrink
+
+    log_tail = min(gaussian_log_delta(epsilon, sensitivity, noise_scale * shrink), 0.0) - _TAIL
+    # Laurent & Massart (2000), Lemma 1: P[chi^2_m > m + 2 sqrt(m t) + 2 t] <= exp(-t).
+    chi = math.sqrt(m + 2.0 * math.sqrt(-log_tail * m) - 2.0 * log_tail)
+    radius = (chi + 0.5 * math.sqrt(m) / smallest_scale + sensitivity / noise_scale) / shrink
+
+    # Bounds on log(discrete / rounded) and log(rounded / discrete) inside the set; on the former anywhere.
+    above = m / (576.0 * tau**4) + radius**2 / (3456.0 * tau**6) + radius**4 / (2880.0 * tau**4)
+    theta = math.exp(-2.0 * math.pi**2 * smallest_scale**2)
+    below = m * (2.0 * theta / (1.0 - theta) + 1.0 / (640.0 * tau**4)) + radius**2 / (288.0 * tau**4)
+    anywhere = m / (24.0 * smallest_scale**2)
+
+    margin = (above + below) * (1.0 + 1e-9)
+    if margin >= epsilon:
+        return 0.0
+    reduced_epsilon = math.nextafter(epsilon - margin, 0.0)
+    inside = above + gaussian_log_delta(reduced_epsilon, sensitivity, noise_scale * shrink) + RELATIVE_ERROR
+    outside = anywhere + log_tail
+    return min(max(inside, outside) + math.log1p(math.exp(-abs(inside - outside))), 0.0)
+
+
+def discrete_gaussian_delta(
+    epsilon: float, sensitivity: float, noise_scale: float, n_coordinates: int, smallest_ratio: float = 1.0
+) -> float:
+    r"""Proven upper bound on the delta of independent discrete Gaussian noise added to an integer vector.
+
+    Parameters
+    ----------
+    epsilon : float
+        Non-negative.
+    sensitivity : float
+        Bound on :math:`\sqrt{\sum_i (\Delta_i / w_i)^2}` over neighbouring integer queries, where the noise
+        on coordinate i is the discrete Gaussian of scale ``noise_scale`` :math:`\times w_i`. For noise that
+        is isotropic in svec (:math:`\sigma` on the diagonal, :math:`\sigma/\sqrt2` off it) this is the
+        Frobenius sensitivity of the integer matrix.
+    noise_scale : float
+        In lattice units, positive.
+    n_coordinates : int
+        Number of coordinates that get noise.
+    smallest_ratio : float
+        A lower bound on every :math:`w_i`: ``1/sqrt(2)`` for svec-isotropic noise on a symmetric matrix.
+
+    Returns
+    -------
+    float
+        Beyond the delta of a normal whose variance is smaller by 1/12, it allows for a relative difference of
+        order ``n_coordinates**2 / noise_scale**4``. 1 where the argument says nothing (scales below 1).
+
+    References
+    ----------
+    Canonne, Kamath & Steinke (2020) for the discrete Gaussian; the margin is proven in
+    ``docs/derivations/discrete-gaussian.md``.
+
+    Examples
+    --------
+    >>> delta = discrete_gaussian_delta(1.0, 2.0**20, 2.0**22, n_coordinates=5050, smallest_ratio=0.5**0.5)
+    >>> round(delta * 1e6, 6)
+    2.924272
+    """
+    log_delta = discrete_gaussian_log_delta(epsilon, sensitivity, noise_scale, n_coordinates, smallest_ratio)
+    return math.exp(log_delta)
+
+
+def discrete_gaussian_noise_scale(
+    epsilon: float, delta: float, sensitivity: float, n_coordinates: int, smallest_ratio: float = 1.0
+) -> float:
+    r"""Noise scale, by the analytic calibration, at which discrete Gaussian noise is (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive.
+    delta : float
+        In (0, 1).
+    sensitivity : float
+        As in :func:`discrete_gaussian_delta`, in lattice units.
+    n_coordinates : int
+        Number of coordinates that get noise.
+    smallest_ratio : float
+        A lower bound on every coordinate's ratio :math:`w_i`; ``1/sqrt(2)`` for a symmetric matrix.
+
+    Returns
+    -------
+    float
+        Noise scale in lattice units, rechecked by evaluating :func:`discrete_gaussian_delta` there. It
+        exceeds the continuous calibration by a relative ``1 / (24 * smallest_scale**2)`` and terms of fourth
+        order: less than ``1e-8`` for scales of ``2**16`` or more, 500,000 coordinates and epsilon of 0.01 or
+        more.
+
+    Examples
+    --------
+    >>> scale = discrete_gaussian_noise_scale(1.0, 1e-9, 2.0**20, n_coordinates=5050, smallest_ratio=0.5**0.5)
+    >>> 0.0 < scale / gaussian_noise_scale(1.0, 1e-9, 2.0**20) - 1.0 < 1e-9
+    True
+    """
+    epsilon = require_positive("epsilon", epsilon)
+    target = math.log(require_delta(delta)) - RELATIVE_ERROR
+
+    def excess(scale: float) -> float:
+        return (
+            discrete_gaussian_log_delta(epsilon, sensitivity, scale, n_coordinates, smallest_ratio) - target
+        )
+
+    return safe_root(excess, gaussian_noise_scale(epsilon, delta, sensitivity), safe="above")
