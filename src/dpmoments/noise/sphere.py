@@ -1,0 +1,211 @@
+"""Exact draws from the Bingham distribution on the sphere: density ∝ exp(uᵀMu).
+
+Rejection from an angular central Gaussian envelope (Kent, Ganeiber & Mardia 2018, section 3), in the
+eigenbasis of M, where a proposal costs O(d). The derivation, with the two misprints that spread through
+public code, and the exact mean number of proposals are in docs/derivations/bingham.md.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["envelope_parameter", "sample_bingham", "sample_bingham_diagonal"]
+
+FloatArray = npt.NDArray[np.float64]
+
+BATCH_CELLS = 1 << 18
+"""Normals drawn at a time: 2 MB, so a batch stays in cache."""
+
+FIRST_GUESS = 2.0
+"""Proposals a draw assumed before any were counted."""
+
+
+def sample_bingham(
+    matrix: npt.ArrayLike, size: int | None, rng: np.random.Generator, *, symmetry_tolerance: float = 1e-9
+) -> FloatArray:
+    """Draw unit vectors with density ∝ exp(uᵀ · matrix · u) on the sphere in R^d.
+
+    This is the exponential mechanism for the direction of largest variance when ``matrix`` is a temperature
+    times a Gram matrix.
+
+    Parameters
+    ----------
+    matrix : array_like of shape (d, d)
+        Symmetric and finite; definite or not. Adding a multiple of the identity changes nothing.
+    size : int or None
+        Number of independent draws; None for one vector.
+    rng : numpy.random.Generator
+    symmetry_tolerance : float
+        Largest |matrix − matrixᵀ| accepted, as a share of the largest entry; only the symmetric part counts.
+
+    Returns
+    -------
+    ndarray of shape (size, d), or (d,) when ``size`` is None
+        Rows are draws.
+
+    Raises
+    ------
+    ValueError
+        If the matrix is empty, not square, not finite or not symmetric, or ``size`` is negative.
+
+    Notes
+    -----
+    ================================  =============================================
+    matrix                            draws
+    ================================  =============================================
+    zero, or a multiple of I          uniform on the sphere
+    1 × 1                             +1 or −1, each with probability one half
+    gaps far beyond 1                 ± the leading eigenvector, to rounding
+    repeated leading eigenvalue       uniform in the leading eigenspace as gaps grow
+    ================================  =============================================
+
+    At most about 1.2 √d proposals a draw on average, whatever the matrix. The law is exact in real
+    arithmetic; in floating point no proof of privacy exists for draws on the sphere.
+
+    Source: Kent, Ganeiber & Mardia (2018), "A new unified approach for the simulation of a wide class of
+    directional distributions", J. Comput. Graph. Statist. 27(2), section 3. Amin et al. (2019),
+    "Differentially private covariance estimation", Algorithm 2, prints the acceptance probability with the
+    power −d/2 in place of +d/2, and Σ 1/(b + 2λ) = 0 for the equation of b, which has no root.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> draws = sample_bingham(np.diag([50.0, 0.0, 0.0]), 1000, rng)
+    >>> draws.shape, bool((draws[:, 0] ** 2).mean() > 0.95)
+    ((1000, 3), True)
+    """
+    symmetric = _symmetric_part(matrix, symmetry_tolerance)
+    eigenvalues, eigenvectors = np.linalg.eigh(symmetric)
+    draws, _ = sample_bingham_diagonal(eigenvalues, size, rng)
+    return np.asarray(draws @ eigenvectors.T, dtype=np.float64)
+
+
+def sample_bingham_diagonal(
+    eigenvalues: npt.ArrayLike, size: int | None, rng: np.random.Generator
+) -> tuple[FloatArray, int]:
+    """Draw unit vectors with density ∝ exp(Σ eigenvalues_i · u_i²), and count the proposals it took.
+
+    Parameters
+    ----------
+    eigenvalues : array_like of shape (d,)
+        Finite, of any sign and in any order.
+    size : int or None
+        Number of independent draws; None for one vector.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    draws : ndarray of shape (size, d), or (d,) when ``size`` is None
+    n_proposals : int
+        Proposals made up to the last accepted draw; its mean over ``size`` is the cost of a draw.
+
+    Raises
+    ------
+    ValueError
+        If the eigenvalues are empty, not a vector or not finite, or ``size`` is negative.
+
+    Notes
+    -----
+    With λ_i = max(eigenvalues) − eigenvalues_i, p_i = 1/(b + 2λ_i) and iid standard normals g_i, the proposal
+    is u ∝ (√p_i · g_i), and (r e^{1−r})^{d/2} the probability to accept it, r = Σ g_i² / (d Σ p_i g_i²): the
+    ratio e^{−uᵀΛu} (uᵀΩu)^{d/2} / M of Kent, Ganeiber & Mardia, Ω = I + 2Λ/b, in a form where nothing
+    overflows or cancels. It is at most 1 for every b > 0, so the accuracy of b affects the speed and never
+    the law.
+
+    Examples
+    --------
+    >>> draws, n_proposals = sample_bingham_diagonal([3.0, 1.0, -2.0], 100, np.random.default_rng(0))
+    >>> draws.shape, bool(n_proposals >= 100)
+    ((100, 3), True)
+    """
+    values = np.asarray(eigenvalues, dtype=np.float64)
+    if values.ndim != 1 or values.size == 0:
+        raise ValueError(f"eigenvalues have shape {values.shape}: give a vector with at least one entry")
+    if not np.isfinite(values).all():
+        raise ValueError("the eigenvalues hold NaN or infinity: the density exp(uᵀMu) needs finite ones")
+    n_draws = 1 if size is None else operator.index(size)
+    if n_draws < 0:
+        raise ValueError(f"size={size}: the number of draws cannot be negative")
+
+    with np.errstate(over="ignore"):  # a gap past 1.8e308 is infinite, and its coordinate rightly 0
+        gaps = values.max() - values
+        weights = 1.0 / (envelope_parameter(gaps) + 2.0 * gaps)
+    d = values.size
+    scales = np.sqrt(weights)
+    draws = np.empty((n_draws, d))
+    n_accepted = 0
+    n_proposals = 0
+    while n_accepted < n_draws:
+        batch = _batch_size(n_draws - n_accepted, n_accepted, n_proposals, d)
+        normals = rng.standard_normal((batch, d))
+        squares = normals * normals
+        ratio = squares.sum(axis=1) / d
+        with np.errstate(
+            divide="ignore", invalid="ignore"
+        ):  # all normals 0: no direction, and NaN is a rejection
+            ratio /= squares @ weights
+            log_acceptance = 0.5 * d * (np.log(ratio) + (1.0 - ratio))
+        accepted = np.flatnonzero(rng.standard_exponential(batch) > -log_acceptance)[: n_draws - n_accepted]
+        vectors = normals[accepted] * scales
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        draws[n_accepted : n_accepted + accepted.size] = vectors
+        n_accepted += accepted.size
+        n_proposals += int(accepted[-1]) + 1 if n_accepted == n_draws else batch
+    return (draws[0] if size is None else draws), n_proposals
+
+
+def envelope_parameter(gaps: FloatArray) -> float:
+    """The b that makes rejection cheapest: the root of Σ 1/(b + 2 gaps_i) = 1.
+
+    Parameters
+    ----------
+    gaps : ndarray of shape (d,)
+        λ_i ≥ 0, the least of them 0. Infinite ones add nothing to the sum.
+
+    Returns
+    -------
+    float
+        In [number of zero gaps, d].
+
+    Notes
+    -----
+    Newton's method on 1/S(b), S(b) = Σ 1/(b + 2λ_i): concave and increasing, so the steps climb to the root
+    from the left and cannot overshoot. At equal gaps the first step is exact.
+
+    Examples
+    --------
+    >>> round(envelope_parameter(np.zeros(7)), 12)
+    7.0
+    """
+    root = float(np.count_nonzero(gaps == 0.0))
+    for _ in range(100):
+        inverse = 1.0 / (root + 2.0 * gaps)
+        total = float(inverse.sum())
+        step = total * (total - 1.0) / float(inverse @ inverse)
+        if step <= 1e-15 * root:
+            break
+        root += step
+    return root
+
+
+def _batch_size(n_missing: int, n_accepted: int, n_proposals: int, d: int) -> int:
+    """Proposals to make next; decided before they are drawn, so it cannot bias which are accepted."""
+    guess = FIRST_GUESS if n_proposals == 0 else n_proposals / max(n_accepted, 0.5)
+    wanted = math.ceil(1.1 * guess * n_missing) + 2
+    return max(1, min(wanted, BATCH_CELLS // d))
+
+
+def _symmetric_part(matrix: npt.ArrayLike, tolerance: float) -> FloatArray:
+    array = np.asarray(matrix, dtype=np.float64)
+    if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
+        raise ValueError(f"the matrix has shape {array.shape}: give a square symmetric one")
+    if not np.isfinite(array).all():
+        raise ValueError("the matrix holds NaN or infinity: the density exp(uᵀMu) needs finite entries")
+    half = 0.5 * array
+    if np.abs(half - half.T).max() > tolerance * np.abs(half).max():
+        raise ValueError("the matrix is not symmetric: pass (M + Mᵀ)/2, which gives the same density")
+    return np.asarray(half + half.T, dtype=np.float64)
