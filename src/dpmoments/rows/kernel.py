@@ -1,0 +1,307 @@
+"""Exact moments of blocks of rows: clip, round to the lattice, multiply; always the same bits."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpmoments.rows.blas import require_exact_products, single_threaded_blas, usable_cores
+from dpmoments.rows.moments import Moments, add_limbs, split_limbs
+from dpmoments.rows.rounding import Missing, RowMap, RowRounder, checked_block
+
+__all__ = ["exact_moments", "lattice_rows", "transformed_norms"]
+
+_CELLS_PER_STEP = 131_072  # one megabyte of float64: buffers stay in the processor's cache
+_LEAST_ROWS_PER_STEP = 512  # below it, adding d × d results would cost as much as making them
+_STEPS_PER_TASK = 4
+_PRODUCTS_PER_CARRY = 256  # each at most 2^53: int64 holds 1023
+
+
+def exact_moments(
+    blocks: Iterable[NDArray[Any]],
+    n_features: int,
+    *,
+    bits: int = 20,
+    radius: float = 1.0,
+    center: ArrayLike | None = None,
+    linear: ArrayLike | None = None,
+    missing: Missing = "error",
+    threads: int | None = None,
+) -> Moments:
+    """
+    Count, sum and Gram matrix of rows, as exact integers.
+
+    Each row is mapped to ``w = linear @ (x − center)``, clipped to ``‖w‖ ≤ radius``, and rounded to the
+    lattice ``radius·2^-bits``; the integer rows are then summed without any rounding.
+
+    Guarantee. The lattice row is a function of the row's own values (and of the public arguments): not of its
+    place, its block, the memory layout, the number of threads, the BLAS or the processor. Its norm is at most
+    the radius in integer arithmetic. Adding or removing a row hence changes ``sum`` by exactly a vector of
+    norm ≤ 2^bits and ``gram`` by exactly its outer product, of Frobenius and nuclear norm ≤ 4^bits. Proof:
+    ``docs/derivations/exact-sums.md``.
+
+    ====================  ==============================================================================
+    row                   outcome
+    ====================  ==============================================================================
+    NaN or infinite cell  ``missing``: ValueError; the cell takes the value of ``center`` (0 without one);
+                          or the row contributes zeros and is counted in ``dropped``
+    zero row              zeros
+    longer than radius    scaled to the radius less √d/2 lattice units, so that rounding cannot exceed it
+    1e300, subnormal      as any other
+    empty block           nothing
+    ====================  ==============================================================================
+
+    Parameters
+    ----------
+    blocks : iterable of ndarray, each of shape (n_i, n_features)
+        float64, float32, or integers, in any memory layout; never modified. A block must keep its values
+        until the call returns: it may be read in another thread after the next one has been asked for.
+    n_features : int
+        Columns of a block.
+    bits : int
+        The radius is 2^bits lattice units. At most 24 and at most (53 − ⌈log₂ d⌉)/2.
+    radius : float
+        Largest norm of a row. Public.
+    center : array_like, shape (n_features,), optional
+        Subtracted first. Public.
+    linear : array_like, shape (k, n_features), optional
+        Then multiplied, to a relative accuracy of about 2^-40, reproducibly. Public.
+    missing : {"error", "center", "drop"}
+    threads : int, optional
+        Default: the cores this process may use. The result does not depend on it.
+
+    Returns
+    -------
+    Moments
+        Of k features if ``linear`` is given, else of n_features.
+
+    Raises
+    ------
+    ValueError
+        If an argument or the shape of a block is refused, or a cell is missing under ``missing="error"``.
+    TypeError
+        If a block is not an array of real numbers.
+
+    Examples
+    --------
+    >>> rows = np.array([[0.6, 0.8], [3.0, 4.0], [np.nan, 0.5]])
+    >>> moments = exact_moments([rows[:2], rows[2:]], 2, missing="center")
+    >>> moments.count, moments.clipped
+    (3, 1)
+    >>> (moments.gram * moments.scale**2).round(3).tolist()
+    [[0.72, 0.96], [0.96, 1.53]]
+    """
+    row_map = RowMap.of(n_features, bits=bits, radius=radius, center=center, linear=linear, missing=missing)
+    n_threads = usable_cores() if threads is None else threads
+    if n_threads < 1:
+        raise ValueError(f"threads must be at least 1, got {threads}")
+    require_exact_products()
+    rows_per_step = _rows_per_step(row_map)
+    rows_per_task = _STEPS_PER_TASK * rows_per_step
+    with single_threaded_blas():
+        if n_threads == 1:
+            only = _Summer(row_map, rows_per_step)
+            for block in blocks:
+                only.add(checked_block(block, n_features))
+            return only.moments()
+        local = threading.local()
+        summers: list[_Summer] = []
+
+        def start_thread() -> None:
+            local.summer = _Summer(row_map, rows_per_step)
+            summers.append(local.summer)
+
+        def add(rows: NDArray[Any]) -> None:
+            local.summer.add(rows)
+
+        with ThreadPoolExecutor(n_threads, "exact-moments", start_thread) as pool:
+            pending: deque[Future[None]] = deque()
+            try:
+                for block in blocks:
+                    checked = checked_block(block, n_features)
+                    for start in range(0, checked.shape[0], rows_per_task):
+                        if len(pending) > 4 * n_threads:  # bounds what is kept of the blocks already read
+                            pending.popleft().result()
+                        pending.append(pool.submit(add, checked[start : start + rows_per_task]))
+                while pending:
+                    pending.popleft().result()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+    empty = Moments.empty(row_map.lattice.n_features, bits=bits, radius=row_map.lattice.radius)
+    return Moments.merge_all([empty, *(summer.moments() for summer in summers)])
+
+
+def lattice_rows(
+    block: NDArray[Any],
+    *,
+    bits: int = 20,
+    radius: float = 1.0,
+    center: ArrayLike | None = None,
+    linear: ArrayLike | None = None,
+    missing: Missing = "error",
+) -> NDArray[np.float64]:
+    """
+    Lattice rows of one block: exactly those that :func:`exact_moments` sums.
+
+    Parameters
+    ----------
+    block : ndarray, shape (n, d)
+    bits, radius, center, linear, missing
+        As in :func:`exact_moments`.
+
+    Returns
+    -------
+    ndarray, shape (n, k)
+        Integer-valued float64, ``Σz² ≤ 4^bits`` in every row; times ``radius·2^-bits`` it is in the caller's
+        units.
+
+    Examples
+    --------
+    >>> lattice_rows(np.array([[0.5, 0.25], [3.0, 4.0]]), bits=4)
+    array([[ 8.,  4.],
+           [ 9., 12.]])
+    """
+    return _round_all(block, False, bits, radius, center, linear, missing)
+
+
+def transformed_norms(
+    block: NDArray[Any],
+    *,
+    bits: int = 20,
+    radius: float = 1.0,
+    center: ArrayLike | None = None,
+    linear: ArrayLike | None = None,
+    missing: Missing = "error",
+) -> NDArray[np.float64]:
+    """
+    Norm of each row after the map and before clipping, from the same deterministic encoding.
+
+    Parameters
+    ----------
+    block : ndarray, shape (n, d)
+    bits, radius, center, linear, missing
+        As in :func:`exact_moments`.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        ``‖linear @ (x − center)‖`` to within √k/2 lattice units (√k·2^-bits relative, for rows of more than
+        2^26 units); a function of the row's own values alone. Dropped rows give 0; norms beyond 1.8e308,
+        infinity.
+
+    Examples
+    --------
+    >>> transformed_norms(np.array([[0.5, 0.0], [3.0, 4.0], [3e300, 4e300]])).round(6)
+    array([5.00000000e-001, 5.00000000e+000, 5.00000001e+300])
+    """
+    return _round_all(block, True, bits, radius, center, linear, missing)
+
+
+def _round_all(
+    block: NDArray[Any],
+    norms: bool,
+    bits: int,
+    radius: float,
+    center: ArrayLike | None,
+    linear: ArrayLike | None,
+    missing: Missing,
+) -> NDArray[np.float64]:
+    """Lattice rows (n, k), or norms (n,), of a whole block, step by step."""
+    if not isinstance(block, np.ndarray) or block.ndim != 2:
+        raise TypeError("a block must be a two-dimensional NumPy array")
+    n_rows, n_features = block.shape
+    checked = checked_block(block, n_features)
+    row_map = RowMap.of(n_features, bits=bits, radius=radius, center=center, linear=linear, missing=missing)
+    require_exact_products()
+    n_outputs = row_map.lattice.n_features
+    result = np.empty(n_rows if norms else (n_rows, n_outputs))
+    step = min(_rows_per_step(row_map), max(n_rows, 1))
+    rounder = RowRounder(row_map, step)
+    with single_threaded_blas():
+        for start in range(0, n_rows, step):
+            rounded = rounder.round(checked[start : start + step], with_norms=norms)
+            result[start : start + step] = rounded.norms if norms else rounded.rows
+    return result
+
+
+def _rows_per_step(row_map: RowMap) -> int:
+    """How many rows one product takes: a cache full, and never so many that it could be inexact."""
+    width = max(row_map.n_inputs, row_map.lattice.n_features)
+    return min(max(_CELLS_PER_STEP // width, _LEAST_ROWS_PER_STEP), row_map.lattice.rows_per_product)
+
+
+class _Summer:
+    """
+    Running exact sums of one thread.
+
+    Three levels, each emptied into the next before it could be inexact: a float64 sum of products over at
+    most 2^(53 − 2·bits) rows, an int64 sum of at most 256 of those, and two-limb integers.
+    """
+
+    def __init__(self, row_map: RowMap, rows_per_step: int) -> None:
+        lattice = row_map.lattice
+        n_features = lattice.n_features
+        self._lattice = lattice
+        self._rounder = RowRounder(row_map, rows_per_step)
+        self._ones = np.ones(rows_per_step)
+        self._sums = np.zeros((n_features + 1, n_features))  # row 0 is Σz, the others Σzzᵀ
+        self._step_gram = np.empty((n_features, n_features))
+        self._rows_in_sums = 0
+        self._integers = np.zeros(self._sums.shape, dtype=np.int64)
+        self._products_in_integers = 0
+        self._limbs = split_limbs(self._integers)
+        self._count = self._dropped = self._clipped = 0
+
+    def add(self, block: NDArray[Any]) -> None:
+        """Add a block of any number of rows."""
+        step = self._rounder.max_rows
+        for start in range(0, block.shape[0], step):
+            self._add_step(block[start : start + step])
+
+    def _add_step(self, block: NDArray[Any]) -> None:
+        n_rows = block.shape[0]
+        rounded = self._rounder.round(block)
+        if self._rows_in_sums + n_rows > self._lattice.rows_per_product:
+            self._empty_sums()
+        # A product of an array with its own transpose is computed as a symmetric rank-k update, at half the
+        # cost.
+        np.matmul(rounded.rows.T, rounded.rows, out=self._step_gram)
+        self._sums[0] += np.dot(self._ones[:n_rows], rounded.rows)
+        self._sums[1:] += self._step_gram
+        self._rows_in_sums += n_rows
+        self._count += n_rows
+        self._dropped += rounded.dropped
+        self._clipped += rounded.clipped
+
+    def _empty_sums(self) -> None:
+        self._integers += self._sums.astype(np.int64)
+        self._sums[:] = 0.0
+        self._rows_in_sums = 0
+        self._products_in_integers += 1
+        if self._products_in_integers == _PRODUCTS_PER_CARRY:
+            self._carry()
+
+    def _carry(self) -> None:
+        self._limbs = add_limbs(self._limbs, split_limbs(self._integers))
+        self._integers[:] = 0
+        self._products_in_integers = 0
+
+    def moments(self) -> Moments:
+        """Moments of everything added so far."""
+        self._empty_sums()
+        self._carry()
+        return Moments(
+            count=self._count,
+            dropped=self._dropped,
+            clipped=self._clipped,
+            bits=self._lattice.bits,
+            radius=self._lattice.radius,
+            limbs=self._limbs,
+        )

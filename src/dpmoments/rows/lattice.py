@@ -1,0 +1,219 @@
+"""The integer lattice that rows are rounded to: its constants, its limits, and the way into the ball."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["EXACT", "Lattice", "clip_rows", "shrink_into_ball", "squared_norms"]
+
+EXACT = 2.0**53
+"""Every integer of magnitude up to 2^53 is a float64, and so is every sum that stays below it."""
+
+_MAX_BITS = 24
+_MIN_RADIUS, _MAX_RADIUS = 1e-140, 1e140  # radius² and 2^bits/radius are then far from under- and overflow
+_MARGIN = 2.0**-6  # lattice units; the float operations of the clip factor err by less than 2^-26 of them
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """
+    Integer rows z of norm ‖z‖ ≤ 2^bits, standing for x = z·radius·2^-bits.
+
+    Attributes
+    ----------
+    n_features : int
+        Dimension d of a row.
+    bits : int
+        The radius in lattice units is 2^bits.
+    radius : float
+        The radius in the caller's units.
+
+    Raises
+    ------
+    ValueError
+        If the radius is not in [1e-140, 1e140], or bits not in [1, 24], or too few or too many bits for d
+        features. With ℓ = ⌈log₂ d⌉: ``ℓ ≤ 2·bits`` (rounding must not move a row by more than half the
+        radius) and ``2·bits + ℓ ≤ 53`` (d squares of that size must add up exactly).
+
+    Examples
+    --------
+    >>> lattice = Lattice(n_features=3, bits=20, radius=2.0)
+    >>> lattice.scale == 2.0**-19, lattice.rows_per_product
+    (True, 8192)
+    """
+
+    n_features: int
+    bits: int
+    radius: float
+
+    def __post_init__(self) -> None:
+        if self.n_features < 1:
+            raise ValueError(f"n_features must be at least 1, got {self.n_features}")
+        if not _MIN_RADIUS <= self.radius <= _MAX_RADIUS:
+            raise ValueError(f"radius must lie in [{_MIN_RADIUS:g}, {_MAX_RADIUS:g}], got {self.radius!r}")
+        least = max(1, (self._dimension_bits + 1) // 2)
+        most = min(_MAX_BITS, (53 - self._dimension_bits) // 2)
+        if least > most:
+            raise ValueError(f"{self.n_features} features are too many for exact float64 products")
+        if not least <= self.bits <= most:
+            raise ValueError(
+                f"bits must lie in [{least}, {most}] for {self.n_features} features, got {self.bits}: "
+                "fewer would let rounding move a row by more than half the radius, more would make float64 "
+                "sums inexact"
+            )
+
+    @property
+    def _dimension_bits(self) -> int:
+        """⌈log₂ d⌉."""
+        return (self.n_features - 1).bit_length()
+
+    @property
+    def scale(self) -> float:
+        """Size of one lattice unit in the caller's units, radius·2^-bits (exact)."""
+        return self.radius * 2.0**-self.bits
+
+    @property
+    def units_per_one(self) -> float:
+        """2^bits/radius: what a value is multiplied by before it is rounded."""
+        return 2.0**self.bits / self.radius
+
+    @property
+    def squared_limit(self) -> float:
+        """2^(2·bits): no row's sum of squares exceeds it."""
+        return 4.0**self.bits
+
+    @property
+    def clip_target(self) -> float:
+        """2^bits − √d/2 − 2^-6: norm before rounding that rounding cannot bring beyond 2^bits."""
+        return 2.0**self.bits - math.sqrt(self.n_features) / 2.0 - _MARGIN
+
+    @property
+    def squared_beyond_doubt(self) -> float:
+        """(2^bits + √d/2 + 2^-6)²: rounding makes no row within the radius longer than that."""
+        return (2.0**self.bits + math.sqrt(self.n_features) / 2.0 + _MARGIN) ** 2
+
+    @property
+    def peak_bits(self) -> int:
+        """Largest k ≥ bits for which d squares of magnitude 2^(2k) add up to at most 2^53."""
+        return (53 - self._dimension_bits) // 2
+
+    @property
+    def rows_per_product(self) -> int:
+        """2^(53 − 2·bits): rows for which no partial sum of a product of lattice rows exceeds 2^53."""
+        return 1 << (53 - 2 * self.bits)
+
+
+def squared_norms(
+    rows: NDArray[np.float64],
+    *,
+    scratch: NDArray[np.float64] | None = None,
+    out: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """
+    Sum of squares of each integer-valued row, exact below 2^53.
+
+    Any order of summation, fused or not, gives the same answer where the exact sum is below 2^53, and an
+    answer that is *not below* 2^53 (a larger number, infinity or NaN) where it is not: rounding is monotone
+    and terms are not negative (``docs/derivations/exact-sums.md``, lemma 1). So the fastest order for the
+    memory layout may be used.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (n, d)
+        Integer-valued float64, any layout.
+    scratch : ndarray, shape (n, d), optional
+        Overwritten; saves an allocation.
+    out : ndarray, shape (n,), optional
+
+    Returns
+    -------
+    ndarray, shape (n,)
+
+    Examples
+    --------
+    >>> squared_norms(np.array([[3.0, -4.0], [2.0**30, 0.0]])).tolist()
+    [25.0, 1.152921504606847e+18]
+    """
+    n_rows, n_features = rows.shape
+    if out is None:
+        out = np.empty(n_rows)
+    if rows.flags.f_contiguous and not rows.flags.c_contiguous:
+        np.einsum("ij,ij->i", rows, rows, out=out)
+    elif n_features >= 32:
+        np.vecdot(rows, rows, out=out)
+    else:  # a call a row costs more than writing the squares
+        np.dot(np.multiply(rows, rows, out=scratch), np.ones(n_features), out=out)
+    return out
+
+
+def clip_rows(
+    rows: NDArray[np.float64],
+    norms: NDArray[np.float64],
+    over: NDArray[np.bool_],
+    lattice: Lattice,
+    *,
+    scratch: NDArray[np.float64] | None = None,
+) -> None:
+    """
+    Scale the rows marked ``over`` into the ball, in place, by factors from their exact sums of squares.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (n, d)
+        Integer-valued; overwritten.
+    norms : ndarray, shape (n,)
+        Their sums of squares, at most 2^53 and exact; overwritten with the new ones.
+    over : ndarray of bool, shape (n,)
+        Rows to rescale; the other rows are inside already and stay as they are.
+    lattice : Lattice
+    scratch : ndarray, shape (n, d), optional
+    """
+    marked = np.flatnonzero(over)
+    if 4 * marked.size > over.size:  # many: one pass over all rows; a factor 1 changes nothing
+        factors = np.ones(over.size)
+        factors[marked] = lattice.clip_target / np.sqrt(norms[marked])
+        np.multiply(rows, factors[:, None], out=rows)
+        np.rint(rows, out=rows)
+        squared_norms(rows, scratch=scratch, out=norms)
+    elif marked.size:
+        few = np.rint(rows[marked] * (lattice.clip_target / np.sqrt(norms[marked]))[:, None])
+        rows[marked] = few
+        norms[marked] = squared_norms(few)
+    shrink_into_ball(rows, norms, lattice)
+
+
+def shrink_into_ball(rows: NDArray[np.float64], norms: NDArray[np.float64], lattice: Lattice) -> None:
+    """
+    Check every norm in exact integers; shrink rows beyond the radius, rounding toward zero, in place.
+
+    After :func:`clip_rows` no row is (lemma 3 of ``docs/derivations/exact-sums.md``); the bound that privacy
+    rests on is nevertheless a checked fact, not a consequence of a rounding analysis. Each pass lowers every
+    nonzero entry of a marked row by at least one, so the loop ends; in IEEE arithmetic one pass is enough.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (n, d)
+        Integer-valued; overwritten.
+    norms : ndarray, shape (n,)
+        Their exact sums of squares, at most 2^53; overwritten.
+    lattice : Lattice
+
+    Examples
+    --------
+    >>> rows = np.array([[3.0, 3.0], [4.0, 0.0]])
+    >>> shrink_into_ball(rows, squared_norms(rows), Lattice(2, bits=2, radius=1.0))
+    >>> rows.tolist()
+    [[2.0, 2.0], [4.0, 0.0]]
+    """
+    while True:
+        beyond = np.flatnonzero(~(norms <= lattice.squared_limit))
+        if beyond.size == 0:
+            return
+        factors = 2.0**lattice.bits * (1.0 - 2.0**-40) / np.sqrt(norms[beyond])
+        fewer = np.trunc(rows[beyond] * factors[:, None])
+        rows[beyond] = fewer
+        norms[beyond] = squared_norms(fewer)

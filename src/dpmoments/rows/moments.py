@@ -1,0 +1,233 @@
+"""Exact, mergeable integer sums of lattice rows: what every data engine hands to a mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmoments.rows.lattice import Lattice
+
+__all__ = ["Moments", "add_limbs", "split_limbs"]
+
+# An integer is stored as high·2^60 + low with 0 ≤ low < 2^60, which makes the pair unique. Two lows add up to
+# less than 2^61, so an addition carries at most one into the high limb.
+LIMB_BITS = 60
+_LOW_MASK = (1 << LIMB_BITS) - 1
+
+# 2^63 rows of at most 2^48 a cell reach 2^111: 2^51 in the high limb. The bound is on the count alone.
+_MAX_COUNT = 1 << 63
+
+
+def split_limbs(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """
+    Write int64 integers as two limbs.
+
+    Parameters
+    ----------
+    values : ndarray of int64, shape s
+
+    Returns
+    -------
+    ndarray of int64, shape (2, *s)
+        ``[high, low]`` with ``high·2^60 + low`` equal to ``values`` and ``0 ≤ low < 2^60``.
+
+    Examples
+    --------
+    >>> split_limbs(np.array([-1, 2**62])).tolist()
+    [[-1, 4], [1152921504606846975, 0]]
+    """
+    return np.stack([values >> LIMB_BITS, values & _LOW_MASK])
+
+
+def add_limbs(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
+    """
+    Add two arrays of two-limb integers, with carry.
+
+    Parameters
+    ----------
+    left, right : ndarray of int64, shape (2, ...)
+
+    Returns
+    -------
+    ndarray of int64, shape (2, ...)
+
+    Examples
+    --------
+    >>> add_limbs(split_limbs(np.array([2**63 - 1])), split_limbs(np.array([1]))).tolist()
+    [[8], [0]]
+    """
+    low = left[1] + right[1]
+    return np.stack([left[0] + right[0] + (low >> LIMB_BITS), low & _LOW_MASK])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Moments:
+    """
+    Exact integer sums of encoded rows: count, Σz and Σzzᵀ with z = lattice row; x = z·scale.
+
+    Sums of integers do not depend on order, so merging is associative and commutative to the last bit: any
+    engine, chunking or thread count gives the same object. The values are private data: ``repr`` shows none.
+
+    Attributes
+    ----------
+    count : int
+        Rows counted, dropped ones included.
+    dropped : int
+        Rows among those counted that were dropped; they contribute zeros to ``sum`` and ``gram``.
+    clipped : int
+        Rows whose norm exceeded the radius, by more than rounding to the lattice can explain (√d/2 units). A
+        private diagnostic.
+    bits : int
+        The radius is 2^bits lattice units.
+    radius : float
+        Largest norm of a row, in the caller's units.
+    limbs : ndarray of int64, shape (2, d + 1, d), read-only
+        Σz (row 0) and Σzzᵀ (rows 1 to d) as two-limb integers, see :func:`split_limbs`. Exact up to 2^63
+        rows.
+
+    Examples
+    --------
+    >>> from dpmoments.rows.kernel import exact_moments
+    >>> moments = exact_moments([np.array([[0.5, 0.0], [0.25, -0.5]])], 2, bits=3)
+    >>> moments.count, moments.sum.tolist(), moments.gram.tolist()
+    (2, [6, -4], [[20, -8], [-8, 16]])
+    >>> (moments.sum * moments.scale).tolist(), (moments + moments).count
+    ([0.75, -0.5], 4)
+    """
+
+    count: int
+    dropped: int
+    clipped: int
+    bits: int
+    radius: float
+    limbs: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        shape = self.limbs.shape
+        if len(shape) != 3 or shape[0] != 2 or shape[1] != shape[2] + 1 or self.limbs.dtype != np.int64:
+            raise ValueError(f"limbs must be int64 of shape (2, d + 1, d), got {self.limbs.dtype} {shape}")
+        Lattice(shape[2], self.bits, self.radius)  # refuses a pair of bits and radius that no rows can have
+        if not (0 <= self.dropped <= self.count and 0 <= self.clipped <= self.count):
+            raise ValueError("need 0 <= dropped <= count and 0 <= clipped <= count")
+        if self.count > _MAX_COUNT:
+            raise OverflowError("more than 2^63 rows: the sums would no longer be exact")
+        frozen = self.limbs.view()
+        frozen.setflags(write=False)
+        object.__setattr__(self, "limbs", frozen)
+
+    @classmethod
+    def empty(cls, n_features: int, *, bits: int, radius: float) -> Moments:
+        """
+        Return the moments of no rows: the neutral element of ``merge``.
+
+        Examples
+        --------
+        >>> Moments.empty(2, bits=20, radius=1.0).gram.tolist()
+        [[0, 0], [0, 0]]
+        """
+        return cls(0, 0, 0, bits, radius, np.zeros((2, n_features + 1, n_features), dtype=np.int64))
+
+    @classmethod
+    def merge_all(cls, parts: Iterable[Moments]) -> Moments:
+        """
+        Merge any number of moments, at least one.
+
+        Raises
+        ------
+        ValueError
+            If there are none (their shape would be unknown: start from :meth:`empty`), or they do not match.
+
+        Examples
+        --------
+        >>> Moments.merge_all([Moments.empty(2, bits=20, radius=1.0)] * 3).count
+        0
+        """
+        merged: Moments | None = None
+        for part in parts:
+            merged = part if merged is None else merged.merge(part)
+        if merged is None:
+            raise ValueError("nothing to merge: put Moments.empty(...) first if there may be no parts")
+        return merged
+
+    def merge(self, other: Moments) -> Moments:
+        """
+        Return the moments of both sets of rows.
+
+        Raises
+        ------
+        ValueError
+            If the number of features, the bits or the radius differ.
+        OverflowError
+            Beyond 2^63 rows.
+        """
+        mine = (self.n_features, self.bits, self.radius)
+        theirs = (other.n_features, other.bits, other.radius)
+        if mine != theirs:
+            raise ValueError(
+                "cannot merge moments on different lattices: (features, bits, radius) are "
+                f"{mine} and {theirs}; compute both with the same ones"
+            )
+        return Moments(
+            count=self.count + other.count,
+            dropped=self.dropped + other.dropped,
+            clipped=self.clipped + other.clipped,
+            bits=self.bits,
+            radius=self.radius,
+            limbs=add_limbs(self.limbs, other.limbs),
+        )
+
+    def __add__(self, other: object) -> Moments:
+        return self.merge(other) if isinstance(other, Moments) else NotImplemented
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Moments):
+            return NotImplemented
+        numbers = ("count", "dropped", "clipped", "bits", "radius")
+        same_numbers = all(getattr(self, name) == getattr(other, name) for name in numbers)
+        return same_numbers and np.array_equal(self.limbs, other.limbs)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        lattice = f"n_features={self.n_features}, bits={self.bits}, radius={self.radius!r}"
+        return f"Moments({lattice}, values=<private>)"
+
+    @property
+    def n_features(self) -> int:
+        """Number of features d."""
+        return int(self.limbs.shape[2])
+
+    @property
+    def scale(self) -> float:
+        """Size of one lattice unit: ``sum·scale`` and ``gram·scale²`` are in the caller's units."""
+        return Lattice(self.n_features, self.bits, self.radius).scale
+
+    @property
+    def sum(self) -> NDArray[Any]:
+        """
+        Σz, shape (d,), exact.
+
+        An int64 array where every entry fits in int64, else an object array of Python integers.
+        """
+        return _join_limbs(self.limbs[:, 0])
+
+    @property
+    def gram(self) -> NDArray[Any]:
+        """
+        Σzzᵀ, shape (d, d), exact.
+
+        An int64 array where every entry fits in int64, else an object array of Python integers.
+        """
+        return _join_limbs(self.limbs[:, 1:])
+
+
+def _join_limbs(limbs: NDArray[np.int64]) -> NDArray[Any]:
+    """Turn two-limb integers, shape (2, *s), into int64 if all fit, else into Python integers, shape s."""
+    high, low = limbs
+    if np.all((high >= -8) & (high < 8)):  # high·2^60 + low is in [-2^63, 2^63)
+        return cast("NDArray[Any]", high * np.int64(1 << LIMB_BITS) + low)
+    return cast("NDArray[Any]", high.astype(object) * (1 << LIMB_BITS) + low.astype(object))

@@ -1,0 +1,322 @@
+"""Rows of one block → lattice rows, each a function of the row's own values alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpmoments.rows.affine import SlicedMatrix, row_peaks
+from dpmoments.rows.lattice import EXACT, Lattice, clip_rows, squared_norms
+
+__all__ = ["LatticeRows", "Missing", "RowMap", "RowRounder", "checked_block"]
+
+Missing = Literal["error", "center", "drop"]
+FloatArray = NDArray[np.float64]
+
+_MAX_CENTER = 2.0**900  # a finite cell minus such a number stays finite
+_MAX_FACTOR_EXPONENT = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class RowMap:
+    """
+    What is done to a row before it is rounded: ``x → linear @ (x − center)``, and the rule for missing cells.
+
+    Attributes
+    ----------
+    n_inputs : int
+        Columns of a block.
+    lattice : Lattice
+        Of the rows after the map: ``linear.shape[0]`` features.
+    missing : {"error", "center", "drop"}
+    center : ndarray, shape (n_inputs,), or None
+    linear : SlicedMatrix or None
+    """
+
+    n_inputs: int
+    lattice: Lattice
+    missing: Missing
+    center: FloatArray | None
+    linear: SlicedMatrix | None
+
+    @classmethod
+    def of(
+        cls,
+        n_inputs: int,
+        *,
+        bits: int,
+        radius: float,
+        center: ArrayLike | None,
+        linear: ArrayLike | None,
+        missing: Missing,
+    ) -> RowMap:
+        """Check the arguments of :func:`dpmoments.rows.kernel.exact_moments` and put them together."""
+        if missing not in ("error", "center", "drop"):
+            raise ValueError(f"missing must be 'error', 'center' or 'drop', got {missing!r}")
+        shift: FloatArray | None = None
+        if center is not None:
+            shift = np.array(center, dtype=np.float64)
+            if shift.shape != (n_inputs,):
+                raise ValueError(f"center must have shape ({n_inputs},), got {shift.shape}")
+            if not np.all(np.abs(shift) <= _MAX_CENTER):
+                raise ValueError(f"center must be finite and at most {_MAX_CENTER:.2g} in magnitude")
+        sliced: SlicedMatrix | None = None
+        if linear is not None:
+            sliced = SlicedMatrix.of(linear)
+            if sliced.n_inputs != n_inputs:
+                raise ValueError(f"linear must have shape (k, {n_inputs}), got {np.shape(linear)}")
+        n_outputs = n_inputs if sliced is None else sliced.n_outputs
+        return cls(n_inputs, Lattice(n_outputs, bits, float(radius)), missing, shift, sliced)
+
+
+@dataclass(frozen=True, eq=False)
+class LatticeRows:
+    """
+    Lattice rows of one block.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (n, d)
+        Integer-valued float64, ``Σz² ≤ 2^(2·bits)`` in every row.
+    norms : ndarray, shape (n,)
+        Norms of the transformed rows *before* clipping, in the caller's units.
+        Computed on request, else empty.
+    clipped, dropped : int
+        Rows beyond the radius by more than rounding explains; rows dropped by the missing rule.
+    """
+
+    rows: FloatArray
+    norms: FloatArray
+    clipped: int
+    dropped: int
+
+
+class RowRounder:
+    """
+    Rounds blocks of up to ``max_rows`` rows, reusing its buffers: the arrays it returns live until the next
+    call.
+
+    Not safe to share between threads: one each.
+
+    Parameters
+    ----------
+    row_map : RowMap
+    max_rows : int
+    """
+
+    def __init__(self, row_map: RowMap, max_rows: int) -> None:
+        self._map = row_map
+        self.max_rows = max_rows
+        n_outputs = row_map.lattice.n_features
+        self._rows = np.empty(max_rows * n_outputs)
+        self._scratch = np.empty(max_rows * n_outputs)
+        self._norms = np.empty(max_rows)
+        if row_map.linear is not None:
+            self._values = np.empty((max_rows, row_map.n_inputs))
+            self._work = np.empty((max_rows, row_map.n_inputs))
+            self._leading = np.empty((max_rows, 2 * n_outputs))
+            self._image = np.empty((max_rows, n_outputs))
+
+    def round(self, block: NDArray[Any], *, with_norms: bool = False) -> LatticeRows:
+        """
+        Lattice rows of a block.
+
+        Parameters
+        ----------
+        block : ndarray, shape (n, n_inputs), n ≤ max_rows
+            From :func:`checked_block`. Not modified.
+        with_norms : bool
+            Whether to give the norms before clipping.
+
+        Returns
+        -------
+        LatticeRows
+            In buffers that the next call overwrites.
+
+        Raises
+        ------
+        ValueError
+            If a cell is NaN or infinite and the rule is ``"error"``; the message holds nothing of the row.
+        """
+        lattice = self._map.lattice
+        # Overflow and NaN are expected here: they are how rows that need care are found.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self._map.linear is None:
+                rows, scratch, squares, dropped, huge = self._round_plain(block)
+            else:
+                rows, scratch, squares, dropped, huge = self._round_image(block, self._map.linear)
+            norms = np.empty(0)
+            if with_norms:
+                norms = np.sqrt(squares) * lattice.scale
+                norms[huge.index] = huge.norms
+            clipped = 0
+            over = squares > lattice.squared_limit
+            over[huge.index] = True
+            if over.any():
+                beyond_doubt = squares > lattice.squared_beyond_doubt
+                beyond_doubt[huge.index] = True
+                clipped = int(np.count_nonzero(beyond_doubt))
+                clip_rows(rows, squares, over, lattice, scratch=scratch)
+        return LatticeRows(rows, norms, clipped, dropped)
+
+    def _round_plain(self, block: NDArray[Any]) -> tuple[FloatArray, FloatArray, FloatArray, int, _HugeRows]:
+        """Round ``x − center``; missing cells and huge rows show as a sum of squares not below 2^53."""
+        n_rows, order = block.shape[0], _memory_order(block)
+        rows = _as_buffer(self._rows, block.shape, order)
+        scratch = _as_buffer(self._scratch, block.shape, order)
+        units = self._map.lattice.units_per_one
+        if self._map.center is None and block.dtype == np.float64:
+            np.multiply(block, units, out=rows)
+        else:
+            self._load(block, out=rows)
+            np.multiply(rows, units, out=rows)
+        np.rint(rows, out=rows)
+        squares = squared_norms(rows, scratch=scratch, out=self._norms[:n_rows])
+        dropped, huge = 0, _HugeRows.none()
+        index = np.flatnonzero(~(squares < EXACT))
+        if index.size:
+            values = self._load(block[index])
+            dropped = _fill_missing(values, self._map.missing)
+            retried = np.rint(values * units)
+            squares_retried = squared_norms(retried)
+            still = np.flatnonzero(~(squares_retried < EXACT))
+            no_exponents = np.zeros(still.size, dtype=np.int32)
+            huge, shrunk = _HugeRows.of(index[still], values[still], no_exponents, self._map.lattice)
+            retried[still], squares_retried[still] = shrunk, huge.squares
+            rows[index], squares[index] = retried, squares_retried
+        return rows, scratch, squares, dropped, huge
+
+    def _round_image(
+        self, block: NDArray[Any], linear: SlicedMatrix
+    ) -> tuple[FloatArray, FloatArray, FloatArray, int, _HugeRows]:
+        """Round ``linear @ (x − center)``; missing cells show in the row's largest magnitude."""
+        n_rows = block.shape[0]
+        lattice = self._map.lattice
+        values, work = self._values[:n_rows], self._work[:n_rows]
+        self._load(block, out=values)
+        peaks = row_peaks(values, scratch=work)
+        dropped = 0
+        index = np.flatnonzero(~(peaks < np.inf))
+        if index.size:
+            filled = values[index]
+            dropped = _fill_missing(filled, self._map.missing)
+            values[index], peaks[index] = filled, row_peaks(filled)
+        image, exponents = linear.image(
+            values, peaks, work=work, leading_out=self._leading[:n_rows], out=self._image[:n_rows]
+        )
+        rows = _as_buffer(self._rows, image.shape, "C")
+        scratch = _as_buffer(self._scratch, image.shape, "C")
+        # A factor beyond 2^1000 would overflow; entries of the image are 0 or at least 2^-453, so that a row
+        # with such a factor is huge or zero with the smaller one too.
+        largest = _MAX_FACTOR_EXPONENT - np.frexp(lattice.units_per_one)[1]
+        factors = np.ldexp(lattice.units_per_one, np.minimum(exponents, largest))
+        np.multiply(image, factors[:, None], out=rows)
+        np.rint(rows, out=rows)
+        squares = squared_norms(rows, scratch=scratch, out=self._norms[:n_rows])
+        huge = _HugeRows.none()
+        index = np.flatnonzero(~(squares < EXACT))
+        if index.size:
+            huge, shrunk = _HugeRows.of(index, image[index], exponents[index], lattice)
+            rows[index], squares[index] = shrunk, huge.squares
+        return rows, scratch, squares, dropped, huge
+
+    def _load(self, block: NDArray[Any], *, out: FloatArray | None = None) -> FloatArray:
+        """``block − center`` in float64, elementwise."""
+        if out is None:
+            out = np.empty(block.shape)
+        if self._map.center is not None and block.dtype == np.float64:
+            np.subtract(block, self._map.center, out=out)
+            return out
+        np.copyto(out, block)
+        if self._map.center is not None:
+            np.subtract(out, self._map.center, out=out)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class _HugeRows:
+    """Rows too long for an exact sum of squares as they are: their place, scaled squares, and norms."""
+
+    index: NDArray[np.intp]
+    squares: FloatArray
+    norms: FloatArray
+
+    @classmethod
+    def none(cls) -> _HugeRows:
+        return cls(np.empty(0, np.intp), np.empty(0), np.empty(0))
+
+    @classmethod
+    def of(
+        cls, index: NDArray[np.intp], values: FloatArray, exponents: NDArray[np.int32], lattice: Lattice
+    ) -> tuple[_HugeRows, FloatArray]:
+        """
+        Scale finite rows by powers of two so that the largest entry lies in [2^(k−1), 2^k), and round.
+
+        A row is ``values · 2^exponents``, and k is ``lattice.peak_bits``: the sum of squares is then at most
+        2^53, an exact integer. The scale is a power of two taken from the row's largest entry, so that
+        nothing is rounded before ``rint`` (but what it rounds to 0).
+        """
+        shifts = lattice.peak_bits - np.frexp(row_peaks(values))[1]
+        shrunk = np.rint(values * np.ldexp(1.0, shifts)[:, None])
+        squares = squared_norms(shrunk)
+        return cls(index, squares, np.ldexp(np.sqrt(squares), exponents - shifts)), shrunk
+
+
+def checked_block(block: object, n_features: int) -> NDArray[Any]:
+    """
+    Refuse what is not a block of rows.
+
+    Parameters
+    ----------
+    block : ndarray, shape (n, n_features)
+        bool, integer or floating point of at most 64 bits. Integers beyond 2^53 become the nearest float64.
+    n_features : int
+
+    Raises
+    ------
+    TypeError
+        If it is not an array, is masked (the mask would be lost), or holds something other than real numbers.
+    ValueError
+        If it has the wrong number of dimensions or columns. The number of rows is private and not shown.
+    """
+    if not isinstance(block, np.ndarray):
+        raise TypeError(f"a block must be a NumPy array, got {type(block).__name__}")
+    if isinstance(block, np.ma.MaskedArray):
+        raise TypeError("a block must not be a masked array: fill masked cells with NaN and choose `missing`")
+    if block.dtype.kind not in "biuf" or block.dtype.itemsize > 8:
+        raise TypeError(f"a block must hold integers, float32 or float64, got dtype {block.dtype}")
+    if block.ndim != 2:
+        raise ValueError(f"a block must be two-dimensional, got {block.ndim} dimensions (one array: [array])")
+    if block.shape[1] != n_features:
+        raise ValueError(f"a block must have {n_features} columns, got {block.shape[1]}")
+    return np.asarray(block)
+
+
+def _fill_missing(values: FloatArray, missing: Missing) -> int:
+    """Apply the rule for NaN and infinite cells in place (0 is the center here); count the rows dropped."""
+    finite = np.isfinite(values)
+    if finite.all():
+        return 0
+    if missing == "error":
+        raise ValueError(
+            "a cell is NaN or infinite and missing='error': clean the rows, or choose 'center' or 'drop'"
+        )
+    if missing == "center":
+        values[~finite] = 0.0
+        return 0
+    lost = ~finite.all(axis=1)
+    values[lost] = 0.0
+    return int(np.count_nonzero(lost))
+
+
+def _memory_order(block: NDArray[Any]) -> Literal["C", "F"]:
+    """Which axis of the block is the faster one: buffers in the same order are filled fastest."""
+    return "F" if abs(block.strides[0]) < abs(block.strides[1]) else "C"
+
+
+def _as_buffer(flat: FloatArray, shape: tuple[int, ...], order: Literal["C", "F"]) -> FloatArray:
+    """Logical (n, d) view of the start of a flat buffer, contiguous in the given order."""
+    return flat[: shape[0] * shape[1]].reshape(shape, order=order)
