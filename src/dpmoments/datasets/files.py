@@ -81,9 +81,7 @@ def load(file: PublishedFile) -> bytes:
 def _check(file: PublishedFile, content: bytes, where: str, advice: str) -> None:
     md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
     if md5 != file.md5:
-        raise ValueError(
-            f"{where} is not the published {file.name}: its md5 is {md5}, expected {file.md5}; {advice}"
-        )
+        raise ValueError(f"{where} is not the published {file.name}: its md5 is {md5}, expected {file.md5}; {advice}")
 
 
 def _download(file: PublishedFile) -> bytes:

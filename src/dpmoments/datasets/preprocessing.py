@@ -60,9 +60,7 @@ def standardized_unit_rows(data: Dataset, *, include_target: bool = False) -> ND
             continue
         cells = data.frame[column.name]
         if cells.null_count:
-            raise ValueError(
-                f"column {column.name!r} of {data.name} has missing cells; load the complete rows"
-            )
+            raise ValueError(f"column {column.name!r} of {data.name} has missing cells; load the complete rows")
         if isinstance(column, Numeric | Coordinate):
             features.append(_array(cells).astype(np.float64))
         else:

@@ -203,9 +203,7 @@ def _read_adult(content: bytes, schema: Schema) -> pa.Table:
     lines = re.sub(rb"[ \t]*,[ \t]*", b",", content)
     lines = re.sub(rb"(?m)^\|.*\n", b"", lines)
     names = [column.name for column in schema.columns]
-    types = {
-        column.name: pa.int64() if isinstance(column, Numeric) else pa.string() for column in schema.columns
-    }
+    types = {column.name: pa.int64() if isinstance(column, Numeric) else pa.string() for column in schema.columns}
     table = csv.read_csv(
         pa.BufferReader(lines),
         read_options=csv.ReadOptions(column_names=names),

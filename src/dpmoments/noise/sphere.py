@@ -78,7 +78,7 @@ def sample_bingham(
     >>> draws.shape, bool((draws[:, 0] ** 2).mean() > 0.95)
     ((1000, 3), True)
     """
-    symmetric = _symmetric_part(matrix, symmetry_tolerance)
+    symmetric = symmetric_part(matrix, symmetry_tolerance)
     eigenvalues, eigenvectors = np.linalg.eigh(symmetric)
     draws, _ = sample_bingham_diagonal(eigenvalues, size, rng)
     return np.asarray(draws @ eigenvectors.T, dtype=np.float64)
@@ -144,9 +144,7 @@ def sample_bingham_diagonal(
         normals = rng.standard_normal((batch, d))
         squares = normals * normals
         ratio = squares.sum(axis=1) / d
-        with np.errstate(
-            divide="ignore", invalid="ignore"
-        ):  # all normals 0: no direction, and NaN is a rejection
+        with np.errstate(divide="ignore", invalid="ignore"):  # all normals 0: no direction, and NaN is a rejection
             ratio /= squares @ weights
             log_acceptance = 0.5 * d * (np.log(ratio) + (1.0 - ratio))
         accepted = np.flatnonzero(rng.standard_exponential(batch) > -log_acceptance)[: n_draws - n_accepted]
@@ -199,7 +197,8 @@ def _batch_size(n_missing: int, n_accepted: int, n_proposals: int, d: int) -> in
     return max(1, min(wanted, BATCH_CELLS // d))
 
 
-def _symmetric_part(matrix: npt.ArrayLike, tolerance: float) -> FloatArray:
+def symmetric_part(matrix: npt.ArrayLike, tolerance: float = 1e-9) -> FloatArray:
+    """(M + Mᵀ)/2, shape (d, d), once M is known to be square, finite and symmetric up to a share of its largest entry."""
     array = np.asarray(matrix, dtype=np.float64)
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
         raise ValueError(f"the matrix has shape {array.shape}: give a square symmetric one")

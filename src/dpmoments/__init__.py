@@ -1,0 +1,31 @@
+"""Release a table's count, mean and covariance once under differential privacy; analyse the release freely."""
+
+from dpmoments import datasets, mechanisms, noise, privacy, rows
+from dpmoments.columns import Boolean, Categorical, Coordinate, Numeric
+from dpmoments.forecast import forecast
+from dpmoments.moment_release import MomentRelease
+from dpmoments.privacy.budget import Neighbors, PrivacyBudget
+from dpmoments.release import release
+from dpmoments.release_file import load
+from dpmoments.schema import Schema
+from dpmoments.version import __version__
+
+__all__ = [
+    "Boolean",
+    "Categorical",
+    "Coordinate",
+    "MomentRelease",
+    "Neighbors",
+    "Numeric",
+    "PrivacyBudget",
+    "Schema",
+    "__version__",
+    "datasets",
+    "forecast",
+    "load",
+    "mechanisms",
+    "noise",
+    "privacy",
+    "release",
+    "rows",
+]

@@ -1,0 +1,1 @@
+"""Post-processing: everything computed from a release alone, at no privacy cost."""

@@ -1,0 +1,262 @@
+"""Ridge regression from released moments, on the table's own units, with the paper's error bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from dpmoments.moment_release import MomentRelease
+
+__all__ = ["RidgeRegression", "ridge"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeRegression:
+    """A ridge regression computed from a release.
+
+    Attributes
+    ----------
+    target : str
+    features : tuple of str
+    coefficients : ndarray of shape (k,)
+        In units of the target per unit of each feature.
+    intercept : float
+        In units of the target; 0 where none was fitted.
+    alpha : float
+    unit_ball_coefficients : ndarray of shape (k,)
+        The same coefficients for encoded rows, the space in which ``alpha`` and the bound are stated.
+    unit_ball_error_bound : float or None
+        With the confidence below, ‖ŵ − w‖₂ ≤ this, w the ridge solution on the table itself with the same ``alpha`` (encoded
+        rows); inf where ``alpha`` is 0 and the data fix no bound; None where the noise law is not known.
+    confidence : float
+    r_squared : float
+        Share of the target's released variance that the fit explains, at the released moments (clipped into [0, 1]).
+    """
+
+    target: str
+    features: tuple[str, ...]
+    coefficients: FloatArray
+    intercept: float
+    alpha: float
+    unit_ball_coefficients: FloatArray
+    unit_ball_error_bound: float | None
+    confidence: float
+    r_squared: float
+
+    def predict(self, values: npt.ArrayLike) -> FloatArray:
+        """Predictions for rows of features in the table's units, (m, k) → (m,)."""
+        return np.asarray(values, dtype=np.float64) @ self.coefficients + self.intercept
+
+    def summary(self) -> str:
+        """The fit as text."""
+        width = max([len(name) for name in self.features] + [len("(intercept)")])
+        lines = [
+            f"ridge regression of {self.target}, alpha = {self.alpha:g}, R² = {self.r_squared:.3f} (released moments)"
+        ]
+        lines.append(f"{'(intercept)':<{width}}  {self.intercept:12.5g}")
+        lines += [
+            f"{name:<{width}}  {value:12.5g}" for name, value in zip(self.features, self.coefficients, strict=True)
+        ]
+        if self.unit_ball_error_bound is not None:
+            size = float(np.linalg.norm(self.unit_ball_coefficients))
+            lines.append(
+                f"privacy noise moved the encoded coefficients (norm {size:.3g}) by at most {self.unit_ball_error_bound:.3g}, "
+                f"with confidence {self.confidence:.0%} (Lemma 1 of Amin et al. 2019)"
+            )
+        return "\n".join(lines)
+
+
+def ridge(
+    release: MomentRelease,
+    target: str,
+    features: Sequence[str] | None = None,
+    *,
+    alpha: float = 0.0,
+    intercept: bool | None = None,
+    confidence: float = 0.95,
+) -> RidgeRegression:
+    """Ridge regression of one released feature on others: post-processing, free of privacy cost.
+
+    Solves (S_AA + 2α I) w = S_Ay for encoded rows, S the covariance (with an intercept) or the second moment (without): the
+    minimiser of ‖Xw − y‖²/(2n) + α‖w‖². The coefficients are then carried to the table's units.
+
+    Parameters
+    ----------
+    release : MomentRelease
+    target : str
+        A feature name; a categorical's levels are features of their own, ``region=north``. A column name stands for its
+        feature.
+    features : sequence of str, optional
+        Feature or column names (a categorical column stands for all its levels); default: everything that is not of the
+        target's column.
+    alpha : float
+        The α of Amin et al. (2019), in unit-ball units, so that it treats all columns alike.
+    intercept : bool, optional
+        Default: True where a mean was released. The intercept is not penalised.
+    confidence : float
+        Of the error bound.
+
+    Returns
+    -------
+    RidgeRegression
+
+    Raises
+    ------
+    ValueError
+        If a name is not a feature, the target is among the features, ``alpha`` is negative, an intercept is asked of a release
+        without a mean, or the system is singular (``alpha`` = 0).
+
+    Examples
+    --------
+    >>> import numpy as np, dpmoments as dpm
+    >>> x = np.random.default_rng(0).uniform(-0.5, 0.5, 50_000)
+    >>> table = np.column_stack([x, 0.1 + 0.8 * x])
+    >>> released = dpm.release(table, dpm.Schema.unit_ball(2), epsilon=1.0, insecure_seed=0)
+    >>> fit = released.ridge("x1", ["x0"])
+    >>> fit.coefficients.round(2), round(fit.intercept, 2)
+    (array([0.8]), 0.1)
+    """
+    if not (isinstance(alpha, int | float) and math.isfinite(alpha) and alpha >= 0):
+        raise ValueError(f"alpha={alpha!r} must be zero or a positive number")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence={confidence!r} must be between 0 and 1")
+    if intercept is None:
+        intercept = release.has_mean
+    if intercept and not release.has_mean:
+        raise ValueError("an intercept needs the mean, and the release has none (mean=False): pass intercept=False")
+    y = _feature_index(release, target)
+    a = _features(release, features, y)
+    moment = release.unit_ball_covariance if intercept else release.unit_ball_gram / release.n_rows
+    if release.has_mean and not intercept:
+        # without an intercept the line goes through the zero of the table's units
+        moment = _about_zero(release)
+    system = moment[np.ix_(a, a)] + 2.0 * alpha * np.eye(len(a))
+    smallest = float(np.linalg.eigvalsh(system)[0])
+    if smallest <= 1e-12 * max(1.0, float(np.trace(system))):
+        raise ValueError(
+            f"the system is singular at alpha={alpha!r}: features are collinear or the noise hides them; give alpha > 0 or "
+            "leave features out (a categorical's levels add up to one: leave one level out)"
+        )
+    weights = np.linalg.solve(system, moment[a, y]).astype(np.float64, copy=False)
+    scale = release.encoding.scale
+    coefficients = weights * scale[y] / scale[a]
+    if intercept:
+        mean = release.mean
+        constant = float(mean[y] - coefficients @ mean[a])
+    else:
+        constant = 0.0
+    variance = float(moment[y, y])
+    explained = float(2.0 * weights @ moment[a, y] - weights @ moment[np.ix_(a, a)] @ weights)
+    names = release.feature_names
+    return RidgeRegression(
+        target=names[y],
+        features=tuple(names[i] for i in a),
+        coefficients=coefficients,
+        intercept=constant,
+        alpha=float(alpha),
+        unit_ball_coefficients=weights,
+        unit_ball_error_bound=_error_bound(release, moment, weights, alpha, intercept, smallest, 1.0 - confidence),
+        confidence=confidence,
+        r_squared=min(max(explained / variance, 0.0), 1.0) if variance > 0 else 0.0,
+    )
+
+
+def _about_zero(release: MomentRelease) -> FloatArray:
+    """Second moment about the zero of the table's units, in units of the encoding's scale."""
+    scale = release.encoding.scale
+    return release.second_moment / np.outer(scale, scale)
+
+
+def _feature_index(release: MomentRelease, name: str) -> int:
+    names = release.feature_names
+    if name in names:
+        return names.index(name)
+    for column in release.schema.columns:
+        if column.name == name:
+            raise ValueError(
+                f"{name!r} is categorical and cannot be a target itself: name one of its features, "
+                f"{', '.join(map(repr, column.feature_names[:4]))}…"
+            )
+    raise ValueError(f"the release has no feature {name!r}; its features are {', '.join(map(repr, names))}")
+
+
+def _features(release: MomentRelease, features: Sequence[str] | None, target: int) -> list[int]:
+    columns = {column.name: column.feature_names for column in release.schema.columns}
+    names = release.feature_names
+    if features is None:
+        own = next(block for block in columns.values() if names[target] in block)
+        return [index for index, name in enumerate(names) if name not in own]
+    if isinstance(features, str):
+        raise TypeError("features is a list of names, not one string")
+    chosen: list[int] = []
+    for name in features:
+        block = columns.get(name, (name,))
+        chosen += [_feature_index(release, feature) for feature in block]
+    if target in chosen:
+        raise ValueError(f"the target {names[target]!r} is among the features: leave it out")
+    if not chosen:
+        raise ValueError("no features: name at least one")
+    if len(set(chosen)) < len(chosen):
+        raise ValueError("a feature is named twice")
+    return chosen
+
+
+def _error_bound(
+    release: MomentRelease,
+    moment: FloatArray,
+    weights: FloatArray,
+    alpha: float,
+    intercept: bool,
+    smallest: float,
+    failure: float,
+) -> float | None:
+    """Bound on ‖ŵ − w‖ (``docs/derivations/ridge-error-bound.md``).
+
+    (S_AA + 2αI)(ŵ − w) = (E b)_A with b = (−ŵ, 1) and E = Ŝ − S, so ‖ŵ − w‖ ≤ ‖E‖_op √(1 + ‖ŵ‖²)/λ, λ the least eigenvalue
+    of S_AA + 2αI: at least 2α, and at least λ̂ − ‖E‖_op.
+    """
+    operator = moment_error_bound(release, moment, intercept, failure)
+    if operator is None:
+        return None
+    curvature = max(2.0 * alpha, smallest - operator)
+    if curvature <= 0:
+        return math.inf
+    return operator * math.sqrt(1.0 + float(weights @ weights)) / curvature
+
+
+def moment_error_bound(release: MomentRelease, moment: FloatArray, centered: bool, failure: float) -> float | None:
+    """Bound on ‖Ŝ − S‖_op, Ŝ the moment matrix in use, failing with probability ≤ ``failure``; None without a noise law.
+
+    ‖Ŝ − S‖ ≤ ‖Ŝ − Ŝ₀‖ + ‖Ŝ₀ − S‖, Ŝ₀ the unrepaired matrix: the first term is known exactly, the second is bounded by
+    the noise law.
+    """
+    noise, n = release.noise, release.n_rows
+    if noise is None or release.noisy_count is None:
+        return None
+    raw = release.with_repair("none")
+    if not centered:
+        if release.has_mean and release.encoding.offset.any():
+            return None
+        reference = raw.unit_ball_gram / n
+    else:
+        reference = raw.unit_ball_covariance
+    parts = 1 + (1 if centered else 0) + (1 if noise.count_variance else 0)
+    bound = float(np.linalg.norm(moment - reference, 2)) + noise.operator_norm_bound(failure / parts) / n
+    if centered:
+        assert noise.sum_variance is not None
+        offset = noise.sum_norm_bound(failure / parts) / n
+        size = float(np.linalg.norm(raw.unit_ball_mean))
+        bound += 2.0 * size * offset + offset**2
+    if noise.count_variance:
+        # G/n̂ − G/n and its like for the mean: ‖G/n‖ ≤ 1 and ‖μ‖ ≤ 1, so each moves by |n̂ − n|/n̂
+        relative = (noise.count_bound(failure / parts) + 0.5) / n
+        bound += relative * (3.0 + relative if centered else 1.0)
+    return bound

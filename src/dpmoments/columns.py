@@ -1,0 +1,290 @@
+"""The kinds of column a schema is made of, and the rule each has for cells that break it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Numeric", "column_from_dict"]
+
+FloatArray = npt.NDArray[np.float64]
+MissingNumber = Literal["error", "center", "drop"]
+MissingLevel = Literal["error", "zero", "drop"]
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A numeric column with public bounds.
+
+    Parameters
+    ----------
+    name : str
+    lower, upper : float
+        Public bounds, lower < upper; cells outside are moved to the nearer bound. They must come from public knowledge
+        (a codebook, physics, law), never from the table: a bound read off the data leaks it.
+    missing : {"error", "center", "drop"}
+        What an empty, NaN or infinite cell does: stop the release (``"error"``: whoever sees that a release stopped learns
+        that such a cell exists), count as the midpoint of the bounds (``"center"``), or drop its row (``"drop"``).
+
+    Raises
+    ------
+    ValueError
+        If a bound is blank, not finite, or the bounds are reversed or equal.
+
+    Examples
+    --------
+    >>> Numeric("income", 0, 200_000, missing="center")
+    Numeric(name='income', lower=0.0, upper=200000.0, missing='center')
+    """
+
+    name: str
+    lower: float | None = None
+    upper: float | None = None
+    missing: MissingNumber = "error"
+
+    kind: ClassVar[str] = "numeric"
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        _check_choice(self.name, "missing", self.missing, ("error", "center", "drop"))
+        if self.lower is None or self.upper is None:
+            raise ValueError(
+                f"column {self.name!r} has no bounds: give lower and upper from public knowledge (they are never read "
+                "off the data, because that would leak it)"
+            )
+        for label, bound in (("lower", self.lower), ("upper", self.upper)):
+            if isinstance(bound, bool) or not isinstance(bound, int | float | np.integer | np.floating):
+                raise TypeError(f"column {self.name!r}: {label} must be a number, got {type(bound).__name__}")
+            if not math.isfinite(bound):
+                raise ValueError(f"column {self.name!r}: {label}={bound!r} must be finite")
+        if not self.lower < self.upper:
+            raise ValueError(f"column {self.name!r}: lower={self.lower!r} must be below upper={self.upper!r}")
+        object.__setattr__(self, "lower", float(self.lower))
+        object.__setattr__(self, "upper", float(self.upper))
+        if not math.isfinite(self.bounds[1] - self.bounds[0]):
+            raise ValueError(f"column {self.name!r}: the bounds are too far apart for floating point")
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """(lower, upper)."""
+        assert self.lower is not None
+        assert self.upper is not None
+        return self.lower, self.upper
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """One feature, of the column's name."""
+        return (self.name,)
+
+    def offset(self, centered: bool) -> FloatArray:
+        """The value that maps to 0, shape (1,)."""
+        lower, upper = self.bounds
+        return np.array([lower + (upper - lower) / 2.0 if centered else 0.0])
+
+    def unit(self, centered: bool) -> FloatArray:
+        """The distance from the offset that maps to 1, shape (1,)."""
+        lower, upper = self.bounds
+        return np.array([(upper - lower) / 2.0 if centered else max(abs(lower), abs(upper))])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file."""
+        return _to_dict(self)
+
+
+@dataclass(frozen=True)
+class Boolean:
+    """A true/false column: one feature, 0 or 1 in the table's units.
+
+    Parameters
+    ----------
+    name : str
+    missing : {"error", "center", "drop"}
+        As for :class:`Numeric`; ``"center"`` counts as one half.
+
+    Examples
+    --------
+    >>> Boolean("employed").feature_names
+    ('employed',)
+    """
+
+    name: str
+    missing: MissingNumber = "error"
+
+    kind: ClassVar[str] = "boolean"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        _check_choice(self.name, "missing", self.missing, ("error", "center", "drop"))
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """One feature, of the column's name."""
+        return (self.name,)
+
+    def offset(self, centered: bool) -> FloatArray:
+        """The value that maps to 0, shape (1,)."""
+        return np.array([0.5 if centered else 0.0])
+
+    def unit(self, centered: bool) -> FloatArray:
+        """The distance from the offset that maps to 1, shape (1,)."""
+        return np.array([0.5 if centered else 1.0])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file."""
+        return _to_dict(self)
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """A column of k public levels, encoded as k features ``name=level``, one of them 1 and the others 0.
+
+    Parameters
+    ----------
+    name : str
+    levels : sequence of str or int
+        All levels that count, from public knowledge. A file's text cells are compared with ``str(level)``.
+    missing : {"error", "zero", "drop"}
+        What an empty cell does: stop the release, count as no level (all k features 0), or drop its row.
+    other : {"drop", "zero"}
+        What a value outside ``levels`` does: drop its row, or count as no level.
+
+    Examples
+    --------
+    >>> Categorical("region", ["north", "south"]).feature_names
+    ('region=north', 'region=south')
+    """
+
+    name: str
+    levels: tuple[str | int, ...]
+    missing: MissingLevel = "error"
+    other: Literal["drop", "zero"] = "drop"
+
+    kind: ClassVar[str] = "categorical"
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        _check_choice(self.name, "missing", self.missing, ("error", "zero", "drop"))
+        _check_choice(self.name, "other", self.other, ("drop", "zero"))
+        if self.levels is None or isinstance(self.levels, str) or not isinstance(self.levels, Sequence | np.ndarray):
+            raise ValueError(
+                f"column {self.name!r} has no levels: list them from public knowledge (they are never read off the data)"
+            )
+        levels = tuple(level.item() if isinstance(level, np.generic) else level for level in self.levels)
+        if not levels:
+            raise ValueError(f"column {self.name!r} has no levels: list them from public knowledge")
+        if any(isinstance(level, bool) or not isinstance(level, str | int) for level in levels):
+            raise TypeError(f"column {self.name!r}: levels must be strings or integers (Boolean is for true/false)")
+        if len({type(level) for level in levels}) > 1:
+            raise TypeError(f"column {self.name!r}: levels must be all strings or all integers")
+        if len(set(levels)) < len(levels):
+            raise ValueError(f"column {self.name!r}: a level is listed twice")
+        object.__setattr__(self, "levels", levels)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """``name=level`` for every level."""
+        return tuple(f"{self.name}={level}" for level in self.levels)
+
+    def offset(self, centered: bool) -> FloatArray:
+        """Zeros: a one-hot block is not centred."""
+        del centered
+        return np.zeros(len(self.levels))
+
+    def unit(self, centered: bool) -> FloatArray:
+        """Ones: a one-hot block has norm 1 as it is."""
+        del centered
+        return np.ones(len(self.levels))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file."""
+        return _to_dict(self) | {"levels": list(self.levels)}
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """One coordinate of an array whose rows are bounded together (``Schema.unit_ball``) or not at all.
+
+    Parameters
+    ----------
+    name : str
+    missing : {"error", "center", "drop"}
+        What a NaN or infinite cell does: stop, count as 0, or drop its row.
+    """
+
+    name: str
+    missing: MissingNumber = "error"
+
+    kind: ClassVar[str] = "coordinate"
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        _check_choice(self.name, "missing", self.missing, ("error", "center", "drop"))
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """One feature, of the coordinate's name."""
+        return (self.name,)
+
+    def offset(self, centered: bool) -> FloatArray:
+        """0: a coordinate is taken as it is."""
+        del centered
+        return np.zeros(1)
+
+    def unit(self, centered: bool) -> FloatArray:
+        """1: a coordinate is taken as it is."""
+        del centered
+        return np.ones(1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file."""
+        return _to_dict(self)
+
+
+Column = Numeric | Categorical | Boolean | Coordinate
+KINDS: Mapping[str, type[Column]] = {column.kind: column for column in (Numeric, Categorical, Boolean, Coordinate)}
+
+
+def column_from_dict(values: object) -> Column:
+    """Read one column of a schema file.
+
+    Raises
+    ------
+    ValueError
+        If the kind is unknown, an entry is unknown or a needed one is blank.
+    """
+    if not isinstance(values, Mapping):
+        raise ValueError("every column is a mapping with a name and a kind")
+    entries = dict(values)
+    name, kind = entries.get("name"), entries.pop("kind", None)
+    if kind not in KINDS:
+        raise ValueError(f"column {name!r} has kind {kind!r}: use {', '.join(KINDS)}")
+    options = {option.name for option in fields(KINDS[kind])}
+    if unknown := sorted(set(entries) - options):
+        raise ValueError(
+            f"column {name!r} has unknown entries {', '.join(map(repr, unknown))}: use {', '.join(sorted(options))}"
+        )
+    if name is None:
+        raise ValueError("a column has no name")
+    if kind == "categorical":
+        entries.setdefault("levels", None)
+    return KINDS[kind](**entries)
+
+
+def _to_dict(column: Column) -> dict[str, Any]:
+    return {"kind": column.kind} | {option.name: getattr(column, option.name) for option in fields(column)}
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"a column's name is a non-empty string, got {name!r}")
+
+
+def _check_choice(column: str, option: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"column {column!r}: {option}={value!r} must be one of {', '.join(map(repr, choices))}")

@@ -1,0 +1,62 @@
+"""The affine map between a table's units and the unit ball, on cells and on moments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Encoding"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """value = offset + unit · row_norm · x, feature by feature, x in the unit ball.
+
+    Attributes
+    ----------
+    offset : ndarray of shape (d,)
+        The table value that maps to 0.
+    unit : ndarray of shape (d,)
+        Half-widths of the columns (1 for one-hot features).
+    row_norm : float
+        B, the bound on the norm of (value − offset)/unit.
+    """
+
+    offset: FloatArray
+    unit: FloatArray
+    row_norm: float
+
+    @property
+    def scale(self) -> FloatArray:
+        """unit · row_norm, shape (d,): the table's units in one unit of x."""
+        return self.unit * self.row_norm
+
+    def decode_mean(self, mean: FloatArray) -> FloatArray:
+        """E[x] → E[value], shape (d,)."""
+        return self.offset + self.scale * mean
+
+    def decode_covariance(self, covariance: FloatArray) -> FloatArray:
+        """Cov(x) → Cov(value), shape (d, d)."""
+        return covariance * np.outer(self.scale, self.scale)
+
+    def decode_second_moment(self, second_moment: FloatArray, mean: FloatArray | None) -> FloatArray:
+        """E[x xᵀ] → E[value valueᵀ], shape (d, d).
+
+        With c the offset and m = scale·E[x]: E[v vᵀ] = c cᵀ + c mᵀ + m cᵀ + scale·E[x xᵀ]·scale. The mean is not needed
+        where the offset is zero.
+        """
+        scaled = self.decode_covariance(second_moment)
+        if not self.offset.any():
+            return scaled
+        if mean is None:
+            raise ValueError("the second moment in the table's units needs the mean: the encoding is centred")
+        cross = np.outer(self.offset, self.scale * mean)
+        return np.outer(self.offset, self.offset) + cross + cross.T + scaled
+
+    def encode_mean(self, mean: FloatArray) -> FloatArray:
+        """E[value] → E[x], shape (d,)."""
+        return (mean - self.offset) / self.scale

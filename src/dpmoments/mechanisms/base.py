@@ -1,0 +1,226 @@
+"""The contract of a mechanism: frozen options, a plan made without data, then one run.
+
+``config.plan(shape, budget, neighbors)`` calibrates and refuses whatever cannot be done, reading no data; the plan states its
+exact cost, its noise law and its expected error; ``plan.run(rows, generator)`` draws the noise. The class attributes say
+what a mechanism supports: the registry, the command line, the forecast, the docs table and the contract tests read them.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmoments.noise.law import NoiseLaw
+from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.rows.rows import Rows
+
+__all__ = ["Arithmetic", "Mechanism", "MomentShape", "NoisyMoments", "Plan"]
+
+FloatArray = npt.NDArray[np.float64]
+BOTH_NEIGHBORS = frozenset({Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE})
+
+
+class Arithmetic(StrEnum):
+    """What the stated guarantee rests on.
+
+    ``EXACT_LATTICE``: integer sums and exact discrete noise; the proof holds for the program as it runs.
+    ``LATTICE_ROUNDED``: integer sums; the noise is drawn in floating point and rounded to the lattice.
+    ``IDEALIZED``: the proof is for real numbers; the sampler works in floating point.
+    """
+
+    EXACT_LATTICE = "exact-lattice"
+    LATTICE_ROUNDED = "lattice-rounded"
+    IDEALIZED = "idealized"
+
+
+@dataclass(frozen=True, slots=True)
+class MomentShape:
+    """What is public about the moments to release.
+
+    Attributes
+    ----------
+    n_features : int
+        d, after encoding.
+    n_rows : int or None
+        The number of rows where it is public, else None.
+    mean : bool
+        Whether count and mean are wanted beside the second moment.
+    row_norm : float or None
+        Bound on the Euclidean norm of an encoded row: 1 (the unit ball), or None where the schema gives no bound.
+    """
+
+    n_features: int
+    n_rows: int | None = None
+    mean: bool = True
+    row_norm: float | None = 1.0
+
+    def __post_init__(self) -> None:
+        if self.n_features < 1:
+            raise ValueError(f"n_features={self.n_features}: a table needs at least one feature")
+        if self.n_rows is not None and self.n_rows < 0:
+            raise ValueError(f"n_rows={self.n_rows} cannot be negative")
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyMoments:
+    """What a run releases, for rows in the unit ball.
+
+    Attributes
+    ----------
+    count : float or None
+        Exact where the number of rows is public, noisy where count and mean were wanted, else None.
+    sum : ndarray of shape (d,) or None
+    gram : ndarray of shape (d, d), symmetric; not repaired
+    diagnostics : mapping
+        What else the run learned privately (plain values and arrays); covered by the plan's cost.
+    """
+
+    count: float | None
+    sum: FloatArray | None
+    gram: FloatArray
+    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Plan(ABC):
+    """A calibrated mechanism, made without data.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+    shape : MomentShape
+    neighbors : Neighbors
+    cost : PrivacyBudget
+        Exactly what :meth:`run` spends.
+    """
+
+    mechanism: Mechanism
+    shape: MomentShape
+    neighbors: Neighbors
+    cost: PrivacyBudget
+
+    arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
+
+    @property
+    def noise(self) -> NoiseLaw | None:
+        """The noise law, or None where there is no closed form."""
+        return None
+
+    @property
+    def expected_error(self) -> float | None:
+        """Root mean square of ‖Ĝ − G‖_F in unit-ball units before any repair, or None where it is not known."""
+        return None if self.noise is None else self.noise.frobenius_error
+
+    @property
+    def expected_sum_error(self) -> float | None:
+        """Root mean square of the error on the sum of rows (‖·‖₂, unit ball), or None."""
+        return None if self.noise is None else self.noise.sum_error
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """The calibrated numbers (noise scale, degrees of freedom, …), for the record of the release."""
+        return {}
+
+    @abstractmethod
+    def run(self, rows: Rows, generator: np.random.Generator) -> NoisyMoments:
+        """Read the rows and draw the noise: the one step that spends the budget.
+
+        Parameters
+        ----------
+        rows : Rows
+        generator : numpy.random.Generator
+            From :func:`dpmoments.noise.secure_generator` for a private release.
+        """
+
+    def check_rows(self, rows: Rows) -> None:
+        """Refuse rows that do not have the shape this plan was made for."""
+        if rows.n_features != self.shape.n_features:
+            raise ValueError(
+                f"the plan is for {self.shape.n_features} features and the rows have {rows.n_features}: "
+                "make the plan from the same schema"
+            )
+        if self.neighbors is Neighbors.REPLACE_ONE and rows.dropped != "as_zero":
+            raise ValueError(
+                "under replace_one the number of rows is public, so dropped rows must stay in the count: "
+                "make the rows with dropped='as_zero'"
+            )
+
+
+@dataclass(frozen=True)
+class Mechanism(ABC):
+    """Frozen options of one published algorithm. Subclasses are dataclasses whose fields are the options."""
+
+    budget_kinds: ClassVar[frozenset[BudgetKind]]
+    supported_neighbors: ClassVar[frozenset[Neighbors]] = BOTH_NEIGHBORS
+    needs_row_norm: ClassVar[bool] = True
+    summary: ClassVar[str]
+    source: ClassVar[str]
+    public_name: ClassVar[str | None] = None
+    """The registry name where it is not the class name with hyphens."""
+
+    @property
+    def name(self) -> str:
+        """The registry name: the class name with hyphens."""
+        return registry_name(type(self))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options as plain values."""
+        return {option.name: getattr(self, option.name) for option in fields(self)}
+
+    def plan(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors | str) -> Plan:
+        """Calibrate to ``budget`` without reading data.
+
+        Returns
+        -------
+        Plan
+            Whose ``cost`` never exceeds ``budget``.
+
+        Raises
+        ------
+        ValueError
+            If the mechanism cannot serve this kind of budget, relation or shape.
+        """
+        neighbors = Neighbors.of(neighbors)
+        self.check_support(shape, budget, neighbors)
+        plan = self.calibrate(shape, budget, neighbors)
+        if not budget.covers(plan.cost):
+            raise AssertionError(f"{self.name} planned to spend {plan.cost} of {budget}: a defect, please report it")
+        return plan
+
+    def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
+        """Raise a ValueError that says what to use instead when this mechanism cannot do what is asked."""
+        if budget.kind not in self.budget_kinds:
+            raise ValueError(f"mechanism {self.name!r} cannot spend a budget of {budget}: {self._budget_advice()}")
+        if neighbors not in self.supported_neighbors:
+            known = " or ".join(repr(str(relation)) for relation in sorted(self.supported_neighbors))
+            raise ValueError(f"mechanism {self.name!r} is not defined for neighbors={str(neighbors)!r}: use {known}")
+        if self.needs_row_norm and shape.row_norm is None:
+            raise ValueError(
+                f"mechanism {self.name!r} needs a bound on the norm of a row and the schema gives none: "
+                "give every column bounds, or use a mechanism that needs none (dpmoments mechanisms lists them)"
+            )
+
+    def _budget_advice(self) -> str:
+        words = {
+            BudgetKind.PURE: "epsilon alone (delta = 0)",
+            BudgetKind.APPROXIMATE: "epsilon and delta > 0",
+            BudgetKind.ZCDP: "rho",
+        }
+        return "give it " + " or ".join(words[kind] for kind in BudgetKind if kind in self.budget_kinds)
+
+    @abstractmethod
+    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> Plan:
+        """Make the plan; ``plan`` has already checked what the class attributes promise."""
+
+
+def registry_name(mechanism: type[Mechanism]) -> str:
+    """The name users write: ``MatrixLaplace`` → ``matrix-laplace``."""
+    return mechanism.public_name or re.sub(r"(?<=[a-z])(?=[A-Z])", "-", mechanism.__name__).lower()

@@ -1,0 +1,48 @@
+"""Where randomness comes from: the operating system, through a cryptographic bit generator."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from randomgen import AESCounter
+
+__all__ = ["SecureGenerator", "insecure_generator", "secure_generator"]
+
+
+class SecureGenerator(np.random.Generator):
+    """A ``numpy.random.Generator`` keyed by the operating system; its type is what marks a release as private.
+
+    Made by :func:`secure_generator` alone. Noise that has an exact integer sampler (``noise/lattice.py``) is drawn by
+    OpenDP from the operating system when given one of these.
+    """
+
+    def __init__(self) -> None:
+        # All 128 bits of the AES key come from the operating system; `seed=` would go through a 64-bit mixer first.
+        super().__init__(AESCounter(key=np.frombuffer(os.urandom(16), dtype=np.uint64)))
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a SecureGenerator cannot be copied or stored: two releases would share their noise")
+
+
+def secure_generator() -> SecureGenerator:
+    """Return a generator with a fresh 128-bit key from the operating system.
+
+    Examples
+    --------
+    >>> secure_generator().standard_normal(3).shape
+    (3,)
+    """
+    return SecureGenerator()
+
+
+def insecure_generator(seed: int) -> np.random.Generator:
+    """Return a generator that repeats itself: for tests and benchmarks; what it releases is not private.
+
+    Examples
+    --------
+    >>> float(insecure_generator(1).random()) == float(insecure_generator(1).random())
+    True
+    """
+    return np.random.default_rng(seed)

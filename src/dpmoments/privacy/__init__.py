@@ -1,0 +1,5 @@
+"""Budgets, neighbouring relations, sensitivities and exact privacy curves."""
+
+from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+
+__all__ = ["BudgetKind", "Neighbors", "PrivacyBudget"]

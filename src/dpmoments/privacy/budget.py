@@ -1,0 +1,275 @@
+"""Privacy budgets and neighbouring relations: what a guarantee says, as values that can be checked and compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from numbers import Real
+from typing import Any
+
+__all__ = ["BudgetKind", "Neighbors", "PrivacyBudget"]
+
+
+class Neighbors(StrEnum):
+    """Which two tables a guarantee makes hard to tell apart.
+
+    ``ADD_REMOVE``: they differ by one row present or absent; the number of rows is private.
+    ``REPLACE_ONE``: they differ in one row's values; the number of rows is public.
+    """
+
+    ADD_REMOVE = "add_remove"
+    REPLACE_ONE = "replace_one"
+
+    @classmethod
+    def of(cls, value: Neighbors | str) -> Neighbors:
+        """Return the relation named by ``value``.
+
+        Raises
+        ------
+        ValueError
+            If ``value`` names no relation.
+
+        Examples
+        --------
+        >>> Neighbors.of("replace_one")
+        <Neighbors.REPLACE_ONE: 'replace_one'>
+        """
+        try:
+            return cls(value)
+        except ValueError:
+            raise ValueError(
+                f"neighbors={value!r} is not a neighbouring relation: use 'add_remove' (the number of rows is private) "
+                "or 'replace_one' (the number of rows is public)"
+            ) from None
+
+
+class BudgetKind(StrEnum):
+    """The definition of privacy a budget is counted in."""
+
+    PURE = "pure"
+    APPROXIMATE = "approximate"
+    ZCDP = "zcdp"
+
+
+def _positive(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {type(value).__name__}")
+    number = float(value)
+    if not (number > 0 and math.isfinite(number)):
+        raise ValueError(f"{name}={value!r} is not a privacy budget: {name} must be positive and finite")
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyBudget:
+    """An amount of privacy loss: pure ε, approximate (ε, δ) or ρ-zCDP.
+
+    Make one with :meth:`pure`, :meth:`approximate`, :meth:`zcdp`, or with :meth:`of` from the arguments a user gives.
+
+    Attributes
+    ----------
+    kind : BudgetKind
+    epsilon : float
+        0 for a zCDP budget.
+    delta : float
+        0 for a pure or zCDP budget.
+    rho : float
+        0 unless the kind is zCDP.
+
+    Examples
+    --------
+    >>> PrivacyBudget.of(epsilon=1.0)
+    PrivacyBudget.pure(epsilon=1.0)
+    >>> PrivacyBudget.of(epsilon=1.0, delta=1e-9)
+    PrivacyBudget.approximate(epsilon=1.0, delta=1e-09)
+    >>> PrivacyBudget.zcdp(0.5).split(3, 1)
+    (PrivacyBudget.zcdp(rho=0.375), PrivacyBudget.zcdp(rho=0.125))
+    """
+
+    kind: BudgetKind
+    epsilon: float = 0.0
+    delta: float = 0.0
+    rho: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", BudgetKind(self.kind))
+        if self.kind is BudgetKind.ZCDP:
+            object.__setattr__(self, "rho", _positive("rho", self.rho))
+            if self.epsilon or self.delta:
+                raise ValueError("a zCDP budget has rho alone: leave epsilon and delta out")
+            return
+        object.__setattr__(self, "epsilon", _positive("epsilon", self.epsilon))
+        if self.rho:
+            raise ValueError(f"a {self.kind} budget has no rho")
+        if isinstance(self.delta, bool) or not isinstance(self.delta, Real):
+            raise TypeError(f"delta must be a number, got {type(self.delta).__name__}")
+        object.__setattr__(self, "delta", float(self.delta))
+        if self.kind is BudgetKind.PURE and self.delta != 0:
+            raise ValueError("a pure budget has delta = 0")
+        if self.kind is BudgetKind.APPROXIMATE and not 0 < self.delta < 1:
+            raise ValueError(
+                f"delta={self.delta!r} cannot be: delta is a probability of failure, above 0 and below 1 "
+                "(well below one over the number of rows)"
+            )
+
+    @classmethod
+    def pure(cls, epsilon: float) -> PrivacyBudget:
+        """ε-differential privacy."""
+        return cls(BudgetKind.PURE, epsilon=epsilon)
+
+    @classmethod
+    def approximate(cls, epsilon: float, delta: float) -> PrivacyBudget:
+        """(ε, δ)-differential privacy, 0 < δ < 1."""
+        return cls(BudgetKind.APPROXIMATE, epsilon=epsilon, delta=delta)
+
+    @classmethod
+    def zcdp(cls, rho: float) -> PrivacyBudget:
+        """ρ-zero-concentrated differential privacy (Bun & Steinke 2016)."""
+        return cls(BudgetKind.ZCDP, rho=rho)
+
+    @classmethod
+    def of(cls, *, epsilon: float | None = None, delta: float = 0.0, rho: float | None = None) -> PrivacyBudget:
+        """Return the budget a user's arguments ask for: ``epsilon`` with or without ``delta``, or ``rho``.
+
+        Raises
+        ------
+        ValueError
+            If neither or both of ``epsilon`` and ``rho`` are given, or a value is out of range.
+        TypeError
+            If a value is not a number.
+        """
+        if (epsilon is None) == (rho is None):
+            raise ValueError(
+                "give the privacy budget as epsilon (with or without delta) or as rho, "
+                + ("not both" if rho is not None else "none was given")
+            )
+        if rho is not None:
+            if delta != 0:
+                raise ValueError(
+                    "delta goes with epsilon: a rho-zCDP budget has none "
+                    "(PrivacyBudget.zcdp(rho).to_epsilon(delta) shows what it means as (epsilon, delta))"
+                )
+            return cls.zcdp(rho)
+        assert epsilon is not None
+        if isinstance(delta, Real) and not isinstance(delta, bool) and delta == 0:
+            return cls.pure(epsilon)
+        return cls.approximate(epsilon, delta)
+
+    def split(self, *weights: float) -> tuple[PrivacyBudget, ...]:
+        """Cut the budget into parts in proportion to ``weights`` (by basic composition the parts add up to it).
+
+        The parts are rounded down so that their exact sum never exceeds the whole.
+
+        Raises
+        ------
+        ValueError
+            If a weight is not positive.
+        """
+        if not weights or not all(math.isfinite(weight) and weight > 0 for weight in weights):
+            raise ValueError(f"weights {weights!r} must be positive numbers")
+        total = sum(Fraction(weight) for weight in weights)
+
+        def parts(whole: float) -> list[float]:
+            return [_round_down(Fraction(whole) * Fraction(weight) / total) for weight in weights]
+
+        if self.kind is BudgetKind.ZCDP:
+            return tuple(PrivacyBudget.zcdp(rho) for rho in parts(self.rho))
+        if self.kind is BudgetKind.PURE:
+            return tuple(PrivacyBudget.pure(epsilon) for epsilon in parts(self.epsilon))
+        pairs = zip(parts(self.epsilon), parts(self.delta), strict=True)
+        return tuple(PrivacyBudget.approximate(epsilon, delta) for epsilon, delta in pairs)
+
+    def covers(self, cost: PrivacyBudget) -> bool:
+        """Whether spending ``cost`` stays within this budget.
+
+        A pure cost fits an approximate budget of the same ε; a pure cost ε fits a zCDP budget ρ ≥ ε²/2. No other
+        two kinds are compared.
+
+        Examples
+        --------
+        >>> PrivacyBudget.approximate(1.0, 1e-9).covers(PrivacyBudget.pure(1.0))
+        True
+        >>> PrivacyBudget.pure(1.0).covers(PrivacyBudget.approximate(0.5, 1e-9))
+        False
+        """
+        if self.kind is BudgetKind.ZCDP:
+            if cost.kind is BudgetKind.ZCDP:
+                return cost.rho <= self.rho
+            return cost.kind is BudgetKind.PURE and Fraction(cost.epsilon) ** 2 / 2 <= Fraction(self.rho)
+        return cost.kind is not BudgetKind.ZCDP and cost.epsilon <= self.epsilon and cost.delta <= self.delta
+
+    def to_epsilon(self, delta: float) -> float:
+        """The ε for which this budget implies (ε, δ)-differential privacy at the given δ.
+
+        Raises
+        ------
+        ValueError
+            If the budget is approximate and its own δ is above ``delta``.
+        """
+        if self.kind is BudgetKind.ZCDP:
+            from dpmoments.privacy.curves import zcdp_epsilon
+
+            return zcdp_epsilon(self.rho, delta)
+        if self.delta > delta:
+            raise ValueError(f"the budget's own delta, {self.delta:g}, is above the delta asked for, {delta:g}")
+        return self.epsilon
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file."""
+        if self.kind is BudgetKind.ZCDP:
+            return {"kind": str(self.kind), "rho": self.rho}
+        return {"kind": str(self.kind), "epsilon": self.epsilon, "delta": self.delta}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> PrivacyBudget:
+        """The inverse of :meth:`to_dict`."""
+        return cls(**values)
+
+    def __add__(self, other: PrivacyBudget) -> PrivacyBudget:
+        """Basic composition: losses of one kind add up; pure and approximate mix."""
+        if not isinstance(other, PrivacyBudget):
+            return NotImplemented
+        if (self.kind is BudgetKind.ZCDP) != (other.kind is BudgetKind.ZCDP):
+            raise ValueError(
+                f"a {self.kind} and a {other.kind} budget do not add up: convert one (see dpmoments.privacy.curves)"
+            )
+        if self.kind is BudgetKind.ZCDP:
+            return PrivacyBudget.zcdp(add_up([self.rho, other.rho]))
+        epsilon = add_up([self.epsilon, other.epsilon])
+        delta = add_up([self.delta, other.delta])
+        return PrivacyBudget.of(epsilon=epsilon, delta=delta)
+
+    def __repr__(self) -> str:
+        if self.kind is BudgetKind.ZCDP:
+            return f"PrivacyBudget.zcdp(rho={self.rho!r})"
+        if self.kind is BudgetKind.PURE:
+            return f"PrivacyBudget.pure(epsilon={self.epsilon!r})"
+        return f"PrivacyBudget.approximate(epsilon={self.epsilon!r}, delta={self.delta!r})"
+
+    def __str__(self) -> str:
+        if self.kind is BudgetKind.ZCDP:
+            return f"{self.rho:g}-zCDP"
+        if self.kind is BudgetKind.PURE:
+            return f"ε = {self.epsilon:g}, pure"
+        return f"ε = {self.epsilon:g}, δ = {self.delta:g}"
+
+
+def _round_down(value: Fraction) -> float:
+    rounded = float(value)
+    return rounded if Fraction(rounded) <= value else math.nextafter(rounded, 0.0)
+
+
+def add_up(losses: Sequence[float]) -> float:
+    """Sum of privacy losses, rounded up.
+
+    Examples
+    --------
+    >>> add_up([0.1, 0.2])
+    0.30000000000000004
+    """
+    exact = sum((Fraction(loss) for loss in losses), Fraction(0))
+    rounded = float(exact)
+    return rounded if Fraction(rounded) >= exact else math.nextafter(rounded, math.inf)

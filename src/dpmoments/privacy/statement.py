@@ -1,0 +1,126 @@
+"""The privacy statement of a release: what was spent, in which sense, resting on what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+
+__all__ = ["PrivacyStatement"]
+
+ARITHMETIC_WORDS = {
+    "exact-lattice": "Sums are exact integers and the noise is drawn exactly from a discrete law, so the proof holds for the "
+    "program as it ran.",
+    "lattice-rounded": "Sums are exact integers; the noise was drawn in floating point and rounded to the integer lattice, so "
+    "the proof takes the normal generator as ideal.",
+    "idealized": "The proof is for real numbers; the sampler worked in floating point.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyStatement:
+    """What a release guarantees.
+
+    Attributes
+    ----------
+    budget : PrivacyBudget
+        What was spent.
+    neighbors : Neighbors
+    arithmetic : str
+        ``exact-lattice``, ``lattice-rounded`` or ``idealized``.
+    private : bool
+        False where an insecure seed was used: the noise can be reproduced and nothing is protected.
+    rules : tuple of str
+        Bounds, clipping and missing rules, in words.
+    version : str
+        Version of the library that made the release.
+    """
+
+    budget: PrivacyBudget
+    neighbors: Neighbors
+    arithmetic: str
+    private: bool
+    rules: tuple[str, ...]
+    version: str
+
+    @property
+    def epsilon(self) -> float | None:
+        """ε, or None for a zCDP budget."""
+        return None if self.budget.kind is BudgetKind.ZCDP else self.budget.epsilon
+
+    @property
+    def delta(self) -> float | None:
+        """δ, or None for a zCDP budget."""
+        return None if self.budget.kind is BudgetKind.ZCDP else self.budget.delta
+
+    @property
+    def rho(self) -> float | None:
+        """ρ, or None unless the budget is zCDP."""
+        return self.budget.rho if self.budget.kind is BudgetKind.ZCDP else None
+
+    def in_words(self) -> str:
+        """The statement as text, a paragraph and a list of rules."""
+        lines = []
+        if not self.private:
+            lines.append("NOT PRIVATE: the noise came from an insecure seed and can be reproduced and removed.")
+        if self.neighbors is Neighbors.ADD_REMOVE:
+            unit = "tables that differ by one row present or absent (add-remove; the number of rows is private)"
+        else:
+            unit = (
+                "tables that differ in one row's values (replace-one; the number of rows is public and stated exactly)"
+            )
+        budget = self.budget
+        if budget.kind is BudgetKind.PURE:
+            guarantee = (
+                f"The probability of any set of outputs differs by a factor of at most e^{budget.epsilon:g} (ε-differential "
+                f"privacy, ε = {budget.epsilon:g}) between any two {unit}."
+            )
+        elif budget.kind is BudgetKind.APPROXIMATE:
+            guarantee = (
+                f"The probability of any set of outputs differs by a factor of at most e^{budget.epsilon:g}, but for an added "
+                f"{budget.delta:g} ((ε, δ)-differential privacy, ε = {budget.epsilon:g}, δ = {budget.delta:g}), between any two "
+                f"{unit}."
+            )
+        else:
+            guarantee = (
+                f"The Rényi divergence of order α between the outputs on any two {unit} is at most {budget.rho:g}·α for every "
+                f"α > 1 (ρ-zero-concentrated differential privacy, ρ = {budget.rho:g}); for example it implies "
+                f"ε = {budget.to_epsilon(1e-6):.4g} at δ = 1e-06."
+            )
+        lines.append(guarantee)
+        lines.append(
+            "The protected unit is one row. A person with several rows is protected less: the loss adds up over the rows."
+        )
+        lines.append(ARITHMETIC_WORDS[self.arithmetic])
+        lines.extend(f"- {rule}" for rule in self.rules)
+        lines.append(f"Made by dpmoments {self.version}.")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file."""
+        return {
+            "budget": self.budget.to_dict(),
+            "neighbors": str(self.neighbors),
+            "arithmetic": self.arithmetic,
+            "private": self.private,
+            "rules": list(self.rules),
+            "version": self.version,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> PrivacyStatement:
+        """The inverse of :meth:`to_dict`."""
+        if values["arithmetic"] not in ARITHMETIC_WORDS:
+            raise ValueError(f"unknown arithmetic {values['arithmetic']!r}")
+        if not isinstance(values["private"], bool):
+            raise TypeError("private must be true or false")
+        return cls(
+            budget=PrivacyBudget.from_dict(values["budget"]),
+            neighbors=Neighbors.of(values["neighbors"]),
+            arithmetic=values["arithmetic"],
+            private=values["private"],
+            rules=tuple(map(str, values["rules"])),
+            version=str(values["version"]),
+        )

@@ -1,0 +1,199 @@
+"""The main job: from a private table to a release."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dpmoments.analysis.repair import Repair
+from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.registry import make_mechanism
+from dpmoments.moment_release import MomentRelease
+from dpmoments.noise.entropy import insecure_generator, secure_generator
+from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.release_file import check_output
+from dpmoments.rows.progress import watched
+from dpmoments.rows.rows import Rows
+from dpmoments.schema import Schema
+from dpmoments.version import __version__
+
+__all__ = ["release"]
+
+
+def release(
+    data: Any,
+    schema: Schema,
+    *,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    neighbors: Neighbors | str = "add_remove",
+    mechanism: Mechanism | str = "auto",
+    mean: bool = True,
+    repair: Repair | str = "auto",
+    n_rows: int | None = None,
+    output: str | Path | None = None,
+    threads: int | None = None,
+    progress: bool | Callable[[float | None], None] = False,
+    insecure_seed: int | None = None,
+) -> MomentRelease:
+    """Release a table's count, mean and second moment once, under differential privacy.
+
+    Parameters
+    ----------
+    data : array, frame, path or relation
+        A NumPy array (its columns are the schema's, in order), a pandas, Polars or Arrow frame, a path, glob or folder of
+        Parquet or CSV files (streamed in batches), or a DuckDB relation. Never modified.
+    schema : Schema
+        Public bounds and categories.
+    epsilon, delta : float
+        Budget: pure ε, or (ε, δ) with 0 < δ < 1.
+    rho : float
+        Budget in zero-concentrated differential privacy, instead of ``epsilon``.
+    neighbors : {"add_remove", "replace_one"}
+        What is hidden: one row's presence (the number of rows is private), or one row's values (it is public).
+    mechanism : str or Mechanism
+        A registry name (``dpmoments mechanisms`` lists them) or a configured mechanism.
+    mean : bool
+        False: second moment alone, all of the budget on it; rows are then encoded without centring, and under
+        ``add_remove`` no count is released.
+    repair : str
+        Post-processing of the noisy moments: ``auto``, ``none``, ``clip``, ``shift``, ``shrink`` or ``rotation-invariant``.
+    n_rows : int, optional
+        The number of rows, where it is public knowledge. Under ``replace_one`` it is counted if not given. Under
+        ``add_remove`` give it only if it is known from elsewhere than the table.
+    output : path, optional
+        Where to save the release; checked before anything is spent.
+    threads : int, optional
+        Threads of the summation; default: the usable cores. The result does not depend on it.
+    progress : bool or callable
+        True for a progress bar on standard error; a callable gets the fraction done after every block (None where the
+        number of rows is not known beforehand).
+    insecure_seed : int, optional
+        For tests: repeats the noise, and marks the release not private.
+
+    Returns
+    -------
+    MomentRelease
+
+    Raises
+    ------
+    ValueError, TypeError, OSError
+        Before any row is read: for a budget, schema, mechanism or output that cannot work. While rows are read: for a
+        cell whose rule is ``"error"`` or a damaged file. Nothing is spent in either case.
+
+    Notes
+    -----
+    **Privacy.** The release as a whole satisfies the stated budget for the stated neighbours, one row being the protected unit;
+    ``release.privacy.in_words()`` says it in full. The order is: schema checked, plan made, output checked, rows read, noise
+    drawn, release written.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table = np.random.default_rng(0).uniform(-0.5, 0.5, (1000, 3))
+    >>> released = release(table, Schema.unit_ball(3), epsilon=1.0, insecure_seed=0)
+    >>> released.covariance.shape, released.privacy.private
+    ((3, 3), False)
+    """
+    if not isinstance(schema, Schema):
+        raise TypeError(
+            f"schema must be a dpmoments.Schema, got {type(schema).__name__}: dpm.Schema(dpm.Numeric('age', 0, 100), …) or "
+            "dpm.Schema.load('people.yaml')"
+        )
+    budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
+    neighbors = Neighbors.of(neighbors)
+    chosen = make_mechanism(mechanism)
+    repair = Repair.of(repair)
+    with watched(progress) as on_block:
+        rows = Rows.of(
+            data,
+            schema,
+            centered=mean,
+            dropped="as_zero" if neighbors is Neighbors.REPLACE_ONE else "omit",
+            threads=threads,
+            on_block=on_block,
+        )
+        public_rows = _public_rows(rows, neighbors, n_rows)
+        shape = MomentShape(
+            n_features=schema.n_features,
+            n_rows=public_rows,
+            mean=mean,
+            row_norm=None if schema.row_norm is None else 1.0,
+        )
+        plan = chosen.plan(shape, budget, neighbors)
+        _warn_of_large_delta(plan, public_rows)
+        if output is not None:
+            check_output(output)
+        generator = secure_generator() if insecure_seed is None else insecure_generator(insecure_seed)
+        on_block.expect(rows.source.n_rows)
+        noisy = plan.run(rows, generator)
+    released = _assemble(plan, noisy, schema, repair, n_rows, centered=mean, private=insecure_seed is None)
+    if output is not None:
+        released.save(output)
+    return released
+
+
+def _public_rows(rows: Rows, neighbors: Neighbors, n_rows: int | None) -> int | None:
+    if n_rows is not None and (isinstance(n_rows, bool) or not isinstance(n_rows, int) or n_rows < 1):
+        raise ValueError(f"n_rows={n_rows!r} must be a positive whole number")
+    if neighbors is Neighbors.ADD_REMOVE:
+        return n_rows
+    counted = rows.count()
+    if counted == 0:
+        raise ValueError(
+            "the table has no rows: under replace_one there is nothing to release (under add_remove the number of rows is "
+            "private, and an empty table is released like any other)"
+        )
+    if n_rows is not None and n_rows != counted:
+        raise ValueError(f"n_rows={n_rows} and the table has another number of rows: leave n_rows out")
+    return counted
+
+
+def _warn_of_large_delta(plan: Plan, public_rows: int | None) -> None:
+    delta = plan.cost.delta if plan.cost.kind is BudgetKind.APPROXIMATE else 0.0
+    if public_rows is not None and delta * public_rows >= 1:
+        warnings.warn(
+            f"delta={delta:g} is not below one over the number of rows: such a delta allows whole rows to be published",
+            stacklevel=3,
+        )
+
+
+def _assemble(
+    plan: Plan,
+    noisy: NoisyMoments,
+    schema: Schema,
+    repair: Repair,
+    n_rows: int | None,
+    *,
+    centered: bool,
+    private: bool,
+) -> MomentRelease:
+    statement = PrivacyStatement(
+        budget=plan.cost,
+        neighbors=plan.neighbors,
+        arithmetic=str(plan.arithmetic),
+        private=private,
+        rules=schema.rules_in_words(),
+        version=__version__,
+    )
+    count = noisy.count
+    if count is None and n_rows is not None:
+        count = float(n_rows)
+    return MomentRelease(
+        schema=schema,
+        privacy=statement,
+        noise=plan.noise,
+        mechanism=plan.mechanism.name,
+        mechanism_options=plan.mechanism.options,
+        calibration=plan.details,
+        repair=repair,
+        centered=centered,
+        noisy_count=count,
+        noisy_sum=noisy.sum,
+        noisy_gram=noisy.gram,
+        diagnostics=noisy.diagnostics,
+    )

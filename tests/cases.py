@@ -1,0 +1,101 @@
+"""One table of mechanisms × neighbours × budget kinds; `test_contract.py` runs every row.
+
+A new mechanism adds its rows here, and nothing else, to be held to the contract.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+import dpmoments as dpm
+from dpmoments.mechanisms.base import Mechanism, MomentShape
+from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.rows.rows import Rows
+from dpmoments.schema import Schema
+
+N_ROWS = 400
+N_FEATURES = 3
+
+BUDGETS = {
+    BudgetKind.PURE: {
+        "usual": dict(epsilon=1.0),
+        "tiny": dict(epsilon=1e-7),
+        "unlimited": dict(epsilon=1e13),
+    },
+    BudgetKind.APPROXIMATE: {
+        "usual": dict(epsilon=1.0, delta=1e-6),
+        "tiny": dict(epsilon=1e-6, delta=1e-12),
+        "unlimited": dict(epsilon=1e15, delta=0.5),
+    },
+    BudgetKind.ZCDP: {"usual": dict(rho=0.5), "tiny": dict(rho=1e-14), "unlimited": dict(rho=1e20)},
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One mechanism as it is held to the contract.
+
+    ``exact_when_unlimited``: with an unlimited budget the Gram matrix must be exact to ``tolerance`` (absolute, for sums of
+    400 rows). ``noisy_when_tiny``: with a tiny budget the error must dwarf the data; False for mechanisms whose output is
+    bounded (eigenvector samplers clipped to [0, n]).
+    """
+
+    mechanism: Mechanism
+    kind: BudgetKind
+    neighbors: Neighbors
+    mean: bool
+    tolerance: float = 1e-3
+    exact_when_unlimited: bool = True
+    noisy_when_tiny: bool = True
+    shape_options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        options = ",".join(f"{key}={value}" for key, value in self.mechanism.options.items())
+        mean = "mean" if self.mean else "gram"
+        return f"{self.mechanism.name}({options})-{self.kind}-{self.neighbors}-{mean}"
+
+    def budget(self, size: str = "usual") -> PrivacyBudget:
+        return PrivacyBudget.of(**BUDGETS[self.kind][size])
+
+    def shape(self) -> MomentShape:
+        n_rows = N_ROWS if self.neighbors is Neighbors.REPLACE_ONE else None
+        return MomentShape(N_FEATURES, n_rows=n_rows, mean=self.mean, **self.shape_options)
+
+    def rows(self, table: np.ndarray | None = None) -> Rows:
+        dropped = "as_zero" if self.neighbors is Neighbors.REPLACE_ONE else "omit"
+        return Rows.of(table_in_the_ball() if table is None else table, Schema.unit_ball(N_FEATURES), dropped=dropped)
+
+    def plan(self, size: str = "usual") -> Any:
+        return self.mechanism.plan(self.shape(), self.budget(size), self.neighbors)
+
+
+def table_in_the_ball(n_rows: int = N_ROWS, seed: int = 7) -> np.ndarray:
+    """Rows of norm below 1 with an uneven spectrum and a mean off zero."""
+    rng = np.random.default_rng(seed)
+    table = rng.normal(0.0, [0.3, 0.15, 0.05], (n_rows, N_FEATURES)) + [0.1, -0.2, 0.05]
+    return table / np.maximum(1.0, np.linalg.norm(table, axis=1, keepdims=True) * 1.001)
+
+
+def rows_of_the_table(mechanism: Mechanism, **options: Any) -> list[Case]:
+    """Every budget kind and relation the mechanism supports, with and without the mean."""
+    return [
+        Case(mechanism, kind, neighbors, mean, **options)
+        for kind, neighbors, mean in product(
+            sorted(mechanism.budget_kinds), sorted(mechanism.supported_neighbors), [True, False]
+        )
+    ]
+
+
+CASES: list[Case] = [
+    *rows_of_the_table(dpm.mechanisms.Gaussian()),
+    *rows_of_the_table(dpm.mechanisms.Gaussian(variance="entrywise")),
+    *rows_of_the_table(dpm.mechanisms.Laplace()),
+    *rows_of_the_table(dpm.mechanisms.Laplace(calibration="paper")),
+    *rows_of_the_table(dpm.mechanisms.MatrixLaplace()),
+    *rows_of_the_table(dpm.mechanisms.Auto()),
+]

@@ -1,0 +1,162 @@
+"""Every mechanism, in every setting it says it supports, obeys the same laws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dpmoments as dpm
+from cases import CASES, N_FEATURES, Case, table_in_the_ball
+from dpmoments.mechanisms.base import MomentShape, NoisyMoments
+from dpmoments.mechanisms.registry import mechanism_classes
+from dpmoments.noise.entropy import insecure_generator, secure_generator
+from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+
+every_case = pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+
+
+def run(case: Case, size: str, seed: int = 0) -> NoisyMoments:
+    return case.plan(size).run(case.rows(), insecure_generator(seed))
+
+
+def test_every_registered_mechanism_is_in_the_table() -> None:
+    assert {case.mechanism.name for case in CASES} == set(mechanism_classes())
+
+
+@every_case
+def test_unlimited_budget_gives_the_exact_answer(case: Case) -> None:
+    if not case.exact_when_unlimited:
+        assert case.plan("unlimited").expected_error is not None or case.mechanism.name
+        return
+    table = table_in_the_ball()
+    noisy = run(case, "unlimited")
+    np.testing.assert_allclose(noisy.gram, table.T @ table, atol=case.tolerance)
+    if case.mean:
+        assert noisy.sum is not None
+        assert noisy.count is not None
+        np.testing.assert_allclose(noisy.sum, table.sum(axis=0), atol=case.tolerance)
+        assert noisy.count == pytest.approx(len(table), abs=case.tolerance)
+
+
+@every_case
+def test_tiny_budget_gives_noise_that_dwarfs_the_data(case: Case) -> None:
+    table = table_in_the_ball()
+    gram = table.T @ table
+    errors = [np.linalg.norm(run(case, "tiny", seed).gram - gram) for seed in range(5)]
+    if case.noisy_when_tiny:
+        assert min(errors) > 100 * len(table)
+    else:
+        assert np.median(errors) > 0.1 * np.linalg.norm(gram)
+
+
+@every_case
+def test_cost_is_what_was_asked_or_less(case: Case) -> None:
+    for size in ("usual", "tiny", "unlimited"):
+        budget, plan = case.budget(size), case.plan(size)
+        assert budget.covers(plan.cost)
+        spends = (plan.cost.rho, plan.cost.epsilon) == (budget.rho, budget.epsilon)
+        assert spends, f"{plan.cost} leaves part of {budget} unspent"
+
+
+@every_case
+def test_input_is_untouched(case: Case) -> None:
+    table = table_in_the_ball()
+    before = table.tobytes()
+    case.plan().run(case.rows(table), insecure_generator(0))
+    assert table.tobytes() == before
+
+
+@every_case
+def test_same_seed_same_bits_and_other_seed_other_bits(case: Case) -> None:
+    first, again, other = run(case, "usual", 3), run(case, "usual", 3), run(case, "usual", 4)
+    assert first.gram.tobytes() == again.gram.tobytes()
+    assert first.gram.tobytes() != other.gram.tobytes()
+    if first.sum is not None:
+        assert again.sum is not None
+        assert first.sum.tobytes() == again.sum.tobytes()
+    assert first.count == again.count
+
+
+@every_case
+def test_secure_runs_differ(case: Case) -> None:
+    plan = case.plan()
+    first, second = (plan.run(case.rows(), secure_generator()) for _ in range(2))
+    assert first.gram.tobytes() != second.gram.tobytes()
+
+
+@every_case
+def test_result_has_the_promised_parts(case: Case) -> None:
+    noisy = run(case, "usual")
+    assert noisy.gram.shape == (N_FEATURES, N_FEATURES)
+    assert np.isfinite(noisy.gram).all()
+    np.testing.assert_array_equal(noisy.gram, noisy.gram.T)
+    if case.neighbors is Neighbors.REPLACE_ONE:
+        assert noisy.count == len(table_in_the_ball())
+    else:
+        assert (noisy.count is None) == (not case.mean)
+    if case.mean:
+        assert noisy.sum is not None
+        assert noisy.sum.shape == (N_FEATURES,)
+        assert np.isfinite(noisy.sum).all()
+    else:
+        assert noisy.sum is None
+
+
+@every_case
+def test_empty_and_one_row_tables_run_where_n_is_private(case: Case) -> None:
+    if case.neighbors is Neighbors.REPLACE_ONE:
+        with pytest.raises(ValueError, match="no rows"):
+            dpm.release(np.zeros((0, 3)), dpm.Schema.unit_ball(3), epsilon=1.0, neighbors="replace_one")
+        return
+    for n_rows in (0, 1):
+        noisy = case.plan().run(case.rows(table_in_the_ball()[:n_rows]), insecure_generator(1))
+        assert np.isfinite(noisy.gram).all()
+
+
+@every_case
+def test_one_feature(case: Case) -> None:
+    n_rows = 50 if case.neighbors is Neighbors.REPLACE_ONE else None
+    shape = MomentShape(1, n_rows=n_rows, mean=case.mean, **case.shape_options)
+    plan = case.mechanism.plan(shape, case.budget(), case.neighbors)
+    dropped = "as_zero" if case.neighbors is Neighbors.REPLACE_ONE else "omit"
+    rows = dpm.rows.Rows.of(np.linspace(-1, 1, 50)[:, None], dpm.Schema.unit_ball(1), dropped=dropped)
+    assert plan.run(rows, insecure_generator(0)).gram.shape == (1, 1)
+
+
+@every_case
+def test_expected_error_matches_trials(case: Case) -> None:
+    plan = case.plan()
+    if plan.expected_error is None:
+        assert plan.noise is None
+        return
+    table = table_in_the_ball()
+    gram, rows = table.T @ table, case.rows(table)
+    generator = insecure_generator(11)
+    squares = [np.sum((plan.run(rows, generator).gram - gram) ** 2) for _ in range(300)]
+    assert np.sqrt(np.mean(squares)) == pytest.approx(plan.expected_error, rel=0.2)
+    # planted fault: an error half or twice what was forecast must not pass
+    assert np.sqrt(np.mean(squares)) != pytest.approx(plan.expected_error * 2, rel=0.2)
+
+
+@every_case
+def test_wrong_budget_kind_is_refused(case: Case) -> None:
+    for kind in set(BudgetKind) - case.mechanism.budget_kinds:
+        budget = Case(case.mechanism, kind, case.neighbors, case.mean).budget()
+        with pytest.raises(ValueError, match="budget"):
+            case.mechanism.plan(case.shape(), budget, case.neighbors)
+
+
+@every_case
+def test_rows_of_another_shape_are_refused(case: Case) -> None:
+    plan = case.plan()
+    dropped = "as_zero" if case.neighbors is Neighbors.REPLACE_ONE else "omit"
+    rows = dpm.rows.Rows.of(np.zeros((5, 4)), dpm.Schema.unit_ball(4), dropped=dropped)
+    with pytest.raises(ValueError, match="features"):
+        plan.run(rows, insecure_generator(0))
+
+
+def test_dropped_rows_left_out_are_refused_under_replace_one() -> None:
+    plan = dpm.mechanisms.Gaussian().plan(MomentShape(3, n_rows=10), PrivacyBudget.zcdp(1.0), "replace_one")
+    rows = dpm.rows.Rows.of(np.zeros((10, 3)), dpm.Schema.unit_ball(3), dropped="omit")
+    with pytest.raises(ValueError, match="as_zero"):
+        plan.run(rows, insecure_generator(0))
