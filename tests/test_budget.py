@@ -1,0 +1,105 @@
+"""Budgets: validation, comparison, splitting, composition."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+
+positive = st.floats(1e-12, 1e12)
+deltas = st.floats(1e-300, 0.999)
+budgets = st.one_of(
+    positive.map(PrivacyBudget.pure),
+    st.builds(PrivacyBudget.approximate, positive, deltas),
+    positive.map(PrivacyBudget.zcdp),
+)
+
+
+@pytest.mark.parametrize("epsilon", [0, 0.0, -1.0, math.inf, math.nan])
+def test_impossible_epsilon_is_refused(epsilon: float) -> None:
+    with pytest.raises(ValueError, match="epsilon"):
+        PrivacyBudget.of(epsilon=epsilon)
+
+
+@pytest.mark.parametrize("delta", [1.0, 1.5, -1e-9, math.nan, math.inf])
+def test_impossible_delta_is_refused(delta: float) -> None:
+    with pytest.raises(ValueError, match="delta"):
+        PrivacyBudget.of(epsilon=1.0, delta=delta)
+
+
+@pytest.mark.parametrize("rho", [0, -0.5, math.inf, math.nan])
+def test_impossible_rho_is_refused(rho: float) -> None:
+    with pytest.raises(ValueError, match="rho"):
+        PrivacyBudget.of(rho=rho)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"epsilon": 1.0, "rho": 1.0}, {"rho": 1.0, "delta": 1e-6}])
+def test_contradictions_are_refused(arguments: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="rho"):
+        PrivacyBudget.of(**arguments)
+
+
+@pytest.mark.parametrize("value", ["1", None, [1.0], True])
+def test_other_types_are_refused(value: object) -> None:
+    with pytest.raises(TypeError):
+        PrivacyBudget(BudgetKind.PURE, epsilon=value)  # type: ignore[arg-type]
+
+
+def test_neighbors_are_named_exactly() -> None:
+    assert Neighbors.of("add_remove") is Neighbors.ADD_REMOVE
+    with pytest.raises(ValueError, match="replace_one"):
+        Neighbors.of("bounded")
+
+
+@given(budgets, st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=6))
+def test_parts_never_add_up_to_more_than_the_whole(budget: PrivacyBudget, weights: list[float]) -> None:
+    parts = budget.split(*weights)
+    for whole, pieces in [
+        (budget.epsilon, [part.epsilon for part in parts]),
+        (budget.delta, [part.delta for part in parts]),
+        (budget.rho, [part.rho for part in parts]),
+    ]:
+        exact = sum((Fraction(piece) for piece in pieces), Fraction(0))
+        assert exact <= Fraction(whole)
+        assert float(exact) == pytest.approx(whole, rel=1e-12, abs=0)
+
+
+@given(budgets)
+def test_file_round_trip(budget: PrivacyBudget) -> None:
+    assert PrivacyBudget.from_dict(budget.to_dict()) == budget
+
+
+@given(budgets, budgets)
+def test_sums_round_up_and_cover_their_parts(first: PrivacyBudget, second: PrivacyBudget) -> None:
+    if (first.kind is BudgetKind.ZCDP) != (second.kind is BudgetKind.ZCDP):
+        with pytest.raises(ValueError, match="do not add up"):
+            first + second
+        return
+    if first.delta + second.delta >= 1:
+        return
+    total = first + second
+    assert Fraction(total.epsilon) >= Fraction(first.epsilon) + Fraction(second.epsilon)
+    assert Fraction(total.rho) >= Fraction(first.rho) + Fraction(second.rho)
+    assert total.covers(first)
+    assert total.covers(second)
+
+
+def test_coverage_between_kinds() -> None:
+    assert PrivacyBudget.zcdp(0.5).covers(PrivacyBudget.pure(1.0))
+    assert not PrivacyBudget.zcdp(0.499).covers(PrivacyBudget.pure(1.0))
+    assert not PrivacyBudget.approximate(9.0, 0.1).covers(PrivacyBudget.zcdp(1e-9))
+    assert not PrivacyBudget.pure(1.0).covers(PrivacyBudget.pure(math.nextafter(1.0, 2.0)))
+
+
+def test_to_epsilon_agrees_with_the_curve() -> None:
+    assert PrivacyBudget.pure(2.0).to_epsilon(1e-9) == 2.0
+    with pytest.raises(ValueError, match="delta"):
+        PrivacyBudget.approximate(1.0, 1e-3).to_epsilon(1e-6)
+    rho, delta = 0.5, 1e-6
+    classic = rho + 2 * math.sqrt(rho * math.log(1 / delta))
+    assert rho < PrivacyBudget.zcdp(rho).to_epsilon(delta) < classic
