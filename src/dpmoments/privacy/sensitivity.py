@@ -19,6 +19,7 @@ __all__ = [
     "gram_entrywise_l1",
     "gram_frobenius",
     "gram_nuclear",
+    "histogram_l2",
     "quadratic_form",
     "row_sum_l2",
     "sorted_eigenvalues_l1",
@@ -66,8 +67,8 @@ def gram_nuclear(neighbors: Neighbors, n_features: int, augmentation: float = 0.
 def gram_entrywise_l1(neighbors: Neighbors, n_features: int, augmentation: float = 0.0) -> float:
     """ℓ1 sensitivity of the upper triangle with diagonal of Σ z zᵀ, the count cell left out under replace-one.
 
-    Add-remove: ((Σ|z_i|)² + Σ z_i²)/2 ≤ ((w + √d)² + w² + 1)/2. Replace-one: d/√2 + 1 for the Gram matrix (a proven
-    bound) and w·2√d for the cells that hold wΣx.
+    Add-remove: ((Σ|z_i|)² + Σ z_i²)/2 ≤ ((w + √d)² + w² + 1)/2. Replace-one:
+    min(d/√2 + 1, √(d(d+3)/2)) for the Gram matrix (proven, attained at d = 2) and w·2√d for the cells that hold wΣx.
 
     Examples
     --------
@@ -78,13 +79,26 @@ def gram_entrywise_l1(neighbors: Neighbors, n_features: int, augmentation: float
     root = math.sqrt(n_features)
     if neighbors is Neighbors.ADD_REMOVE:
         return _up(augmentation * augmentation + augmentation * root + (n_features + 1) / 2.0)
-    gram = 1.0 if n_features == 1 else n_features / math.sqrt(2.0) + 1.0
+    # Two bounds on the spread of eigenvalues of a sign matrix; the first is the smaller from d = 12 on, the second attained at 2.
+    gram = min(n_features / math.sqrt(2.0) + 1.0, math.sqrt(n_features * (n_features + 3) / 2.0))
+    gram = 1.0 if n_features == 1 else gram
     return _up(gram + 2.0 * augmentation * root) if n_features > 1 or augmentation else gram
 
 
 def row_sum_l2(neighbors: Neighbors) -> float:
     """ℓ2 sensitivity of Σ x: 1 under add-remove, 2 under replace-one (x′ = −x)."""
     return 1.0 if neighbors is Neighbors.ADD_REMOVE else 2.0
+
+
+def histogram_l2(neighbors: Neighbors) -> float:
+    """ℓ2 sensitivity of counts over disjoint bins: one bin moves by 1, or two bins do under replace-one.
+
+    Examples
+    --------
+    >>> histogram_l2(Neighbors.ADD_REMOVE)
+    1.0
+    """
+    return 1.0 if neighbors is Neighbors.ADD_REMOVE else _up(math.sqrt(2.0))
 
 
 def quadratic_form(neighbors: Neighbors) -> float:
