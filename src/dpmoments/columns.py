@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Numeric", "column_from_dict"]
+__all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Numeric", "blank_entries", "column_from_dict"]
 
 FloatArray = npt.NDArray[np.float64]
 MissingNumber = Literal["error", "center", "drop"]
@@ -59,7 +59,8 @@ class Numeric:
             )
         for label, bound in (("lower", self.lower), ("upper", self.upper)):
             if isinstance(bound, bool) or not isinstance(bound, int | float | np.integer | np.floating):
-                raise TypeError(f"column {self.name!r}: {label} must be a number, got {type(bound).__name__}")
+                hint = " (YAML takes 1e6 as text: write 1000000 or 1.0e+6)" if isinstance(bound, str) else ""
+                raise TypeError(f"column {self.name!r}: {label} must be a number, got {type(bound).__name__}{hint}")
             if not math.isfinite(bound):
                 raise ValueError(f"column {self.name!r}: {label}={bound!r} must be finite")
         if not self.lower < self.upper:
@@ -179,7 +180,10 @@ class Categorical:
         if not levels:
             raise ValueError(f"column {self.name!r} has no levels: list them from public knowledge")
         if any(isinstance(level, bool) or not isinstance(level, str | int) for level in levels):
-            raise TypeError(f"column {self.name!r}: levels must be strings or integers (Boolean is for true/false)")
+            raise TypeError(
+                f"column {self.name!r}: levels must be strings or integers (Boolean is for true/false; YAML takes yes, no, on "
+                'and off without quotes as true and false: write "yes", "no")'
+            )
         if len({type(level) for level in levels}) > 1:
             raise TypeError(f"column {self.name!r}: levels must be all strings or all integers")
         if len(set(levels)) < len(levels):
@@ -274,6 +278,23 @@ def column_from_dict(values: object) -> Column:
     if kind == "categorical":
         entries.setdefault("levels", None)
     return KINDS[kind](**entries)
+
+
+def blank_entries(values: object) -> str | None:
+    """What is still to be filled in of one column of a schema file, in words; None where nothing is.
+
+    Examples
+    --------
+    >>> blank_entries({"name": "age", "kind": "numeric", "lower": 0, "upper": None})
+    "column 'age' has no bounds (upper)"
+    """
+    if not isinstance(values, Mapping):
+        return None
+    needed = {"numeric": ("lower", "upper"), "categorical": ("levels",)}.get(str(values.get("kind")), ())
+    blank = [key for key in dict.fromkeys(("name", "kind", *needed, *values)) if values.get(key) in (None, [])]
+    bounds = [key for key in blank if key in ("lower", "upper")]
+    parts = [key for key in blank if key not in bounds] + ([f"bounds ({', '.join(bounds)})"] if bounds else [])
+    return f"column {values.get('name')!r} has no {' and no '.join(parts)}" if parts else None
 
 
 def _to_dict(column: Column) -> dict[str, Any]:

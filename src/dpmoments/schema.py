@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import yaml
 
-from dpmoments.columns import Boolean, Categorical, Column, Coordinate, Numeric, column_from_dict
+from dpmoments.columns import Boolean, Categorical, Column, Coordinate, Numeric, blank_entries, column_from_dict
 from dpmoments.encoding import Encoding
 
 __all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Numeric", "Schema"]
@@ -219,7 +219,7 @@ class Schema:
         Raises
         ------
         ValueError
-            If the values are not a schema, or a bound is blank.
+            If the values are not a schema, or an entry is blank: all columns with blanks are named at once.
         """
         if not isinstance(values, Mapping) or not isinstance(values.get("columns"), list):
             raise ValueError("this is not a schema: a mapping with a list of columns is expected")
@@ -230,6 +230,11 @@ class Schema:
             )
         if unknown := sorted(set(values) - {"format", "version", "row_norm", "columns"}):
             raise ValueError(f"unknown entries in the schema: {', '.join(map(repr, unknown))}")
+        if blanks := [blank for column in values["columns"] if (blank := blank_entries(column)) is not None]:
+            raise ValueError(
+                f"{'; '.join(blanks)}. Fill these in from public knowledge (they are never read off the data, because that "
+                "would leak it), or delete the columns that are not wanted"
+            )
         columns = [column_from_dict(column) for column in values["columns"]]
         return cls(*columns, row_norm=values.get("row_norm", "default"))
 
@@ -245,7 +250,7 @@ class Schema:
         Raises
         ------
         ValueError
-            If the file is not a schema, or a bound is still blank.
+            If the file is not a schema, or an entry is still blank: all columns with blanks are named at once.
         """
         try:
             values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))

@@ -131,7 +131,7 @@ class CsvSource:
         for path in self.paths:
             with _reading(path), pa_csv.open_csv(path, parse_options=self._parse) as reader:
                 names = reader.schema.names
-            require_columns(names, self.schema, str(path))
+            require_columns(names, self.schema, str(path), from_first_line=True)
 
     @property
     def _parse(self) -> Any:

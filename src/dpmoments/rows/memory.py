@@ -99,8 +99,17 @@ class FrameSource:
             yield encode_columns(columns, self.schema, centered=self.centered)
 
 
-def require_columns(found: list[str], schema: Schema, where: str) -> None:
+def require_columns(found: list[str], schema: Schema, where: str, *, from_first_line: bool = False) -> None:
     """Raise unless every column of the schema stands exactly once among ``found``.
+
+    Parameters
+    ----------
+    found : list of str
+    schema : Schema
+    where : str
+        What is being read, for the message.
+    from_first_line : bool
+        The names are the first line of a text file. Where that line is a record, they are cells, and no message shows them.
 
     Raises
     ------
@@ -108,9 +117,10 @@ def require_columns(found: list[str], schema: Schema, where: str) -> None:
         Naming the columns that are absent or repeated.
     """
     if absent := [name for name in schema.names if name not in found]:
-        raise ValueError(
-            f"{where} has no column {', '.join(map(repr, absent))}; its columns are {', '.join(map(repr, found))}"
-        )
+        known = f"its columns are {', '.join(map(repr, found))}"
+        if from_first_line:
+            known = "its first line must hold the names of the columns"
+        raise ValueError(f"{where} has no column {', '.join(map(repr, absent))}; {known}")
     if repeated := [name for name in schema.names if found.count(name) > 1]:
         raise ValueError(f"{where} has more than one column named {', '.join(map(repr, repeated))}: rename them")
 
