@@ -78,7 +78,8 @@ def gram_entrywise_l1(neighbors: Neighbors, n_features: int, augmentation: float
     _check(n_features, augmentation)
     root = math.sqrt(n_features)
     if neighbors is Neighbors.ADD_REMOVE:
-        return _up(augmentation * augmentation + augmentation * root + (n_features + 1) / 2.0)
+        gram = (n_features + 1) / 2.0
+        return _up(augmentation * augmentation + augmentation * root + gram) if augmentation else gram
     # Two bounds on the spread of eigenvalues of a sign matrix; the first is the smaller from d = 12 on, the second attained at 2.
     gram = min(n_features / math.sqrt(2.0) + 1.0, math.sqrt(n_features * (n_features + 3) / 2.0))
     gram = 1.0 if n_features == 1 else gram

@@ -1,0 +1,72 @@
+"""Principal components against scikit-learn's PCA on the table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import StandardScaler
+
+import dpmoments as dpm
+
+NAMES = ["a", "b", "c"]
+
+
+def table() -> np.ndarray:
+    rng = np.random.default_rng(0)
+    mixed = rng.normal(size=(3000, 3)) @ np.array([[3.0, 1.0, 0.0], [0.0, 1.0, 0.2], [0.0, 0.0, 0.3]])
+    return np.clip(mixed + [10.0, -2.0, 0.5], [-5, -9, -2], [25, 5, 3])
+
+
+def released(**options: object) -> dpm.MomentRelease:
+    schema = dpm.Schema(dpm.Numeric("a", -5, 25), dpm.Numeric("b", -9, 5), dpm.Numeric("c", -2, 3))
+    settings = dict(epsilon=1e13, insecure_seed=0, repair="none") | options
+    return dpm.release(table(), schema, **settings)  # type: ignore[arg-type]
+
+
+def test_without_noise_it_is_scikit_learns() -> None:
+    reference = PCA(2).fit(table())
+    found = released().pca(2)
+    signs = np.sign(np.sum(found.components * reference.components_, axis=1))
+    np.testing.assert_allclose(found.components, reference.components_ * signs[:, None], atol=1e-3)
+    np.testing.assert_allclose(found.explained_variance, reference.explained_variance_, rtol=1e-3)
+    np.testing.assert_allclose(found.explained_variance_ratio, reference.explained_variance_ratio_, rtol=1e-3)
+    scores = found.transform(table()[:10])
+    np.testing.assert_allclose(scores, reference.transform(table()[:10]) * signs, atol=2e-2)
+
+
+def test_correlation_scaling() -> None:
+    reference = PCA().fit(StandardScaler().fit_transform(table()))
+    found = released().pca(scaling="correlation")
+    np.testing.assert_allclose(found.explained_variance_ratio, reference.explained_variance_ratio_, rtol=1e-3)
+
+
+def test_bounds_scaling_divides_by_half_widths() -> None:
+    reference = PCA().fit(table() / [15.0, 7.0, 2.5])
+    found = released().pca(scaling="bounds")
+    np.testing.assert_allclose(found.explained_variance, reference.explained_variance_, rtol=1e-3)
+
+
+def test_without_a_mean_it_is_about_zero() -> None:
+    found = released(mean=False, neighbors="replace_one").pca(1)
+    values = table()
+    eigenvectors = np.linalg.eigh(values.T @ values)[1]
+    assert abs(found.components[0] @ eigenvectors[:, -1]) == pytest.approx(1.0, abs=1e-4)
+    assert not found.mean.any()
+
+
+def test_components_are_orthonormal_under_noise() -> None:
+    found = released(epsilon=0.5, repair="auto").pca(scaling="bounds")
+    np.testing.assert_allclose(found.components @ found.components.T, np.eye(3), atol=1e-12)
+    assert "component 1" in found.summary()
+
+
+@pytest.mark.parametrize("k", [0, 4, -1, 1.5, True])
+def test_impossible_numbers_of_components(k: object) -> None:
+    with pytest.raises(ValueError, match="n_components"):
+        released().pca(k)  # type: ignore[arg-type]
+
+
+def test_unknown_scaling() -> None:
+    with pytest.raises(ValueError, match="scaling"):
+        released().pca(2, scaling="log")
