@@ -227,7 +227,8 @@ def test_wine():
 
 
 def test_the_bundled_adult_needs_no_file_and_no_network():
-    data = datasets.adult()
+    assert datasets.adult().frame.shape == (45_222, 15)
+    data = datasets.adult("train")
     assert data.frame.shape == (30_162, 15)
     assert all(column.null_count == 0 for column in data.frame.columns)
     check_described(data)
@@ -287,17 +288,17 @@ def test_adult_cleaning_on_files_small_enough_to_read():
     assert everything.frame["capital-gain"].to_pylist() == [2174, 0, 0, 7688]
     assert datasets.adult("all").frame["age"].to_pylist() == [39, 25, 44]
     assert datasets.adult("test").frame["age"].to_pylist() == [25, 44]
-    assert datasets.adult().frame["age"].to_pylist() == [39]  # the file in the folder comes before the bundle
+    assert datasets.adult("train").frame["age"].to_pylist() == [39]  # the file in the folder comes before the bundle
     with pytest.raises(ValueError, match="missing cells"):
         datasets.standardized_unit_rows(everything)
 
 
-def test_only_the_complete_training_rows_work_without_a_file(network):
+def test_only_complete_rows_work_without_a_file(network):
     network(urllib.error.URLError("no route"))
-    assert datasets.adult().frame.num_rows == 30_162
-    for arguments in ({"complete": False}, {"subset": "test"}, {"subset": "all"}):
+    assert datasets.adult("test").frame.num_rows == 15_060
+    for subset in ("train", "test", "all"):
         with pytest.raises(ConnectionError, match="DPMOMENTS_DATA"):
-            datasets.adult(**arguments)
+            datasets.adult(subset, complete=False)
     with pytest.raises(ConnectionError, match="airfoil_self_noise"):
         datasets.airfoil()
 
@@ -307,7 +308,7 @@ def test_an_unknown_subset_is_refused():
         datasets.adult("validation")  # type: ignore[arg-type]
 
 
-@real("adult.data")
+@real("adult.data", "adult.test")
 @pytest.mark.usefixtures("real_files")
 def test_the_bundle_equals_the_complete_rows_of_the_published_file(monkeypatch):
     published = datasets.adult()

@@ -21,7 +21,7 @@ ADULT_TEST = PublishedFile("adult.test", f"{_UCI}/adult/adult.test", "35238206df
 AIRFOIL = PublishedFile(
     "airfoil_self_noise.dat", f"{_UCI}/00291/airfoil_self_noise.dat", "b12d5b7b475ec7b3971d97f21e377414"
 )
-_BUNDLED_ADULT = "adult_complete_train.csv.gz"
+_BUNDLES = {"adult.data": "adult_complete_train.csv.gz", "adult.test": "adult_complete_test.csv.gz"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,12 +127,11 @@ def airfoil() -> Dataset:
     )
 
 
-def adult(subset: Literal["train", "test", "all"] = "train", complete: bool = True) -> Dataset:
+def adult(subset: Literal["train", "test", "all"] = "all", complete: bool = True) -> Dataset:
     """People of the 1994 US census extract, 14 columns and the target ``income``.
 
-    Files are looked for in ``DPMOMENTS_DATA``, then in the cache, then fetched from UCI. One case needs
-    neither file nor network: the complete training rows, the default, fall back to **the copy bundled with
-    this package** and are never fetched.
+    Files are looked for in ``DPMOMENTS_DATA``, then in the cache. Where they are not found, complete rows come from
+    **the copy bundled with this package**, with no network; rows with unknown cells are fetched from UCI.
 
     Parameters
     ----------
@@ -163,24 +162,20 @@ def adult(subset: Literal["train", "test", "all"] = "train", complete: bool = Tr
     ValueError
         If `subset` is unknown, or a file is not the published one (md5).
     ConnectionError
-        If a file is needed and cannot be downloaded; the message says where to put it.
+        If ``complete`` is False and a file cannot be found or downloaded; the message says where to put it.
 
     Examples
     --------
     >>> from dpmoments.datasets import adult
     >>> people = adult()
     >>> people.frame.shape, people.target
-    ((30162, 15), 'income')
+    ((45222, 15), 'income')
     """
     files = {"train": (ADULT_TRAIN,), "test": (ADULT_TEST,), "all": (ADULT_TRAIN, ADULT_TEST)}
     if subset not in files:
         raise ValueError(f"subset must be one of {', '.join(files)}; got {subset!r}")
     schema = adult_schema()
-    if subset == "train" and complete:
-        content = find_local(ADULT_TRAIN)
-        parts = [_read_adult(_read_bundled() if content is None else content, schema)]
-    else:
-        parts = [_read_adult(load(file), schema) for file in files[subset]]
+    parts = [_read_adult(_complete_rows(file) if complete else load(file), schema) for file in files[subset]]
     frame = pa.concat_tables(parts)
     return Dataset(
         name=f"adult-{subset}" if complete else f"adult-{subset}-with-missing",
@@ -193,8 +188,12 @@ def adult(subset: Literal["train", "test", "all"] = "train", complete: bool = Tr
     )
 
 
-def _read_bundled() -> bytes:
-    bundle = resources.files("dpmoments.datasets").joinpath("data", _BUNDLED_ADULT)
+def _complete_rows(file: PublishedFile) -> bytes:
+    """The published file where it is at hand, else the bundled copy of its complete rows."""
+    content = find_local(file)
+    if content is not None:
+        return content
+    bundle = resources.files("dpmoments.datasets").joinpath("data", _BUNDLES[file.name])
     return gzip.decompress(bundle.read_bytes())
 
 
