@@ -98,4 +98,6 @@ CASES: list[Case] = [
     *rows_of_the_table(dpm.mechanisms.Laplace(calibration="paper")),
     *rows_of_the_table(dpm.mechanisms.MatrixLaplace()),
     *rows_of_the_table(dpm.mechanisms.Auto()),
+    *rows_of_the_table(dpm.mechanisms.CoinPress()),
+    *rows_of_the_table(dpm.mechanisms.CoinPress(constants="paper")),
 ]

@@ -1,0 +1,297 @@
+"""CoinPress: covariance (and mean) from weak bounds, one ellipsoid after another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from dpmoments.mechanisms.base import Arithmetic, FloatArray, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.coinpress_ellipsoid import Calibration, Ellipsoid, run_diagnostics, spectral_edge
+from dpmoments.mechanisms.coinpress_schedule import (
+    MOST_STEPS,
+    moment_clip_square,
+    paper_clip_square,
+    paper_shares,
+    spread_schedule,
+)
+from dpmoments.mechanisms.noisy_step import noisy_count, noisy_step, step_plan
+from dpmoments.mechanisms.norm_histogram import noisy_norm_histogram, norm_edges
+from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.privacy.curves import zcdp_rho
+from dpmoments.rows.rows import Rows
+
+__all__ = ["CoinPress", "CoinPressPlan"]
+
+FLOOR = 0.5
+"""Eigenvalues of a step are raised to this share of the noise's spectral edge."""
+CAUTION = 0.7
+"""The share of that edge by which a step is planned to contract."""
+HISTOGRAM_SHARE = 0.02
+"""Share of the last step's budget that buys the histogram of norms."""
+COUNT_SHARE = 0.01
+"""Share of ρ for the number of rows, where it is private."""
+FAILURE = 0.05
+"""β of the paper's constants, for the whole run."""
+
+
+@dataclass(frozen=True)
+class CoinPressPlan(Plan):
+    """A calibrated :class:`CoinPress`.
+
+    Attributes
+    ----------
+    rho : float
+        The zCDP budget of the run.
+    calibration : Calibration or None
+        None where the number of rows is private: it is then made from the noisy count.
+    """
+
+    mechanism: CoinPress
+    rho: float
+    calibration: Calibration | None
+
+    arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        details: dict[str, Any] = {"rho": self.rho}
+        if self.calibration is not None:
+            schedule = self.calibration.schedule
+            details |= {"shares": schedule.shares, "predicted_mahalanobis": schedule.predicted_error}
+        return details
+
+    def run(self, rows: Rows, generator: np.random.Generator) -> NoisyMoments:
+        self.check_rows(rows)
+        shape, options, calibration, rho = self.shape, self.mechanism, self.calibration, self.rho
+        if calibration is None:
+            for_count, rest = PrivacyBudget.zcdp(rho).split(COUNT_SHARE, 1.0 - COUNT_SHARE)
+            rho, count = rest.rho, noisy_count(rows, generator, for_count.rho)
+            calibration = options.calibration(shape, count, rho, self.neighbors)
+        n_rows = calibration.n_rows
+        ellipsoid = options.first_ellipsoid(shape)
+        steps: list[dict[str, Any]] = []
+        *early, last = PrivacyBudget.zcdp(rho).split(*calibration.schedule.shares)
+        for budget in early:
+            plan = step_plan(shape.n_features, budget.rho, self.neighbors, mean=shape.mean)
+            release = noisy_step(
+                rows,
+                generator,
+                plan,
+                center=ellipsoid.center,
+                linear=ellipsoid.linear,
+                radius=calibration.radius,
+            )
+            steps.append(ellipsoid.record(calibration.radius, budget.rho, release, n_rows))
+            if options.constants == "paper":
+                ellipsoid = ellipsoid.ridged(release, n_rows, calibration.sampling_ridge, calibration.failure)
+            else:
+                ellipsoid = ellipsoid.floored(release, n_rows, FLOOR)
+        spend, radius, outside = self._last_radius(rows, generator, last.rho, calibration, ellipsoid)
+        plan = step_plan(shape.n_features, spend, self.neighbors, mean=shape.mean)
+        release = noisy_step(rows, generator, plan, center=ellipsoid.center, linear=ellipsoid.linear, radius=radius)
+        steps.append(ellipsoid.record(radius, last.rho, release, n_rows))
+        covariance, mean = ellipsoid.covariance(release, n_rows)
+        gram = n_rows * (covariance + np.outer(mean, mean))
+        return NoisyMoments(
+            count=n_rows if shape.mean or self.neighbors is Neighbors.REPLACE_ONE else None,
+            sum=n_rows * mean if shape.mean else None,
+            gram=(gram + gram.T) / 2.0,
+            diagnostics=run_diagnostics(steps, calibration, outside, shape.n_features),
+        )
+
+    def _last_radius(
+        self,
+        rows: Rows,
+        generator: np.random.Generator,
+        rho: float,
+        calibration: Calibration,
+        ellipsoid: Ellipsoid,
+    ) -> tuple[float, float, float | None]:
+        """Budget left, clipping radius, and the estimated share of rows beyond the planned radius."""
+        planned, d = calibration.radius, self.shape.n_features
+        if self.mechanism.clip == "gaussian" or self.mechanism.constants == "paper":
+            return rho, planned, None
+        for_histogram, rest = PrivacyBudget.zcdp(rho).split(HISTOGRAM_SHARE, 1.0 - HISTOGRAM_SHARE)
+        histogram = noisy_norm_histogram(
+            rows,
+            generator,
+            for_histogram.rho,
+            self.neighbors,
+            edges=norm_edges(math.sqrt(d)),
+            center=ellipsoid.center,
+            linear=ellipsoid.linear,
+        )
+        plan = step_plan(d, rest.rho, self.neighbors, mean=self.shape.mean)
+        noise_error = plan.noise_scale * math.sqrt(d * (d + 1) / 2.0) / calibration.n_rows
+        best = histogram.best_radius(2, noise_error, 1.0 / math.sqrt(d))
+        # Never below the planned radius, which is the better balanced one for normal rows, free of bins and noise.
+        return rest.rho, max(planned, best or 0.0), histogram.share_above(planned)
+
+
+@dataclass(frozen=True)
+class CoinPress(Mechanism):
+    r"""Covariance from a rough eigenvalue range, by shrinking ellipsoids (Biswas, Dong, Kamath & Ullman 2020).
+
+    For rows with lo·A ⪯ Σ ⪯ hi·A the error hardly grows with hi/lo; the number of steps does, logarithmically. A step
+    clips w = T(x − c) to a ball, releases its noisy second moment Z, and takes U^{−1/2}T for the next T, where U is Z with
+    eigenvalues raised to the noise level. Where the mean is wanted, each step releases the sum too and recentres: an unknown
+    mean costs a few more steps and not half the rows, as paired differences would (``docs/derivations/coinpress.md``).
+
+    **Privacy.** ρ-zCDP, by composition over the steps: each is an exact discrete Gaussian release of integer sums of rows
+    clipped to the radius actually used. An (ε, δ) budget is converted to a ρ that implies it. Nothing is assumed of the
+    rows for privacy: bounds that do not hold cost accuracy alone, and the diagnostics warn of it.
+
+    Parameters
+    ----------
+    eigenvalue_bounds : (lo, hi), optional
+        Range of the eigenvalues of the covariance (of the second moment where no mean is wanted) relative to ``anchor``, in
+        the units in which rows are encoded. Default: (1e-6, 1) for rows in the unit ball; else it must be given.
+    mean_radius : float, optional
+        Bound on the norm of the mean relative to ``anchor``, where the mean is wanted. Default: 1 in the unit ball.
+    anchor : nested sequence of shape (d, d), optional
+        A, positive definite; the identity if not given.
+    constants : {"practical", "paper"}
+        ``"paper"``: clipping, ridge and split as in the paper's theorems: safe with probability 0.95, and loose.
+    clip : {"adaptive", "gaussian"}
+        ``"adaptive"``: 2 % of the last step's budget buys a histogram of norms, from which the last clip is widened where
+        tails are heavy. ``"gaussian"``: clip as for normal rows.
+    steps : int, optional
+        Number of steps; by default it follows from n, d, ρ and hi/lo.
+    split : sequence of float, optional
+        Shares of the budget, one a step.
+
+    Examples
+    --------
+    >>> shape = MomentShape(10, n_rows=7000, mean=False, row_norm=None)
+    >>> plan = CoinPress(eigenvalue_bounds=(1.0, 1e6)).plan(shape, PrivacyBudget.zcdp(0.5), "replace_one")
+    >>> len(plan.details["shares"]), round(plan.details["predicted_mahalanobis"], 3)
+    (8, 0.132)
+    """
+
+    eigenvalue_bounds: tuple[float, float] | None = None
+    mean_radius: float | None = None
+    anchor: Sequence[Sequence[float]] | None = field(default=None, repr=False)
+    constants: Literal["practical", "paper"] = "practical"
+    clip: Literal["adaptive", "gaussian"] = "adaptive"
+    steps: int | None = None
+    split: tuple[float, ...] | None = None
+
+    budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.ZCDP, BudgetKind.APPROXIMATE})
+    needs_row_norm: ClassVar[bool] = False
+    summary: ClassVar[str] = "covariance (and mean) from a rough eigenvalue range; needs no bound on a row"
+    source: ClassVar[str] = "Biswas, Dong, Kamath & Ullman 2020 (CoinPress), joint with the mean"
+    public_name: ClassVar[str | None] = "coinpress"
+
+    def __post_init__(self) -> None:
+        if self.eigenvalue_bounds is not None:
+            lowest, highest = (float(bound) for bound in self.eigenvalue_bounds)
+            if not 0.0 < lowest <= highest < math.inf:
+                raise ValueError(
+                    f"eigenvalue_bounds={self.eigenvalue_bounds!r}: give (lowest, highest) with 0 < lowest ≤ highest, finite"
+                )
+            object.__setattr__(self, "eigenvalue_bounds", (lowest, highest))
+        if self.mean_radius is not None and not 0.0 <= self.mean_radius < math.inf:
+            raise ValueError(f"mean_radius={self.mean_radius!r} must be finite and not negative")
+        if self.anchor is not None:
+            object.__setattr__(self, "anchor", _checked_anchor(self.anchor))
+        for name, choices in (("constants", ("practical", "paper")), ("clip", ("adaptive", "gaussian"))):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name}={getattr(self, name)!r}: use {' or '.join(map(repr, choices))}")
+        if self.steps is not None and (isinstance(self.steps, bool) or not 1 <= self.steps <= 1000):
+            raise ValueError(f"steps={self.steps!r} must be a whole number from 1 to 1000")
+        if self.split is not None:
+            split = tuple(map(float, self.split))
+            if not split or not all(math.isfinite(share) and share > 0.0 for share in split):
+                raise ValueError(f"split={self.split!r}: give one positive share a step")
+            if self.steps not in (None, len(split)):
+                raise ValueError(f"split has {len(split)} shares and steps={self.steps}: leave steps out")
+            object.__setattr__(self, "split", tuple(share / math.fsum(split) for share in split))
+
+    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> CoinPressPlan:
+        rho = budget.rho if budget.kind is BudgetKind.ZCDP else zcdp_rho(budget.epsilon, budget.delta)
+        if shape.n_rows == 0:
+            raise ValueError("coinpress has nothing to estimate from a table that is publicly empty")
+        # With a private count this still refuses options that cannot work, before any row is read.
+        calibration = self.calibration(shape, float(shape.n_rows or 1000), rho, neighbors)
+        return CoinPressPlan(
+            mechanism=self,
+            shape=shape,
+            neighbors=neighbors,
+            cost=budget,
+            rho=rho,
+            calibration=None if shape.n_rows is None else calibration,
+        )
+
+    def calibration(self, shape: MomentShape, n_rows: float, rho: float, neighbors: Neighbors) -> Calibration:
+        """Radius, ridge and schedule for a number of rows, public or noisy."""
+        d = shape.n_features
+        lowest, highest, mean_radius = self._bounds(shape)
+        # Noise on the second moment of rows in the unit ball, at ρ = 1.
+        unit = step_plan(d, 1.0, neighbors, mean=shape.mean).noise_scale / n_rows
+        frobenius = unit * math.sqrt(d * (d + 1) / 2.0)
+        edge, failure, ridge, shares = spectral_edge(d), FAILURE / max(MOST_STEPS, self.steps or 0), 0.0, None
+        if self.constants == "paper":
+            clip_square = paper_clip_square(d, failure / max(n_rows, 1.0))
+            sampling = math.sqrt(d / n_rows) + math.sqrt(2.0 * math.log(2.0 / failure) / n_rows)
+            ridge = 2.0 * sampling + sampling**2
+            contraction = 2.0 * (math.sqrt(2.0 * d) + math.sqrt(2.0 * math.log(2.0 / failure)))
+            shares = [paper_shares(steps) for steps in range(1, MOST_STEPS + 1)]
+        else:
+            clip_square = moment_clip_square(d, frobenius / math.sqrt(0.75 * rho))
+            contraction = CAUTION * edge
+        schedule = spread_schedule(
+            (highest + mean_radius**2) / lowest,
+            rho,
+            noise=contraction * unit * clip_square,
+            ridge=ridge,
+            final_noise=frobenius * clip_square,
+            sampling_square=d * (d + 1) / n_rows,
+            shares=[self.split] if self.split is not None else shares,
+            n_steps=self.steps,
+        )
+        return Calibration(n_rows, math.sqrt(clip_square), ridge, failure, schedule)
+
+    def first_ellipsoid(self, shape: MomentShape) -> Ellipsoid:
+        """The ellipsoid of the public bounds."""
+        _, highest, mean_radius = self._bounds(shape)
+        anchor = None if self.anchor is None else np.array(self.anchor)
+        return Ellipsoid.first(shape.n_features, anchor, highest + mean_radius**2)
+
+    def _bounds(self, shape: MomentShape) -> tuple[float, float, float]:
+        """Lowest and highest eigenvalue, and radius of the mean (0 where it is not wanted)."""
+        in_the_ball = shape.row_norm is not None and self.anchor is None
+        if self.anchor is not None and len(self.anchor) != shape.n_features:
+            raise ValueError(f"the anchor has {len(self.anchor)} rows and the table {shape.n_features} features")
+        bounds = self.eigenvalue_bounds or ((1e-6, 1.0) if in_the_ball else None)
+        if bounds is None:
+            raise ValueError(
+                "coinpress needs a rough range for the eigenvalues of the covariance: CoinPress(eigenvalue_bounds="
+                "(lowest, highest)); a range of 1e6 costs a few per cent"
+            )
+        if not shape.mean:
+            return (*bounds, 0.0)
+        radius = 1.0 if self.mean_radius is None and in_the_ball else self.mean_radius
+        if radius is None:
+            raise ValueError(
+                "coinpress needs a bound on the norm of the mean, as large as need be: CoinPress(mean_radius=…); or "
+                "mean=False for rows of mean zero"
+            )
+        return (*bounds, radius)
+
+
+def _checked_anchor(anchor: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
+    matrix: FloatArray = np.array(anchor, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
+        raise ValueError(f"the anchor must be a finite square matrix, got shape {matrix.shape}")
+    if not np.allclose(matrix, matrix.T, rtol=1e-10, atol=0.0):
+        raise ValueError("the anchor must be symmetric")
+    if not float(np.linalg.eigvalsh(matrix)[0]) > 0.0:
+        raise ValueError(
+            "the anchor must be positive definite: it has an eigenvalue that is not positive, so that it bounds "
+            "nothing in that direction"
+        )
+    return tuple(tuple(row) for row in matrix.tolist())

@@ -1,0 +1,275 @@
+r"""How CoinPress spends its budget: clipping, contraction and the number of steps, from public numbers alone.
+
+All of it is calibration for accuracy: privacy holds for any schedule. Derivations: ``docs/derivations/coinpress.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import gammaln
+from scipy.stats import chi2, norm
+
+__all__ = [
+    "Schedule",
+    "mean_clip",
+    "mean_schedule",
+    "moment_clip_square",
+    "paper_clip_square",
+    "paper_shares",
+    "shell_radius",
+    "spread_schedule",
+]
+
+MOST_STEPS = 25
+SLACK = 0.01
+"""The fewest steps are taken whose predicted error is within this of the best."""
+LARGEST = 1e150
+"""Predictions beyond this are as hopeless as any."""
+RATIOS: tuple[float, ...] = tuple(np.geomspace(0.02, 0.95, 80).tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Budget of every step.
+
+    Attributes
+    ----------
+    shares : tuple of float
+        Share of ρ for each step; they add up to 1.
+    scales : tuple of float
+        What is known before each step: the ratio k of largest to smallest scaled eigenvalue (covariance), or the radius of
+        the ball that holds the mean.
+    predicted_error : float
+        Root mean square error predicted for normal data, sampling included.
+    """
+
+    shares: tuple[float, ...]
+    scales: tuple[float, ...]
+    predicted_error: float
+
+    @property
+    def n_steps(self) -> int:
+        """Number of steps."""
+        return len(self.shares)
+
+
+def paper_clip_square(n_features: int, failure: float) -> float:
+    """γ² = d + 2√(d ln(1/β)) + 2 ln(1/β): a normal row's ‖w‖² exceeds it with probability ≤ β (Laurent & Massart 2000)."""
+    log = math.log(1.0 / failure)
+    return n_features + 2.0 * math.sqrt(n_features * log) + 2.0 * log
+
+
+def moment_clip_square(n_features: int, noise_error: float) -> float:
+    """γ² that balances noise against clipping for normal rows, never below the median of ‖w‖².
+
+    Minimises (noise_error·t)² + (E(χ²_d − t)₊/√d)²: noise grows with t = γ², and clipping shrinks every eigenvalue alike, by
+    E(χ²_d − t)₊/d. The derivative is increasing in t.
+
+    Parameters
+    ----------
+    n_features : int
+    noise_error : float
+        Frobenius error from noise per unit of γ².
+
+    Examples
+    --------
+    >>> round(moment_clip_square(10, 1e-3), 1), round(moment_clip_square(10, 1e-4), 1)
+    (23.5, 29.4)
+    """
+    d = n_features
+
+    def slope(t: float) -> float:
+        tail = float(chi2.sf(t, d))
+        excess = d * float(chi2.sf(t, d + 2)) - t * tail
+        return noise_error**2 * t - excess * tail / d
+
+    return _root_above(slope, float(chi2.median(d)), d + 1500.0 + 60.0 * math.sqrt(d))
+
+
+def shell_radius(n_features: int, noise_error: float) -> float:
+    """Clipping radius for a mean whose centre is known, never below the median norm of a normal row.
+
+    Minimises (noise_error·C)² + (E(χ_d − C)₊)²/(2d): for a skewed product distribution the part of the mass cut off that does not
+    cancel is of the order of 1/√d of it.
+
+    Parameters
+    ----------
+    n_features : int
+    noise_error : float
+        Euclidean error from noise at radius 1.
+
+    Examples
+    --------
+    >>> round(shell_radius(50, 0.0148), 2), round(shell_radius(50, 0.00142), 2)
+    (7.02, 8.09)
+    """
+    d = n_features
+    mean_norm = math.sqrt(2.0) * math.exp(gammaln((d + 1) / 2.0) - gammaln(d / 2.0))
+
+    def slope(c: float) -> float:
+        tail = float(chi2.sf(c * c, d))
+        excess = mean_norm * float(chi2.sf(c * c, d + 1)) - c * tail
+        return noise_error**2 * c - excess * tail / (2.0 * d)
+
+    return _root_above(slope, math.sqrt(float(chi2.median(d))), math.sqrt(d) + 40.0)
+
+
+def _root_above(slope: Callable[[float], float], least: float, most: float) -> float:
+    if slope(least) >= 0.0:
+        return least
+    return most if slope(most) <= 0.0 else float(brentq(slope, least, most))
+
+
+def mean_clip(radius: float, shell: float, n_features: int) -> float:
+    """Clipping radius about a centre up to ``radius`` away from the mean: min(√(r² + 2zr + C²), r + C).
+
+    C = ``shell`` is the norm that a normal row exceeds with some probability p, and z the standard normal quantile of the same p:
+    ‖δ + x‖² = r² + 2⟨δ, x⟩ + ‖x‖², with ⟨δ, x⟩ ~ N(0, r²). The released code of CoinPress has z = 3.
+    """
+    quantile = max(0.0, float(norm.isf(max(float(chi2.sf(shell * shell, n_features)), 1e-300))))
+    return min(math.sqrt(radius * radius + 2.0 * quantile * radius + shell * shell), radius + shell)
+
+
+def paper_shares(n_steps: int) -> tuple[float, ...]:
+    """¾ of the budget to the last step, the rest in equal parts (Biswas et al. 2020, section 4)."""
+    if n_steps == 1:
+        return (1.0,)
+    return (*[0.25 / (n_steps - 1)] * (n_steps - 1), 0.75)
+
+
+def spread_schedule(
+    spread: float,
+    rho: float,
+    *,
+    noise: float,
+    ridge: float,
+    final_noise: float,
+    sampling_square: float,
+    shares: Sequence[Sequence[float]] | None = None,
+    n_steps: int | None = None,
+) -> Schedule:
+    """Steps for a covariance whose scaled eigenvalues lie in [1/k, 1], k = ``spread``.
+
+    A step of budget ρ_s leaves k′ = 1 + (noise/√ρ_s + ridge)·k, and the last one an error of final_noise·k/√ρ_T. For k ≫ 1 the
+    cheapest way down is geometric; near k = 1 the optimal k obey k_{s+1} = 1 + √(k_s(k_s − 1)³)/k_{s−1} (zero ridge).
+
+    Parameters
+    ----------
+    spread : float
+    rho : float
+    noise, ridge, final_noise : float
+        As above.
+    sampling_square : float
+        Square of the error that sampling alone brings.
+    shares : sequence of sequences, optional
+        Candidate splits; without them the splits are searched.
+    n_steps : int, optional
+        Search among schedules of this many steps alone.
+    """
+
+    def follow(split: Sequence[float]) -> Schedule:
+        scales = [spread]
+        for share in split[:-1]:
+            scales.append(min(1.0 + (noise / math.sqrt(share * rho) + ridge) * scales[-1], LARGEST))
+        error = math.hypot(math.sqrt(sampling_square), final_noise * scales[-1] / math.sqrt(split[-1] * rho))
+        return Schedule(tuple(split), tuple(scales), error)
+
+    def geometric(ratio: float) -> Iterator[list[float]]:
+        before, after = spread, 1.0 + ratio * spread
+        spent: list[float] = []
+        while len(spent) < MOST_STEPS - 1:
+            drop = after - 1.0 - ridge * before
+            if drop <= 0.0:
+                return
+            spent.append((noise * before / drop) ** 2 / rho)
+            if sum(spent) >= 1.0:
+                return
+            yield [*spent, 1.0 - sum(spent)]
+            before, after = after, 1.0 + math.sqrt(after * (after - 1.0) ** 3) / before
+            if after - 1.0 < 1e-9:
+                return
+
+    searched = [[1.0], *(split for ratio in RATIOS for split in geometric(ratio))]
+    return _fewest_steps(_candidates(shares, searched, n_steps), follow)
+
+
+def mean_schedule(
+    radius: float,
+    rho: float,
+    *,
+    n_features: int,
+    n_rows: float,
+    sensitivity: float,
+    spherical: Callable[[float], float],
+    ball_factor: float,
+    shares: Sequence[Sequence[float]] | None = None,
+    n_steps: int | None = None,
+) -> Schedule:
+    """Steps for a mean in a ball of the given radius, rows of unit covariance.
+
+    A step of budget ρ_s at clipping radius C = spherical(r) has noise σ = sensitivity·C/(n√(2ρ_s)) and leaves a ball of radius
+    ball_factor·√(1/n + σ²) (Biswas et al. 2020, Algorithm 1, with the clip that is applied).
+
+    Parameters
+    ----------
+    radius, rho : float
+    n_features : int
+    n_rows : float
+    sensitivity : float
+        Of Σw at clipping radius 1.
+    spherical : callable
+        r ↦ clipping radius.
+    ball_factor : float
+        Quantile of the norm of a standard normal vector.
+    shares, n_steps
+        As in :func:`spread_schedule`.
+    """
+    unit = sensitivity / (n_rows * math.sqrt(2.0))
+
+    def follow(split: Sequence[float]) -> Schedule:
+        scales = [radius]
+        for share in split[:-1]:
+            deviation = unit * spherical(scales[-1]) / math.sqrt(share * rho)
+            scales.append(min(ball_factor * math.hypot(math.sqrt(1.0 / n_rows), deviation), LARGEST))
+        deviation = unit * spherical(scales[-1]) / math.sqrt(split[-1] * rho)
+        error = math.sqrt(n_features) * math.hypot(math.sqrt(1.0 / n_rows), deviation)
+        return Schedule(tuple(split), tuple(scales), error)
+
+    def geometric(ratio: float) -> Iterator[list[float]]:
+        current = radius
+        spent: list[float] = []
+        while len(spent) < MOST_STEPS - 1:
+            room = (ratio * current / ball_factor) ** 2 - 1.0 / n_rows
+            if room <= 0.0:
+                return
+            spent.append((unit * spherical(current)) ** 2 / room / rho)
+            if sum(spent) >= 1.0:
+                return
+            yield [*spent, 1.0 - sum(spent)]
+            current *= ratio
+
+    searched = [[1.0], *(split for ratio in RATIOS for split in geometric(ratio))]
+    return _fewest_steps(_candidates(shares, searched, n_steps), follow)
+
+
+def _candidates(
+    given: Sequence[Sequence[float]] | None, searched: Sequence[Sequence[float]], n_steps: int | None
+) -> Sequence[Sequence[float]]:
+    """The splits to compare: those given, else those searched; of ``n_steps`` steps alone where that is asked for."""
+    splits = searched if given is None else given
+    if n_steps is None:
+        return splits
+    # A budget too small for any searched split of that length is split as in the paper.
+    return [split for split in splits if len(split) == n_steps] or [paper_shares(n_steps)]
+
+
+def _fewest_steps(splits: Sequence[Sequence[float]], follow: Callable[[Sequence[float]], Schedule]) -> Schedule:
+    schedules = [follow(split) for split in splits]
+    best = min(one.predicted_error for one in schedules)
+    close = [one for one in schedules if one.predicted_error <= best * (1.0 + SLACK)]
+    return min(close, key=lambda one: (one.n_steps, one.predicted_error))

@@ -1,0 +1,141 @@
+"""A private histogram of row norms, and the clipping radius chosen from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import norm as normal
+
+from dpmoments.mechanisms.base import FloatArray
+from dpmoments.noise.lattice import discrete_gaussian
+from dpmoments.privacy.budget import Neighbors
+from dpmoments.privacy.curves import zcdp_noise_scale
+from dpmoments.privacy.sensitivity import histogram_l2
+from dpmoments.rows.kernel import transformed_norms
+from dpmoments.rows.rows import Rows
+
+__all__ = ["NormHistogram", "noisy_norm_histogram", "norm_edges"]
+
+FALSE_BIN = 1e-6
+"""Probability that any empty bin is taken for an occupied one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NormHistogram:
+    """Noisy counts of rows by norm.
+
+    Attributes
+    ----------
+    edges : ndarray of shape (m,), increasing
+    counts : ndarray of shape (m + 1,)
+        Noisy numbers of rows below the first edge, between consecutive edges, and at or above the last.
+    noise_scale : float
+        Standard deviation of the noise on a count.
+    """
+
+    edges: FloatArray
+    counts: FloatArray
+    noise_scale: float
+
+    @property
+    def occupied(self) -> FloatArray:
+        """The counts, those that noise alone could explain set to 0, shape (m + 1,)."""
+        threshold = float(normal.isf(FALSE_BIN / len(self.counts))) * self.noise_scale
+        return np.where(self.counts > threshold, self.counts, 0.0)
+
+    @property
+    def typical_norms(self) -> FloatArray:
+        """One norm for every bin, its geometric middle, shape (m + 1,)."""
+        middle = np.sqrt(self.edges[:-1] * self.edges[1:])
+        return np.concatenate([self.edges[:1], middle, self.edges[-1:]])
+
+    def share_above(self, radius: float) -> float:
+        """Estimated share of rows of norm above ``radius``, among the rows of occupied bins; 0 if there are none."""
+        occupied = self.occupied
+        total = float(occupied.sum())
+        return 0.0 if total == 0 else float(occupied[self.typical_norms > radius].sum()) / total
+
+    def best_radius(self, power: int, noise_error: float, bias_weight: float) -> float | None:
+        """The radius that balances the noise it brings against what it cuts off.
+
+        Minimises (noise_error·r^p)² + (bias_weight·E(‖w‖^p − r^p)₊)², the expectation taken over the occupied bins.
+
+        Parameters
+        ----------
+        power : int
+            p: 1 for means, 2 for second moments.
+        noise_error : float
+            Root mean square error from noise at radius 1.
+        bias_weight : float
+            How much of the mass cut off shows in the estimate.
+
+        Returns
+        -------
+        float or None
+            None where no bin is occupied.
+        """
+        occupied = self.occupied
+        total = float(occupied.sum())
+        if total == 0:
+            return None
+        steps = np.linspace(0.0, 1.0, 4, endpoint=False)
+        logs = np.log(self.edges)
+        between = (logs[:-1, None] + np.diff(logs)[:, None] * steps).ravel()
+        candidates = np.exp(np.append(between, logs[-1]))
+        present = occupied > 0
+        excess = self.typical_norms[present][None, :] ** power - candidates[:, None] ** power
+        bias = bias_weight * (np.maximum(excess, 0.0) @ occupied[present]) / total
+        loss = (noise_error * candidates**power) ** 2 + bias**2
+        return float(candidates[int(np.argmin(loss))])
+
+
+def norm_edges(typical: float, *, octaves: int = 24) -> FloatArray:
+    """Edges for norms around ``typical``: eight bins an octave within a factor of 2, two an octave further out.
+
+    Parameters
+    ----------
+    typical : float
+        A public guess, or one from earlier private outputs.
+    octaves : int
+        The edges reach from typical·2^−octaves to typical·2^octaves.
+
+    Examples
+    --------
+    >>> edges = norm_edges(1.0, octaves=3)
+    >>> float(edges[0]), float(edges[-1]), len(edges)
+    (0.125, 8.0, 25)
+    """
+    outer = np.arange(2, 2 * octaves + 1) / 2.0
+    inner = np.arange(-7, 8) / 8.0
+    exponents = np.concatenate([-outer[::-1], inner, outer])
+    edges: FloatArray = typical * np.exp2(exponents)
+    return edges
+
+
+def noisy_norm_histogram(
+    rows: Rows,
+    generator: np.random.Generator,
+    rho: float,
+    neighbors: Neighbors,
+    *,
+    edges: FloatArray,
+    center: FloatArray,
+    linear: FloatArray,
+) -> NormHistogram:
+    """Histogram of ‖linear·(x − center)‖ plus discrete Gaussian noise on every bin.
+
+    **Privacy.** ρ-zCDP: a row is in one bin, so the counts move by at most 1 (add-remove) or √2 (replace-one) in ℓ2. The norm of
+    a row is a function of the row alone, bit for bit.
+    """
+    # Norms are resolved to 2^-20 of this radius, and larger ones to 2^-20 of themselves.
+    resolution = float(min(max(edges[0] * 2.0**12, 1e-140), 1e140))
+
+    def norms(block: FloatArray) -> FloatArray:
+        return transformed_norms(block, radius=resolution, center=center, linear=linear)
+
+    exact = rows.histogram(norms, edges)
+    scale = zcdp_noise_scale(rho, histogram_l2(neighbors))
+    counts = np.concatenate([[exact.below], exact.counts, [exact.above]])
+    noise = discrete_gaussian(scale, len(counts), generator)
+    return NormHistogram(np.asarray(edges), (counts + noise).astype(np.float64), scale)
