@@ -387,7 +387,7 @@ def test_unit_rows_match_the_reference(include_target):
 @pytest.mark.parametrize(("include_target", "n_features"), [(False, 104), (True, 106)])
 def test_adult_features_are_those_of_its_occurring_levels(include_target, n_features):
     # 6 numeric; 7 (of the codebook's 8: who never worked has no occupation) + 16 + 7 + 14 + 6 + 5 + 2 + 41.
-    people = datasets.adult()
+    people = datasets.adult("train")
     before = people.frame.slice(0, 100).to_pylist()
     rows = datasets.standardized_unit_rows(people, include_target=include_target)
     assert rows.shape == (30_162, n_features)
