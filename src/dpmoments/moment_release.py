@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dpmoments.analysis.repair import Repair, repair_moments
 from dpmoments.encoding import Encoding
-from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise_law import NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.schema import Schema
 

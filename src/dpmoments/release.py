@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from dpmoments.analysis.repair import Repair
-from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan, noise_generator
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.moment_release import MomentRelease
-from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.release_file import check_output
@@ -128,7 +127,7 @@ def release(
         _warn_of_large_delta(plan, public_rows)
         if output is not None:
             check_output(output)
-        generator = secure_generator() if insecure_seed is None else insecure_generator(insecure_seed)
+        generator = noise_generator(insecure_seed)
         on_block.expect(rows.source.n_rows)
         noisy = plan.run(rows, generator)
     released = _assemble(plan, noisy, schema, repair, n_rows, centered=mean, private=insecure_seed is None)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dpmoments.analysis.repair import Repair
 from dpmoments.moment_release import MomentRelease
-from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise_law import NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.schema import Schema
 

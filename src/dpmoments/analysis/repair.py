@@ -11,7 +11,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise_law import NoiseLaw
 
 __all__ = ["Repair", "clip", "repair_moments", "shift", "shrink"]
 

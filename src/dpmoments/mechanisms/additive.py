@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.mechanisms.base import FloatArray, MomentShape, NoisyMoments, Plan
-from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise_law import NoiseLaw
 from dpmoments.privacy.budget import Neighbors
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows

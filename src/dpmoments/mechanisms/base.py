@@ -17,11 +17,12 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise.entropy import insecure_generator, secure_generator
+from dpmoments.noise_law import NoiseLaw
 from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
 from dpmoments.rows.rows import Rows
 
-__all__ = ["Arithmetic", "Mechanism", "MomentShape", "NoisyMoments", "Plan"]
+__all__ = ["Arithmetic", "Mechanism", "MomentShape", "NoisyMoments", "Plan", "noise_generator"]
 
 FloatArray = npt.NDArray[np.float64]
 BOTH_NEIGHBORS = frozenset({Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE})
@@ -224,3 +225,14 @@ class Mechanism(ABC):
 def registry_name(mechanism: type[Mechanism]) -> str:
     """The name users write: ``MatrixLaplace`` → ``matrix-laplace``."""
     return mechanism.public_name or re.sub(r"(?<=[a-z])(?=[A-Z])", "-", mechanism.__name__).lower()
+
+
+def noise_generator(insecure_seed: int | None = None) -> np.random.Generator:
+    """The generator a plan is run with: keyed by the operating system, or one that repeats itself and protects nothing.
+
+    Examples
+    --------
+    >>> noise_generator().random() == noise_generator().random()
+    False
+    """
+    return secure_generator() if insecure_seed is None else insecure_generator(insecure_seed)
