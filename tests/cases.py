@@ -100,4 +100,9 @@ CASES: list[Case] = [
     *rows_of_the_table(dpm.mechanisms.Auto()),
     *rows_of_the_table(dpm.mechanisms.CoinPress()),
     *rows_of_the_table(dpm.mechanisms.CoinPress(constants="paper")),
+    *[  # rows of mean zero alone
+        case
+        for case in rows_of_the_table(dpm.mechanisms.PrivatePreconditioning(eigenvalue_bounds=(0.01, 1.0)))
+        if not case.mean
+    ],
 ]
