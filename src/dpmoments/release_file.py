@@ -98,8 +98,10 @@ def load(path: str | Path) -> MomentRelease:
     """
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_refuse_constant)
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{path} is not a release: it is damaged or not JSON ({error})") from error
+    except (ValueError, RecursionError) as error:
+        # JSONDecodeError names a place; other errors quote the file, which is private where a table was named by mistake
+        place = f" ({error})" if isinstance(error, json.JSONDecodeError) else ""
+        raise ValueError(f"{path} is not a release: it is damaged or not JSON{place}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ValueError(f"{path} is not a dpmoments release")
     if document.get("version") != FORMAT_VERSION:
@@ -109,7 +111,11 @@ def load(path: str | Path) -> MomentRelease:
     content = document.get("content")
     if not isinstance(content, dict):
         raise ValueError(f"{path} is not a release: it has no content")
-    if document.get("sha256") != _digest(content):
+    try:
+        intact = document.get("sha256") == _digest(content)
+    except (ValueError, RecursionError):  # a number beyond floating point: no release has one
+        intact = False
+    if not intact:
         raise ValueError(f"{path} was changed after it was written, or is damaged: its checksum does not match")
     try:
         return _from_dict(content)

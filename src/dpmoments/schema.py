@@ -255,7 +255,10 @@ class Schema:
         try:
             values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
         except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path} is not a YAML file: {error}") from error
+            # The parser quotes the line it stops at, which is a record where a table was named by mistake.
+            mark = getattr(error, "problem_mark", None)
+            place = "" if mark is None else f" (line {mark.line + 1}, column {mark.column + 1}: look at its indents and quotes)"
+            raise ValueError(f"{path} is not a YAML file{place}") from None
         try:
             return cls.from_dict(values)
         except (TypeError, ValueError) as error:

@@ -208,8 +208,10 @@ class _reading:  # noqa: N801 - reads as the statement `with _reading(path):`
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if error is None or isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
+        if error is None or isinstance(error, FileNotFoundError | IsADirectoryError):
             return
+        if isinstance(error, PermissionError):
+            raise PermissionError(f"{self.where} cannot be read: permission denied") from None
         if isinstance(error, pa.ArrowException | OSError | UnicodeDecodeError) or _from_duckdb(error):
             column = re.search(r"In CSV column #(\d+)", str(error))
             place = (
