@@ -61,39 +61,53 @@ class NoiseLaw:
         """Root mean square of the Euclidean norm of the noise on the sum of rows."""
         return None if self.sum_variance is None else math.sqrt(self.n_features * self.sum_variance)
 
-    def operator_norm_bound(self, failure: float) -> float:
-        """A bound on the spectral norm of the noise on the Gram matrix that fails with probability ≤ ``failure``.
+    def operator_norm_bound(self, failure: float, size: int | None = None) -> float:
+        """A bound on the spectral norm of the noise that fails with probability ≤ ``failure``.
 
-        Gaussian: σ(√(2d) + √(2 ln(2/β))) for the isotropic law (Gaussian concentration around E‖N‖_op ≤ σ√(2d); two-sided
-        by symmetry), and the same with √2σ for equal variances. Matrix Laplace: each of the two Wishart factors has its
-        largest singular value above √(d+1) + √d + t with probability ≤ e^{−t²/2} (Davidson & Szarek 2001), and the
-        difference of two positive semi-definite matrices has norm at most the larger norm. Laplace entries: the Frobenius
-        norm bounded through a union bound over the entries.
+        Parameters
+        ----------
+        failure : float
+            β, between 0 and 1.
+        size : int, optional
+            Bound any one principal submatrix with so many rows (chosen without looking at the noise); default: the whole
+            Gram matrix.
+
+        Notes
+        -----
+        With m rows. Gaussian: σ(√(2m) + √(2 ln(2/β))) for the isotropic law (Gaussian concentration around
+        E‖N‖_op ≤ σ√(2m), two-sided by symmetry), and the same with √2σ for equal variances. Matrix Laplace:
+        N = (UᵀU − VᵀV)/(2c) with U, V ν × m standard normal, whose singular values leave √ν ± (√m + t) with probability
+        ≤ e^{−t²/2} a side (Davidson & Szarek 2001); so ‖N‖ ≤ (√ν + √m + t)²/(2c) with two such events, and
+        2√ν(√m + t)/c with four. Laplace entries: m times the largest of m(m+1)/2 entries, by a union bound.
         """
         if not 0 < failure < 1:
             raise ValueError(f"failure={failure!r} is a probability, above 0 and below 1")
-        d = self.n_features
+        m = self.n_features if size is None else size
         if self.family == "matrix-laplace":
             assert self.rate is not None
-            largest = math.sqrt(d + 1) + math.sqrt(d) + math.sqrt(2.0 * math.log(2.0 / failure))
-            return largest**2 / (2.0 * self.rate)
+            degrees = self.diagonal_variance * self.rate**2
+            root = math.sqrt(degrees)
+            largest = (root + math.sqrt(m) + math.sqrt(2.0 * math.log(2.0 / failure))) ** 2 / (2.0 * self.rate)
+            reach = math.sqrt(m) + math.sqrt(2.0 * math.log(4.0 / failure))
+            return min(largest, 2.0 * root * reach / self.rate) if reach < root else largest
         if self.family == "gaussian":
             scale = math.sqrt(max(self.diagonal_variance, 2.0 * self.off_diagonal_variance))
-            return scale * (math.sqrt(2.0 * d) + math.sqrt(2.0 * math.log(2.0 / failure)))
-        entry = math.sqrt(self.diagonal_variance / 2.0) * math.log(d * (d + 1) / 2.0 / failure)
-        return entry * d
+            return scale * (math.sqrt(2.0 * m) + math.sqrt(2.0 * math.log(2.0 / failure)))
+        return math.sqrt(self.diagonal_variance / 2.0) * math.log(m * (m + 1) / 2.0 / failure) * m
 
-    def sum_norm_bound(self, failure: float) -> float:
-        """A bound on the Euclidean norm of the noise on the sum of rows that fails with probability ≤ ``failure``.
+    def sum_norm_bound(self, failure: float, size: int | None = None) -> float:
+        """A bound on the Euclidean norm of the noise on ``size`` entries of the sum of rows (default: all).
 
-        Gaussian: √(variance)·(√d + √(2 ln(1/β))). The other laws: Chebyshev's inequality on the squared norm.
+        It fails with probability ≤ ``failure``. Gaussian: √(variance)·(√m + √(2 ln(1/β))). The other laws: Chebyshev's
+        inequality on the squared norm.
         """
         if self.sum_variance is None:
             raise ValueError("no sum was released")
+        m = self.n_features if size is None else size
         deviation = math.sqrt(self.sum_variance)
         if self.family == "gaussian":
-            return deviation * (math.sqrt(self.n_features) + math.sqrt(2.0 * math.log(1.0 / failure)))
-        return deviation * math.sqrt(self.n_features / failure)
+            return deviation * (math.sqrt(m) + math.sqrt(2.0 * math.log(1.0 / failure)))
+        return deviation * math.sqrt(m / failure)
 
     def count_bound(self, failure: float) -> float:
         """A bound on the absolute noise on the count that fails with probability ≤ ``failure`` (0 where it is public)."""

@@ -163,7 +163,9 @@ def ridge(
         intercept=constant,
         alpha=float(alpha),
         unit_ball_coefficients=weights,
-        unit_ball_error_bound=_error_bound(release, moment, weights, alpha, intercept, smallest, 1.0 - confidence),
+        unit_ball_error_bound=_error_bound(
+            release, moment, [*a, y], weights, alpha, intercept, smallest, 1.0 - confidence
+        ),
         confidence=confidence,
         r_squared=min(max(explained / variance, 0.0), 1.0) if variance > 0 else 0.0,
     )
@@ -212,18 +214,19 @@ def _features(release: MomentRelease, features: Sequence[str] | None, target: in
 def _error_bound(
     release: MomentRelease,
     moment: FloatArray,
+    chosen: list[int],
     weights: FloatArray,
     alpha: float,
-    intercept: bool,
+    centered: bool,
     smallest: float,
     failure: float,
 ) -> float | None:
     """Bound on ‖ŵ − w‖ (``docs/derivations/ridge-error-bound.md``).
 
     (S_AA + 2αI)(ŵ − w) = (E b)_A with b = (−ŵ, 1) and E = Ŝ − S, so ‖ŵ − w‖ ≤ ‖E‖_op √(1 + ‖ŵ‖²)/λ, λ the least eigenvalue
-    of S_AA + 2αI: at least 2α, and at least λ̂ − ‖E‖_op.
+    of S_AA + 2αI: at least 2α, and at least λ̂ − ‖E‖_op. Only the block of features and target (``chosen``) counts.
     """
-    operator = moment_error_bound(release, moment, intercept, failure)
+    operator = _moment_error_bound(release, moment, chosen, centered, failure)
     if operator is None:
         return None
     curvature = max(2.0 * alpha, smallest - operator)
@@ -232,29 +235,29 @@ def _error_bound(
     return operator * math.sqrt(1.0 + float(weights @ weights)) / curvature
 
 
-def moment_error_bound(release: MomentRelease, moment: FloatArray, centered: bool, failure: float) -> float | None:
-    """Bound on ‖Ŝ − S‖_op, Ŝ the moment matrix in use, failing with probability ≤ ``failure``; None without a noise law.
+def _moment_error_bound(
+    release: MomentRelease, moment: FloatArray, chosen: list[int], centered: bool, failure: float
+) -> float | None:
+    """Bound on ‖Ŝ − S‖_op on a block, Ŝ the moment matrix in use; None where the noise law does not give one.
 
     ‖Ŝ − S‖ ≤ ‖Ŝ − Ŝ₀‖ + ‖Ŝ₀ − S‖, Ŝ₀ the unrepaired matrix: the first term is known exactly, the second is bounded by
     the noise law.
     """
-    noise, n = release.noise, release.n_rows
+    noise = release.noise
     if noise is None or release.noisy_count is None:
         return None
+    if not centered and release.has_mean and release.encoding.offset.any():
+        return None  # the moment about the table's zero mixes the noises of mean and Gram matrix
+    n, block, size = release.n_rows, np.ix_(chosen, chosen), len(chosen)
     raw = release.with_repair("none")
-    if not centered:
-        if release.has_mean and release.encoding.offset.any():
-            return None
-        reference = raw.unit_ball_gram / n
-    else:
-        reference = raw.unit_ball_covariance
+    reference = raw.unit_ball_covariance if centered else raw.unit_ball_gram / n
     parts = 1 + (1 if centered else 0) + (1 if noise.count_variance else 0)
-    bound = float(np.linalg.norm(moment - reference, 2)) + noise.operator_norm_bound(failure / parts) / n
+    bound = float(np.linalg.norm((moment - reference)[block], 2))
+    bound += noise.operator_norm_bound(failure / parts, size) / n
     if centered:
-        assert noise.sum_variance is not None
-        offset = noise.sum_norm_bound(failure / parts) / n
-        size = float(np.linalg.norm(raw.unit_ball_mean))
-        bound += 2.0 * size * offset + offset**2
+        offset = noise.sum_norm_bound(failure / parts, size) / n
+        length = float(np.linalg.norm(raw.unit_ball_mean[chosen]))
+        bound += 2.0 * length * offset + offset**2
     if noise.count_variance:
         # G/n̂ − G/n and its like for the mean: ‖G/n‖ ≤ 1 and ‖μ‖ ≤ 1, so each moves by |n̂ − n|/n̂
         relative = (noise.count_bound(failure / parts) + 0.5) / n
