@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
@@ -15,6 +14,11 @@ __all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Numeric", "blank_e
 FloatArray = npt.NDArray[np.float64]
 MissingNumber = Literal["error", "center", "drop"]
 MissingLevel = Literal["error", "zero", "drop"]
+
+LARGEST_BOUND = 1e100
+"""Beyond it, or with bounds closer than its inverse, squares of a column's unit times noise could leave float64's range."""
+LARGEST_LEVEL = 2**53 - 1
+"""Integers up to here are told apart by float64, in which frames hold integer columns with gaps."""
 
 
 @dataclass(frozen=True)
@@ -61,14 +65,20 @@ class Numeric:
             if isinstance(bound, bool) or not isinstance(bound, int | float | np.integer | np.floating):
                 hint = " (YAML takes 1e6 as text: write 1000000 or 1.0e+6)" if isinstance(bound, str) else ""
                 raise TypeError(f"column {self.name!r}: {label} must be a number, got {type(bound).__name__}{hint}")
-            if not math.isfinite(bound):
-                raise ValueError(f"column {self.name!r}: {label}={bound!r} must be finite")
-        if not self.lower < self.upper:
-            raise ValueError(f"column {self.name!r}: lower={self.lower!r} must be below upper={self.upper!r}")
+            if not -LARGEST_BOUND <= bound <= LARGEST_BOUND:
+                raise ValueError(
+                    f"column {self.name!r}: {label}={bound!r} must be finite, and at most {LARGEST_BOUND:g} in magnitude"
+                )
         object.__setattr__(self, "lower", float(self.lower))
         object.__setattr__(self, "upper", float(self.upper))
-        if not math.isfinite(self.bounds[1] - self.bounds[0]):
-            raise ValueError(f"column {self.name!r}: the bounds are too far apart for floating point")
+        lower, upper = self.bounds
+        if not lower < upper:
+            raise ValueError(f"column {self.name!r}: lower={lower!r} must be below upper={upper!r}")
+        if upper - lower < 1.0 / LARGEST_BOUND:
+            raise ValueError(
+                f"column {self.name!r}: lower={lower!r} and upper={upper!r} are too close together for floating point: "
+                "describe the column in a smaller unit"
+            )
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -88,9 +98,14 @@ class Numeric:
         return np.array([lower + (upper - lower) / 2.0 if centered else 0.0])
 
     def unit(self, centered: bool) -> FloatArray:
-        """The distance from the offset that maps to 1, shape (1,)."""
+        """The distance from the offset that maps to 1, shape (1,).
+
+        The greater of the offset's computed distances to the bounds: where the midpoint is rounded they differ, and
+        (value − offset)/unit stays in [−1, 1] all the same.
+        """
         lower, upper = self.bounds
-        return np.array([(upper - lower) / 2.0 if centered else max(abs(lower), abs(upper))])
+        offset = float(self.offset(centered)[0])
+        return np.array([max(upper - offset, offset - lower)])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file."""
@@ -188,6 +203,14 @@ class Categorical:
             raise TypeError(f"column {self.name!r}: levels must be all strings or all integers")
         if len(set(levels)) < len(levels):
             raise ValueError(f"column {self.name!r}: a level is listed twice")
+        for level in levels:
+            if isinstance(level, int) and abs(level) > LARGEST_LEVEL:
+                raise ValueError(
+                    f"column {self.name!r}: integer levels go up to 2^53 − 1, which {level} is beyond: give the levels, and the "
+                    "column, as text"
+                )
+            if isinstance(level, str):
+                _check_text(level, f"column {self.name!r}: a level")
         object.__setattr__(self, "levels", levels)
 
     @property
@@ -266,10 +289,10 @@ def column_from_dict(values: object) -> Column:
         raise ValueError("every column is a mapping with a name and a kind")
     entries = dict(values)
     name, kind = entries.get("name"), entries.pop("kind", None)
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"column {name!r} has kind {kind!r}: use {', '.join(KINDS)}")
     options = {option.name for option in fields(KINDS[kind])}
-    if unknown := sorted(set(entries) - options):
+    if unknown := sorted(set(entries) - options, key=str):
         raise ValueError(
             f"column {name!r} has unknown entries {', '.join(map(repr, unknown))}: use {', '.join(sorted(options))}"
         )
@@ -304,6 +327,15 @@ def _to_dict(column: Column) -> dict[str, Any]:
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name:
         raise TypeError(f"a column's name is a non-empty string, got {name!r}")
+    _check_text(name, "a column's name")
+
+
+def _check_text(text: str, what: str) -> None:
+    # Found now, not when a release that has spent its budget is written to a file.
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{what}, {text!r}, is not valid Unicode text (it holds half of a surrogate pair)") from None
 
 
 def _check_choice(column: str, option: str, value: object, choices: tuple[str, ...]) -> None:

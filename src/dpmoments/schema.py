@@ -17,8 +17,18 @@ import numpy as np
 import numpy.typing as npt
 import yaml
 
-from dpmoments.columns import Boolean, Categorical, Column, Coordinate, Numeric, blank_entries, column_from_dict
+from dpmoments.columns import (
+    LARGEST_BOUND,
+    Boolean,
+    Categorical,
+    Column,
+    Coordinate,
+    Numeric,
+    blank_entries,
+    column_from_dict,
+)
 from dpmoments.encoding import Encoding
+from dpmoments.schema_yaml import read_yaml
 
 __all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Numeric", "Schema"]
 
@@ -79,10 +89,13 @@ class Schema:
                 raise ValueError("coordinates have no bounds of their own: give row_norm, or use Schema.unit_ball(d)")
             row_norm = math.sqrt(len(columns))
         if row_norm is not None:
-            if isinstance(row_norm, bool) or not isinstance(row_norm, int | float):
+            if isinstance(row_norm, bool) or not isinstance(row_norm, int | float | np.integer | np.floating):
                 raise TypeError(f"row_norm must be a number, got {type(row_norm).__name__}")
-            if not (math.isfinite(row_norm) and row_norm > 0):
-                raise ValueError(f"row_norm={row_norm!r}: the bound on a row's norm must be positive and finite")
+            if not 1.0 / LARGEST_BOUND <= row_norm <= LARGEST_BOUND:
+                raise ValueError(
+                    f"row_norm={row_norm!r}: the bound on a row's norm must be positive and finite, from "
+                    f"{1.0 / LARGEST_BOUND:g} to {LARGEST_BOUND:g}"
+                )
             if not unbounded:
                 row_norm = min(float(row_norm), math.sqrt(len(columns)))
         elif not unbounded:
@@ -194,9 +207,9 @@ class Schema:
                     f"{column.name}: {len(column.levels)} public levels; missing cells: {column.missing}; other values: "
                     f"{column.other}."
                 )
-        if self.is_coordinates:
-            missing = ", ".join(sorted({column.missing for column in self.columns}))
-            rules.append(f"{len(self.columns)} coordinates, taken as they are; missing cells: {missing}.")
+        if coordinates := [column for column in self.columns if isinstance(column, Coordinate)]:
+            missing = ", ".join(sorted({column.missing for column in coordinates}))
+            rules.append(f"{len(coordinates)} coordinates, taken as they are; missing cells: {missing}.")
         if self.row_norm is None:
             rules.append("Rows have no public bound; the mechanism clipped them at radii it chose privately.")
         else:
@@ -228,7 +241,7 @@ class Schema:
                 f"this schema has format {values.get('format')!r} version {values.get('version')!r}; "
                 f"this release of dpmoments reads {FORMAT!r} version {FORMAT_VERSION}"
             )
-        if unknown := sorted(set(values) - {"format", "version", "row_norm", "columns"}):
+        if unknown := sorted(set(values) - {"format", "version", "row_norm", "columns"}, key=str):
             raise ValueError(f"unknown entries in the schema: {', '.join(map(repr, unknown))}")
         if blanks := [blank for column in values["columns"] if (blank := blank_entries(column)) is not None]:
             raise ValueError(
@@ -252,17 +265,12 @@ class Schema:
         ValueError
             If the file is not a schema, or an entry is still blank: all columns with blanks are named at once.
         """
-        try:
-            values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            # The parser quotes the line it stops at, which is a record where a table was named by mistake.
-            mark = getattr(error, "problem_mark", None)
-            place = "" if mark is None else f" (line {mark.line + 1}, column {mark.column + 1}: look at its indents and quotes)"
-            raise ValueError(f"{path} is not a YAML file{place}") from None
+        values = read_yaml(path)
         try:
             return cls.from_dict(values)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{path}: {error}") from error
+            failure = str(error)
+        raise ValueError(f"{path}: {failure}")
 
     def __repr__(self) -> str:
         shown = ", ".join(repr(column) for column in self.columns[:8])
@@ -279,6 +287,6 @@ def _coordinates(
         raise ValueError(f"n_features={n_features}: a table needs at least one feature")
     if names is None:
         names = [f"x{index}" for index in range(n_features)]
-    if len(names) != n_features:
+    if isinstance(names, str) or len(names) != n_features:
         raise ValueError(f"{len(names)} names for {n_features} features")
     return [Coordinate(name, missing=missing) for name in names]
