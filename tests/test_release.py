@@ -1,0 +1,226 @@
+"""The main job: what a release says, in the table's own units, and in which order things happen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dpmoments as dpm
+from dpmoments.moment_release import MomentRelease
+
+UNLIMITED: dict[str, Any] = dict(epsilon=1e13, insecure_seed=0, repair="none")
+
+
+def people(n_rows: int = 500, seed: int = 0) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "age": rng.integers(0, 100, n_rows),
+            "income": rng.uniform(0, 200_000, n_rows),
+            "balance": rng.uniform(-5_000, 100, n_rows),
+            "region": rng.choice(["north", "south"], n_rows),
+            "employed": rng.random(n_rows) < 0.7,
+        }
+    )
+
+
+SCHEMA = dpm.Schema(
+    dpm.Numeric("age", 0, 100),
+    dpm.Numeric("income", 0, 200_000, missing="center"),
+    dpm.Numeric("balance", -5_000, 100),
+    dpm.Categorical("region", ["north", "south"], other="zero"),
+    dpm.Boolean("employed"),
+)
+
+
+def plain(table: pa.Table) -> np.ndarray:
+    """The table as numbers, features in the schema's order: the slow, obvious way."""
+    columns = [table[name].to_numpy().astype(float) for name in ("age", "income", "balance")]
+    region = np.array(table["region"].to_pylist())
+    return np.column_stack([*columns, region == "north", region == "south", table["employed"].to_numpy().astype(float)])
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_without_noise_moments_are_the_tables_own(neighbors: str) -> None:
+    table = people()
+    values = plain(table)
+    release = dpm.release(table, SCHEMA, neighbors=neighbors, **UNLIMITED)
+    scale = np.array([100, 200_000, 5_000, 1, 1, 1.0])
+    assert release.n_rows == 500
+    np.testing.assert_allclose(release.mean / scale, values.mean(axis=0) / scale, atol=1e-5)
+    np.testing.assert_allclose(
+        release.second_moment / np.outer(scale, scale), values.T @ values / 500 / np.outer(scale, scale), atol=1e-5
+    )
+    np.testing.assert_allclose(
+        release.gram / np.outer(scale, scale), values.T @ values / np.outer(scale, scale), atol=5e-3
+    )
+    np.testing.assert_allclose(
+        release.covariance / np.outer(scale, scale), np.cov(values.T, bias=True) / np.outer(scale, scale), atol=1e-5
+    )
+    assert release.feature_names == ("age", "income", "balance", "region=north", "region=south", "employed")
+
+
+def test_second_moment_alone_needs_no_mean() -> None:
+    table = people()
+    values = plain(table)
+    scale = np.array([100, 200_000, 5_000, 1, 1, 1.0])
+    release = dpm.release(table, SCHEMA, neighbors="replace_one", mean=False, **UNLIMITED)
+    np.testing.assert_allclose(
+        release.second_moment / np.outer(scale, scale), values.T @ values / 500 / np.outer(scale, scale), atol=1e-5
+    )
+    for asked in ("mean", "covariance"):
+        with pytest.raises(ValueError, match="no mean was released"):
+            getattr(release, asked)
+
+
+def test_the_papers_setting() -> None:
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(300, 4))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    release = dpm.release(rows, dpm.Schema.unit_ball(4), neighbors="replace_one", mean=False, **UNLIMITED)
+    np.testing.assert_allclose(release.second_moment * 300, rows.T @ rows, atol=1e-3)
+    np.testing.assert_allclose(release.gram, rows.T @ rows, atol=1e-3)
+
+
+def test_a_private_count_that_was_not_released_is_not_invented() -> None:
+    release = dpm.release(people(), SCHEMA, mean=False, **UNLIMITED)
+    assert release.gram.shape == (6, 6)
+    for asked in ("n_rows", "second_moment"):
+        with pytest.raises(ValueError, match="no count was released"):
+            getattr(release, asked)
+    assert dpm.release(people(), SCHEMA, mean=False, n_rows=500, **UNLIMITED).n_rows == 500
+
+
+def test_long_rows_are_clipped_to_a_smaller_public_norm() -> None:
+    rows = np.array([[3.0, 4.0], [0.3, 0.4]])
+    release = dpm.release(rows, dpm.Schema.unit_ball(2), neighbors="replace_one", **UNLIMITED)
+    np.testing.assert_allclose(release.mean, [(0.6 + 0.3) / 2, (0.8 + 0.4) / 2], atol=1e-5)
+    tight = dpm.Schema(dpm.Numeric("a", -1, 1), dpm.Numeric("b", -1, 1), row_norm=0.5)
+    release = dpm.release(np.array([[1.0, 0.0], [0.0, 0.25]]), tight, neighbors="replace_one", **UNLIMITED)
+    np.testing.assert_allclose(release.mean, [0.25, 0.125], atol=1e-5)
+
+
+@pytest.mark.parametrize("mean", [True, False])
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_dropped_rows(neighbors: str, mean: bool) -> None:
+    """Under replace-one they stay in the public count as zero rows; under add-remove they are left out."""
+    table = people()
+    region = table["region"].to_pylist()
+    region[:100] = ["elsewhere"] * 100
+    table = table.set_column(3, "region", pa.array(region))
+    schema = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Categorical("region", ["north", "south"], other="drop"))
+    n_rows = 400 if neighbors == "add_remove" and not mean else None
+    release = dpm.release(table, schema, neighbors=neighbors, mean=mean, n_rows=n_rows, **UNLIMITED)
+    assert release.n_rows == (500 if neighbors == "replace_one" else 400)
+    kept = table["age"].to_numpy()[100:].astype(float)
+    total = np.sum((kept - 50) / 50) if mean else np.sum((kept / 100) ** 2)
+    if mean:
+        assert release.noisy_sum is not None
+        assert release.noisy_sum[0] * np.sqrt(2) == pytest.approx(total, abs=1e-2)
+    else:
+        assert release.noisy_gram[0, 0] * 2 == pytest.approx(total, abs=1e-2)
+
+
+def test_a_release_repeats_only_with_an_insecure_seed() -> None:
+    table = people()
+    first, again = (dpm.release(table, SCHEMA, epsilon=1.0, insecure_seed=5) for _ in range(2))
+    assert first.noisy_gram.tobytes() == again.noisy_gram.tobytes()
+    assert not first.privacy.private
+    assert "NOT PRIVATE" in first.privacy.in_words()
+    assert "NOT PRIVATE" in repr(first)
+    first, again = (dpm.release(table, SCHEMA, epsilon=1.0) for _ in range(2))
+    assert first.noisy_gram.tobytes() != again.noisy_gram.tobytes()
+    assert first.privacy.private
+
+
+def test_the_output_is_checked_before_a_row_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpmoments.rows.rows import Rows
+
+    def no_reading(*_: object, **__: object) -> None:
+        raise AssertionError("a row was read")
+
+    monkeypatch.setattr(Rows, "moments", no_reading)
+    taken = tmp_path / "taken.json"
+    taken.write_text("precious")
+    with pytest.raises(FileExistsError, match="not overwritten"):
+        dpm.release(people(), SCHEMA, epsilon=1.0, output=taken)
+    assert taken.read_text() == "precious"
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        dpm.release(people(), SCHEMA, epsilon=1.0, output=tmp_path / "absent" / "people.json")
+    with pytest.raises(AssertionError, match="a row was read"):
+        dpm.release(people(), SCHEMA, epsilon=1.0, output=tmp_path / "free.json")
+
+
+def test_saved_as_released(tmp_path: Path) -> None:
+    path = tmp_path / "people.json"
+    release = dpm.release(people(), SCHEMA, rho=0.5, output=path)
+    loaded = dpm.load(path)
+    assert loaded.noisy_gram.tobytes() == release.noisy_gram.tobytes()
+    assert loaded.covariance.tobytes() == release.covariance.tobytes()
+    assert loaded.privacy == release.privacy
+    assert loaded.schema == release.schema
+    assert loaded.noise == release.noise
+
+
+@pytest.mark.parametrize("repair", ["auto", "clip", "shift", "shrink"])
+@pytest.mark.parametrize("mean", [True, False])
+def test_repaired_moments_are_those_of_a_possible_table(repair: str, mean: bool) -> None:
+    for seed in range(5):
+        release: MomentRelease = dpm.release(
+            people(60), SCHEMA, epsilon=0.2, neighbors="replace_one", mean=mean, repair=repair, insecure_seed=seed
+        )
+        matrix = release.unit_ball_covariance if mean else release.unit_ball_gram
+        assert np.linalg.eigvalsh(matrix).min() >= -1e-9
+        if mean:
+            lower, upper = SCHEMA.feature_bounds
+            assert (release.mean >= lower - 1e-9).all()
+            assert (release.mean <= upper + 1e-9).all()
+
+
+def test_statement_in_words_names_unit_budget_and_rules() -> None:
+    text = dpm.release(people(), SCHEMA, rho=0.5, neighbors="replace_one").privacy.in_words()
+    for part in ("replace-one", "ρ = 0.5", "one row", "age: moved into [0, 100]", "exact integers", "implies"):
+        assert part in text
+    text = dpm.release(people(), SCHEMA, epsilon=1.0, delta=1e-6, mechanism="gaussian").privacy.in_words()
+    for part in ("add-remove", "ε = 1", "1e-06"):
+        assert part in text
+
+
+def test_a_delta_that_allows_publishing_rows_is_warned_of() -> None:
+    with pytest.warns(UserWarning, match="delta"):
+        dpm.release(people(), SCHEMA, epsilon=1.0, delta=0.01, neighbors="replace_one")
+
+
+def test_streamed_files_give_the_same_bits_as_memory(tmp_path: Path) -> None:
+    table = people(3000)
+    for part in range(3):
+        pq.write_table(table.slice(part * 1000, 1000), tmp_path / f"people-{part}.parquet", row_group_size=300)
+    options: dict[str, Any] = dict(epsilon=1.0, insecure_seed=1)
+    in_memory = dpm.release(table, SCHEMA, **options)
+    streamed = dpm.release(str(tmp_path / "people-*.parquet"), SCHEMA, **options)
+    assert streamed.noisy_gram.tobytes() == in_memory.noisy_gram.tobytes()
+
+
+def test_progress_reports_fractions_alone() -> None:
+    seen: list[float | None] = []
+    dpm.release(people(200_000), SCHEMA, epsilon=1.0, progress=seen.append)
+    assert seen[-1] == 1.0
+    assert all(fraction is not None and 0 < fraction <= 1 for fraction in seen)
+
+
+def test_auto_takes_the_least_expected_error() -> None:
+    for options in (dict(epsilon=1.0), dict(epsilon=1.0, delta=1e-9), dict(rho=0.5)):
+        table = dpm.forecast(SCHEMA, n_rows=500, **options)
+        best = min(
+            row.second_moment_error
+            for row in table
+            if row.second_moment_error is not None and row.mechanism in ("gaussian", "laplace", "matrix-laplace")
+        )
+        chosen = table["auto"].second_moment_error
+        assert chosen is not None
+        assert chosen <= best
