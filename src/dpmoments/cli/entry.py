@@ -1,0 +1,148 @@
+"""The command line's front door: the commands, what a failure looks like, and the exit codes."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Annotated, Any, Protocol, TextIO, runtime_checkable
+
+import typer
+import typer.main
+
+from dpmoments.cli import analyst, catalogue, curator
+from dpmoments.cli.errors import explain
+from dpmoments.cli.tables import complain, print_text
+from dpmoments.version import __version__
+
+__all__ = ["app", "main"]
+
+CURATOR = "With the table"
+ANALYST = "With a release: these cost no privacy"
+STOPPED = 130
+
+app = typer.Typer(
+    add_completion=False, rich_markup_mode="rich", context_settings={"help_option_names": ["-h", "--help"]}
+)
+
+
+@runtime_checkable
+class _UsageError(Protocol):
+    """What the command-line parser raises, in whichever package this version of typer keeps it."""
+
+    exit_code: int
+
+    def format_message(self) -> str: ...
+
+
+@app.callback(invoke_without_command=True)
+def dpmoments_command(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+) -> None:
+    """Release a table's count, mean and covariance once under differential
+    privacy; then analyse the release as often as you like.
+
+    The order is init → forecast → release → show:
+
+      dpmoments init people.parquet    # writes people.yaml: fill in its blanks
+      dpmoments forecast --schema people.yaml --n-rows 50000 \\
+        --epsilon 1 --neighbors add_remove
+      dpmoments release people.parquet --schema people.yaml \\
+        --epsilon 1 --neighbors add_remove --output people.json
+      dpmoments show people.json
+
+    Exit codes: 0 done; 1 it cannot be done, or a file is bad; 2 a mistake in the
+    command. A budget is spent when, and only when, a release is written.
+    """
+    if version:
+        print_text(f"dpmoments {__version__}")
+    elif context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+app.command("init", rich_help_panel=CURATOR)(curator.init)
+app.command("forecast", rich_help_panel=CURATOR)(curator.forecast)
+app.command("release", rich_help_panel=CURATOR)(curator.release)
+app.command("mechanisms", rich_help_panel=CURATOR)(catalogue.mechanisms)
+app.command("show", rich_help_panel=ANALYST)(analyst.show)
+app.command("ridge", rich_help_panel=ANALYST)(analyst.ridge)
+app.command("pca", rich_help_panel=ANALYST)(analyst.pca)
+app.command("verify", rich_help_panel=ANALYST)(analyst.verify)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Default: those of the process.
+
+    Returns
+    -------
+    int
+        0: done. 1: the request cannot be met, or a file is bad. 2: a mistake in the command. 130: stopped by the keyboard.
+
+    Examples
+    --------
+    >>> main(["--version"])
+    dpmoments ...
+    0
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without ε shows a question mark instead of failing
+    command = typer.main.get_command(app)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", category=UserWarning)
+        warnings.showwarning = _show_warning
+        try:
+            outcome = command.main(
+                args=sys.argv[1:] if arguments is None else list(arguments),
+                prog_name="dpmoments",
+                standalone_mode=False,
+            )
+        except (typer.Abort, KeyboardInterrupt):
+            outcome = STOPPED
+        except Exception as error:
+            return _fail(error)
+    if outcome == STOPPED:
+        complain("dpmoments: stopped")
+    code = outcome if isinstance(outcome, int) else 0
+    return code if _flushed() else 1
+
+
+def _flushed() -> bool:
+    """Whether standard output took everything; a reader that went away early (``| head``) is no reason for a message."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the flush at exit would complain
+        return False
+    return True
+
+
+def _fail(error: Exception) -> int:
+    if isinstance(error, _UsageError):
+        path = getattr(getattr(error, "ctx", None), "command_path", "dpmoments")
+        complain(f"{path}: {' '.join(error.format_message().split())}\n'{path} --help' shows how")
+        return error.exit_code
+    complain(f"dpmoments: {explain(error)}")
+    return 1
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """One line, without the source line that Python adds."""
+    del category, filename, lineno, file, line
+    text: Any = message
+    complain(f"dpmoments: warning: {' '.join(str(text).split())}")

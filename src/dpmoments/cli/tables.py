@@ -1,0 +1,83 @@
+"""How the command line prints: plain text that reads the same in a terminal, a pipe and a log."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+
+__all__ = ["complain", "number", "print_command", "print_json", "print_table", "print_text"]
+
+
+def print_text(text: str = "", *, indent: int = 0) -> None:
+    """Print to standard output, wrapped at the width of the terminal (names of columns are never read as markup)."""
+    _print(Padding(text, (0, 0, 0, indent)))
+
+
+def print_command(text: str) -> None:
+    """Print a command to copy: indented, on one line however long."""
+    _console().print(f"  {text}", soft_wrap=True)
+
+
+def print_table(headers: Sequence[str], rows: Iterable[tuple[str, ...]], *, numbers: Sequence[str] = ()) -> None:
+    """Print rows under headers, the columns that are named in ``numbers`` to the right; no headers where all are empty."""
+    named = any(headers)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=named)
+    for header in headers:
+        table.add_column(
+            header, justify="right" if header in numbers else "left", overflow="fold", no_wrap=header in numbers
+        )
+    for row in rows:
+        table.add_row(*row)
+    _print(Padding(table, (0, 0, 0, 2)))
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """Print one JSON document; numbers keep every bit, and what is not a finite number is null."""
+    print(json.dumps(_plain(value), indent=1, allow_nan=False))
+
+
+def complain(text: str) -> None:
+    """Print to standard error."""
+    _console(stderr=True).print(text, soft_wrap=True)
+
+
+def number(value: float | None) -> str:
+    """Five significant digits; a dash where there is no number.
+
+    Examples
+    --------
+    >>> number(0.0123456), number(38.5), number(None)
+    ('0.012346', '38.5', '–')
+    """
+    return "–" if value is None or not math.isfinite(value) else f"{value:.5g}"
+
+
+def _print(content: Padding) -> None:
+    """Print without the blanks with which rich fills every line."""
+    console = _console()
+    with console.capture() as capture:
+        console.print(content)
+    print("\n".join(line.rstrip() for line in capture.get().splitlines()))
+
+
+def _console(*, stderr: bool = False) -> Console:
+    return Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
