@@ -128,9 +128,7 @@ class SlicedMatrix:
         return image, exponents
 
 
-def row_peaks(
-    values: NDArray[np.float64], *, scratch: NDArray[np.float64] | None = None
-) -> NDArray[np.float64]:
+def row_peaks(values: NDArray[np.float64], *, scratch: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """
     Largest magnitude in each row, NaN where the row has one.
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["require_exact_products", "single_threaded_blas", "usable_cores"]
+__all__ = ["products_are_exact", "require_exact_products", "single_threaded_blas", "usable_cores"]
 
 _lock = threading.Lock()
 _users = 0
@@ -49,32 +50,53 @@ def single_threaded_blas() -> Iterator[None]:
                 _limit = None
 
 
+Multiply = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+
+
+def products_are_exact(multiply: Multiply = np.matmul) -> bool:
+    """
+    Whether a matrix product is exact on integers whose partial sums exceed 2^51.
+
+    The test is on fixed integers, not on data, in the shapes and layouts the kernel uses.
+
+    Parameters
+    ----------
+    multiply : callable
+        Takes and returns float64 matrices.
+
+    Examples
+    --------
+    >>> products_are_exact()
+    True
+    """
+    for n_rows, n_features in ((8192, 3), (4099, 17), (515, 130)):
+        # Odd integers below 2^20: every low bit of their products matters.
+        integers = (np.arange(n_rows * n_features, dtype=np.int64) * 2_654_435_761 % (1 << 20)) | 1
+        integers = integers.reshape(n_rows, n_features)
+        integers[:, ::2] *= -1
+        exact = np.einsum("ij,ik->jk", integers, integers)
+        for rows in (integers.astype(np.float64), np.asfortranarray(integers.astype(np.float64))):
+            # The symmetric product and the general one are different routines.
+            if not all(np.array_equal(multiply(rows.T, other), exact) for other in (rows, rows.copy())):
+                return False
+    return True
+
+
 @cache
 def require_exact_products() -> None:
     """
-    Check, once a process, that float64 matrix products of integers are exact up to 2^53.
+    Check, once a process, that NumPy's matrix products of integers are exact.
 
     A library that computes them in a reduced precision (an accelerator's emulation, say) would break the
-    bound that privacy rests on. The test is on fixed integers, not on data, in the shapes and layouts the
-    kernel uses.
+    bound that privacy rests on.
 
     Raises
     ------
     RuntimeError
-        If a product differs from the same one in int64 arithmetic.
+        If they are not.
     """
-    for n_rows, n_features in ((8192, 3), (4099, 17), (515, 130)):
-        # Odd integers of up to 20 bits, most of them with all low bits in use; partial sums reach 2^52.
-        integers = (np.arange(n_rows * n_features, dtype=np.int64) * 2_654_435_761 % (1 << 20)) | 1
-        integers = integers.reshape(n_rows, n_features)
-        if n_features > 3:
-            integers[::2] *= -1
-            integers[:, ::3] *= -1
-        exact = np.einsum("ij,ik->jk", integers, integers)
-        for rows in (integers.astype(np.float64), np.asfortranarray(integers.astype(np.float64))):
-            products = (rows.T @ rows, rows.T @ rows.copy())  # the symmetric and the general product
-            if not all(np.array_equal(product, exact) for product in products):
-                raise RuntimeError(
-                    "this linear algebra library rounds float64 products of integers below 2^53, but the "
-                    "exact sums that privacy rests on need them; use a NumPy built on a full-precision BLAS"
-                )
+    if not products_are_exact():
+        raise RuntimeError(
+            "this linear algebra library rounds float64 products of integers below 2^53, but the exact sums "
+            "that privacy rests on need them; use a NumPy built on a full-precision BLAS"
+        )

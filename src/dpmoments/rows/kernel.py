@@ -18,7 +18,7 @@ from dpmoments.rows.rounding import Missing, RowMap, RowRounder, checked_block
 __all__ = ["exact_moments", "lattice_rows", "transformed_norms"]
 
 _CELLS_PER_STEP = 131_072  # one megabyte of float64: buffers stay in the processor's cache
-_LEAST_ROWS_PER_STEP = 512  # below it, adding d × d results would cost as much as making them
+_LEAST_ROWS_PER_STEP = 1024  # below it, adding d × d results to the sums would take a noticeable time
 _STEPS_PER_TASK = 4
 _PRODUCTS_PER_CARRY = 256  # each at most 2^53: int64 holds 1023
 

@@ -15,6 +15,7 @@ EXACT = 2.0**53
 
 _MAX_BITS = 24
 _MIN_RADIUS, _MAX_RADIUS = 1e-140, 1e140  # radius² and 2^bits/radius are then far from under- and overflow
+_NARROW = 32  # features; with fewer, what NumPy does once a row costs more than what it does once a cell
 _MARGIN = 2.0**-6  # lattice units; the float operations of the clip factor err by less than 2^-26 of them
 
 
@@ -143,7 +144,7 @@ def squared_norms(
         out = np.empty(n_rows)
     if rows.flags.f_contiguous and not rows.flags.c_contiguous:
         np.einsum("ij,ij->i", rows, rows, out=out)
-    elif n_features >= 32:
+    elif n_features >= _NARROW:
         np.vecdot(rows, rows, out=out)
     else:  # a call a row costs more than writing the squares
         np.dot(np.multiply(rows, rows, out=scratch), np.ones(n_features), out=out)
@@ -174,9 +175,11 @@ def clip_rows(
     """
     marked = np.flatnonzero(over)
     if 4 * marked.size > over.size:  # many: one pass over all rows; a factor 1 changes nothing
-        factors = np.ones(over.size)
-        factors[marked] = lattice.clip_target / np.sqrt(norms[marked])
-        np.multiply(rows, factors[:, None], out=rows)
+        factors = np.sqrt(norms)
+        with np.errstate(divide="ignore"):  # zero rows
+            np.divide(lattice.clip_target, factors, out=factors)
+        np.copyto(factors, 1.0, where=~over)
+        _multiply_rows(rows, factors)
         np.rint(rows, out=rows)
         squared_norms(rows, scratch=scratch, out=norms)
     elif marked.size:
@@ -184,6 +187,15 @@ def clip_rows(
         rows[marked] = few
         norms[marked] = squared_norms(few)
     shrink_into_ball(rows, norms, lattice)
+
+
+def _multiply_rows(rows: NDArray[np.float64], factors: NDArray[np.float64]) -> None:
+    """Multiply each row by its factor, in place."""
+    if rows.flags.c_contiguous and rows.shape[1] < _NARROW:  # a loop a row costs more than writing the factors out
+        flat = rows.reshape(-1)
+        np.multiply(flat, np.repeat(factors, rows.shape[1]), out=flat)
+    else:
+        np.multiply(rows, factors[:, None], out=rows)
 
 
 def shrink_into_ball(rows: NDArray[np.float64], norms: NDArray[np.float64], lattice: Lattice) -> None:
@@ -202,6 +214,11 @@ def shrink_into_ball(rows: NDArray[np.float64], norms: NDArray[np.float64], latt
         Their exact sums of squares, at most 2^53; overwritten.
     lattice : Lattice
 
+    Raises
+    ------
+    FloatingPointError
+        If a norm is not such an integer (NaN included); the callers here never pass one.
+
     Examples
     --------
     >>> rows = np.array([[3.0, 3.0], [4.0, 0.0]])
@@ -213,6 +230,8 @@ def shrink_into_ball(rows: NDArray[np.float64], norms: NDArray[np.float64], latt
         beyond = np.flatnonzero(~(norms <= lattice.squared_limit))
         if beyond.size == 0:
             return
+        if not np.all(norms[beyond] <= EXACT):
+            raise FloatingPointError("a lattice row has no exact norm: this is a defect of the kernel")
         factors = 2.0**lattice.bits * (1.0 - 2.0**-40) / np.sqrt(norms[beyond])
         fewer = np.trunc(rows[beyond] * factors[:, None])
         rows[beyond] = fewer

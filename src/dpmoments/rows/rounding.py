@@ -301,9 +301,7 @@ def _fill_missing(values: FloatArray, missing: Missing) -> int:
     if finite.all():
         return 0
     if missing == "error":
-        raise ValueError(
-            "a cell is NaN or infinite and missing='error': clean the rows, or choose 'center' or 'drop'"
-        )
+        raise ValueError("a cell is NaN or infinite and missing='error': clean the rows, or choose 'center' or 'drop'")
     if missing == "center":
         values[~finite] = 0.0
         return 0
