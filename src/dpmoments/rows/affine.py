@@ -183,5 +183,5 @@ def reproducible_product(rows: ArrayLike, matrix: ArrayLike) -> NDArray[np.float
     if not np.all(peaks < np.inf):
         raise ValueError("rows must be finite")
     image, exponents = sliced.image(values, peaks)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         return np.ldexp(image, exponents[:, None])

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmoments.rows.blas import require_exact_products, single_threaded_blas, usable_cores
+from dpmoments.rows.cells import Missing, checked_block
 from dpmoments.rows.moments import Moments, add_limbs, split_limbs
-from dpmoments.rows.rounding import Missing, RowMap, RowRounder, checked_block
+from dpmoments.rows.rounding import RowMap, RowRounder
 
 __all__ = ["exact_moments", "lattice_rows", "transformed_norms"]
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmoments.rows.affine import SlicedMatrix, row_peaks
+from dpmoments.rows.cells import Missing, fill_missing
 from dpmoments.rows.lattice import EXACT, Lattice, clip_rows, squared_norms
 
-__all__ = ["LatticeRows", "Missing", "RowMap", "RowRounder", "checked_block"]
+__all__ = ["LatticeRows", "RowMap", "RowRounder"]
 
-Missing = Literal["error", "center", "drop"]
 FloatArray = NDArray[np.float64]
 
 _MAX_CENTER = 2.0**900  # a finite cell minus such a number stays finite
@@ -127,7 +127,7 @@ class RowRounder:
         Parameters
         ----------
         block : ndarray, shape (n, n_inputs), n ≤ max_rows
-            From :func:`checked_block`. Not modified.
+            From :func:`dpmoments.rows.cells.checked_block`. Not modified.
         with_norms : bool
             Whether to give the norms before clipping.
 
@@ -143,26 +143,27 @@ class RowRounder:
         """
         lattice = self._map.lattice
         # Overflow and NaN are expected here: they are how rows that need care are found.
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             if self._map.linear is None:
-                rows, scratch, squares, dropped, huge = self._round_plain(block)
+                rounded = self._round_plain(block)
             else:
-                rows, scratch, squares, dropped, huge = self._round_image(block, self._map.linear)
+                rounded = self._round_image(block, self._map.linear)
+            squares, huge = rounded.squares, rounded.huge
             norms = np.empty(0)
             if with_norms:
                 norms = np.sqrt(squares) * lattice.scale
                 norms[huge.index] = huge.norms
             clipped = 0
-            over = squares > lattice.squared_limit
+            over = ~(squares <= lattice.squared_limit)  # NaN, if there could be one, would be over
             over[huge.index] = True
             if over.any():
                 beyond_doubt = squares > lattice.squared_beyond_doubt
                 beyond_doubt[huge.index] = True
                 clipped = int(np.count_nonzero(beyond_doubt))
-                clip_rows(rows, squares, over, lattice, scratch=scratch)
-        return LatticeRows(rows, norms, clipped, dropped)
+                clip_rows(rounded.rows, squares, over, lattice, scratch=rounded.scratch)
+        return LatticeRows(rounded.rows, norms, clipped, rounded.dropped)
 
-    def _round_plain(self, block: NDArray[Any]) -> tuple[FloatArray, FloatArray, FloatArray, int, _HugeRows]:
+    def _round_plain(self, block: NDArray[Any]) -> _Unclipped:
         """Round ``x − center``; missing cells and huge rows show as a sum of squares not below 2^53."""
         n_rows, order = block.shape[0], _memory_order(block)
         rows = _as_buffer(self._rows, block.shape, order)
@@ -179,7 +180,7 @@ class RowRounder:
         index = np.flatnonzero(~(squares < EXACT))
         if index.size:
             values = self._load(block[index])
-            dropped = _fill_missing(values, self._map.missing)
+            dropped = fill_missing(values, self._map.missing)
             retried = np.rint(values * units)
             squares_retried = squared_norms(retried)
             still = np.flatnonzero(~(squares_retried < EXACT))
@@ -187,11 +188,9 @@ class RowRounder:
             huge, shrunk = _HugeRows.of(index[still], values[still], no_exponents, self._map.lattice)
             retried[still], squares_retried[still] = shrunk, huge.squares
             rows[index], squares[index] = retried, squares_retried
-        return rows, scratch, squares, dropped, huge
+        return _Unclipped(rows, scratch, squares, dropped, huge)
 
-    def _round_image(
-        self, block: NDArray[Any], linear: SlicedMatrix
-    ) -> tuple[FloatArray, FloatArray, FloatArray, int, _HugeRows]:
+    def _round_image(self, block: NDArray[Any], linear: SlicedMatrix) -> _Unclipped:
         """Round ``linear @ (x − center)``; missing cells show in the row's largest magnitude."""
         n_rows = block.shape[0]
         lattice = self._map.lattice
@@ -202,7 +201,7 @@ class RowRounder:
         index = np.flatnonzero(~(peaks < np.inf))
         if index.size:
             filled = values[index]
-            dropped = _fill_missing(filled, self._map.missing)
+            dropped = fill_missing(filled, self._map.missing)
             values[index], peaks[index] = filled, row_peaks(filled)
         image, exponents = linear.image(
             values, peaks, work=work, leading_out=self._leading[:n_rows], out=self._image[:n_rows]
@@ -221,7 +220,7 @@ class RowRounder:
         if index.size:
             huge, shrunk = _HugeRows.of(index, image[index], exponents[index], lattice)
             rows[index], squares[index] = shrunk, huge.squares
-        return rows, scratch, squares, dropped, huge
+        return _Unclipped(rows, scratch, squares, dropped, huge)
 
     def _load(self, block: NDArray[Any], *, out: FloatArray | None = None) -> FloatArray:
         """``block − center`` in float64, elementwise."""
@@ -234,6 +233,17 @@ class RowRounder:
         if self._map.center is not None:
             np.subtract(out, self._map.center, out=out)
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class _Unclipped:
+    """Integer rows and their exact sums of squares, before the clip; all finite."""
+
+    rows: FloatArray
+    scratch: FloatArray
+    squares: FloatArray
+    dropped: int
+    huge: _HugeRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,51 +273,6 @@ class _HugeRows:
         shrunk = np.rint(values * np.ldexp(1.0, shifts)[:, None])
         squares = squared_norms(shrunk)
         return cls(index, squares, np.ldexp(np.sqrt(squares), exponents - shifts)), shrunk
-
-
-def checked_block(block: object, n_features: int) -> NDArray[Any]:
-    """
-    Refuse what is not a block of rows.
-
-    Parameters
-    ----------
-    block : ndarray, shape (n, n_features)
-        bool, integer or floating point of at most 64 bits. Integers beyond 2^53 become the nearest float64.
-    n_features : int
-
-    Raises
-    ------
-    TypeError
-        If it is not an array, is masked (the mask would be lost), or holds something other than real numbers.
-    ValueError
-        If it has the wrong number of dimensions or columns. The number of rows is private and not shown.
-    """
-    if not isinstance(block, np.ndarray):
-        raise TypeError(f"a block must be a NumPy array, got {type(block).__name__}")
-    if isinstance(block, np.ma.MaskedArray):
-        raise TypeError("a block must not be a masked array: fill masked cells with NaN and choose `missing`")
-    if block.dtype.kind not in "biuf" or block.dtype.itemsize > 8:
-        raise TypeError(f"a block must hold integers, float32 or float64, got dtype {block.dtype}")
-    if block.ndim != 2:
-        raise ValueError(f"a block must be two-dimensional, got {block.ndim} dimensions (one array: [array])")
-    if block.shape[1] != n_features:
-        raise ValueError(f"a block must have {n_features} columns, got {block.shape[1]}")
-    return np.asarray(block)
-
-
-def _fill_missing(values: FloatArray, missing: Missing) -> int:
-    """Apply the rule for NaN and infinite cells in place (0 is the center here); count the rows dropped."""
-    finite = np.isfinite(values)
-    if finite.all():
-        return 0
-    if missing == "error":
-        raise ValueError("a cell is NaN or infinite and missing='error': clean the rows, or choose 'center' or 'drop'")
-    if missing == "center":
-        values[~finite] = 0.0
-        return 0
-    lost = ~finite.all(axis=1)
-    values[lost] = 0.0
-    return int(np.count_nonzero(lost))
 
 
 def _memory_order(block: NDArray[Any]) -> Literal["C", "F"]:
