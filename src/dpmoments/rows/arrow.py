@@ -1,11 +1,10 @@
-"""Chunks streamed through Arrow: Parquet and CSV files or globs, DuckDB relations. Never whole in memory."""
+"""Blocks streamed through Arrow: Parquet and CSV files or globs, DuckDB relations. Never whole in memory."""
 
 from __future__ import annotations
 
-import glob
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,36 +17,20 @@ import pyarrow.parquet as pq
 from dpmoments.columns import Boolean, Categorical
 from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.memory import require_columns
+from dpmoments.rows.paths import CSV_DELIMITERS, PARQUET_ENDINGS, expand_paths, file_ending
+from dpmoments.rows.reading import DAMAGED_FILE, FAILED_QUERY, read_quietly
 from dpmoments.schema import Schema
 
-__all__ = ["CsvSource", "ParquetSource", "RelationSource", "expand_paths", "file_source"]
+__all__ = ["CsvSource", "ParquetSource", "RelationSource", "file_source"]
 
 FloatArray = npt.NDArray[np.float64]
 ROWS_PER_BATCH = 65_536
+PARQUET_BUFFER_BYTES = 1 << 20
 CSV_BLOCK_BYTES = 4 << 20
-CSV_ENDINGS = {".csv": ",", ".tsv": "\t", ".txt": ","}
-COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
+HEADER_BYTES = 1 << 20
 MISSING_TEXT = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "n/a", "#N/A", "-NaN", "-nan"]
-
-
-def expand_paths(pattern: str | Path) -> list[Path]:
-    """The files a path, glob or folder of Parquet files names, in sorted order.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is none.
-    """
-    path = Path(pattern).expanduser()
-    if path.is_dir():
-        paths = sorted(path.rglob("*.parquet"))
-    elif path.exists():
-        paths = [path]
-    else:
-        paths = sorted(map(Path, glob.glob(str(path), recursive=True)))
-    if not paths:
-        raise FileNotFoundError(f"no file matches {str(pattern)!r}")
-    return paths
+TRUE_TEXT = ["true", "True", "TRUE", "1", "1.0", "t", "T"]
+FALSE_TEXT = ["false", "False", "FALSE", "0", "0.0", "f", "F"]
 
 
 def file_source(pattern: str | Path, schema: Schema, centered: bool) -> ParquetSource | CsvSource:
@@ -59,20 +42,15 @@ def file_source(pattern: str | Path, schema: Schema, centered: bool) -> ParquetS
         If an ending is unknown, the files mix formats, or a column of the schema is absent.
     """
     paths = expand_paths(pattern)
-    endings = {_ending(path) for path in paths}
-    if endings <= {".parquet", ".pq"}:
+    endings = {file_ending(path) for path in paths}
+    if endings <= set(PARQUET_ENDINGS):
         return ParquetSource(tuple(paths), schema, centered)
-    if len(endings) == 1 and endings <= set(CSV_ENDINGS):
-        return CsvSource(tuple(paths), schema, centered, CSV_ENDINGS[endings.pop()])
+    if len(endings) == 1 and endings <= set(CSV_DELIMITERS):
+        return CsvSource(tuple(paths), schema, centered, CSV_DELIMITERS[endings.pop()])
     raise ValueError(
-        f"cannot tell how to read {str(pattern)!r} by its ending ({', '.join(sorted(endings))}): "
-        "use .parquet, .csv or .tsv files, or pass a frame"
+        f"cannot tell how to read {str(pattern)!r} by its ending ({', '.join(sorted(endings)) or 'none'}): "
+        "use .parquet, .csv or .tsv files, all of one kind, or pass a frame"
     )
-
-
-def _ending(path: Path) -> str:
-    name = path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
-    return name.suffix.lower()
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,32 +65,27 @@ class ParquetSource:
 
     def __post_init__(self) -> None:
         for path in self.paths:
-            with _reading(path):
-                names = pq.read_schema(path).names
-            require_columns(names, self.schema, str(path))
+            require_columns(read_quietly(partial(pq.read_schema, path), path).names, self.schema, str(path))
 
     @property
     def n_rows(self) -> int:
         """Number of rows, from the files' footers."""
-        total = 0
-        for path in self.paths:
-            with _reading(path):
-                total += pq.read_metadata(path).num_rows
-        return total
+        return sum(int(read_quietly(partial(pq.read_metadata, path), path).num_rows) for path in self.paths)
 
     def blocks(self) -> Iterator[FloatArray]:
         """Encoded blocks, shape (≤ 65,536, d)."""
         for path in self.paths:
-            with _reading(path):
-                # buffered reads keep a column chunk's pages out of memory until they are wanted
-                file = pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
+            # Buffered reads keep a column chunk's pages out of memory until they are wanted.
+            open_file = partial(
+                pq.ParquetFile,
+                path,
+                pre_buffer=False,
+                buffer_size=PARQUET_BUFFER_BYTES,
+                page_checksum_verification=True,
+            )
+            with read_quietly(open_file, path) as file:
                 batches = file.iter_batches(ROWS_PER_BATCH, columns=list(self.schema.names), use_threads=False)
-            while True:
-                with _reading(path):
-                    batch = next(batches, None)
-                if batch is None:
-                    break
-                yield encode_columns(_by_name(batch), self.schema, centered=self.centered)
+                yield from _encoded(batches, path, self.schema, self.centered)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,13 +102,7 @@ class CsvSource:
 
     def __post_init__(self) -> None:
         for path in self.paths:
-            with _reading(path), pa_csv.open_csv(path, parse_options=self._parse) as reader:
-                names = reader.schema.names
-            require_columns(names, self.schema, str(path), from_first_line=True)
-
-    @property
-    def _parse(self) -> Any:
-        return pa_csv.ParseOptions(delimiter=self.delimiter)
+            require_columns(self._header(path), self.schema, str(path))
 
     def blocks(self) -> Iterator[FloatArray]:
         """Encoded blocks, shape (≤ a few ten thousand, d)."""
@@ -143,25 +110,35 @@ class CsvSource:
             column_types={column.name: _csv_type(column) for column in self.schema.columns},
             include_columns=list(self.schema.names),
             null_values=MISSING_TEXT,
+            true_values=TRUE_TEXT,
+            false_values=FALSE_TEXT,
             strings_can_be_null=False,
         )
         for path in self.paths:
-            with _reading(path):
-                reader = pa_csv.open_csv(
-                    path,
-                    read_options=pa_csv.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False),
-                    parse_options=self._parse,
-                    convert_options=convert,
-                )
-            while True:
-                with _reading(path):
-                    batch = next(reader, None)
-                if batch is None:
-                    break
-                yield encode_columns(_by_name(batch), self.schema, centered=self.centered)
+            header = self._header(path)
+            shown = [name if name in self.schema.names else "" for name in header]
+            open_file = partial(self._open, path, convert, one_column=len(header) == 1)
+            with read_quietly(open_file, path, columns=shown) as reader:
+                yield from _encoded(reader, path, self.schema, self.centered, shown)
+
+    def _header(self, path: Path) -> list[str]:
+        with read_quietly(partial(self._open, path), path) as reader:
+            return list(reader.schema.names)
+
+    def _open(self, path: Path, convert: Any = None, *, one_column: bool = False) -> Any:
+        # Cells may hold line breaks, in quotes. In a file of one column an empty line is an empty cell.
+        parse = pa_csv.ParseOptions(
+            delimiter=self.delimiter, newlines_in_values=True, ignore_empty_lines=not one_column
+        )
+        return pa_csv.open_csv(
+            _with_line_end(path),
+            read_options=pa_csv.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False),
+            parse_options=parse,
+            convert_options=convert,
+        )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RelationSource:
     """Rows of a DuckDB relation; the query runs anew for every pass."""
 
@@ -173,56 +150,54 @@ class RelationSource:
     n_rows = None
 
     def __post_init__(self) -> None:
-        require_columns(list(self.relation.columns), self.schema, "the relation")
+        names = read_quietly(lambda: list(self.relation.columns), "the relation", FAILED_QUERY)
+        require_columns(names, self.schema, "the relation")
 
     def blocks(self) -> Iterator[FloatArray]:
         """Encoded blocks, shape (≤ 65,536, d)."""
+        # DuckDB opens no second result on a connection: the reader is closed however the pass ends.
+        with read_quietly(self._open, "the relation", FAILED_QUERY) as reader:
+            yield from _encoded(reader, "the relation", self.schema, self.centered, why=FAILED_QUERY)
+
+    def _open(self) -> Any:
         quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in self.schema.names)
-        with _reading("the relation"):
-            reader = self.relation.project(quoted).fetch_record_batch(ROWS_PER_BATCH)
-        while True:
-            with _reading("the relation"):
-                batch = next(reader, None)
-            if batch is None:
-                return
-            yield encode_columns(_by_name(batch), self.schema, centered=self.centered)
+        projected = self.relation.project(quoted)
+        if hasattr(projected, "to_arrow_reader"):
+            return projected.to_arrow_reader(ROWS_PER_BATCH)
+        return projected.fetch_record_batch(ROWS_PER_BATCH)  # before DuckDB 1.4
+
+    def __repr__(self) -> str:
+        return "RelationSource()"  # a relation's own repr prints rows
 
 
-def _by_name(batch: Any) -> dict[str, Any]:
-    return dict(zip(batch.schema.names, batch.columns, strict=True))
+def _encoded(
+    batches: Any,
+    where: str | Path,
+    schema: Schema,
+    centered: bool,
+    columns: Sequence[str] = (),
+    why: str = DAMAGED_FILE,
+) -> Iterator[FloatArray]:
+    """Encode the record batches of a reader or an iterator."""
+    following = partial(next, iter(batches), None)
+    while (batch := read_quietly(following, where, why, columns=columns)) is not None:
+        by_name = dict(zip(batch.schema.names, batch.columns, strict=True))
+        yield encode_columns(by_name, schema, centered=centered)
+
+
+def _with_line_end(path: Path) -> Any:
+    """What Arrow's reader is to open: the file, or its one line with an end, without which Arrow finds no columns in it.
+
+    A table without rows may be such a file, and must be as good a table as any.
+    """
+    with pa.input_stream(str(path), compression="detect") as stream:
+        head = stream.read(HEADER_BYTES)
+    if len(head) < HEADER_BYTES and head.strip() and b"\n" not in head and b"\r" not in head:
+        return pa.BufferReader(head + b"\n")
+    return str(path)
 
 
 def _csv_type(column: Any) -> Any:
     if isinstance(column, Categorical):
         return pa.string()
     return pa.bool_() if isinstance(column, Boolean) else pa.float64()
-
-
-class _reading:  # noqa: N801 - reads as the statement `with _reading(path):`
-    """Turn a reader's errors into ones that quote no cell."""
-
-    def __init__(self, where: Path | str) -> None:
-        self.where = where
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if error is None or isinstance(error, FileNotFoundError | IsADirectoryError):
-            return
-        if isinstance(error, PermissionError):
-            raise PermissionError(f"{self.where} cannot be read: permission denied") from None
-        if isinstance(error, pa.ArrowException | OSError | UnicodeDecodeError) or _from_duckdb(error):
-            column = re.search(r"In CSV column #(\d+)", str(error))
-            place = (
-                f" (in its column number {int(column[1]) + 1}: a cell does not have the column's type)"
-                if column
-                else ""
-            )
-            raise ValueError(
-                f"{self.where} cannot be read: damaged, truncated, or not what its name says{place}; nothing was spent"
-            ) from None
-
-
-def _from_duckdb(error: BaseException) -> bool:
-    return type(error).__module__.split(".")[0] in ("duckdb", "_duckdb")

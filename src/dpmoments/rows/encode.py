@@ -1,4 +1,4 @@
-"""Cells to encoded rows: the per-row rules of the schema, applied to one batch of Arrow columns.
+"""Cells to encoded rows: the per-row rules of the schema, applied to one batch of columns.
 
 Every cell has exactly one outcome, whatever it holds, and a row's encoding depends on that row alone:
 
@@ -13,12 +13,18 @@ unknown level                     the column's ``other`` rule: row dropped, or n
 null or empty text (categorical)  the column's ``missing`` rule: error, no level, or row dropped
 ================================  ==========================================================================
 
+A number beyond the range of float64 is infinite. Text is compared with the levels as it is, blanks and case included;
+the empty text is a level where the schema lists it. Integer levels are the same whether a table holds them as integers,
+as floats (an integer column with gaps) or as text (``3`` or ``3.0``). A boolean column takes numbers too, as a numeric
+column with bounds 0 and 1 would.
+
 A dropped row is a row of NaN here; the kernel turns it into zeros. No error names a value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -26,21 +32,25 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpmoments.columns import Boolean, Categorical, Coordinate, Numeric
+from dpmoments.columns import Boolean, Categorical, Column, Coordinate, Numeric
+from dpmoments.rows.objects import object_numbers, object_texts
 from dpmoments.schema import Schema
 
 __all__ = ["encode_columns"]
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+CodeArray = npt.NDArray[np.int64]
+
+UNKNOWN, MISSING = -1, -2
 
 
 def encode_columns(columns: Mapping[str, Any], schema: Schema, *, centered: bool) -> FloatArray:
-    """Encode Arrow columns of equal length n.
+    """Encode columns of equal length n.
 
     Parameters
     ----------
-    columns : mapping of str to pyarrow.Array or pyarrow.ChunkedArray
+    columns : mapping of str to pyarrow.Array, pyarrow.ChunkedArray or ndarray of objects
     schema : Schema
     centered : bool
         See :meth:`dpmoments.Schema.encoding`.
@@ -48,7 +58,8 @@ def encode_columns(columns: Mapping[str, Any], schema: Schema, *, centered: bool
     Returns
     -------
     ndarray of shape (n, d)
-        Rows of norm ≤ 1 up to rounding (coordinates excepted); dropped rows are NaN throughout.
+        Rows of norm ≤ 1 up to rounding, where the schema bounds every column and its row norm is the default; dropped
+        rows are NaN throughout.
 
     Raises
     ------
@@ -57,113 +68,153 @@ def encode_columns(columns: Mapping[str, Any], schema: Schema, *, centered: bool
     TypeError
         If a column's type cannot hold what the schema says.
     """
-    n_rows = len(next(iter(columns.values())))
+    n_rows = len(columns[schema.columns[0].name])
     block = np.zeros((n_rows, schema.n_features))
     drop = np.zeros(n_rows, dtype=bool)
     start = 0
     for column in schema.columns:
-        cells = columns[column.name]
-        if isinstance(column, Categorical):
-            drop |= _one_hot(cells, column, block[:, start : start + len(column.levels)])
-        else:
-            block[:, start], dropped = _affine(_numbers(cells, column), column, centered)
-            drop |= dropped
-        start += len(column.feature_names)
+        stop = start + len(column.feature_names)
+        drop |= _encode_column(columns[column.name], column, centered, block[:, start:stop])
+        start = stop
     if schema.row_norm is not None:
-        block /= schema.row_norm
+        _divide(block, schema.row_norm)
     block[drop] = np.nan
     return block
 
 
+def _encode_column(cells: Any, column: Column, centered: bool, out: FloatArray) -> BoolArray:
+    """Fill ``out``, shape (n, features of the column); return which rows are dropped, shape (n,)."""
+    with suppress(pa.ArrowException):  # whose message may quote a cell
+        if isinstance(column, Categorical):
+            return _one_hot(_codes(cells, column), column, out)
+        out[:, 0], dropped = _affine(_numbers(cells, column), column, centered)
+        return dropped
+    raise TypeError(f"column {column.name!r} cannot be converted to plain numbers or text: convert it first")
+
+
+def _divide(block: FloatArray, row_norm: float) -> None:
+    """Divide in place by the public row norm."""
+    if row_norm < 1:
+        # A finite coordinate stays finite.
+        largest = 2.0**1023 * row_norm
+        np.clip(block, -largest, largest, out=block)
+    if row_norm != 1:
+        block /= row_norm
+
+
 def _affine(values: FloatArray, column: Numeric | Boolean | Coordinate, centered: bool) -> tuple[FloatArray, BoolArray]:
     missing = ~np.isfinite(values)
-    offset, unit = column.offset(centered)[0], column.unit(centered)[0]
-    if not isinstance(column, Coordinate):
-        lower, upper = column.bounds
-        midpoint = column.offset(True)[0]
-        values = np.clip(np.where(missing, midpoint, values), lower, upper)
-    encoded = (values - offset) / unit
-    if not missing.any():
-        return encoded, missing
-    if column.missing == "error":
+    any_missing = bool(missing.any())
+    if any_missing and column.missing == "error":
         raise ValueError(
             f"column {column.name!r} has an empty or non-finite cell and its rule is missing='error': choose "
             "missing='center' or missing='drop' in the schema, or clean the table (nothing was spent)"
         )
-    if column.missing == "center":
-        encoded[missing] = 0.0 if isinstance(column, Coordinate) else encoded[missing]
-        return encoded, np.zeros_like(missing)
-    return encoded, missing
+    if isinstance(column, Coordinate):
+        return (np.where(missing, 0.0, values) if any_missing else values), missing & (column.missing == "drop")
+    lower, upper = column.bounds
+    if any_missing:
+        values = np.where(missing, column.offset(True)[0], values)
+    encoded = (np.clip(values, lower, upper) - column.offset(centered)[0]) / column.unit(centered)[0]
+    return encoded, missing & (column.missing == "drop")
 
 
-def _numbers(cells: Any, column: Numeric | Boolean | Coordinate) -> FloatArray:
-    """Cells as float64, null as NaN."""
-    cells = _decoded(cells)
-    kind = cells.type
-    numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    if not (numeric or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
-        raise TypeError(
-            f"column {column.name!r} has type {kind} in the table and a {column.kind} column needs numbers: "
-            "convert it, or describe it as Categorical"
-        )
-    if pa.types.is_boolean(kind):
-        cells = pc.cast(cells, pa.uint8())
-    if pa.types.is_integer(kind) or pa.types.is_float16(kind):
-        cells = pc.cast(cells, pa.float64(), safe=False)
-    values = pc.cast(cells, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return np.asarray(values, dtype=np.float64)
-
-
-def _one_hot(cells: Any, column: Categorical, block: FloatArray) -> BoolArray:
-    """Fill ``block`` (n × k) with ones at each row's level; return which rows are dropped."""
-    cells = _decoded(cells)
-    kind = cells.type
-    integer_levels = isinstance(column.levels[0], int)
-    if _is_text(kind):
-        levels = [str(level) for level in column.levels]
-        cells = pc.cast(cells, pa.large_string())
-        missing = pc.is_null(cells)
-        if "" not in levels:
-            missing = pc.or_(missing, pc.fill_null(pc.equal(cells, ""), True))
-        value_set = pa.array(levels, pa.large_string())
-    elif pa.types.is_integer(kind) and not integer_levels:
-        cells = pc.cast(cells, pa.large_string())
-        missing = pc.is_null(cells)
-        value_set = pa.array(column.levels, pa.large_string())
-    elif pa.types.is_integer(kind) or (pa.types.is_floating(kind) and integer_levels):
-        # pandas turns an integer column with gaps into floats
-        cells = pc.cast(cells, pa.float64(), safe=False)
-        missing = pc.is_null(cells, nan_is_null=True)
-        value_set = pa.array([float(level) for level in column.levels], pa.float64())
-    elif pa.types.is_null(kind):
-        missing = pc.is_null(cells)
-        cells, value_set = pc.cast(cells, pa.large_string()), pa.array([], pa.large_string())
-    else:
-        raise TypeError(
-            f"column {column.name!r} has type {kind} in the table and a categorical column needs text or integers: "
-            "convert it, or describe it as Numeric or Boolean"
-        )
-    level = pc.fill_null(pc.index_in(cells, value_set=value_set), -1).to_numpy(zero_copy_only=False)
-    is_missing = missing.to_numpy(zero_copy_only=False).astype(bool)
-    if column.missing == "error" and is_missing.any():
+def _one_hot(codes: CodeArray, column: Categorical, out: FloatArray) -> BoolArray:
+    missing = codes == MISSING
+    if column.missing == "error" and missing.any():
         raise ValueError(
             f"column {column.name!r} has an empty cell and its rule is missing='error': choose missing='zero' or "
             "missing='drop' in the schema, or clean the table (nothing was spent)"
         )
-    known = (level >= 0) & ~is_missing
-    block[np.flatnonzero(known), level[known]] = 1.0
-    unknown = ~known & ~is_missing
-    dropped = np.zeros(len(level), dtype=bool)
+    known = np.flatnonzero(codes >= 0)
+    out[known, codes[known]] = 1.0
+    dropped = np.zeros(len(codes), dtype=bool)
     if column.missing == "drop":
-        dropped |= is_missing
+        dropped |= missing
     if column.other == "drop":
-        dropped |= unknown
+        dropped |= codes == UNKNOWN
     return dropped
 
 
-def _decoded(cells: Any) -> Any:
-    return pc.cast(cells, cells.type.value_type) if pa.types.is_dictionary(cells.type) else cells
+def _numbers(cells: Any, column: Numeric | Boolean | Coordinate) -> FloatArray:
+    """Cells as float64, null as NaN, shape (n,)."""
+    if isinstance(cells, np.ndarray):
+        return object_numbers(cells, column.name)
+
+    def read(chunk: Any) -> FloatArray:
+        kind = chunk.type
+        if pa.types.is_boolean(kind):
+            chunk = pc.cast(chunk, pa.uint8())
+        elif pa.types.is_decimal(kind):
+            # Through text, which rounds each cell correctly: the direct cast's rounding depends on the type's scale.
+            chunk = pc.cast(chunk, pa.string())
+        elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
+            raise TypeError(
+                f"column {column.name!r} has type {_type_name(kind)} in the table and a {column.kind} column needs numbers: "
+                "convert it, or describe it as Categorical"
+            )
+        values = pc.cast(chunk, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        return np.asarray(values, dtype=np.float64)
+
+    return _gather(cells, read, np.nan)
+
+
+def _codes(cells: Any, column: Categorical) -> CodeArray:
+    """Position of each cell's level, ``UNKNOWN`` or ``MISSING``, shape (n,)."""
+    integers = isinstance(column.levels[0], int)
+    if isinstance(cells, np.ndarray):
+        cells = object_texts(cells, column.name, integers=integers)
+    texts = [str(level) for level in column.levels]
+    value_set = pa.array(texts + [f"{text}.0" for text in texts] if integers else texts, pa.large_string())
+
+    def read(chunk: Any) -> CodeArray:
+        kind = chunk.type
+        known = value_set
+        if _is_text(kind) or pa.types.is_null(kind) or (pa.types.is_integer(kind) and not integers):
+            chunk = pc.cast(chunk, pa.large_string())
+            missing = pc.is_null(chunk)
+            if _is_text(kind) and "" not in texts:
+                missing = pc.or_(missing, pc.fill_null(pc.equal(chunk, ""), True))
+        elif pa.types.is_integer(kind) or (pa.types.is_floating(kind) and integers):
+            chunk = pc.cast(chunk, pa.float64(), safe=False)
+            missing = pc.is_null(chunk, nan_is_null=True)
+            known = pa.array([float(level) for level in column.levels], pa.float64())
+        else:
+            raise TypeError(
+                f"column {column.name!r} has type {_type_name(kind)} in the table and a categorical column needs text or "
+                "integers: convert it, or describe it as Numeric or Boolean"
+            )
+        position = pc.fill_null(pc.index_in(chunk, value_set=known), UNKNOWN)
+        codes: CodeArray = position.to_numpy(zero_copy_only=False).astype(np.int64)
+        codes[codes >= len(texts)] -= len(texts)
+        codes[missing.to_numpy(zero_copy_only=False).astype(bool)] = MISSING
+        return codes
+
+    return _gather(cells, read, MISSING)
+
+
+def _gather(cells: Any, read: Callable[[Any], npt.NDArray[Any]], null: float) -> npt.NDArray[Any]:
+    """Apply ``read`` to the plain arrays that ``cells`` is made of; of a dictionary, to its values alone."""
+    parts = []
+    for part in cells.chunks or [pa.array([], cells.type)] if isinstance(cells, pa.ChunkedArray) else [cells]:
+        chunk = pc.run_end_decode(part) if pa.types.is_run_end_encoded(part.type) else part
+        if not pa.types.is_dictionary(chunk.type):
+            parts.append(read(chunk))
+            continue
+        of_values = read(chunk.dictionary)
+        indices = pc.fill_null(pc.cast(chunk.indices, pa.int64()), len(of_values))
+        parts.append(np.append(of_values, of_values.dtype.type(null))[indices.to_numpy(zero_copy_only=False)])
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _type_name(kind: Any) -> str:
+    """The name of an Arrow type without what may be read off cells: names of fields, digits, widths."""
+    if pa.types.is_nested(kind):
+        return "nested values"
+    if pa.types.is_decimal(kind):
+        return "decimal"
+    return "binary" if pa.types.is_fixed_size_binary(kind) else str(kind)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dpmoments.rows.arrow import RelationSource, file_source
 from dpmoments.rows.kernel import exact_moments
-from dpmoments.rows.memory import ArraySource, FrameSource
+from dpmoments.rows.memory import ArraySource, FrameSource, LazySource, require_columns
 from dpmoments.rows.moments import Moments
 from dpmoments.schema import Schema
 
@@ -39,9 +39,9 @@ class Source(Protocol):
         """Encoded blocks of shape (n_i, d); a dropped row is NaN throughout."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Histogram:
-    """Exact counts of a row statistic.
+    """Exact counts of a row statistic. They are private data: ``repr`` shows none.
 
     Attributes
     ----------
@@ -60,8 +60,11 @@ class Histogram:
         """All rows, inside the edges or not."""
         return int(self.counts.sum()) + self.below + self.above
 
+    def __repr__(self) -> str:
+        return f"Histogram({len(self.counts)} bins, values=<private>)"
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Rows:
     """A private table behind the only questions a mechanism may ask.
 
@@ -238,6 +241,9 @@ class Rows:
             return sum(len(block) for block in self._blocks())
         return sum(len(block) for block in self.encoded_blocks())
 
+    def __repr__(self) -> str:
+        return f"Rows({type(self.source).__name__}, n_features={self.n_features}, dropped={self.dropped!r}, values=<private>)"
+
     def _blocks(self) -> Iterator[npt.NDArray[Any]]:
         for block in self.source.blocks():
             yield block
@@ -257,13 +263,18 @@ def _source(data: Any, schema: Schema, centered: bool) -> Source:
             "a RecordBatchReader can be read once, and some mechanisms need several passes: pass the Parquet files, "
             "a DuckDB relation, or reader.read_all()"
         )
-    if type(data).__module__.split(".")[0] in ("duckdb", "_duckdb"):
+    library = type(data).__module__.split(".")[0]
+    if library in ("duckdb", "_duckdb") and hasattr(data, "project"):
         return RelationSource(data, schema, centered)
-    if type(data).__module__.split(".")[0] == "scipy" and hasattr(data, "toarray"):
+    if library == "scipy" and hasattr(data, "toarray"):
         raise TypeError("sparse matrices are not supported: pass a dense array or a frame")
+    if library == "polars" and hasattr(data, "collect_schema") and hasattr(data, "collect"):
+        return LazySource(data, schema, centered)
+    if library == "pandas" and getattr(getattr(data, "columns", None), "has_duplicates", False):
+        # narwhals refuses such a frame, and its message lists every name.
+        require_columns(list(data.columns), schema, "the frame")
+        data = data.loc[:, list(schema.names)]
     frame = nw.from_native(data, pass_through=True)
-    if isinstance(frame, nw.LazyFrame) and type(data).__module__.split(".")[0] == "polars":
-        frame = frame.select(*schema.names).collect()
     if isinstance(frame, nw.DataFrame):
         return FrameSource(frame, schema, centered)
     raise TypeError(

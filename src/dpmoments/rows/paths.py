@@ -1,0 +1,54 @@
+"""Which files a path, a glob or a folder names, and how they are to be read."""
+
+from __future__ import annotations
+
+import glob
+from pathlib import Path
+
+__all__ = ["CSV_DELIMITERS", "PARQUET_ENDINGS", "expand_paths", "file_ending"]
+
+PARQUET_ENDINGS = (".parquet", ".pq")
+CSV_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
+COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
+
+
+def expand_paths(pattern: str | Path) -> list[Path]:
+    """The files that a path, a glob or a folder names, in sorted order.
+
+    A folder means the Parquet, CSV and TSV files in it, at any depth, but for those that writers leave behind unfinished or keep
+    for themselves: names that begin with a dot or an underscore, themselves or a folder on the way.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    """
+    path = Path(pattern).expanduser()
+    if path.is_dir():
+        found = sorted(inside for inside in path.rglob("*") if inside.is_file() and _is_table(inside, path))
+        what = f"the folder {str(pattern)!r} holds no .parquet, .csv or .tsv file"
+    elif path.exists():
+        found, what = [path], ""
+    else:
+        found = [Path(name) for name in sorted(glob.glob(str(path), recursive=True)) if not Path(name).is_dir()]
+        what = f"no file matches {str(pattern)!r}"
+    if not found:
+        raise FileNotFoundError(what)
+    return found
+
+
+def file_ending(path: Path) -> str:
+    """The ending that tells the format, in lower case, without that of a compression.
+
+    Examples
+    --------
+    >>> file_ending(Path("people.CSV.gz"))
+    '.csv'
+    """
+    name = path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
+    return name.suffix.lower()
+
+
+def _is_table(path: Path, folder: Path) -> bool:
+    kept_apart = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    return not kept_apart and file_ending(path) in (*PARQUET_ENDINGS, *CSV_DELIMITERS) and file_ending(path) != ".txt"
