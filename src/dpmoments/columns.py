@@ -63,8 +63,7 @@ class Numeric:
             )
         for label, bound in (("lower", self.lower), ("upper", self.upper)):
             if isinstance(bound, bool) or not isinstance(bound, int | float | np.integer | np.floating):
-                hint = " (YAML takes 1e6 as text: write 1000000 or 1.0e+6)" if isinstance(bound, str) else ""
-                raise TypeError(f"column {self.name!r}: {label} must be a number, got {type(bound).__name__}{hint}")
+                raise TypeError(f"column {self.name!r}: {label} must be a number, got {type(bound).__name__}")
             if not -LARGEST_BOUND <= bound <= LARGEST_BOUND:
                 raise ValueError(
                     f"column {self.name!r}: {label}={bound!r} must be finite, and at most {LARGEST_BOUND:g} in magnitude"
@@ -195,10 +194,7 @@ class Categorical:
         if not levels:
             raise ValueError(f"column {self.name!r} has no levels: list them from public knowledge")
         if any(isinstance(level, bool) or not isinstance(level, str | int) for level in levels):
-            raise TypeError(
-                f"column {self.name!r}: levels must be strings or integers (Boolean is for true/false; YAML takes yes, no, on "
-                'and off without quotes as true and false: write "yes", "no")'
-            )
+            raise TypeError(f"column {self.name!r}: levels must be strings or integers (Boolean is for true/false)")
         if len({type(level) for level in levels}) > 1:
             raise TypeError(f"column {self.name!r}: levels must be all strings or all integers")
         if len(set(levels)) < len(levels):

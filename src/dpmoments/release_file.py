@@ -158,7 +158,7 @@ def _from_dict(content: Mapping[str, Any]) -> MomentRelease:
     return MomentRelease(
         schema=schema,
         privacy=PrivacyStatement.from_dict(content["privacy"]),
-        noise=None if content["noise"] is None else NoiseLaw(**content["noise"]),
+        noise=None if content["noise"] is None else _noise_law(content["noise"]),
         mechanism=str(content["mechanism"]),
         mechanism_options=_restored(content["mechanism_options"]),
         calibration=_restored(content["calibration"]),
@@ -169,6 +169,14 @@ def _from_dict(content: Mapping[str, Any]) -> MomentRelease:
         noisy_gram=gram,
         diagnostics=_restored(content["diagnostics"]),
     )
+
+
+def _noise_law(values: Mapping[str, Any]) -> NoiseLaw:
+    for name, value in values.items():
+        is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        if not (isinstance(value, str) if name == "family" else value is None or is_number):
+            raise ValueError(f"{name} of the noise law is not a finite number")
+    return NoiseLaw(**values)
 
 
 def _finite(values: object, length: int, name: str) -> FloatArray:

@@ -180,7 +180,7 @@ class Rows:
             missing=policy,
             threads=self.threads,
         )
-        return moments if self.dropped == "as_zero" else replace(moments, count=moments.count - moments.dropped)
+        return moments if self.dropped == "as_zero" else replace(moments, count=moments.count - moments.dropped, dropped=0)
 
     def histogram(self, statistic: Callable[[FloatArray], FloatArray], edges: Iterable[float]) -> Histogram:
         """Count rows by a statistic of the encoded row.
