@@ -60,9 +60,7 @@ def test_planted_fault_continuous_curve_of_the_same_scale_is_rejected(scale):
 @pytest.mark.parametrize("scale", [3.0, 6.5, 20.0])
 def test_planted_fault_variance_reduced_by_half_of_a_twelfth_is_rejected(scale):
     assert violates(
-        lambda epsilon, sensitivity, s: curves.gaussian_delta(
-            epsilon, sensitivity, math.sqrt(s * s - 1 / 24)
-        ),
+        lambda epsilon, sensitivity, s: curves.gaussian_delta(epsilon, sensitivity, math.sqrt(s * s - 1 / 24)),
         1,
         scale,
     )
@@ -83,9 +81,7 @@ def test_bound_holds_in_two_dimensions_with_unequal_scales(scale, shifts, epsilo
 def test_bound_is_close_already_at_small_scales(scale):
     for epsilon in boundary_epsilons(1, scale)[: int(3 * scale) : 5]:
         exact = exact_delta(epsilon, [1], [scale])
-        assert curves.discrete_gaussian_delta(epsilon, 1.0, scale, 1) < exact * (
-            1 + 0.5 * (20 / scale) ** 2 * 0.01
-        )
+        assert curves.discrete_gaussian_delta(epsilon, 1.0, scale, 1) < exact * (1 + 0.5 * (20 / scale) ** 2 * 0.01)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1.7, 4.0, 11.0])

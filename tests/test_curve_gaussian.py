@@ -59,7 +59,7 @@ def test_relative_error_of_delta(epsilon, z, factor):
 @pytest.mark.parametrize(("epsilon", "noise_scale"), [(0.3, 2.0), (1.0, 1.0), (2.0, 0.4), (5.0, 0.3)])
 def test_delta_is_the_hockey_stick_divergence(epsilon, noise_scale):
     expected = hockey_stick_by_quadrature(epsilon, 1.0, noise_scale)
-    assert curves.gaussian_delta(epsilon, 1.0, noise_scale) == pytest.approx(float(expected), rel=1e-12)
+    assert curves.gaussian_delta(epsilon, 1.0, noise_scale) == pytest.approx(float(expected), rel=1e-12, abs=0.0)
 
 
 def test_log_delta_beyond_underflow():
@@ -67,7 +67,7 @@ def test_log_delta_beyond_underflow():
     assert curves.gaussian_delta(1.0, 1.0, 1000.0) == 0.0
     with mp.workdps(500):
         expected = mp.log(reference_delta(1.0, 1.0, 1000.0))
-    assert log_delta == pytest.approx(float(expected), rel=1e-12)
+    assert log_delta == pytest.approx(float(expected), rel=1e-12, abs=0.0)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -90,7 +90,7 @@ def test_planted_fault_textbook_formula_is_rejected():
 def test_planted_fault_sign_of_the_second_term_is_rejected():
     # Phi(a) + e^eps Phi(b), a slip of one sign, gives another curve and fails the same comparison.
     wrong = float(reference_delta(1.0, 1.0, 1.0)) + 2 * math.e * float(mp.ncdf(-1.5))
-    assert curves.gaussian_delta(1.0, 1.0, 1.0) != pytest.approx(wrong, rel=1e-3)
+    assert curves.gaussian_delta(1.0, 1.0, 1.0) != pytest.approx(wrong, rel=1e-3, abs=0.0)
 
 
 @pytest.mark.parametrize("delta", [1e-200, 1e-9, 0.01, 0.5])

@@ -4,6 +4,12 @@ A curve is the smallest delta for which a mechanism is (epsilon, delta)-differen
 of epsilon. Calibration inverts a curve and is rechecked by evaluating the curve at its result.
 """
 
+from dpmoments.privacy.curves.additive_wishart import (
+    additive_wishart_degrees,
+    additive_wishart_delta,
+    additive_wishart_log_delta,
+    additive_wishart_scale,
+)
 from dpmoments.privacy.curves.discrete_gaussian import (
     discrete_gaussian_delta,
     discrete_gaussian_log_delta,
@@ -15,6 +21,14 @@ from dpmoments.privacy.curves.gaussian import (
     gaussian_log_delta,
     gaussian_noise_scale,
 )
+from dpmoments.privacy.curves.renyi import renyi_delta, renyi_epsilon, replacement_step
+from dpmoments.privacy.curves.wishart_sampling import (
+    wishart_sampling_degrees,
+    wishart_sampling_delta,
+    wishart_sampling_log_delta,
+    wishart_sampling_padding,
+    wishart_sampling_renyi,
+)
 from dpmoments.privacy.curves.zcdp import (
     pure_to_zcdp,
     zcdp_delta,
@@ -25,6 +39,10 @@ from dpmoments.privacy.curves.zcdp import (
 )
 
 __all__ = [
+    "additive_wishart_degrees",
+    "additive_wishart_delta",
+    "additive_wishart_log_delta",
+    "additive_wishart_scale",
     "discrete_gaussian_delta",
     "discrete_gaussian_log_delta",
     "discrete_gaussian_noise_scale",
@@ -33,6 +51,14 @@ __all__ = [
     "gaussian_log_delta",
     "gaussian_noise_scale",
     "pure_to_zcdp",
+    "renyi_delta",
+    "renyi_epsilon",
+    "replacement_step",
+    "wishart_sampling_degrees",
+    "wishart_sampling_delta",
+    "wishart_sampling_log_delta",
+    "wishart_sampling_padding",
+    "wishart_sampling_renyi",
     "zcdp_delta",
     "zcdp_epsilon",
     "zcdp_log_delta",

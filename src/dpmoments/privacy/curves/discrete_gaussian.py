@@ -15,9 +15,7 @@ from dpmoments.privacy.curves.inversion import safe_root
 
 __all__ = ["discrete_gaussian_delta", "discrete_gaussian_log_delta", "discrete_gaussian_noise_scale"]
 
-_ROUNDING = (
-    1e-12  # a coordinate's scale may be off by this much, relatively, from noise_scale times its ratio
-)
+_ROUNDING = 1e-12  # a coordinate's scale may be off by this much, relatively, from noise_scale times its ratio
 _TAIL = 30.0  # what the high-probability set leaves out is exp(-30) of delta
 
 
@@ -144,8 +142,6 @@ def discrete_gaussian_noise_scale(
     target = math.log(require_delta(delta)) - RELATIVE_ERROR
 
     def excess(scale: float) -> float:
-        return (
-            discrete_gaussian_log_delta(epsilon, sensitivity, scale, n_coordinates, smallest_ratio) - target
-        )
+        return discrete_gaussian_log_delta(epsilon, sensitivity, scale, n_coordinates, smallest_ratio) - target
 
     return safe_root(excess, gaussian_noise_scale(epsilon, delta, sensitivity), safe="above")

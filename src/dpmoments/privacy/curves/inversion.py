@@ -56,9 +56,7 @@ def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["
     for _ in range(_MOST_STEPS):
         near, far = far, far * 2.0 ** (step * width)
         if not 0.0 < far < math.inf:
-            raise ArithmeticError(
-                "no boundary between safe and unsafe parameters within floating-point range"
-            )
+            raise ArithmeticError("no boundary between safe and unsafe parameters within floating-point range")
         if (finite_excess(far) <= 0.0) != start_is_safe:
             break
         width = min(2.0 * width, 64.0)

@@ -59,9 +59,7 @@ def zcdp_noise_scale(rho: float, sensitivity: float) -> float:
 
     scale = sensitivity / math.sqrt(2.0 * rho)
     if not 0.0 < scale < math.inf:
-        raise ValueError(
-            f"no float holds the noise scale for rho={rho!r}, sensitivity={sensitivity!r}; rescale"
-        )
+        raise ValueError(f"no float holds the noise scale for rho={rho!r}, sensitivity={sensitivity!r}; rescale")
     while is_enough(below := math.nextafter(scale, 0.0)):
         scale = below
     while not is_enough(scale):
@@ -93,9 +91,7 @@ def zcdp_log_delta(rho: float, epsilon: float) -> float:
     low, high = -_LARGEST_LOG, _LARGEST_LOG
     if slope(low) >= 0.0:
         return 0.0
-    log_b = (
-        high if slope(high) <= 0.0 else float(brentq(slope, low, high, xtol=1e-13, rtol=1e-14, maxiter=500))
-    )
+    log_b = high if slope(high) <= 0.0 else float(brentq(slope, low, high, xtol=1e-13, rtol=1e-14, maxiter=500))
     return min(_log_delta_at_order(math.exp(log_b), rho, epsilon), 0.0)
 
 
@@ -157,11 +153,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     log_inverse_delta = -math.log(delta)
     # On the optimal order, rho b^2 + log(1 + b) = log(1/delta): a sharp starting point.
     upper = math.sqrt(log_inverse_delta / rho)
-    b = float(
-        brentq(
-            lambda b: rho * b * b + math.log1p(b) - log_inverse_delta, 0.0, upper * (1.0 + 1e-9), xtol=1e-300
-        )
-    )
+    b = float(brentq(lambda b: rho * b * b + math.log1p(b) - log_inverse_delta, 0.0, upper * (1.0 + 1e-9), xtol=1e-300))
     start = (1.0 + 2.0 * b) * rho + math.log(b) - math.log1p(b)
     return safe_root(
         lambda epsilon: zcdp_delta(rho, epsilon) / delta - 1.0, start if start > 0.0 else rho, safe="above"

@@ -1,0 +1,202 @@
+"""The exact curve of additive Wishart noise, against many digits, against simulation and against other pairs."""
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from scipy import special
+
+from dpmoments.privacy import curves
+
+RELATIONS = ["add_remove", "replace_one"]
+
+
+def reference_row(epsilon, m, a):
+    """Both directions of chi^2_{m+1} against chi^2_{m+1} + a, in 60 digits."""
+    with mp.workdps(60):
+        epsilon, m, a = map(mp.mpf, (epsilon, m, a))
+        below = lambda x: mp.gammainc((m + 1) / 2, 0, x / 2, regularized=True)  # noqa: E731
+        above = lambda x: mp.gammainc((m + 1) / 2, x / 2, mp.inf, regularized=True)  # noqa: E731
+        last = a if m == 1 else -a / mp.expm1(-(2 * epsilon + a) / (m - 1))
+        without_row = below(last) - mp.exp(epsilon) * below(last - a)
+        if a <= 2 * epsilon:
+            return without_row
+        first = 0 if m == 1 else a / mp.expm1((a - 2 * epsilon) / (m - 1))
+        return max(without_row, above(first) - mp.exp(epsilon) * above(first + a))
+
+
+def reference_orthogonal(epsilon, m, a):
+    """Mean over the geometric mean p of two chi-squares of the curve of a symmetric beta law, on a dense grid.
+
+    The inner curve is a plain difference of tails; the grid is cut where the laws stop overlapping, at p = a / 2.
+    """
+    power, n = (m - 1) / 2, m + 2
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    edges = np.concatenate(
+        [np.linspace(0, a / 2, 200) ** 2 * (2 / a), a / 2 + np.linspace(0, math.sqrt(9 * n + 200), 900) ** 2]
+    )
+    edges = np.unique(edges)
+    p = (edges[:-1, None] + np.diff(edges)[:, None] * 0.5 * (nodes + 1)).ravel()
+    weight = (np.diff(edges)[:, None] * 0.5 * weights).ravel()
+    log_density = (n - 1) * np.log(p) + np.log(special.k0e(p)) - p - (n - 2) * math.log(2) - 2 * math.lgamma(n / 2)
+    h = np.minimum(a / p, 2.0)
+    ratio = math.expm1(epsilon / power)
+    root = np.sqrt((ratio + 2) ** 2 * h * h + 4 * ratio**2 * (1 - h * h / 4))
+    edge = (root - (ratio + 2) * h) / (2 * ratio)
+    above = lambda c: special.betainc(power + 1, power + 1, np.clip((1 - c) / 2, 0, 1))  # noqa: E731
+    delta = np.where(h == 2.0, 1.0, above(edge - h / 2) - math.exp(epsilon) * above(edge + h / 2))
+    return float(np.sum(weight * np.exp(log_density) * delta))
+
+
+def hockey_stick_by_simulation(epsilon, first, second, degrees, scale, size, generator):
+    """Mean and standard error of (1 - e^(epsilon - loss))+ for Wishart noise added to two matrices.
+
+    Only the Wishart density is used: nothing of the reduction to one dimension.
+    """
+    d = len(first)
+    factors = generator.standard_normal((size, degrees, d)) * math.sqrt(scale)
+    noise = np.einsum("sri,srj->sij", factors, factors)
+    moved = noise + (first - second)
+    inside = np.linalg.eigvalsh(moved)[:, 0] > 0
+    power = 0.5 * (degrees - d - 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        logdets = np.linalg.slogdet(noise)[1] - np.linalg.slogdet(moved)[1]
+    loss = power * logdets + np.trace(first - second) / (2 * scale)
+    loss = np.where(inside, loss, np.inf)
+    value = np.maximum(-np.expm1(epsilon - loss), 0.0)
+    return value.mean(), value.std() / math.sqrt(size)
+
+
+def agrees(curve_value, simulated, standard_error):
+    return abs(curve_value - simulated) < 4.5 * standard_error
+
+
+def unit(d, i):
+    return np.outer(np.eye(d)[i], np.eye(d)[i])
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 10, 42, 1000])
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 10.0])
+@pytest.mark.parametrize("scale", [1e-3, 0.1, 1.0, 30.0])
+def test_add_remove_against_many_digits(m, epsilon, scale):
+    expected = float(mp.log(reference_row(epsilon, m, 1 / mp.mpf(scale))))
+    actual = curves.additive_wishart_log_delta(epsilon, m, scale, "add_remove")
+    assert actual == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "m", "a"),
+    [(1.0, 2, 1.0), (0.1, 3, 0.5), (1.0, 42, 1.0), (3.0, 9, 20.0), (1.0, 200, 1.0), (3.0, 43, 1.0)],
+)
+def test_replace_one_against_a_dense_grid(epsilon, m, a):
+    expected = max(reference_orthogonal(epsilon, m, a), reference_row(epsilon, m, a))
+    actual = curves.additive_wishart_delta(epsilon, m, 1 / a, "replace_one")
+    assert actual == pytest.approx(float(expected), rel=1e-9, abs=0.0)
+    # The grid knows the law: a slightly longer row is told from it.
+    assert actual != pytest.approx(reference_orthogonal(epsilon, m, a * 1.0001), rel=1e-9, abs=0.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 5.0])
+@pytest.mark.parametrize("delta", [1e-30, 1e-12, 1e-6, 0.1])
+@pytest.mark.parametrize("m", [1, 4, 60, 2000])
+def test_add_remove_scale_is_safe_and_smallest(epsilon, delta, m):
+    scale = curves.additive_wishart_scale(epsilon, delta, m, "add_remove")
+    assert reference_row(epsilon, m, 1 / mp.mpf(scale)) <= delta
+    assert reference_row(epsilon, m, 1 / (mp.mpf(scale) * (1 - 1e-6))) > delta
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("scale", [0.02, 0.3, 1.0, 7.0, 1e7])
+def test_degrees_are_safe_smallest_and_invert_the_scale(neighbors, scale):
+    m = curves.additive_wishart_degrees(0.7, 1e-6, scale, neighbors)
+    assert curves.additive_wishart_delta(0.7, m, scale, neighbors) <= 1e-6
+    assert m == 1 or curves.additive_wishart_delta(0.7, m - 1, scale, neighbors) > 1e-6 * (1 - 1e-8)
+    smallest = curves.additive_wishart_scale(0.7, 1e-6, m, neighbors)
+    assert smallest <= scale * (1 + 1e-12)
+    assert curves.additive_wishart_degrees(0.7, 1e-6, smallest, neighbors) == m
+
+
+def test_values_computed_independently():
+    assert curves.additive_wishart_degrees(1.0, 1e-6, 1.0, "add_remove") == 42
+    assert curves.additive_wishart_degrees(0.5, 1e-6, 1.0, "add_remove") == 85
+    # Sheffet (2015), Theorem 4.1, asks for m = (14 / epsilon^2) 2 log(4 / delta): 425 and 1702.
+    assert int(14 * 2 * math.log(4 / 1e-6)) == 425
+    # The group path needs about twice the exact law for replacements.
+    exact = curves.additive_wishart_degrees(1.0, 1e-6, 1.0, "replace_one")
+    group = curves.additive_wishart_degrees(*curves.replacement_step(1.0, 1e-6), 1.0, "add_remove")
+    assert exact == 44
+    assert group > 2 * exact
+
+
+@pytest.mark.parametrize(("epsilon", "m", "scale"), [(0.3, 2, 1.0), (0.5, 6, 0.4), (0.1, 12, 1.0)])
+@pytest.mark.parametrize("d", [2, 4])
+def test_worst_pairs_by_explicit_noise(d, epsilon, m, scale):
+    generator = np.random.default_rng(30)
+    zero = np.zeros((d, d))
+    simulate = lambda p, q: hockey_stick_by_simulation(epsilon, p, q, d + m, scale, 60_000, generator)  # noqa: E731
+    without_row, with_row = simulate(zero, unit(d, 0)), simulate(unit(d, 0), zero)
+    replaced = simulate(unit(d, 0), unit(d, 1))
+    add_remove = curves.additive_wishart_delta(epsilon, m, scale, "add_remove")
+    replace_one = curves.additive_wishart_delta(epsilon, m, scale, "replace_one")
+    assert agrees(add_remove, *max(without_row, with_row))
+    assert agrees(replace_one, *max(without_row, with_row, replaced))
+
+
+def test_planted_faults_are_rejected():
+    generator = np.random.default_rng(31)
+    simulated = hockey_stick_by_simulation(0.1, unit(3, 0), unit(3, 1), 15, 1.0, 60_000, generator)
+    right = curves.additive_wishart_delta(0.1, 12, 1.0, "replace_one")
+    assert agrees(right, *simulated)
+    # The add-remove curve for a replacement, one degree of freedom too many, and a chi-square of m instead of m + 1.
+    assert not agrees(curves.additive_wishart_delta(0.1, 12, 1.0, "add_remove"), *simulated)
+    assert not agrees(curves.additive_wishart_delta(0.1, 13, 1.0, "replace_one"), *simulated)
+    row = hockey_stick_by_simulation(0.1, np.zeros((3, 3)), unit(3, 0), 15, 1.0, 60_000, generator)
+    assert agrees(float(reference_row(0.1, 12, 1)), *row)
+    assert not agrees(float(reference_row(0.1, 11, 1)), *row)
+
+
+@pytest.mark.parametrize(("epsilon", "m", "scale"), [(0.3, 1, 1.0), (0.3, 3, 0.5), (0.8, 12, 0.3)])
+def test_no_other_pair_is_worse(epsilon, m, scale):
+    generator = np.random.default_rng(32)
+    bounds = {name: curves.additive_wishart_delta(epsilon, m, scale, name) for name in RELATIONS}
+    for trial in range(16):
+        d = 1 + trial % 3
+        x, y = generator.standard_normal((2, d))
+        x, y = x / np.linalg.norm(x) * generator.uniform(0.2, 1), y / np.linalg.norm(y) * generator.uniform(0.2, 1)
+        pairs = {"add_remove": (np.outer(x, x), np.zeros((d, d))), "replace_one": (np.outer(x, x), np.outer(y, y))}
+        for name, (first, second) in pairs.items():
+            for pair in [(first, second), (second, first)]:
+                simulated, error = hockey_stick_by_simulation(epsilon, *pair, d + m, scale, 8_000, generator)
+                assert simulated < bounds[name] + 4 * error
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("m", [1, 2, 7, 300])
+def test_shorter_rows_are_never_worse(neighbors, m):
+    # delta decreases in s^2 / B^2: the same noise and a shorter row.
+    scales = np.geomspace(1e-2, 1e3, 50)
+    for epsilon in (0.01, 0.5, 3.0):
+        deltas = [curves.additive_wishart_log_delta(epsilon, m, scale, neighbors) for scale in scales]
+        assert np.all(np.diff(deltas)[np.array(deltas[1:]) < -1e-9] < 0)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_tends_to_the_gaussian_mechanism(neighbors):
+    sensitivity = math.sqrt(2.0) if neighbors == "replace_one" else 1.0
+    gaussian = curves.gaussian_noise_scale(1.0, 1e-6, sensitivity)
+    ratios = [
+        curves.additive_wishart_scale(1.0, 1e-6, m, neighbors) * math.sqrt(2 * m) / gaussian
+        for m in (100, 10_000, 1_000_000)
+    ]
+    assert ratios[0] > ratios[1] > ratios[2] > 1.0
+    assert ratios[2] < 1.005
+
+
+def test_refuses_nonsense():
+    with pytest.raises(ValueError, match="k > d"):
+        curves.additive_wishart_delta(1.0, 0.5, 1.0, "add_remove")
+    with pytest.raises(ValueError, match="scale"):
+        curves.additive_wishart_degrees(1.0, 1e-6, 0.0, "add_remove")
+    with pytest.raises(ValueError, match="neighbouring relation"):
+        curves.additive_wishart_scale(1.0, 1e-6, 5, "neither")
