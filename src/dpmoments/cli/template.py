@@ -15,6 +15,7 @@ import yaml
 
 __all__ = ["HeaderColumn", "default_output", "first_file", "read_header", "schema_template"]
 
+PARQUET_ENDINGS = (".parquet", ".pq")
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
 
@@ -25,9 +26,9 @@ HEADING = """\
 # a bound or a level read off the data leaks it. `dpmoments release` refuses blanks.
 #
 # numeric      lower and upper: cells outside are moved to the nearer bound. The noise on a column grows with the
-#              distance of its bounds: leave out extremes that you can do without. (Write 1000000: 1e6 is text in YAML.)
+#              distance of its bounds: leave out extremes that you can do without.
 # boolean      true or false, or 1 and 0; nothing to fill in.
-# categorical  levels: [north, south, east, west], or integers: [1, 2, 3]. Put "yes", "no", "on" and "off" in quotes.
+# categorical  levels: [north, south, east, west], or integers: [1, 2, 3]; in a text file text and integers match.
 #              other: what a value outside the levels does: drop (its row) or zero (counts as no level).
 # missing      what an empty cell does: error (stop: whoever sees that learns that there is one), drop (its row),
 #              center (numeric, boolean: count as the midpoint) or zero (categorical: count as no level).
@@ -78,7 +79,7 @@ def read_header(path: Path) -> list[HeaderColumn]:
         If the file cannot be read, has no columns, repeats a name, or a text file's first line holds numbers.
     """
     ending = _ending(path)
-    if ending in (".parquet", ".pq"):
+    if ending in PARQUET_ENDINGS:
         columns = _parquet_header(path)
     elif ending in DELIMITERS:
         columns = [HeaderColumn(name) for name in _first_line(path, DELIMITERS[ending])]
@@ -95,7 +96,7 @@ def read_header(path: Path) -> list[HeaderColumn]:
 def schema_template(columns: list[HeaderColumn], source: str) -> str:
     """YAML with a line of explanation for every blank."""
     typed = any(column.type is not None for column in columns)
-    heading = HEADING.format(source=" ".join(source.split()))
+    heading = HEADING.format(source="".join(letter if letter.isprintable() else "?" for letter in source))
     lines = [heading + (TYPES_NOTE if typed else FIRST_LINE_NOTE), "format: dpmoments-schema", "version: 1"]
     lines += ["# row_norm: 1.5  # optional: a public bound on the length of an encoded row, below √(number of columns)"]
     lines += ["columns:"]
@@ -105,7 +106,7 @@ def schema_template(columns: list[HeaderColumn], source: str) -> str:
 
 
 def first_file(pattern: str) -> Path:
-    """The file whose header stands for a path, a glob or a folder of Parquet files: the first in sorted order.
+    """The file whose header stands for a path, a glob or a folder of tables: the first in sorted order.
 
     Raises
     ------
@@ -114,7 +115,7 @@ def first_file(pattern: str) -> Path:
     """
     path = Path(pattern).expanduser()
     if path.is_dir():
-        paths = sorted(path.rglob("*.parquet"))
+        paths = sorted(inside for inside in path.rglob("*") if _is_table(inside.relative_to(path)))
     else:
         paths = [path] if path.exists() else sorted(map(Path, glob.glob(str(path), recursive=True)))
     if not paths:
@@ -190,6 +191,11 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_table(path: Path) -> bool:
+    """Whether a file in a folder is a part of its table: its ending is known, and no writer left it behind or hid it."""
+    return _ending(path) in (*PARQUET_ENDINGS, ".csv", ".tsv") and not any(part[0] in "._" for part in path.parts)
 
 
 def _quoted(name: str) -> str:

@@ -20,6 +20,9 @@ __all__ = ["Check", "checks", "count_is_public"]
 
 FALSE_ALARM = 1e-9
 """Probability that noise alone makes a sound release fail a check."""
+COUNT_DEVIATIONS = 16.0
+"""Standard deviations of the noise on a count that are passed with probability 2e-10 by a Laplace law, the heaviest tail of
+the noise laws here (matrix Laplace noise on a count is variance-gamma, with lighter tails)."""
 ROUNDING = 1e-9
 
 
@@ -101,9 +104,10 @@ def _count(release: MomentRelease) -> Check:
         )
     if law is None or law.count_variance is None:
         return Check(what, None, f"{count:,.1f}; the law of its noise is not known")
-    lowest = -law.count_bound(FALSE_ALARM)
     deviation = math.sqrt(law.count_variance)
-    return Check(what, count >= lowest, f"{count:,.1f}, with noise of standard deviation {deviation:.3g}")
+    return Check(
+        what, count >= -COUNT_DEVIATIONS * deviation, f"{count:,.1f}, with noise of standard deviation {deviation:.3g}"
+    )
 
 
 def _reach(release: MomentRelease) -> Check:
@@ -115,7 +119,8 @@ def _reach(release: MomentRelease) -> Check:
     eigenvalues = np.linalg.eigvalsh(release.noisy_gram)
     highest = math.inf
     if count is not None:
-        highest = max(count, 0.0) + (law.count_bound(FALSE_ALARM) if law.count_variance is not None else 0.0)
+        deviation = 0.0 if count_is_public(release) else math.sqrt(law.count_variance or 0.0)
+        highest = count + COUNT_DEVIATIONS * deviation
     passed = float(eigenvalues[0]) >= -reach and float(eigenvalues[-1]) <= highest + reach
     return Check(what, passed, f"the noise reaches {reach:.3g} at most (but with probability {FALSE_ALARM:g})")
 
