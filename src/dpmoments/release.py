@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +70,8 @@ def release(
     threads : int, optional
         Threads of the summation; default: the usable cores. The result does not depend on it.
     progress : bool or callable
-        True for a progress bar on standard error; a callable gets the fraction done after every block (None where the
-        number of rows is not known beforehand).
+        True for a progress bar on standard error; a callable gets the fraction done, in hundredths, in every pass over the
+        table (None now and then, where the number of rows is not known beforehand).
     insecure_seed : int, optional
         For tests: repeats the noise, and marks the release not private.
 
@@ -116,17 +117,14 @@ def release(
             threads=threads,
             on_block=on_block,
         )
-        public_rows = _public_rows(rows, neighbors, n_rows)
-        shape = MomentShape(
-            n_features=schema.n_features,
-            n_rows=public_rows,
-            mean=mean,
-            row_norm=None if schema.row_norm is None else 1.0,
-        )
-        plan = chosen.plan(shape, budget, neighbors)
-        _warn_of_large_delta(plan, public_rows)
+        shape = MomentShape(schema.n_features, mean=mean, row_norm=None if schema.row_norm is None else 1.0)
+        chosen.check_support(shape, budget, neighbors)
         if output is not None:
             check_output(output)
+        # A text file is read through to count its rows, so whatever needs no count was refused before.
+        public_rows = _public_rows(rows, neighbors, n_rows)
+        plan = chosen.plan(replace(shape, n_rows=public_rows), budget, neighbors)
+        _warn_of_large_delta(plan, public_rows)
         generator = noise_generator(insecure_seed)
         on_block.expect(rows.source.n_rows)
         noisy = plan.run(rows, generator)
