@@ -15,7 +15,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from dpmoments.columns import Boolean, Categorical
-from dpmoments.rows.encode import encode_columns
+from dpmoments.rows.encode import encode_columns, largest_block
 from dpmoments.rows.memory import require_columns
 from dpmoments.rows.paths import CSV_DELIMITERS, PARQUET_ENDINGS, expand_paths, file_ending
 from dpmoments.rows.reading import DAMAGED_FILE, FAILED_QUERY, read_quietly
@@ -73,7 +73,7 @@ class ParquetSource:
         return sum(int(read_quietly(partial(pq.read_metadata, path), path).num_rows) for path in self.paths)
 
     def blocks(self) -> Iterator[FloatArray]:
-        """Encoded blocks, shape (≤ 65,536, d)."""
+        """Encoded blocks, shape (n_i, d)."""
         for path in self.paths:
             # Buffered reads keep a column chunk's pages out of memory until they are wanted.
             open_file = partial(
@@ -105,7 +105,7 @@ class CsvSource:
             require_columns(self._header(path), self.schema, str(path))
 
     def blocks(self) -> Iterator[FloatArray]:
-        """Encoded blocks, shape (≤ a few ten thousand, d)."""
+        """Encoded blocks, shape (n_i, d)."""
         convert = pa_csv.ConvertOptions(
             column_types={column.name: _csv_type(column) for column in self.schema.columns},
             include_columns=list(self.schema.names),
@@ -154,7 +154,7 @@ class RelationSource:
         require_columns(names, self.schema, "the relation")
 
     def blocks(self) -> Iterator[FloatArray]:
-        """Encoded blocks, shape (≤ 65,536, d)."""
+        """Encoded blocks, shape (n_i, d)."""
         # DuckDB opens no second result on a connection: the reader is closed however the pass ends.
         with read_quietly(self._open, "the relation", FAILED_QUERY) as reader:
             yield from _encoded(reader, "the relation", self.schema, self.centered, why=FAILED_QUERY)
@@ -179,10 +179,13 @@ def _encoded(
     why: str = DAMAGED_FILE,
 ) -> Iterator[FloatArray]:
     """Encode the record batches of a reader or an iterator."""
+    step = largest_block(schema)
     following = partial(next, iter(batches), None)
     while (batch := read_quietly(following, where, why, columns=columns)) is not None:
-        by_name = dict(zip(batch.schema.names, batch.columns, strict=True))
-        yield encode_columns(by_name, schema, centered=centered)
+        for start in range(0, batch.num_rows, step):
+            part = batch.slice(start, step)
+            by_name = dict(zip(part.schema.names, part.columns, strict=True))
+            yield encode_columns(by_name, schema, centered=centered)
 
 
 def _with_line_end(path: Path) -> Any:

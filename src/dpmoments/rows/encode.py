@@ -36,13 +36,26 @@ from dpmoments.columns import Boolean, Categorical, Column, Coordinate, Numeric
 from dpmoments.rows.objects import object_numbers, object_texts
 from dpmoments.schema import Schema
 
-__all__ = ["encode_columns"]
+__all__ = ["encode_columns", "largest_block"]
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 CodeArray = npt.NDArray[np.int64]
 
 UNKNOWN, MISSING = -1, -2
+MOST_ROWS_PER_BLOCK = 65_536
+MOST_CELLS_PER_BLOCK = 1 << 22
+
+
+def largest_block(schema: Schema) -> int:
+    """How many rows are encoded at a time, so that a block takes 32 megabytes at most, or 64 rows.
+
+    Examples
+    --------
+    >>> largest_block(Schema.unit_ball(2)), largest_block(Schema.unit_ball(1000))
+    (65536, 4194)
+    """
+    return min(MOST_ROWS_PER_BLOCK, max(64, MOST_CELLS_PER_BLOCK // schema.n_features))
 
 
 def encode_columns(columns: Mapping[str, Any], schema: Schema, *, centered: bool) -> FloatArray:
@@ -69,7 +82,7 @@ def encode_columns(columns: Mapping[str, Any], schema: Schema, *, centered: bool
         If a column's type cannot hold what the schema says.
     """
     n_rows = len(columns[schema.columns[0].name])
-    block = np.zeros((n_rows, schema.n_features))
+    block = np.zeros((n_rows, schema.n_features), order="F")
     drop = np.zeros(n_rows, dtype=bool)
     start = 0
     for column in schema.columns:

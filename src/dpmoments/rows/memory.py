@@ -11,14 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dpmoments.rows.encode import encode_columns
+from dpmoments.rows.encode import encode_columns, largest_block
 from dpmoments.rows.reading import FAILED_QUERY, read_quietly
 from dpmoments.schema import Schema
 
 __all__ = ["ArraySource", "FrameSource", "LazySource", "require_columns"]
 
 FloatArray = npt.NDArray[np.float64]
-ROWS_PER_BLOCK = 65_536
 RAW_ROWS_PER_BLOCK = 1 << 20
 
 
@@ -76,8 +75,9 @@ class ArraySource:
             for start in range(0, self.n_rows, RAW_ROWS_PER_BLOCK):
                 yield self.array[start : start + RAW_ROWS_PER_BLOCK]
             return
-        for start in range(0, self.n_rows, ROWS_PER_BLOCK):
-            part = self.array[start : start + ROWS_PER_BLOCK]
+        step = largest_block(self.schema)
+        for start in range(0, self.n_rows, step):
+            part = self.array[start : start + step]
             columns = {name: _plain_cells(part[:, index]) for index, name in enumerate(self.schema.names)}
             yield encode_columns(columns, self.schema, centered=self.centered)
 
@@ -104,9 +104,10 @@ class FrameSource:
         return len(self.frame)
 
     def blocks(self) -> Iterator[FloatArray]:
-        """Encoded blocks, shape (≤ 65,536, d)."""
-        for start in range(0, self.n_rows, ROWS_PER_BLOCK):
-            part = self.frame[start : start + ROWS_PER_BLOCK]
+        """Encoded blocks, shape (n_i, d)."""
+        step = largest_block(self.schema)
+        for start in range(0, self.n_rows, step):
+            part = self.frame[start : start + step]
             columns = {name: _series_cells(part[name], name) for name in self.schema.names}
             yield encode_columns(columns, self.schema, centered=self.centered)
 
@@ -130,7 +131,7 @@ class LazySource:
         require_columns(names, self.schema, "the lazy frame")
 
     def blocks(self) -> Iterator[FloatArray]:
-        """Encoded blocks, shape (≤ 65,536, d)."""
+        """Encoded blocks, shape (n_i, d)."""
         query = self.frame.select(*self.schema.names)
         frame = read_quietly(query.collect, "the lazy frame", FAILED_QUERY)
         yield from FrameSource(nw.from_native(frame), self.schema, self.centered).blocks()

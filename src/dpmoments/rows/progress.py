@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -18,24 +19,46 @@ from rich.progress import (
 __all__ = ["Watch", "watched"]
 
 
+STEPS = 100
+SECONDS_BETWEEN_SIGNS = 0.2
+
+
 class Watch:
-    """Called with the number of rows of every block; passes on the fraction done."""
+    """Called with the number of rows of every block; passes on how much is done, in hundredths of a pass.
+
+    Every hundredth is told once, in order, whatever the table: were the fraction told after every block, the first, or the
+    number of them, would give the number of rows away. Where that number is not known beforehand, None is told as a sign
+    of life, at times that depend on the clock.
+    """
 
     def __init__(self, report: Callable[[float | None], None] | None) -> None:
         self._report = report
         self._expected: int | None = None
         self._seen = 0
+        self._told = 0
+        self._last_sign = -SECONDS_BETWEEN_SIGNS
 
     def expect(self, n_rows: int | None) -> None:
         """Start a pass over ``n_rows`` rows (None where that is not known)."""
-        self._expected, self._seen = n_rows, 0
+        self._expected, self._seen, self._told = n_rows, 0, 0
 
     def __call__(self, n_rows: int) -> None:
         if self._report is None:
             return
+        if not self._expected:
+            self._give_sign()
+            return
         self._seen += n_rows
         # A mechanism may pass over the table several times; each pass fills the bar anew.
-        self._report(((self._seen - 1) % self._expected + 1) / self._expected if self._expected else None)
+        while self._told < self._seen * STEPS // self._expected:
+            self._told += 1
+            self._report(((self._told - 1) % STEPS + 1) / STEPS)
+
+    def _give_sign(self) -> None:
+        now = time.monotonic()
+        if self._report is not None and now - self._last_sign >= SECONDS_BETWEEN_SIGNS:
+            self._last_sign = now
+            self._report(None)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dpmoments.rows.arrow import RelationSource, file_source
+from dpmoments.rows.encode import largest_block
 from dpmoments.rows.kernel import exact_moments
 from dpmoments.rows.memory import ArraySource, FrameSource, LazySource, require_columns
 from dpmoments.rows.moments import Moments
@@ -180,7 +181,9 @@ class Rows:
             missing=policy,
             threads=self.threads,
         )
-        return moments if self.dropped == "as_zero" else replace(moments, count=moments.count - moments.dropped, dropped=0)
+        return (
+            moments if self.dropped == "as_zero" else replace(moments, count=moments.count - moments.dropped, dropped=0)
+        )
 
     def histogram(self, statistic: Callable[[FloatArray], FloatArray], edges: Iterable[float]) -> Histogram:
         """Count rows by a statistic of the encoded row.
@@ -189,31 +192,39 @@ class Rows:
         ----------
         statistic : callable
             Maps a block of shape (m, d), C-contiguous float64 in unit-ball units, to m values; each value must be a function
-            of its row alone, whatever the block around it.
+            of its row alone, to the last bit, whatever the block around it. Matrix products are not (a BLAS rounds rows
+            differently by their place): see :func:`dpmoments.rows.kernel.transformed_norms`. This is tried on made-up rows.
         edges : increasing numbers
             Bins are [edges[i], edges[i + 1]).
 
         Returns
         -------
         Histogram
+
+        Raises
+        ------
+        ValueError
+            If the edges do not increase, or the statistic of a row depends on the rows around it.
         """
         bounds = np.asarray(list(edges), dtype=np.float64)
         if bounds.ndim != 1 or len(bounds) < 2 or not (np.diff(bounds) > 0).all():
             raise ValueError("edges must be at least two increasing numbers")
+        _require_rowwise(statistic, self.n_features)
         counts = np.zeros(len(bounds) + 1, dtype=np.int64)
         for block in self.encoded_blocks():
             values = np.asarray(statistic(block), dtype=np.float64)
             if values.shape != (len(block),):
-                raise ValueError(f"the statistic returned shape {values.shape} for {len(block)} rows: one value a row")
+                raise ValueError("the statistic did not return one value a row")  # the number of rows is private
             # NaN sorts last, so it is counted above
             counts += np.bincount(np.searchsorted(bounds, values, side="right"), minlength=len(counts))
         return Histogram(counts[1:-1], int(counts[0]), int(counts[-1]))
 
     def encoded_blocks(self, rows_per_block: int = 65_536) -> Iterator[FloatArray]:
         """Encoded rows, block by block, C-contiguous and safe to change; dropped rows are zero or left out."""
+        step = min(rows_per_block, largest_block(self.schema))
         for block in self._blocks():
-            for start in range(0, len(block), rows_per_block):
-                part = np.array(block[start : start + rows_per_block], dtype=np.float64, order="C")
+            for start in range(0, len(block), step):
+                part = np.array(block[start : start + step], dtype=np.float64, order="C")
                 missing = ~np.isfinite(part)
                 if missing.any():
                     part = self._apply_missing(part, missing)
@@ -249,6 +260,22 @@ class Rows:
             yield block
             if self.on_block is not None:
                 self.on_block(len(block))
+
+
+def _require_rowwise(statistic: Callable[[FloatArray], FloatArray], n_features: int) -> None:
+    """Refuse a statistic whose value for a row depends on the row's place or company, as found on made-up rows."""
+    made_up = np.random.default_rng(0).standard_normal((67, n_features)) / np.sqrt(n_features)
+    together = np.asarray(statistic(made_up.copy()), dtype=np.float64)
+    if together.shape != (len(made_up),):
+        raise ValueError(f"the statistic returned shape {together.shape} for {len(made_up)} rows: one value a row")
+    backwards = np.asarray(statistic(np.ascontiguousarray(made_up[::-1])), dtype=np.float64)[::-1]
+    parts = [statistic(made_up[start:stop].copy()) for start, stop in ((0, 1), (1, 4), (4, 37), (37, 67))]
+    for again in (backwards, np.concatenate(parts)):
+        if not np.array_equal(together, again, equal_nan=True):
+            raise ValueError(
+                "the statistic of a row depends on the rows around it, so that one row could move others between bins: compute "
+                "it row by row (a sum along axis 1, or dpmoments.rows.kernel.transformed_norms), not by a matrix product"
+            )
 
 
 def _source(data: Any, schema: Schema, centered: bool) -> Source:
