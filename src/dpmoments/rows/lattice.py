@@ -8,14 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EXACT", "Lattice", "clip_rows", "shrink_into_ball", "squared_norms"]
+__all__ = ["EXACT", "NARROW", "Lattice", "clip_rows", "shrink_into_ball", "squared_norms"]
 
 EXACT = 2.0**53
 """Every integer of magnitude up to 2^53 is a float64, and so is every sum that stays below it."""
 
+NARROW = 32
+"""With fewer features, what NumPy does once a row costs more than what it does once a cell."""
+
 _MAX_BITS = 24
 _MIN_RADIUS, _MAX_RADIUS = 1e-140, 1e140  # radius² and 2^bits/radius are then far from under- and overflow
-_NARROW = 32  # features; with fewer, what NumPy does once a row costs more than what it does once a cell
 _MARGIN = 2.0**-6  # lattice units; the float operations of the clip factor err by less than 2^-26 of them
 
 
@@ -144,7 +146,7 @@ def squared_norms(
         out = np.empty(n_rows)
     if rows.flags.f_contiguous and not rows.flags.c_contiguous:
         np.einsum("ij,ij->i", rows, rows, out=out)
-    elif n_features >= _NARROW:
+    elif n_features >= NARROW:
         np.vecdot(rows, rows, out=out)
     else:  # a call a row costs more than writing the squares
         np.dot(np.multiply(rows, rows, out=scratch), np.ones(n_features), out=out)
@@ -191,7 +193,7 @@ def clip_rows(
 
 def _multiply_rows(rows: NDArray[np.float64], factors: NDArray[np.float64]) -> None:
     """Multiply each row by its factor, in place."""
-    if rows.flags.c_contiguous and rows.shape[1] < _NARROW:  # a loop a row costs more than writing the factors out
+    if rows.flags.c_contiguous and rows.shape[1] < NARROW:  # a loop a row costs more than writing the factors out
         flat = rows.reshape(-1)
         np.multiply(flat, np.repeat(factors, rows.shape[1]), out=flat)
     else:
