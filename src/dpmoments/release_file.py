@@ -6,8 +6,10 @@ import hashlib
 import json
 import math
 import os
+import secrets
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import numpy.typing as npt
 from dpmoments.analysis.repair import Repair
 from dpmoments.moment_release import MomentRelease
 from dpmoments.noise_law import NoiseLaw
+from dpmoments.plain_values import from_plain, to_plain
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.schema import Schema
 
@@ -36,18 +39,15 @@ def check_output(path: str | Path, *, overwrite: bool = False) -> None:
     FileExistsError
         If there is a file already: overwriting a release would lose what its budget bought.
     OSError
-        If the folder does not exist or cannot be written to.
+        If the folder does not exist or cannot be written to, or the name cannot be a file's.
     """
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: name a file in it")
-    if path.exists() and not overwrite:
-        raise FileExistsError(
-            f"{path} exists already: a release cannot be made again without spending again, so it is not overwritten; "
-            "choose another name"
-        )
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder {path.parent} does not exist: make it first")
+    if _exists(path) and not overwrite:
+        raise FileExistsError(_taken(path))
     try:
         with tempfile.TemporaryFile(dir=path.parent):
             pass
@@ -68,18 +68,18 @@ def save_release(release: MomentRelease, path: str | Path, *, overwrite: bool = 
     content = _to_dict(release)
     document = {"format": FORMAT, "version": FORMAT_VERSION, "sha256": _digest(content), "content": content}
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    # Not named after the release: a name may be as long as the file system allows.
+    temporary = path.parent / f".dpmoments-{secrets.token_hex(8)}.part"
     try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        # mkstemp makes files that only their owner reads; a release is meant to be published
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        _publish(temporary, path, overwrite)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _flush_folder(path.parent)
 
 
 def load(path: str | Path) -> MomentRelease:
@@ -96,31 +96,50 @@ def load(path: str | Path) -> MomentRelease:
         If the file is not a release, is of a version this library does not read, is truncated, or differs from what was
         written (the checksum finds accidents and careless edits; it is not a signature).
     """
+    content = _checked_content(path)
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        # JSONDecodeError names a place; other errors quote the file, which is private where a table was named by mistake
-        place = f" ({error})" if isinstance(error, json.JSONDecodeError) else ""
-        raise ValueError(f"{path} is not a release: it is damaged or not JSON{place}") from None
+        return _from_dict(content)
+    except KeyError as error:
+        failure = f"it has no entry {error.args[0]!r}"
+    except (TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        failure = str(error)
+    raise ValueError(f"{path} does not hold a consistent release: {failure}")
+
+
+def _checked_content(path: str | Path) -> dict[str, Any]:
+    """What the file holds, its format, version and checksum found right. Nothing of another file is quoted."""
+    document: Any = None
+    try:
+        document = json.loads(
+            Path(path).read_bytes().decode(),
+            parse_constant=_refuse_constant,
+            parse_float=_finite_float,
+            object_pairs_hook=_without_repeats,
+        )
+        failure = ""
+    except json.JSONDecodeError as error:
+        failure = f" ({error.msg}: line {error.lineno} column {error.colno})"
+    except _NotAReleaseError as error:
+        failure = f" ({error})"
+    except (UnicodeDecodeError, ValueError, RecursionError):
+        failure = " (its text cannot be read)"
+    if failure:
+        raise ValueError(f"{path} is not a release: it is damaged or not JSON{failure}")
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ValueError(f"{path} is not a dpmoments release")
-    if document.get("version") != FORMAT_VERSION:
-        raise ValueError(
-            f"{path} is a release of file version {document.get('version')!r}; this library reads version {FORMAT_VERSION}"
-        )
+    version = document.get("version")
+    if isinstance(version, bool) or version != FORMAT_VERSION:
+        shown = version if isinstance(version, int | str) else "none"
+        raise ValueError(f"{path} is a release of file version {shown!r}; this library reads version {FORMAT_VERSION}")
     content = document.get("content")
     if not isinstance(content, dict):
         raise ValueError(f"{path} is not a release: it has no content")
-    try:
+    intact = False
+    with suppress(ValueError, RecursionError):
         intact = document.get("sha256") == _digest(content)
-    except (ValueError, RecursionError):  # a number beyond floating point: no release has one
-        intact = False
     if not intact:
         raise ValueError(f"{path} was changed after it was written, or is damaged: its checksum does not match")
-    try:
-        return _from_dict(content)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ValueError(f"{path} does not hold a consistent release: {error}") from error
+    return content
 
 
 def _to_dict(release: MomentRelease) -> dict[str, Any]:
@@ -131,86 +150,81 @@ def _to_dict(release: MomentRelease) -> dict[str, Any]:
         "privacy": release.privacy.to_dict(),
         "noise": None if release.noise is None else release.noise.to_dict(),
         "mechanism": release.mechanism,
-        "mechanism_options": _plain(release.mechanism_options),
-        "calibration": _plain(release.calibration),
+        "mechanism_options": to_plain(release.mechanism_options),
+        "calibration": to_plain(release.calibration),
         "repair": str(release.repair),
         "centered": release.centered,
         "noisy_count": release.noisy_count,
         "noisy_sum": None if release.noisy_sum is None else release.noisy_sum.tolist(),
         "noisy_gram_upper_triangle": upper.tolist(),
-        "diagnostics": _plain(release.diagnostics),
+        "diagnostics": to_plain(release.diagnostics),
     }
 
 
 def _from_dict(content: Mapping[str, Any]) -> MomentRelease:
     schema = Schema.from_dict(content["schema"])
     d = schema.n_features
-    upper = _finite(content["noisy_gram_upper_triangle"], d * (d + 1) // 2, "noisy_gram_upper_triangle")
-    gram = np.zeros((d, d))
+    upper = _numbers(content["noisy_gram_upper_triangle"], d * (d + 1) // 2, "noisy_gram_upper_triangle")
+    gram = np.empty((d, d))
     gram[np.triu_indices(d)] = upper
-    gram = np.triu(gram) + np.triu(gram, 1).T
+    gram.T[np.triu_indices(d)] = upper
     count = content["noisy_count"]
-    if count is not None and not (isinstance(count, int | float) and math.isfinite(count)):
+    if count is not None and not _is_number(count):
         raise ValueError("noisy_count is not a finite number")
-    if not isinstance(content["centered"], bool):
-        raise TypeError("centered must be true or false")
+    for name, kind, words in (
+        ("centered", bool, "true or false"),
+        ("mechanism", str, "a name"),
+        ("mechanism_options", dict, "a mapping"),
+        ("calibration", dict, "a mapping"),
+        ("diagnostics", dict, "a mapping"),
+        ("privacy", dict, "a mapping"),
+    ):
+        if not isinstance(content[name], kind):
+            raise TypeError(f"{name} must be {words}")
+    if not isinstance(content["privacy"]["rules"], list):
+        raise TypeError("the rules of the privacy statement must be a list")
     noisy_sum = content["noisy_sum"]
     return MomentRelease(
         schema=schema,
         privacy=PrivacyStatement.from_dict(content["privacy"]),
-        noise=None if content["noise"] is None else _noise_law(content["noise"]),
-        mechanism=str(content["mechanism"]),
-        mechanism_options=_restored(content["mechanism_options"]),
-        calibration=_restored(content["calibration"]),
+        noise=None if content["noise"] is None else _noise_law(content["noise"], d),
+        mechanism=content["mechanism"],
+        mechanism_options=from_plain(content["mechanism_options"]),
+        calibration=from_plain(content["calibration"]),
         repair=Repair.of(content["repair"]),
         centered=content["centered"],
         noisy_count=None if count is None else float(count),
-        noisy_sum=None if noisy_sum is None else _finite(noisy_sum, d, "noisy_sum"),
+        noisy_sum=None if noisy_sum is None else _numbers(noisy_sum, d, "noisy_sum"),
         noisy_gram=gram,
-        diagnostics=_restored(content["diagnostics"]),
+        diagnostics=from_plain(content["diagnostics"]),
     )
 
 
-def _noise_law(values: Mapping[str, Any]) -> NoiseLaw:
+def _noise_law(values: Mapping[str, Any], n_features: int) -> NoiseLaw:
     for name, value in values.items():
-        is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        if not (isinstance(value, str) if name == "family" else value is None or is_number):
-            raise ValueError(f"{name} of the noise law is not a finite number")
-    return NoiseLaw(**values)
+        if not (isinstance(value, str) if name == "family" else value is None or (_is_number(value) and value >= 0)):
+            raise ValueError(f"{name} of the noise law is not a finite number, 0 or above")
+    law = NoiseLaw(**values)
+    if law.n_features != n_features:
+        raise ValueError(f"the noise law is for {law.n_features} features and the schema has {n_features}")
+    if law.diagonal_variance is None or law.off_diagonal_variance is None:
+        raise ValueError("the noise law has no variances")
+    if law.family == "matrix-laplace" and not law.rate:
+        raise ValueError("the noise law has no rate")
+    return law
 
 
-def _finite(values: object, length: int, name: str) -> FloatArray:
-    array = np.asarray(values, dtype=np.float64)
-    if array.shape != (length,) or not np.isfinite(array).all():
+def _numbers(values: object, length: int, name: str) -> FloatArray:
+    if not isinstance(values, list) or len(values) != length or not all(map(_is_number, values)):
         raise ValueError(f"{name} must hold {length} finite numbers")
-    return array
+    return np.array(values, dtype=np.float64)
 
 
-def _plain(value: Any) -> Any:
-    """JSON values; arrays keep their shape under a key of their own."""
-    if isinstance(value, np.ndarray):
-        return {"array": value.tolist()}
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": repr(value)}
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    raise TypeError(f"a release cannot hold a {type(value).__name__}")
-
-
-def _restored(value: Any) -> Any:
-    if isinstance(value, dict):
-        if set(value) == {"array"}:
-            return np.asarray(value["array"])
-        if set(value) == {"float"}:
-            return float(value["float"])
-        return {key: _restored(entry) for key, entry in value.items()}
-    return [_restored(entry) for entry in value] if isinstance(value, list) else value
+def _is_number(value: object) -> bool:
+    """Whether it is a number that float64 holds."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= 2**1023 if isinstance(value, int) else math.isfinite(value)
 
 
 def _digest(content: Mapping[str, Any]) -> str:
@@ -218,11 +232,65 @@ def _digest(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
+class _NotAReleaseError(Exception):
+    """The file is JSON of a kind that no release is; the message quotes nothing of it."""
+
+
 def _refuse_constant(name: str) -> float:
-    raise ValueError(f"it holds {name}, which no release does")
+    raise _NotAReleaseError(f"it holds {name}, which no release does")
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _finite_float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise _NotAReleaseError("it holds a number beyond the range of floating point")
+    return value
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        raise _NotAReleaseError("a key stands twice in one entry")
+    return entries
+
+
+def _exists(path: Path) -> bool:
+    """Whether there is anything of that name, a broken link among others; a name that cannot be raises."""
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return False
+    except ValueError:  # a null character
+        raise OSError(f"{str(path)!r} cannot be the name of a file; nothing was spent") from None
+    return True
+
+
+def _taken(path: Path) -> str:
+    return (
+        f"{path} exists already: a release cannot be made again without spending again, so it is not overwritten; "
+        "choose another name"
+    )
+
+
+def _publish(temporary: Path, path: Path, overwrite: bool) -> None:
+    """Give the finished file its name, in one step."""
+    if not overwrite:
+        try:
+            os.link(temporary, path)  # fails where a file has appeared since it was checked
+            return
+        except FileExistsError:
+            raise FileExistsError(_taken(path)) from None
+        except OSError:  # a file system without hard links
+            if _exists(path):
+                raise FileExistsError(_taken(path)) from None
+    os.replace(temporary, path)
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make the new name last through a power cut, where the system can be asked to."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

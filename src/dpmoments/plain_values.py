@@ -1,0 +1,89 @@
+"""Values of options and diagnostics as JSON holds them, and back, without loss and without running anything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+__all__ = ["from_plain", "to_plain"]
+
+ARRAY_TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
+
+
+def to_plain(value: Any) -> Any:
+    """Nested lists, dictionaries, strings and numbers that JSON can hold.
+
+    Arrays, tuples and non-finite floats are dictionaries with one key that begins with a dollar sign; such keys of a mapping
+    are written with two. What else there is, is kept as its text: a release that has been paid for is never refused.
+
+    Examples
+    --------
+    >>> to_plain({"shares": (0.5, 0.5), "bound": math.inf})
+    {'shares': {'$tuple': [0.5, 0.5]}, 'bound': {'$float': 'inf'}}
+    """
+    if isinstance(value, np.ndarray):
+        return _array_to_plain(value)
+    if isinstance(value, np.generic):
+        value = float(value) if isinstance(value, np.floating) else value.item()
+    if isinstance(value, Mapping):
+        return {_escaped(str(key)): to_plain(entry) for key, entry in value.items()}
+    if isinstance(value, tuple):
+        return {"$tuple": [to_plain(entry) for entry in value]}
+    if isinstance(value, list):
+        return [to_plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"$float": repr(float(value))}
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    return str(value)
+
+
+def from_plain(value: Any) -> Any:
+    """The inverse of :func:`to_plain`.
+
+    Raises
+    ------
+    ValueError
+        If a tagged value is not as :func:`to_plain` writes it.
+
+    Examples
+    --------
+    >>> from_plain(to_plain({"shares": (0.5, 0.5), "steps": np.arange(3)}))
+    {'shares': (0.5, 0.5), 'steps': array([0, 1, 2])}
+    """
+    if isinstance(value, list):
+        return [from_plain(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    tag = next(iter(value), "")
+    if len(value) == 1 and tag.startswith("$") and not tag.startswith("$$"):
+        return _tagged(tag, value[tag])
+    return {key[1:] if key.startswith("$$") else key: from_plain(entry) for key, entry in value.items()}
+
+
+def _escaped(key: str) -> str:
+    return f"${key}" if key.startswith("$") else key
+
+
+def _array_to_plain(array: np.ndarray[Any, Any]) -> Any:
+    if array.dtype == np.longdouble:
+        array = array.astype(np.float64)
+    if array.dtype.name not in ARRAY_TYPES:
+        return to_plain(array.tolist())
+    values = [to_plain(entry) for entry in array.ravel().tolist()]
+    return {"$array": {"dtype": array.dtype.name, "shape": list(array.shape), "values": values}}
+
+
+def _tagged(tag: str, held: Any) -> Any:
+    if tag == "$float" and held in ("nan", "inf", "-inf"):
+        return float(held)
+    if tag == "$tuple" and isinstance(held, list):
+        return tuple(from_plain(held))
+    if tag == "$array" and isinstance(held, dict) and held.get("dtype") in ARRAY_TYPES:
+        entries = from_plain(held["values"])
+        if isinstance(entries, list) and all(isinstance(entry, bool | int | float) for entry in entries):
+            return np.array(entries, dtype=held["dtype"]).reshape(tuple(held["shape"]))
+    raise ValueError(f"a value is marked {tag!r} and is not one")
