@@ -103,7 +103,11 @@ class MomentRelease:
     def _repaired(self) -> tuple[FloatArray | None, FloatArray]:
         """Mean and Gram matrix in the unit ball after the repair."""
         count = None if self.noisy_count is None else self.n_rows
-        return repair_moments(count, self.noisy_sum, self.noisy_gram, self.noise, self.repair, box=self._mean_box)
+        mean, gram = repair_moments(count, self.noisy_sum, self.noisy_gram, self.noise, self.repair, box=self._mean_box)
+        for array in (mean, gram):
+            if array is not None:
+                array.setflags(write=False)  # kept, and handed out
+        return mean, gram
 
     @property
     def _mean_box(self) -> tuple[FloatArray, FloatArray] | None:
