@@ -200,3 +200,15 @@ def test_refuses_nonsense():
         curves.additive_wishart_degrees(1.0, 1e-6, 0.0, "add_remove")
     with pytest.raises(ValueError, match="neighbouring relation"):
         curves.additive_wishart_scale(1.0, 1e-6, 5, "neither")
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("epsilon", [0.0, 1e-9, 1.0, 1e3, 1e15])
+def test_extreme_arguments_give_a_probability(neighbors, epsilon):
+    for m in (1, 1.5, 2, 1e3, 2.0**26):
+        for scale in (1e-12, 1e-3, 1.0, 1e9):
+            for log_delta in (
+                curves.additive_wishart_log_delta(epsilon, m, scale, neighbors),
+                curves.wishart_sampling_log_delta(epsilon, m, scale, neighbors),
+            ):
+                assert log_delta <= 0.0

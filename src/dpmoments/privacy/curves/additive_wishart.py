@@ -107,8 +107,9 @@ def _with_row(epsilon: float, m: float, a: float) -> float:
     if exponent > 1.0:
         # The noise is small beside the row: delta is large, and a plain difference loses nothing.
         threshold = a * math.exp(-exponent) / -math.expm1(-exponent)
-        own, other = gammaincc(0.5 * (m + 1.0), 0.5 * np.array([threshold, threshold + a]))
-        return math.log(own - math.exp(epsilon) * other) if own > 0.0 else -math.inf
+        own, other = gammaincc(0.5 * (m + 1.0), 0.5 * np.array([threshold, threshold + a])).tolist()
+        difference = own - (math.exp(epsilon + math.log(other)) if other > 0.0 else 0.0)
+        return math.log(difference) if difference > 0.0 else -math.inf
     threshold = a / math.expm1(exponent)
 
     def log_integrand(root: FloatArray) -> FloatArray:
@@ -177,8 +178,10 @@ def _log_correlation_delta(epsilon: float, m: float, shift: FloatArray) -> Float
     loss = power * np.log1p(np.maximum(h[:, None] * (2.0 * c + h[:, None]) / other, 0.0))
     x = power + 1.0
     log_norm = x * math.log1p(0.5 / x) + 0.5 * math.log(x) - 0.5 + stirling_error(x + 0.5) - stirling_error(x)
-    log_law = power * np.log(np.maximum((1.0 - c) * (1.0 + c), 1e-300)) + (log_norm - 0.5 * math.log(math.pi))
-    values = np.exp(log_law) * np.maximum(-np.expm1(epsilon - loss), 0.0)
+    small = np.abs(c) < 0.5
+    log_own = np.where(small, np.log1p(-np.where(small, c * c, 0.0)), np.log(np.maximum((1.0 - c) * (1.0 + c), 1e-300)))
+    log_law = power * log_own + (log_norm - 0.5 * math.log(math.pi))
+    values = np.exp(log_law) * -np.expm1(np.minimum(epsilon - loss, 0.0))
     uncertain = width * np.sum(_WEIGHTS * values * 2.0 * v, axis=1)
     return log_or_minus_infinity(np.minimum(certain + uncertain, 1.0))
 

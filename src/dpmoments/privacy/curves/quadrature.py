@@ -51,7 +51,7 @@ def log_integral(log_integrand: Callable[[FloatArray], FloatArray], lower: float
         peak = float(np.max(values))
         if peak == -math.inf:
             return -math.inf
-        kept = np.flatnonzero(values > peak - _DROP)
+        kept = np.flatnonzero(values >= peak - _DROP)
         first, last = max(int(kept[0]) - 1, 0), min(int(kept[-1]) + 1, _CELLS - 1)
         if last - first + 1 > _CELLS // 2:
             break
