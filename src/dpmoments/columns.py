@@ -64,7 +64,8 @@ class Numeric:
         for label, bound in (("lower", self.lower), ("upper", self.upper)):
             if isinstance(bound, bool) or not isinstance(bound, int | float | np.integer | np.floating):
                 raise TypeError(f"column {self.name!r}: {label} must be a number, got {type(bound).__name__}")
-            if not -LARGEST_BOUND <= bound <= LARGEST_BOUND:
+            number = bound if isinstance(bound, int) else float(bound)  # an int may be beyond floats
+            if not -LARGEST_BOUND <= number <= LARGEST_BOUND:
                 raise ValueError(
                     f"column {self.name!r}: {label}={bound!r} must be finite, and at most {LARGEST_BOUND:g} in magnitude"
                 )

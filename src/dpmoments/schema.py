@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import yaml
 
 from dpmoments.columns import (
     LARGEST_BOUND,
@@ -28,7 +27,7 @@ from dpmoments.columns import (
     column_from_dict,
 )
 from dpmoments.encoding import Encoding
-from dpmoments.schema_yaml import read_yaml
+from dpmoments.schema_yaml import format_yaml, read_yaml
 
 __all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Numeric", "Schema"]
 
@@ -91,6 +90,7 @@ class Schema:
         if row_norm is not None:
             if isinstance(row_norm, bool) or not isinstance(row_norm, int | float | np.integer | np.floating):
                 raise TypeError(f"row_norm must be a number, got {type(row_norm).__name__}")
+            row_norm = row_norm if isinstance(row_norm, int) else float(row_norm)
             if not 1.0 / LARGEST_BOUND <= row_norm <= LARGEST_BOUND:
                 raise ValueError(
                     f"row_norm={row_norm!r}: the bound on a row's norm must be positive and finite, from "
@@ -253,8 +253,7 @@ class Schema:
 
     def save(self, path: str | Path) -> None:
         """Write the schema as YAML."""
-        text = yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
-        Path(path).write_text(text, encoding="utf-8")
+        Path(path).write_text(format_yaml(self.to_dict()), encoding="utf-8", newline="\n")
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:

@@ -12,7 +12,10 @@ from typing import Any
 
 import yaml
 
-__all__ = ["parse_yaml", "read_yaml"]
+__all__ = ["format_yaml", "parse_yaml", "read_yaml"]
+
+PLAIN_WORDS = re.compile(r"[^\W\d](?:[\w -]*\w)?")
+"""Text that is written without quotes: words that begin with a letter."""
 
 
 def read_yaml(path: str | Path) -> Any:
@@ -47,9 +50,36 @@ def parse_yaml(text: str) -> Any:
     return yaml.load(text, Loader=_CoreLoader)  # a SafeLoader with fewer types
 
 
+def format_yaml(values: Any) -> str:
+    """Text that :func:`parse_yaml` reads as the same values.
+
+    Examples
+    --------
+    >>> print(format_yaml({"name": "age", "levels": ["north", "010", "1e6", "no"]}), end="")
+    name: age
+    levels:
+    - north
+    - "010"
+    - "1e6"
+    - 'no'
+    """
+    return yaml.dump(values, Dumper=_QuotingDumper, sort_keys=False, allow_unicode=True, width=float("inf"))
+
+
 def _place(error: yaml.MarkedYAMLError) -> str:
     mark = error.problem_mark or error.context_mark
     return "" if mark is None else f" (line {mark.line + 1})"
+
+
+class _QuotingDumper(yaml.SafeDumper):
+    """SafeDumper that puts all text but plain words in quotes, in which every character can be written."""
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        style = None if PLAIN_WORDS.fullmatch(text) else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_QuotingDumper.add_representer(str, _QuotingDumper.represent_text)
 
 
 class _RepeatedKeyError(yaml.constructor.ConstructorError):
