@@ -105,4 +105,12 @@ CASES: list[Case] = [
         for case in rows_of_the_table(dpm.mechanisms.PrivatePreconditioning(eigenvalue_bounds=(0.01, 1.0)))
         if not case.mean
     ],
+    *rows_of_the_table(dpm.mechanisms.JohnsonLindenstrauss(), tolerance=0.1),
+    *rows_of_the_table(dpm.mechanisms.JohnsonLindenstrauss(adaptive=True, calibration="paper"), tolerance=0.1),
+    *rows_of_the_table(dpm.mechanisms.InverseWishart(), tolerance=0.1),
+    *rows_of_the_table(dpm.mechanisms.InverseWishart(adaptive=True, calibration="paper"), tolerance=0.1),
+    *rows_of_the_table(dpm.mechanisms.AdditiveWishart(), tolerance=0.01),
+    *rows_of_the_table(dpm.mechanisms.AdditiveWishart(debias="positive-definite"), tolerance=0.01),
+    *rows_of_the_table(dpm.mechanisms.InverseGaussian(1.05), noisy_when_tiny=False),
+    *rows_of_the_table(dpm.mechanisms.InverseGaussian(1.05, calibration="paper"), noisy_when_tiny=False),
 ]

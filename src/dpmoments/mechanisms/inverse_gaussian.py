@@ -1,0 +1,176 @@
+"""Gaussian noise on the inverse of the Gram matrix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from dpmoments.mechanisms.base import Arithmetic, FloatArray, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.noise.matrices import symmetric_gaussian
+from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.privacy.curves import gaussian_noise_scale, zcdp_noise_scale
+from dpmoments.privacy.sensitivity import gram_frobenius, row_sum_l2
+from dpmoments.rows.rows import Rows
+
+__all__ = ["InverseGaussian", "InverseGaussianPlan"]
+
+MEAN_SHARE = 0.1
+"""Share of the squared noise-to-sensitivity budget that count and mean take where they are wanted."""
+
+
+@dataclass(frozen=True)
+class InverseGaussianPlan(Plan):
+    """A calibrated :class:`InverseGaussian`.
+
+    Attributes
+    ----------
+    smallest_eigenvalue : float
+        w², the asserted bound.
+    inverse_scale : float
+        σ of the symmetric noise on the inverse: standard deviation of its diagonal entries.
+    sum_scale, count_scale : float or None
+        Standard deviations on the entries of the sum of rows and on the count; None where there is no such noise.
+    """
+
+    mechanism: InverseGaussian
+    smallest_eigenvalue: float
+    inverse_scale: float
+    sum_scale: float | None
+    count_scale: float | None
+
+    arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        return {
+            "smallest_eigenvalue": self.smallest_eigenvalue,
+            "inverse_noise_scale": self.inverse_scale,
+            "sum_noise_scale": self.sum_scale,
+            "count_noise_scale": self.count_scale,
+        }
+
+    @property
+    def expected_sum_error(self) -> float | None:
+        return None if self.sum_scale is None else self.sum_scale * math.sqrt(self.shape.n_features)
+
+    def run(self, rows: Rows, generator: np.random.Generator) -> NoisyMoments:
+        self.check_rows(rows)
+        moments = rows.moments()
+        eigenvalues, eigenvectors = np.linalg.eigh(moments.gram.astype(np.float64) * moments.scale**2)
+        exact = (eigenvectors / np.maximum(eigenvalues, self.smallest_eigenvalue)) @ eigenvectors.T
+        inverse = exact + symmetric_gaussian(self.shape.n_features, self.inverse_scale, generator)
+        inverse = (inverse + inverse.T) / 2.0
+        total, count = None, float(moments.count) if self.neighbors is Neighbors.REPLACE_ONE else None
+        if self.sum_scale is not None:
+            exact_sum = moments.sum.astype(np.float64) * moments.scale
+            total = exact_sum + self.sum_scale * generator.standard_normal(self.shape.n_features)
+        if self.count_scale is not None:
+            count = moments.count + self.count_scale * float(generator.standard_normal())
+        return NoisyMoments(
+            count=count, sum=total, gram=self.invert(inverse), diagnostics={"inverse": inverse.tolist()}
+        )
+
+    def invert(self, inverse: FloatArray) -> FloatArray:
+        """The Gram matrix of a noisy inverse, by what is public: its eigenvalues are at least w² and at most the largest.
+
+        An eigenvalue of the inverse below the noise scale cannot be told from zero; where n is private it is taken for the noise
+        scale, where n is public for 1/n at least (the trace of G is at most n).
+        """
+        highest = 1.0 / self.smallest_eigenvalue
+        lowest = self.inverse_scale if self.shape.n_rows is None else 1.0 / max(self.shape.n_rows, 1)
+        eigenvalues, eigenvectors = np.linalg.eigh(inverse)
+        root = eigenvectors / np.sqrt(np.clip(eigenvalues, min(lowest, highest), highest))
+        gram: FloatArray = root @ root.T
+        return gram
+
+
+@dataclass(frozen=True)
+class InverseGaussian(Mechanism):
+    """Release G⁻¹ plus symmetric Gaussian noise, and the Gram matrix as its inverse.
+
+    For tables known in advance to be well conditioned: the smallest eigenvalue of G = Σ x xᵀ (rows in the unit ball) is at least
+    w², which the caller asserts from public knowledge. **Never look it up in the table.**
+
+    **Privacy.** ρ-zCDP or (ε, δ)-DP, whether the assertion is true or not: eigenvalues of G below w² are raised to it, and
+    the inverse of the raised matrix has Frobenius sensitivity Δ/w⁴, Δ that of G (``docs/derivations/inverse_gaussian.md``). If
+    the assertion is false the release is wrong, not leaky. The paper's sensitivity, B²/(w²(w² − B²)), is larger, and in the
+    paper the guarantee rests on the assertion. Count and mean, where wanted, are part of the same Gaussian mechanism.
+
+    The released inverse is among the diagnostics of the result.
+
+    Parameters
+    ----------
+    smallest_eigenvalue : float
+        w²; there is no default, and no run without it.
+    calibration : {"exact", "paper"}
+        ``"paper"``: the sensitivity of Theorem B.5; needs w² > 1.
+
+    Examples
+    --------
+    >>> shape, budget = MomentShape(10, mean=False), PrivacyBudget.zcdp(0.5)
+    >>> InverseGaussian(100.0).plan(shape, budget, "add_remove").inverse_scale  # doctest: +ELLIPSIS
+    0.000100000000000000...
+    >>> InverseGaussian().plan(shape, budget, "add_remove")
+    Traceback (most recent call last):
+        ...
+    ValueError: inverse-gaussian needs a public lower bound on the smallest eigenvalue of Σ x xᵀ (rows in the unit ball): ...
+    """
+
+    smallest_eigenvalue: float | None = None
+    calibration: Literal["exact", "paper"] = "exact"
+
+    budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.ZCDP, BudgetKind.APPROXIMATE})
+    summary: ClassVar[str] = (
+        "Gaussian noise on the inverse of the Gram matrix; needs a public bound on its smallest eigenvalue"
+    )
+    source: ClassVar[str] = "Sheffet 2015, Theorem B.5; smaller, unconditional sensitivity"
+
+    def __post_init__(self) -> None:
+        if self.calibration not in ("exact", "paper"):
+            raise ValueError(f"calibration={self.calibration!r}: use 'exact' or 'paper'")
+        if self.smallest_eigenvalue is not None and not 0.0 < self.smallest_eigenvalue < math.inf:
+            raise ValueError(f"smallest_eigenvalue={self.smallest_eigenvalue!r} must be positive and finite")
+
+    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> InverseGaussianPlan:
+        if self.smallest_eigenvalue is None:
+            raise ValueError(
+                "inverse-gaussian needs a public lower bound on the smallest eigenvalue of Σ x xᵀ (rows in the unit ball): "
+                "InverseGaussian(smallest_eigenvalue=...), from what is known without the table, or another mechanism"
+            )
+        with_count = shape.mean and neighbors is Neighbors.ADD_REMOVE
+        # The noise scale of a query of sensitivity 1; parts whose squared shares add up to 1 are one Gaussian mechanism.
+        unit_scale = (
+            zcdp_noise_scale(budget.rho, 1.0)
+            if budget.kind is BudgetKind.ZCDP
+            else gaussian_noise_scale(budget.epsilon, budget.delta, 1.0)
+        ) * (1.0 + 2.0**-50)
+        share = (1.0 - MEAN_SHARE) if shape.mean else 1.0
+        mean_share = MEAN_SHARE / 2.0 if with_count else MEAN_SHARE
+        return InverseGaussianPlan(
+            mechanism=self,
+            shape=shape,
+            neighbors=neighbors,
+            cost=budget,
+            smallest_eigenvalue=self.smallest_eigenvalue,
+            inverse_scale=unit_scale * self.sensitivity(shape.n_features, neighbors) / math.sqrt(share),
+            sum_scale=unit_scale * row_sum_l2(neighbors) / math.sqrt(mean_share) if shape.mean else None,
+            count_scale=unit_scale / math.sqrt(mean_share) if with_count else None,
+        )
+
+    def sensitivity(self, n_features: int, neighbors: Neighbors) -> float:
+        """Frobenius sensitivity of the inverse."""
+        assert self.smallest_eigenvalue is not None
+        bound = self.smallest_eigenvalue
+        of_gram = gram_frobenius(neighbors, n_features)
+        if self.calibration == "exact":
+            return of_gram / bound**2
+        if bound <= 1.0:
+            raise ValueError(
+                f"smallest_eigenvalue={bound:g}: the paper's sensitivity, 1/(w²(w² − 1)), needs a bound above 1 (the squared "
+                "norm of a row); use calibration='exact'"
+            )
+        return of_gram / (bound * (bound - 1.0))

@@ -1,0 +1,77 @@
+"""The inverse-Wishart mechanism: one draw from the posterior of a covariance under a conjugate prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dpmoments.mechanisms.base import FloatArray, MomentShape
+from dpmoments.mechanisms.padded_gram import MOST_DEGREES, PaddedGram
+from dpmoments.noise.matrices import inverse_wishart
+from dpmoments.privacy.budget import Neighbors, PrivacyBudget
+
+__all__ = ["InverseWishart"]
+
+
+@dataclass(frozen=True)
+class InverseWishart(PaddedGram):
+    """Release one draw from the inverse Wishart law with scale matrix G + ψI and ν degrees of freedom, times ν − D − 1.
+
+    D is the dimension of the matrix; the factor makes the mean G + ψI. With ν = n + ν₀ it is a draw from the posterior of the
+    covariance of normal rows of mean zero under the prior Wishart⁻¹(ψI, ν₀).
+
+    **Privacy.** (ε, δ)-DP. The inverse of the draw is a Wishart matrix whose scale is (G + ψI)⁻¹; so the privacy curve is that of
+    ``johnson-lindenstrauss`` with ν for r and ψ for w² (``docs/derivations/inverse_wishart.md``). ν must not depend on private
+    data: ``prior_degrees`` therefore needs a public number of rows.
+
+    Parameters
+    ----------
+    degrees_of_freedom : int, optional
+        ν, at least D + 4 (so that the draw has a variance); of the adaptive variant the least. Default as for
+        ``johnson-lindenstrauss``.
+    adaptive : bool
+        Algorithm 5: half of the budget finds a lower bound on the smallest eigenvalue, as in Algorithm 2.
+    subtract_padding : bool
+        Take ψI off again. False keeps it, and the release positive definite.
+    calibration : {"exact", "paper"}
+        ``"paper"``: the bound of Theorem 3.1 with ν for r.
+    prior_degrees : int, optional
+        ν₀: use ν = n + ν₀, the posterior. Under replace-one only.
+
+    Examples
+    --------
+    >>> shape, budget = MomentShape(10, n_rows=990, mean=False), PrivacyBudget.approximate(1.0, 1e-6)
+    >>> plan = InverseWishart(prior_degrees=10).plan(shape, budget, "replace_one")
+    >>> plan.degrees, round(plan.padding, 2)
+    (1000, 133.66)
+    """
+
+    prior_degrees: int | None = None
+
+    fewest_beyond_dimension: ClassVar[int] = 4
+    summary: ClassVar[str] = "one draw from an inverse-Wishart posterior; positive definite before the subtraction"
+    source: ClassVar[str] = "Sheffet 2015, Algorithms 4 and 5; exact calibration"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.prior_degrees is not None and self.degrees_of_freedom is not None:
+            raise ValueError("give degrees_of_freedom or prior_degrees, not both: they set the same number")
+        if self.prior_degrees is not None and self.prior_degrees < 0:
+            raise ValueError(f"prior_degrees={self.prior_degrees!r} cannot be negative")
+
+    def chosen_degrees(
+        self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, dimension: int, unit: float
+    ) -> int:
+        if self.prior_degrees is None:
+            return super().chosen_degrees(shape, budget, neighbors, dimension, unit)
+        if neighbors is not Neighbors.REPLACE_ONE or shape.n_rows is None:
+            raise ValueError(
+                "prior_degrees makes the degrees of freedom depend on the number of rows, which must then be public: "
+                "use neighbors='replace_one' and state n, or give degrees_of_freedom"
+            )
+        return min(shape.n_rows + self.prior_degrees, MOST_DEGREES)
+
+    def draw(self, root: FloatArray, degrees: int, generator: np.random.Generator) -> FloatArray:
+        return inverse_wishart(root, degrees, generator) * (degrees - len(root) - 1)
