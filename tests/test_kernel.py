@@ -290,15 +290,18 @@ def test_missing_cells() -> None:
 def test_missing_cells_are_zeros_at_every_length() -> None:
     """A row with missing cells encodes as the same row with zeros there, short, long or huge."""
     rng = np.random.default_rng(12)
-    lengths = np.concatenate([2.0 ** rng.uniform(6, 7, 200), 2.0 ** rng.uniform(-4, 900, 100)])
-    filled = rng.standard_normal((300, 4)) * (lengths / 2.0)[:, None]
+    lengths = np.concatenate([2.0 ** rng.uniform(6, 7, 5000), 2.0 ** rng.uniform(-4, 900, 100)])
+    filled = rng.standard_normal((5100, 4)) * (lengths / 2.0)[:, None]
     filled[:, 1] = 0.0
     rows = filled.copy()
-    rows[:, 1] = rng.choice([np.nan, np.inf, -np.inf], 300)
-    squares = np.sum(np.rint(filled[:200] * 2.0**20) ** 2, axis=1)
-    assert np.sum((squares >= 2.0**53) & (squares < 2.0**54)) > 20
-    assert np.sum((squares >= 2.0**52) & (squares < 2.0**53)) > 20
-    assert np.array_equal(lattice_rows(rows, missing="center"), lattice_rows(filled))
+    rows[:, 1] = rng.choice([np.nan, np.inf, -np.inf], 5100)
+    squares = np.sum(np.rint(filled[:5000] * 2.0**20) ** 2, axis=1)
+    assert np.sum((squares >= 2.0**53) & (squares < 2.0**54)) > 1000
+    assert np.sum((squares >= 2.0**52) & (squares < 2.0**53)) > 1000
+    found = lattice_rows(rows, missing="center")
+    assert np.array_equal(found, lattice_rows(filled))
+    expected = [reference_lattice_row(row, bits=20, radius=1.0)[0] for row in filled[:2000].tolist()]
+    assert found[:2000].tolist() == expected
     norms = transformed_norms(filled)
     assert np.array_equal(transformed_norms(rows, missing="center"), norms)
 
