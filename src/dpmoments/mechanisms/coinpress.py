@@ -169,7 +169,7 @@ class CoinPress(Mechanism):
     >>> shape = MomentShape(10, n_rows=7000, mean=False, row_norm=None)
     >>> plan = CoinPress(eigenvalue_bounds=(1.0, 1e6)).plan(shape, PrivacyBudget.zcdp(0.5), "replace_one")
     >>> len(plan.details["shares"]), round(plan.details["predicted_mahalanobis"], 3)
-    (8, 0.132)
+    (10, 0.131)
     """
 
     eigenvalue_bounds: tuple[float, float] | None = None

@@ -16,6 +16,7 @@ from scipy.stats import chi2, norm
 
 __all__ = [
     "Schedule",
+    "clip_shrinkage",
     "mean_clip",
     "mean_schedule",
     "moment_clip_square",
@@ -26,7 +27,7 @@ __all__ = [
 ]
 
 MOST_STEPS = 25
-SLACK = 0.01
+SLACK = 0.003
 """The fewest steps are taken whose predicted error is within this of the best."""
 LARGEST = 1e150
 """Predictions beyond this are as hopeless as any."""
@@ -91,22 +92,23 @@ def moment_clip_square(n_features: int, noise_error: float) -> float:
     return _root_above(slope, float(chi2.median(d)), d + 1500.0 + 60.0 * math.sqrt(d))
 
 
-def shell_radius(n_features: int, noise_error: float) -> float:
+def shell_radius(n_features: int, noise_error: float, bias_weight: float) -> float:
     """Clipping radius for a mean whose centre is known, never below the median norm of a normal row.
 
-    Minimises (noise_error·C)² + (E(χ_d − C)₊)²/(2d): for a skewed product distribution the part of the mass cut off that does not
-    cancel is of the order of 1/√d of it.
+    Minimises (noise_error·C)² + (bias_weight·E(χ_d − C)₊)². Of the mass cut off, normal rows show nothing in their mean, a skewed
+    product distribution of the order of 1/√d of it, rows skewed along one direction all of it.
 
     Parameters
     ----------
     n_features : int
     noise_error : float
         Euclidean error from noise at radius 1.
+    bias_weight : float
 
     Examples
     --------
-    >>> round(shell_radius(50, 0.0148), 2), round(shell_radius(50, 0.00142), 2)
-    (7.02, 8.09)
+    >>> round(shell_radius(50, 0.00142, 0.1), 2), round(shell_radius(50, 0.00142, 0.025), 2)
+    (8.09, 7.53)
     """
     d = n_features
     mean_norm = math.sqrt(2.0) * math.exp(gammaln((d + 1) / 2.0) - gammaln(d / 2.0))
@@ -114,7 +116,7 @@ def shell_radius(n_features: int, noise_error: float) -> float:
     def slope(c: float) -> float:
         tail = float(chi2.sf(c * c, d))
         excess = mean_norm * float(chi2.sf(c * c, d + 1)) - c * tail
-        return noise_error**2 * c - excess * tail / (2.0 * d)
+        return noise_error**2 * c - bias_weight**2 * excess * tail
 
     return _root_above(slope, math.sqrt(float(chi2.median(d))), math.sqrt(d) + 40.0)
 
@@ -133,6 +135,24 @@ def mean_clip(radius: float, shell: float, n_features: int) -> float:
     """
     quantile = max(0.0, float(norm.isf(max(float(chi2.sf(shell * shell, n_features)), 1e-300))))
     return min(math.sqrt(radius * radius + 2.0 * quantile * radius + shell * shell), radius + shell)
+
+
+def clip_shrinkage(radius: float, n_features: int) -> float:
+    """κ: a normal row clipped to ``radius`` about a centre that is off by a small δ has mean (1 − κ)δ from it.
+
+    κ = E[1{‖z‖ > C}(1 − (1 − 1/d)C/‖z‖)], minus the derivative of the clipped mean.
+
+    Examples
+    --------
+    >>> round(clip_shrinkage(7.0, 50), 3), round(clip_shrinkage(8.5, 50), 4)
+    (0.047, 0.0011)
+    """
+    d, square = n_features, radius * radius
+    tail = float(chi2.sf(square, d))
+    if d == 1:
+        return tail
+    inverse = math.exp(gammaln((d - 1) / 2.0) - gammaln(d / 2.0)) / math.sqrt(2.0) * float(chi2.sf(square, d - 1))
+    return max(0.0, tail - (1.0 - 1.0 / d) * radius * inverse)
 
 
 def paper_shares(n_steps: int) -> tuple[float, ...]:
@@ -207,6 +227,7 @@ def mean_schedule(
     sensitivity: float,
     spherical: Callable[[float], float],
     ball_factor: float,
+    shrinkage: float,
     shares: Sequence[Sequence[float]] | None = None,
     n_steps: int | None = None,
 ) -> Schedule:
@@ -226,6 +247,8 @@ def mean_schedule(
         r ↦ clipping radius.
     ball_factor : float
         Quantile of the norm of a standard normal vector.
+    shrinkage : float
+        κ of :func:`clip_shrinkage` in the last step: it leaves a bias of κ times the distance of its centre.
     shares, n_steps
         As in :func:`spread_schedule`.
     """
@@ -237,7 +260,10 @@ def mean_schedule(
             deviation = unit * spherical(scales[-1]) / math.sqrt(share * rho)
             scales.append(min(ball_factor * math.hypot(math.sqrt(1.0 / n_rows), deviation), LARGEST))
         deviation = unit * spherical(scales[-1]) / math.sqrt(split[-1] * rho)
-        error = math.sqrt(n_features) * math.hypot(math.sqrt(1.0 / n_rows), deviation)
+        # The ball's radius is a quantile; the mean square distance of the centre is what the bias feels.
+        distance = scales[-1] if len(split) == 1 else scales[-1] * math.sqrt(n_features) / ball_factor
+        spread = math.sqrt(n_features) * math.hypot(math.sqrt(1.0 / n_rows), deviation)
+        error = math.hypot(spread, shrinkage * distance)
         return Schedule(tuple(split), tuple(scales), error)
 
     def geometric(ratio: float) -> Iterator[list[float]]:

@@ -1,0 +1,266 @@
+"""CoinPress mean: one ball after another (Biswas, Dong, Kamath & Ullman 2020, Algorithms 1 and 2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from scipy.stats import chi2
+
+from dpmoments.mechanisms.base import Arithmetic, FloatArray, MomentShape
+from dpmoments.mechanisms.coinpress_schedule import (
+    MOST_STEPS,
+    Schedule,
+    clip_shrinkage,
+    mean_clip,
+    mean_schedule,
+    paper_clip_square,
+    paper_shares,
+    shell_radius,
+)
+from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, rho_of
+from dpmoments.mechanisms.means.clipped_mean import noisy_clipped_sums
+from dpmoments.mechanisms.noisy_step import noisy_count
+from dpmoments.mechanisms.norm_histogram import noisy_norm_histogram, norm_edges
+from dpmoments.privacy.budget import Neighbors, PrivacyBudget
+from dpmoments.privacy.sensitivity import row_sum_l2
+from dpmoments.rows.rows import Rows
+
+__all__ = ["CoinPressMean", "CoinPressMeanPlan"]
+
+HISTOGRAM_SHARE = 0.02
+"""Share of the last step's budget that buys the histogram of norms."""
+COUNT_SHARE = 0.01
+"""Share of ρ for the number of rows, where it is private."""
+HEAVIER = 1.06
+"""Norms look heavier than normal where the histogram asks for a radius larger by this factor than normal rows would."""
+OUTSIDE_BALL = 0.01
+"""Probability that a normal step's noise leaves the ball planned for it."""
+FAILURE = 0.05
+"""β of the paper's constants, for the whole run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Balls:
+    """What a run does: the clipping radius of every step and the share of the budget it gets."""
+
+    n_rows: float
+    schedule: Schedule
+    radii: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class CoinPressMeanPlan(MeanPlan):
+    """A calibrated :class:`CoinPressMean`."""
+
+    mechanism: CoinPressMean
+    rho: float
+    balls: Balls | None
+
+    arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
+
+    def run(self, rows: Rows, generator: np.random.Generator) -> NoisyMean:
+        self.check_rows(rows)
+        options, balls, rho, d = self.mechanism, self.balls, self.rho, self.shape.n_features
+        if balls is None:
+            for_count, rest = PrivacyBudget.zcdp(rho).split(COUNT_SHARE, 1.0 - COUNT_SHARE)
+            rho, count = rest.rho, noisy_count(rows, generator, for_count.rho)
+            balls = options.balls(self.shape, count, rho, self.neighbors)
+        linear = options.whitening(self.shape)
+        back = np.linalg.inv(linear)
+        center, steps, outside = np.zeros(d), [], None
+        for index, budget in enumerate(PrivacyBudget.zcdp(rho).split(*balls.schedule.shares)):
+            radius, spend = balls.radii[index], budget.rho
+            if index == len(balls.radii) - 1 and options.clip == "adaptive" and options.constants == "practical":
+                spend, radius, outside = self._last_radius(rows, generator, spend, radius, center, linear, balls)
+            sums = noisy_clipped_sums(
+                rows, generator, self.neighbors, rho=spend, center=center, linear=linear, radius=radius
+            )
+            # Rows were clipped to {x : ‖linear·(x − center)‖ ≤ radius}; the mean was known to lie within mean_radius.
+            steps.append(
+                {
+                    "center": center.tolist(),
+                    "radius": radius,
+                    "mean_radius": balls.schedule.scales[index],
+                    "rho": budget.rho,
+                    "noise_scale": sums.sum_scale / balls.n_rows,
+                }
+            )
+            center = center + back @ (sums.sum / balls.n_rows)
+        diagnostics: dict[str, Any] = {
+            "steps": steps,
+            "linear": linear.tolist(),
+            "predicted_error": balls.schedule.predicted_error,
+            "share_outside": outside,
+            "warnings": [],
+        }
+        # At most half of normal rows are beyond the planned radius, so more than three quarters are none.
+        if outside is not None and outside > 0.75:
+            diagnostics["warnings"].append(
+                "most rows were clipped: they lie far outside the stated radius or scale (or have very heavy tails)"
+            )
+        return NoisyMean(center, balls.n_rows, diagnostics)
+
+    def _last_radius(
+        self,
+        rows: Rows,
+        generator: np.random.Generator,
+        rho: float,
+        planned: float,
+        center: FloatArray,
+        linear: FloatArray,
+        balls: Balls,
+    ) -> tuple[float, float, float]:
+        """Budget left, clipping radius, and the estimated share of rows beyond the planned radius."""
+        d = self.shape.n_features
+        for_histogram, rest = PrivacyBudget.zcdp(rho).split(HISTOGRAM_SHARE, 1.0 - HISTOGRAM_SHARE)
+        histogram = noisy_norm_histogram(
+            rows,
+            generator,
+            for_histogram.rho,
+            self.neighbors,
+            edges=norm_edges(math.sqrt(d)),
+            center=center,
+            linear=linear,
+        )
+        noise_error = row_sum_l2(self.neighbors) * math.sqrt(d / (2.0 * rest.rho)) / balls.n_rows
+        weight = skewed_weight(d)
+        best = histogram.best_radius(1, noise_error, weight) or 0.0
+        heavier = best > HEAVIER * shell_radius(d, noise_error, weight)
+        return rest.rho, max(planned, best) if heavier else planned, histogram.share_above(planned)
+
+
+@dataclass(frozen=True)
+class CoinPressMean(MeanMechanism):
+    """Mean in a ball of public radius, rows of known covariance, by shrinking balls.
+
+    A step clips rows to a ball about the last centre, releases their noisy mean, and knows the next, smaller ball from the
+    noise. The error hardly grows with the radius; the number of steps does, logarithmically.
+
+    **Privacy.** ρ-zCDP by composition of exact discrete Gaussian releases, each at the radius actually used for clipping.
+    Nothing is assumed of the rows for privacy.
+
+    Parameters
+    ----------
+    radius : float, optional
+        ‖μ‖ ≤ radius, in the units in which rows are encoded. Default: 1 for rows in the unit ball; else it must be given.
+    scale : float, optional
+        Rows have covariance ⪯ scale²·I. Default: 1/√d for rows in the unit ball; else it (or ``covariance``) must be given.
+    covariance : nested sequence of shape (d, d), optional
+        A known covariance instead of ``scale``, as from an earlier release; the radius then bounds Σ^{−1/2}μ.
+    constants : {"practical", "paper"}
+        ``"paper"``: clipping radii, balls and split of the paper's theorems (β = 0.05).
+    clip : {"adaptive", "gaussian"}
+        ``"adaptive"``: 2 % of the last step's budget buys a histogram of norms, from which the last clip is widened for heavy
+        tails. ``"gaussian"``: clip as for normal rows.
+    steps : int, optional
+        By default it follows from n, d, ρ and the radius.
+    split : sequence of float, optional
+        Shares of the budget, one a step.
+
+    Examples
+    --------
+    >>> shape = MomentShape(50, n_rows=1000, row_norm=None)
+    >>> plan = CoinPressMean(radius=7e6, scale=1.0).plan(shape, PrivacyBudget.zcdp(0.5), "replace_one")
+    >>> len(plan.balls.radii), round(plan.balls.schedule.predicted_error, 3)
+    (12, 0.249)
+    """
+
+    radius: float | None = None
+    scale: float | None = None
+    covariance: Sequence[Sequence[float]] | None = field(default=None, repr=False)
+    constants: Literal["practical", "paper"] = "practical"
+    clip: Literal["adaptive", "gaussian"] = "adaptive"
+    steps: int | None = None
+    split: tuple[float, ...] | None = None
+
+    name: ClassVar[str] = "coinpress"
+    summary: ClassVar[str] = "shrinking balls from a public radius; rows of known covariance"
+    source: ClassVar[str] = "Biswas, Dong, Kamath & Ullman 2020 (CoinPress)"
+
+    def __post_init__(self) -> None:
+        self.require_positive("radius", "scale")
+        for name, choices in (("constants", ("practical", "paper")), ("clip", ("adaptive", "gaussian"))):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name}={getattr(self, name)!r}: use {' or '.join(map(repr, choices))}")
+        if self.steps is not None and (isinstance(self.steps, bool) or not 1 <= self.steps <= 1000):
+            raise ValueError(f"steps={self.steps!r} must be a whole number from 1 to 1000")
+        if self.covariance is not None:
+            if self.scale is not None:
+                raise ValueError("give scale or covariance, not both")
+            matrix = np.array(self.covariance, dtype=np.float64)
+            if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.allclose(matrix, matrix.T):
+                raise ValueError("covariance must be a square symmetric matrix")
+            if not float(np.linalg.eigvalsh(matrix)[0]) > 0.0:
+                raise ValueError(
+                    "covariance must be positive definite: whitening needs every direction to have a scale"
+                )
+            object.__setattr__(self, "covariance", tuple(tuple(row) for row in matrix.tolist()))
+        if self.split is not None:
+            split = tuple(map(float, self.split))
+            if not split or not all(math.isfinite(share) and share > 0.0 for share in split):
+                raise ValueError(f"split={self.split!r}: give one positive share a step")
+            if self.steps not in (None, len(split)):
+                raise ValueError(f"split has {len(split)} shares and steps={self.steps}: leave steps out")
+            object.__setattr__(self, "split", tuple(share / math.fsum(split) for share in split))
+
+    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> CoinPressMeanPlan:
+        rho = rho_of(budget)
+        if self.covariance is not None and len(self.covariance) != shape.n_features:
+            raise ValueError(f"covariance has {len(self.covariance)} rows and the table {shape.n_features} features")
+        balls = self.balls(shape, float(shape.n_rows or 1000), rho, neighbors)
+        return CoinPressMeanPlan(self, shape, neighbors, budget, rho=rho, balls=None if shape.n_rows is None else balls)
+
+    def whitening(self, shape: MomentShape) -> FloatArray:
+        """The map under which rows have covariance at most I."""
+        if self.covariance is None:
+            return np.eye(shape.n_features) / self.known_scale(self.scale, shape)
+        eigenvalues, eigenvectors = np.linalg.eigh(np.array(self.covariance))
+        root: FloatArray = (eigenvectors / np.sqrt(eigenvalues)) @ eigenvectors.T
+        return root
+
+    def balls(self, shape: MomentShape, n_rows: float, rho: float, neighbors: Neighbors) -> Balls:
+        """Schedule and clipping radii for a number of rows, public or noisy."""
+        d, sensitivity = shape.n_features, row_sum_l2(neighbors)
+        radius = self.known_radius(self.radius, shape)
+        if self.covariance is None:
+            radius /= self.known_scale(self.scale, shape)
+        if self.constants == "paper":
+            failure = FAILURE / max(MOST_STEPS, self.steps or 0)
+            shell, shrinkage = math.sqrt(paper_clip_square(d, failure / max(n_rows, 1.0))), 0.0
+            ball, shares = math.sqrt(paper_clip_square(d, failure)), [paper_shares(k) for k in range(1, MOST_STEPS + 1)]
+        else:
+            noise_error = sensitivity * math.sqrt(d / (1.8 * rho)) / n_rows
+            shell = shell_radius(d, noise_error, normal_weight(d))
+            ball, shares = math.sqrt(float(chi2.isf(OUTSIDE_BALL, d))), None
+            shrinkage = clip_shrinkage(shell, d)
+
+        def spherical(distance: float) -> float:
+            return distance + shell if self.constants == "paper" else mean_clip(distance, shell, d)
+
+        schedule = mean_schedule(
+            radius,
+            rho,
+            n_features=d,
+            n_rows=n_rows,
+            sensitivity=sensitivity,
+            spherical=spherical,
+            ball_factor=ball,
+            shrinkage=shrinkage,
+            shares=[self.split] if self.split is not None else shares,
+            n_steps=self.steps,
+        )
+        return Balls(n_rows, schedule, tuple(spherical(scale) for scale in schedule.scales))
+
+
+def skewed_weight(n_features: int) -> float:
+    """How much of the mass cut off shows in the mean of a skewed product distribution: about √(1/(2d))."""
+    return math.sqrt(0.5 / n_features)
+
+
+def normal_weight(n_features: int) -> float:
+    """The weight for rows whose norms look normal, a quarter of it; more in few dimensions, where a wider clip costs little."""
+    return skewed_weight(n_features) * max(0.25, 1.0 / math.sqrt(n_features))

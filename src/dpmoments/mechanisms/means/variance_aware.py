@@ -1,0 +1,238 @@
+"""A mean without a public radius or scale: clip at private norm quantiles, then in coordinates scaled by their spread."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpmoments.mechanisms.base import Arithmetic, FloatArray, MomentShape
+from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, rho_of
+from dpmoments.mechanisms.means.clipped_mean import noisy_clipped_sums
+from dpmoments.mechanisms.noisy_step import noisy_count
+from dpmoments.mechanisms.norm_histogram import NormHistogram, noisy_norm_histogram, norm_edges
+from dpmoments.privacy.budget import Neighbors, PrivacyBudget
+from dpmoments.privacy.sensitivity import histogram_l2, row_sum_l2
+from dpmoments.rows.rows import Rows
+
+__all__ = ["VarianceAware", "VarianceAwarePlan"]
+
+MOST_ROUNDS = 40
+EXPLORATION = 0.25
+"""Most of ρ that the search for the centre may spend."""
+CONTRACTION = 0.25
+"""A round of the search leaves an error of about this share of its clipping radius."""
+CALM = 0.6
+"""The search ends when a radius is more than this share of the one before."""
+HISTOGRAM_ERROR = 0.06
+"""Noise of a bin as a share of the rows."""
+SCALES = 0.05
+"""Share of ρ for the spread of every coordinate."""
+LAST_HISTOGRAM = 0.02
+COUNT_SHARE = 0.01
+SEARCH_OCTAVES = 120
+
+
+@dataclass(frozen=True)
+class VarianceAwarePlan(MeanPlan):
+    """A calibrated :class:`VarianceAware`."""
+
+    rho: float
+
+    arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
+
+    def run(self, rows: Rows, generator: np.random.Generator) -> NoisyMean:
+        self.check_rows(rows)
+        run = _Run.start(self, rows, generator)
+        run.find_center()
+        if self.shape.n_features > 1 and run.radius is not None:
+            run.find_scales()
+        return run.finish()
+
+
+@dataclass(frozen=True)
+class VarianceAware(MeanMechanism):
+    """Mean of rows about which nothing is known: no radius, no scale, no covariance.
+
+    (i) Search: a histogram of distances from the centre (bins from 2^−120 to 2^120) gives a clipping radius, the noisy clipped
+    mean a new centre, until the radius settles. (ii) The noisy squares of each coordinate give its spread σ̂_j, twice. (iii) Most
+    of the budget: the clipped mean of (x − c)/√σ̂, at a radius that balances noise against clipping on a last
+    histogram, carried back. Noise then costs Σσ_j instead of √d·(Σσ_j²)^{1/2}: PLAN (Aumüller, Lebeda, Nelson & Pagh 2024) with
+    the private norm quantile of Huang, Liang & Yi (2021).
+
+    **Privacy.** ρ-zCDP by adaptive composition of exact discrete Gaussian releases. How many rounds the search takes depends on
+    earlier private outputs; the sum of the ρ spent is bounded by the budget beforehand, whatever happens (a zCDP filter:
+    Feldman & Zrnic 2021).
+
+    Examples
+    --------
+    >>> shape = MomentShape(50, n_rows=1000, row_norm=None)
+    >>> VarianceAware().plan(shape, PrivacyBudget.zcdp(0.5), "replace_one").rho
+    0.5
+    """
+
+    name: ClassVar[str] = "variance-aware"
+    summary: ClassVar[str] = "no radius, no scale: private norm quantiles, then noise shaped by the coordinates' spread"
+    source: ClassVar[str] = "after Huang, Liang & Yi 2021 and Aumüller, Lebeda, Nelson & Pagh 2024 (PLAN)"
+
+    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> VarianceAwarePlan:
+        return VarianceAwarePlan(self, shape, neighbors, budget, rho=rho_of(budget))
+
+
+@dataclass
+class _Run:
+    """The state of one run. ``left`` is what remains of ρ: every release takes its cost from it first."""
+
+    rows: Rows
+    generator: np.random.Generator
+    neighbors: Neighbors
+    total: float
+    left: float
+    n_rows: float
+    center: FloatArray
+    spread: FloatArray
+    radius: float | None
+    steps: list[dict[str, Any]]
+
+    @classmethod
+    def start(cls, plan: VarianceAwarePlan, rows: Rows, generator: np.random.Generator) -> _Run:
+        rho, d = plan.rho, plan.shape.n_features
+        if plan.shape.n_rows is None:
+            for_count, rest = PrivacyBudget.zcdp(rho).split(COUNT_SHARE, 1.0 - COUNT_SHARE)
+            rho, n_rows = rest.rho, noisy_count(rows, generator, for_count.rho)
+        else:
+            n_rows = float(plan.shape.n_rows)
+        return cls(rows, generator, plan.neighbors, rho, rho, n_rows, np.zeros(d), np.ones(d), radius=None, steps=[])
+
+    def spend(self, rho: float) -> float:
+        """Take ``rho`` from what is left, rounding against us."""
+        if not 0.0 < rho <= self.left:
+            raise AssertionError(
+                "a run of variance-aware tried to spend more than its budget: a defect, please report it"
+            )
+        self.left = math.nextafter(self.left - rho, 0.0)
+        return rho
+
+    @property
+    def d(self) -> int:
+        return len(self.center)
+
+    def noise_error(self, rho: float) -> float:
+        """Root mean square error of a mean from noise at clipping radius 1."""
+        return row_sum_l2(self.neighbors) * math.sqrt(self.d / (2.0 * rho)) / self.n_rows
+
+    def histogram(self, rho: float, linear: FloatArray, typical: float, octaves: int) -> NormHistogram:
+        return noisy_norm_histogram(
+            self.rows,
+            self.generator,
+            self.spend(rho),
+            self.neighbors,
+            edges=norm_edges(typical, octaves=octaves),
+            center=self.center,
+            linear=linear,
+        )
+
+    def recenter(self, rho: float, linear: FloatArray, radius: float) -> float:
+        """Move the centre by the noisy mean of the clipped rows; returns the noise of an entry."""
+        sums = noisy_clipped_sums(
+            self.rows,
+            self.generator,
+            self.neighbors,
+            rho=self.spend(rho),
+            center=self.center,
+            linear=linear,
+            radius=radius,
+        )
+        self.record(linear, radius, rho)
+        self.center = self.center + np.linalg.solve(linear, sums.sum / self.n_rows)
+        return sums.sum_scale / self.n_rows
+
+    def record(self, linear: FloatArray, radius: float, rho: float) -> None:
+        """Keep the step: rows were clipped to {x : ‖linear·(x − center)‖ ≤ radius}."""
+        self.steps.append(
+            {
+                "center": self.center.tolist(),
+                "scales": (1.0 / np.diagonal(linear)).tolist(),
+                "radius": radius,
+                "rho": rho,
+            }
+        )
+
+    def find_center(self) -> None:
+        """Clip at the private norms about the centre, recentre, and stop when the norms no longer shrink."""
+        identity, least_left = np.eye(self.d), (1.0 - EXPLORATION) * self.total
+        bin_scale = histogram_l2(self.neighbors) / (HISTOGRAM_ERROR * max(self.n_rows, 1.0))
+        for_histogram = min(bin_scale**2 / 2.0, 0.02 * self.total)
+        # noise_error(ρ) = CONTRACTION at this ρ
+        for_mean = min(self.noise_error(1.0) ** 2 / CONTRACTION**2, 0.04 * self.total)
+        settled = False
+        for _ in range(MOST_ROUNDS):
+            round_cost = for_mean * (4.0 if settled else 1.0)
+            if self.left - for_histogram - round_cost < least_left:
+                return
+            typical = 1.0 if self.radius is None else self.radius
+            histogram = self.histogram(for_histogram, identity, typical, SEARCH_OCTAVES)
+            radius = histogram.best_radius(1, self.noise_error(round_cost), 1.0)
+            if radius is None:  # nothing stands out of the noise yet
+                for_histogram *= 4.0
+                continue
+            self.recenter(round_cost, identity, radius)
+            before, self.radius = self.radius, radius
+            if settled:
+                return
+            settled = before is not None and radius > CALM * before
+
+    def find_scales(self) -> None:
+        """Learn the spread of every coordinate from noisy squares, twice; what noise hides stays at the noise."""
+        assert self.radius is not None
+        self.spread = np.full(self.d, self.radius / math.sqrt(self.d))
+        for share in (1.0 / 3.0, 2.0 / 3.0):
+            cost = share * SCALES * self.total
+            linear = np.diag(1.0 / self.spread)
+            histogram = self.histogram(0.2 * cost, linear, math.sqrt(self.d), 24)
+            radius = histogram.best_radius(1, self.noise_error(0.3 * cost), 1.0) or 1.5 * math.sqrt(self.d)
+            sums = noisy_clipped_sums(
+                self.rows,
+                self.generator,
+                self.neighbors,
+                rho=self.spend(0.3 * cost),
+                squares_rho=self.spend(0.5 * cost),
+                center=self.center,
+                linear=linear,
+                radius=radius,
+            )
+            self.record(linear, radius, 0.8 * cost)
+            assert sums.squares is not None
+            mean, noise = sums.sum / self.n_rows, sums.sum_scale / self.n_rows
+            # E[m̂²] is too large by the variance of its noise.
+            variance = sums.squares / self.n_rows - mean**2 + noise**2
+            self.center = self.center + self.spread * mean
+            self.spread = self.spread * np.sqrt(np.maximum(variance, sums.squares_scale / self.n_rows))
+
+    def finish(self) -> NoisyMean:
+        """The rest of the budget on the mean of (x − c)/√spread."""
+        linear = np.diag(1.0 / np.sqrt(self.spread))
+        # Expected norm of a scaled row: (Σ σ_j)^{1/2} once the spread is known.
+        typical = math.sqrt(float(self.spread.sum()))
+        if self.radius is not None and self.d == 1:
+            typical = self.radius
+        histogram = self.histogram(LAST_HISTOGRAM * self.left, linear, typical, SEARCH_OCTAVES)
+        rest = math.nextafter(self.left, 0.0)
+        radius = histogram.best_radius(1, self.noise_error(rest), math.sqrt(1.0 / self.d))
+        warnings = []
+        if radius is None:
+            radius = 1.5 * typical
+            warnings.append("the budget is too small to see where the rows are: more rows or a larger rho are needed")
+        self.recenter(rest, linear, radius)
+        return NoisyMean(
+            self.center,
+            self.n_rows,
+            {
+                "steps": self.steps,
+                "spread": self.spread.tolist() if self.d > 1 else None,
+                "share_outside": histogram.share_above(radius),
+                "warnings": warnings,
+            },
+        )
