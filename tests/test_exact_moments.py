@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import copy
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -301,3 +305,51 @@ def test_clipped_counts_rows_beyond_the_radius() -> None:
     assert exact_moments([on_the_circle], 2).clipped == 0
     assert exact_moments([on_the_circle * (1 + 1e-5)], 2).clipped == 1000
     assert exact_moments([on_the_circle * 1e200], 2).clipped == 1000
+
+
+PRINT_DIGESTS = """
+import hashlib, json
+import numpy as np
+from threadpoolctl import threadpool_info
+from dpmoments.rows.kernel import exact_moments, lattice_rows
+
+rng = np.random.default_rng(13)
+rows = rng.standard_normal((3001, 61)) * 10.0 ** rng.uniform(-3, 1, (3001, 1))
+rows[::97] *= 1e250
+matrix = rng.standard_normal((17, 61))
+exact = []
+single = np.clip(rows, -1e30, 1e30).astype(np.float32)[:, :5]
+for block in (rows, np.asfortranarray(rows), single):
+    for linear in (None, matrix[:, : block.shape[1]]):
+        exact.append(lattice_rows(block, linear=linear).tobytes())
+        exact.append(exact_moments([block], block.shape[1], linear=linear).limbs.tobytes())
+ordinary = np.delete(rows, slice(None, None, 97), axis=0)
+digest = lambda parts: hashlib.sha256(b"".join(parts)).hexdigest()
+processor = [pool.get("architecture") for pool in threadpool_info() if pool["user_api"] == "blas"]
+print(json.dumps([processor, digest(exact), digest([(ordinary.T @ ordinary).tobytes()])]))
+"""
+
+
+def digests_on(environment: dict[str, str]) -> tuple[list[str], str, str]:
+    """BLAS kernels, digest of exact results, digest of a float Gram matrix, in a process with this environment."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PRINT_DIGESTS],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    kernels, exact, plain = json.loads(done.stdout)
+    return kernels, exact, plain
+
+
+def test_same_bits_on_other_processors() -> None:
+    """Other BLAS kernels and other NumPy vector instructions, as on older processors, give the same bits."""
+    from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
+
+    extensions = " ".join(name for name in __cpu_dispatch__ if __cpu_features__.get(name))
+    here = digests_on({})
+    older = digests_on({"OPENBLAS_CORETYPE": "Nehalem", "NPY_DISABLE_CPU_FEATURES": extensions})
+    assert older[1] == here[1]
+    if older[0] != here[0]:  # planted fault: floating-point sums do not, where the kernels do differ
+        assert older[2] != here[2]
