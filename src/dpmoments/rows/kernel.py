@@ -227,8 +227,8 @@ def _round_all(
     rounder = RowRounder(row_map, step)
     with single_threaded_blas():
         for start in range(0, n_rows, step):
-            rounded = rounder.round(checked[start : start + step], with_norms=norms)
-            result[start : start + step] = rounded.norms if norms else rounded.rows
+            part = checked[start : start + step]
+            result[start : start + step] = rounder.norms(part) if norms else rounder.round(part).rows
     return result
 
 

@@ -81,15 +81,11 @@ class LatticeRows:
     ----------
     rows : ndarray, shape (n, d)
         Integer-valued float64, ``Σz² ≤ 2^(2·bits)`` in every row.
-    norms : ndarray, shape (n,)
-        Norms of the transformed rows *before* clipping, in the caller's units.
-        Computed on request, else empty.
     clipped, dropped : int
         Rows beyond the radius by more than rounding explains; rows dropped by the missing rule.
     """
 
     rows: FloatArray
-    norms: FloatArray
     clipped: int
     dropped: int
 
@@ -120,7 +116,7 @@ class RowRounder:
             self._leading = np.empty(max_rows * 2 * n_outputs)
             self._image = np.empty(max_rows * n_outputs)
 
-    def round(self, block: NDArray[Any], *, with_norms: bool = False) -> LatticeRows:
+    def round(self, block: NDArray[Any]) -> LatticeRows:
         """
         Lattice rows of a block.
 
@@ -128,8 +124,6 @@ class RowRounder:
         ----------
         block : ndarray, shape (n, n_inputs), n ≤ max_rows
             From :func:`dpmoments.rows.cells.checked_block`. Not modified.
-        with_norms : bool
-            Whether to give the norms before clipping.
 
         Returns
         -------
@@ -141,16 +135,10 @@ class RowRounder:
         ValueError
             If a cell is NaN or infinite and the rule is ``"error"``; the message holds nothing of the row.
         """
-        lattice = self._map.lattice
         # Overflow and NaN are expected here: they are how rows that need care are found.
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            linear = self._map.linear
-            rounded = self._round_plain(block) if linear is None else self._round_image(block, linear)
-            squares, huge = rounded.squares, rounded.huge
-            norms = np.empty(0)
-            if with_norms:
-                norms = np.sqrt(squares) * lattice.scale
-                norms[huge.index] = huge.norms
+            unclipped = self._unclipped(block)
+            squares, huge, lattice = unclipped.squares, unclipped.huge, self._map.lattice
             clipped = 0
             over = ~(squares <= lattice.squared_limit)  # NaN, if there could be one, would be over
             over[huge.index] = True
@@ -158,8 +146,25 @@ class RowRounder:
                 beyond_doubt = squares > lattice.squared_beyond_doubt
                 beyond_doubt[huge.index] = True
                 clipped = int(np.count_nonzero(beyond_doubt))
-                clip_rows(rounded.rows, squares, over, lattice, scratch=rounded.scratch)
-        return LatticeRows(rounded.rows, norms, clipped, rounded.dropped)
+                clip_rows(unclipped.rows, squares, over, lattice, scratch=unclipped.scratch)
+        return LatticeRows(unclipped.rows, clipped, unclipped.dropped)
+
+    def norms(self, block: NDArray[Any]) -> FloatArray:
+        """
+        Norms of the mapped rows of a block before clipping, shape (n,), in the caller's units.
+
+        Parameters and errors as in :meth:`round`.
+        """
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            unclipped = self._unclipped(block)
+            norms: FloatArray = np.sqrt(unclipped.squares) * self._map.lattice.scale
+            norms[unclipped.huge.index] = unclipped.huge.norms
+        return norms
+
+    def _unclipped(self, block: NDArray[Any]) -> _Unclipped:
+        """Round the mapped rows, leaving those beyond the radius where they are."""
+        linear = self._map.linear
+        return self._round_plain(block) if linear is None else self._round_image(block, linear)
 
     def _round_plain(self, block: NDArray[Any]) -> _Unclipped:
         """Round ``x − center``; missing cells and huge rows show as a sum of squares not below 2^53."""
