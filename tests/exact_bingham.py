@@ -44,9 +44,7 @@ def mean_proposals(eigenvalues):
     gaps = values.max() - values
     saddle = envelope_parameter(gaps) / 2.0
     step = 0.1 / math.sqrt(d)  # the peak at the saddle point is no narrower than about 1/√d
-    v = np.arange(
-        -math.sqrt(40.0 / saddle), math.sqrt(40.0 / saddle), step
-    )  # where e^{−saddle·v²} is above 1e-17
+    v = np.arange(-math.sqrt(40.0 / saddle), math.sqrt(40.0 / saddle), step)  # where e^{−saddle·v²} is above 1e-17
     root = 1.0 + 1j * v
     s = saddle * root**2
     log_terms = s - saddle  # of the integrand, relative to the saddle point

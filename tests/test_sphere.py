@@ -82,9 +82,7 @@ def check_second_moments(sampler, eigenvalues, size):
     squares = draws**2
     error = (squares.mean(axis=0) - second_moments(eigenvalues)) / (squares.std(axis=0) / math.sqrt(size))
     assert np.abs(error).max() < Z_SCORE, f"z-scores {error}"
-    products = np.stack(
-        [draws[:, i] * draws[:, j] for i in range(len(eigenvalues)) for j in range(i)], axis=1
-    )
+    products = np.stack([draws[:, i] * draws[:, j] for i in range(len(eigenvalues)) for j in range(i)], axis=1)
     error = products.mean(axis=0) / (products.std(axis=0) / math.sqrt(size))
     assert np.abs(error).max() < Z_SCORE, "coordinates of a draw are correlated"
 
@@ -93,9 +91,7 @@ CONCENTRATED = [[6.0, 0.0], [-2.0, 5.0], [6.0, 2.0, 0.0], [0.0, 0.0, -8.0], [9.0
 
 
 class TestCoordinateLaw:
-    @pytest.mark.parametrize(
-        "eigenvalues", [*CONCENTRATED, [0.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1e4], [3e3, 0.0, -3e3]]
-    )
+    @pytest.mark.parametrize("eigenvalues", [*CONCENTRATED, [0.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1e4], [3e3, 0.0, -3e3]])
     def test_exact(self, eigenvalues):
         check_coordinate_law(fast, eigenvalues)
 
@@ -160,9 +156,7 @@ class TestSecondMoments:
         draws = sample_bingham((matrix + matrix.T) / 2.0, 40_000, rng)
         in_eigenbasis = draws @ basis
         check_second_moments(lambda *_: in_eigenbasis, self.SPECTRUM, 40_000)
-        with pytest.raises(
-            AssertionError, match="z-scores"
-        ):  # planted: the basis applied from the wrong side
+        with pytest.raises(AssertionError, match="z-scores"):  # planted: the basis applied from the wrong side
             check_second_moments(lambda *_: draws @ basis.T, self.SPECTRUM, 40_000)
 
 
@@ -175,9 +169,7 @@ class TestUniform:
         assert_allclose(np.linalg.norm(draws, axis=1), 1.0, rtol=1e-14)
         skew = np.random.default_rng(24).standard_normal(d)
         for direction in (np.eye(d)[0], skew / np.linalg.norm(skew), np.ones(d) / math.sqrt(d)):
-            p_value = stats.kstest(
-                0.5 + 0.5 * draws @ direction, stats.beta((d - 1) / 2, (d - 1) / 2).cdf
-            ).pvalue
+            p_value = stats.kstest(0.5 + 0.5 * draws @ direction, stats.beta((d - 1) / 2, (d - 1) / 2).cdf).pvalue
             assert p_value > P_VALUE, f"p = {p_value:.2g}"
 
     @pytest.mark.parametrize("d", [2, 3, 10])
@@ -286,9 +278,7 @@ class TestEdges:
     def test_a_multiple_of_the_identity_changes_nothing(self):
         matrix = np.diag([3.0, 1.0, 0.0])
         plain = sample_bingham(matrix, 100, np.random.default_rng(2))
-        assert_allclose(
-            sample_bingham(matrix - 8.0 * np.eye(3), 100, np.random.default_rng(2)), plain, atol=1e-12
-        )
+        assert_allclose(sample_bingham(matrix - 8.0 * np.eye(3), 100, np.random.default_rng(2)), plain, atol=1e-12)
 
     def test_sizes(self):
         rng = np.random.default_rng(3)
