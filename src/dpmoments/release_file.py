@@ -10,6 +10,7 @@ import secrets
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ __all__ = ["check_output", "load", "save_release"]
 
 FORMAT = "dpmoments-release"
 FORMAT_VERSION = 1
+ENTRIES = {field.name for field in fields(MomentRelease)} - {"noisy_gram"} | {"noisy_gram_upper_triangle"}
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -162,6 +164,8 @@ def _to_dict(release: MomentRelease) -> dict[str, Any]:
 
 
 def _from_dict(content: Mapping[str, Any]) -> MomentRelease:
+    if unknown := sorted(set(content) - ENTRIES):
+        raise ValueError(f"it has unknown entries {', '.join(map(repr, unknown))}")
     schema = Schema.from_dict(content["schema"])
     d = schema.n_features
     upper = _numbers(content["noisy_gram_upper_triangle"], d * (d + 1) // 2, "noisy_gram_upper_triangle")
