@@ -3,6 +3,7 @@
 from dpmoments import datasets, mechanisms, noise, privacy, rows
 from dpmoments.columns import Boolean, Categorical, Coordinate, Numeric
 from dpmoments.forecast import forecast
+from dpmoments.mechanisms.means import MeanRelease, release_mean
 from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.budget import Neighbors, PrivacyBudget
 from dpmoments.release import release
@@ -14,6 +15,7 @@ __all__ = [
     "Boolean",
     "Categorical",
     "Coordinate",
+    "MeanRelease",
     "MomentRelease",
     "Neighbors",
     "Numeric",
@@ -27,5 +29,6 @@ __all__ = [
     "noise",
     "privacy",
     "release",
+    "release_mean",
     "rows",
 ]
