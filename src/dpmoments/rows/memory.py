@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,9 +171,9 @@ def _series_cells(series: nw.Series[Any], name: str) -> Any:
     native_type = getattr(series.to_native(), "dtype", None)
     if series.dtype == nw.Object or (isinstance(native_type, np.dtype) and native_type.kind == "O"):
         return np.asarray(series.to_numpy(), dtype=object)
-    return read_quietly(
-        series.to_arrow, f"column {name!r} of the frame", "it does not hold plain numbers or text: convert it first"
-    )
+    with suppress(Exception):  # whose message may quote a cell
+        return series.to_arrow()
+    raise TypeError(f"column {name!r} of the frame does not hold plain numbers or text: convert it first")
 
 
 def _plain_cells(cells: npt.NDArray[Any]) -> Any:

@@ -297,8 +297,11 @@ def _source(data: Any, schema: Schema, centered: bool) -> Source:
         raise TypeError("sparse matrices are not supported: pass a dense array or a frame")
     if library == "polars" and hasattr(data, "collect_schema") and hasattr(data, "collect"):
         return LazySource(data, schema, centered)
+    # narwhals refuses a frame with repeated names, wanted or not, in a message that lists them.
+    if isinstance(data, pa.Table):
+        require_columns(data.column_names, schema, "the table")
+        data = data.select(list(schema.names))
     if library == "pandas" and getattr(getattr(data, "columns", None), "has_duplicates", False):
-        # narwhals refuses such a frame, and its message lists every name.
         require_columns(list(data.columns), schema, "the frame")
         data = data.loc[:, list(schema.names)]
     frame = nw.from_native(data, pass_through=True)
