@@ -1,0 +1,229 @@
+"""The Johnson–Lindenstrauss mechanism against explicit projections, and its privacy end to end."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpmoments as dpm
+from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.padded_gram import default_degrees, paper_padding
+from dpmoments.noise.entropy import insecure_generator
+from dpmoments.privacy import curves
+from dpmoments.privacy.budget import Neighbors, PrivacyBudget
+from rows_read_once import RowsReadOnce
+
+RELATIONS = ["add_remove", "replace_one"]
+LOOSE = PrivacyBudget.approximate(0.5, 0.1)
+USUAL = PrivacyBudget.approximate(1.0, 1e-6)
+JohnsonLindenstrauss = dpm.mechanisms.JohnsonLindenstrauss
+
+
+def shape_of(table, neighbors="add_remove", mean=False):
+    return MomentShape(np.shape(table)[1], n_rows=len(table) if neighbors == "replace_one" else None, mean=mean)
+
+
+def table_in_the_ball(n_rows, n_features, seed=0):
+    table = np.random.default_rng(seed).normal(0, 0.4, (n_rows, n_features)) + 0.1
+    return table / np.maximum(1.0, 1.001 * np.linalg.norm(table, axis=1, keepdims=True))
+
+
+def explicit_projections(table, padding, degrees, size, seed):
+    """The paper's Algorithm 1 as printed: project the table with w·I appended, many times. Shape (size, d, d)."""
+    generator = np.random.default_rng(seed)
+    tall = np.vstack([table, math.sqrt(padding) * np.eye(table.shape[1])])
+    sketches = generator.standard_normal((size, degrees, len(tall))) @ tall
+    return np.einsum("sri,srj->sij", sketches, sketches) / degrees
+
+
+def smallest_p_value(first, second):
+    """Two-sample Kolmogorov–Smirnov over a few functions of the matrices."""
+    functions = [
+        lambda m: m[:, 0, 0],
+        lambda m: m[:, 0, 1],
+        lambda m: np.trace(m, axis1=1, axis2=2),
+        lambda m: np.linalg.eigvalsh(m)[:, 0],
+        lambda m: np.linalg.slogdet(m)[1],
+    ]
+    return min(stats.ks_2samp(f(first), f(second)).pvalue for f in functions)
+
+
+def draws(plan, table, size, seed):
+    rows, generator = RowsReadOnce(table, plan.neighbors), insecure_generator(seed)
+    return np.array([plan.run(rows, generator).gram for _ in range(size)])
+
+
+def test_law_is_that_of_explicit_projections():
+    table = table_in_the_ball(12, 3)
+    plan = JohnsonLindenstrauss(5, subtract_padding=False).plan(shape_of(table), LOOSE, "add_remove")
+    actual = draws(plan, table, 1500, seed=1)
+    assert smallest_p_value(actual, explicit_projections(table, plan.padding, 5, 4000, seed=2)) > 1e-3
+    # Planted faults: one row of the projection more, a tenth less padding, no padding.
+    assert smallest_p_value(actual, explicit_projections(table, plan.padding, 6, 4000, seed=2)) < 1e-6
+    assert smallest_p_value(actual, explicit_projections(table, 0.8 * plan.padding, 5, 4000, seed=2)) < 1e-6
+    assert smallest_p_value(actual, explicit_projections(table, 1e-9, 5, 4000, seed=2)) < 1e-6
+
+
+def test_error_and_bias_with_the_padding_subtracted():
+    table = table_in_the_ball(40, 3)
+    plan = JohnsonLindenstrauss(30).plan(shape_of(table), USUAL, "add_remove")
+    gram = table.T @ table
+    errors = draws(plan, table, 2000, seed=3) - gram
+    scale = gram + plan.padding * np.eye(3)
+    mean_square = (np.trace(scale) ** 2 + np.sum(scale**2)) / 30
+    measured = np.sum(errors**2, axis=(1, 2))
+    assert abs(measured.mean() - mean_square) < 4.5 * measured.std() / math.sqrt(2000)
+    bias = errors.mean(axis=0) / (errors.std(axis=0) / math.sqrt(2000))
+    assert np.abs(bias).max() < 4.5
+    # Planted fault: the padding left in is seen by the same test.
+    shifted = (errors + plan.padding * np.eye(3)).mean(axis=0) / (errors.std(axis=0) / math.sqrt(2000))
+    assert np.abs(shifted).max() > 4.5
+
+
+def distinguishing_advantage(plan, first, second, event, size):
+    """P[event | first] − e^ε P[event | second] from runs of the plan, and its standard error."""
+    hits = [np.mean([event(g) for g in draws(plan, table, size, seed)]) for seed, table in [(5, first), (6, second)]]
+    growth = math.exp(plan.cost.epsilon)
+    error = math.sqrt(hits[0] * (1 - hits[0]) + growth**2 * hits[1] * (1 - hits[1])) / math.sqrt(size)
+    return hits[0] - growth * hits[1], error
+
+
+def worst_case(plan):
+    """The tables and the event that attain δ: all rows but one are zero."""
+    q, r = 1.0 / plan.padding, plan.degrees
+    slope = q / (2 * (1 + q)) * r / plan.padding  # the loss is slope·M_00 − ..., M the release with its padding
+    if plan.neighbors is Neighbors.REPLACE_ONE:
+        first, second = np.zeros((1, 2)), np.zeros((1, 2))
+        first[0, 0] = second[0, 1] = 1.0
+        return first, second, lambda m: slope * (m[0, 0] - m[1, 1]) > plan.cost.epsilon
+    first, second = np.array([[1.0, 0.0]]), np.zeros((0, 2))
+    return first, second, lambda m: slope * m[0, 0] - 0.5 * r * math.log1p(q) > plan.cost.epsilon
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_worst_neighbours_attain_delta(neighbors):
+    mechanism = JohnsonLindenstrauss(4, subtract_padding=False)
+    plan = mechanism.plan(MomentShape(2, n_rows=1, mean=False), LOOSE, neighbors)
+    advantage, error = distinguishing_advantage(plan, *worst_case(plan), size=6000)
+    assert abs(advantage - LOOSE.delta) < 4 * error
+    # Planted fault: a quarter of the padding, with the event that suits it, leaks more than δ.
+    weak = replace(plan, padding=plan.padding / 4)
+    advantage, error = distinguishing_advantage(weak, *worst_case(weak), size=3000)
+    assert advantage > LOOSE.delta + 4 * error
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("adaptive", [False, True])
+@pytest.mark.parametrize("mean", [False, True])
+def test_always_positive_definite_before_the_subtraction(neighbors, adaptive, mean):
+    mechanism = JohnsonLindenstrauss(6, adaptive=adaptive, subtract_padding=False)
+    generator = insecure_generator(8)
+    tables = [np.zeros((3, 4)), np.eye(4)[:1].repeat(50, axis=0), table_in_the_ball(200, 4)]
+    if neighbors == "add_remove":
+        tables.append(np.zeros((0, 4)))
+    for table in tables:
+        plan = mechanism.plan(shape_of(table, neighbors, mean), USUAL, neighbors)
+        for _ in range(60):
+            noisy = plan.run(RowsReadOnce(table, neighbors), generator)
+            assert np.linalg.eigvalsh(noisy.gram)[0] > 0
+
+
+def test_adaptive_bound_fails_exactly_as_often_as_its_share_of_delta():
+    plan = JohnsonLindenstrauss(4, adaptive=True).plan(MomentShape(3, mean=False), LOOSE, "add_remove")
+    assert plan.parts == (PrivacyBudget.approximate(0.25, 0.05),) * 2
+    generator, size = insecure_generator(9), 20_000
+    failures = sum(plan._eigenvalue_bound(1000.0, generator) > 1000.0 for _ in range(size))
+    assert stats.binomtest(failures, size, 0.05).pvalue > 1e-3
+    # Planted fault: twice the failures.
+    assert stats.binomtest(2 * failures, size, 0.05).pvalue < 1e-6
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_adaptive_pads_only_what_the_table_lacks(neighbors):
+    mechanism = JohnsonLindenstrauss(20, adaptive=True)
+    big = table_in_the_ball(3000, 3)
+    plan = mechanism.plan(shape_of(big, neighbors), USUAL, neighbors)
+    inner, fixed = plan.parts[1], plan.padding
+    noisy = plan.run(RowsReadOnce(big, neighbors), insecure_generator(10))
+    found = noisy.diagnostics
+    assert found["padding"] == 0.0
+    assert found["eigenvalue_bound"] > fixed + 1
+    assert found["degrees_of_freedom"] > 20
+    # The row that a neighbour lacks may take 1 off the smallest eigenvalue; what is left is enough, and not for one more.
+    left = found["eigenvalue_bound"] - 1
+    assert curves.wishart_sampling_delta(inner.epsilon, found["degrees_of_freedom"], left, neighbors) <= inner.delta
+    more = found["degrees_of_freedom"] + 1
+    assert curves.wishart_sampling_delta(inner.epsilon, more, left, neighbors) > inner.delta * (1 - 1e-8)
+    # Planted fault: without the allowance of 1 the same degrees of freedom are not private for that neighbour.
+    careless = curves.wishart_sampling_degrees(inner.epsilon, inner.delta, left + 1, neighbors)
+    assert curves.wishart_sampling_delta(inner.epsilon, careless, left, neighbors) > inner.delta
+
+    small = table_in_the_ball(60, 3)
+    noisy = mechanism.plan(shape_of(small, neighbors), USUAL, neighbors).run(
+        RowsReadOnce(small, neighbors), insecure_generator(11)
+    )
+    assert noisy.diagnostics["degrees_of_freedom"] == 20
+    assert noisy.diagnostics["padding"] + noisy.diagnostics["eigenvalue_bound"] == pytest.approx(fixed + 1)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_paper_calibration(neighbors):
+    shape = MomentShape(5, n_rows=100, mean=False)
+    paper = JohnsonLindenstrauss(50, calibration="paper").plan(shape, USUAL, neighbors)
+    exact = JohnsonLindenstrauss(50).plan(shape, USUAL, neighbors)
+    log_term = math.log(4e6)
+    assert paper.padding == pytest.approx(4 * (math.sqrt(100 * log_term) + 2 * log_term))
+    assert paper.padding > 8 * exact.padding
+    # Where its bound would not be enough, the exact value stands.
+    huge = PrivacyBudget.approximate(1e4, 0.9)
+    padding = JohnsonLindenstrauss(50, calibration="paper").plan(shape, huge, neighbors).padding
+    assert curves.wishart_sampling_delta(1e4, 50, padding, neighbors) <= 0.9
+    assert padding >= paper_padding(huge, 50)
+
+
+def test_adaptive_paper_calibration_allows_fewer_degrees():
+    table = table_in_the_ball(20_000, 2)
+    found = [
+        JohnsonLindenstrauss(4, adaptive=True, calibration=calibration)
+        .plan(shape_of(table), USUAL, "add_remove")
+        .run(RowsReadOnce(table), insecure_generator(12))
+        .diagnostics
+        for calibration in ("paper", "exact")
+    ]
+    assert 4 < found[0]["degrees_of_freedom"] < 0.1 * found[1]["degrees_of_freedom"]
+    inner = PrivacyBudget.approximate(0.5, 5e-7)
+    assert paper_padding(inner, found[0]["degrees_of_freedom"]) <= found[0]["eigenvalue_bound"] - 1
+    assert paper_padding(inner, found[0]["degrees_of_freedom"] + 2) > found[0]["eigenvalue_bound"] - 1
+
+
+@pytest.mark.parametrize("mean", [False, True])
+def test_count_and_mean_ride_in_the_same_matrix(mean):
+    plan = JohnsonLindenstrauss(60).plan(MomentShape(4, mean=mean), USUAL, "add_remove")
+    unit = 1 + plan.augmentation**2
+    assert (plan.augmentation > 0) == mean
+    assert plan.padding == pytest.approx(unit * curves.wishart_sampling_padding(1.0, 1e-6, 60, "add_remove"))
+
+
+def test_default_degrees_nearly_minimise_the_worst_case():
+    for n_rows, stays in [(100, False), (10_000, False), (10_000, True)]:
+        chosen = default_degrees(USUAL, Neighbors.ADD_REMOVE, 6, 6, float(n_rows), 1.0, stays)
+        errors = {}
+        for degrees in [6, *(2**power for power in range(3, 34))]:
+            padding = curves.wishart_sampling_padding(1.0, 1e-6, degrees, "add_remove")
+            spread = (n_rows + 6 * padding) ** 2 + (n_rows + padding) ** 2 + 5 * padding**2
+            errors[degrees] = spread / degrees + (6 * padding**2 if stays else 0)
+        assert errors[chosen] < 1.25 * min(errors.values())
+        assert chosen == min(errors) or errors[chosen] < errors[min(errors)]
+
+
+def test_refusals_say_what_to_do():
+    with pytest.raises(ValueError, match="calibration"):
+        JohnsonLindenstrauss(calibration="tight")
+    with pytest.raises(ValueError, match="between 1 and"):
+        JohnsonLindenstrauss(0)
+    with pytest.raises(ValueError, match="at least 5 degrees of freedom"):
+        JohnsonLindenstrauss(4).plan(MomentShape(4), USUAL, "add_remove")
+    with pytest.raises(ValueError, match="epsilon and delta"):
+        JohnsonLindenstrauss(9).plan(MomentShape(4), PrivacyBudget.pure(1.0), "add_remove")
