@@ -16,6 +16,7 @@ from dpmoments.mechanisms.coinpress_schedule import (
     moment_clip_square,
     paper_clip_square,
     paper_shares,
+    shell_quantile,
     shell_radius,
     spread_schedule,
 )
@@ -71,7 +72,7 @@ def test_shrinkage_is_that_of_clipped_normal_rows(d: int, radius: float) -> None
 def test_clip_about_a_distant_centre_cuts_about_as_many_rows(distance: float) -> None:
     shell = 8.5
     share = stats.chi2.sf(shell**2, 50)
-    radius = mean_clip(distance, shell, 50)
+    radius = mean_clip(distance, shell, shell_quantile(shell, 50))
     assert (normal_norms(50, shift=distance) > radius).mean() <= 1.2 * share
     assert radius <= distance + shell
     # planted fault: the shell alone, forgetting the distance
@@ -104,8 +105,10 @@ def test_searched_covariance_schedule_is_nearly_the_best_split(spread: float) ->
 
 
 def test_searched_mean_schedule_is_nearly_the_best_split() -> None:
+    quantile = shell_quantile(8.0, 50)
+
     def spherical(distance: float) -> float:
-        return mean_clip(distance, 8.0, 50)
+        return mean_clip(distance, 8.0, quantile)
 
     def schedule(**options: object) -> float:
         return mean_schedule(

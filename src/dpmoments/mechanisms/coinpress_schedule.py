@@ -22,6 +22,7 @@ __all__ = [
     "moment_clip_square",
     "paper_clip_square",
     "paper_shares",
+    "shell_quantile",
     "shell_radius",
     "spread_schedule",
 ]
@@ -127,13 +128,17 @@ def _root_above(slope: Callable[[float], float], least: float, most: float) -> f
     return most if slope(most) <= 0.0 else float(brentq(slope, least, most))
 
 
-def mean_clip(radius: float, shell: float, n_features: int) -> float:
+def shell_quantile(shell: float, n_features: int) -> float:
+    """z ≥ 0 with P(Z > z) = P(χ_d > shell), Z standard normal; 0 where more than half of normal rows are beyond the shell."""
+    return max(0.0, float(norm.isf(max(float(chi2.sf(shell * shell, n_features)), 1e-300))))
+
+
+def mean_clip(radius: float, shell: float, quantile: float) -> float:
     """Clipping radius about a centre up to ``radius`` away from the mean: min(√(r² + 2zr + C²), r + C).
 
-    C = ``shell`` is the norm that a normal row exceeds with some probability p, and z the standard normal quantile of the same p:
-    ‖δ + x‖² = r² + 2⟨δ, x⟩ + ‖x‖², with ⟨δ, x⟩ ~ N(0, r²). The released code of CoinPress has z = 3.
+    C is ``shell`` and z = ``quantile`` from :func:`shell_quantile`: ‖δ + x‖² = r² + 2⟨δ, x⟩ + ‖x‖², with ⟨δ, x⟩ ~ N(0, r²) for a
+    normal row x. The released code of CoinPress has z = 3.
     """
-    quantile = max(0.0, float(norm.isf(max(float(chi2.sf(shell * shell, n_features)), 1e-300))))
     return min(math.sqrt(radius * radius + 2.0 * quantile * radius + shell * shell), radius + shell)
 
 

@@ -19,6 +19,7 @@ from dpmoments.mechanisms.coinpress_schedule import (
     mean_schedule,
     paper_clip_square,
     paper_shares,
+    shell_quantile,
     shell_radius,
 )
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, rho_of
@@ -238,8 +239,10 @@ class CoinPressMean(MeanMechanism):
             ball, shares = math.sqrt(float(chi2.isf(OUTSIDE_BALL, d))), None
             shrinkage = clip_shrinkage(shell, d)
 
+        quantile = shell_quantile(shell, d)
+
         def spherical(distance: float) -> float:
-            return distance + shell if self.constants == "paper" else mean_clip(distance, shell, d)
+            return distance + shell if self.constants == "paper" else mean_clip(distance, shell, quantile)
 
         schedule = mean_schedule(
             radius,
