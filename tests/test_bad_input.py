@@ -339,7 +339,6 @@ def test_object_columns(refused: Callable[..., str]) -> None:
         (pd.Series([PAY], name=NAME), TypeError, "cannot read a table from Series"),
         (pa.array([PAY]), TypeError, "cannot read a table from DoubleArray"),
         (pa.table({"age": [PAY]}).to_reader(), TypeError, "can be read once"),
-        (duckdb.connect(), TypeError, "cannot read a table from DuckDBPyConnection"),
         (NAME.encode(), TypeError, "cannot read a table from bytes"),
         (None, TypeError, "cannot read a table from NoneType"),
     ],
@@ -347,6 +346,10 @@ def test_object_columns(refused: Callable[..., str]) -> None:
 )
 def test_what_is_no_table(refused: Callable[..., str], data: Any, kind: type[Exception], words: str) -> None:
     assert words in refused(data, kind=kind)
+
+
+def test_a_connection_for_a_relation(refused: Callable[..., str]) -> None:
+    assert "cannot read a table from DuckDBPyConnection" in refused(duckdb.connect(), kind=TypeError)
 
 
 def test_a_sparse_matrix(refused: Callable[..., str]) -> None:
