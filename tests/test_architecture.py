@@ -74,7 +74,7 @@ def imports(module: str, source: str, known: Mapping[str, str] = SOURCES) -> set
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
-                package = module.split(".") if f"{module}.__init__" in known else module.split(".")[:-1]
+                package = module.split(".")[:-1]
                 base = ".".join([*package[: len(package) - node.level + 1], *filter(None, [node.module])])
             found.add(base)
             found |= {name for alias in node.names if (name := f"{base}.{alias.name}") in known}
@@ -142,12 +142,6 @@ def other_faults(module: str, source: str) -> Iterator[str]:
             re.sub(r"(?<=[a-z])(?=[A-Z])", "_", node.name)
         ):
             yield f"{module} has a vague name, {node.name}"
-        if (
-            isinstance(node, ast.Constant)
-            and isinstance(node.value, str)
-            and re.search(r"logging\.|getLogger", node.value)
-        ):
-            continue
     if within(module, {"dpmoments.rows"}) and re.search(
         r"^\s*(import|from) (logging|warnings)\b", source, re.MULTILINE
     ):
