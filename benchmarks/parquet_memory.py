@@ -60,7 +60,9 @@ def write_table(path: Path, n_rows: int, row_group: int) -> None:
                 "weight": rng.normal(75, 15, size).astype(np.float32),
                 "score": rng.standard_normal(size),
                 "visits": rng.poisson(3.0, size).astype(np.int32),
-                "region": pa.DictionaryArray.from_arrays(rng.integers(0, 4, size, np.int8), REGIONS).dictionary_decode(),
+                "region": pa.DictionaryArray.from_arrays(
+                    rng.integers(0, 4, size, np.int8), REGIONS
+                ).dictionary_decode(),
             }
         )
         if writer is None:
@@ -79,10 +81,14 @@ def run(job: str, path: str, n_rows: int, row_group: int) -> dict[str, float]:
     if job == "write":
         write_table(Path(path), n_rows, row_group)
     if job == "read":
-        for batch in pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20).iter_batches(65_536, use_threads=False):
+        for batch in pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20).iter_batches(
+            65_536, use_threads=False
+        ):
             del batch
     if job == "release":
         dpm.release(path, SCHEMA, epsilon=1.0)
+    if job == "whole":
+        dpm.release(pq.read_table(path), SCHEMA, epsilon=1.0)
     seconds = time.perf_counter() - start
     return {"seconds": seconds, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
 
@@ -102,7 +108,7 @@ def main() -> None:
     parser.add_argument("--row-group", type=int, default=1024 * 1024, help="rows of a row group (pyarrow's default)")
     parser.add_argument("--one-row-group", action="store_true", help="the whole file as one row group")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--job", choices=["write", "import", "read", "release"], help=argparse.SUPPRESS)
+    parser.add_argument("--job", choices=["write", "import", "read", "release", "whole"], help=argparse.SUPPRESS)
     parser.add_argument("--path", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.job:
