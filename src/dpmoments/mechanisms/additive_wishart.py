@@ -100,7 +100,7 @@ class PositiveDefinitePlan(Plan):
         """How much of the noise's mean goes back into a Gram matrix from which all of it was taken: post-processing.
 
         Nothing where the matrix is positive definite. Else all but s²(√k − √D − √(2 ln(4/δ)))², which the noise exceeds in
-        every direction with probability 1 − δ/2.
+        every direction with probability 1 − δ/4.
         """
         if np.linalg.eigvalsh(gram)[0] > 0.0:
             return 0.0
