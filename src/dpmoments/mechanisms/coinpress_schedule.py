@@ -27,7 +27,7 @@ __all__ = [
     "spread_schedule",
 ]
 
-MOST_STEPS = 25
+MOST_STEPS = 60
 SLACK = 0.003
 """The fewest steps are taken whose predicted error is within this of the best."""
 LARGEST = 1e150
