@@ -311,6 +311,8 @@ def test_an_empty_table_is_a_table_where_n_is_private(name: str, tmp_path: Path)
 def test_which_files_a_folder_means(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"the folder .* holds no"):
         Rows.of(tmp_path, SCHEMA)
+    with pytest.raises(FileNotFoundError, match="the path is empty"):
+        Rows.of("", SCHEMA)
     with pytest.raises(FileNotFoundError, match="no file matches"):
         Rows.of(tmp_path / "absent-*.parquet", SCHEMA)
     parquet(tmp_path / "a.parquet")

@@ -23,6 +23,8 @@ def expand_paths(pattern: str | Path) -> list[Path]:
     FileNotFoundError
         If there is none.
     """
+    if not str(pattern):
+        raise FileNotFoundError("the path is empty: name a file, a glob or a folder")
     path = Path(pattern).expanduser()
     if path.is_dir():
         found = sorted(inside for inside in path.rglob("*") if inside.is_file() and _is_table(inside, path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -279,8 +280,8 @@ def _require_rowwise(statistic: Callable[[FloatArray], FloatArray], n_features: 
 
 
 def _source(data: Any, schema: Schema, centered: bool) -> Source:
-    if isinstance(data, str | Path):
-        return file_source(data, schema, centered)
+    if isinstance(data, str | PathLike):
+        return file_source(data if isinstance(data, str) else Path(data), schema, centered)
     if isinstance(data, np.ndarray):
         return ArraySource(data, schema, centered)
     if isinstance(data, pa.RecordBatch):
