@@ -12,7 +12,7 @@ from typing import Annotated, Any, Protocol, TextIO, runtime_checkable
 import typer
 import typer.main
 
-from dpmoments.cli import analyst, catalogue, curator
+from dpmoments.cli import analyst, audit, catalogue, curator
 from dpmoments.cli.errors import explain
 from dpmoments.cli.tables import complain, print_text
 from dpmoments.version import __version__
@@ -67,6 +67,7 @@ app.command("init", rich_help_panel=CURATOR)(curator.init)
 app.command("forecast", rich_help_panel=CURATOR)(curator.forecast)
 app.command("release", rich_help_panel=CURATOR)(curator.release)
 app.command("mechanisms", rich_help_panel=CURATOR)(catalogue.mechanisms)
+app.command("audit", rich_help_panel=CURATOR)(audit.audit)
 app.command("show", rich_help_panel=ANALYST)(analyst.show)
 app.command("ridge", rich_help_panel=ANALYST)(analyst.ridge)
 app.command("pca", rich_help_panel=ANALYST)(analyst.pca)

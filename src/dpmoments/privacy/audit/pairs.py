@@ -1,0 +1,141 @@
+"""Neighbouring tables on which mechanisms for moments are hardest pressed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmoments.privacy.budget import Neighbors
+
+__all__ = ["NeighboringPair", "neighboring_pairs"]
+
+FloatArray = npt.NDArray[np.float64]
+
+SOME_ROWS = 16
+MANY_ROWS = 100
+EVEN_ROWS = 30
+FAR_OUT = 1000.0
+"""Norm of a row that the unit ball must clip."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NeighboringPair:
+    """Two tables that differ by one row; both orders are audited.
+
+    Attributes
+    ----------
+    name : str
+    neighbors : Neighbors
+    first, second : ndarray of shape (n, d)
+        Tables for ``Schema.unit_ball(d, missing="drop")``: a NaN row is one that the schema drops.
+    """
+
+    name: str
+    neighbors: Neighbors
+    first: FloatArray
+    second: FloatArray
+
+    @property
+    def n_features(self) -> int:
+        """d."""
+        return int(self.first.shape[1])
+
+
+def neighboring_pairs(n_features: int, neighbors: Neighbors | str) -> tuple[NeighboringPair, ...]:
+    """Pairs that attain, or come near, the worst case of the known mechanisms.
+
+    Canaries where no other row points, alone or beside a heavy direction; leading eigenvalues that are equal, or swap; a
+    lone row against none, its orthogonal, its opposite, a zero row; tables with rows on every axis (for mechanisms that look
+    at the inverse or at the smallest eigenvalue); a row far outside the unit ball; a row that the schema drops.
+
+    Parameters
+    ----------
+    n_features : int
+        d. Pairs that need a second direction are left out at d = 1.
+    neighbors : Neighbors or str
+
+    Returns
+    -------
+    tuple of NeighboringPair
+
+    Examples
+    --------
+    >>> [pair.name for pair in neighboring_pairs(1, "add_remove")][:2]
+    ['no row | one row', 'heavy axis | one row more along it']
+    """
+    neighbors = Neighbors.of(neighbors)
+    if n_features < 1:
+        raise ValueError(f"n_features={n_features}: a table needs at least one feature")
+    if neighbors is Neighbors.ADD_REMOVE:
+        return tuple(
+            NeighboringPair(name, neighbors, common, np.vstack([common, row]))
+            for name, common, row in _additions(n_features)
+        )
+    return tuple(
+        NeighboringPair(name, neighbors, np.vstack([common, row]), np.vstack([common, other]))
+        for name, common, row, other in _replacements(n_features)
+    )
+
+
+def _additions(d: int) -> list[tuple[str, FloatArray, FloatArray]]:
+    """(name, rows in common, the row added)."""
+    axes, none = np.eye(d), np.zeros((0, d))
+    first, last = axes[0], axes[-1]
+    cases = [
+        ("no row | one row", none, first),
+        ("heavy axis | one row more along it", _copies(first, MANY_ROWS), first),
+        ("some rows | one more, far outside the ball", _copies(first, SOME_ROWS), FAR_OUT * last),
+        ("some rows | one more, dropped", _copies(first, SOME_ROWS), np.full(d, np.nan)),
+    ]
+    if d > 1:
+        others = np.resize(axes[:-1], (SOME_ROWS, d))
+        equal = np.vstack([_copies(first, SOME_ROWS), _copies(axes[1], SOME_ROWS)])
+        cases += [
+            ("no row | one row along the diagonal", none, np.full(d, 1.0 / math.sqrt(d))),
+            ("some rows | a canary orthogonal to them", others, last),
+            ("heavy axis | a canary orthogonal to it", _copies(first, MANY_ROWS), last),
+            ("equal leading eigenvalues | one row more", equal, first),
+            ("one row on every axis | one more", axes, last),
+            ("many rows on every axis | one more", np.repeat(axes, EVEN_ROWS, axis=0), last),
+        ]
+    return cases
+
+
+def _replacements(d: int) -> list[tuple[str, FloatArray, FloatArray, FloatArray]]:
+    """(name, rows in common, a row, what it is replaced by)."""
+    axes, none = np.eye(d), np.zeros((0, d))
+    first, last, zero = axes[0], axes[-1], np.zeros(d)
+    some = _copies(first, SOME_ROWS)
+    cases = [
+        ("lone row | zero row", none, first, zero),
+        ("lone row | its opposite", none, first, -first),
+        ("row | one far outside the ball", some, zero, FAR_OUT * last),
+        ("row | one that is dropped", some, last, np.full(d, np.nan)),
+    ]
+    if d > 1:
+        second = axes[1]
+        half = 0.5 * math.atan(0.5)  # where the ℓ1 distance of two orthogonal rows' Gram matrices is largest, d = 2
+        turned = math.cos(half) * first + math.sin(half) * second
+        quarter = -math.sin(half) * first + math.cos(half) * second
+        obtuse = -0.4 * first + math.sqrt(1.0 - 0.4**2) * second
+        others = np.resize(axes[:-1], (SOME_ROWS, d))
+        cases += [
+            ("lone row | its orthogonal", none, first, last),
+            ("lone row | its orthogonal, turned", none, turned, quarter),
+            ("lone row | one at an obtuse angle", none, first, obtuse),
+            ("row | a canary orthogonal to all", others, first, last),
+            ("heavy axis | a canary orthogonal to it", _copies(first, MANY_ROWS), first, last),
+            ("one row on every axis and one more | elsewhere", axes, first, last),
+            ("many rows on every axis and one more | elsewhere", np.repeat(axes, EVEN_ROWS, axis=0), first, last),
+        ]
+        for size in (8, 50):
+            common = np.vstack([_copies(first, size - 1), _copies(second, size - 1)])
+            cases.append((f"leading eigenvalues {size}, {size - 1} | swapped", common, first, second))
+    return cases
+
+
+def _copies(row: FloatArray, n_rows: int) -> FloatArray:
+    return np.tile(row, (n_rows, 1))

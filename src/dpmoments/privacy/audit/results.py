@@ -1,0 +1,94 @@
+"""How much an audit draws, and what it found."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpmoments.privacy.budget import Neighbors, PrivacyBudget
+
+__all__ = ["AuditEffort", "AuditResult"]
+
+TOLERANCE = 1e-6
+"""Share by which an exact loss may exceed the stated ε: rounding of the noise to a lattice, and of sums here."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEffort:
+    """How much an audit draws.
+
+    Attributes
+    ----------
+    pilot : int
+        Runs on each table of each pair, to learn scores (half) and to choose events (half).
+    final : int
+        Fresh runs on each table of each finalist, which alone enter the reported bound.
+    finalists : int
+        Pairs that get final draws; the confidence is shared among them.
+    """
+
+    pilot: int = 2000
+    final: int = 20_000
+    finalists: int = 2
+
+    def __post_init__(self) -> None:
+        if self.pilot < 20 or self.final < 20 or self.finalists < 1:
+            raise ValueError(f"{self}: an audit needs at least 20 pilot and 20 final draws and one finalist")
+
+    def for_passes(self, passes: int) -> AuditEffort:
+        """Less of it for mechanisms that pass over the rows again and again in one run: as many passes in all."""
+        share = max(1, min(passes * 2, 20))
+        return AuditEffort(max(self.pilot // share, 20), max(self.final // share, 20), self.finalists)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditResult:
+    """What an audit of one mechanism found.
+
+    Attributes
+    ----------
+    mechanism : str
+    options : dict
+    neighbors : Neighbors
+    cost : PrivacyBudget
+        What the mechanism says a run spends.
+    n_features : int
+    mean : bool
+    stated_epsilon, delta : float
+        What is compared: for a zCDP cost, the ε it implies at ``delta``.
+    lower_bound : float
+        ε is at least this, with the stated confidence, if ``run`` was drawn from as it is.
+    exact : float or None
+        The loss on the worst pair by the stated law of the noise; None where there is no closed form.
+    pair, event : str
+        Where the lower bound was found.
+    exact_pair : str
+        Where the exact loss is largest.
+    draws : int
+        Final draws on each table.
+    confidence : float
+    seconds : float
+    """
+
+    mechanism: str
+    options: dict[str, object]
+    neighbors: Neighbors
+    cost: PrivacyBudget
+    n_features: int
+    mean: bool
+    stated_epsilon: float
+    delta: float
+    lower_bound: float
+    exact: float | None
+    pair: str
+    event: str
+    exact_pair: str
+    draws: int
+    confidence: float
+    seconds: float
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether the mechanism was shown to spend more than it states."""
+        exact = -math.inf if self.exact is None else self.exact
+        return self.lower_bound > self.stated_epsilon or exact > self.stated_epsilon * (1.0 + TOLERANCE)

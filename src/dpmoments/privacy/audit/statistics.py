@@ -1,0 +1,156 @@
+"""What is looked at in an output: entries, quadratic forms, spectra, overlaps, and scores learned from draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["LearnedScores", "gram_statistics", "learn_scores", "raw_statistics"]
+
+FloatArray = npt.NDArray[np.float64]
+Record = dict[str, float]
+
+LARGEST = 1e300
+N_BINS = 24
+TAILS = 0.005
+RIDGE = 1e-3
+
+
+def raw_statistics(
+    records: Sequence[Record], names: tuple[str, ...], first: FloatArray, second: FloatArray
+) -> tuple[FloatArray, tuple[str, ...]]:
+    """Every number in the outputs, and what can be made of the noisy Gram matrix.
+
+    Parameters
+    ----------
+    records : sequence of dict, length N
+    names : tuple of str
+        The numbers to read; one that a record lacks counts as smaller than any number.
+    first, second : ndarray of shape (d, d)
+        The exact Gram matrices of the two tables.
+
+    Returns
+    -------
+    statistics : ndarray of shape (N, S), without NaN
+    names : tuple of str, length S
+    """
+    values = np.array([[record.get(name, -np.inf) for name in names] for record in records], dtype=np.float64)
+    values = values.reshape(len(records), len(names))
+    d = len(first)
+    grams = np.zeros((len(records), d, d))
+    column = {name: index for index, name in enumerate(names)}
+    for i, j in zip(*np.triu_indices(d), strict=True):
+        if (index := column.get(f"gram[{i},{j}]")) is not None:
+            grams[:, i, j] = grams[:, j, i] = values[:, index]
+    made = gram_statistics(np.where(np.isfinite(grams), grams, 0.0), first, second)
+    together = np.column_stack([values, *made.values()])
+    return np.nan_to_num(together, nan=-LARGEST, posinf=LARGEST, neginf=-LARGEST), (*names, *made)
+
+
+def gram_statistics(grams: FloatArray, first: FloatArray, second: FloatArray) -> dict[str, FloatArray]:
+    """Functions of noisy Gram matrices that tell two exact ones apart.
+
+    Parameters
+    ----------
+    grams : ndarray of shape (N, d, d), finite and symmetric
+    first, second : ndarray of shape (d, d)
+
+    Returns
+    -------
+    dict of ndarray, each of shape (N,)
+        With u the eigenvectors of the difference that have eigenvalue other than 0: uᵀĜu, uᵀĜ⁻¹u, the overlap of u with
+        each eigenvector of Ĝ; eigenvalues, trace and log-determinant of Ĝ; the extreme eigenvalues of Ĝ minus either matrix
+        (which noise of bounded support shows); the component of Ĝ along the difference.
+    """
+    eigenvalues, eigenvectors = np.linalg.eigh(grams)
+    found = {f"eigenvalue {index} of Ĝ": eigenvalues[:, index] for index in range(grams.shape[1])}
+    found["tr Ĝ"] = eigenvalues.sum(axis=1)
+    with np.errstate(divide="ignore"):
+        found["log |det Ĝ|"] = np.log(np.abs(eigenvalues)).sum(axis=1)
+    difference = second - first
+    found["⟨Ĝ, difference⟩"] = np.einsum("nij,ij->n", grams, difference)
+    shifts, directions = np.linalg.eigh(difference)
+    moved = np.flatnonzero(np.abs(shifts) > 1e-6)
+    for label, index in zip("uv", moved, strict=False):
+        u = directions[:, index]
+        overlaps = np.einsum("nij,i->nj", eigenvectors, u) ** 2
+        found[f"{label}ᵀĜ{label}"] = np.einsum("nij,i,j->n", grams, u, u)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found[f"{label}ᵀĜ⁻¹{label}"] = (overlaps / eigenvalues).sum(axis=1)
+        for place, name in ((-1, "leading"), (0, "last")):
+            found[f"overlap of {label} and the {name} eigenvector"] = overlaps[:, place]
+    for label, matrix in (("G₁", first), ("G₂", second)):
+        spread = np.linalg.eigvalsh(grams - matrix)
+        found[f"smallest eigenvalue of Ĝ − {label}"] = spread[:, 0]
+        found[f"largest eigenvalue of Ĝ − {label}"] = spread[:, -1]
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LearnedScores:
+    """Two approximations of the log likelihood ratio of the second table against the first.
+
+    ``linear``: Fisher's discriminant on the statistics. ``additive``: the discriminant on the log-ratios of binned
+    frequencies, one statistic at a time.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    linear_weights: FloatArray
+    edges: tuple[FloatArray, ...]
+    log_ratios: tuple[FloatArray, ...]
+    additive_weights: FloatArray
+
+    names = ("linear discriminant", "additive log-ratio score")
+
+    def __call__(self, statistics: FloatArray) -> FloatArray:
+        """Scores of draws, shape (N, 2)."""
+        linear = _trimmed(statistics, self.lower, self.upper) @ self.linear_weights
+        binned = _binned(statistics, self.edges, self.log_ratios) @ self.additive_weights
+        return np.column_stack([linear, binned])
+
+
+def learn_scores(first: FloatArray, second: FloatArray) -> LearnedScores:
+    """Fit both scores to draws on two tables, each of shape (N, S)."""
+    pooled = np.vstack([first, second])
+    lower, upper = np.quantile(pooled, [TAILS, 1.0 - TAILS], axis=0)
+    linear = _fisher(_trimmed(first, lower, upper), _trimmed(second, lower, upper))
+    edges, log_ratios = [], []
+    for ours, theirs, together in zip(first.T, second.T, pooled.T, strict=True):
+        inner = np.unique(np.quantile(together, np.linspace(0.0, 1.0, N_BINS + 1)[1:-1], method="lower"))
+        counts = [
+            np.bincount(np.searchsorted(inner, part, side="left"), minlength=len(inner) + 1) for part in (ours, theirs)
+        ]
+        edges.append(inner)
+        log_ratios.append(np.log((counts[1] + 0.5) / (counts[0] + 0.5)))
+    additive = _fisher(*(_binned(part, tuple(edges), tuple(log_ratios)) for part in (first, second)))
+    return LearnedScores(lower, upper, linear, tuple(edges), tuple(log_ratios), additive)
+
+
+def _trimmed(statistics: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Scaled to [0, 1] between the outer quantiles, cut off beyond: heavy tails must not set the weights."""
+    width = np.where(upper > lower, upper - lower, 1.0)
+    trimmed: FloatArray = np.clip((statistics - lower) / width, 0.0, 1.0)
+    return trimmed
+
+
+def _binned(statistics: FloatArray, edges: Sequence[FloatArray], log_ratios: Sequence[FloatArray]) -> FloatArray:
+    columns = [
+        table[np.searchsorted(inner, column, side="left")]
+        for column, inner, table in zip(statistics.T, edges, log_ratios, strict=True)
+    ]
+    return np.column_stack(columns)
+
+
+def _fisher(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Σ⁻¹(mean of second − mean of first), Σ the mean of the covariances, with a small ridge."""
+    covariance = np.atleast_2d(np.cov(first.T) + np.cov(second.T)) / 2.0
+    scale = float(np.trace(covariance)) / len(covariance)
+    ridge = RIDGE * (scale if scale > 0.0 else 1.0)
+    weights: FloatArray = np.linalg.solve(
+        covariance + ridge * np.eye(len(covariance)), second.mean(axis=0) - first.mean(axis=0)
+    )
+    return weights

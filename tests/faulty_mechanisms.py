@@ -1,0 +1,470 @@
+"""Mechanisms that spend more than they state, each with one fault; the audit must find every one.
+
+Each is a small subclass whose plan states the budget it was given; ``FAULTS`` lists them as the audit is to find them, and
+``CONTROLS`` the same without the fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpmoments.mechanisms.additive import AdditivePlan, add_integers, augmented_gram
+from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
+from dpmoments.mechanisms.laplace import Laplace, LaplacePlan
+from dpmoments.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplacePlan
+from dpmoments.noise.matrices import wishart
+from dpmoments.noise.sphere import envelope_parameter, sample_bingham
+from dpmoments.privacy.audit import AuditEffort, AuditResult, audit, bingham_epsilon, neighboring_pairs
+from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.privacy.curves import gaussian_epsilon, gaussian_noise_scale
+from dpmoments.privacy.sensitivity import sorted_eigenvalues_l1
+from dpmoments.rows.rows import Rows
+
+PURE = frozenset({BudgetKind.PURE})
+
+
+def unit_gram(rows: Rows) -> np.ndarray:
+    """The exact Gram matrix in unit-ball units."""
+    moments = rows.moments()
+    return np.asarray(moments.gram, dtype=np.float64) * moments.scale**2
+
+
+def as_a(plan: AdditivePlan, kind: type[AdditivePlan], **changes: Any) -> AdditivePlan:
+    """The same calibrated plan, run by another class."""
+    values = {name: getattr(plan, name) for name in (option.name for option in fields(plan))}
+    return kind(**(values | changes))
+
+
+# Half the noise scale: the plan states the right law, and the draw is half of it ------------------------------------------
+
+
+class HalfGaussianPlan(GaussianPlan):
+    def draw(self, generator):
+        return super().draw(generator) // 2
+
+
+class HalfLaplacePlan(LaplacePlan):
+    def draw(self, generator):
+        return super().draw(generator) // 2
+
+
+class HalfMatrixLaplacePlan(MatrixLaplacePlan):
+    def draw(self, generator):
+        return super().draw(generator) // 2
+
+
+@dataclass(frozen=True)
+class HalfGaussian(Gaussian):
+    def calibrate(self, shape, budget, neighbors):
+        return as_a(super().calibrate(shape, budget, neighbors), HalfGaussianPlan)
+
+
+@dataclass(frozen=True)
+class HalfLaplace(Laplace):
+    def calibrate(self, shape, budget, neighbors):
+        return as_a(super().calibrate(shape, budget, neighbors), HalfLaplacePlan)
+
+
+@dataclass(frozen=True)
+class HalfMatrixLaplace(MatrixLaplace):
+    def calibrate(self, shape, budget, neighbors):
+        return as_a(super().calibrate(shape, budget, neighbors), HalfMatrixLaplacePlan)
+
+
+# The sensitivity of the wrong neighbour --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class WrongNeighborGaussian(Gaussian):
+    """Add-remove noise, whatever the relation."""
+
+    def calibrate(self, shape, budget, neighbors):
+        return replace(super().calibrate(shape, budget, Neighbors.ADD_REMOVE), neighbors=neighbors)
+
+
+@dataclass(frozen=True)
+class WrongNeighborMatrixLaplace(MatrixLaplace):
+    def calibrate(self, shape, budget, neighbors):
+        return replace(super().calibrate(shape, budget, Neighbors.ADD_REMOVE), neighbors=neighbors)
+
+
+# Rows that are not clipped ------------------------------------------------------------------------------------------------
+
+
+class UnclippedPlan(MatrixLaplacePlan):
+    def run(self, rows, generator):
+        self.check_rows(rows)
+        gram = sum((block.T @ block for block in rows.encoded_blocks()), np.zeros((self.shape.n_features,) * 2))
+        return NoisyMoments(None, None, gram + self.draw(generator) * 4.0**-self.bits)
+
+
+@dataclass(frozen=True)
+class UnclippedRows(MatrixLaplace):
+    """Trusts that rows lie in the unit ball."""
+
+    def calibrate(self, shape, budget, neighbors):
+        return as_a(super().calibrate(shape, budget, neighbors), UnclippedPlan)
+
+
+# Clipping at a private number of rows ----------------------------------------------------------------------------------
+
+
+class PrivateCountClipPlan(MatrixLaplacePlan):
+    def run(self, rows, generator):
+        noisy = super().run(rows, generator)
+        eigenvalues, vectors = np.linalg.eigh(noisy.gram)
+        clipped = (vectors * np.clip(eigenvalues, 0.0, rows.moments().count)) @ vectors.T
+        return replace(noisy, gram=(clipped + clipped.T) / 2.0)
+
+
+@dataclass(frozen=True)
+class PrivateCountClip(MatrixLaplace):
+    """Clips eigenvalues to [0, n], n the true number of rows, also where it is private."""
+
+    def calibrate(self, shape, budget, neighbors):
+        return as_a(super().calibrate(shape, budget, neighbors), PrivateCountClipPlan)
+
+
+# Dropped rows left out of a public count, and out of the noisy one ----------------------------------------------------
+
+
+class DroppedAsZeroPlan(GaussianPlan):
+    def run(self, rows, generator):
+        self.check_rows(rows)
+        moments = rows.moments(bits=self.bits)
+        kept = replace(moments, count=moments.count - moments.dropped, dropped=0)
+        noisy = add_integers(augmented_gram(kept, self.augmentation), self.draw(generator))
+        values = noisy.astype(np.float64) * 4.0**-self.bits
+        count = float(kept.count)
+        return NoisyMoments(count, values[0, 1:] / self.augmentation, np.ascontiguousarray(values[1:, 1:]))
+
+
+@dataclass(frozen=True)
+class DroppedAsZero(Gaussian):
+    """Encodes a dropped row as 0 instead of (w, 0), so that the public count moves."""
+
+    def calibrate(self, shape, budget, neighbors):
+        return as_a(super().calibrate(shape, budget, neighbors), DroppedAsZeroPlan)
+
+
+# One-sided Wishart noise ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GramPlan(Plan):
+    """A plan of a mechanism that releases G by a function of its own."""
+
+    release: Callable[[np.ndarray, Plan, np.random.Generator], Any]
+
+    def run(self, rows, generator):
+        self.check_rows(rows)
+        released = self.release(unit_gram(rows), self, generator)
+        gram, diagnostics = released if isinstance(released, tuple) else (released, {})
+        return NoisyMoments(None, None, gram, diagnostics)
+
+
+@dataclass(frozen=True)
+class GramMechanism(Mechanism):
+    """Pure ε, the Gram matrix alone."""
+
+    budget_kinds: ClassVar[frozenset[BudgetKind]] = PURE
+
+    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> Plan:
+        return GramPlan(self, shape, neighbors, budget, type(self).release)
+
+
+@dataclass(frozen=True)
+class OneSidedWishart(GramMechanism):
+    """G + W/(2c), W ~ Wishart_d(I, d + 1) (Jiang et al. 2016): its support, {Ĝ ⪰ G}, moves with the table."""
+
+    @staticmethod
+    def release(gram, plan, generator):
+        d = len(gram)
+        rate = plan.cost.epsilon / (1.0 if plan.neighbors is Neighbors.ADD_REMOVE else 2.0)
+        return gram + wishart(np.eye(d), d + 1, generator) / (2.0 * rate)
+
+
+# Eigenvectors -----------------------------------------------------------------------------------------------------------
+
+
+def misprinted_bingham(matrix: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """One draw by the acceptance printed in Amin et al. (2019), Algorithm 2: the power −d/2 in place of +d/2."""
+    eigenvalues, vectors = np.linalg.eigh(matrix)
+    gaps, d = eigenvalues.max() - eigenvalues, len(eigenvalues)
+    b = envelope_parameter(gaps)
+    scales = 1.0 / np.sqrt(1.0 + 2.0 * gaps / b)
+    while True:
+        u = generator.standard_normal((256, d)) * scales
+        u /= np.linalg.norm(u, axis=1, keepdims=True)
+        s = u**2 @ gaps
+        accepted = np.flatnonzero(generator.random(len(u)) < np.exp(-s) * (1.0 + 2.0 * s / b) ** (-d / 2))
+        if accepted.size:
+            return vectors @ u[accepted[0]]
+
+
+def exact_bingham(matrix: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    return sample_bingham(matrix, None, generator)
+
+
+@dataclass(frozen=True)
+class ExactDirection(GramMechanism):
+    """No fault: the whole budget on one direction, u uᵀ with density ∝ exp(t uᵀGu), at the paper's temperature t = ε/4."""
+
+    @staticmethod
+    def release(gram, plan, generator):
+        u = exact_bingham(plan.cost.epsilon / 4.0 * gram, generator)
+        return np.outer(u, u)
+
+
+@dataclass(frozen=True)
+class MisprintedDirection(GramMechanism):
+    """The same with the misprinted acceptance."""
+
+    @staticmethod
+    def release(gram, plan, generator):
+        u = misprinted_bingham(plan.cost.epsilon / 4.0 * gram, generator)
+        return np.outer(u, u)
+
+
+def plane_direction(matrix: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """An exact Bingham draw at d = 2: twice the angle from the leading eigenvector is von Mises."""
+    eigenvalues, vectors = np.linalg.eigh(matrix)
+    angle = 0.5 * generator.vonmises(0.0, 0.5 * (eigenvalues[1] - eigenvalues[0])) + np.pi * generator.integers(2)
+    return vectors @ np.array([np.sin(angle), np.cos(angle)])
+
+
+@dataclass(frozen=True)
+class EigenvaluesOnce(GramMechanism):
+    """No fault: iterative eigenvectors at d = 2, a share of ε for the eigenvalues and the rest for the direction."""
+
+    share: float = 0.5
+
+    draws: ClassVar[int] = 1
+
+    @staticmethod
+    def release(gram, plan, generator):
+        mechanism, d = plan.mechanism, len(gram)
+        assert d == 2, "one direction fixes the other"
+        eigenvalues = np.linalg.eigvalsh(gram)[::-1]
+        scale = sorted_eigenvalues_l1(plan.neighbors, d) / mechanism.eigenvalue_epsilon(plan.cost)
+        noisy = [eigenvalues + generator.laplace(0.0, scale, d) for _ in range(mechanism.draws)]
+        u = plane_direction(mechanism.temperature(plan.cost, plan.neighbors) * gram, generator)
+        basis = np.column_stack([u, [-u[1], u[0]]])
+        estimate = (basis * noisy[-1]) @ basis.T
+        # What the directions' budget was allocated by, and what the eigenvalues are read from.
+        return (estimate + estimate.T) / 2.0, {"allocated_by": noisy[0], "eigenvalues": noisy[-1], "vectors": basis}
+
+    def eigenvalue_epsilon(self, cost: PrivacyBudget) -> float:
+        return self.share * cost.epsilon
+
+    def temperature(self, cost: PrivacyBudget, neighbors: Neighbors) -> float:
+        return (1.0 - self.share) * cost.epsilon * (1.0 if neighbors is Neighbors.ADD_REMOVE else 0.5)
+
+    def exact_epsilon(self, cost: PrivacyBudget, first: np.ndarray, second: np.ndarray) -> float:
+        """Largest log-ratio of the joint density of what is released, add-remove, ``second`` ⪰ ``first``, by its factors."""
+        shift = np.abs(np.linalg.eigvalsh(second) - np.linalg.eigvalsh(first)).sum()
+        t = self.temperature(cost, Neighbors.ADD_REMOVE)
+        return self.draws * self.eigenvalue_epsilon(cost) * float(shift) + bingham_epsilon(t * first, t * second)
+
+
+@dataclass(frozen=True)
+class EigenvaluesTwice(EigenvaluesOnce):
+    """Draws the noisy eigenvalues once for the allocation and once more for the estimate: 1.5 ε at a share of one half."""
+
+    draws: ClassVar[int] = 2
+
+
+# Outputs beside the moments -------------------------------------------------------------------------------------------
+
+
+class TellingDiagnosticPlan(MatrixLaplacePlan):
+    def run(self, rows, generator):
+        noisy = super().run(rows, generator)
+        return replace(noisy, diagnostics={"clipped": {"rows": rows.moments().clipped}})
+
+
+@dataclass(frozen=True)
+class TellingDiagnostic(MatrixLaplace):
+    """Reports the exact number of clipped rows among the diagnostics."""
+
+    def calibrate(self, shape, budget, neighbors):
+        return as_a(super().calibrate(shape, budget, neighbors), TellingDiagnosticPlan)
+
+
+class TellingErrorPlan(MatrixLaplacePlan):
+    def run(self, rows, generator):
+        if rows.moments().clipped:
+            raise ValueError("a row is longer than 1")
+        return super().run(rows, generator)
+
+
+@dataclass(frozen=True)
+class TellingError(MatrixLaplace):
+    """Refuses tables with a long row after reading them."""
+
+    def calibrate(self, shape, budget, neighbors):
+        return as_a(super().calibrate(shape, budget, neighbors), TellingErrorPlan)
+
+
+# The table of faults ------------------------------------------------------------------------------------------------------
+
+
+SMALL_EFFORT = AuditEffort(600, 3000, 1)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault as the audit is to find it.
+
+    ``actual`` is the ε really spent, where a closed form is known. ``pairs`` names the pairs to look at (all if empty) and
+    ``effort`` is what suffices to find it.
+    """
+
+    words: str
+    mechanism: Mechanism
+    budget: PrivacyBudget
+    neighbors: Neighbors
+    actual: float | None
+    effort: AuditEffort = SMALL_EFFORT
+    pairs: tuple[str, ...] = ()
+    mean: bool = False
+    n_features: int = 2
+
+    @property
+    def id(self) -> str:
+        return f"{self.mechanism.name}-{self.budget.kind}-{self.neighbors}"
+
+    def audit(self, generator: np.random.Generator, effort: AuditEffort | None = None) -> AuditResult:
+        chosen = [
+            pair
+            for pair in neighboring_pairs(self.n_features, self.neighbors)
+            if not self.pairs or pair.name in self.pairs
+        ]
+        return audit(
+            self.mechanism,
+            self.budget,
+            self.neighbors,
+            generator,
+            mean=self.mean,
+            effort=effort or self.effort,
+            pairs=chosen,
+        )
+
+
+ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
+ONE, WITH_DELTA = PrivacyBudget.pure(1.0), PrivacyBudget.approximate(1.0, 0.01)
+LONE, SWAPPED = ("no row | one row",), ("leading eigenvalues 50, 49 | swapped",)
+
+
+def gaussian_actual(factor: float) -> float:
+    """ε at δ = 0.01 of Gaussian noise ``factor`` times too small for WITH_DELTA."""
+    return gaussian_epsilon(0.01, factor, gaussian_noise_scale(1.0, 0.01, 1.0))
+
+
+def misprinted_actual(epsilon: float, d: int, m: int) -> float:
+    """Log-ratio at the first axis, C = diag(m, m − 1, 0, …) against the first two swapped: t + d·log(1 + 2t/b), t = ε/4."""
+    t = epsilon / 4.0
+    b = envelope_parameter(t * np.array([0.0, 1.0, *[float(m)] * (d - 2)]))
+    return t + d * float(np.log1p(2.0 * t / b))
+
+
+def twice_actual(mechanism: EigenvaluesOnce, epsilon: float) -> float:
+    """On no row against one row."""
+    return mechanism.exact_epsilon(PrivacyBudget.pure(epsilon), np.zeros((2, 2)), np.diag([1.0, 0.0]))
+
+
+FAULTS = (
+    Fault(
+        "acceptance of the Bingham sampler as misprinted",
+        MisprintedDirection(),
+        PrivacyBudget.pure(4.0),
+        REPLACE_ONE,
+        misprinted_actual(4.0, 10, 50),
+        AuditEffort(2000, 8000, 1),
+        SWAPPED,
+        n_features=10,
+    ),
+    Fault("half the noise scale", HalfGaussian(), WITH_DELTA, ADD_REMOVE, gaussian_actual(2.0)),
+    Fault(
+        "half the noise scale", HalfGaussian(), PrivacyBudget.zcdp(0.5), REPLACE_ONE, gaussian_epsilon(0.01, 2.0, 1.0)
+    ),
+    Fault("half the noise scale", HalfLaplace(), ONE, ADD_REMOVE, 2.0),
+    Fault("half the noise scale", HalfMatrixLaplace(), ONE, ADD_REMOVE, 2.0),
+    Fault(
+        "sensitivity of the wrong neighbour: add-remove noise under replace-one",
+        WrongNeighborGaussian(),
+        WITH_DELTA,
+        REPLACE_ONE,
+        gaussian_actual(2.0**0.5),
+        AuditEffort(2000, 20_000, 1),
+        ("lone row | its orthogonal",),
+    ),
+    Fault(
+        "sensitivity of the wrong neighbour: add-remove noise under replace-one",
+        WrongNeighborMatrixLaplace(),
+        PrivacyBudget.pure(2.0),
+        REPLACE_ONE,
+        4.0,
+        AuditEffort(2000, 20_000, 1),
+        ("lone row | its orthogonal",),
+    ),
+    Fault(
+        "noisy eigenvalues drawn twice",
+        EigenvaluesTwice(),
+        PrivacyBudget.pure(3.0),
+        ADD_REMOVE,
+        twice_actual(EigenvaluesTwice(), 3.0),
+        AuditEffort(4000, 40_000, 1),
+        LONE,
+    ),
+    Fault(
+        "noisy eigenvalues drawn twice",
+        EigenvaluesTwice(share=0.8),
+        ONE,
+        ADD_REMOVE,
+        twice_actual(EigenvaluesTwice(share=0.8), 1.0),
+        AuditEffort(2000, 8000, 1),
+        LONE,
+    ),
+    Fault("one-sided Wishart noise", OneSidedWishart(), ONE, ADD_REMOVE, np.inf),
+    Fault("one-sided Wishart noise", OneSidedWishart(), ONE, REPLACE_ONE, np.inf),
+    Fault("rows that are not clipped", UnclippedRows(), ONE, ADD_REMOVE, np.inf),
+    Fault("clipping at a private number of rows", PrivateCountClip(), ONE, ADD_REMOVE, np.inf),
+    Fault(
+        "a dropped row encoded as 0 and left out of a public count",
+        DroppedAsZero(),
+        WITH_DELTA,
+        REPLACE_ONE,
+        np.inf,
+        mean=True,
+    ),
+    Fault("an exact count among the diagnostics", TellingDiagnostic(), ONE, ADD_REMOVE, np.inf, mean=True),
+    Fault("an error that depends on the rows", TellingError(), ONE, REPLACE_ONE, np.inf, mean=True),
+)
+
+CONTROLS = (
+    Fault(
+        "none: the exact Bingham sampler",
+        ExactDirection(),
+        PrivacyBudget.pure(4.0),
+        REPLACE_ONE,
+        1.0,
+        pairs=SWAPPED,
+        n_features=10,
+    ),
+    Fault(
+        "none: noisy eigenvalues drawn once",
+        EigenvaluesOnce(),
+        PrivacyBudget.pure(3.0),
+        ADD_REMOVE,
+        twice_actual(EigenvaluesOnce(), 3.0),
+        AuditEffort(2000, 10_000, 1),
+        LONE,
+    ),
+)
+"""The same without the fault: what they really spend is below what they state, and the audit must not say otherwise."""
