@@ -18,7 +18,8 @@ class NoiseLaw:
     Attributes
     ----------
     family : str
-        ``"gaussian"``, ``"laplace"`` (entry by entry) or ``"matrix-laplace"``.
+        ``"gaussian"``, ``"laplace"`` (entry by entry), ``"matrix-laplace"`` (the difference of two Wisharts) or ``"wishart"``
+        (one Wishart less its mean).
     n_features : int
     diagonal_variance, off_diagonal_variance : float
         Of the cells of the Gram matrix. For a fixed vector b and a family whose diagonal variance is twice the other,
@@ -28,7 +29,7 @@ class NoiseLaw:
     count_variance : float or None
         0 where the number of rows is public; None where it is private and was not released.
     rate : float or None
-        c of the matrix Laplace law; None for the others.
+        c where the noise is made of Wisharts of scale matrix I/(2c); None for the other families.
 
     Examples
     --------
@@ -78,22 +79,31 @@ class NoiseLaw:
         E‖N‖_op ≤ σ√(2m), two-sided by symmetry), and the same with √2σ for equal variances. Matrix Laplace:
         N = (UᵀU − VᵀV)/(2c) with U, V ν × m standard normal, whose singular values leave √ν ± (√m + t) with probability
         ≤ e^{−t²/2} a side (Davidson & Szarek 2001); so ‖N‖ ≤ (√ν + √m + t)²/(2c) with two such events, and
-        2√ν(√m + t)/c with four. Laplace entries: m times the largest of m(m+1)/2 entries, by a union bound.
+        2√ν(√m + t)/c with four. One Wishart less its mean, (UᵀU − νI)/(2c): the same singular values, two events. Laplace
+        entries: m times the largest of m(m+1)/2 entries, by a union bound. Any other family: Chebyshev's inequality on
+        ‖N‖_F².
         """
         if not 0 < failure < 1:
             raise ValueError(f"failure={failure!r} is a probability, above 0 and below 1")
         m = self.n_features if size is None else size
-        if self.family == "matrix-laplace":
-            assert self.rate is not None
-            degrees = self.diagonal_variance * self.rate**2
-            root = math.sqrt(degrees)
-            largest = (root + math.sqrt(m) + math.sqrt(2.0 * math.log(2.0 / failure))) ** 2 / (2.0 * self.rate)
-            reach = math.sqrt(m) + math.sqrt(2.0 * math.log(4.0 / failure))
-            return min(largest, 2.0 * root * reach / self.rate) if reach < root else largest
+        tail = math.sqrt(2.0 * math.log(2.0 / failure))
         if self.family == "gaussian":
             scale = math.sqrt(max(self.diagonal_variance, 2.0 * self.off_diagonal_variance))
-            return scale * (math.sqrt(2.0 * m) + math.sqrt(2.0 * math.log(2.0 / failure)))
-        return math.sqrt(self.diagonal_variance / 2.0) * math.log(m * (m + 1) / 2.0 / failure) * m
+            return scale * (math.sqrt(2.0 * m) + tail)
+        if self.family == "laplace":
+            return math.sqrt(self.diagonal_variance / 2.0) * math.log(m * (m + 1) / 2.0 / failure) * m
+        if self.family == "matrix-laplace" and self.rate is not None:
+            root = math.sqrt(self.diagonal_variance * self.rate**2)
+            largest = (root + math.sqrt(m) + tail) ** 2 / (2.0 * self.rate)
+            reach = math.sqrt(m) + math.sqrt(2.0 * math.log(4.0 / failure))
+            return min(largest, 2.0 * root * reach / self.rate) if reach < root else largest
+        if self.family == "wishart" and self.rate is not None:
+            degrees = 2.0 * self.diagonal_variance * self.rate**2
+            root, reach = math.sqrt(degrees), math.sqrt(m) + tail
+            above, below = (root + reach) ** 2 - degrees, degrees - max(root - reach, 0.0) ** 2
+            return max(above, below) / (2.0 * self.rate)
+        square = m * self.diagonal_variance + m * (m - 1) * self.off_diagonal_variance
+        return math.sqrt(square / failure)
 
     def sum_norm_bound(self, failure: float, size: int | None = None) -> float:
         """A bound on the Euclidean norm of the noise on ``size`` entries of the sum of rows (default: all).

@@ -213,7 +213,7 @@ def _noise_law(values: Mapping[str, Any], n_features: int) -> NoiseLaw:
         raise ValueError(f"the noise law is for {law.n_features} features and the schema has {n_features}")
     if law.diagonal_variance is None or law.off_diagonal_variance is None:
         raise ValueError("the noise law has no variances")
-    if law.family == "matrix-laplace" and not law.rate:
+    if law.family in ("matrix-laplace", "wishart") and not law.rate:
         raise ValueError("the noise law has no rate")
     return law
 

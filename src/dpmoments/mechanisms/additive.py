@@ -127,7 +127,7 @@ class AdditivePlan(Plan):
 
     @property
     def rate(self) -> float | None:
-        """c of a matrix Laplace law."""
+        """c of a law made of Wisharts of scale matrix I/(2c)."""
         return None
 
     @property

@@ -55,6 +55,10 @@ class AdditiveWishartPlan(AdditivePlan):
         return 2.0 * off_diagonal, off_diagonal
 
     @property
+    def rate(self) -> float:
+        return 1.0 / (2.0 * self.scale)
+
+    @property
     def details(self) -> Mapping[str, Any]:
         return {
             "degrees_of_freedom": self.degrees,
