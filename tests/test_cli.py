@@ -989,3 +989,34 @@ def test_the_how_to_page_runs_as_written(tmp_path: Path, run: Run, monkeypatch: 
         else:
             assert language == "text"
     assert ran == set(COMMANDS)
+
+
+def test_a_release_that_cannot_be_written_is_kept_elsewhere(tmp_path, monkeypatch, capsys):
+    import json
+    import tempfile
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    import dpmoments as dpm
+    from dpmoments.cli import main
+    from dpmoments.moment_release import MomentRelease
+
+    pq.write_table(pa.table({"age": [20, 40, 60]}), tmp_path / "people.parquet")
+    dpm.Schema(dpm.Numeric("age", 0, 100)).save(tmp_path / "people.yaml")
+    refuge = tmp_path / "refuge"
+    refuge.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(refuge))
+    save, output = MomentRelease.save, tmp_path / "people.json"
+
+    def full_at_first(release, path, **options):
+        if Path(path) == output:
+            raise OSError(28, "No space left on device")
+        save(release, path, **options)
+
+    monkeypatch.setattr(MomentRelease, "save", full_at_first)
+    arguments = ["release", tmp_path / "people.parquet", "--schema", tmp_path / "people.yaml", "--epsilon", "1"]
+    assert main([str(part) for part in [*arguments, "--neighbors", "add_remove", "--output", output, "--yes"]]) == 1
+    assert "kept in" in capsys.readouterr().err
+    (kept,) = refuge.rglob("people.json")
+    assert json.loads(kept.read_text())["format"] == "dpmoments-release"

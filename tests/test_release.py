@@ -224,3 +224,15 @@ def test_auto_takes_the_least_expected_error() -> None:
         chosen = table["auto"].second_moment_error
         assert chosen is not None
         assert chosen <= best
+
+
+def test_a_release_that_cannot_be_saved_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def disk_full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MomentRelease, "save", disk_full)
+        with pytest.raises(dpm.UnsavedReleaseError, match="No space left") as caught:
+            dpm.release(people(), SCHEMA, epsilon=1.0, output=tmp_path / "people.json")
+    caught.value.release.save(tmp_path / "kept.json")
+    assert dpm.load(tmp_path / "kept.json").noisy_gram.tobytes() == caught.value.release.noisy_gram.tobytes()

@@ -6,7 +6,7 @@ from dpmoments.forecast import forecast
 from dpmoments.mechanisms.means import MeanRelease, release_mean
 from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.budget import Neighbors, PrivacyBudget
-from dpmoments.release import release
+from dpmoments.release import UnsavedReleaseError, release
 from dpmoments.release_file import load
 from dpmoments.schema import Schema
 from dpmoments.version import __version__
@@ -21,6 +21,7 @@ __all__ = [
     "Numeric",
     "PrivacyBudget",
     "Schema",
+    "UnsavedReleaseError",
     "__version__",
     "datasets",
     "forecast",

@@ -20,7 +20,24 @@ from dpmoments.rows.rows import Rows
 from dpmoments.schema import Schema
 from dpmoments.version import __version__
 
-__all__ = ["release"]
+__all__ = ["UnsavedReleaseError", "release"]
+
+
+class UnsavedReleaseError(OSError):
+    """A release was made, and its budget spent, but its file could not be written.
+
+    Attributes
+    ----------
+    release : MomentRelease
+        What was made: ``error.release.save("elsewhere.json")`` keeps it.
+    """
+
+    def __init__(self, path: str | Path, reason: OSError, release: MomentRelease) -> None:
+        super().__init__(
+            f"the release was made and its budget is spent, but {path} could not be written "
+            f"({reason.strerror or type(reason).__name__}): keep it with error.release.save(another_path)"
+        )
+        self.release = release
 
 
 def release(
@@ -84,6 +101,8 @@ def release(
     ValueError, TypeError, OSError
         Before any row is read: for a budget, schema, mechanism or output that cannot work. While rows are read: for a
         cell whose rule is ``"error"`` or a damaged file. Nothing is spent in either case.
+    UnsavedReleaseError
+        If the file cannot be written after all; the release is its attribute ``release``.
 
     Notes
     -----
@@ -130,7 +149,10 @@ def release(
         noisy = plan.run(rows, generator)
     released = _assemble(plan, noisy, schema, repair, n_rows, centered=mean, private=insecure_seed is None)
     if output is not None:
-        released.save(output)
+        try:
+            released.save(output)
+        except OSError as reason:
+            raise UnsavedReleaseError(output, reason, released) from reason
     return released
 
 

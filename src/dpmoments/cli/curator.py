@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -196,21 +197,28 @@ def release(
         if not typer.confirm(question, err=True):
             complain("dpmoments: nothing was spent")
             raise typer.Exit(1)
-    released = dpmoments.release(
-        data[0],
-        description,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        neighbors=neighbors,
-        mechanism=configured,
-        mean=mean,
-        repair=repair,
-        n_rows=n_rows,
-        output=output,
-        progress=sys.stderr.isatty() if progress is None else progress,
-        insecure_seed=insecure_seed,
-    )
+    try:
+        released = dpmoments.release(
+            data[0],
+            description,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            neighbors=neighbors,
+            mechanism=configured,
+            mean=mean,
+            repair=repair,
+            n_rows=n_rows,
+            output=output,
+            progress=sys.stderr.isatty() if progress is None else progress,
+            insecure_seed=insecure_seed,
+        )
+    except dpmoments.UnsavedReleaseError as error:
+        # The budget is spent: the release must not be lost with the disk that was to hold it.
+        refuge = Path(tempfile.mkdtemp(prefix="dpmoments-")) / output.name
+        error.release.save(refuge)
+        complain(f"dpmoments: {output} could not be written after all; the release is kept in {refuge}")
+        raise typer.Exit(1) from None
     print_text(_released(released, output))
     print_text()
     print_text(released.privacy.in_words())

@@ -62,7 +62,8 @@ class Laplace(Mechanism):
     Parameters
     ----------
     calibration : {"tight", "paper"}
-        ``"tight"``: scale Δ₁/ε with Δ₁ the ℓ1 sensitivity of the triangle, min(d/√2 + 1, √(d(d+3)/2)) under replace-one and (d+1)/2 under
+        ``"tight"``: scale Δ₁/ε with Δ₁ the ℓ1 sensitivity of the triangle, min(d/√2 + 1, √(d(d+3)/2)) under
+        replace-one and (d+1)/2 under
         add-remove (``docs/derivations/sensitivities.md``). ``"paper"``: scale 2D/ε (times 1 + w² where count and mean go
         beside the Gram matrix), the baseline L of Amin et al. (2019), for comparison; it adds more noise than its ε needs.
 
