@@ -326,3 +326,11 @@ def test_what_must_be_known_beforehand_is_asked_for() -> None:
         mechanism.plan(unbounded, budget, "replace_one")
     with pytest.raises(ValueError, match="publicly empty"):
         dpm.mechanisms.CoinPress().plan(MomentShape(3, n_rows=0), budget, "replace_one")
+
+
+def test_a_budget_beyond_the_lattice_is_refused_before_any_row_is_read() -> None:
+    budget = dpm.PrivacyBudget.zcdp(1e-24)
+    for n_rows, neighbors in ((1000, "replace_one"), (None, "add_remove")):
+        for mechanism in (dpm.mechanisms.CoinPress(), dpm.mechanisms.PrivatePreconditioning()):
+            with pytest.raises(ValueError, match="larger budget"):
+                mechanism.plan(MomentShape(3, n_rows=n_rows, mean=False), budget, neighbors)

@@ -18,7 +18,7 @@ from dpmoments.mechanisms.coinpress_schedule import (
     paper_shares,
     spread_schedule,
 )
-from dpmoments.mechanisms.noisy_step import noisy_count, noisy_step, step_plan
+from dpmoments.mechanisms.noisy_step import noisy_count, noisy_step, require_workable_budget, step_plan
 from dpmoments.mechanisms.norm_histogram import noisy_norm_histogram, norm_edges
 from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_rho
@@ -217,6 +217,7 @@ class CoinPress(Mechanism):
             raise ValueError("coinpress has nothing to estimate from a table that is publicly empty")
         # With a private count this still refuses options that cannot work, before any row is read.
         calibration = self.calibration(shape, float(shape.n_rows or 1000), rho, neighbors)
+        require_workable_budget(rho, None if shape.n_rows is None else calibration.schedule.shares)
         return CoinPressPlan(
             mechanism=self,
             shape=shape,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from dpmoments.mechanisms.additive import add_integers, augmented_gram
+from dpmoments.mechanisms.additive import add_integers, augmented_gram, choose_bits
 from dpmoments.mechanisms.base import FloatArray, MomentShape
 from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
 from dpmoments.noise.lattice import discrete_gaussian
@@ -14,7 +15,10 @@ from dpmoments.privacy.budget import Neighbors, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.rows.rows import Rows
 
-__all__ = ["NoisyStep", "noisy_count", "noisy_step", "step_plan"]
+__all__ = ["NoisyStep", "noisy_count", "noisy_step", "require_workable_budget", "step_plan"]
+
+SMALLEST_SHARE = 1e-4
+"""No step whose budget is not known beforehand gets less of ρ than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +92,17 @@ def noisy_count(rows: Rows, generator: np.random.Generator, rho: float) -> float
     """The number of rows plus discrete Gaussian noise, at least 1; ρ-zCDP under add-remove."""
     scale = zcdp_noise_scale(rho, 1.0)
     return max(1.0, float(rows.count() + int(discrete_gaussian(scale, 1, generator)[0])))
+
+
+def require_workable_budget(rho: float, shares: Sequence[float] | None) -> None:
+    """Refuse, before any row is read, a budget so small that some step's noise would leave the lattice.
+
+    Parameters
+    ----------
+    rho : float
+    shares : sequence of float or None
+        Of the steps, where they are known.
+    """
+    smallest = rho * (min(shares) if shares is not None else SMALLEST_SHARE)
+    # Twice the largest sensitivity of a step, for rows augmented by w ≤ 1.
+    choose_bits(zcdp_noise_scale(smallest, 6.0))

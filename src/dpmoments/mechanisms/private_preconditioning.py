@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmoments.mechanisms.base import Arithmetic, FloatArray, Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.coinpress_ellipsoid import spectral_edge
-from dpmoments.mechanisms.noisy_step import NoisyStep, noisy_count, noisy_step, step_plan
+from dpmoments.mechanisms.noisy_step import NoisyStep, noisy_count, noisy_step, require_workable_budget, step_plan
 from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_rho
 from dpmoments.rows.rows import Rows
@@ -173,13 +173,16 @@ class PrivatePreconditioning(Mechanism):
             raise ValueError("private-preconditioning has nothing to estimate from a table that is publicly empty")
         lowest, highest = self.bounds(shape)
         excess = math.log(highest / lowest / self.stop_at)
+        n_rounds = max(0, math.ceil(excess / -math.log(CONTRACTION)))
+        rho = budget.rho if budget.kind is BudgetKind.ZCDP else zcdp_rho(budget.epsilon, budget.delta)
+        require_workable_budget(rho, _shares(n_rounds))
         return PrivatePreconditioningPlan(
             mechanism=self,
             shape=shape,
             neighbors=neighbors,
             cost=budget,
-            rho=budget.rho if budget.kind is BudgetKind.ZCDP else zcdp_rho(budget.epsilon, budget.delta),
-            n_rounds=max(0, math.ceil(excess / -math.log(CONTRACTION))),
+            rho=rho,
+            n_rounds=n_rounds,
         )
 
     def bounds(self, shape: MomentShape) -> tuple[float, float]:

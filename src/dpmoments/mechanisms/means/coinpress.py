@@ -24,7 +24,7 @@ from dpmoments.mechanisms.coinpress_schedule import (
 )
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, rho_of
 from dpmoments.mechanisms.means.clipped_mean import noisy_clipped_sums
-from dpmoments.mechanisms.noisy_step import noisy_count
+from dpmoments.mechanisms.noisy_step import noisy_count, require_workable_budget
 from dpmoments.mechanisms.norm_histogram import noisy_norm_histogram, norm_edges
 from dpmoments.privacy.budget import Neighbors, PrivacyBudget
 from dpmoments.privacy.sensitivity import row_sum_l2
@@ -213,6 +213,7 @@ class CoinPressMean(MeanMechanism):
         if self.covariance is not None and len(self.covariance) != shape.n_features:
             raise ValueError(f"covariance has {len(self.covariance)} rows and the table {shape.n_features} features")
         balls = self.balls(shape, float(shape.n_rows or 1000), rho, neighbors)
+        require_workable_budget(rho, None if shape.n_rows is None else balls.schedule.shares)
         return CoinPressMeanPlan(self, shape, neighbors, budget, rho=rho, balls=None if shape.n_rows is None else balls)
 
     def whitening(self, shape: MomentShape) -> FloatArray:

@@ -11,7 +11,7 @@ import numpy as np
 from dpmoments.mechanisms.base import Arithmetic, FloatArray, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, rho_of
 from dpmoments.mechanisms.means.clipped_mean import noisy_clipped_sums
-from dpmoments.mechanisms.noisy_step import noisy_count
+from dpmoments.mechanisms.noisy_step import noisy_count, require_workable_budget
 from dpmoments.mechanisms.norm_histogram import NormHistogram, noisy_norm_histogram, norm_edges
 from dpmoments.privacy.budget import Neighbors, PrivacyBudget
 from dpmoments.privacy.sensitivity import histogram_l2, row_sum_l2
@@ -78,7 +78,9 @@ class VarianceAware(MeanMechanism):
     source: ClassVar[str] = "after Huang, Liang & Yi 2021 and Aumüller, Lebeda, Nelson & Pagh 2024 (PLAN)"
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> VarianceAwarePlan:
-        return VarianceAwarePlan(self, shape, neighbors, budget, rho=rho_of(budget))
+        rho = rho_of(budget)
+        require_workable_budget(rho, None)
+        return VarianceAwarePlan(self, shape, neighbors, budget, rho=rho)
 
 
 @dataclass
