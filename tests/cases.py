@@ -98,6 +98,14 @@ CASES: list[Case] = [
     *rows_of_the_table(dpm.mechanisms.Laplace(calibration="paper")),
     *rows_of_the_table(dpm.mechanisms.MatrixLaplace()),
     *rows_of_the_table(dpm.mechanisms.Auto()),
+    *rows_of_the_table(dpm.mechanisms.IterativeEigenvectors(), noisy_when_tiny=False),
+    *rows_of_the_table(dpm.mechanisms.IterativeEigenvectors(allocation="adaptive"), noisy_when_tiny=False),
+    *rows_of_the_table(
+        dpm.mechanisms.IterativeEigenvectors(allocation="uniform", calibration="paper"), noisy_when_tiny=False
+    ),
+    *rows_of_the_table(dpm.mechanisms.IterativeEigenvectors(rank=1), exact_when_unlimited=False, noisy_when_tiny=False),
+    *rows_of_the_table(dpm.mechanisms.KapralovTalwar(), noisy_when_tiny=False),
+    *rows_of_the_table(dpm.mechanisms.KapralovTalwar(calibration="paper"), noisy_when_tiny=False),
     *rows_of_the_table(dpm.mechanisms.CoinPress()),
     *rows_of_the_table(dpm.mechanisms.CoinPress(constants="paper")),
     *[  # rows of mean zero alone
