@@ -6,24 +6,32 @@ Post-processing: nothing here sees a row, and nothing here costs privacy.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
 
+from dpmoments.analysis.bulk_and_outliers import bulk_and_outlier_eigenvalues, pooled_spread
+from dpmoments.analysis.rotation_invariant import possible_eigenvalues, rotation_invariant_eigenvalues
+from dpmoments.analysis.spectral_noise import SpectralNoise
 from dpmoments.noise_law import NoiseLaw
 
-__all__ = ["Repair", "clip", "repair_moments", "shift", "shrink"]
+__all__ = ["Repair", "adapt", "clip", "repair_gram", "repair_moments", "rotation_invariant", "shift", "shrink"]
 
 FloatArray = npt.NDArray[np.float64]
+
+TRACE_AT_BOUND = 0.2
+"""Prior probability that a second moment has the largest trace its bound allows, as tables of rows scaled to norm 1 do."""
 
 
 class Repair(StrEnum):
     """How noisy moments are made those of a possible table.
 
-    ``AUTO``: ``SHRINK`` where the noise law is known, else ``CLIP``. ``NONE``: as the mechanism returned them. ``CLIP``:
-    eigenvalues into [0, n]. ``SHIFT``: add the least multiple of the identity that makes the matrix positive
-    semi-definite. ``SHRINK``: towards a multiple of the identity, by as much as the noise explains.
+    ``AUTO``: what is most accurate at any noise, :func:`adapt`; ``CLIP`` where the mechanism has no noise law. ``NONE``: as the
+    mechanism returned them. ``CLIP``: eigenvalues into [0, n]. ``SHIFT``: add the least multiple of the identity that makes
+    the matrix positive semi-definite. ``SHRINK``: towards a multiple of the identity, by as much as the noise explains.
+    ``ROTATION_INVARIANT``: every eigenvalue to what it is expected to be along its noisy eigenvector.
     """
 
     AUTO = "auto"
@@ -31,6 +39,7 @@ class Repair(StrEnum):
     CLIP = "clip"
     SHIFT = "shift"
     SHRINK = "shrink"
+    ROTATION_INVARIANT = "rotation-invariant"
 
     @classmethod
     def of(cls, value: Repair | str) -> Repair:
@@ -77,7 +86,7 @@ def repair_moments(
     """
     if noisy_sum is None or count is None:
         mean = None if noisy_sum is None else noisy_sum
-        return mean, repair_gram(noisy_gram, noise, repair, None if box is None else count)
+        return mean, repair_gram(noisy_gram, noise, repair, None if box is None else count, TRACE_AT_BOUND)
     mean = noisy_sum / count
     if repair is Repair.NONE:
         return mean, noisy_gram
@@ -86,18 +95,38 @@ def repair_moments(
         mean = mean / max(1.0, float(np.linalg.norm(mean)))
     spread = noisy_gram - count * np.outer(mean, mean)
     upper = None if box is None else count
+    if noise is not None:
+        noise = _noise_on_the_spread(noise, mean)
     return mean, repair_gram(spread, noise, repair, upper) + count * np.outer(mean, mean)
 
 
-def repair_gram(gram: FloatArray, noise: NoiseLaw | None, repair: Repair, upper: float | None) -> FloatArray:
-    """Apply a repair to one symmetric matrix; ``upper`` bounds its trace (a public or noisy n), None where unknown."""
+def repair_gram(
+    gram: FloatArray, noise: NoiseLaw | None, repair: Repair, upper: float | None, attained: float = 0.0
+) -> FloatArray:
+    """Apply a repair to one symmetric matrix.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (d, d)
+    noise : NoiseLaw or None
+        Where it is None (the mechanism has no closed form), every repair that needs it becomes ``CLIP``.
+    repair : Repair
+    upper : float or None
+        Bound on the trace, a public or noisy n.
+    attained : float
+        Prior probability that the trace equals ``upper``; used by ``AUTO``.
+    """
     if repair is Repair.NONE:
         return gram
     if repair is Repair.SHIFT:
         return shift(gram)
     if repair is Repair.CLIP or noise is None:
         return clip(gram, upper)
-    return shrink(gram, noise, upper)
+    if repair is Repair.SHRINK:
+        return shrink(gram, noise, upper)
+    if repair is Repair.ROTATION_INVARIANT:
+        return rotation_invariant(gram, noise, upper)
+    return adapt(gram, noise, upper, attained)
 
 
 def clip(gram: FloatArray, upper: float | None = None) -> FloatArray:
@@ -128,28 +157,80 @@ def shift(gram: FloatArray) -> FloatArray:
 
 
 def shrink(gram: FloatArray, noise: NoiseLaw, upper: float | None = None) -> FloatArray:
-    """Shrink towards a multiple of the identity, then clip.
+    """Shrink towards a multiple of the identity, then move to the nearest possible eigenvalues.
 
     With m = tr(gram)/d, the matrix becomes m·I + (1 − ω)(gram − m·I), where ω is the share of ‖gram − m·I‖_F² that the noise
     explains: the known mean square of its traceless part over the observed square (Ledoit & Wolf 2004, with the
-    noise energy known instead of estimated).
+    noise energy known instead of estimated). What is left is at most what a matrix of possible trace can have.
 
     Examples
     --------
     >>> law = NoiseLaw("gaussian", 2, 0.02, 0.01, None, 0.0)
     >>> shrink(np.diag([3.0, 1.0]), law).round(3)
-    array([[2.985, 0.   ],
-           [0.   , 1.015]])
+    array([[2.98, 0.  ],
+           [0.  , 1.02]])
     """
-    d = len(gram)
-    center = float(np.trace(gram)) / d
+    spectral = SpectralNoise.of(noise)
+    eigenvalues, eigenvectors = np.linalg.eigh(gram)
+    trace = max(float(np.trace(gram)), 0.0)
+    largest = trace + 2.0 * math.sqrt(spectral.trace_variance)
     if upper is not None:
-        center = min(max(center, 0.0), upper / d)
-    deviation = gram - center * np.eye(d)
-    energy = (d - 1) * noise.diagonal_variance + d * (d - 1) * noise.off_diagonal_variance
-    observed = float(np.sum(deviation**2))
-    weight = 1.0 if observed <= energy else energy / observed
-    return clip(center * np.eye(d) + (1.0 - weight) * deviation, upper)
+        trace, largest = min(trace, upper), min(largest, upper)
+    deviations = eigenvalues - eigenvalues.mean()
+    estimate = trace / len(gram) + pooled_spread(deviations, spectral, largest)
+    return _from_eigen(possible_eigenvalues(estimate, upper), eigenvectors)
+
+
+def rotation_invariant(gram: FloatArray, noise: NoiseLaw, upper: float | None = None) -> FloatArray:
+    """Give every noisy eigenvector v the value of vᵀ G v expected under the noise law, then the nearest possible ones.
+
+    See :func:`dpmoments.analysis.rotation_invariant.rotation_invariant_eigenvalues`.
+
+    Examples
+    --------
+    >>> law = NoiseLaw("gaussian", 3, 1.0, 0.5, None, 0.0)
+    >>> rotation_invariant(np.diag([100.0, 20.0, -1.0]), law).round(2)
+    array([[99.98,  0.  ,  0.  ],
+           [ 0.  , 19.96,  0.  ],
+           [ 0.  ,  0.  ,  0.  ]])
+    """
+    eigenvalues, eigenvectors = np.linalg.eigh(gram)
+    expected = rotation_invariant_eigenvalues(eigenvalues, SpectralNoise.of(noise))
+    return _from_eigen(possible_eigenvalues(expected, upper), eigenvectors)
+
+
+def adapt(gram: FloatArray, noise: NoiseLaw, upper: float | None = None, attained: float = 0.0) -> FloatArray:
+    """Pool the eigenvalues that are lost in the noise, and correct those that stand out of it one by one.
+
+    ``shrink`` and ``rotation_invariant`` are its two ends. See
+    :func:`dpmoments.analysis.bulk_and_outliers.bulk_and_outlier_eigenvalues`.
+
+    Examples
+    --------
+    >>> law = NoiseLaw("gaussian", 3, 1.0, 0.5, None, 0.0)
+    >>> adapt(np.diag([100.0, 1.0, -1.0]), law).round(1)
+    array([[100. ,   0. ,   0. ],
+           [  0. ,   0.4,   0. ],
+           [  0. ,   0. ,   0. ]])
+    """
+    eigenvalues, eigenvectors = np.linalg.eigh(gram)
+    estimate = bulk_and_outlier_eigenvalues(eigenvalues, SpectralNoise.of(noise), upper, attained)
+    return _from_eigen(estimate, eigenvectors)
+
+
+def _noise_on_the_spread(noise: NoiseLaw, mean: FloatArray) -> NoiseLaw:
+    """The law of the noise on Σxxᵀ − n·μμᵀ: that on Σxxᵀ, plus −(e μᵀ + μ eᵀ) with e the noise on Σx.
+
+    The second part has the mean square norm 2(d + 1)‖μ‖² Var(e_i); it is spread evenly over all directions.
+    """
+    if noise.sum_variance is None:
+        return noise
+    extra = 2.0 * float(mean @ mean) * noise.sum_variance / noise.n_features
+    return replace(
+        noise,
+        diagonal_variance=noise.diagonal_variance + 2.0 * extra,
+        off_diagonal_variance=noise.off_diagonal_variance + extra,
+    )
 
 
 def _from_eigen(eigenvalues: FloatArray, eigenvectors: FloatArray) -> FloatArray:
