@@ -118,7 +118,7 @@ def audit(
         pairs = neighboring_pairs(n_features, neighbors)
     trials = make_trials(mechanism, budget, pairs, mean)
     if effort is None:
-        effort = AuditEffort().for_passes(trials[0].passes(generator))
+        effort = AuditEffort().for_passes(max(trial.passes(generator) for trial in trials))
     candidates = sorted(
         (_candidate(trial, effort.pilot, generator) for trial in trials),
         key=lambda candidate: max(event.promise for event in candidate.events),
