@@ -22,6 +22,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from rich.cells import cell_len
 
 import dpmoments as dpm
 from cases import CASES, Case, table_in_the_ball
@@ -441,7 +442,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "unknown neighbors": (release_command(neighbors="both"), 2, "'add_remove', 'replace_one'"),
     "no schema": (release_command(schema=None), 2, "Missing option '--schema'"),
     "no output": (release_command(output=None), 2, "Missing option '--output'"),
-    "unknown mechanism": (release_command(mechanism="laplac"), 2, "there is no mechanism 'laplac': use one of auto,"),
+    "unknown mechanism": (release_command(mechanism="laplac"), 2, "there is no mechanism 'laplac': use one of additive-wishart, auto,"),
     "unknown option of a mechanism": (
         release_command("--option", "scale=1", mechanism="laplace"), 2, "no option 'scale': its options are calibration",
     ),
@@ -946,13 +947,13 @@ def test_a_mechanism_is_described_with_its_options(run: Run, name: str) -> None:
     first = (mechanism.__doc__ or "").split("\n\n")[0]
     assert " ".join(first.split()) in outcome.words
     assert ">>>" not in outcome.out
-    assert max(map(len, outcome.out.splitlines())) <= 80
+    assert max(map(cell_len, outcome.out.splitlines())) <= 80
 
 
 def test_an_unknown_mechanism_is_a_mistake_in_the_command(run: Run) -> None:
     outcome = run("mechanisms", "magic")
     assert outcome.code == 2
-    assert "there is no mechanism 'magic': use one of auto," in outcome.error
+    assert "there is no mechanism 'magic': use one of additive-wishart, auto," in outcome.error
 
 
 # ---------------------------------------------------------------- the how-to page

@@ -7,6 +7,7 @@ import pytest
 
 import dpmoments as dpm
 from cases import CASES, N_FEATURES, Case, table_in_the_ball
+from rows_read_once import RowsReadOnce
 from dpmoments.mechanisms.base import MomentShape, NoisyMoments
 from dpmoments.mechanisms.registry import mechanism_classes
 from dpmoments.noise.entropy import insecure_generator, secure_generator
@@ -130,7 +131,7 @@ def test_expected_error_matches_trials(case: Case) -> None:
         assert plan.noise is None
         return
     table = table_in_the_ball()
-    gram, rows = table.T @ table, case.rows(table)
+    gram, rows = table.T @ table, RowsReadOnce(table, str(case.neighbors))
     generator = insecure_generator(11)
     squares = [np.sum((plan.run(rows, generator).gram - gram) ** 2) for _ in range(300)]
     assert np.sqrt(np.mean(squares)) == pytest.approx(plan.expected_error, rel=0.2)
