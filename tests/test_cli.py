@@ -442,7 +442,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "unknown neighbors": (release_command(neighbors="both"), 2, "'add_remove', 'replace_one'"),
     "no schema": (release_command(schema=None), 2, "Missing option '--schema'"),
     "no output": (release_command(output=None), 2, "Missing option '--output'"),
-    "unknown mechanism": (release_command(mechanism="laplac"), 2, "there is no mechanism 'laplac': use one of additive-wishart, auto,"),
+    "unknown mechanism": (release_command(mechanism="laplac"), 2, "there is no mechanism 'laplac': use one of additive"),
     "unknown option of a mechanism": (
         release_command("--option", "scale=1", mechanism="laplace"), 2, "no option 'scale': its options are calibration",
     ),
