@@ -6,8 +6,8 @@ Three kinds of evidence: exact integrals against draws on one spectrum, exact lo
 proposals a draw. Fixed seeds; a few seconds. Writes the tables of docs/misprinted-bingham.md (its prose stays as it is).
 
 The printed rule draws from a density ∝ e^{−s}(1 + 2s/b)^{−d}. Its integrals are exact too: (1 + 2s/b)^{−d} is the mean of
-e^{−2sy/b} over y of the Gamma(d) law, so the density is a mixture of Bingham densities with gaps λ(1 + 2y/b), whose integrals are those of
-:func:`bingham_integrals`.
+e^{−2sy/b} over y of the Gamma(d) law, so the density is a mixture of Bingham densities with gaps λ(1 + 2y/b), whose integrals
+are those of :func:`bingham_integrals`.
 """
 
 from __future__ import annotations
