@@ -14,7 +14,7 @@ import numpy as np
 
 import dpmoments as dpm
 from dpmoments import mechanisms
-from dpmoments.analysis.repair import clip, shift, shrink
+from dpmoments.analysis.repair import adapt, clip, shift, shrink
 from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
 from dpmoments.privacy.budget import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius
@@ -163,8 +163,13 @@ def shifted_by_norm(gram: np.ndarray, plan: Plan) -> np.ndarray:
 
 
 def shrunk(gram: np.ndarray, plan: Plan) -> np.ndarray:
-    """The library's default repair."""
+    """Towards a multiple of the identity, by as much as the noise explains."""
     return shrink(gram, plan.noise)
+
+
+def adapted(gram: np.ndarray, plan: Plan) -> np.ndarray:
+    """The library's default repair."""
+    return adapt(gram, plan.noise)
 
 
 @dataclass(frozen=True)
@@ -219,7 +224,7 @@ def inverse_gaussian(calibration: str) -> Callable[[Experiment, int, float, Neig
 GAUSS = "Gaussian noise, clipped"
 JL, JL_UNBIASED, JL_ADAPTIVE = "JL, fixed r", "JL, fixed r, w²I subtracted", "JL, adaptive"
 ADDITIVE, INVERSE_WISHART, INVERSE = "additive Wishart", "inverse Wishart", "noise on the inverse"
-SHRUNK, LAPLACE = "Gaussian noise, shrunk", "matrix Laplace (δ = 0), shrunk"
+ADAPTED, LAPLACE = "Gaussian noise, adapted", "matrix Laplace (δ = 0), adapted"
 COLORS = {
     GAUSS: "black",
     JL: "tab:blue",
@@ -228,10 +233,17 @@ COLORS = {
     ADDITIVE: "tab:red",
     INVERSE_WISHART: "tab:green",
     INVERSE: "tab:purple",
-    SHRUNK: "tab:orange",
+    ADAPTED: "tab:orange",
     LAPLACE: "tab:brown",
 }
 FOLLOWED = (JL, JL_UNBIASED, JL_ADAPTIVE, ADDITIVE, INVERSE_WISHART, INVERSE)
+ANALYZE_GAUSS = (
+    GAUSS,
+    "Gaussian noise, as drawn",
+    "Gaussian noise, cI, least c",
+    "Gaussian noise, cI, c from the noise",
+)
+"""Gaussian noise with nothing done to it, or one of Sheffet's repairs."""
 
 
 def techniques() -> list[Technique]:
@@ -254,11 +266,12 @@ def techniques() -> list[Technique]:
             "cI, least c": shifted,
             "cI, c from the noise": shifted_by_norm,
             "shrunk": shrunk,
+            "adapted": adapted,
         }
         found += [
             Technique(f"Gaussian noise, {label}", calibration, gauss, repair) for label, repair in repairs.items()
         ]
         found += [Technique(label, calibration, planned(mechanism)) for label, mechanism in paired.items()]
         found.append(Technique(INVERSE, calibration, inverse_gaussian(calibration)))
-    found.append(Technique(LAPLACE, EXACT, matrix_laplace, shrunk))
+    found.append(Technique(LAPLACE, EXACT, matrix_laplace, adapted))
     return found
