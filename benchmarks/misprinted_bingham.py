@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 from scipy.special import gammaln, logsumexp, roots_genlaguerre
 
 from dpmoments.noise.sphere import envelope_parameter, sample_bingham_diagonal
@@ -98,18 +99,31 @@ def printed_sampler(gaps: np.ndarray, size: int, rng: np.random.Generator) -> tu
 def printed_law(gaps: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
     """Draws from e^{−s}(1 + 2s/b)^{−d}, the law of the printed rule, at a few proposals each.
 
-    With c = db/(b + 2d) the ratio to the angular central Gaussian of I + 2Λ/c, e^{−s}(1 + 2s/b)^{−d}(1 + 2s/c)^{d/2}, has its
-    maximum, 1, at s = 0: its logarithm has derivative d/(c + 2s) − 1 − 2d/(b + 2s), zero there and negative beyond, since c < b.
+    The logarithm of its ratio to the angular central Gaussian of I + 2Λ/c, L(s) = (d/2)log(1 + 2s/c) − s − d·log(1 + 2s/b), has
+    derivative zero where x = 2s solves x² + (b + c + d)x + cb + 2cd − bd = 0: at most one such x is positive, and L is largest
+    there (at s = 0 where none is). The c that makes proposals fewest is found numerically; any c gives the same law.
     """
     d, b = len(gaps), envelope_parameter(gaps)
-    c = d * b / (b + 2.0 * d)
+
+    def peak(c: float) -> float:
+        half = 0.5 * (b + c + d)
+        constant = c * b + 2.0 * c * d - b * d
+        s = 0.5 * max(0.0, -constant / (half + math.sqrt(max(half * half - constant, 0.0))))
+        return 0.5 * d * math.log1p(2.0 * s / c) - s - d * math.log1p(2.0 * s / b)
+
+    def log_proposals(log_c: float) -> float:
+        return peak(math.exp(log_c)) - 0.5 * float(np.log1p(2.0 * gaps / math.exp(log_c)).sum())
+
+    most = math.log(d * b / (b + 2.0 * d))  # beyond it the maximum stays at s = 0 and the envelope only widens
+    c = math.exp(minimize_scalar(log_proposals, bounds=(most - 5.0, most), method="bounded").x)
+    log_bound = peak(c)
     kept: list[np.ndarray] = []
     n_kept = 0
     while n_kept < size:
         u = rng.standard_normal((4 * (size - n_kept) + 28, d)) / np.sqrt(1.0 + 2.0 * gaps / c)
         u /= np.linalg.norm(u, axis=1, keepdims=True)
         s = (u * u) @ gaps
-        log_acceptance = 0.5 * d * np.log1p(2.0 * s / c) - s - d * np.log1p(2.0 * s / b)
+        log_acceptance = 0.5 * d * np.log1p(2.0 * s / c) - s - d * np.log1p(2.0 * s / b) - log_bound
         accepted = np.flatnonzero(rng.standard_exponential(len(u)) > -log_acceptance)[: size - n_kept]
         kept.append(u[accepted])
         n_kept += len(accepted)
