@@ -26,7 +26,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "misprinted-bingham.md"
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 SPECTRUM = np.array([40.0, 20.0, 10.0, 5.0, 0.0])
 """Eigenvalues of the Gram matrix of the example; at ε = 1 the paper's temperature is t = 1/4."""
-DRAWS = 20_000
+DRAWS = 200_000
 EPSILONS = (0.1, 1.0, 4.0)
 DIMENSIONS = (2, 3, 5, 10, 20, 50)
 FAR = 1e9
