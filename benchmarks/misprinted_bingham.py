@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 python -m benchmarks.misprinted_bingham
 
 Three kinds of evidence: exact integrals against draws on one spectrum, exact log-ratios between neighbouring tables, and
-proposals a draw. Fixed seeds; a few seconds. Writes the tables of docs/misprinted-bingham.md (its prose stays as it is).
+proposals a draw. Fixed seeds; about ten seconds. Writes the tables of docs/misprinted-bingham.md (its prose stays as it is).
 
 The printed rule draws from a density ∝ e^{−s}(1 + 2s/b)^{−d}. Its integrals are exact too: (1 + 2s/b)^{−d} is the mean of
 e^{−2sy/b} over y of the Gamma(d) law, so the density is a mixture of Bingham densities with gaps λ(1 + 2y/b), whose integrals
