@@ -11,7 +11,7 @@ from scipy.special import expit, ndtr
 from dpmoments.analysis.rotation_invariant import possible_eigenvalues, rotation_invariant_eigenvalues
 from dpmoments.analysis.spectral_noise import SpectralNoise
 
-__all__ = ["bulk_and_outlier_eigenvalues", "expected_trace", "pooled_spread"]
+__all__ = ["bulk_and_outlier_eigenvalues", "pooled_spread", "trace_estimate"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -62,7 +62,7 @@ def bulk_and_outlier_eigenvalues(
     if noise.variance == 0.0 or d < 2:
         return possible_eigenvalues(alone, upper)
     deviation = math.sqrt(noise.trace_variance)
-    trace = expected_trace(float(eigenvalues.sum()), deviation, upper, attained)
+    trace = trace_estimate(float(eigenvalues.sum()), deviation, upper, attained)
     above = np.append(
         np.cumsum(np.maximum(alone, 0.0)[::-1])[::-1], 0.0
     )  # above[b]: what outliers from b on take of the trace
@@ -109,32 +109,29 @@ def pooled_spread(deviations: FloatArray, noise: SpectralNoise, largest_trace: f
     return deviations * (spread / observed)
 
 
-def expected_trace(noisy_trace: float, deviation: float, upper: float | None, attained: float = 0.0) -> float:
-    """Posterior mean of a trace known to lie in [0, upper], seen with noise of standard deviation ``deviation``.
+def trace_estimate(noisy_trace: float, deviation: float, upper: float | None, attained: float = 0.0) -> float:
+    """Estimate a trace known to lie in [0, upper], seen with noise of standard deviation ``deviation``.
 
-    Prior: uniform, and ``upper`` itself with probability ``attained``. The noise on a trace is a sum of d terms and is
-    taken for normal.
+    The possible value nearest to the noisy one, averaged with ``upper`` by the posterior probability that the trace equals
+    ``upper``. Prior: ``attained`` on ``upper`` itself, the rest uniform on [0, upper]; the noise is taken for normal.
 
     Examples
     --------
-    >>> round(expected_trace(150.0, 200.0, upper=100.0), 1), expected_trace(60.0, 0.01, upper=100.0)
-    (52.1, 60.0)
+    >>> trace_estimate(120.0, 10.0, upper=100.0)
+    100.0
+    >>> round(trace_estimate(95.0, 10.0, upper=100.0, attained=0.2), 1)
+    97.8
     """
     limit = math.inf if upper is None else upper
-    inside = min(max(noisy_trace, 0.0), limit)
-    if deviation == 0.0:
-        return inside
+    nearest = min(max(noisy_trace, 0.0), limit)
+    if attained == 0.0 or upper is None or deviation == 0.0:
+        return nearest
     low, high = -noisy_trace / deviation, (limit - noisy_trace) / deviation
-    mass = float(ndtr(high) - ndtr(low))
-    if mass < 1e-12:
-        return inside
-    mean = noisy_trace + deviation * (_normal_density(low) - _normal_density(high)) / mass
-    mean = min(max(mean, 0.0), limit)
-    if attained == 0.0 or upper is None:
-        return mean
-    at_limit = attained * _normal_density(high) / deviation
-    below = (1.0 - attained) * mass / limit
-    return (at_limit * limit + below * mean) / (at_limit + below)
+    at_limit = attained * math.exp(-high * high / 2.0) / (math.sqrt(2.0 * math.pi) * deviation)
+    below = (1.0 - attained) * float(ndtr(high) - ndtr(low)) / limit
+    if at_limit + below == 0.0:
+        return nearest
+    return (at_limit * limit + below * nearest) / (at_limit + below)
 
 
 def _outlier_weight(height: float, noise: SpectralNoise, room: float) -> float:
@@ -149,7 +146,3 @@ def _outlier_weight(height: float, noise: SpectralNoise, room: float) -> float:
 def _largest(room: float, deviation: float, upper: float | None) -> float:
     reach = room + 2.0 * deviation
     return reach if upper is None else min(reach, upper)
-
-
-def _normal_density(x: float) -> float:
-    return math.exp(-x * x / 2.0) / math.sqrt(2.0 * math.pi)

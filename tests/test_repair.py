@@ -1,0 +1,405 @@
+"""Repairs: exact without noise, unchanged by rotations, possible, and more accurate for the right noise law alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.optimize import isotonic_regression
+
+import dpmoments as dpm
+from dpmoments.analysis.bulk_and_outliers import bulk_and_outlier_eigenvalues, trace_estimate
+from dpmoments.analysis.repair import Repair, repair_gram, repair_moments
+from dpmoments.analysis.rotation_invariant import (
+    possible_eigenvalues,
+    rotation_invariant_eigenvalues,
+    stieltjes_transform,
+)
+from dpmoments.analysis.spectral_noise import SpectralNoise
+from dpmoments.mechanisms.base import MomentShape
+from dpmoments.noise.entropy import insecure_generator
+from dpmoments.noise.matrices import matrix_laplace, symmetric_gaussian, wishart
+from dpmoments.noise_law import NoiseLaw
+from dpmoments.privacy.budget import PrivacyBudget
+
+INFORMED = (Repair.SHRINK, Repair.ROTATION_INVARIANT, Repair.AUTO)
+CHANGING = (Repair.CLIP, Repair.SHIFT, *INFORMED)
+FAMILIES = ("gaussian", "matrix-laplace", "wishart")
+
+
+def law_of(family: str, d: int, variance: float) -> NoiseLaw:
+    """A law of mean square eigenvalue ``variance`` (v), with the degrees of freedom d + 1 or, for one Wishart, 2d."""
+    rate = {
+        "gaussian": None,
+        "matrix-laplace": math.sqrt((d + 1) * d / (2 * variance)),
+        "wishart": d / math.sqrt(2 * variance),
+    }
+    return NoiseLaw(family, d, 2 * variance / d, variance / d, None, 0.0, rate[family])  # fmt: skip
+
+
+def draw(law: NoiseLaw, rng: np.random.Generator) -> np.ndarray:
+    """Noise of the law, by its definition."""
+    d = law.n_features
+    if law.family == "gaussian":
+        return symmetric_gaussian(d, math.sqrt(law.diagonal_variance), rng)
+    assert law.rate is not None
+    if law.family == "matrix-laplace":
+        return matrix_laplace(d, law.rate, rng)
+    return (wishart(np.eye(d), 2 * d, rng) - 2 * d * np.eye(d)) / (2 * law.rate)
+
+
+def spectra(d: int) -> Mapping[str, np.ndarray]:
+    """Spectra of trace 1: even, decaying, and a few eigenvalues far above the rest."""
+    index = np.arange(1, d + 1)
+    spiked = np.full(d, 0.3 / (d - 2))
+    spiked[:2] = 0.5, 0.2
+    return {"flat": np.full(d, 1 / d), "decaying": (1 / index) / np.sum(1 / index), "spiked": spiked}
+
+
+# --- what holds for any matrix ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("repair", CHANGING)
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("variance", [0.0, 1e-24])
+def test_without_noise_a_possible_matrix_stays_as_it_is(repair: Repair, family: str, variance: float) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(40, 6)) * [3, 2, 1, 1, 0.1, 0]
+    gram = rows.T @ rows
+    law = replace(
+        law_of(family, 6, max(variance, 1e-24)), diagonal_variance=2 * variance, off_diagonal_variance=variance
+    )
+    for upper in (None, float(np.trace(gram)) * 1.01):
+        np.testing.assert_allclose(repair_gram(gram, law, repair, upper, 0.2), gram, atol=1e-8)
+    assert not np.allclose(repair_gram(gram, law_of(family, 6, 100.0), Repair.AUTO, None), gram, atol=1.0)
+
+
+@pytest.mark.parametrize("repair", CHANGING)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_rotating_the_matrix_rotates_its_repair(repair: Repair, family: str) -> None:
+    rng = np.random.default_rng(1)
+    d = 12
+    law = law_of(family, d, 0.01)
+    noisy = np.diag(spectra(d)["spiked"]) + draw(law, rng)
+    rotation, _ = np.linalg.qr(rng.normal(size=(d, d)))
+    rotated = repair_gram(rotation @ noisy @ rotation.T, law, repair, 1.0, 0.2)
+    np.testing.assert_allclose(rotated, rotation @ repair_gram(noisy, law, repair, 1.0, 0.2) @ rotation.T, atol=1e-9)
+
+
+@given(
+    d=st.integers(1, 7),
+    seed=st.integers(0, 2**32),
+    height=st.floats(-3, 3),
+    noise=st.floats(-6, 6),
+    family=st.sampled_from([*FAMILIES, "laplace"]),
+    bounded=st.booleans(),
+    repeated=st.booleans(),
+)
+def test_repaired_matrices_are_possible(
+    d: int, seed: int, height: float, noise: float, family: str, bounded: bool, repeated: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(d, d)) * 10.0**height
+    gram = root + root.T if not repeated else np.diag(rng.integers(-2, 3, d) * 10.0**height)
+    law = law_of(family if family != "laplace" else "gaussian", d, 10.0**noise)
+    if family == "laplace":
+        law = replace(law, family="laplace", diagonal_variance=law.off_diagonal_variance)
+    upper = 5.0 if bounded else None
+    for repair in INFORMED:
+        found = repair_gram(gram, law, repair, upper, 0.2)
+        eigenvalues = np.linalg.eigvalsh(found)
+        tolerance = 1e-9 * (1 + np.abs(gram).max())
+        assert np.array_equal(found, found.T)
+        assert eigenvalues.min() >= -tolerance
+        assert upper is None or eigenvalues.sum() <= upper + tolerance
+
+
+def test_no_noise_law_means_clip() -> None:
+    noisy = symmetric_gaussian(5, 1.0, np.random.default_rng(2))
+    for repair in INFORMED:
+        np.testing.assert_array_equal(repair_gram(noisy, None, repair, 2.0), repair_gram(noisy, None, Repair.CLIP, 2.0))
+    assert repair_gram(noisy, None, Repair.NONE, 2.0) is noisy
+
+
+# --- the pieces, against slow references ----------------------------------------------------------------------------
+
+
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=8), st.floats(0.01, 10))
+def test_possible_eigenvalues_are_the_nearest(values: list[float], upper: float) -> None:
+    eigenvalues = np.array(values)
+    ascending = isotonic_regression(eigenvalues).x
+    low, high = 0.0, float(ascending.max()) + 1
+    if np.maximum(ascending, 0).sum() > upper:
+        for _ in range(200):  # bisection for the amount to subtract
+            middle = (low + high) / 2
+            low, high = (middle, high) if np.maximum(ascending - middle, 0).sum() > upper else (low, middle)
+    else:
+        high = 0.0
+    np.testing.assert_allclose(possible_eigenvalues(eigenvalues, upper), np.maximum(ascending - high, 0), atol=1e-9)
+
+
+def test_stieltjes_transform_is_that_of_the_smoothed_density() -> None:
+    eigenvalues, bandwidth = np.array([-1.0, 0.2, 0.3, 4.0]), 0.5
+
+    def density(y: float) -> float:
+        return float(np.exp(-(((y - eigenvalues) / bandwidth) ** 2) / 2).mean() / (bandwidth * math.sqrt(2 * math.pi)))
+
+    for x, found in zip(eigenvalues, stieltjes_transform(eigenvalues, bandwidth), strict=True):
+        hilbert = quad(density, -8, 12, weight="cauchy", wvar=x)[0]  # of density(y)/(y − x)
+        assert found.real == pytest.approx(-hilbert, abs=1e-7)
+        assert found.imag == pytest.approx(math.pi * density(x), rel=1e-9)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("part", [1.0, 0.25])
+def test_r_transform_is_that_of_simulated_noise(family: str, part: float) -> None:
+    """z = R(g(z)) + 1/g(z), g the Stieltjes transform of the spectrum of draws, of a block of them as well."""
+    d = 400
+    law = law_of(family, d, 1.0)
+    size = round(part * d)
+    drawn = draw(law, np.random.default_rng(3))[:size, :size]
+    eigenvalues = np.linalg.eigvalsh(drawn)
+    noise = SpectralNoise.of(law).block(size)
+    unit = math.sqrt(noise.variance)
+    points = unit * np.array([2j, 1 + 1j, -1 + 1j, 2.8 + 0.5j, -2.8 + 0.5j])
+    g = np.mean(1 / (points[:, None] - eigenvalues), axis=1)
+
+    def misfit(noise: SpectralNoise) -> float:
+        return float(np.abs(noise.correction(g) / g + 1 / g - points).max() / unit)
+
+    assert misfit(noise) < 0.03
+    assert noise.variance == pytest.approx(np.mean(eigenvalues**2), rel=0.05)
+    assert noise.edge == pytest.approx(eigenvalues[-1], rel=0.06)
+    faults = [replace(noise, cell_variance=1.2 * noise.cell_variance)]
+    if family == "matrix-laplace":
+        faults.append(replace(noise, lower_skew=0.0))
+    if family == "wishart" or (family == "matrix-laplace" and part == 1):
+        faults.append(replace(noise, upper_skew=0.0, lower_skew=0.0))
+    for fault in faults:
+        assert misfit(fault) > 0.08
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_eigenvalue_stands_out_from_the_threshold_on(family: str) -> None:
+    d = 500
+    law = law_of(family, d, 1.0)
+    noise = SpectralNoise.of(law)
+    drawn = draw(law, np.random.default_rng(4))
+    for relative in (0.5, 2.0):
+        height = relative * noise.threshold
+        spiked = drawn.copy()
+        spiked[0, 0] += height
+        eigenvalues, vectors = np.linalg.eigh(spiked)
+        g = 1 / height
+        if relative < 1:
+            assert eigenvalues[-1] < noise.edge * 1.04
+        else:
+            assert eigenvalues[-1] == pytest.approx(1 / g + noise.correction(g) / g, rel=0.05)
+            corrected = rotation_invariant_eigenvalues(eigenvalues, noise)[-1]
+            assert corrected == pytest.approx(height * vectors[0, -1] ** 2, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("noisy", "deviation", "attained"), [(95.0, 10.0, 0.2), (-20.0, 30.0, 0.5), (140.0, 80.0, 0.1)]
+)
+def test_trace_estimate_weighs_its_bound_by_bayes(noisy: float, deviation: float, attained: float) -> None:
+    def likelihood(trace: float) -> float:
+        return math.exp(-(((noisy - trace) / deviation) ** 2) / 2)
+
+    elsewhere = (1 - attained) * quad(likelihood, 0, 100)[0] / 100
+    share = attained * likelihood(100) / (attained * likelihood(100) + elsewhere)
+    expected = share * 100 + (1 - share) * min(max(noisy, 0), 100)
+    assert trace_estimate(noisy, deviation, 100.0, attained) == pytest.approx(expected)
+    assert trace_estimate(noisy, deviation, None, attained) == max(noisy, 0)
+
+
+# --- accuracy: the right law, and no other, improves --------------------------------------------------------------
+
+
+def mean_error(
+    spectrum: np.ndarray, law: NoiseLaw, estimate: Callable[[np.ndarray, np.ndarray], np.ndarray], trials: int
+) -> float:
+    """Mean of ‖V diag(estimate(λ, o)) Vᵀ − G‖_F over draws of the noise; o_i = v_iᵀ G v_i, the best values there are."""
+    rng = np.random.default_rng(5)
+    total = 0.0
+    for _ in range(trials):
+        eigenvalues, vectors = np.linalg.eigh(np.diag(spectrum) + draw(law, rng))
+        best = (vectors**2 * spectrum[:, None]).sum(axis=0)
+        unreachable = float(np.sum(spectrum**2) - np.sum(best**2))
+        total += math.sqrt(max(unreachable + float(np.sum((estimate(eigenvalues, best) - best) ** 2)), 0.0))
+    return total / trials
+
+
+def wrong_laws(noise: SpectralNoise) -> Mapping[str, SpectralNoise]:
+    return {
+        "four times the variance": replace(noise, cell_variance=4 * noise.cell_variance),
+        "a quarter of the variance": replace(noise, cell_variance=noise.cell_variance / 4),
+    }
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("shape", ["flat", "decaying", "spiked"])
+def test_rotation_invariant_values_are_expected_values(family: str, shape: str) -> None:
+    """Their distance from v_iᵀ G v_i is small; with a wrong law, or the correction's sign turned, it is not."""
+    d = 200
+    spectrum = spectra(d)[shape] * d
+    law = law_of(family, d, 4.0)
+    noise = SpectralNoise.of(law)
+
+    def distance(estimate: Callable[[np.ndarray], np.ndarray]) -> float:
+        rng = np.random.default_rng(6)
+        eigenvalues, vectors = np.linalg.eigh(np.diag(spectrum) + draw(law, rng))
+        best = (vectors**2 * spectrum[:, None]).sum(axis=0)
+        return float(np.linalg.norm(estimate(eigenvalues) - best) / np.linalg.norm(eigenvalues - best))
+
+    assert distance(lambda values: rotation_invariant_eigenvalues(values, noise)) < 0.12
+    assert distance(lambda values: 2 * values - rotation_invariant_eigenvalues(values, noise)) > 1.9
+    faults = dict(wrong_laws(noise))
+    if shape != "decaying":  # too much correction pulls a flat spectrum where it belongs
+        del faults["four times the variance"]
+    if family != "gaussian":
+        faults["semicircle"] = replace(noise, upper_skew=0.0, lower_skew=0.0)
+    for fault in faults.values():
+        assert distance(lambda values, fault=fault: rotation_invariant_eigenvalues(values, fault)) > 0.2
+
+
+CASES = [
+    (d, shape, family, level)
+    for d in (5, 13, 60)
+    for shape in ("flat", "decaying", "spiked")
+    for family in ("gaussian", "matrix-laplace")
+    for level in (0.02, 0.15, 0.6)
+]
+
+
+def errors_by_repair(d: int, shape: str, family: str, level: float, trials: int) -> dict[str, float]:
+    """Mean errors with noise of operator norm about ``level`` times the trace, of every repair and of the best values."""
+    law = law_of(family, d, (level / 2) ** 2)
+    noise = SpectralNoise.of(law)
+
+    def through(repair: Repair) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        return lambda values, _: np.linalg.eigvalsh(repair_gram(np.diag(values), law, repair, 1.0, 0.2))
+
+    spectrum = spectra(d)[shape]
+    found = {str(repair): mean_error(spectrum, law, through(repair), trials) for repair in (Repair.CLIP, *INFORMED)}
+    found["best"] = mean_error(spectrum, law, lambda _, best: best, trials)
+    for name, fault in wrong_laws(noise).items():
+        found[name] = mean_error(
+            spectrum, law, lambda values, _, fault=fault: bulk_and_outlier_eigenvalues(values, fault, 1.0, 0.2), trials
+        )
+    return found
+
+
+@pytest.mark.parametrize(("d", "shape", "family", "level"), CASES)
+def test_auto_is_near_the_best_repair_everywhere(d: int, shape: str, family: str, level: float) -> None:
+    found = errors_by_repair(d, shape, family, level, 12)
+    assert found["auto"] <= 1.03 * found["clip"]
+    # the second term: where the truth is a multiple of I, shrinking has next to no error
+    assert found["auto"] <= 1.08 * min(found["shrink"], found["rotation-invariant"]) + 0.06 * found["clip"]
+
+
+def test_auto_beats_every_other_repair_and_every_wrong_law_on_the_whole() -> None:
+    """Geometric means over spectra, sizes and noise levels; a wrong variance must lose what the right one gains."""
+    found = [errors_by_repair(*case, 6) for case in CASES if case[1] != "flat"]
+
+    def relative(name: str) -> float:
+        return math.exp(float(np.mean([np.log(errors[name] / errors["auto"]) for errors in found])))
+
+    assert relative("clip") > 1.7
+    assert relative("shrink") > 1.15
+    assert relative("rotation-invariant") > 1.03
+    assert relative("best") > 0.84  # on the whole within a fifth of the best values there are
+    for name in wrong_laws(SpectralNoise(5, 1.0, 1.0)):
+        assert relative(name) > 1.15
+
+
+# --- through a release ------------------------------------------------------------------------------------------------
+
+
+def wine_errors(mechanism: str, epsilon: float, **options: float) -> dict[str, float]:
+    rows = dpm.datasets.standardized_unit_rows(dpm.datasets.wine())
+    exact = rows.T @ rows / len(rows)
+    found: dict[str, list[float]] = {}
+    for seed in range(20):
+        release = dpm.release(
+            rows, dpm.Schema.unit_ball(13), epsilon=epsilon, neighbors="replace_one", mechanism=mechanism, mean=False,
+            insecure_seed=seed, **options,
+        )  # fmt: skip
+        for repair in Repair:
+            moment = release.with_repair(repair).second_moment
+            found.setdefault(str(repair), []).append(float(np.linalg.norm(moment - exact)))
+    return {repair: float(np.mean(errors)) for repair, errors in found.items()}
+
+
+@pytest.mark.parametrize(("epsilon", "clipped", "repaired"), [(0.1, 1.9, 0.40), (1.0, 0.34, 0.26), (4.0, 0.097, 0.083)])
+def test_wine_under_pure_privacy(epsilon: float, clipped: float, repaired: float) -> None:
+    found = wine_errors("matrix-laplace", epsilon)
+    assert repaired < found["clip"] < clipped < found["none"] * 1.1
+    assert found["auto"] < repaired
+
+
+@pytest.mark.parametrize(("mechanism", "options"), [("laplace", {}), ("gaussian", {"delta": 1e-6})])
+def test_wine_under_other_noise(mechanism: str, options: dict[str, float]) -> None:
+    found = wine_errors(mechanism, 1.0, **options)
+    assert found["auto"] < 0.8 * found["clip"] < 0.8 * found["shift"]
+
+
+def test_repairs_are_deterministic_and_draw_nothing() -> None:
+    release = dpm.release(np.full((50, 6), 0.3), dpm.Schema.unit_ball(6), epsilon=0.5, insecure_seed=0)
+    first = {repair: release.with_repair(repair).covariance for repair in Repair}
+    np.random.seed(1)  # noqa: NPY002
+    for repair, covariance in first.items():
+        np.testing.assert_array_equal(release.with_repair(repair).covariance, covariance)
+
+
+def test_noise_on_a_covariance_includes_that_of_the_mean() -> None:
+    """The energy that the repair of a covariance reckons with is that of Σxxᵀ − n·μμᵀ over draws of a mechanism."""
+    n, d = 400, 4
+    mean = np.array([0.6, 0.3, 0.0, -0.2])
+    sums, gram = n * mean, n * np.outer(mean, mean) + 20.0 * np.eye(d)
+    shape = MomentShape(d, n_rows=n)
+    plan = dpm.mechanisms.Gaussian().plan(shape, PrivacyBudget.zcdp(0.5), "replace_one")
+    law = plan.noise
+    generator = insecure_generator(8)
+    squares = []
+    for _ in range(2000):
+        noise = plan.draw(generator) * 4.0**-plan.bits
+        noisy_mean = (sums + noise[0, 1:] / plan.augmentation) / n
+        spread = gram + noise[1:, 1:] - n * np.outer(noisy_mean, noisy_mean)
+        squares.append(np.sum((spread - 20.0 * np.eye(d)) ** 2))
+    reckoned = law_seen_by_the_repair(law, mean).frobenius_error ** 2
+    assert np.mean(squares) == pytest.approx(reckoned, rel=0.05)
+    assert np.mean(squares) > 1.1 * law.frobenius_error**2  # planted fault: the law of Σxxᵀ alone
+
+
+def law_seen_by_the_repair(law: NoiseLaw, mean: np.ndarray) -> NoiseLaw:
+    from dpmoments.analysis.repair import _noise_on_the_spread
+
+    return _noise_on_the_spread(law, mean)
+
+
+def test_covariance_beside_a_mean_is_repaired_as_such() -> None:
+    n, d = 1000, 8
+    mean = np.full(d, 0.2)
+    spectrum = spectra(d)["decaying"] * 0.1 * n
+    law = replace(law_of("gaussian", d, (0.05 * n) ** 2), sum_variance=1.0)
+    rng = np.random.default_rng(9)
+    errors: dict[Repair, list[float]] = {}
+    for _ in range(20):
+        noisy_gram = np.diag(spectrum) + n * np.outer(mean, mean) + draw(law, rng)
+        noisy_sum = n * mean + rng.normal(size=d)
+        for repair in (Repair.NONE, *CHANGING):
+            box = (-np.ones(d), np.ones(d))
+            found_mean, gram = repair_moments(n, noisy_sum, noisy_gram, law, repair, box=box)
+            covariance = gram - n * np.outer(found_mean, found_mean)
+            errors.setdefault(repair, []).append(float(np.linalg.norm(covariance - np.diag(spectrum))))
+            if repair is not Repair.NONE:
+                assert np.linalg.eigvalsh(covariance).min() > -1e-8 * n
+    means = {repair: np.mean(found) for repair, found in errors.items()}
+    assert means[Repair.AUTO] < 0.6 * means[Repair.CLIP] < 0.6 * means[Repair.NONE]
