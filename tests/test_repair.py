@@ -144,6 +144,12 @@ def test_possible_eigenvalues_are_the_nearest(values: list[float], upper: float)
     np.testing.assert_allclose(possible_eigenvalues(eigenvalues, upper), np.maximum(ascending - high, 0), atol=1e-9)
 
 
+def test_values_far_above_the_bound_are_still_brought_down() -> None:
+    found = possible_eigenvalues(np.array([-1e30, 1.0, 1e30]), 5.0)
+    assert found.min() >= 0
+    assert found.sum() <= 5
+
+
 def test_stieltjes_transform_is_that_of_the_smoothed_density() -> None:
     eigenvalues, bandwidth = np.array([-1.0, 0.2, 0.3, 4.0]), 0.5
 

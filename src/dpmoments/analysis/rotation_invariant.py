@@ -100,5 +100,6 @@ def possible_eigenvalues(eigenvalues: FloatArray, upper: float | None) -> FloatA
         return positive
     descending = ascending[::-1]
     excess = (np.cumsum(descending) - upper) / np.arange(1, len(descending) + 1)
-    kept = int(np.flatnonzero(descending > excess)[-1])
-    return np.maximum(ascending - excess[kept], 0.0)
+    kept = np.flatnonzero(descending > excess)  # empty where ``upper`` is lost in the rounding of the largest value
+    within: FloatArray = np.maximum(ascending - excess[kept[-1] if len(kept) else 0], 0.0)
+    return within
