@@ -30,16 +30,18 @@ __all__ = ["AdditivePlan", "choose_augmentation", "choose_bits"]
 FINEST_BITS = 20
 COARSEST_BITS = 6
 LARGEST_NOISE = 2.0**46
-"""Standard deviations of noise in lattice units stay below this, so that a float64 draw keeps its last bits."""
+"""Standard deviations of noise in lattice units stay below this: far inside int64, and float64 draws below 2^52."""
+DITHER_SHARE = 10
+"""Floating-point noise is resolved to 2^-10 standard deviations; below that, uniform integers replace its bits."""
 AUGMENTATION_STEPS = 64
 """w is a multiple of 1/64, so that w·2^bits is an integer on every lattice in use."""
 
 
-def choose_bits(noise_scale: float) -> int:
+def choose_bits(noise_scale: float, n_features: int = 1) -> int:
     """Lattice exponent b for noise of standard deviation ``noise_scale`` (unit ball) on the Gram matrix.
 
     The finest lattice, b ≤ 20, on which the noise stays below 2^46 units of 2^(−2b): coarser only where the noise is so
-    large that the rounding of rows disappears in it.
+    large that the rounding of rows disappears in it, or where rows of ``n_features`` entries need it for exact products.
 
     Examples
     --------
@@ -51,7 +53,7 @@ def choose_bits(noise_scale: float) -> int:
             f"the budget is so small that the noise, {noise_scale:.3g} per entry, would drown a table of any size: "
             "give a larger budget"
         )
-    bits = FINEST_BITS
+    bits = min(FINEST_BITS, (53 - (n_features - 1).bit_length()) // 2)
     while noise_scale * 4.0**bits > LARGEST_NOISE:
         bits -= 1
     return bits
@@ -199,11 +201,24 @@ def symmetric_from_triangle(
     return matrix
 
 
-def round_to_lattice(noise: FloatArray, bits: int) -> npt.NDArray[np.int64]:
-    """Noise in unit-ball units, rounded to integers in units of 2^(−2·bits).
+def round_to_lattice(
+    noise: FloatArray, bits: int, noise_scale: float, generator: np.random.Generator
+) -> npt.NDArray[np.int64]:
+    """Symmetric noise in unit-ball units, as integers in units of 2^(−2·bits).
 
-    Rounding the noise equals rounding the noisy sum, since the sum is an integer. A float64 above 2^52 has no half-integers
-    left, so a draw that large would show the parity of the sum.
+    Rounding the noise equals rounding the noisy sum, since the sum is an integer. But a float64 of size 2^l lies on a
+    grid of 2^(l−52), and ties round to even: the low bits of the rounded noise are not fair coins, and over many cells their
+    bias would show the low bits of the sum. So an independent uniform integer of k bits, k = ⌊log₂ σ⌋ − 10, is added to
+    every cell: the low k bits of the result are then exactly uniform, whatever the sum's are, and the noise grows by a relative
+    10⁻⁷. On the idealised law it is post-processing (``docs/derivations/additive.md``).
+
+    Parameters
+    ----------
+    noise : ndarray of shape (D, D)
+    bits : int
+    noise_scale : float
+        σ: the public, calibrated standard deviation of an entry, unit-ball units.
+    generator : numpy.random.Generator
 
     Raises
     ------
@@ -213,7 +228,14 @@ def round_to_lattice(noise: FloatArray, bits: int) -> npt.NDArray[np.int64]:
     scaled = noise * 4.0**bits
     if not float(np.abs(scaled).max()) < 2.0**52:
         raise ArithmeticError("a noise draw left the lattice: nothing was released; run again")
-    return np.rint(scaled).astype(np.int64)
+    rounded = np.rint(scaled).astype(np.int64)
+    uniform_bits = math.frexp(lattice_scale(noise_scale, bits))[1] - 1 - DITHER_SHARE
+    if uniform_bits < 1:
+        return rounded
+    size = len(rounded)
+    half = 1 << (uniform_bits - 1)
+    dither = generator.integers(-half, half, size * (size + 1) // 2, dtype=np.int64)
+    return rounded + symmetric_from_triangle(dither[:size], dither[size:])
 
 
 def lattice_scale(noise_scale: float, bits: int) -> float:

@@ -70,7 +70,8 @@ class AdditiveWishartPlan(AdditivePlan):
     def draw(self, generator: np.random.Generator) -> npt.NDArray[np.int64]:
         identity = np.eye(self.dimension)
         noise = wishart(math.sqrt(self.scale) * identity, self.degrees, generator)
-        return round_to_lattice(noise - self.degrees * self.scale * identity, self.bits)
+        centered = noise - self.degrees * self.scale * identity
+        return round_to_lattice(centered, self.bits, math.sqrt(self.cell_variances[1]), generator)
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,7 @@ class AdditiveWishart(Mechanism):
             neighbors=neighbors,
             cost=budget,
             augmentation=augmentation,
-            bits=choose_bits(scale * (degrees + math.sqrt(2.0 * degrees))),
+            bits=choose_bits(scale * (degrees + math.sqrt(2.0 * degrees)), shape.n_features),
             degrees=degrees,
             scale=scale,
         )

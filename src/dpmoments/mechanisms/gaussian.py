@@ -127,8 +127,8 @@ def _noise_scale(
     """σ in unit-ball units and the lattice exponent it is calibrated on."""
     if budget.kind is BudgetKind.ZCDP:
         noise_scale = zcdp_noise_scale(budget.rho, sensitivity)
-        return noise_scale, choose_bits(noise_scale)
-    bits = choose_bits(gaussian_noise_scale(budget.epsilon, budget.delta, sensitivity))
+        return noise_scale, choose_bits(noise_scale, shape.n_features)
+    bits = choose_bits(gaussian_noise_scale(budget.epsilon, budget.delta, sensitivity), shape.n_features)
     dimension = shape.n_features + (1 if augmentation else 0)
     on_lattice = discrete_gaussian_noise_scale(
         budget.epsilon,

@@ -99,6 +99,6 @@ class Laplace(Mechanism):
             neighbors=neighbors,
             cost=budget,
             augmentation=augmentation,
-            bits=choose_bits(math.sqrt(2.0) * noise_scale),
+            bits=choose_bits(math.sqrt(2.0) * noise_scale, shape.n_features),
             noise_scale=noise_scale,
         )

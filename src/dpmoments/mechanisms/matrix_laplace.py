@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -41,7 +42,8 @@ class MatrixLaplacePlan(AdditivePlan):
         return {"rate": self.laplace_rate, "augmentation": self.augmentation, "lattice_bits": self.bits}
 
     def draw(self, generator: np.random.Generator) -> npt.NDArray[np.int64]:
-        return round_to_lattice(matrix_laplace(self.dimension, self.laplace_rate, generator), self.bits)
+        noise = matrix_laplace(self.dimension, self.laplace_rate, generator)
+        return round_to_lattice(noise, self.bits, math.sqrt(self.cell_variances[1]), generator)
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,6 @@ class MatrixLaplace(Mechanism):
             neighbors=neighbors,
             cost=budget,
             augmentation=augmentation,
-            bits=choose_bits((dimension + 1) ** 0.5 / rate),
+            bits=choose_bits(math.sqrt(dimension + 1) / rate, shape.n_features),
             laplace_rate=rate,
         )

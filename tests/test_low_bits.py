@@ -1,0 +1,73 @@
+"""The low bits of released integers say nothing of the exact sum, which rounding float64 noise alone would not ensure."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import dpmoments as dpm
+from dpmoments.mechanisms.additive import AdditivePlan, choose_bits
+from dpmoments.mechanisms.base import MomentShape
+from dpmoments.noise.entropy import insecure_generator
+from dpmoments.noise.matrices import matrix_laplace
+from dpmoments.privacy.budget import PrivacyBudget
+
+D = 400
+LIMIT = 5.0
+"""Standard deviations from fair coins: a right sampler stays below at these seeds, the planted fault is far above."""
+
+
+def even_share_score(integers: np.ndarray) -> float:
+    """How many standard deviations the share of even cells is from one half."""
+    cells = integers[np.triu_indices(len(integers))]
+    return float((np.mean(cells % 2 == 0) - 0.5) * 2 * math.sqrt(len(cells)))
+
+
+def total_score(draws: list[np.ndarray]) -> float:
+    return sum(map(even_share_score, draws)) / math.sqrt(len(draws))
+
+
+def plan_with_large_noise() -> AdditivePlan:
+    plan = dpm.mechanisms.MatrixLaplace().plan(MomentShape(D, mean=False), PrivacyBudget.pure(0.32), "add_remove")
+    assert isinstance(plan, AdditivePlan)
+    return plan
+
+
+def test_parity_of_matrix_laplace_noise_is_fair() -> None:
+    plan, generator = plan_with_large_noise(), insecure_generator(0)
+    assert abs(total_score([plan.draw(generator) for _ in range(12)])) < LIMIT
+
+
+def test_planted_fault_rounding_alone_is_seen() -> None:
+    plan, generator = plan_with_large_noise(), insecure_generator(0)
+    assert plan.rate is not None
+    rounded = [np.rint(matrix_laplace(D, plan.rate, generator) * 4.0**plan.bits).astype(np.int64) for _ in range(12)]
+    assert total_score(rounded) > LIMIT
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_higher_low_bits_are_fair_too(epsilon: float) -> None:
+    plan = dpm.mechanisms.MatrixLaplace().plan(MomentShape(D), PrivacyBudget.pure(epsilon), "replace_one")
+    assert isinstance(plan, AdditivePlan)
+    noise = plan.draw(insecure_generator(3))
+    for shift in range(0, 30, 3):
+        assert abs(even_share_score(noise >> shift)) < LIMIT
+
+
+@pytest.mark.parametrize("mechanism", ["matrix-laplace", "additive-wishart"])
+def test_dither_leaves_the_law_alone(mechanism: str) -> None:
+    """It is a thousandth of the noise: the stated variances still hold, and the noise is still symmetric."""
+    budget = PrivacyBudget.pure(1.0) if mechanism == "matrix-laplace" else PrivacyBudget.approximate(1.0, 1e-6)
+    plan = dpm.mechanisms.registry.make_mechanism(mechanism).plan(MomentShape(60), budget, "add_remove")
+    assert isinstance(plan, AdditivePlan)
+    noise = plan.draw(insecure_generator(4))
+    assert (noise == noise.T).all()
+    off_diagonal = noise[np.triu_indices(len(noise), 1)] * 4.0**-plan.bits
+    assert np.var(off_diagonal) == pytest.approx(plan.cell_variances[1], rel=0.12)
+
+
+def test_wide_rows_get_a_lattice_they_can_be_summed_on() -> None:
+    assert choose_bits(1.0, 8192) == 20
+    assert choose_bits(1.0, 8193) == 19
