@@ -27,7 +27,7 @@ class AuditEffort:
         Pairs that get final draws; the confidence is shared among them.
     """
 
-    pilot: int = 2000
+    pilot: int = 1000
     final: int = 20_000
     finalists: int = 2
 
@@ -68,6 +68,7 @@ class AuditResult:
         Final draws on each table.
     confidence : float
     seconds : float
+        Of processor time.
     """
 
     mechanism: str
