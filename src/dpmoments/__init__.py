@@ -6,7 +6,7 @@ from dpmoments.forecast import forecast
 from dpmoments.mechanisms.means import MeanRelease, release_mean
 from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.budget import Neighbors, PrivacyBudget
-from dpmoments.release import UnsavedReleaseError, release
+from dpmoments.release import ReleaseWarning, UnsavedReleaseError, release
 from dpmoments.release_file import load
 from dpmoments.schema import Schema
 from dpmoments.version import __version__
@@ -20,6 +20,7 @@ __all__ = [
     "Neighbors",
     "Numeric",
     "PrivacyBudget",
+    "ReleaseWarning",
     "Schema",
     "UnsavedReleaseError",
     "__version__",

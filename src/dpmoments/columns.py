@@ -9,107 +9,16 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from dpmoments.column_checks import check_choice, check_name, check_text
+from dpmoments.numeric_column import MissingNumber, Numeric
+
 __all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Numeric", "blank_entries", "column_from_dict"]
 
 FloatArray = npt.NDArray[np.float64]
-MissingNumber = Literal["error", "center", "drop"]
 MissingLevel = Literal["error", "zero", "drop"]
 
-LARGEST_BOUND = 1e100
-"""Beyond it, or with bounds closer than its inverse, squares of a column's unit times noise could leave float64's range."""
 LARGEST_LEVEL = 2**53 - 1
 """Integers up to here are told apart by float64, in which frames hold integer columns with gaps."""
-
-
-@dataclass(frozen=True)
-class Numeric:
-    """A numeric column with public bounds.
-
-    Parameters
-    ----------
-    name : str
-    lower, upper : float
-        Public bounds, lower < upper; cells outside are moved to the nearer bound. They must come from public knowledge
-        (a codebook, physics, law), never from the table: a bound read off the data leaks it.
-    missing : {"error", "center", "drop"}
-        What an empty, NaN or infinite cell does: stop the release (``"error"``: whoever sees that a release stopped learns
-        that such a cell exists), count as the midpoint of the bounds (``"center"``), or drop its row (``"drop"``).
-
-    Raises
-    ------
-    ValueError
-        If a bound is blank, not finite, or the bounds are reversed or equal.
-
-    Examples
-    --------
-    >>> Numeric("income", 0, 200_000, missing="center")
-    Numeric(name='income', lower=0.0, upper=200000.0, missing='center')
-    """
-
-    name: str
-    lower: float | None = None
-    upper: float | None = None
-    missing: MissingNumber = "error"
-
-    kind: ClassVar[str] = "numeric"
-
-    def __post_init__(self) -> None:
-        _check_name(self.name)
-        _check_choice(self.name, "missing", self.missing, ("error", "center", "drop"))
-        if self.lower is None or self.upper is None:
-            raise ValueError(
-                f"column {self.name!r} has no bounds: give lower and upper from public knowledge (they are never read "
-                "off the data, because that would leak it)"
-            )
-        for label, bound in (("lower", self.lower), ("upper", self.upper)):
-            if isinstance(bound, bool) or not isinstance(bound, int | float | np.integer | np.floating):
-                raise TypeError(f"column {self.name!r}: {label} must be a number, got {type(bound).__name__}")
-            number = bound if isinstance(bound, int) else float(bound)  # an int may be beyond floats
-            if not -LARGEST_BOUND <= number <= LARGEST_BOUND:
-                raise ValueError(
-                    f"column {self.name!r}: {label}={bound!r} must be finite, and at most {LARGEST_BOUND:g} in magnitude"
-                )
-        object.__setattr__(self, "lower", float(self.lower))
-        object.__setattr__(self, "upper", float(self.upper))
-        lower, upper = self.bounds
-        if not lower < upper:
-            raise ValueError(f"column {self.name!r}: lower={lower!r} must be below upper={upper!r}")
-        if upper - lower < 1.0 / LARGEST_BOUND:
-            raise ValueError(
-                f"column {self.name!r}: lower={lower!r} and upper={upper!r} are too close together for floating point: "
-                "describe the column in a smaller unit"
-            )
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """(lower, upper)."""
-        assert self.lower is not None
-        assert self.upper is not None
-        return self.lower, self.upper
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """One feature, of the column's name."""
-        return (self.name,)
-
-    def offset(self, centered: bool) -> FloatArray:
-        """The value that maps to 0, shape (1,)."""
-        lower, upper = self.bounds
-        return np.array([lower + (upper - lower) / 2.0 if centered else 0.0])
-
-    def unit(self, centered: bool) -> FloatArray:
-        """The distance from the offset that maps to 1, shape (1,).
-
-        The greater of the offset's computed distances to the bounds: where the midpoint is rounded they differ, and
-        (value − offset)/unit stays in [−1, 1] all the same.
-        """
-        lower, upper = self.bounds
-        offset = float(self.offset(centered)[0])
-        return np.array([max(upper - offset, offset - lower)])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file."""
-        return _to_dict(self)
 
 
 @dataclass(frozen=True)
@@ -135,8 +44,8 @@ class Boolean:
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
-        _check_choice(self.name, "missing", self.missing, ("error", "center", "drop"))
+        check_name(self.name)
+        check_choice(self.name, "missing", self.missing, ("error", "center", "drop"))
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -184,9 +93,9 @@ class Categorical:
     kind: ClassVar[str] = "categorical"
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
-        _check_choice(self.name, "missing", self.missing, ("error", "zero", "drop"))
-        _check_choice(self.name, "other", self.other, ("drop", "zero"))
+        check_name(self.name)
+        check_choice(self.name, "missing", self.missing, ("error", "zero", "drop"))
+        check_choice(self.name, "other", self.other, ("drop", "zero"))
         if self.levels is None or isinstance(self.levels, str) or not isinstance(self.levels, Sequence | np.ndarray):
             raise ValueError(
                 f"column {self.name!r} has no levels: list them from public knowledge (they are never read off the data)"
@@ -207,7 +116,7 @@ class Categorical:
                     "column, as text"
                 )
             if isinstance(level, str):
-                _check_text(level, f"column {self.name!r}: a level")
+                check_text(level, f"column {self.name!r}: a level")
         object.__setattr__(self, "levels", levels)
 
     @property
@@ -247,8 +156,8 @@ class Coordinate:
     kind: ClassVar[str] = "coordinate"
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
-        _check_choice(self.name, "missing", self.missing, ("error", "center", "drop"))
+        check_name(self.name)
+        check_choice(self.name, "missing", self.missing, ("error", "center", "drop"))
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -312,29 +221,12 @@ def blank_entries(values: object) -> str | None:
         return None
     needed = {"numeric": ("lower", "upper"), "categorical": ("levels",)}.get(str(values.get("kind")), ())
     blank = [key for key in dict.fromkeys(("name", "kind", *needed, *values)) if values.get(key) in (None, [])]
+    if values.get("scale") is not None:  # in place of bounds
+        blank = [key for key in blank if key not in ("lower", "upper")]
     bounds = [key for key in blank if key in ("lower", "upper")]
     parts = [key for key in blank if key not in bounds] + ([f"bounds ({', '.join(bounds)})"] if bounds else [])
     return f"column {values.get('name')!r} has no {' and no '.join(parts)}" if parts else None
 
 
-def _to_dict(column: Column) -> dict[str, Any]:
+def _to_dict(column: Boolean | Categorical | Coordinate) -> dict[str, Any]:
     return {"kind": column.kind} | {option.name: getattr(column, option.name) for option in fields(column)}
-
-
-def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not name:
-        raise TypeError(f"a column's name is a non-empty string, got {name!r}")
-    _check_text(name, "a column's name")
-
-
-def _check_text(text: str, what: str) -> None:
-    # Found now, not when a release that has spent its budget is written to a file.
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError(f"{what}, {text!r}, is not valid Unicode text (it holds half of a surrogate pair)") from None
-
-
-def _check_choice(column: str, option: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"column {column!r}: {option}={value!r} must be one of {', '.join(map(repr, choices))}")

@@ -113,12 +113,7 @@ def forecast(
         raise ValueError(f"n_rows={n_rows!r} must be a positive whole number")
     budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     relation = Neighbors.of(neighbors)
-    shape = MomentShape(
-        n_features=schema.n_features,
-        n_rows=n_rows,
-        mean=mean,
-        row_norm=None if schema.row_norm is None else 1.0,
-    )
+    shape = MomentShape.of(schema, mean=mean, n_rows=n_rows)
     rows = [_row(name, kind(), shape, budget, relation, n_rows) for name, kind in mechanism_classes().items()]
     rows.sort(key=lambda row: (row.refusal is not None, row.second_moment_error or math.inf))
     return Forecast(tuple(rows), n_rows, budget, relation)

@@ -138,6 +138,12 @@ class MomentRelease:
         return self.unit_ball_gram / self.n_rows - np.outer(mean, mean)
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the mechanism found, privately, that speaks against trusting the release; mostly nothing."""
+        found = self.diagnostics.get("warnings", ())
+        return tuple(map(str, found)) if isinstance(found, list | tuple) else ()
+
+    @property
     def has_mean(self) -> bool:
         """Whether a mean was released."""
         return self.noisy_sum is not None

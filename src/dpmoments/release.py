@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,21 @@ from dpmoments.rows.rows import Rows
 from dpmoments.schema import Schema
 from dpmoments.version import __version__
 
-__all__ = ["UnsavedReleaseError", "release"]
+__all__ = ["ReleaseWarning", "UnsavedReleaseError", "release"]
+
+
+class ReleaseWarning(UserWarning):
+    """What a mechanism learned privately, and paid for, speaks against trusting its release.
+
+    Attributes
+    ----------
+    release : MomentRelease
+        Not lost where warnings are turned into errors.
+    """
+
+    def __init__(self, text: str, release: MomentRelease) -> None:
+        super().__init__(text)
+        self.release = release
 
 
 class UnsavedReleaseError(OSError):
@@ -65,7 +80,7 @@ def release(
         A NumPy array (its columns are the schema's, in order), a pandas, Polars or Arrow frame, a path, glob or folder of
         Parquet or CSV files (streamed in batches), or a DuckDB relation. Never modified.
     schema : Schema
-        Public bounds and categories.
+        Public bounds (or rough scales) and categories.
     epsilon, delta : float
         Budget: pure ε, or (ε, δ) with 0 < δ < 1.
     rho : float
@@ -104,6 +119,11 @@ def release(
     UnsavedReleaseError
         If the file cannot be written after all; the release is its attribute ``release``.
 
+    Warns
+    -----
+    ReleaseWarning
+        Where the mechanism found, privately, that the schema does not fit the table. Shown after the release is saved.
+
     Notes
     -----
     **Privacy.** The release as a whole satisfies the stated budget for the stated neighbours, one row being the protected unit;
@@ -125,6 +145,9 @@ def release(
         )
     budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     neighbors = Neighbors.of(neighbors)
+    for name, value in (("threads", threads), ("insecure_seed", insecure_seed)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral)):
+            raise TypeError(f"{name} must be a whole number, got {type(value).__name__}")
     chosen = make_mechanism(mechanism)
     repair = Repair.of(repair)
     with watched(progress) as on_block:
@@ -136,7 +159,7 @@ def release(
             threads=threads,
             on_block=on_block,
         )
-        shape = MomentShape(schema.n_features, mean=mean, row_norm=None if schema.row_norm is None else 1.0)
+        shape = MomentShape.of(schema, mean=mean)
         chosen.check_support(shape, budget, neighbors)
         if output is not None:
             check_output(output)
@@ -153,11 +176,13 @@ def release(
             released.save(output)
         except OSError as reason:
             raise UnsavedReleaseError(output, reason, released) from reason
+    for text in released.warnings:
+        warnings.warn(ReleaseWarning(text, released), stacklevel=2)
     return released
 
 
 def _public_rows(rows: Rows, neighbors: Neighbors, n_rows: int | None) -> int | None:
-    if n_rows is not None and (isinstance(n_rows, bool) or not isinstance(n_rows, int) or n_rows < 1):
+    if n_rows is not None and (isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1):
         raise ValueError(f"n_rows={n_rows!r} must be a positive whole number")
     if neighbors is Neighbors.ADD_REMOVE:
         return n_rows

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.columns import (
-    LARGEST_BOUND,
     Boolean,
     Categorical,
     Column,
@@ -27,6 +26,8 @@ from dpmoments.columns import (
     column_from_dict,
 )
 from dpmoments.encoding import Encoding
+from dpmoments.numeric_column import LARGEST_BOUND
+from dpmoments.rough_scale import RoughScale
 from dpmoments.schema_yaml import format_yaml, read_yaml
 
 __all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Numeric", "Schema"]
@@ -46,7 +47,8 @@ class Schema:
     row_norm : float or "default", optional
         Public bound B on the Euclidean norm of an encoded row (numeric columns in [−1, 1], a categorical a one-hot block of
         norm 1). Default: √(number of columns), which no row exceeds. A smaller value clips longer rows and lowers the noise
-        in proportion to B². It must come from public knowledge: choosing it by looking at the table leaks.
+        in proportion to B². It must come from public knowledge: choosing it by looking at the table leaks. None in a schema
+        with a column that gives a rough ``scale`` in place of bounds: nothing bounds its rows.
 
     Raises
     ------
@@ -83,7 +85,19 @@ class Schema:
             repeated = sorted({feature for feature in features if features.count(feature) > 1})
             raise ValueError(f"two columns give the same feature name: {', '.join(map(repr, repeated))}")
         unbounded = any(isinstance(column, Coordinate) for column in columns)
-        if row_norm == "default":
+        if rough := [column.name for column in columns if isinstance(column, Numeric) and column.scale is not None]:
+            if unbounded:
+                raise ValueError(
+                    f"column {rough[0]!r} has a scale and there are coordinates, of which nothing is known: give every column "
+                    "bounds or a scale"
+                )
+            if row_norm not in ("default", None):
+                raise ValueError(
+                    f"row_norm={row_norm!r} and column {rough[0]!r} has a scale, in place of bounds: nothing bounds a row, so "
+                    "leave row_norm out"
+                )
+            row_norm = None
+        elif row_norm == "default":
             if unbounded:
                 raise ValueError("coordinates have no bounds of their own: give row_norm, or use Schema.unit_ball(d)")
             row_norm = math.sqrt(len(columns))
@@ -98,7 +112,7 @@ class Schema:
                 )
             if not unbounded:
                 row_norm = min(float(row_norm), math.sqrt(len(columns)))
-        elif not unbounded:
+        elif not unbounded and not rough:
             raise ValueError("row_norm=None is for coordinates without bounds: bounded columns bound the row")
         object.__setattr__(self, "columns", tuple(columns))
         object.__setattr__(self, "row_norm", None if row_norm is None else float(row_norm))
@@ -167,6 +181,10 @@ class Schema:
         """Whether every column is a bare coordinate, as :meth:`unit_ball` and :meth:`unbounded` make them."""
         return all(isinstance(column, Coordinate) for column in self.columns)
 
+    def rough_scale(self, *, centered: bool = True) -> RoughScale | None:
+        """Ranges of the encoded features' variances and means, where a column gives a scale in place of bounds; else None."""
+        return RoughScale.of(self.columns, centered=centered)
+
     def encoding(self, *, centered: bool = True) -> Encoding:
         """The affine map between the table's units and the unit ball.
 
@@ -174,7 +192,8 @@ class Schema:
         ----------
         centered : bool
             True: a numeric column [l, u] maps to [−1, 1] about its midpoint. False: it is divided by max(|l|, |u|), so that
-            0 stays 0 and the second moment of the encoded rows gives that of the table without the mean.
+            0 stays 0 and the second moment of the encoded rows gives that of the table without the mean. A column with a
+            scale is divided by the scale's geometric middle, about its centre or about 0.
         """
         offset = np.concatenate([column.offset(centered) for column in self.columns])
         unit = np.concatenate([column.unit(centered) for column in self.columns])
@@ -197,7 +216,12 @@ class Schema:
         """What was done to cells and rows, one sentence a rule, for the privacy statement."""
         rules = []
         for column in self.columns:
-            if isinstance(column, Numeric):
+            if isinstance(column, Numeric) and column.scale is not None:
+                rules.append(
+                    f"{column.name}: taken as it is; expected: {column.public_values_in_words} (accuracy depends on that, "
+                    f"privacy does not); missing cells: {column.missing}."
+                )
+            elif isinstance(column, Numeric):
                 lower, upper = column.bounds
                 rules.append(f"{column.name}: moved into [{lower:g}, {upper:g}]; missing cells: {column.missing}.")
             elif isinstance(column, Boolean):

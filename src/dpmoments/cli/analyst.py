@@ -64,6 +64,9 @@ def show(file: ReleaseFile, as_json: AsJson = False) -> None:
     )
     if any(error is not None for error in noise):
         print_text("± noise: standard deviation of the noise that privacy adds to the mean, before repair.")
+    for text in released.warnings:
+        print_text()
+        print_text(f"WARNING: {text}.")
 
 
 def ridge(
@@ -202,8 +205,7 @@ def _mean_noise(released: MomentRelease) -> list[float | None]:
 
 def _public_values(column: Column) -> str:
     if isinstance(column, Numeric):
-        lower, upper = column.bounds
-        return f"{lower:g} to {upper:g}"
+        return column.public_values_in_words
     if isinstance(column, Categorical):
         shown = ", ".join(map(str, column.levels[:4]))
         return f"{shown}, … ({len(column.levels)} levels)" if len(column.levels) > 4 else shown
@@ -217,6 +219,7 @@ def _as_dict(released: MomentRelease, spread: list[float | None], is_centered: b
         "mechanism": released.mechanism,
         "mechanism_options": dict(released.mechanism_options),
         "repair": str(released.repair),
+        "warnings": list(released.warnings),
         "noise": None if released.noise is None else released.noise.to_dict(),
         "schema": released.schema.to_dict(),
         "n_rows": released.n_rows if counted else None,

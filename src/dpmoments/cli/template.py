@@ -26,7 +26,9 @@ HEADING = """\
 # a bound or a level read off the data leaks it. `dpmoments release` refuses blanks.
 #
 # numeric      lower and upper: cells outside are moved to the nearer bound. The noise on a column grows with the
-#              distance of its bounds: leave out extremes that you can do without.
+#              distance of its bounds: leave out extremes that you can do without. If no bounds are known, delete both and
+#              write scale: [1, 1e6] instead, a rough range of the standard deviation; and, if need be, radius: 1e7 and
+#              center: 0, within which the mean lies. Such columns need --rho, or --epsilon with --delta.
 # boolean      true or false, or 1 and 0; nothing to fill in.
 # categorical  levels: [north, south, east, west], or integers: [1, 2, 3]; in a text file text and integers match.
 #              other: what a value outside the levels does: drop (its row) or zero (counts as no level).

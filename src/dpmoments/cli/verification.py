@@ -159,9 +159,7 @@ def _shapes(release: MomentRelease) -> list[MomentShape]:
     counts = {None if release.noisy_count is None else release.n_rows}
     if release.privacy.neighbors is Neighbors.ADD_REMOVE:
         counts.add(None)
-    row_norm = None if release.schema.row_norm is None else 1.0
-    d = len(release.feature_names)
-    return [MomentShape(d, n_rows=count, mean=release.has_mean, row_norm=row_norm) for count in counts]
+    return [MomentShape.of(release.schema, mean=release.has_mean, n_rows=count) for count in counts]
 
 
 def _agrees(plan: Plan, release: MomentRelease) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
+from dpmoments.mechanisms.coinpress import CoinPress
 from dpmoments.mechanisms.gaussian import Gaussian
 from dpmoments.mechanisms.laplace import Laplace
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
@@ -18,10 +19,11 @@ CANDIDATES: tuple[Mechanism, ...] = (MatrixLaplace(), Gaussian(), Laplace())
 
 @dataclass(frozen=True)
 class Auto(Mechanism):
-    """The additive mechanism with the least expected error on the Gram matrix; the choice reads no data.
+    """The additive mechanism with the least expected error on the Gram matrix, or CoinPress; the choice reads no data.
 
     Under an (ε, δ) budget the pure mechanisms are candidates at ε: in few dimensions, or at a very small δ, matrix Laplace
-    noise is smaller than Gaussian noise; the release then states that it spent ε alone.
+    noise is smaller than Gaussian noise; the release then states that it spent ε alone. Where columns give rough scales in
+    place of bounds, it is :class:`~dpmoments.mechanisms.CoinPress`.
 
     Examples
     --------
@@ -36,7 +38,20 @@ class Auto(Mechanism):
     summary: ClassVar[str] = "the additive mechanism with the least expected error at your budget, chosen without data"
     source: ClassVar[str] = "this library"
 
+    def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
+        if shape.row_norm is not None or shape.rough_scale is None:
+            super().check_support(shape, budget, neighbors)
+        elif budget.kind is BudgetKind.PURE:
+            raise ValueError(
+                f"a budget of {budget} cannot be spent on columns that give a scale in place of bounds: it needs a bound on "
+                "every row. Give rho, or epsilon and delta > 0, or give every column lower and upper"
+            )
+        else:
+            CoinPress().check_support(shape, budget, neighbors)
+
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> Plan:
+        if shape.row_norm is None:
+            return CoinPress().plan(shape, budget, neighbors)
         plans = []
         for mechanism in CANDIDATES:
             spend = budget

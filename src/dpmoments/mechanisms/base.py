@@ -20,7 +20,9 @@ import numpy.typing as npt
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.noise_law import NoiseLaw
 from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.rough_scale import RoughScale
 from dpmoments.rows.rows import Rows
+from dpmoments.schema import Schema
 
 __all__ = ["Arithmetic", "Mechanism", "MomentShape", "NoisyMoments", "Plan", "noise_generator"]
 
@@ -55,12 +57,26 @@ class MomentShape:
         Whether count and mean are wanted beside the second moment.
     row_norm : float or None
         Bound on the Euclidean norm of an encoded row: 1 (the unit ball), or None where the schema gives no bound.
+    rough_scale : RoughScale or None
+        Where the schema gives rough scales in place of bounds, what they say of the encoded rows.
     """
 
     n_features: int
     n_rows: int | None = None
     mean: bool = True
     row_norm: float | None = 1.0
+    rough_scale: RoughScale | None = None
+
+    @classmethod
+    def of(cls, schema: Schema, *, mean: bool, n_rows: int | None = None) -> MomentShape:
+        """The shape of the moments of a table with this schema."""
+        return cls(
+            schema.n_features,
+            n_rows=n_rows,
+            mean=mean,
+            row_norm=None if schema.row_norm is None else 1.0,
+            rough_scale=schema.rough_scale(centered=mean),
+        )
 
     def __post_init__(self) -> None:
         if self.n_features < 1:

@@ -34,6 +34,8 @@ HISTOGRAM_SHARE = 0.02
 """Share of the last step's budget that buys the histogram of norms."""
 COUNT_SHARE = 0.01
 """Share of ρ for the number of rows, where it is private."""
+LEAST_EIGENVALUE = 0.1
+"""Least eigenvalue sought, relative to the schema's least variances: correlated columns have smaller ones than their own."""
 FAILURE = 0.05
 """β of the paper's constants, for the whole run."""
 
@@ -58,7 +60,8 @@ class CoinPressPlan(Plan):
 
     @property
     def details(self) -> Mapping[str, Any]:
-        details: dict[str, Any] = {"rho": self.rho}
+        lowest, highest, mean_radius = self.mechanism.bounds(self.shape)
+        details: dict[str, Any] = {"rho": self.rho, "spread": (highest + mean_radius**2) / lowest}
         if self.calibration is not None:
             schedule = self.calibration.schedule
             details |= {"shares": schedule.shares, "predicted_mahalanobis": schedule.predicted_error}
@@ -149,11 +152,14 @@ class CoinPress(Mechanism):
     ----------
     eigenvalue_bounds : (lo, hi), optional
         Range of the eigenvalues of the covariance (of the second moment where no mean is wanted) relative to ``anchor``, in
-        the units in which rows are encoded. Default: (1e-6, 1) for rows in the unit ball; else it must be given.
+        the units in which rows are encoded. Default: (1e-6, 1) for rows in the unit ball; what the scales of the schema's
+        columns say, where they have some; else it must be given.
     mean_radius : float, optional
-        Bound on the norm of the mean relative to ``anchor``, where the mean is wanted. Default: 1 in the unit ball.
+        Bound on the norm of the mean relative to ``anchor``, where the mean is wanted. Default: 1 in the unit ball; what the
+        scales of the schema's columns say.
     anchor : nested sequence of shape (d, d), optional
-        A, positive definite; the identity if not given.
+        A, positive definite. Default: the squares of the least scales on the diagonal, where columns have scales, else the
+        identity.
     constants : {"practical", "paper"}
         ``"paper"``: clipping, ridge and split as in the paper's theorems: safe with probability 0.95, and loose.
     clip : {"adaptive", "gaussian"}
@@ -230,7 +236,7 @@ class CoinPress(Mechanism):
     def calibration(self, shape: MomentShape, n_rows: float, rho: float, neighbors: Neighbors) -> Calibration:
         """Radius, ridge and schedule for a number of rows, public or noisy."""
         d = shape.n_features
-        lowest, highest, mean_radius = self._bounds(shape)
+        lowest, highest, mean_radius = self.bounds(shape)
         # Noise on the second moment of rows in the unit ball, at ρ = 1.
         unit = step_plan(d, 1.0, neighbors, mean=shape.mean).noise_scale / n_rows
         frobenius = unit * math.sqrt(d * (d + 1) / 2.0)
@@ -258,16 +264,20 @@ class CoinPress(Mechanism):
 
     def first_ellipsoid(self, shape: MomentShape) -> Ellipsoid:
         """The ellipsoid of the public bounds."""
-        _, highest, mean_radius = self._bounds(shape)
-        anchor = None if self.anchor is None else np.array(self.anchor)
-        return Ellipsoid.first(shape.n_features, anchor, highest + mean_radius**2)
+        _, highest, mean_radius = self.bounds(shape)
+        anchor = self.anchor
+        if anchor is None and shape.rough_scale is not None:
+            anchor = shape.rough_scale.anchor
+        return Ellipsoid.first(shape.n_features, None if anchor is None else np.array(anchor), highest + mean_radius**2)
 
-    def _bounds(self, shape: MomentShape) -> tuple[float, float, float]:
+    def bounds(self, shape: MomentShape) -> tuple[float, float, float]:
         """Lowest and highest eigenvalue, and radius of the mean (0 where it is not wanted)."""
         in_the_ball = shape.row_norm is not None and self.anchor is None
         if self.anchor is not None and len(self.anchor) != shape.n_features:
             raise ValueError(f"the anchor has {len(self.anchor)} rows and the table {shape.n_features} features")
-        bounds = self.eigenvalue_bounds or ((1e-6, 1.0) if in_the_ball else None)
+        rough = shape.rough_scale if self.anchor is None else None
+        from_schema = (1e-6, 1.0) if in_the_ball else None if rough is None else (LEAST_EIGENVALUE, rough.spread)
+        bounds = self.eigenvalue_bounds or from_schema
         if bounds is None:
             raise ValueError(
                 "coinpress needs a rough range for the eigenvalues of the covariance: CoinPress(eigenvalue_bounds="
@@ -275,7 +285,9 @@ class CoinPress(Mechanism):
             )
         if not shape.mean:
             return (*bounds, 0.0)
-        radius = 1.0 if self.mean_radius is None and in_the_ball else self.mean_radius
+        radius = self.mean_radius
+        if radius is None and (in_the_ball or rough is not None):
+            radius = 1.0 if rough is None else rough.mean_radius
         if radius is None:
             raise ValueError(
                 "coinpress needs a bound on the norm of the mean, as large as need be: CoinPress(mean_radius=…); or "

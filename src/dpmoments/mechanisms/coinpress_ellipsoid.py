@@ -124,7 +124,7 @@ def run_diagnostics(
     if (outside is not None and outside > 0.5) or (final["radius"] ** 2 <= planned and final["fill"] > limit):
         found.append(
             "most rows were clipped: they lie far outside the stated bounds (or have very heavy tails); "
-            "widen eigenvalue_bounds or mean_radius"
+            "widen the schema's scale or radius, or eigenvalue_bounds or mean_radius"
         )
     if calibration.schedule.scales[-1] > 4.0:
         found.append(

@@ -7,7 +7,8 @@ cell                              outcome
 ================================  ==========================================================================
 number inside the bounds          mapped affinely
 number outside the bounds         moved to the nearer bound, then mapped
-null, NaN, +inf, −inf             the column's ``missing`` rule: error, midpoint of the bounds, or row dropped
+number in a column with a scale   mapped affinely, as ±1e200 if beyond it
+null, NaN, +inf, −inf             the column's ``missing`` rule: error, midpoint or centre, or row dropped
 level of a categorical            one-hot
 unknown level                     the column's ``other`` rule: row dropped, or no level
 null or empty text (categorical)  the column's ``missing`` rule: error, no level, or row dropped
@@ -33,6 +34,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpmoments.columns import Boolean, Categorical, Column, Coordinate, Numeric
+from dpmoments.numeric_column import LARGEST_CELL
 from dpmoments.rows.objects import object_numbers, object_texts
 from dpmoments.schema import Schema
 
@@ -126,6 +128,8 @@ def _affine(values: FloatArray, column: Numeric | Boolean | Coordinate, centered
     if isinstance(column, Coordinate):
         return (np.where(missing, 0.0, values) if any_missing else values), missing & (column.missing == "drop")
     lower, upper = column.bounds
+    if isinstance(column, Numeric) and column.scale is not None:
+        lower, upper = -LARGEST_CELL, LARGEST_CELL
     if any_missing:
         values = np.where(missing, column.offset(True)[0], values)
     encoded = (np.clip(values, lower, upper) - column.offset(centered)[0]) / column.unit(centered)[0]

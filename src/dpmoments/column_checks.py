@@ -1,0 +1,27 @@
+"""Checks that every kind of column makes of its name, its rules and its texts."""
+
+from __future__ import annotations
+
+__all__ = ["check_choice", "check_name", "check_text"]
+
+
+def check_name(name: object) -> None:
+    """Raise unless ``name`` is non-empty text that a file can hold."""
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"a column's name is a non-empty string, got {name!r}")
+    check_text(name, "a column's name")
+
+
+def check_text(text: str, what: str) -> None:
+    """Raise unless a file can hold ``text``."""
+    # Found now, not when a release that has spent its budget is written to a file.
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{what}, {text!r}, is not valid Unicode text (it holds half of a surrogate pair)") from None
+
+
+def check_choice(column: str, option: str, value: object, choices: tuple[str, ...]) -> None:
+    """Raise unless ``value`` is one of ``choices``."""
+    if value not in choices:
+        raise ValueError(f"column {column!r}: {option}={value!r} must be one of {', '.join(map(repr, choices))}")
