@@ -103,3 +103,9 @@ def test_to_epsilon_agrees_with_the_curve() -> None:
     rho, delta = 0.5, 1e-6
     classic = rho + 2 * math.sqrt(rho * math.log(1 / delta))
     assert rho < PrivacyBudget.zcdp(rho).to_epsilon(delta) < classic
+
+
+@pytest.mark.parametrize("epsilon", [10**400, 1e200])
+def test_budgets_beyond_floating_point_are_refused(epsilon: float) -> None:
+    with pytest.raises(ValueError, match="positive and finite"):
+        PrivacyBudget.of(epsilon=epsilon)

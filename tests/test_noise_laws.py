@@ -177,7 +177,10 @@ def log_density_one_dimension(n: np.ndarray, rate: float, degrees: int = 2) -> n
     b = np.linspace(0, math.sqrt(40 / rate), 40_001)[1:] ** 2
     starts = np.maximum(0.0, -np.atleast_1d(n))
     return np.log(
-        [np.trapezoid(law.pdf(b + s) * law.pdf(value + s + b), b) for s, value in zip(starts, np.atleast_1d(n), strict=True)]
+        [
+            np.trapezoid(law.pdf(b + s) * law.pdf(value + s + b), b)
+            for s, value in zip(starts, np.atleast_1d(n), strict=True)
+        ]
     )
 
 
@@ -237,3 +240,21 @@ def test_replace_one_cannot_use_a_better_rate_than_half() -> None:
     ]
     assert reached[0] < reached[1] < reached[2] <= 2 * rate * (1 + 2e-3)
     assert reached[2] > 2 * rate * 0.9
+
+
+def test_a_forked_process_draws_other_noise() -> None:
+    import os
+
+    if not hasattr(os, "fork"):
+        pytest.skip("no fork on this system")
+    generator = secure_generator()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writer, generator.standard_normal(4).tobytes())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reader, 32) != generator.standard_normal(4).tobytes()
+    # planted fault: without a new key the two would agree
+    twins = [np.random.default_rng(1), np.random.default_rng(1)]
+    assert twins[0].standard_normal(4).tobytes() == twins[1].standard_normal(4).tobytes()

@@ -137,3 +137,13 @@ def test_summary_reads() -> None:
     assert "ridge regression of income" in text
     assert "age" in text
     assert "confidence" in text
+
+
+def test_collinear_levels_are_never_fitted_silently() -> None:
+    """Noise hides from the eigenvalues that all levels and an intercept are collinear; the schema does not."""
+    noisy = released(epsilon=1.0)
+    fit = noisy.ridge("income")
+    assert fit.features == ("age", "region=south", "region=east")
+    with pytest.raises(ValueError, match="leave one level out"):
+        noisy.ridge("income", ["age", "region"])
+    assert "region=north" in noisy.ridge("income", alpha=1e-3).features

@@ -236,3 +236,15 @@ def test_a_release_that_cannot_be_saved_is_not_lost(tmp_path: Path, monkeypatch:
             dpm.release(people(), SCHEMA, epsilon=1.0, output=tmp_path / "people.json")
     caught.value.release.save(tmp_path / "kept.json")
     assert dpm.load(tmp_path / "kept.json").noisy_gram.tobytes() == caught.value.release.noisy_gram.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("threads", "2"), ("threads", 1.5), ("insecure_seed", "a"), ("mechanism", ["laplace"])]
+)
+def test_wrong_types_are_named(option: str, value: object) -> None:
+    with pytest.raises(TypeError, match=option):
+        dpm.release(people(), SCHEMA, epsilon=1.0, **{option: value})  # type: ignore[arg-type]
+
+
+def test_a_numpy_number_of_rows_is_a_whole_number() -> None:
+    assert dpm.release(people(), SCHEMA, mean=False, n_rows=np.int64(500), **UNLIMITED).n_rows == 500

@@ -65,7 +65,12 @@ class RidgeRegression:
         lines += [
             f"{name:<{width}}  {value:12.5g}" for name, value in zip(self.features, self.coefficients, strict=True)
         ]
-        if self.unit_ball_error_bound is not None:
+        if self.unit_ball_error_bound == math.inf:
+            lines.append(
+                "no bound on what the privacy noise did: it may outweigh the smallest eigenvalue of the features' "
+                "moments; give alpha > 0 or fewer features"
+            )
+        elif self.unit_ball_error_bound is not None:
             size = float(np.linalg.norm(self.unit_ball_coefficients))
             lines.append(
                 f"privacy noise moved the encoded coefficients (norm {size:.3g}) by at most {self.unit_ball_error_bound:.3g}, "
@@ -96,7 +101,8 @@ def ridge(
         feature.
     features : sequence of str, optional
         Feature or column names (a categorical column stands for all its levels); default: everything that is not of the
-        target's column.
+        target's column, less the first level of every categorical where there is an intercept and ``alpha`` is 0 (all
+        levels and the intercept are collinear).
     alpha : float
         The α of Amin et al. (2019), in unit-ball units, so that it treats all columns alike.
     intercept : bool, optional
@@ -133,7 +139,7 @@ def ridge(
     if intercept and not release.has_mean:
         raise ValueError("an intercept needs the mean, and the release has none (mean=False): pass intercept=False")
     y = _feature_index(release, target)
-    a = _features(release, features, y)
+    a = _features(release, features, y, leave_one_level=intercept and alpha == 0)
     moment = release.unit_ball_covariance if intercept else release.unit_ball_gram / release.n_rows
     if release.has_mean and not intercept:
         # without an intercept the line goes through the zero of the table's units
@@ -190,12 +196,15 @@ def _feature_index(release: MomentRelease, name: str) -> int:
     raise ValueError(f"the release has no feature {name!r}; its features are {', '.join(map(repr, names))}")
 
 
-def _features(release: MomentRelease, features: Sequence[str] | None, target: int) -> list[int]:
+def _features(
+    release: MomentRelease, features: Sequence[str] | None, target: int, *, leave_one_level: bool
+) -> list[int]:
     columns = {column.name: column.feature_names for column in release.schema.columns}
     names = release.feature_names
     if features is None:
         own = next(block for block in columns.values() if names[target] in block)
-        return [index for index, name in enumerate(names) if name not in own]
+        left_out = {block[0] for block in columns.values() if len(block) > 1} if leave_one_level else set()
+        return [index for index, name in enumerate(names) if name not in own and name not in left_out]
     if isinstance(features, str):
         raise TypeError("features is a list of names, not one string")
     chosen: list[int] = []
@@ -208,6 +217,15 @@ def _features(release: MomentRelease, features: Sequence[str] | None, target: in
         raise ValueError("no features: name at least one")
     if len(set(chosen)) < len(chosen):
         raise ValueError("a feature is named twice")
+    whole = [
+        name for name, block in columns.items() if len(block) > 1 and {names.index(f) for f in block} <= set(chosen)
+    ]
+    if leave_one_level and whole:
+        # Noise hides this from a look at the eigenvalues, and the coefficients would be arbitrary.
+        raise ValueError(
+            f"all levels of {', '.join(map(repr, whole))} with an intercept make a singular system, since they add up to one: "
+            "leave one level out, or give alpha > 0"
+        )
     return chosen
 
 

@@ -51,6 +51,8 @@ def make_mechanism(mechanism: Mechanism | str, **options: Any) -> Mechanism:
     """
     if isinstance(mechanism, Mechanism):
         return mechanism
+    if not isinstance(mechanism, str):
+        raise TypeError(f"mechanism must be a name or a configured mechanism, got {type(mechanism).__name__}")
     classes = mechanism_classes()
     if mechanism not in classes:
         raise ValueError(f"there is no mechanism {mechanism!r}: use one of {', '.join(classes)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,28 @@ class SecureGenerator(np.random.Generator):
 
     def __init__(self) -> None:
         # All 128 bits of the AES key come from the operating system; `seed=` would go through a 64-bit mixer first.
-        super().__init__(AESCounter(key=np.frombuffer(os.urandom(16), dtype=np.uint64)))
+        super().__init__(_fresh_bits())
+        _living.add(self)
 
     def __reduce__(self) -> Any:
         raise TypeError("a SecureGenerator cannot be copied or stored: two releases would share their noise")
+
+
+_living: weakref.WeakSet[SecureGenerator] = weakref.WeakSet()
+
+
+def _fresh_bits() -> AESCounter:
+    return AESCounter(key=np.frombuffer(os.urandom(16), dtype=np.uint64))
+
+
+def _rekey_after_fork() -> None:
+    """Without this a forked process would draw the same noise as its parent."""
+    for generator in list(_living):
+        generator.bit_generator.state = _fresh_bits().state
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_rekey_after_fork)
 
 
 def secure_generator() -> SecureGenerator:

@@ -12,6 +12,9 @@ from typing import Any
 
 __all__ = ["BudgetKind", "Neighbors", "PrivacyBudget"]
 
+LARGEST_LOSS = 1e100
+"""Far beyond any protection; the squares of larger numbers leave float64."""
+
 
 class Neighbors(StrEnum):
     """Which two tables a guarantee makes hard to tell apart.
@@ -57,9 +60,14 @@ class BudgetKind(StrEnum):
 def _positive(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, got {type(value).__name__}")
-    number = float(value)
-    if not (number > 0 and math.isfinite(number)):
-        raise ValueError(f"{name}={value!r} is not a privacy budget: {name} must be positive and finite")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not 0 < number <= LARGEST_LOSS:
+        raise ValueError(
+            f"{name}={number!r} is not a privacy budget: {name} must be positive and finite (at most {LARGEST_LOSS:g})"
+        )
     return number
 
 
