@@ -1,6 +1,6 @@
 """The README's picture: error against ε on Adult, and a hundred regressions from one release beside the table's own.
 
-    python -m benchmarks.readme_picture
+python -m benchmarks.readme_picture
 """
 
 from __future__ import annotations

@@ -24,7 +24,9 @@ def main(folder: Path) -> None:
     """Release Adult into ``folder`` and analyse the release."""
     folder.mkdir(parents=True, exist_ok=True)
     people = dpm.datasets.adult()
-    print(f"The table: {people.frame.num_rows:,} people, {len(people.schema.columns)} columns (Adult, US census 1994)\n")
+    print(
+        f"The table: {people.frame.num_rows:,} people, {len(people.schema.columns)} columns (Adult, US census 1994)\n"
+    )
 
     print(dpm.forecast(people.schema, n_rows=people.frame.num_rows, epsilon=EPSILON, neighbors="replace_one"), "\n")
 
@@ -67,7 +69,9 @@ def draw(release: dpm.MomentRelease, exact: dpm.MomentRelease, path: Path) -> No
         return covariance / np.outer(deviation, deviation)
 
     figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
-    for axis, source, title in zip(axes, (release, exact), (f"released at ε = {EPSILON:g}", "the table itself"), strict=True):
+    for axis, source, title in zip(
+        axes, (release, exact), (f"released at ε = {EPSILON:g}", "the table itself"), strict=True
+    ):
         image = axis.imshow(correlation(source), vmin=-0.5, vmax=0.5, cmap="RdBu_r")
         axis.set_xticks(range(len(names)), names, rotation=40, ha="right")
         axis.set_yticks(range(len(names)), names)

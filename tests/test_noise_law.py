@@ -45,7 +45,9 @@ def test_stated_bounds_hold(mechanism: Mechanism, budget: PrivacyBudget, d: int)
         (sums, law.sum_norm_bound(FAILURE)),
         (counts, law.count_bound(FAILURE)),
     ]:
-        assert np.mean(found > bound) <= 1.4 * FAILURE  # four standard deviations of 400 draws, where the bound is exact
+        assert (
+            np.mean(found > bound) <= 1.4 * FAILURE
+        )  # four standard deviations of 400 draws, where the bound is exact
         # planted fault: a tenth of the bound is exceeded far too often
         assert np.mean(found > bound / 10) > FAILURE
     assert law.operator_norm_bound(FAILURE, (d + 1) // 2) <= law.operator_norm_bound(FAILURE)
