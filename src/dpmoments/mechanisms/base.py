@@ -24,7 +24,9 @@ from dpmoments.rough_scale import RoughScale
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Schema
 
-__all__ = ["Arithmetic", "Mechanism", "MomentShape", "NoisyMoments", "Plan", "noise_generator"]
+__all__ = ["Arithmetic", "Mechanism", "MomentShape", "NoisyMoments", "Plan", "noise_generator", "without_low_bits"]
+
+KEPT_BITS = 30
 
 FloatArray = npt.NDArray[np.float64]
 BOTH_NEIGHBORS = frozenset({Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE})
@@ -252,3 +254,22 @@ def noise_generator(insecure_seed: int | None = None) -> np.random.Generator:
     False
     """
     return secure_generator() if insecure_seed is None else insecure_generator(insecure_seed)
+
+
+def without_low_bits(values: FloatArray) -> FloatArray:
+    """Round what a floating-point sampler returns to 2^−30 of its largest entry.
+
+    The last bits of such a draw follow the arithmetic that made it, and that depends on the exact table: whether an
+    eigenvalue comes out as 1 or as 1 − 2^−53 told two tables apart. Rounded so coarsely, the output is that of real
+    arithmetic but where a value falls within rounding error of a boundary of the grid. Post-processing of the release.
+
+    Examples
+    --------
+    >>> float(without_low_bits(np.array([1.0 - 2.0**-53]))[0])
+    1.0
+    """
+    largest = float(np.abs(values).max(initial=0.0))
+    if not 0.0 < largest < np.inf:
+        return values
+    exponent = int(np.frexp(largest)[1]) - KEPT_BITS
+    return np.asarray(np.ldexp(np.rint(np.ldexp(values, -exponent)), exponent))

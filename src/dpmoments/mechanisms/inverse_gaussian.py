@@ -9,7 +9,15 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dpmoments.mechanisms.base import Arithmetic, FloatArray, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.base import (
+    Arithmetic,
+    FloatArray,
+    Mechanism,
+    MomentShape,
+    NoisyMoments,
+    Plan,
+    without_low_bits,
+)
 from dpmoments.noise.matrices import symmetric_gaussian
 from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
 from dpmoments.privacy.curves import gaussian_noise_scale, zcdp_noise_scale
@@ -63,13 +71,13 @@ class InverseGaussianPlan(Plan):
         eigenvalues, eigenvectors = np.linalg.eigh(moments.gram.astype(np.float64) * moments.scale**2)
         exact = (eigenvectors / np.maximum(eigenvalues, self.smallest_eigenvalue)) @ eigenvectors.T
         inverse = exact + symmetric_gaussian(self.shape.n_features, self.inverse_scale, generator)
-        inverse = (inverse + inverse.T) / 2.0
+        inverse = without_low_bits((inverse + inverse.T) / 2.0)
         total, count = None, float(moments.count) if self.neighbors is Neighbors.REPLACE_ONE else None
         if self.sum_scale is not None:
             exact_sum = moments.sum.astype(np.float64) * moments.scale
-            total = exact_sum + self.sum_scale * generator.standard_normal(self.shape.n_features)
+            total = without_low_bits(exact_sum + self.sum_scale * generator.standard_normal(self.shape.n_features))
         if self.count_scale is not None:
-            count = moments.count + self.count_scale * float(generator.standard_normal())
+            count = float(without_low_bits(np.array(moments.count + self.count_scale * generator.standard_normal())))
         return NoisyMoments(
             count=count, sum=total, gram=self.invert(inverse), diagnostics={"inverse": inverse.tolist()}
         )

@@ -16,7 +16,15 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.mechanisms.additive import augmented_gram, choose_augmentation
-from dpmoments.mechanisms.base import Arithmetic, FloatArray, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.base import (
+    Arithmetic,
+    FloatArray,
+    Mechanism,
+    MomentShape,
+    NoisyMoments,
+    Plan,
+    without_low_bits,
+)
 from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
 from dpmoments.privacy.curves import (
     gaussian_noise_scale,
@@ -96,7 +104,8 @@ class PaddedGramPlan(Plan):
         first = self.parts[0]
         scale = self.squared_row_norm / first.epsilon
         allowance = scale * max(math.log(0.5 / first.delta), 0.0)
-        return max(0.0, smallest + float(generator.laplace(0.0, scale)) - allowance)
+        noisy = without_low_bits(np.array(smallest + generator.laplace(0.0, scale)))
+        return max(0.0, float(noisy) - allowance)
 
     def _adapt(self, bound: float) -> tuple[int, float]:
         """Degrees of freedom and padding once ``bound`` is known: B² is kept free for the row that a neighbour lacks."""
@@ -108,6 +117,7 @@ class PaddedGramPlan(Plan):
 
     def _split(self, matrix: FloatArray, count: float, diagnostics: Mapping[str, Any]) -> NoisyMoments:
         public_count = count if self.neighbors is Neighbors.REPLACE_ONE else None
+        matrix = without_low_bits(matrix)
         if not self.augmentation:
             return NoisyMoments(count=public_count, sum=None, gram=matrix, diagnostics=diagnostics)
         w = self.augmentation

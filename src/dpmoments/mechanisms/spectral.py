@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dpmoments.mechanisms.additive import choose_bits, lattice_scale
-from dpmoments.mechanisms.base import FloatArray, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.base import FloatArray, Mechanism, MomentShape, NoisyMoments, Plan, without_low_bits
 from dpmoments.noise.lattice import LARGEST_SCALE, discrete_gaussian, discrete_laplace
 from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
@@ -103,7 +103,7 @@ class SpectralPlan(Plan):
         return NoisyMoments(
             count=count,
             sum=total,
-            gram=0.5 * (estimate + estimate.T),
+            gram=without_low_bits(0.5 * (estimate + estimate.T)),
             diagnostics={"eigenvalues": eigenvalues.tolist(), "temperatures": temperatures},
         )
 
