@@ -55,7 +55,8 @@ there is a closed form. A ρ-zCDP promise is compared at δ = 0.01, where it imp
 with make the bounds sharper: an event must be seen to be counted.
 
 What the table can and cannot say: a bound above the stated ε refutes a mechanism; one below proves nothing, and how far below
-shows how much of its ε these attacks could not see. The proofs are in `derivations/`. Integer noise comes from the seeded
+shows how much of its ε these attacks could not see. The proofs are in `derivations/`. Outputs are compared to the last bit, with
+all that a run returns: moments, diagnostics, errors. Integer noise comes from the seeded
 stand-in for OpenDP's exact samplers, which are ten times slower and have tests of their own (`dpmoments audit --exact-noise`
 uses them); everything else is the code that releases run.
 """
@@ -117,7 +118,7 @@ def mechanism_line(result: AuditResult) -> str:
             f"{result.stated_epsilon:.3f}",
             f"{'**EXCEEDED** ' if result.exceeded else ''}{result.lower_bound:.3f}",
             "–" if result.exact is None else f"{result.exact:.3f}",
-            f"{result.pair}: {result.event}",
+            f"{result.pair}: {result.event}" if result.lower_bound else "–",
             f"{result.draws:,}",
             f"{result.seconds:.1f}",
         )

@@ -51,9 +51,9 @@ values = st.recursive(
     max_leaves=8,
 )
 budgets = st.one_of(
-    st.floats(1e-300, 1e300).map(PrivacyBudget.pure),
-    st.floats(1e-300, 1e300).map(PrivacyBudget.zcdp),
-    st.builds(PrivacyBudget.approximate, st.floats(1e-300, 1e300), st.floats(1e-300, 0.999)),
+    st.floats(1e-300, 1e100).map(PrivacyBudget.pure),
+    st.floats(1e-300, 1e100).map(PrivacyBudget.zcdp),
+    st.builds(PrivacyBudget.approximate, st.floats(1e-300, 1e100), st.floats(1e-300, 0.999)),
 )
 
 

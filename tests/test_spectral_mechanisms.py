@@ -300,7 +300,7 @@ class TestEigenvalues:
             eigenvalues = np.array(noisy.diagnostics["eigenvalues"])
             assert (eigenvalues >= 0).all()
             assert (np.diff(eigenvalues) <= 0).all()
-            assert_allclose(np.linalg.eigvalsh(noisy.gram)[::-1], eigenvalues, atol=1e-9)
+            assert_allclose(np.linalg.eigvalsh(noisy.gram)[::-1], eigenvalues, atol=1e-5)  # releases keep 30 bits
 
 
 class TestKapralovTalwar:
@@ -359,7 +359,9 @@ class TestOptions:
         table = amin_synthetic(60, 5, np.random.default_rng(2))
         for mechanism in (IterativeEigenvectors(rank=2), KapralovTalwar(rank=2)):
             plan = make_plan(mechanism, table, PrivacyBudget.pure(1.0), ADD_REMOVE)
-            assert np.linalg.matrix_rank(plan.run(rows_of(table, ADD_REMOVE), insecure_generator(0)).gram) <= 2
+            assert (
+                np.linalg.matrix_rank(plan.run(rows_of(table, ADD_REMOVE), insecure_generator(0)).gram, tol=1e-5) <= 2
+            )
             with pytest.raises(ValueError, match="rank=2 is more than"):
                 mechanism.plan(MomentShape(1), PrivacyBudget.pure(1.0), "add_remove")
 
