@@ -31,7 +31,7 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks
 
 audit: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.audit_report
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.practice.audit_report
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

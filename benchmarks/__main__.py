@@ -1,4 +1,4 @@
-"""Run every benchmark in turn: `python -m benchmarks`, or some of them, `python -m benchmarks kernel_speed accuracy`."""
+"""Run every benchmark in turn, `python -m benchmarks`, or some of them, `python -m benchmarks speed.kernel papers.amin`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,23 @@ import runpy
 import sys
 from pathlib import Path
 
+NOT_BENCHMARKS = ("__main__", "papers.sheffet.techniques", "peers.programs")
+"""What benchmarks import or start."""
+
 
 def main() -> None:
-    """Run the named benchmark modules; all of them where none is named."""
-    found = [module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]) if module.name != "__main__"]
-    wanted = sys.argv[1:] or found
-    if unknown := sorted(set(wanted) - set(found)):
-        raise SystemExit(f"no benchmark named {', '.join(unknown)}: use {', '.join(found)}")
+    """Run the named modules, and all modules of the packages named; everything where nothing is named."""
+    modules = pkgutil.walk_packages([str(Path(__file__).parent)], "benchmarks.")
+    names = [module.name.removeprefix("benchmarks.") for module in modules if not module.ispkg]
+    found = [name for name in names if name not in NOT_BENCHMARKS]
+    wanted = []
+    for asked in sys.argv[1:]:
+        matching = [name for name in found if name == asked or name.startswith(f"{asked}.")]
+        if not matching:
+            raise SystemExit(f"no benchmark named {asked}: use {', '.join(found)}")
+        wanted += matching
     sys.argv = sys.argv[:1]
-    for name in wanted:
+    for name in wanted or found:
         print(f"\n== {name}", flush=True)
         runpy.run_module(f"benchmarks.{name}", run_name="__main__")
 

@@ -12,14 +12,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmoments.mechanisms.additive import AdditivePlan, add_integers, augmented_gram
+from dpmoments.audit import AuditEffort, AuditResult, audit, bingham_epsilon, neighboring_pairs
 from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
 from dpmoments.mechanisms.laplace import Laplace, LaplacePlan
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplacePlan
+from dpmoments.mechanisms.parts.additive import AdditivePlan, add_integers, augmented_gram
 from dpmoments.noise.matrices import wishart
 from dpmoments.noise.sphere import envelope_parameter, sample_bingham
-from dpmoments.privacy.audit import AuditEffort, AuditResult, audit, bingham_epsilon, neighboring_pairs
 from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
 from dpmoments.privacy.curves import gaussian_epsilon, gaussian_noise_scale
 from dpmoments.privacy.sensitivity import sorted_eigenvalues_l1

@@ -17,19 +17,19 @@ from numpy.testing import assert_allclose
 from scipy import integrate, stats
 
 import dpmoments as dpm
+from dpmoments.audit import AuditEffort, AuditResult, audit, bingham_epsilon, neighboring_pairs, noise_epsilon
+from dpmoments.audit.bounds import epsilon_lower_bound, probability_above, probability_below
+from dpmoments.audit.events import Event, best_events, rarer_events
+from dpmoments.audit.exact import bingham_log_normalizer
+from dpmoments.audit.outcomes import names_in, numbers_of, repeated_rows, run_repeatedly
+from dpmoments.audit.settings import audit_settings
+from dpmoments.audit.statistics import gram_statistics, learn_scores, raw_statistics
+from dpmoments.audit.trials import make_trials
 from dpmoments.cli import main
 from dpmoments.mechanisms.base import NoisyMoments
 from dpmoments.mechanisms.registry import mechanism_classes
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.noise_law import NoiseLaw
-from dpmoments.privacy.audit import AuditEffort, AuditResult, audit, bingham_epsilon, neighboring_pairs, noise_epsilon
-from dpmoments.privacy.audit.bounds import epsilon_lower_bound, probability_above, probability_below
-from dpmoments.privacy.audit.events import Event, best_events, rarer_events
-from dpmoments.privacy.audit.exact import bingham_log_normalizer
-from dpmoments.privacy.audit.outcomes import names_in, numbers_of, repeated_rows, run_repeatedly
-from dpmoments.privacy.audit.settings import audit_settings
-from dpmoments.privacy.audit.statistics import gram_statistics, learn_scores, raw_statistics
-from dpmoments.privacy.audit.trials import make_trials
 from dpmoments.privacy.budget import Neighbors, PrivacyBudget
 from dpmoments.privacy.curves import gaussian_epsilon
 from dpmoments.privacy.sensitivity import gram_entrywise_l1, gram_frobenius, gram_nuclear
@@ -50,7 +50,7 @@ from faulty_mechanisms import (
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benchmarks.audit_report import configuration, settings
+from benchmarks.practice.audit_report import configuration, settings
 
 ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 PURE = PrivacyBudget.pure(1.0)

@@ -415,7 +415,7 @@ def test_what_cannot_work_is_refused_before_a_row_is_read(
         pytest.fail("a row was read")
 
     for source in ("ArraySource", "FrameSource"):
-        monkeypatch.setattr(f"dpmoments.rows.memory.{source}.blocks", fail)
+        monkeypatch.setattr(f"dpmoments.rows.sources.memory.{source}.blocks", fail)
     for neighbors in ("add_remove", "replace_one"):
         refused(frame(), neighbors=neighbors, **options)
 
@@ -585,7 +585,7 @@ def test_a_file_that_goes_missing_between_two_looks(
     refused: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = parquet(tmp_path / "people.parquet", people())
-    monkeypatch.setattr("dpmoments.rows.arrow.require_columns", lambda *_: path.unlink())
+    monkeypatch.setattr("dpmoments.rows.sources.arrow.require_columns", lambda *_: path.unlink())
     with pytest.raises(AssertionError):  # the snapshot of the input, which is gone
         refused(path, kind=FileNotFoundError)
 
@@ -632,7 +632,7 @@ def test_no_permission_to_write(
 ) -> None:
     """Checked before a row is read, also where rows are read to be counted."""
     csv = text_file(tmp_path / "t.csv", f"age,region\n{PAY},{NAME}\n")
-    monkeypatch.setattr("dpmoments.rows.arrow.CsvSource.blocks", lambda _: pytest.fail("a row was read"))
+    monkeypatch.setattr("dpmoments.rows.sources.arrow.CsvSource.blocks", lambda _: pytest.fail("a row was read"))
     locked = tmp_path / "locked"
     locked.mkdir(mode=0o500)
     if os.geteuid() == 0:  # permission bits do not hold root up; a file system that cannot be written to does
@@ -675,7 +675,7 @@ def test_the_checks_find_a_leak(refused: Callable[..., str], monkeypatch: pytest
 
     relation = duckdb.connect().from_arrow(pa.table(people())).project("region::int as age, region")
     refused(relation)
-    monkeypatch.setattr("dpmoments.rows.arrow.read_quietly", quoting)
+    monkeypatch.setattr("dpmoments.rows.sources.arrow.read_quietly", quoting)
     relation = duckdb.connect().from_arrow(pa.table(people())).project("region::int as age, region")
     with pytest.raises(AssertionError, match=NAME):
         refused(relation)

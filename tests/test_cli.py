@@ -28,9 +28,9 @@ import dpmoments as dpm
 from cases import CASES, Case, table_in_the_ball
 from dpmoments.cli import main
 from dpmoments.cli.errors import explain, has_own_words
-from dpmoments.cli.template import HeaderColumn, read_header, schema_template
-from dpmoments.cli.verification import checks
 from dpmoments.mechanisms.registry import mechanism_classes
+from dpmoments.schema.template import HeaderColumn, read_header, schema_template
+from dpmoments.verification import checks
 
 COMMANDS = ("init", "forecast", "release", "mechanisms", "show", "ridge", "pca", "verify")
 SECRET = "cell-nobody-may-see"
@@ -607,7 +607,7 @@ def test_a_disk_that_fills_up_leaves_no_half_release(folder: Path, run: Run, mon
     def full(_: int) -> None:
         raise OSError(28, "No space left on device", "people.json")
 
-    monkeypatch.setattr("dpmoments.release_file.os.fsync", full)
+    monkeypatch.setattr("dpmoments.documents.os.fsync", full)
     outcome = run(*release_command())
     assert (outcome.code, outcome.error) == (1, "dpmoments: people.json: No space left on device")
     assert not [path for path in folder.iterdir() if "people.json" in path.name]

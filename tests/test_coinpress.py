@@ -15,7 +15,7 @@ from scipy import stats
 
 import dpmoments as dpm
 from dpmoments.mechanisms.base import MomentShape, NoisyMoments
-from dpmoments.mechanisms.noisy_step import noisy_step, step_plan
+from dpmoments.mechanisms.parts.noisy_step import noisy_step, step_plan
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import Neighbors
 from dpmoments.rows.rows import Rows

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmoments.mechanisms.coinpress_schedule import (
+from dpmoments.mechanisms.parts.coinpress_schedule import (
     clip_shrinkage,
     mean_clip,
     mean_schedule,

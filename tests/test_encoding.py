@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpmoments as dpm
-from dpmoments.columns import Numeric
-from dpmoments.encoding import Encoding
 from dpmoments.rows.encode import encode_columns
 from dpmoments.schema import Schema
+from dpmoments.schema.columns import Numeric
+from dpmoments.schema.encoding import Encoding
 
 EPSILON = 2.0**-53
 """Relative error of one rounding."""

@@ -9,7 +9,7 @@ from scipy import stats
 
 import dpmoments as dpm
 from dpmoments.mechanisms.base import MomentShape
-from dpmoments.mechanisms.padded_gram import default_degrees, paper_padding
+from dpmoments.mechanisms.parts.padded_gram import default_degrees, paper_padding
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy import curves
 from dpmoments.privacy.budget import Neighbors, PrivacyBudget

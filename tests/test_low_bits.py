@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from dpmoments.mechanisms.additive import AdditivePlan, choose_bits
 from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.parts.additive import AdditivePlan, choose_bits
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.matrices import matrix_laplace
 from dpmoments.privacy.budget import PrivacyBudget
@@ -92,6 +92,6 @@ def test_last_bits_of_a_direction_tell_no_tables_apart(monkeypatch: pytest.Monke
     assert lone <= allowed * zero + 0.02
     assert zero <= allowed * lone + 0.02
     # planted fault: the draw with all its bits
-    monkeypatch.setattr("dpmoments.mechanisms.spectral.without_low_bits", lambda values: values)
+    monkeypatch.setattr("dpmoments.mechanisms.parts.spectral.without_low_bits", lambda values: values)
     lone, zero = share_above_one([1.0, 0.0]), share_above_one([0.0, 0.0])
     assert max(lone, zero) > allowed * min(lone, zero) + 0.02

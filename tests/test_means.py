@@ -13,14 +13,14 @@ from scipy import stats
 import dpmoments as dpm
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means.base import NoisyMean
-from dpmoments.mechanisms.means.clipped_mean import noisy_clipped_sums
-from dpmoments.mechanisms.means.coordinatewise import choose, clamped_mean, zoom
 from dpmoments.mechanisms.means.karwa_vadhan import _paired_differences, private_scales
-from dpmoments.mechanisms.means.release_mean import MEAN_MECHANISMS, make_mean_mechanism, release_mean
+from dpmoments.mechanisms.means.parts.clipped_mean import noisy_clipped_sums
+from dpmoments.mechanisms.means.parts.coordinatewise import choose, clamped_mean, zoom
 from dpmoments.mechanisms.means.symmetric_quantiles import private_quantile
 from dpmoments.mechanisms.means.variance_aware import _Run
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.budget import Neighbors, PrivacyBudget
+from dpmoments.release_mean import MEAN_MECHANISMS, make_mean_mechanism, release_mean
 from dpmoments.rows.rows import Rows
 
 OPTIONS: dict[str, dict[str, Any]] = {

@@ -22,7 +22,7 @@ pytestmark = [
 
 def peak_mb(job: str, path: Path, rows: int = 0, row_group: int = 0) -> float:
     """Peak resident memory of one job of the benchmark, run in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.parquet_memory", "--job", job, "--path", str(path)]
+    command = [sys.executable, "-m", "benchmarks.speed.parquet_memory", "--job", job, "--path", str(path)]
     command += ["--rows", str(rows), "--row-group", str(row_group)]
     done = subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True)
     return float(json.loads(done.stdout)["peak_mb"])

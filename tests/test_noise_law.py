@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from dpmoments.mechanisms.additive import AdditivePlan
 from dpmoments.mechanisms.base import Mechanism, MomentShape
+from dpmoments.mechanisms.parts.additive import AdditivePlan
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import dpmoments as dpm
-from dpmoments.mechanisms.norm_histogram import NormHistogram, noisy_norm_histogram, norm_edges
+from dpmoments.mechanisms.parts.norm_histogram import NormHistogram, noisy_norm_histogram, norm_edges
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import Neighbors
 from dpmoments.rows.rows import Rows

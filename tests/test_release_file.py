@@ -19,13 +19,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dpmoments as dpm
-from dpmoments import release_file
-from dpmoments.analysis.repair import Repair
+from dpmoments import documents
 from dpmoments.moment_release import MomentRelease
 from dpmoments.noise_law import NoiseLaw
 from dpmoments.plain_values import from_plain, to_plain
 from dpmoments.privacy.budget import Neighbors, PrivacyBudget
 from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.repair.repair import Repair
 from dpmoments.schema import Schema
 
 SECRET = "Smith-4711"
@@ -480,7 +480,7 @@ def test_a_file_that_appears_while_the_release_is_made_is_not_overwritten(
         real(descriptor)
         path.write_text("another release")
 
-    monkeypatch.setattr(release_file.os, "fsync", appear)
+    monkeypatch.setattr(documents.os, "fsync", appear)
     with pytest.raises(FileExistsError, match="not overwritten"):
         made.save(path)
     assert path.read_text() == "another release"
@@ -500,9 +500,9 @@ def test_an_interrupted_write_leaves_nothing(
         raise interruption
 
     real = {"link": os.link, "replace": os.replace}
-    monkeypatch.setattr(release_file.os, step, interrupt)
+    monkeypatch.setattr(documents.os, step, interrupt)
     if step == "link":  # a file system without hard links: the next step stops it
-        monkeypatch.setattr(release_file.os, "replace", interrupt)
+        monkeypatch.setattr(documents.os, "replace", interrupt)
     with pytest.raises(type(interruption)):
         made.save(tmp_path / "release.json")
     assert os.listdir(tmp_path) == []
@@ -518,7 +518,7 @@ def test_an_interrupted_overwrite_leaves_the_old_release(saved: Path, monkeypatc
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(release_file.os, "replace", interrupt)
+    monkeypatch.setattr(documents.os, "replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         release().save(saved, overwrite=True)
     assert saved.read_bytes() == before
@@ -529,12 +529,12 @@ def test_a_file_system_without_hard_links(tmp_path: Path, monkeypatch: pytest.Mo
     def refuse(*_: object) -> None:
         raise OSError(errno.EPERM, "Operation not permitted")
 
-    monkeypatch.setattr(release_file.os, "link", refuse)
+    monkeypatch.setattr(documents.os, "link", refuse)
     made = release()
     made.save(tmp_path / "release.json")
     assert_same(dpm.load(tmp_path / "release.json"), made)
     with pytest.raises(FileExistsError):
-        release_file._publish(tmp_path / "release.json", tmp_path / "release.json", overwrite=False)
+        documents._publish(tmp_path / "release.json", tmp_path / "release.json", overwrite=False)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permission bits")

@@ -14,19 +14,19 @@ from scipy.integrate import quad
 from scipy.optimize import isotonic_regression
 
 import dpmoments as dpm
-from dpmoments.analysis.bulk_and_outliers import bulk_and_outlier_eigenvalues, trace_estimate
-from dpmoments.analysis.repair import Repair, repair_gram, repair_moments
-from dpmoments.analysis.rotation_invariant import (
-    possible_eigenvalues,
-    rotation_invariant_eigenvalues,
-    stieltjes_transform,
-)
-from dpmoments.analysis.spectral_noise import SpectralNoise
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.matrices import matrix_laplace, symmetric_gaussian, wishart
 from dpmoments.noise_law import NoiseLaw
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.repair.bulk_and_outliers import bulk_and_outlier_eigenvalues, trace_estimate
+from dpmoments.repair.repair import Repair, repair_gram, repair_moments
+from dpmoments.repair.rotation_invariant import (
+    possible_eigenvalues,
+    rotation_invariant_eigenvalues,
+    stieltjes_transform,
+)
+from dpmoments.repair.spectral_noise import SpectralNoise
 
 INFORMED = (Repair.SHRINK, Repair.ROTATION_INVARIANT, Repair.AUTO)
 CHANGING = (Repair.CLIP, Repair.SHIFT, *INFORMED)
@@ -385,7 +385,7 @@ def test_noise_on_a_covariance_includes_that_of_the_mean() -> None:
 
 
 def law_seen_by_the_repair(law: NoiseLaw, mean: np.ndarray) -> NoiseLaw:
-    from dpmoments.analysis.repair import _noise_on_the_spread
+    from dpmoments.repair.repair import _noise_on_the_spread
 
     return _noise_on_the_spread(law, mean)
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
+from dpmoments.progress import Watch
 from dpmoments.rows.kernel import transformed_norms
-from dpmoments.rows.progress import Watch
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Schema
 from table_forms import EXPECTED, FILES, FORMS, N_ROWS, SCHEMA, TABLE, csv_text, parquet, reference_rows, write
@@ -93,7 +93,7 @@ def test_progress_of_several_passes(monkeypatch: pytest.MonkeyPatch) -> None:
         watch(block)
     assert seen == [step / 100 for step in (*range(1, 101), *range(1, 101), *range(1, 31))]
     clock = iter([0.0, 0.1, 0.3, 0.35, 9.0])
-    monkeypatch.setattr("dpmoments.rows.progress.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("dpmoments.progress.time.monotonic", lambda: next(clock))
     seen.clear()
     watch.expect(None)
     for _ in range(5):

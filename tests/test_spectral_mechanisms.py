@@ -11,10 +11,10 @@ from numpy.testing import assert_allclose
 import dpmoments as dpm
 import dpmoments.mechanisms.iterative_eigenvectors as iterative_module
 import dpmoments.mechanisms.kapralov_talwar as kapralov_module
-import dpmoments.mechanisms.spectral as spectral
+import dpmoments.mechanisms.parts.spectral as spectral
 from dpmoments.datasets import amin_synthetic
 from dpmoments.mechanisms.base import MomentShape
-from dpmoments.mechanisms.spectral import temperature
+from dpmoments.mechanisms.parts.spectral import temperature
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.sphere import sample_bingham
 from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget

@@ -1,14 +1,14 @@
 """Release a table's count, mean and covariance once under differential privacy; analyse the release freely."""
 
 from dpmoments import datasets, mechanisms, noise, privacy, rows
-from dpmoments.columns import Boolean, Categorical, Coordinate, Numeric
+from dpmoments.documents import load
 from dpmoments.forecast import forecast
-from dpmoments.mechanisms.means import MeanRelease, release_mean
 from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.budget import Neighbors, PrivacyBudget
 from dpmoments.release import ReleaseWarning, UnsavedReleaseError, release
-from dpmoments.release_file import load
-from dpmoments.schema import Schema
+from dpmoments.release_mean import MeanRelease, release_mean
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
+from dpmoments.schema.schema import Schema
 from dpmoments.version import __version__
 
 __all__ = [

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dpmoments.mechanisms.base import Mechanism, MomentShape
 from dpmoments.mechanisms.registry import mechanism_classes
 from dpmoments.privacy.budget import Neighbors, PrivacyBudget
-from dpmoments.schema import Schema
+from dpmoments.schema.schema import Schema
 
 __all__ = ["Forecast", "ForecastRow", "forecast"]
 

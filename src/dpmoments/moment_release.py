@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.analysis.repair import Repair, repair_moments
-from dpmoments.encoding import Encoding
 from dpmoments.noise_law import NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
-from dpmoments.schema import Schema
+from dpmoments.repair.repair import Repair, repair_moments
+from dpmoments.schema.encoding import Encoding
+from dpmoments.schema.schema import Schema
 
 if TYPE_CHECKING:
     from dpmoments.analysis.components import PrincipalComponents
@@ -197,8 +197,8 @@ class MomentRelease:
         return replace(self, repair=Repair.of(repair))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the release as JSON; see :func:`dpmoments.release_file.save_release`."""
-        from dpmoments.release_file import save_release
+        """Write the release as JSON; see :func:`dpmoments.documents.save_release`."""
+        from dpmoments.documents import save_release
 
         save_release(self, path, overwrite=overwrite)
 

@@ -9,16 +9,16 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from dpmoments.analysis.repair import Repair
+from dpmoments.documents import check_output
 from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan, noise_generator
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
 from dpmoments.privacy.statement import PrivacyStatement
-from dpmoments.release_file import check_output
-from dpmoments.rows.progress import watched
+from dpmoments.progress import watched
+from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows
-from dpmoments.schema import Schema
+from dpmoments.schema.schema import Schema
 from dpmoments.version import __version__
 
 __all__ = ["ReleaseWarning", "UnsavedReleaseError", "release"]

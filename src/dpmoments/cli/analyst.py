@@ -13,9 +13,9 @@ import typer
 import dpmoments
 from dpmoments.cli.options import AsJson, ReleaseFile
 from dpmoments.cli.tables import complain, number, print_json, print_table, print_text
-from dpmoments.cli.verification import Check, checks, count_is_public
-from dpmoments.columns import Boolean, Categorical, Column, Numeric
 from dpmoments.moment_release import MomentRelease
+from dpmoments.schema.columns import Boolean, Categorical, Column, Numeric
+from dpmoments.verification import Check, checks, count_is_public
 
 __all__ = ["pca", "ridge", "show", "verify"]
 

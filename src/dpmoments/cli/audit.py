@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
+from dpmoments.audit import AuditEffort, AuditResult
+from dpmoments.audit.settings import DEFAULT_BUDGETS, AuditSetting, audit_settings
 from dpmoments.cli.options import AsJson, Delta, Epsilon, Rho, budget_of, mechanism_of
 from dpmoments.cli.tables import complain, number, print_json, print_table, print_text
 from dpmoments.mechanisms.base import noise_generator
 from dpmoments.mechanisms.registry import mechanism_classes
-from dpmoments.privacy.audit import AuditEffort, AuditResult
-from dpmoments.privacy.audit.settings import DEFAULT_BUDGETS, AuditSetting, audit_settings
 from dpmoments.privacy.budget import Neighbors
 
 __all__ = ["audit"]

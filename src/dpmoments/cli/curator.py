@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 import dpmoments
-from dpmoments.analysis.repair import Repair
 from dpmoments.cli.options import (
     AsJson,
     Delta,
@@ -23,11 +22,12 @@ from dpmoments.cli.options import (
     mechanism_of,
 )
 from dpmoments.cli.tables import complain, number, print_command, print_json, print_table, print_text
-from dpmoments.cli.template import default_output, first_file, read_header, schema_template
-from dpmoments.cli.verification import count_is_public
+from dpmoments.documents import check_output
 from dpmoments.moment_release import MomentRelease
-from dpmoments.release_file import check_output
-from dpmoments.schema import Schema
+from dpmoments.repair.repair import Repair
+from dpmoments.schema.schema import Schema
+from dpmoments.schema.template import default_output, first_file, read_header, schema_template
+from dpmoments.verification import count_is_public
 
 __all__ = ["forecast", "init", "release"]
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpmoments.datasets.tables import Dataset
-from dpmoments.schema import Categorical, Coordinate, Numeric
+from dpmoments.schema.schema import Categorical, Coordinate, Numeric
 
 
 def standardized_unit_rows(data: Dataset, *, include_target: bool = False) -> NDArray[np.float64]:

@@ -4,7 +4,7 @@ A bound is a round number that anyone could have written before seeing the table
 the schema's own rule applies, as it would for private data.
 """
 
-from dpmoments.schema import Boolean, Categorical, Numeric, Schema
+from dpmoments.schema.schema import Boolean, Categorical, Numeric, Schema
 
 # Levels in the order of the codebook, adult.names.
 _WORKCLASS = (

@@ -13,7 +13,7 @@ from pyarrow import csv
 
 from dpmoments.datasets.files import PublishedFile, find_local, load
 from dpmoments.datasets.schemas import adult_schema, airfoil_schema, wine_schema
-from dpmoments.schema import Numeric, Schema
+from dpmoments.schema.schema import Numeric, Schema
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 ADULT_TRAIN = PublishedFile("adult.data", f"{_UCI}/adult/adult.data", "5d7c39d7b8804f071cdd1f2a7c460872")

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.mechanisms.additive import AdditivePlan, choose_augmentation, choose_bits, round_to_lattice
 from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.parts.additive import AdditivePlan, choose_augmentation, choose_bits, round_to_lattice
 from dpmoments.noise.matrices import wishart
 from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
 from dpmoments.privacy.curves import (

@@ -20,9 +20,9 @@ import numpy.typing as npt
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.noise_law import NoiseLaw
 from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
-from dpmoments.rough_scale import RoughScale
 from dpmoments.rows.rows import Rows
-from dpmoments.schema import Schema
+from dpmoments.schema.rough_scale import RoughScale
+from dpmoments.schema.schema import Schema
 
 __all__ = ["Arithmetic", "Mechanism", "MomentShape", "NoisyMoments", "Plan", "noise_generator", "without_low_bits"]
 

@@ -10,16 +10,16 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.mechanisms.base import Arithmetic, FloatArray, Mechanism, MomentShape, NoisyMoments, Plan
-from dpmoments.mechanisms.coinpress_ellipsoid import Calibration, Ellipsoid, run_diagnostics, spectral_edge
-from dpmoments.mechanisms.coinpress_schedule import (
+from dpmoments.mechanisms.parts.coinpress_ellipsoid import Calibration, Ellipsoid, run_diagnostics, spectral_edge
+from dpmoments.mechanisms.parts.coinpress_schedule import (
     MOST_STEPS,
     moment_clip_square,
     paper_clip_square,
     paper_shares,
     spread_schedule,
 )
-from dpmoments.mechanisms.noisy_step import noisy_count, noisy_step, require_workable_budget, step_plan
-from dpmoments.mechanisms.norm_histogram import noisy_norm_histogram, norm_edges
+from dpmoments.mechanisms.parts.noisy_step import noisy_count, noisy_step, require_workable_budget, step_plan
+from dpmoments.mechanisms.parts.norm_histogram import noisy_norm_histogram, norm_edges
 from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_rho
 from dpmoments.rows.rows import Rows

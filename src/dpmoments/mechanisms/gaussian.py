@@ -10,14 +10,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.mechanisms.additive import (
+from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape
+from dpmoments.mechanisms.parts.additive import (
     AdditivePlan,
     choose_augmentation,
     choose_bits,
     lattice_scale,
     symmetric_from_triangle,
 )
-from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape
 from dpmoments.noise.lattice import discrete_gaussian
 from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
 from dpmoments.privacy.curves import discrete_gaussian_noise_scale, gaussian_noise_scale, zcdp_noise_scale

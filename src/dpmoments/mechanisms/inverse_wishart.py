@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpmoments.mechanisms.base import FloatArray, MomentShape
-from dpmoments.mechanisms.padded_gram import MOST_DEGREES, PaddedGram
+from dpmoments.mechanisms.parts.padded_gram import MOST_DEGREES, PaddedGram
 from dpmoments.noise.matrices import inverse_wishart
 from dpmoments.privacy.budget import Neighbors, PrivacyBudget
 

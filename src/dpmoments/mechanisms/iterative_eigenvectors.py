@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dpmoments.mechanisms.base import FloatArray, Mechanism, MomentShape
-from dpmoments.mechanisms.spectral import Calibration, SpectralPlan, check_options, cut_budget, temperature
+from dpmoments.mechanisms.parts.spectral import Calibration, SpectralPlan, check_options, cut_budget, temperature
 from dpmoments.noise.orthonormal_frame import sample_orthonormal_frame
 from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
 

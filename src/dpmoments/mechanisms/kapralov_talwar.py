@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpmoments.mechanisms.base import FloatArray, Mechanism, MomentShape
-from dpmoments.mechanisms.spectral import Calibration, SpectralPlan, check_options, cut_budget, temperature
+from dpmoments.mechanisms.parts.spectral import Calibration, SpectralPlan, check_options, cut_budget, temperature
 from dpmoments.noise.sphere import sample_bingham
 from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
 

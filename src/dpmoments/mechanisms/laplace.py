@@ -10,14 +10,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.mechanisms.additive import (
+from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape
+from dpmoments.mechanisms.parts.additive import (
     AdditivePlan,
     choose_augmentation,
     choose_bits,
     lattice_scale,
     symmetric_from_triangle,
 )
-from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape
 from dpmoments.noise.lattice import discrete_laplace
 from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
 from dpmoments.privacy.sensitivity import gram_entrywise_l1

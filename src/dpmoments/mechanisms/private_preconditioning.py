@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmoments.mechanisms.base import Arithmetic, FloatArray, Mechanism, MomentShape, NoisyMoments, Plan
-from dpmoments.mechanisms.coinpress_ellipsoid import spectral_edge
-from dpmoments.mechanisms.noisy_step import NoisyStep, noisy_count, noisy_step, require_workable_budget, step_plan
+from dpmoments.mechanisms.parts.coinpress_ellipsoid import spectral_edge
+from dpmoments.mechanisms.parts.noisy_step import NoisyStep, noisy_count, noisy_step, require_workable_budget, step_plan
 from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_rho
 from dpmoments.rows.rows import Rows

@@ -14,7 +14,7 @@ from dpmoments.mechanisms.base import Mechanism, registry_name
 
 __all__ = ["make_mechanism", "mechanism_classes"]
 
-NOT_MECHANISMS = {"additive", "base", "registry"}
+NOT_MECHANISMS = {"base", "means", "parts", "registry"}
 
 
 @cache

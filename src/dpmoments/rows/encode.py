@@ -33,10 +33,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpmoments.columns import Boolean, Categorical, Column, Coordinate, Numeric
-from dpmoments.numeric_column import LARGEST_CELL
 from dpmoments.rows.objects import object_numbers, object_texts
-from dpmoments.schema import Schema
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
+from dpmoments.schema.numeric import LARGEST_CELL
+from dpmoments.schema.schema import Schema
 
 __all__ = ["encode_columns", "largest_block"]
 

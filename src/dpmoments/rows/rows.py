@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dpmoments.rows.arrow import RelationSource, file_source
 from dpmoments.rows.encode import largest_block
 from dpmoments.rows.kernel import exact_moments
-from dpmoments.rows.memory import ArraySource, FrameSource, LazySource, require_columns
 from dpmoments.rows.moments import Moments
-from dpmoments.schema import Schema
+from dpmoments.rows.sources.arrow import RelationSource, file_source
+from dpmoments.rows.sources.memory import ArraySource, FrameSource, LazySource, require_columns
+from dpmoments.schema.schema import Schema
 
 __all__ = ["Histogram", "Rows", "Source"]
 

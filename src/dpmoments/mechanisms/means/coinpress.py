@@ -11,7 +11,9 @@ import numpy as np
 from scipy.stats import chi2
 
 from dpmoments.mechanisms.base import Arithmetic, FloatArray, MomentShape
-from dpmoments.mechanisms.coinpress_schedule import (
+from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, rho_of
+from dpmoments.mechanisms.means.parts.clipped_mean import noisy_clipped_sums
+from dpmoments.mechanisms.parts.coinpress_schedule import (
     MOST_STEPS,
     Schedule,
     clip_shrinkage,
@@ -22,10 +24,8 @@ from dpmoments.mechanisms.coinpress_schedule import (
     shell_quantile,
     shell_radius,
 )
-from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, rho_of
-from dpmoments.mechanisms.means.clipped_mean import noisy_clipped_sums
-from dpmoments.mechanisms.noisy_step import noisy_count, require_workable_budget
-from dpmoments.mechanisms.norm_histogram import noisy_norm_histogram, norm_edges
+from dpmoments.mechanisms.parts.noisy_step import noisy_count, require_workable_budget
+from dpmoments.mechanisms.parts.norm_histogram import noisy_norm_histogram, norm_edges
 from dpmoments.privacy.budget import Neighbors, PrivacyBudget
 from dpmoments.privacy.sensitivity import row_sum_l2
 from dpmoments.rows.rows import Rows

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpmoments.mechanisms.base import Arithmetic, FloatArray, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
-from dpmoments.mechanisms.means.coordinatewise import choose, clamped_mean, coordinate_values, divide, zoom
+from dpmoments.mechanisms.means.parts.coordinatewise import choose, clamped_mean, coordinate_values, divide, zoom
 from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
 from dpmoments.rows.rows import Rows
 

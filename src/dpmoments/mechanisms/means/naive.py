@@ -9,7 +9,7 @@ import numpy as np
 
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
-from dpmoments.mechanisms.means.coordinatewise import clamped_mean, divide
+from dpmoments.mechanisms.means.parts.coordinatewise import clamped_mean, divide
 from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
 from dpmoments.rows.rows import Rows
 

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
-from dpmoments.mechanisms.means.coordinatewise import choose, coordinate_values, divide, zoom
+from dpmoments.mechanisms.means.parts.coordinatewise import choose, coordinate_values, divide, zoom
 from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
 from dpmoments.rows.rows import Rows
 

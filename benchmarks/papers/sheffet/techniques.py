@@ -1,0 +1,277 @@
+"""The tables of Sheffet's experiments, what is asked of them, and every technique that answers.
+
+Read by ``benchmarks.papers.sheffet.experiments``; nothing runs here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+import dpmoments as dpm
+from dpmoments import mechanisms
+from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
+from dpmoments.privacy.budget import Neighbors
+from dpmoments.privacy.sensitivity import gram_frobenius
+from dpmoments.repair.repair import adapt, clip, shift, shrink
+from dpmoments.rows.rows import Rows
+
+DELTA = 1e-6
+PAPER, EXACT = "paper", "exact"
+
+
+# --- tables and what is asked of them -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Regression:
+    """One target column, the columns it is regressed on, and how the error is measured."""
+
+    features: tuple[int, ...]
+    target: int
+    predictions: bool
+    """Measure ‖X(β̂ − β)‖/‖Xβ‖ over the table instead of ‖β̂ − β‖/‖β‖."""
+
+    def coefficients(self, gram: np.ndarray) -> np.ndarray:
+        """Least squares from a Gram matrix (least norm where it is singular)."""
+        chosen = list(self.features)
+        found: np.ndarray = np.linalg.lstsq(gram[np.ix_(chosen, chosen)], gram[chosen, self.target], rcond=1e-12)[0]
+        return found
+
+    def error(self, estimate: np.ndarray, exact: np.ndarray, truth: np.ndarray) -> float:
+        """Relative error of what ``estimate`` gives against ``truth``, the coefficients from the ``exact`` Gram matrix."""
+        difference = self.coefficients(estimate) - truth
+        if not self.predictions:
+            return float(np.linalg.norm(difference) / np.linalg.norm(truth))
+        block = exact[np.ix_(self.features, self.features)]
+        return math.sqrt(float(difference @ block @ difference) / float(truth @ block @ truth))
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Normal rows of mean zero with a known covariance, divided by a public bound on their norm, and what is asked of them."""
+
+    name: str
+    title: str
+    axis: str
+    covariance: np.ndarray
+    row_bound: float
+    regressions: tuple[Regression, ...]
+
+    def table(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """The n rows; those beyond the bound are clipped when they are read."""
+        rows: np.ndarray = rng.standard_normal((n, len(self.covariance))) @ np.linalg.cholesky(self.covariance).T
+        rows /= self.row_bound
+        return rows
+
+    def asserted_eigenvalue(self, n: int) -> float:
+        """What the model lets one assert without the table: half of the expected smallest eigenvalue."""
+        return 0.5 * n * float(np.linalg.eigvalsh(self.covariance)[0]) / self.row_bound**2
+
+    def errors(self, estimates: Sequence[np.ndarray], exact: np.ndarray) -> list[float]:
+        """Of each estimate, the mean of the relative errors of the regressions."""
+        truths = [regression.coefficients(exact) for regression in self.regressions]
+        asked = list(zip(self.regressions, truths, strict=True))
+        return [
+            float(np.mean([regression.error(estimate, exact, truth) for regression, truth in asked]))
+            for estimate in estimates
+        ]
+
+
+def single_regression() -> Experiment:
+    """10 standard normal features, y = xᵀβ + noise with ‖β‖ = 1 and standard deviation ½; error of β̂."""
+    direction = np.linspace(-1.0, 1.0, 10)
+    mixing = np.eye(11)
+    mixing[10, :10] = direction / np.linalg.norm(direction)
+    mixing[10, 10] = 0.5
+    regression = Regression(tuple(range(10)), 10, predictions=False)
+    axis = "relative error of the coefficients"
+    return Experiment("single", "One regression, d = 11", axis, mixing @ mixing.T, 6.0, (regression,))
+
+
+def multiple_regressions(predictions: bool) -> Experiment:
+    """5 base features, 5 nearly collinear ones, 4 targets.
+
+    Column 5 + j is (x_j + x_{j+1})/√2 plus noise of standard deviation 0.1. Each target is a combination of base features with
+    noise of standard deviation ½. With ``predictions`` the targets are regressed on all ten features and their predictions
+    compared; else on the five base features, and the coefficients are compared.
+    """
+    mixing = np.zeros((14, 14))
+    mixing[:5, :5] = np.eye(5)
+    for j in range(5):
+        mixing[5 + j, [j, (j + 1) % 5]] = math.sqrt(0.5)
+        mixing[5 + j, 5 + j] = 0.1
+        if j < 4:
+            weights = np.cos(np.arange(5) * (j + 1.0))
+            mixing[10 + j, :5] = weights / np.linalg.norm(weights)
+            mixing[10 + j, 10 + j] = 0.5
+    features = tuple(range(10 if predictions else 5))
+    regressions = tuple(Regression(features, target, predictions) for target in range(10, 14))
+    name, title, axis = (
+        ("collinear", "Four regressions on ten nearly collinear features, d = 14", "relative error of the predictions")
+        if predictions
+        else ("base", "Four regressions on five of the features, d = 14", "relative error of the coefficients")
+    )
+    return Experiment(name, title, axis, mixing @ mixing.T, 8.0, regressions)
+
+
+class SummedOnce:
+    """Answers what a plan asks of :class:`Rows` from sums that were made once."""
+
+    def __init__(self, table: np.ndarray, neighbors: Neighbors) -> None:
+        dropped = "as_zero" if neighbors is Neighbors.REPLACE_ONE else "omit"
+        rows = Rows.of(table, dpm.Schema.unit_ball(table.shape[1]), dropped=dropped, threads=1)
+        self.n_features, self.dropped = rows.n_features, rows.dropped
+        self.moments = cache(rows.moments)
+
+    @property
+    def gram(self) -> np.ndarray:
+        """The exact Gram matrix in unit-ball units."""
+        moments = self.moments()
+        return moments.gram.astype(np.float64) * moments.scale**2
+
+
+# --- techniques ---------------------------------------------------------------------------------------------------
+
+Repair = Callable[[np.ndarray, Plan], np.ndarray]
+
+
+def as_drawn(gram: np.ndarray, _: Plan) -> np.ndarray:
+    """No repair."""
+    return gram
+
+
+def clipped(gram: np.ndarray, _: Plan) -> np.ndarray:
+    """Negative eigenvalues to zero."""
+    return clip(gram)
+
+
+def shifted(gram: np.ndarray, _: Plan) -> np.ndarray:
+    """Add the least cI that leaves no negative eigenvalue."""
+    return shift(gram)
+
+
+def shifted_by_norm(gram: np.ndarray, plan: Plan) -> np.ndarray:
+    """Where an eigenvalue is negative add cI, c a 95 % bound on the spectral norm of the noise."""
+    if np.linalg.eigvalsh(gram)[0] > 0.0:
+        return gram
+    return gram + plan.noise.operator_norm_bound(0.05) * np.eye(len(gram))
+
+
+def shrunk(gram: np.ndarray, plan: Plan) -> np.ndarray:
+    """Towards a multiple of the identity, by as much as the noise explains."""
+    return shrink(gram, plan.noise)
+
+
+def adapted(gram: np.ndarray, plan: Plan) -> np.ndarray:
+    """The library's default repair."""
+    return adapt(gram, plan.noise)
+
+
+@dataclass(frozen=True)
+class Technique:
+    """A line of the figures: how to plan it and what is done to its output."""
+
+    label: str
+    calibration: str
+    plan: Callable[[Experiment, int, float, Neighbors], Plan]
+    repair: Repair = as_drawn
+
+
+def shape_of(experiment: Experiment, n: int) -> MomentShape:
+    # n, a power of two, is public here: the defaults use it to choose degrees of freedom, privacy does not rest on it.
+    return MomentShape(len(experiment.covariance), n_rows=n, mean=False)
+
+
+def planned(mechanism: Mechanism) -> Callable[[Experiment, int, float, Neighbors], Plan]:
+    """Plan a mechanism of the library at (ε, δ)."""
+
+    def plan(experiment: Experiment, n: int, epsilon: float, neighbors: Neighbors) -> Plan:
+        budget = dpm.PrivacyBudget.approximate(epsilon, DELTA)
+        return mechanism.plan(shape_of(experiment, n), budget, neighbors)
+
+    return plan
+
+
+def analyze_gauss(experiment: Experiment, n: int, epsilon: float, neighbors: Neighbors) -> Plan:
+    """Dwork et al. 2014: σ = Δ√(2 ln(1.25/δ))/ε on every cell of the upper triangle."""
+    plan = planned(mechanisms.Gaussian(variance="entrywise"))(experiment, n, epsilon, neighbors)
+    sensitivity = gram_frobenius(neighbors, len(experiment.covariance))
+    noise_scale = max(sensitivity * math.sqrt(2.0 * math.log(1.25 / DELTA)) / epsilon, plan.noise_scale)
+    return replace(plan, noise_scale=noise_scale, off_diagonal_scale=noise_scale)
+
+
+def matrix_laplace(experiment: Experiment, n: int, epsilon: float, neighbors: Neighbors) -> Plan:
+    """Pure ε: δ is not spent."""
+    budget = dpm.PrivacyBudget.pure(epsilon)
+    return mechanisms.MatrixLaplace().plan(shape_of(experiment, n), budget, neighbors)
+
+
+def inverse_gaussian(calibration: str) -> Callable[[Experiment, int, float, Neighbors], Plan]:
+    """Noise on the inverse, with the eigenvalue that the model lets one assert."""
+
+    def plan(experiment: Experiment, n: int, epsilon: float, neighbors: Neighbors) -> Plan:
+        mechanism = mechanisms.InverseGaussian(experiment.asserted_eigenvalue(n), calibration=calibration)
+        return planned(mechanism)(experiment, n, epsilon, neighbors)
+
+    return plan
+
+
+GAUSS = "Gaussian noise, clipped"
+JL, JL_UNBIASED, JL_ADAPTIVE = "JL, fixed r", "JL, fixed r, w²I subtracted", "JL, adaptive"
+ADDITIVE, INVERSE_WISHART, INVERSE = "additive Wishart", "inverse Wishart", "noise on the inverse"
+ADAPTED, LAPLACE = "Gaussian noise, adapted", "matrix Laplace (δ = 0), adapted"
+COLORS = {
+    GAUSS: "black",
+    JL: "tab:blue",
+    JL_UNBIASED: "tab:pink",
+    JL_ADAPTIVE: "tab:cyan",
+    ADDITIVE: "tab:red",
+    INVERSE_WISHART: "tab:green",
+    INVERSE: "tab:purple",
+    ADAPTED: "tab:orange",
+    LAPLACE: "tab:brown",
+}
+FOLLOWED = (JL, JL_UNBIASED, JL_ADAPTIVE, ADDITIVE, INVERSE_WISHART, INVERSE)
+ANALYZE_GAUSS = (
+    GAUSS,
+    "Gaussian noise, as drawn",
+    "Gaussian noise, cI, least c",
+    "Gaussian noise, cI, c from the noise",
+)
+"""Gaussian noise with nothing done to it, or one of Sheffet's repairs."""
+
+
+def techniques() -> list[Technique]:
+    """All of them, the paper's calibration first."""
+    found = []
+    for calibration in (PAPER, EXACT):
+        paired = {
+            JL: mechanisms.JohnsonLindenstrauss(subtract_padding=False, calibration=calibration),
+            JL_UNBIASED: mechanisms.JohnsonLindenstrauss(calibration=calibration),
+            JL_ADAPTIVE: mechanisms.JohnsonLindenstrauss(
+                adaptive=True, subtract_padding=False, calibration=calibration
+            ),
+            ADDITIVE: mechanisms.AdditiveWishart(debias="positive-definite", calibration=calibration),
+            INVERSE_WISHART: mechanisms.InverseWishart(subtract_padding=False, calibration=calibration),
+        }
+        gauss = analyze_gauss if calibration == PAPER else planned(mechanisms.Gaussian())
+        found.append(Technique(GAUSS, calibration, gauss, clipped))
+        repairs = {
+            "as drawn": as_drawn,
+            "cI, least c": shifted,
+            "cI, c from the noise": shifted_by_norm,
+            "shrunk": shrunk,
+            "adapted": adapted,
+        }
+        found += [
+            Technique(f"Gaussian noise, {label}", calibration, gauss, repair) for label, repair in repairs.items()
+        ]
+        found += [Technique(label, calibration, planned(mechanism)) for label, mechanism in paired.items()]
+        found.append(Technique(INVERSE, calibration, inverse_gaussian(calibration)))
+    found.append(Technique(LAPLACE, EXACT, matrix_laplace, adapted))
+    return found

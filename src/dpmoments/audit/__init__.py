@@ -1,0 +1,18 @@
+"""Empirical lower bounds on ε: every mechanism, its own ``run``, on the neighbours where it is hardest pressed."""
+
+from dpmoments.audit.bounds import epsilon_lower_bound
+from dpmoments.audit.exact import bingham_epsilon, noise_epsilon
+from dpmoments.audit.pairs import NeighboringPair, neighboring_pairs
+from dpmoments.audit.procedure import audit
+from dpmoments.audit.results import AuditEffort, AuditResult
+
+__all__ = [
+    "AuditEffort",
+    "AuditResult",
+    "NeighboringPair",
+    "audit",
+    "bingham_epsilon",
+    "epsilon_lower_bound",
+    "neighboring_pairs",
+    "noise_epsilon",
+]

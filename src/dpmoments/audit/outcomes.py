@@ -1,0 +1,155 @@
+"""Repeated runs of a plan on one table, as a table of numbers: all that someone who sees the outputs can measure."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmoments.mechanisms.base import NoisyMoments, Plan
+from dpmoments.privacy.budget import Neighbors
+from dpmoments.rows.blas import single_threaded_blas
+from dpmoments.rows.moments import Moments
+from dpmoments.rows.rows import Rows
+from dpmoments.schema.schema import Schema
+
+__all__ = ["RepeatedRows", "names_in", "numbers_of", "repeated_rows", "run_repeatedly"]
+
+FloatArray = npt.NDArray[np.float64]
+Record = dict[str, float]
+
+MOST_NUMBERS = 400
+"""Numbers of an output that are looked at; longer diagnostics are cut."""
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatedRows(Rows):
+    """Rows that remember their exact moments, so that thousands of runs read the table once.
+
+    Moments about a centre or in a linear map, which depend on earlier noise, are computed every time.
+    """
+
+    remembered: dict[tuple[float, int], Moments] = field(default_factory=dict, repr=False)
+    passes: list[int] = field(default_factory=lambda: [0], repr=False)
+
+    def moments(
+        self,
+        center: FloatArray | None = None,
+        linear: FloatArray | None = None,
+        radius: float = 1.0,
+        *,
+        bits: int = 20,
+    ) -> Moments:
+        """As :meth:`dpmoments.rows.rows.Rows.moments`."""
+        if center is not None or linear is not None:
+            self.passes[0] += 1
+            return super().moments(center, linear, radius, bits=bits)
+        key = (radius, bits)
+        if key not in self.remembered:
+            self.remembered[key] = super().moments(radius=radius, bits=bits)
+        return self.remembered[key]
+
+    def encoded_blocks(self, rows_per_block: int = 65_536) -> Iterator[FloatArray]:
+        """As :meth:`dpmoments.rows.rows.Rows.encoded_blocks`."""
+        self.passes[0] += 1
+        return super().encoded_blocks(rows_per_block)
+
+
+def repeated_rows(table: FloatArray, neighbors: Neighbors) -> RepeatedRows:
+    """Rows of a table in the unit ball, dropped rows treated as a release under ``neighbors`` treats them.
+
+    Examples
+    --------
+    >>> repeated_rows(np.array([[1.0, 0.0], [np.nan, 0.0]]), Neighbors.ADD_REMOVE).moments().count
+    1
+    """
+    schema = Schema.unit_ball(table.shape[1], missing="drop")
+    dropped: Literal["as_zero", "omit"] = "as_zero" if neighbors is Neighbors.REPLACE_ONE else "omit"
+    rows = RepeatedRows.of(table, schema, dropped=dropped, threads=1)
+    assert isinstance(rows, RepeatedRows)
+    return rows
+
+
+def run_repeatedly(
+    plan: Plan, rows: Rows, size: int, generator: np.random.Generator
+) -> tuple[list[Record], Exception | None]:
+    """The plan's own ``run``, ``size`` times.
+
+    Returns
+    -------
+    records : list of dict
+        Every output as named numbers. A run that raises is an outcome too (an error that depends on the table tells of
+        it): it is recorded as ``failed``, with a number for the kind of error.
+    failure : Exception or None
+        The last error, if all runs raised.
+    """
+    records: list[Record] = []
+    failure: Exception | None = None
+    n_failures = 0
+    # Held once: the summation would otherwise look for the linear algebra library in every run.
+    with single_threaded_blas():
+        for _ in range(size):
+            try:
+                noisy = plan.run(rows, generator)
+            except Exception as error:  # whatever it is, the one who asked for the release sees it
+                failure, n_failures = error, n_failures + 1
+                records.append({"failed": 1.0, "error": _code(type(error).__name__)})
+            else:
+                records.append(numbers_of(noisy))
+    return records, failure if n_failures == size else None
+
+
+def numbers_of(noisy: NoisyMoments) -> Record:
+    """Every number in an output, by name; texts as a number that stands for them.
+
+    Examples
+    --------
+    >>> numbers_of(NoisyMoments(3.0, None, np.eye(1), {"scales": [0.5]}))
+    {'failed': 0.0, 'gram[0,0]': 1.0, 'count': 3.0, 'scales.length': 1.0, 'scales.0': 0.5}
+    """
+    record = {"failed": 0.0}
+    for i, row in enumerate(noisy.gram.tolist()):
+        for j, value in enumerate(row[i:], start=i):
+            record[f"gram[{i},{j}]"] = value
+    if noisy.sum is not None:
+        record |= {f"sum[{index}]": value for index, value in enumerate(noisy.sum.tolist())}
+    if noisy.count is not None:
+        record["count"] = float(noisy.count)
+    for key, value in noisy.diagnostics.items():
+        _flatten(str(key), value, record)
+    return record
+
+
+def names_in(*samples: Sequence[Record]) -> tuple[str, ...]:
+    """Names of the numbers that occur in any record, in order of appearance, at most ``MOST_NUMBERS``."""
+    found: dict[str, None] = {}
+    for sample in samples:
+        for record in sample:
+            found.update(dict.fromkeys(record))
+    return tuple(found)[:MOST_NUMBERS]
+
+
+def _flatten(name: str, value: Any, record: Record) -> None:
+    if isinstance(value, str):
+        record[name] = _code(value)
+    elif isinstance(value, bool | int | float | np.number | np.bool_):
+        record[name] = float(value)
+    elif isinstance(value, Mapping):
+        for key, entry in value.items():
+            _flatten(f"{name}.{key}", entry, record)
+    elif isinstance(value, np.ndarray):
+        _flatten(name, value.tolist(), record)
+    elif isinstance(value, Sequence):
+        record[f"{name}.length"] = float(len(value))
+        for index, entry in enumerate(value):
+            _flatten(f"{name}.{index}", entry, record)
+    elif value is not None:
+        raise TypeError(f"the diagnostic {name!r} is a {type(value).__name__}: the audit reads plain values and arrays")
+
+
+def _code(text: str) -> float:
+    return float(zlib.crc32(text.encode()))

@@ -1,0 +1,74 @@
+"""One step of a multivariate mean: the noisy sum (and coordinatewise squares) of rows clipped to a ball."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpmoments.mechanisms.base import FloatArray
+from dpmoments.mechanisms.parts.additive import choose_bits
+from dpmoments.noise.lattice import discrete_gaussian
+from dpmoments.privacy.budget import Neighbors
+from dpmoments.privacy.curves import zcdp_noise_scale
+from dpmoments.privacy.sensitivity import gram_frobenius, row_sum_l2
+from dpmoments.rows.rows import Rows
+
+__all__ = ["ClippedSums", "noisy_clipped_sums"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClippedSums:
+    """Noisy sums of clipped rows w.
+
+    Attributes
+    ----------
+    sum : ndarray of shape (k,)
+    sum_scale : float
+        Standard deviation of the noise on an entry of ``sum``.
+    squares : ndarray of shape (k,) or None
+        Noisy sums of w_j².
+    squares_scale : float
+    """
+
+    sum: FloatArray
+    sum_scale: float
+    squares: FloatArray | None = None
+    squares_scale: float = 0.0
+
+
+def noisy_clipped_sums(
+    rows: Rows,
+    generator: np.random.Generator,
+    neighbors: Neighbors,
+    *,
+    rho: float,
+    center: FloatArray,
+    linear: FloatArray,
+    radius: float,
+    squares_rho: float = 0.0,
+) -> ClippedSums:
+    """Release Σw of w = linear·(x − center) clipped to ‖w‖ ≤ radius and, for ``squares_rho``, the sums of w_j² as well.
+
+    **Privacy.** (rho + squares_rho)-zCDP: discrete Gaussian noise on exact integer sums. Σw moves by at most radius
+    (add-remove) or 2·radius. The squares are the diagonal of the Gram matrix, so they move by no more in ℓ2 than it does
+    in Frobenius norm.
+    """
+    k = len(linear)
+    scale = zcdp_noise_scale(rho, row_sum_l2(neighbors))
+    squares_scale = zcdp_noise_scale(squares_rho, gram_frobenius(neighbors, k)) if squares_rho else 0.0
+    bits = min(choose_bits(max(scale, squares_scale)), _finest(k))
+    moments = rows.moments(center, linear, radius, bits=bits)
+    noise = discrete_gaussian(math.ldexp(scale, bits), k, generator)
+    total = (moments.sum + noise).astype(np.float64) * 2.0**-bits * radius
+    if not squares_rho:
+        return ClippedSums(total, scale * radius)
+    noise = discrete_gaussian(math.ldexp(squares_scale, 2 * bits), k, generator)
+    squares = (np.diagonal(moments.gram) + noise).astype(np.float64) * 4.0**-bits * radius**2
+    return ClippedSums(total, scale * radius, squares, squares_scale * radius**2)
+
+
+def _finest(n_features: int) -> int:
+    """Most bits with which d squares still add up exactly."""
+    return min(20, (53 - (n_features - 1).bit_length()) // 2)

@@ -1,0 +1,141 @@
+"""What CoinPress knows after each step: an ellipsoid that holds nearly all rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpmoments.mechanisms.base import FloatArray
+from dpmoments.mechanisms.parts.coinpress_schedule import Schedule
+from dpmoments.mechanisms.parts.noisy_step import NoisyStep
+
+__all__ = ["Calibration", "Ellipsoid", "run_diagnostics", "spectral_edge"]
+
+
+def spectral_edge(n_features: int) -> float:
+    """Largest eigenvalue of symmetric normal noise of unit diagonal scale, for large d: √(2d); 1 in one dimension."""
+    return math.sqrt(2.0 * n_features) if n_features > 1 else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What a run does, from public numbers (or a noisy count): radius, ridge and schedule."""
+
+    n_rows: float
+    radius: float
+    sampling_ridge: float
+    failure: float
+    schedule: Schedule
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ellipsoid:
+    """Rows x are seen as w = linear·(x − center), whose second moment about 0 is at most I if the bounds hold.
+
+    Attributes
+    ----------
+    center : ndarray of shape (d,)
+    linear : ndarray of shape (d, d)
+        Invertible; not symmetric from the second step on.
+    """
+
+    center: FloatArray
+    linear: FloatArray
+
+    @classmethod
+    def first(cls, n_features: int, anchor: FloatArray | None, largest: float) -> Ellipsoid:
+        """The ellipsoid of the bounds: E[x xᵀ] ⪯ largest·anchor."""
+        if anchor is None:
+            root = np.eye(n_features)
+        else:
+            eigenvalues, eigenvectors = np.linalg.eigh(anchor)
+            root = (eigenvectors / np.sqrt(eigenvalues)) @ eigenvectors.T
+        return cls(np.zeros(n_features), root / math.sqrt(largest))
+
+    def estimate(self, release: NoisyStep, n_rows: float) -> tuple[FloatArray, FloatArray]:
+        """Noisy covariance of w, and the centre moved to the noisy mean.
+
+        With noise of variance s² on the entries of the mean m̂, E[m̂ m̂ᵀ] is too large by s²I, which is put back.
+        """
+        second_moment = release.gram / n_rows
+        if release.sum is None:
+            return second_moment, self.center
+        mean = release.sum / n_rows
+        excess = (release.sum_scale / n_rows) ** 2 * np.eye(len(mean))
+        center = self.center + np.linalg.solve(self.linear, mean)
+        return second_moment - np.outer(mean, mean) + excess, center
+
+    def floored(self, release: NoisyStep, n_rows: float, floor: float) -> Ellipsoid:
+        """The next ellipsoid: eigenvalues below ``floor`` times the noise's spectral edge are raised to it.
+
+        What noise hides is not resolved yet, and a later step sees it larger.
+        """
+        covariance, center = self.estimate(release, n_rows)
+        least = floor * spectral_edge(len(center)) * release.gram_scale / n_rows
+        eigenvalues, eigenvectors = np.linalg.eigh(covariance)
+        return self._rescaled(np.maximum(eigenvalues, least), eigenvectors, center)
+
+    def ridged(self, release: NoisyStep, n_rows: float, sampling: float, failure: float) -> Ellipsoid:
+        """The paper's next ellipsoid: U = Z₊ + (η + ν)I, ν a bound on the noise that fails with probability ``failure``."""
+        covariance, center = self.estimate(release, n_rows)
+        bound = math.sqrt(2.0 * len(center)) + math.sqrt(2.0 * math.log(2.0 / failure))
+        eigenvalues, eigenvectors = np.linalg.eigh(covariance)
+        ridge = sampling + bound * release.gram_scale / n_rows
+        return self._rescaled(np.maximum(eigenvalues, 0.0) + ridge, eigenvectors, center)
+
+    def covariance(self, release: NoisyStep, n_rows: float) -> tuple[FloatArray, FloatArray]:
+        """Last step: covariance of x, negative eigenvalues set to 0, and its mean."""
+        covariance, center = self.estimate(release, n_rows)
+        eigenvalues, eigenvectors = np.linalg.eigh(covariance)
+        root = np.linalg.solve(self.linear, eigenvectors * np.sqrt(np.maximum(eigenvalues, 0.0)))
+        return root @ root.T, center
+
+    def record(self, radius: float, rho: float, release: NoisyStep, n_rows: float) -> dict[str, Any]:
+        """The step as plain values: rows were clipped to {x : ‖linear·(x − center)‖ ≤ radius}.
+
+        ``fill`` is the noisy mean of ‖w‖²/radius²: 1 where every row was clipped.
+        """
+        return {
+            "center": self.center.tolist(),
+            "linear": self.linear.tolist(),
+            "radius": radius,
+            "rho": rho,
+            "noise_scale": release.gram_scale / n_rows,
+            "fill": float(np.trace(release.gram)) / (n_rows * radius**2),
+        }
+
+    def _rescaled(self, eigenvalues: FloatArray, eigenvectors: FloatArray, center: FloatArray) -> Ellipsoid:
+        step = eigenvectors.T / np.sqrt(eigenvalues)[:, None]
+        return Ellipsoid(center, step @ self.linear)
+
+
+def run_diagnostics(
+    steps: list[dict[str, Any]], calibration: Calibration, outside: float | None, d: int
+) -> dict[str, Any]:
+    """Every step's ellipsoid, what was predicted, and warnings; all of it from private outputs and public numbers."""
+    found: list[str] = []
+    final = steps[-1]
+    planned = calibration.radius**2
+    # For rows that obey the bounds E‖w‖² ≤ d; halfway from there to the radius, with room for noise.
+    limit = (d + planned) / (2.0 * planned) + 4.0 * final["noise_scale"] * math.sqrt(d) / final["radius"] ** 2
+    if (outside is not None and outside > 0.5) or (final["radius"] ** 2 <= planned and final["fill"] > limit):
+        found.append(
+            "most rows were clipped: they lie far outside the stated bounds (or have very heavy tails); "
+            "widen the schema's scale or radius, or eigenvalue_bounds or mean_radius"
+        )
+    if calibration.schedule.scales[-1] > 4.0:
+        found.append(
+            "the budget is too small for this range of eigenvalues: the smallest ones are lost in the noise "
+            "(more rows, a larger rho, or a narrower range)"
+        )
+    if calibration.n_rows < d:
+        found.append("there are fewer rows than features: the covariance of the rows is singular, whatever its noise")
+    return {
+        "steps": steps,
+        "predicted_mahalanobis": calibration.schedule.predicted_error,
+        "share_outside": outside,
+        "warnings": found,
+    }

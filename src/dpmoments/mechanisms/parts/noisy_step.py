@@ -1,0 +1,108 @@
+"""One step of the recursive estimators: noisy moments of w = A(x − c), clipped to a ball."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpmoments.mechanisms.base import FloatArray, MomentShape
+from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
+from dpmoments.mechanisms.parts.additive import add_integers, augmented_gram, choose_bits
+from dpmoments.noise.lattice import discrete_gaussian
+from dpmoments.privacy.budget import Neighbors, PrivacyBudget
+from dpmoments.privacy.curves import zcdp_noise_scale
+from dpmoments.rows.rows import Rows
+
+__all__ = ["NoisyStep", "noisy_count", "noisy_step", "require_workable_budget", "step_plan"]
+
+SMALLEST_SHARE = 1e-4
+"""No step whose budget is not known beforehand gets less of ρ than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyStep:
+    """Noisy sums of the clipped rows w, in the units of w.
+
+    Attributes
+    ----------
+    gram : ndarray of shape (k, k)
+        Σ w wᵀ plus symmetric normal noise.
+    sum : ndarray of shape (k,) or None
+        Σ w plus normal noise; None where it was not asked for.
+    gram_scale : float
+        Standard deviation of the noise on a diagonal entry of ``gram`` (1/√2 of it off the diagonal).
+    sum_scale : float
+        Standard deviation of the noise on an entry of ``sum``; 0 without it.
+    """
+
+    gram: FloatArray
+    sum: FloatArray | None
+    gram_scale: float
+    sum_scale: float
+
+
+def step_plan(n_outputs: int, rho: float, neighbors: Neighbors, *, mean: bool) -> GaussianPlan:
+    """Exact isotropic Gaussian noise of cost ρ for rows clipped to the unit ball; reads no data."""
+    shape = MomentShape(n_outputs, mean=mean)
+    plan = Gaussian().plan(shape, PrivacyBudget.zcdp(rho), neighbors)
+    assert isinstance(plan, GaussianPlan)
+    return plan
+
+
+def noisy_step(
+    rows: Rows,
+    generator: np.random.Generator,
+    plan: GaussianPlan,
+    *,
+    center: FloatArray,
+    linear: FloatArray,
+    radius: float,
+) -> NoisyStep:
+    """Release the moments of w = linear·(x − center), each w clipped to ‖w‖ ≤ radius.
+
+    **Privacy.** ``plan.cost``: the sums are exact integers on the lattice radius·2^−bits, on which the clip is a fact, and
+    the noise is the discrete Gaussian calibrated to that radius. ``center``, ``linear`` and ``radius`` may depend on the
+    rows only through earlier private outputs.
+
+    Parameters
+    ----------
+    rows : Rows
+    generator : numpy.random.Generator
+    plan : GaussianPlan
+        From :func:`step_plan`.
+    center : ndarray of shape (d,)
+    linear : ndarray of shape (k, d)
+    radius : float
+    """
+    moments = rows.moments(center, linear, radius, bits=plan.bits)
+    weight = plan.augmentation
+    noisy = add_integers(augmented_gram(moments, weight), plan.draw(generator))
+    values = noisy.astype(np.float64) * 4.0**-plan.bits
+    gram_scale = plan.noise_scale * radius**2
+    if not weight:
+        return NoisyStep(values * radius**2, None, gram_scale, 0.0)
+    sum_scale = plan.off_diagonal_scale * radius / weight
+    gram = np.ascontiguousarray(values[1:, 1:]) * radius**2
+    return NoisyStep(gram, values[0, 1:] * (radius / weight), gram_scale, sum_scale)
+
+
+def noisy_count(rows: Rows, generator: np.random.Generator, rho: float) -> float:
+    """The number of rows plus discrete Gaussian noise, at least 1; ρ-zCDP under add-remove."""
+    scale = zcdp_noise_scale(rho, 1.0)
+    return max(1.0, float(rows.count() + int(discrete_gaussian(scale, 1, generator)[0])))
+
+
+def require_workable_budget(rho: float, shares: Sequence[float] | None) -> None:
+    """Refuse, before any row is read, a budget so small that some step's noise would leave the lattice.
+
+    Parameters
+    ----------
+    rho : float
+    shares : sequence of float or None
+        Of the steps, where they are known.
+    """
+    smallest = rho * (min(shares) if shares is not None else SMALLEST_SHARE)
+    # Twice the largest sensitivity of a step, for rows augmented by w ≤ 1.
+    choose_bits(zcdp_noise_scale(smallest, 6.0))

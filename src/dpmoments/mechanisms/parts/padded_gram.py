@@ -1,0 +1,251 @@
+"""What the mechanisms share that draw a random matrix around the padded Gram matrix (Sheffet 2015, sections 3 and 5).
+
+A row x is augmented to z = (w, x) as in ``additive.py``; Σ = Σ z zᵀ + ψI is the scale matrix of a Wishart or an inverse
+Wishart law with ν degrees of freedom, and the draw, rescaled to mean Σ, is the release. The padding ψ makes it private: how
+much ν degrees of freedom need is inverted from the exact privacy curve (``docs/derivations/johnson_lindenstrauss.md``).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from dpmoments.mechanisms.base import (
+    Arithmetic,
+    FloatArray,
+    Mechanism,
+    MomentShape,
+    NoisyMoments,
+    Plan,
+    without_low_bits,
+)
+from dpmoments.mechanisms.parts.additive import augmented_gram, choose_augmentation
+from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.privacy.curves import (
+    gaussian_noise_scale,
+    wishart_sampling_degrees,
+    wishart_sampling_delta,
+    wishart_sampling_padding,
+)
+from dpmoments.privacy.sensitivity import gram_frobenius
+from dpmoments.rows.rows import Rows
+
+__all__ = ["PaddedGram", "PaddedGramPlan"]
+
+MOST_DEGREES = 2**34
+"""Degrees of freedom beyond these gain nothing that floating point could show."""
+TYPICAL_ROWS = 10**6
+"""Sets the default degrees of freedom where the number of rows is not public; privacy does not depend on it."""
+TOLERATED_EXCESS = 1.05
+"""The default takes the fewest degrees of freedom whose worst-case mean square error is within this of the least."""
+
+
+@dataclass(frozen=True)
+class PaddedGramPlan(Plan):
+    """A calibrated :class:`PaddedGram`.
+
+    Attributes
+    ----------
+    augmentation : float
+        w; 0 where the Gram matrix goes alone.
+    degrees : int
+        ν. Of an adaptive plan the least number: the run may find that the data allow more.
+    padding : float
+        ψ, in unit-ball units: the least eigenvalue, without any one row, that ν degrees of freedom need.
+    parts : tuple of PrivacyBudget
+        (the draw's budget,), or (budget of the eigenvalue bound, budget of the draw) of an adaptive plan.
+    """
+
+    mechanism: PaddedGram
+    augmentation: float
+    degrees: int
+    padding: float
+    parts: tuple[PrivacyBudget, ...]
+
+    arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
+
+    @property
+    def squared_row_norm(self) -> float:
+        """B²: bound on ‖z‖², 1 + w²."""
+        return 1.0 + self.augmentation**2
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        return {"degrees_of_freedom": self.degrees, "padding": self.padding, "augmentation": self.augmentation}
+
+    def run(self, rows: Rows, generator: np.random.Generator) -> NoisyMoments:
+        self.check_rows(rows)
+        moments = rows.moments()
+        exact = augmented_gram(moments, self.augmentation).astype(np.float64) * moments.scale**2
+        eigenvalues, eigenvectors = np.linalg.eigh(exact)
+        degrees, padding, diagnostics = self.degrees, self.padding, dict[str, Any]()
+        if self.mechanism.adaptive:
+            bound = self._eigenvalue_bound(float(eigenvalues[0]), generator)
+            degrees, padding = self._adapt(bound)
+            diagnostics = {"eigenvalue_bound": bound, "degrees_of_freedom": degrees, "padding": padding}
+        # Any square root of the scale matrix serves; this one exists for singular matrices too.
+        root = eigenvectors * np.sqrt(np.maximum(eigenvalues, 0.0) + padding)
+        draw = self.mechanism.draw(root, degrees, generator)
+        if self.mechanism.subtract_padding:
+            draw = draw - padding * np.eye(len(draw))
+        return self._split(draw, float(moments.count), diagnostics)
+
+    def _eigenvalue_bound(self, smallest: float, generator: np.random.Generator) -> float:
+        """A private lower bound on the smallest eigenvalue: too high with probability at most this part's δ.
+
+        The smallest eigenvalue moves by at most B² under both relations: it is between those of the matrix without the row
+        in question and B² above. (Sheffet 2015, Algorithm 2.)
+        """
+        first = self.parts[0]
+        scale = self.squared_row_norm / first.epsilon
+        allowance = scale * max(math.log(0.5 / first.delta), 0.0)
+        noisy = without_low_bits(np.array(smallest + generator.laplace(0.0, scale)))
+        return max(0.0, float(noisy) - allowance)
+
+    def _adapt(self, bound: float) -> tuple[int, float]:
+        """Degrees of freedom and padding once ``bound`` is known: B² is kept free for the row that a neighbour lacks."""
+        unit = self.squared_row_norm
+        if self.padding + unit > bound:
+            return self.degrees, self.padding + unit - bound
+        allowed = self.mechanism.most_degrees(self.parts[-1], (bound - unit) / unit, self.neighbors)
+        return max(allowed, self.degrees), 0.0
+
+    def _split(self, matrix: FloatArray, count: float, diagnostics: Mapping[str, Any]) -> NoisyMoments:
+        public_count = count if self.neighbors is Neighbors.REPLACE_ONE else None
+        matrix = without_low_bits(matrix)
+        if not self.augmentation:
+            return NoisyMoments(count=public_count, sum=None, gram=matrix, diagnostics=diagnostics)
+        w = self.augmentation
+        return NoisyMoments(
+            count=public_count if public_count is not None else float(matrix[0, 0]) / w**2,
+            sum=matrix[0, 1:] / w,
+            gram=np.ascontiguousarray(matrix[1:, 1:]),
+            diagnostics=diagnostics,
+        )
+
+
+@dataclass(frozen=True)
+class PaddedGram(Mechanism):
+    """Options of the mechanisms that draw around the padded Gram matrix."""
+
+    degrees_of_freedom: int | None = None
+    adaptive: bool = False
+    subtract_padding: bool = True
+    calibration: Literal["exact", "paper"] = "exact"
+
+    budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.APPROXIMATE})
+    fewest_beyond_dimension: ClassVar[int]
+    """Degrees of freedom must be at least the dimension plus this."""
+
+    def __post_init__(self) -> None:
+        if self.calibration not in ("exact", "paper"):
+            raise ValueError(f"calibration={self.calibration!r}: use 'exact' or 'paper'")
+        if self.degrees_of_freedom is not None and not 1 <= self.degrees_of_freedom <= MOST_DEGREES:
+            raise ValueError(f"degrees_of_freedom={self.degrees_of_freedom!r} must be between 1 and {MOST_DEGREES}")
+
+    @abstractmethod
+    def draw(self, root: FloatArray, degrees: int, generator: np.random.Generator) -> FloatArray:
+        """Draw a matrix of mean root·rootᵀ, shape (D, D)."""
+
+    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PaddedGramPlan:
+        augmentation = choose_augmentation(shape, neighbors, lambda w: 1.0 + w * w)
+        dimension = shape.n_features + (1 if augmentation else 0)
+        unit = 1.0 + augmentation**2
+        parts = budget.split(1.0, 1.0) if self.adaptive else (budget,)
+        degrees = self.chosen_degrees(shape, parts[-1], neighbors, dimension, unit)
+        if degrees < dimension + self.fewest_beyond_dimension:
+            raise ValueError(
+                f"{self.name} needs at least {dimension + self.fewest_beyond_dimension} degrees of freedom for a matrix "
+                f"of {dimension} rows (features, and one more for count and mean), got {degrees}"
+            )
+        return PaddedGramPlan(
+            mechanism=self,
+            shape=shape,
+            neighbors=neighbors,
+            cost=budget,
+            augmentation=augmentation,
+            degrees=degrees,
+            padding=unit * self.padding(parts[-1], degrees, neighbors),
+            parts=parts,
+        )
+
+    def chosen_degrees(
+        self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, dimension: int, unit: float
+    ) -> int:
+        """The degrees of freedom asked for, or the default."""
+        if self.degrees_of_freedom is not None:
+            return self.degrees_of_freedom
+        total = unit * (TYPICAL_ROWS if shape.n_rows is None else shape.n_rows)
+        return default_degrees(
+            budget,
+            neighbors,
+            dimension + self.fewest_beyond_dimension,
+            dimension,
+            total,
+            unit,
+            not self.subtract_padding,
+        )
+
+    def padding(self, budget: PrivacyBudget, degrees: int, neighbors: Neighbors) -> float:
+        """ψ/B² for this many degrees of freedom."""
+        exact = wishart_sampling_padding(budget.epsilon, budget.delta, degrees, neighbors)
+        if self.calibration == "exact":
+            return exact
+        # The paper's bound is far above the exact value; the larger of the two is private whatever its proof covers.
+        return max(exact, paper_padding(budget, degrees))
+
+    def most_degrees(self, budget: PrivacyBudget, padding: float, neighbors: Neighbors) -> int:
+        """The largest number of degrees of freedom that a smallest eigenvalue of ``padding`` (in B²) allows."""
+        allowed = MOST_DEGREES
+        if self.calibration == "paper":
+            log_term = math.log(4.0 / budget.delta)
+            root = max(padding * budget.epsilon / 4.0 - 2.0 * log_term, 0.0)
+            allowed = min(allowed, math.floor(root**2 / (2.0 * log_term)))
+        if wishart_sampling_delta(budget.epsilon, max(allowed, 1), padding, neighbors) <= budget.delta * (1.0 - 1e-9):
+            return allowed
+        return min(allowed, wishart_sampling_degrees(budget.epsilon, budget.delta, padding, neighbors))
+
+
+def paper_padding(budget: PrivacyBudget, degrees: int) -> float:
+    """w²/B² of Sheffet (2015), Theorem 3.1: (4/ε)(√(2r ln(4/δ)) + 2 ln(4/δ)).
+
+    Examples
+    --------
+    >>> round(paper_padding(PrivacyBudget.approximate(1.0, 1e-6), 50), 1)
+    277.6
+    """
+    log_term = math.log(4.0 / budget.delta)
+    return 4.0 / budget.epsilon * (math.sqrt(2.0 * degrees * log_term) + 2.0 * log_term)
+
+
+def default_degrees(
+    budget: PrivacyBudget,
+    neighbors: Neighbors,
+    fewest: int,
+    dimension: int,
+    total: float,
+    unit: float,
+    padding_stays: bool,
+) -> int:
+    """The fewest degrees of freedom (a power of two) that nearly minimise the worst-case error.
+
+    For a Gram matrix of trace at most T, concentrated in one direction, E‖M − Σ‖_F² = ((T + Dψ)² + (T + ψ)² + (D − 1)ψ²)/ν, and
+    Dψ² more where the padding is not subtracted; ψ is taken near its large-ν form. A choice without data, so any is private.
+    """
+    sensitivity = gram_frobenius(neighbors, max(dimension, 2))
+    noise = gaussian_noise_scale(budget.epsilon, budget.delta, sensitivity)
+    tail = -math.log(budget.delta) / budget.epsilon
+
+    def mean_square_error(degrees: int) -> float:
+        padding = unit * (noise * math.sqrt(0.5 * degrees) + tail)
+        spread = (total + dimension * padding) ** 2 + (total + padding) ** 2 + (dimension - 1) * padding**2
+        return spread / degrees + (dimension * padding**2 if padding_stays else 0.0)
+
+    choices = [fewest, *(1 << power for power in range(1, MOST_DEGREES.bit_length()) if 1 << power > fewest)]
+    errors = [mean_square_error(degrees) for degrees in choices]
+    return next(d for d, error in zip(choices, errors, strict=True) if error <= TOLERATED_EXCESS * min(errors))

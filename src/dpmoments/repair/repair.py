@@ -1,0 +1,239 @@
+"""Repairs: a noisy Gram matrix made possible again, and more accurate, using only the public noise law.
+
+Post-processing: nothing here sees a row, and nothing here costs privacy.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmoments.noise_law import NoiseLaw
+from dpmoments.repair.bulk_and_outliers import bulk_and_outlier_eigenvalues, pooled_spread
+from dpmoments.repair.rotation_invariant import possible_eigenvalues, rotation_invariant_eigenvalues
+from dpmoments.repair.spectral_noise import SpectralNoise
+
+__all__ = ["Repair", "adapt", "clip", "repair_gram", "repair_moments", "rotation_invariant", "shift", "shrink"]
+
+FloatArray = npt.NDArray[np.float64]
+
+TRACE_AT_BOUND = 0.2
+"""Prior probability that a second moment has the largest trace its bound allows, as tables of rows scaled to norm 1 do."""
+
+
+class Repair(StrEnum):
+    """How noisy moments are made those of a possible table.
+
+    ``AUTO``: what is most accurate at any noise, :func:`adapt`; ``CLIP`` where the mechanism has no noise law. ``NONE``: as the
+    mechanism returned them. ``CLIP``: eigenvalues into [0, n]. ``SHIFT``: add the least multiple of the identity that makes
+    the matrix positive semi-definite. ``SHRINK``: towards a multiple of the identity, by as much as the noise explains.
+    ``ROTATION_INVARIANT``: every eigenvalue to what it is expected to be along its noisy eigenvector.
+    """
+
+    AUTO = "auto"
+    NONE = "none"
+    CLIP = "clip"
+    SHIFT = "shift"
+    SHRINK = "shrink"
+    ROTATION_INVARIANT = "rotation-invariant"
+
+    @classmethod
+    def of(cls, value: Repair | str) -> Repair:
+        """Return the repair named by ``value``.
+
+        Raises
+        ------
+        ValueError
+            If there is no such repair.
+        """
+        try:
+            return cls(value)
+        except ValueError:
+            raise ValueError(f"repair={value!r}: use one of {', '.join(map(repr, map(str, cls)))}") from None
+
+
+def repair_moments(
+    count: int | None,
+    noisy_sum: FloatArray | None,
+    noisy_gram: FloatArray,
+    noise: NoiseLaw | None,
+    repair: Repair,
+    *,
+    box: tuple[FloatArray, FloatArray] | None,
+) -> tuple[FloatArray | None, FloatArray]:
+    """Mean and Gram matrix of rows in the unit ball, repaired.
+
+    Parameters
+    ----------
+    count : int or None
+        Number of rows, public or noisy.
+    noisy_sum : ndarray of shape (d,) or None
+    noisy_gram : ndarray of shape (d, d)
+    noise : NoiseLaw or None
+    repair : Repair
+    box : pair of ndarrays of shape (d,), optional
+        Public bounds on the mean, into which a repaired mean is moved.
+
+    Returns
+    -------
+    mean : ndarray of shape (d,) or None
+    gram : ndarray of shape (d, d)
+        With a mean, the covariance gram/count − mean·meanᵀ is what the repair makes positive semi-definite.
+    """
+    if noisy_sum is None or count is None:
+        mean = None if noisy_sum is None else noisy_sum
+        return mean, repair_gram(noisy_gram, noise, repair, None if box is None else count, TRACE_AT_BOUND)
+    mean = noisy_sum / count
+    if repair is Repair.NONE:
+        return mean, noisy_gram
+    if box is not None:
+        mean = np.clip(mean, *box)
+        mean = mean / max(1.0, float(np.linalg.norm(mean)))
+    spread = noisy_gram - count * np.outer(mean, mean)
+    upper = None if box is None else count
+    if noise is not None:
+        noise = _noise_on_the_spread(noise, mean)
+    return mean, repair_gram(spread, noise, repair, upper) + count * np.outer(mean, mean)
+
+
+def repair_gram(
+    gram: FloatArray, noise: NoiseLaw | None, repair: Repair, upper: float | None, attained: float = 0.0
+) -> FloatArray:
+    """Apply a repair to one symmetric matrix.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (d, d)
+    noise : NoiseLaw or None
+        Where it is None (the mechanism has no closed form), every repair that needs it becomes ``CLIP``.
+    repair : Repair
+    upper : float or None
+        Bound on the trace, a public or noisy n.
+    attained : float
+        Prior probability that the trace equals ``upper``; used by ``AUTO``.
+    """
+    if repair is Repair.NONE:
+        return gram
+    if repair is Repair.SHIFT:
+        return shift(gram)
+    if repair is Repair.CLIP or noise is None:
+        return clip(gram, upper)
+    if repair is Repair.SHRINK:
+        return shrink(gram, noise, upper)
+    if repair is Repair.ROTATION_INVARIANT:
+        return rotation_invariant(gram, noise, upper)
+    return adapt(gram, noise, upper, attained)
+
+
+def clip(gram: FloatArray, upper: float | None = None) -> FloatArray:
+    """Move eigenvalues into [0, upper]: the nearest matrix in Frobenius norm with such eigenvalues (Amin et al. 2019).
+
+    Examples
+    --------
+    >>> clip(np.diag([3.0, -1.0]), upper=2.0)
+    array([[2., 0.],
+           [0., 0.]])
+    """
+    eigenvalues, eigenvectors = np.linalg.eigh(gram)
+    bounded = np.clip(eigenvalues, 0.0, math.inf if upper is None else upper)
+    return _from_eigen(bounded, eigenvectors)
+
+
+def shift(gram: FloatArray) -> FloatArray:
+    """Add the least multiple of the identity that leaves no negative eigenvalue (Sheffet 2015, section 6).
+
+    Examples
+    --------
+    >>> shift(np.diag([3.0, -1.0]))
+    array([[4., 0.],
+           [0., 0.]])
+    """
+    smallest = float(np.linalg.eigvalsh(gram)[0])
+    return gram if smallest >= 0 else gram - smallest * np.eye(len(gram))
+
+
+def shrink(gram: FloatArray, noise: NoiseLaw, upper: float | None = None) -> FloatArray:
+    """Shrink towards a multiple of the identity, then move to the nearest possible eigenvalues.
+
+    With m = tr(gram)/d, the matrix becomes m·I + (1 − ω)(gram − m·I), where ω is the share of ‖gram − m·I‖_F² that the noise
+    explains: the known mean square of its traceless part over the observed square (Ledoit & Wolf 2004, with the
+    noise energy known instead of estimated). What is left is at most what a matrix of possible trace can have.
+
+    Examples
+    --------
+    >>> law = NoiseLaw("gaussian", 2, 0.02, 0.01, None, 0.0)
+    >>> shrink(np.diag([3.0, 1.0]), law).round(3)
+    array([[2.98, 0.  ],
+           [0.  , 1.02]])
+    """
+    spectral = SpectralNoise.of(noise)
+    eigenvalues, eigenvectors = np.linalg.eigh(gram)
+    trace = max(float(np.trace(gram)), 0.0)
+    largest = trace + 2.0 * math.sqrt(spectral.trace_variance)
+    if upper is not None:
+        trace, largest = min(trace, upper), min(largest, upper)
+    deviations = eigenvalues - eigenvalues.mean()
+    estimate = trace / len(gram) + pooled_spread(deviations, spectral, largest)
+    return _from_eigen(possible_eigenvalues(estimate, upper), eigenvectors)
+
+
+def rotation_invariant(gram: FloatArray, noise: NoiseLaw, upper: float | None = None) -> FloatArray:
+    """Give every noisy eigenvector v the value of vᵀ G v expected under the noise law, then the nearest possible ones.
+
+    See :func:`dpmoments.repair.rotation_invariant.rotation_invariant_eigenvalues`.
+
+    Examples
+    --------
+    >>> law = NoiseLaw("gaussian", 3, 1.0, 0.5, None, 0.0)
+    >>> rotation_invariant(np.diag([100.0, 20.0, -1.0]), law).round(2)
+    array([[99.98,  0.  ,  0.  ],
+           [ 0.  , 19.96,  0.  ],
+           [ 0.  ,  0.  ,  0.  ]])
+    """
+    eigenvalues, eigenvectors = np.linalg.eigh(gram)
+    expected = rotation_invariant_eigenvalues(eigenvalues, SpectralNoise.of(noise))
+    return _from_eigen(possible_eigenvalues(expected, upper), eigenvectors)
+
+
+def adapt(gram: FloatArray, noise: NoiseLaw, upper: float | None = None, attained: float = 0.0) -> FloatArray:
+    """Pool the eigenvalues that are lost in the noise, and correct those that stand out of it one by one.
+
+    ``shrink`` and ``rotation_invariant`` are its two ends. See
+    :func:`dpmoments.repair.bulk_and_outliers.bulk_and_outlier_eigenvalues`.
+
+    Examples
+    --------
+    >>> law = NoiseLaw("gaussian", 3, 1.0, 0.5, None, 0.0)
+    >>> adapt(np.diag([100.0, 1.0, -1.0]), law).round(1)
+    array([[100. ,   0. ,   0. ],
+           [  0. ,   0.4,   0. ],
+           [  0. ,   0. ,   0. ]])
+    """
+    eigenvalues, eigenvectors = np.linalg.eigh(gram)
+    estimate = bulk_and_outlier_eigenvalues(eigenvalues, SpectralNoise.of(noise), upper, attained)
+    return _from_eigen(estimate, eigenvectors)
+
+
+def _noise_on_the_spread(noise: NoiseLaw, mean: FloatArray) -> NoiseLaw:
+    """The law of the noise on Σxxᵀ − n·μμᵀ: that on Σxxᵀ, plus −(e μᵀ + μ eᵀ) with e the noise on Σx.
+
+    The second part has the mean square norm 2(d + 1)‖μ‖² Var(e_i); it is spread evenly over all directions.
+    """
+    if noise.sum_variance is None:
+        return noise
+    extra = 2.0 * float(mean @ mean) * noise.sum_variance / noise.n_features
+    return replace(
+        noise,
+        diagonal_variance=noise.diagonal_variance + 2.0 * extra,
+        off_diagonal_variance=noise.off_diagonal_variance + extra,
+    )
+
+
+def _from_eigen(eigenvalues: FloatArray, eigenvectors: FloatArray) -> FloatArray:
+    matrix = (eigenvectors * eigenvalues) @ eigenvectors.T
+    symmetric: FloatArray = (matrix + matrix.T) / 2.0
+    return symmetric

@@ -1,0 +1,206 @@
+"""Blocks streamed through Arrow: Parquet and CSV files or globs, DuckDB relations. Never whole in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from dpmoments.rows.encode import encode_columns, largest_block
+from dpmoments.rows.sources.memory import require_columns
+from dpmoments.rows.sources.reading import DAMAGED_FILE, FAILED_QUERY, read_quietly
+from dpmoments.schema.columns import Boolean, Categorical
+from dpmoments.schema.schema import Schema
+from dpmoments.table_files import CSV_DELIMITERS, PARQUET_ENDINGS, expand_paths, file_ending
+
+__all__ = ["CsvSource", "ParquetSource", "RelationSource", "file_source"]
+
+FloatArray = npt.NDArray[np.float64]
+ROWS_PER_BATCH = 65_536
+PARQUET_BUFFER_BYTES = 1 << 20
+CSV_BLOCK_BYTES = 4 << 20
+HEADER_BYTES = 1 << 20
+MISSING_TEXT = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "n/a", "#N/A", "-NaN", "-nan"]
+TRUE_TEXT = ["true", "True", "TRUE", "1", "1.0", "t", "T"]
+FALSE_TEXT = ["false", "False", "FALSE", "0", "0.0", "f", "F"]
+
+
+def file_source(pattern: str | Path, schema: Schema, centered: bool) -> ParquetSource | CsvSource:
+    """The source that reads the named files, told apart by their endings.
+
+    Raises
+    ------
+    ValueError
+        If an ending is unknown, the files mix formats, or a column of the schema is absent.
+    """
+    paths = expand_paths(pattern)
+    endings = {file_ending(path) for path in paths}
+    if endings <= set(PARQUET_ENDINGS):
+        return ParquetSource(tuple(paths), schema, centered)
+    if len(endings) == 1 and endings <= set(CSV_DELIMITERS):
+        return CsvSource(tuple(paths), schema, centered, CSV_DELIMITERS[endings.pop()])
+    raise ValueError(
+        f"cannot tell how to read {str(pattern)!r} by its ending ({', '.join(sorted(endings)) or 'none'}): "
+        "use .parquet, .csv or .tsv files, all of one kind, or pass a frame"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ParquetSource:
+    """Rows of Parquet files, read batch by batch, only the schema's columns."""
+
+    paths: tuple[Path, ...]
+    schema: Schema
+    centered: bool
+
+    raw = False
+
+    def __post_init__(self) -> None:
+        for path in self.paths:
+            require_columns(read_quietly(partial(pq.read_schema, path), path).names, self.schema, str(path))
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, from the files' footers."""
+        return sum(int(read_quietly(partial(pq.read_metadata, path), path).num_rows) for path in self.paths)
+
+    def blocks(self) -> Iterator[FloatArray]:
+        """Encoded blocks, shape (n_i, d)."""
+        for path in self.paths:
+            # Buffered reads keep a column chunk's pages out of memory until they are wanted.
+            open_file = partial(
+                pq.ParquetFile,
+                path,
+                pre_buffer=False,
+                buffer_size=PARQUET_BUFFER_BYTES,
+                page_checksum_verification=True,
+            )
+            with read_quietly(open_file, path) as file:
+                batches = file.iter_batches(ROWS_PER_BATCH, columns=list(self.schema.names), use_threads=False)
+                yield from _encoded(batches, path, self.schema, self.centered)
+
+
+@dataclass(frozen=True, eq=False)
+class CsvSource:
+    """Rows of delimited text files with a header line, read block by block, only the schema's columns."""
+
+    paths: tuple[Path, ...]
+    schema: Schema
+    centered: bool
+    delimiter: str
+
+    raw = False
+    n_rows = None
+
+    def __post_init__(self) -> None:
+        for path in self.paths:
+            require_columns(self._header(path), self.schema, str(path))
+
+    def blocks(self) -> Iterator[FloatArray]:
+        """Encoded blocks, shape (n_i, d)."""
+        convert = pa_csv.ConvertOptions(
+            column_types={column.name: _csv_type(column) for column in self.schema.columns},
+            include_columns=list(self.schema.names),
+            null_values=MISSING_TEXT,
+            true_values=TRUE_TEXT,
+            false_values=FALSE_TEXT,
+            strings_can_be_null=False,
+        )
+        for path in self.paths:
+            header = self._header(path)
+            shown = [name if name in self.schema.names else "" for name in header]
+            open_file = partial(self._open, path, convert, one_column=len(header) == 1)
+            with read_quietly(open_file, path, columns=shown) as reader:
+                yield from _encoded(reader, path, self.schema, self.centered, shown)
+
+    def _header(self, path: Path) -> list[str]:
+        with read_quietly(partial(self._open, path), path) as reader:
+            return list(reader.schema.names)
+
+    def _open(self, path: Path, convert: Any = None, *, one_column: bool = False) -> Any:
+        # Cells may hold line breaks, in quotes. In a file of one column an empty line is an empty cell.
+        parse = pa_csv.ParseOptions(
+            delimiter=self.delimiter, newlines_in_values=True, ignore_empty_lines=not one_column
+        )
+        return pa_csv.open_csv(
+            _with_line_end(path),
+            read_options=pa_csv.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False),
+            parse_options=parse,
+            convert_options=convert,
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RelationSource:
+    """Rows of a DuckDB relation; the query runs anew for every pass."""
+
+    relation: Any
+    schema: Schema
+    centered: bool
+
+    raw = False
+    n_rows = None
+
+    def __post_init__(self) -> None:
+        names = read_quietly(lambda: list(self.relation.columns), "the relation", FAILED_QUERY)
+        require_columns(names, self.schema, "the relation")
+
+    def blocks(self) -> Iterator[FloatArray]:
+        """Encoded blocks, shape (n_i, d)."""
+        # DuckDB opens no second result on a connection: the reader is closed however the pass ends.
+        with read_quietly(self._open, "the relation", FAILED_QUERY) as reader:
+            yield from _encoded(reader, "the relation", self.schema, self.centered, why=FAILED_QUERY)
+
+    def _open(self) -> Any:
+        quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in self.schema.names)
+        projected = self.relation.project(quoted)
+        if hasattr(projected, "to_arrow_reader"):
+            return projected.to_arrow_reader(ROWS_PER_BATCH)
+        return projected.fetch_record_batch(ROWS_PER_BATCH)  # before DuckDB 1.4
+
+    def __repr__(self) -> str:
+        return "RelationSource()"  # a relation's own repr prints rows
+
+
+def _encoded(
+    batches: Any,
+    where: str | Path,
+    schema: Schema,
+    centered: bool,
+    columns: Sequence[str] = (),
+    why: str = DAMAGED_FILE,
+) -> Iterator[FloatArray]:
+    """Encode the record batches of a reader or an iterator."""
+    step = largest_block(schema)
+    following = partial(next, iter(batches), None)
+    while (batch := read_quietly(following, where, why, columns=columns)) is not None:
+        for start in range(0, batch.num_rows, step):
+            part = batch.slice(start, step)
+            by_name = dict(zip(part.schema.names, part.columns, strict=True))
+            yield encode_columns(by_name, schema, centered=centered)
+
+
+def _with_line_end(path: Path) -> Any:
+    """What Arrow's reader is to open: the file, or its one line with an end, without which Arrow finds no columns in it.
+
+    A table without rows may be such a file, and must be as good a table as any.
+    """
+    with pa.input_stream(str(path), compression="detect") as stream:
+        head = stream.read(HEADER_BYTES)
+    if len(head) < HEADER_BYTES and head.strip() and b"\n" not in head and b"\r" not in head:
+        return pa.BufferReader(head + b"\n")
+    return str(path)
+
+
+def _csv_type(column: Any) -> Any:
+    if isinstance(column, Categorical):
+        return pa.string()
+    return pa.bool_() if isinstance(column, Boolean) else pa.float64()

@@ -1,0 +1,186 @@
+"""Blocks from tables in memory: NumPy arrays, and pandas, Polars and Arrow frames through narwhals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dpmoments.rows.encode import encode_columns, largest_block
+from dpmoments.rows.sources.reading import FAILED_QUERY, read_quietly
+from dpmoments.schema.schema import Schema
+
+__all__ = ["ArraySource", "FrameSource", "LazySource", "require_columns"]
+
+FloatArray = npt.NDArray[np.float64]
+RAW_ROWS_PER_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ArraySource:
+    """Rows of a two-dimensional NumPy array, its columns in the order of the schema."""
+
+    array: npt.NDArray[Any]
+    schema: Schema
+    centered: bool
+
+    def __post_init__(self) -> None:
+        array, n_columns = self.array, len(self.schema.columns)
+        if isinstance(array, np.ma.MaskedArray):
+            raise TypeError(
+                "a masked array's mask would be lost: fill it, array.filled(np.nan), and choose each column's missing rule"
+            )
+        if array.ndim != 2:
+            raise ValueError(
+                f"an array of {array.ndim} dimensions is not a table: pass shape (rows, columns), "
+                "array.reshape(-1, 1) for a single column"
+            )
+        if array.dtype.names is not None or array.dtype.kind not in "biufO":
+            # The width of a text dtype is that of its longest cell, so that only the kind is shown.
+            raise TypeError(
+                f"an array of type {array.dtype.type.__name__} is not a table of numbers: pass a numeric array, or a pandas, "
+                "Polars or Arrow frame with named columns"
+            )
+        if array.shape[1] != n_columns:
+            raise ValueError(
+                f"the array has {array.shape[1]} columns and the schema {n_columns}: an array's columns are the schema's, "
+                "in order"
+            )
+        object.__setattr__(self, "array", np.asarray(array))  # np.matrix has no one-dimensional columns
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.array)
+
+    @property
+    def raw(self) -> bool:
+        """Whether blocks are the caller's own numbers: the kernel then applies the missing rule itself."""
+        return (
+            self.array.dtype.kind in "iuf"
+            and self.array.dtype.itemsize <= 8
+            and self.schema.is_coordinates
+            and self.schema.row_norm in (None, 1.0)
+            and len({column.missing for column in self.schema.columns}) == 1
+        )
+
+    def blocks(self) -> Iterator[npt.NDArray[Any]]:
+        """Encoded blocks, shape (n_i, d); views of the caller's array where nothing needs encoding."""
+        if self.raw:
+            for start in range(0, self.n_rows, RAW_ROWS_PER_BLOCK):
+                yield self.array[start : start + RAW_ROWS_PER_BLOCK]
+            return
+        step = largest_block(self.schema)
+        for start in range(0, self.n_rows, step):
+            part = self.array[start : start + step]
+            columns = {name: _plain_cells(part[:, index]) for index, name in enumerate(self.schema.names)}
+            yield encode_columns(columns, self.schema, centered=self.centered)
+
+    def __repr__(self) -> str:
+        return f"ArraySource({self.array.shape[1]} columns)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FrameSource:
+    """Rows of an eager frame that narwhals knows: pandas, Polars, Arrow, Modin, cuDF."""
+
+    frame: nw.DataFrame[Any]
+    schema: Schema
+    centered: bool
+
+    raw = False
+
+    def __post_init__(self) -> None:
+        require_columns(self.frame.columns, self.schema, "the frame")
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.frame)
+
+    def blocks(self) -> Iterator[FloatArray]:
+        """Encoded blocks, shape (n_i, d)."""
+        step = largest_block(self.schema)
+        for start in range(0, self.n_rows, step):
+            part = self.frame[start : start + step]
+            columns = {name: _series_cells(part[name], name) for name in self.schema.names}
+            yield encode_columns(columns, self.schema, centered=self.centered)
+
+    def __repr__(self) -> str:
+        return f"FrameSource({self.frame.implementation}, {len(self.frame.columns)} columns)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LazySource:
+    """Rows of a Polars LazyFrame; the query runs anew for every pass, for the schema's columns alone."""
+
+    frame: Any
+    schema: Schema
+    centered: bool
+
+    raw = False
+    n_rows = None
+
+    def __post_init__(self) -> None:
+        names = read_quietly(self.frame.collect_schema, "the lazy frame", FAILED_QUERY).names()
+        require_columns(names, self.schema, "the lazy frame")
+
+    def blocks(self) -> Iterator[FloatArray]:
+        """Encoded blocks, shape (n_i, d)."""
+        query = self.frame.select(*self.schema.names)
+        frame = read_quietly(query.collect, "the lazy frame", FAILED_QUERY)
+        yield from FrameSource(nw.from_native(frame), self.schema, self.centered).blocks()
+
+    def __repr__(self) -> str:
+        return "LazySource()"
+
+
+def require_columns(found: Sequence[object], schema: Schema, where: str) -> None:
+    """Raise unless every column of the schema stands exactly once among ``found``.
+
+    The names found are not shown: where a table was read without its header line, they are the cells of a record. A name
+    that differs from the schema's in case or blanks alone is.
+
+    Raises
+    ------
+    ValueError
+        Naming the columns that are absent or repeated.
+    """
+    names = [name for name in found if isinstance(name, str)]
+    present = set(names)
+    if absent := [name for name in schema.names if name not in present]:
+        plain = {name.strip().casefold(): name for name in names}
+        alike = [plain[key] for name in absent if (key := name.strip().casefold()) in plain]
+        hint = f"; it has {', '.join(map(repr, alike))}" if alike else ""
+        raise ValueError(
+            f"{where} has no column {', '.join(map(repr, absent))} among its {len(found)}{hint}: the names must be the schema's "
+            "(they are not listed here, because a table read without its header line has a record in their place)"
+        )
+    if repeated := [name for name in schema.names if names.count(name) > 1]:
+        raise ValueError(f"{where} has more than one column named {', '.join(map(repr, repeated))}: rename them")
+
+
+def _series_cells(series: nw.Series[Any], name: str) -> Any:
+    """An Arrow array, or an array of Python objects."""
+    native_type = getattr(series.to_native(), "dtype", None)
+    if series.dtype == nw.Object or (isinstance(native_type, np.dtype) and native_type.kind == "O"):
+        return np.asarray(series.to_numpy(), dtype=object)
+    with suppress(Exception):  # whose message may quote a cell
+        return series.to_arrow()
+    raise TypeError(f"column {name!r} of the frame does not hold plain numbers or text: convert it first")
+
+
+def _plain_cells(cells: npt.NDArray[Any]) -> Any:
+    """An Arrow array, or an array of Python objects."""
+    if cells.dtype.kind == "O":
+        return cells
+    if cells.dtype.kind == "f":
+        with np.errstate(over="ignore"):  # a long double beyond float64 is infinite
+            return pa.array(np.ascontiguousarray(cells, dtype=np.float64))
+    return pa.array(np.ascontiguousarray(cells, dtype=cells.dtype.newbyteorder("=")))

@@ -1,0 +1,232 @@
+"""The kinds of column a schema is made of, and the rule each has for cells that break it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmoments.schema.checks import check_choice, check_name, check_text
+from dpmoments.schema.numeric import MissingNumber, Numeric
+
+__all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Numeric", "blank_entries", "column_from_dict"]
+
+FloatArray = npt.NDArray[np.float64]
+MissingLevel = Literal["error", "zero", "drop"]
+
+LARGEST_LEVEL = 2**53 - 1
+"""Integers up to here are told apart by float64, in which frames hold integer columns with gaps."""
+
+
+@dataclass(frozen=True)
+class Boolean:
+    """A true/false column: one feature, 0 or 1 in the table's units.
+
+    Parameters
+    ----------
+    name : str
+    missing : {"error", "center", "drop"}
+        As for :class:`Numeric`; ``"center"`` counts as one half.
+
+    Examples
+    --------
+    >>> Boolean("employed").feature_names
+    ('employed',)
+    """
+
+    name: str
+    missing: MissingNumber = "error"
+
+    kind: ClassVar[str] = "boolean"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        check_choice(self.name, "missing", self.missing, ("error", "center", "drop"))
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """One feature, of the column's name."""
+        return (self.name,)
+
+    def offset(self, centered: bool) -> FloatArray:
+        """The value that maps to 0, shape (1,)."""
+        return np.array([0.5 if centered else 0.0])
+
+    def unit(self, centered: bool) -> FloatArray:
+        """The distance from the offset that maps to 1, shape (1,)."""
+        return np.array([0.5 if centered else 1.0])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file."""
+        return _to_dict(self)
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """A column of k public levels, encoded as k features ``name=level``, one of them 1 and the others 0.
+
+    Parameters
+    ----------
+    name : str
+    levels : sequence of str or int
+        All levels that count, from public knowledge. A file's text cells are compared with ``str(level)``.
+    missing : {"error", "zero", "drop"}
+        What an empty cell does: stop the release, count as no level (all k features 0), or drop its row.
+    other : {"drop", "zero"}
+        What a value outside ``levels`` does: drop its row, or count as no level.
+
+    Examples
+    --------
+    >>> Categorical("region", ["north", "south"]).feature_names
+    ('region=north', 'region=south')
+    """
+
+    name: str
+    levels: tuple[str | int, ...]
+    missing: MissingLevel = "error"
+    other: Literal["drop", "zero"] = "drop"
+
+    kind: ClassVar[str] = "categorical"
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        check_choice(self.name, "missing", self.missing, ("error", "zero", "drop"))
+        check_choice(self.name, "other", self.other, ("drop", "zero"))
+        if self.levels is None or isinstance(self.levels, str) or not isinstance(self.levels, Sequence | np.ndarray):
+            raise ValueError(
+                f"column {self.name!r} has no levels: list them from public knowledge (they are never read off the data)"
+            )
+        levels = tuple(level.item() if isinstance(level, np.generic) else level for level in self.levels)
+        if not levels:
+            raise ValueError(f"column {self.name!r} has no levels: list them from public knowledge")
+        if any(isinstance(level, bool) or not isinstance(level, str | int) for level in levels):
+            raise TypeError(f"column {self.name!r}: levels must be strings or integers (Boolean is for true/false)")
+        if len({type(level) for level in levels}) > 1:
+            raise TypeError(f"column {self.name!r}: levels must be all strings or all integers")
+        if len(set(levels)) < len(levels):
+            raise ValueError(f"column {self.name!r}: a level is listed twice")
+        for level in levels:
+            if isinstance(level, int) and abs(level) > LARGEST_LEVEL:
+                raise ValueError(
+                    f"column {self.name!r}: integer levels go up to 2^53 − 1, which {level} is beyond: give the levels, and the "
+                    "column, as text"
+                )
+            if isinstance(level, str):
+                check_text(level, f"column {self.name!r}: a level")
+        object.__setattr__(self, "levels", levels)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """``name=level`` for every level."""
+        return tuple(f"{self.name}={level}" for level in self.levels)
+
+    def offset(self, centered: bool) -> FloatArray:
+        """Zeros: a one-hot block is not centred."""
+        del centered
+        return np.zeros(len(self.levels))
+
+    def unit(self, centered: bool) -> FloatArray:
+        """Ones: a one-hot block has norm 1 as it is."""
+        del centered
+        return np.ones(len(self.levels))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file."""
+        return _to_dict(self) | {"levels": list(self.levels)}
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """One coordinate of an array whose rows are bounded together (``Schema.unit_ball``) or not at all.
+
+    Parameters
+    ----------
+    name : str
+    missing : {"error", "center", "drop"}
+        What a NaN or infinite cell does: stop, count as 0, or drop its row.
+    """
+
+    name: str
+    missing: MissingNumber = "error"
+
+    kind: ClassVar[str] = "coordinate"
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        check_choice(self.name, "missing", self.missing, ("error", "center", "drop"))
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """One feature, of the coordinate's name."""
+        return (self.name,)
+
+    def offset(self, centered: bool) -> FloatArray:
+        """0: a coordinate is taken as it is."""
+        del centered
+        return np.zeros(1)
+
+    def unit(self, centered: bool) -> FloatArray:
+        """1: a coordinate is taken as it is."""
+        del centered
+        return np.ones(1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file."""
+        return _to_dict(self)
+
+
+Column = Numeric | Categorical | Boolean | Coordinate
+KINDS: Mapping[str, type[Column]] = {column.kind: column for column in (Numeric, Categorical, Boolean, Coordinate)}
+
+
+def column_from_dict(values: object) -> Column:
+    """Read one column of a schema file.
+
+    Raises
+    ------
+    ValueError
+        If the kind is unknown, an entry is unknown or a needed one is blank.
+    """
+    if not isinstance(values, Mapping):
+        raise ValueError("every column is a mapping with a name and a kind")
+    entries = dict(values)
+    name, kind = entries.get("name"), entries.pop("kind", None)
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ValueError(f"column {name!r} has kind {kind!r}: use {', '.join(KINDS)}")
+    options = {option.name for option in fields(KINDS[kind])}
+    if unknown := sorted(set(entries) - options, key=str):
+        raise ValueError(
+            f"column {name!r} has unknown entries {', '.join(map(repr, unknown))}: use {', '.join(sorted(options))}"
+        )
+    if name is None:
+        raise ValueError("a column has no name")
+    if kind == "categorical":
+        entries.setdefault("levels", None)
+    return KINDS[kind](**entries)
+
+
+def blank_entries(values: object) -> str | None:
+    """What is still to be filled in of one column of a schema file, in words; None where nothing is.
+
+    Examples
+    --------
+    >>> blank_entries({"name": "age", "kind": "numeric", "lower": 0, "upper": None})
+    "column 'age' has no bounds (upper)"
+    """
+    if not isinstance(values, Mapping):
+        return None
+    needed = {"numeric": ("lower", "upper"), "categorical": ("levels",)}.get(str(values.get("kind")), ())
+    blank = [key for key in dict.fromkeys(("name", "kind", *needed, *values)) if values.get(key) in (None, [])]
+    if values.get("scale") is not None:  # in place of bounds
+        blank = [key for key in blank if key not in ("lower", "upper")]
+    bounds = [key for key in blank if key in ("lower", "upper")]
+    parts = [key for key in blank if key not in bounds] + ([f"bounds ({', '.join(bounds)})"] if bounds else [])
+    return f"column {values.get('name')!r} has no {' and no '.join(parts)}" if parts else None
+
+
+def _to_dict(column: Boolean | Categorical | Coordinate) -> dict[str, Any]:
+    return {"kind": column.kind} | {option.name: getattr(column, option.name) for option in fields(column)}

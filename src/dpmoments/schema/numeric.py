@@ -1,0 +1,210 @@
+"""Numeric columns: of public bounds, or of a rough public scale."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmoments.schema.checks import check_choice, check_name
+
+__all__ = ["LARGEST_BOUND", "LARGEST_CELL", "MissingNumber", "Numeric"]
+
+FloatArray = npt.NDArray[np.float64]
+MissingNumber = Literal["error", "center", "drop"]
+
+LARGEST_BOUND = 1e100
+"""Beyond it, or with bounds closer than its inverse, squares of a column's unit times noise could leave float64's range."""
+LARGEST_CELL = 1e200
+"""Cells of a column without bounds count as at most this in magnitude, so that what is finite stays finite in any unit."""
+WIDEST_SCALE = 1e12
+"""Most that the ends of a scale may differ by, as a factor."""
+FARTHEST_MEAN = 1e15
+"""Most least-standard-deviations that the mean may be from zero: float64 resolves no more."""
+DEFAULT_RADIUS = 10.0
+"""Radius of the mean, in units of the largest standard deviation."""
+
+
+@dataclass(frozen=True, repr=False)
+class Numeric:
+    """A numeric column with public bounds, or with a rough public scale.
+
+    Parameters
+    ----------
+    name : str
+    lower, upper : float
+        Public bounds, lower < upper; cells outside are moved to the nearer bound. They must come from public knowledge
+        (a codebook, physics, law), never from the table: a bound read off the data leaks it.
+    missing : {"error", "center", "drop"}
+        What an empty, NaN or infinite cell does: stop the release (``"error"``: whoever sees that a release stopped learns
+        that such a cell exists), count as the midpoint of the bounds or the centre (``"center"``), or drop its row (``"drop"``).
+    scale : (float, float), optional
+        In place of bounds: a public range for the column's standard deviation, as wide as need be; it costs accuracy by its
+        logarithm alone. Such a column is taken as it is, and a schema that has one is released by ``coinpress``. Privacy does
+        not depend on the range: where it does not hold the release is less accurate, and mostly warns.
+    center, radius : float, optional
+        With ``scale``: the column's mean is within ``radius`` of ``center``. Default: within 10 times the largest standard
+        deviation of 0.
+
+    Raises
+    ------
+    ValueError
+        If there are neither bounds nor a scale, or both; if a number is blank or not finite; if bounds are reversed or equal,
+        a scale is not positive or is reversed.
+
+    Notes
+    -----
+    A column with a scale is encoded as (value − center)/√(lo·hi).
+
+    Examples
+    --------
+    >>> Numeric("income", 0, 200_000, missing="center")
+    Numeric(name='income', lower=0.0, upper=200000.0, missing='center')
+    >>> Numeric("income", scale=(1, 1e6))
+    Numeric(name='income', scale=(1.0, 1000000.0), center=0.0, radius=10000000.0, missing='error')
+    """
+
+    name: str
+    lower: float | None = None
+    upper: float | None = None
+    missing: MissingNumber = "error"
+    scale: tuple[float, float] | None = field(default=None, kw_only=True)
+    center: float | None = field(default=None, kw_only=True)
+    radius: float | None = field(default=None, kw_only=True)
+
+    kind: ClassVar[str] = "numeric"
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        check_choice(self.name, "missing", self.missing, ("error", "center", "drop"))
+        if self.scale is not None:
+            self._check_scale()
+            return
+        if (self.center, self.radius) != (None, None):
+            raise ValueError(f"column {self.name!r}: center and radius go with scale: bounds say where the mean can be")
+        if self.lower is None or self.upper is None:
+            raise ValueError(
+                f"column {self.name!r} has no bounds: give lower and upper from public knowledge (they are never read "
+                "off the data, because that would leak it), or a rough scale=(least, largest) of its standard deviation"
+            )
+        object.__setattr__(self, "lower", self._number("lower", self.lower))
+        object.__setattr__(self, "upper", self._number("upper", self.upper))
+        lower, upper = self.bounds
+        if not lower < upper:
+            raise ValueError(f"column {self.name!r}: lower={lower!r} must be below upper={upper!r}")
+        if upper - lower < 1.0 / LARGEST_BOUND:
+            raise ValueError(
+                f"column {self.name!r}: lower={lower!r} and upper={upper!r} are too close together for floating point: "
+                "describe the column in a smaller unit"
+            )
+
+    def _check_scale(self) -> None:
+        if (self.lower, self.upper) != (None, None):
+            raise ValueError(f"column {self.name!r} has bounds and a scale: give lower and upper, or scale, not both")
+        scale = self.scale
+        if isinstance(scale, str) or not isinstance(scale, Sequence | np.ndarray) or len(scale) != 2:
+            raise ValueError(
+                f"column {self.name!r}: scale={scale!r} must be a pair, the least and the largest standard deviation that are "
+                "possible"
+            )
+        least, largest = self._number("the least scale", scale[0]), self._number("the largest scale", scale[1])
+        if not 0.0 < least <= largest:
+            raise ValueError(
+                f"column {self.name!r}: scale=({least!r}, {largest!r}) must be a range of standard deviations, 0 < least ≤ "
+                "largest"
+            )
+        if least < 1.0 / LARGEST_BOUND or largest > WIDEST_SCALE * least:
+            raise ValueError(
+                f"column {self.name!r}: scale=({least!r}, {largest!r}) must begin at {1.0 / LARGEST_BOUND:g} or above and span a "
+                f"factor of {WIDEST_SCALE:g} at most"
+            )
+        center = 0.0 if self.center is None else self._number("center", self.center)
+        radius = DEFAULT_RADIUS * largest if self.radius is None else self._number("radius", self.radius)
+        if radius < 0.0:
+            raise ValueError(f"column {self.name!r}: radius={radius!r} must not be negative")
+        if abs(center) + radius > FARTHEST_MEAN * least:
+            raise ValueError(
+                f"column {self.name!r}: a mean at {center!r} ± {radius!r} is too far from 0 for a standard deviation of "
+                f"{least!r}, which floating point does not resolve there: subtract a public constant, or raise the least scale"
+            )
+        for option, value in (("scale", (least, largest)), ("center", center), ("radius", radius)):
+            object.__setattr__(self, option, value)
+
+    def _number(self, label: str, value: object) -> float:
+        """A finite number of moderate size."""
+        if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+            raise TypeError(f"column {self.name!r}: {label} must be a number, got {type(value).__name__}")
+        number = value if isinstance(value, int) else float(value)  # an int may be beyond floats
+        if not -LARGEST_BOUND <= number <= LARGEST_BOUND:
+            raise ValueError(
+                f"column {self.name!r}: {label}={value!r} must be finite, and at most {LARGEST_BOUND:g} in magnitude"
+            )
+        return float(number)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """(lower, upper); infinite for a column with a scale."""
+        if self.lower is None or self.upper is None:
+            return -math.inf, math.inf
+        return self.lower, self.upper
+
+    @property
+    def rough(self) -> tuple[float, float, float, float] | None:
+        """(least, largest, center, radius) of a column with a scale, else None."""
+        if self.scale is None or self.center is None or self.radius is None:
+            return None
+        return (*self.scale, self.center, self.radius)
+
+    @property
+    def public_values_in_words(self) -> str:
+        """What the schema says of the column's values."""
+        if self.rough is None:
+            lower, upper = self.bounds
+            return f"{lower:g} to {upper:g}"
+        least, largest, center, radius = self.rough
+        return f"standard deviation from {least:g} to {largest:g}, mean within {radius:g} of {center:g}"
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """One feature, of the column's name."""
+        return (self.name,)
+
+    def offset(self, centered: bool) -> FloatArray:
+        """The value that maps to 0, shape (1,)."""
+        if not centered:
+            return np.zeros(1)
+        if self.rough is not None:
+            return np.array([self.rough[2]])
+        lower, upper = self.bounds
+        return np.array([lower + (upper - lower) / 2.0])
+
+    def unit(self, centered: bool) -> FloatArray:
+        """The distance from the offset that maps to 1, shape (1,).
+
+        The greater of the offset's computed distances to the bounds: where the midpoint is rounded they differ, and
+        (value − offset)/unit stays in [−1, 1] all the same. With a scale its geometric middle, the best public guess.
+        """
+        if self.rough is not None:
+            least, largest, _, _ = self.rough
+            return np.array([math.sqrt(least) * math.sqrt(largest)])
+        lower, upper = self.bounds
+        offset = float(self.offset(centered)[0])
+        return np.array([max(upper - offset, offset - lower)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file."""
+        values = self._stated()
+        if self.scale is not None:
+            values["scale"] = list(self.scale)
+        return {"kind": self.kind} | values
+
+    def _stated(self) -> dict[str, Any]:
+        stated = ("name", "lower", "upper") if self.scale is None else ("name", "scale", "center", "radius")
+        return {option: getattr(self, option) for option in (*stated, "missing")}
+
+    def __repr__(self) -> str:
+        return f"Numeric({', '.join(f'{option}={value!r}' for option, value in self._stated().items())})"

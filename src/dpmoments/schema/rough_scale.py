@@ -1,0 +1,80 @@
+"""What a schema with rough scales says about the moments of encoded rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dpmoments.schema.columns import Categorical, Column, Numeric
+
+__all__ = ["RoughScale"]
+
+LEAST_SHARE = 1e-3
+"""A bounded feature's standard deviation is sought down to this share of its unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoughScale:
+    """Ranges of the encoded features, one number a feature. They serve accuracy; privacy never depends on them.
+
+    Attributes
+    ----------
+    least, largest : tuple of float
+        Range of the standard deviation (of the root mean square, where rows are not encoded about a centre).
+    radius : tuple of float
+        Bound on the distance of the mean from 0.
+    """
+
+    least: tuple[float, ...]
+    largest: tuple[float, ...]
+    radius: tuple[float, ...]
+
+    @classmethod
+    def of(cls, columns: Sequence[Column], *, centered: bool) -> RoughScale | None:
+        """The ranges that columns state; None where no column has a scale.
+
+        Bounded features are at most one unit from their offset; how little they vary no bound says, and what varies less
+        than 1/1000 of the unit is treated as if it varied that much.
+
+        Examples
+        --------
+        >>> RoughScale.of([Numeric("a", scale=(1, 100), radius=50), Numeric("b", 0, 8)], centered=True)
+        RoughScale(least=(0.1, 0.001), largest=(10.0, 1.0), radius=(5.0, 1.0))
+        """
+        if not any(isinstance(column, Numeric) and column.scale is not None for column in columns):
+            return None
+        triples: list[tuple[float, float, float]] = []
+        for column in columns:
+            rough = column.rough if isinstance(column, Numeric) else None
+            if rough is None:
+                n_features = len(column.levels) if isinstance(column, Categorical) else 1
+                triples += [(LEAST_SHARE, 1.0, 1.0)] * n_features
+                continue
+            unit = float(column.unit(centered)[0])
+            least, largest, center, radius = rough
+            if not centered:
+                largest = math.hypot(largest, abs(center) + radius)
+            triples.append((least / unit, largest / unit, radius / unit))
+        least_all, largest_all, radius_all = zip(*triples, strict=True)
+        return cls(least_all, largest_all, radius_all)
+
+    @property
+    def anchor(self) -> tuple[tuple[float, ...], ...]:
+        """A = diag(least²), the anchor that makes :attr:`spread` least.
+
+        Since Σ ⪯ tr(A⁻¹Σ)·A ≤ Σ_j (largest_j/least_j)²·A for any covariance of such variances, and any other diagonal A with
+        A ⪯ diag(least²) has a larger trace.
+        """
+        d = len(self.least)
+        return tuple(tuple(self.least[i] ** 2 if i == j else 0.0 for j in range(d)) for i in range(d))
+
+    @property
+    def spread(self) -> float:
+        """Bound on the largest eigenvalue of the covariance relative to :attr:`anchor`: Σ_j (largest_j/least_j)²."""
+        return math.fsum((high / low) ** 2 for low, high in zip(self.least, self.largest, strict=True))
+
+    @property
+    def mean_radius(self) -> float:
+        """Bound on the norm of the mean relative to :attr:`anchor`."""
+        return math.sqrt(math.fsum((reach / low) ** 2 for low, reach in zip(self.least, self.radius, strict=True)))

@@ -1,0 +1,315 @@
+"""What is public about a table: its columns, their bounds and categories, and what happens to cells that break the rules.
+
+Nothing here reads data. The schema fixes the affine map between the table's units and the unit ball in which every mechanism
+works, and its inverse on released moments.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmoments.schema.columns import (
+    Boolean,
+    Categorical,
+    Column,
+    Coordinate,
+    Numeric,
+    blank_entries,
+    column_from_dict,
+)
+from dpmoments.schema.encoding import Encoding
+from dpmoments.schema.numeric import LARGEST_BOUND
+from dpmoments.schema.rough_scale import RoughScale
+from dpmoments.schema.yaml_text import format_yaml, read_yaml
+
+__all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Numeric", "Schema"]
+
+FORMAT = "dpmoments-schema"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, init=False)
+class Schema:
+    """The public description of a table.
+
+    Parameters
+    ----------
+    *columns : Numeric, Categorical or Boolean
+        In the order of the released features. Columns of the table that the schema does not name are never read.
+    row_norm : float or "default", optional
+        Public bound B on the Euclidean norm of an encoded row (numeric columns in [−1, 1], a categorical a one-hot block of
+        norm 1). Default: √(number of columns), which no row exceeds. A smaller value clips longer rows and lowers the noise
+        in proportion to B². It must come from public knowledge: choosing it by looking at the table leaks. None in a schema
+        with a column that gives a rough ``scale`` in place of bounds: nothing bounds its rows.
+
+    Raises
+    ------
+    ValueError
+        If there is no column, two columns or features share a name, or ``row_norm`` is not positive.
+    TypeError
+        If something that is not a column is given.
+
+    Examples
+    --------
+    >>> schema = Schema(Numeric("age", 0, 100), Categorical("region", ["north", "south"]))
+    >>> schema.feature_names
+    ('age', 'region=north', 'region=south')
+    >>> round(schema.row_norm, 4)
+    1.4142
+    """
+
+    columns: tuple[Column, ...]
+    row_norm: float | None
+
+    def __init__(self, *columns: Column, row_norm: float | Literal["default"] | None = "default") -> None:
+        for column in columns:
+            if not isinstance(column, Numeric | Categorical | Boolean | Coordinate):
+                raise TypeError(
+                    f"a schema is made of Numeric, Categorical and Boolean columns, got {type(column).__name__}"
+                )
+        if not columns:
+            raise ValueError("a schema needs at least one column")
+        names = [column.name for column in columns]
+        if repeated := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"duplicate column names in the schema: {', '.join(map(repr, repeated))}")
+        features = [feature for column in columns for feature in column.feature_names]
+        if len(set(features)) < len(features):
+            repeated = sorted({feature for feature in features if features.count(feature) > 1})
+            raise ValueError(f"two columns give the same feature name: {', '.join(map(repr, repeated))}")
+        unbounded = any(isinstance(column, Coordinate) for column in columns)
+        if rough := [column.name for column in columns if isinstance(column, Numeric) and column.scale is not None]:
+            if unbounded:
+                raise ValueError(
+                    f"column {rough[0]!r} has a scale and there are coordinates, of which nothing is known: give every column "
+                    "bounds or a scale"
+                )
+            if row_norm not in ("default", None):
+                raise ValueError(
+                    f"row_norm={row_norm!r} and column {rough[0]!r} has a scale, in place of bounds: nothing bounds a row, so "
+                    "leave row_norm out"
+                )
+            row_norm = None
+        elif row_norm == "default":
+            if unbounded:
+                raise ValueError("coordinates have no bounds of their own: give row_norm, or use Schema.unit_ball(d)")
+            row_norm = math.sqrt(len(columns))
+        if row_norm is not None:
+            if isinstance(row_norm, bool) or not isinstance(row_norm, int | float | np.integer | np.floating):
+                raise TypeError(f"row_norm must be a number, got {type(row_norm).__name__}")
+            row_norm = row_norm if isinstance(row_norm, int) else float(row_norm)
+            if not 1.0 / LARGEST_BOUND <= row_norm <= LARGEST_BOUND:
+                raise ValueError(
+                    f"row_norm={row_norm!r}: the bound on a row's norm must be positive and finite, from "
+                    f"{1.0 / LARGEST_BOUND:g} to {LARGEST_BOUND:g}"
+                )
+            if not unbounded:
+                row_norm = min(float(row_norm), math.sqrt(len(columns)))
+        elif not unbounded and not rough:
+            raise ValueError("row_norm=None is for coordinates without bounds: bounded columns bound the row")
+        object.__setattr__(self, "columns", tuple(columns))
+        object.__setattr__(self, "row_norm", None if row_norm is None else float(row_norm))
+
+    @classmethod
+    def unit_ball(
+        cls,
+        n_features: int,
+        *,
+        names: Sequence[str] | None = None,
+        missing: Literal["error", "center", "drop"] = "error",
+    ) -> Schema:
+        """A schema for arrays whose rows already lie in the unit ball; longer rows are scaled back to norm 1.
+
+        Parameters
+        ----------
+        n_features : int
+        names : sequence of str, optional
+            Feature names; ``x0``, ``x1``, … if not given.
+        missing : {"error", "center", "drop"}
+            What a NaN or infinite cell does: stop, count as 0, or drop its row.
+
+        Examples
+        --------
+        >>> Schema.unit_ball(2).feature_names, Schema.unit_ball(2).row_norm
+        (('x0', 'x1'), 1.0)
+        """
+        return cls(*_coordinates(n_features, names, missing), row_norm=1.0)
+
+    @classmethod
+    def unbounded(
+        cls,
+        n_features: int,
+        *,
+        names: Sequence[str] | None = None,
+        missing: Literal["error", "center", "drop"] = "error",
+    ) -> Schema:
+        """A schema for arrays with no bound on a row: only mechanisms that need none accept it.
+
+        Parameters as in :meth:`unit_ball`.
+
+        Examples
+        --------
+        >>> Schema.unbounded(2).row_norm is None
+        True
+        """
+        return cls(*_coordinates(n_features, names, missing), row_norm=None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names."""
+        return tuple(column.name for column in self.columns)
+
+    @cached_property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the encoded features, in the order of every released array."""
+        return tuple(feature for column in self.columns for feature in column.feature_names)
+
+    @property
+    def n_features(self) -> int:
+        """d: the number of encoded features."""
+        return len(self.feature_names)
+
+    @property
+    def is_coordinates(self) -> bool:
+        """Whether every column is a bare coordinate, as :meth:`unit_ball` and :meth:`unbounded` make them."""
+        return all(isinstance(column, Coordinate) for column in self.columns)
+
+    def rough_scale(self, *, centered: bool = True) -> RoughScale | None:
+        """Ranges of the encoded features' variances and means, where a column gives a scale in place of bounds; else None."""
+        return RoughScale.of(self.columns, centered=centered)
+
+    def encoding(self, *, centered: bool = True) -> Encoding:
+        """The affine map between the table's units and the unit ball.
+
+        Parameters
+        ----------
+        centered : bool
+            True: a numeric column [l, u] maps to [−1, 1] about its midpoint. False: it is divided by max(|l|, |u|), so that
+            0 stays 0 and the second moment of the encoded rows gives that of the table without the mean. A column with a
+            scale is divided by the scale's geometric middle, about its centre or about 0.
+        """
+        offset = np.concatenate([column.offset(centered) for column in self.columns])
+        unit = np.concatenate([column.unit(centered) for column in self.columns])
+        return Encoding(offset, unit, 1.0 if self.row_norm is None else self.row_norm)
+
+    @property
+    def feature_bounds(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Public lower and upper bounds of the features, in the table's units, each of shape (d,)."""
+        reach = math.inf if self.row_norm is None else self.row_norm
+        pairs: list[tuple[float, float]] = []
+        for column in self.columns:
+            if isinstance(column, Categorical):
+                pairs += [(0.0, 1.0)] * len(column.levels)
+            else:
+                pairs.append((-reach, reach) if isinstance(column, Coordinate) else column.bounds)
+        lower, upper = np.array(pairs).T
+        return lower, upper
+
+    def rules_in_words(self) -> tuple[str, ...]:
+        """What was done to cells and rows, one sentence a rule, for the privacy statement."""
+        rules = []
+        for column in self.columns:
+            if isinstance(column, Numeric) and column.scale is not None:
+                rules.append(
+                    f"{column.name}: taken as it is; expected: {column.public_values_in_words} (accuracy depends on that, "
+                    f"privacy does not); missing cells: {column.missing}."
+                )
+            elif isinstance(column, Numeric):
+                lower, upper = column.bounds
+                rules.append(f"{column.name}: moved into [{lower:g}, {upper:g}]; missing cells: {column.missing}.")
+            elif isinstance(column, Boolean):
+                rules.append(f"{column.name}: true or false; missing cells: {column.missing}.")
+            elif isinstance(column, Categorical):
+                rules.append(
+                    f"{column.name}: {len(column.levels)} public levels; missing cells: {column.missing}; other values: "
+                    f"{column.other}."
+                )
+        if coordinates := [column for column in self.columns if isinstance(column, Coordinate)]:
+            missing = ", ".join(sorted({column.missing for column in coordinates}))
+            rules.append(f"{len(coordinates)} coordinates, taken as they are; missing cells: {missing}.")
+        if self.row_norm is None:
+            rules.append("Rows have no public bound; the mechanism clipped them at radii it chose privately.")
+        else:
+            rules.append(f"Encoded rows were clipped to Euclidean norm {self.row_norm:g}.")
+        return tuple(rules)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file."""
+        return {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "row_norm": self.row_norm,
+            "columns": [column.to_dict() for column in self.columns],
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Schema:
+        """The inverse of :meth:`to_dict`.
+
+        Raises
+        ------
+        ValueError
+            If the values are not a schema, or an entry is blank: all columns with blanks are named at once.
+        """
+        if not isinstance(values, Mapping) or not isinstance(values.get("columns"), list):
+            raise ValueError("this is not a schema: a mapping with a list of columns is expected")
+        if values.get("format", FORMAT) != FORMAT or values.get("version", FORMAT_VERSION) != FORMAT_VERSION:
+            raise ValueError(
+                f"this schema has format {values.get('format')!r} version {values.get('version')!r}; "
+                f"this release of dpmoments reads {FORMAT!r} version {FORMAT_VERSION}"
+            )
+        if unknown := sorted(set(values) - {"format", "version", "row_norm", "columns"}, key=str):
+            raise ValueError(f"unknown entries in the schema: {', '.join(map(repr, unknown))}")
+        if blanks := [blank for column in values["columns"] if (blank := blank_entries(column)) is not None]:
+            raise ValueError(
+                f"{'; '.join(blanks)}. Fill these in from public knowledge (they are never read off the data, because that "
+                "would leak it), or delete the columns that are not wanted"
+            )
+        columns = [column_from_dict(column) for column in values["columns"]]
+        return cls(*columns, row_norm=values.get("row_norm", "default"))
+
+    def save(self, path: str | Path) -> None:
+        """Write the schema as YAML."""
+        Path(path).write_text(format_yaml(self.to_dict()), encoding="utf-8", newline="\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Schema:
+        """Read a schema from YAML.
+
+        Raises
+        ------
+        ValueError
+            If the file is not a schema, or an entry is still blank: all columns with blanks are named at once.
+        """
+        values = read_yaml(path)
+        try:
+            return cls.from_dict(values)
+        except (TypeError, ValueError) as error:
+            failure = str(error)
+        raise ValueError(f"{path}: {failure}")
+
+    def __repr__(self) -> str:
+        shown = ", ".join(repr(column) for column in self.columns[:8])
+        more = f", … {len(self.columns) - 8} more" if len(self.columns) > 8 else ""
+        return f"Schema({shown}{more}, row_norm={self.row_norm!r})"
+
+
+def _coordinates(
+    n_features: int, names: Sequence[str] | None, missing: Literal["error", "center", "drop"]
+) -> list[Coordinate]:
+    if isinstance(n_features, bool) or not isinstance(n_features, int | np.integer):
+        raise TypeError(f"n_features must be an integer, got {type(n_features).__name__}")
+    if n_features < 1:
+        raise ValueError(f"n_features={n_features}: a table needs at least one feature")
+    if names is None:
+        names = [f"x{index}" for index in range(n_features)]
+    if isinstance(names, str) or len(names) != n_features:
+        raise ValueError(f"{len(names)} names for {n_features} features")
+    return [Coordinate(name, missing=missing) for name in names]

@@ -1,0 +1,184 @@
+"""Whether a release agrees with itself: what can be checked of a file without the table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from dpmoments.mechanisms.base import MomentShape, Plan
+from dpmoments.mechanisms.registry import make_mechanism, mechanism_classes
+from dpmoments.moment_release import MomentRelease
+from dpmoments.privacy.budget import Neighbors
+from dpmoments.repair.repair import Repair
+from dpmoments.version import __version__
+
+__all__ = ["Check", "checks", "count_is_public"]
+
+FALSE_ALARM = 1e-9
+"""Probability that noise alone makes a sound release fail a check."""
+COUNT_DEVIATIONS = 16.0
+"""Standard deviations of the noise on a count that are passed with probability 2e-10 by a Laplace law, the heaviest tail of
+the noise laws here (matrix Laplace noise on a count is variance-gamma, with lighter tails)."""
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at.
+
+    Attributes
+    ----------
+    what : str
+    passed : bool or None
+        None where it cannot be told; ``detail`` says why.
+    detail : str
+    """
+
+    what: str
+    passed: bool | None
+    detail: str
+
+
+def checks(release: MomentRelease) -> tuple[Check, ...]:
+    """Everything a release can be asked about itself; reads nothing else.
+
+    Returns
+    -------
+    tuple of Check
+    """
+    return (
+        _finite(release),
+        _symmetric(release),
+        _possible(release),
+        _count(release),
+        _reach(release),
+        _promise(release),
+    )
+
+
+def count_is_public(release: MomentRelease) -> bool:
+    """Whether the number of rows in a release that has one carries no noise."""
+    return release.privacy.neighbors is Neighbors.REPLACE_ONE or not release.has_mean
+
+
+def _finite(release: MomentRelease) -> Check:
+    arrays = [release.noisy_gram, release.unit_ball_gram]
+    if release.has_mean:
+        arrays += [release.unit_ball_mean, release.mean, release.covariance]
+    law = [value for value in _law(release).values() if isinstance(value, int | float)]
+    passed = all(np.isfinite(array).all() for array in arrays) and all(map(math.isfinite, law))
+    return Check("finite", passed, "every released number and every number of the noise law")
+
+
+def _symmetric(release: MomentRelease) -> Check:
+    d = len(release.feature_names)
+    gram = release.unit_ball_gram
+    asymmetry = float(np.abs(gram - gram.T).max())
+    passed = gram.shape == (d, d) and asymmetry <= ROUNDING * max(1.0, float(np.abs(gram).max()))
+    return Check("symmetric", passed, f"the second moment of {d} features, after repair")
+
+
+def _possible(release: MomentRelease) -> Check:
+    """A covariance has no negative eigenvalue."""
+    what = "no negative eigenvalue"
+    matrix = release.unit_ball_covariance if release.has_mean else release.unit_ball_gram
+    smallest = float(np.linalg.eigvalsh(matrix)[0])
+    if release.repair is Repair.NONE:
+        return Check(what, None, f"the release is not repaired; the smallest is {smallest:.3g} in encoded units")
+    passed = smallest >= -ROUNDING * max(1.0, float(np.trace(matrix)))
+    return Check(what, passed, f"after repair {release.repair}" if passed else f"after repair one is {smallest:.3g}")
+
+
+def _count(release: MomentRelease) -> Check:
+    what, count, law = "number of rows", release.noisy_count, release.noise
+    if count is None:
+        passed = release.privacy.neighbors is Neighbors.ADD_REMOVE and not release.has_mean
+        return Check(what, passed, "private, and not released")
+    if count_is_public(release):
+        return Check(
+            what, count >= 1 and count == round(count), f"{count:,.10g}, public: a whole number above 0 is expected"
+        )
+    if law is None or law.count_variance is None:
+        return Check(what, None, f"{count:,.1f}; the law of its noise is not known")
+    deviation = math.sqrt(law.count_variance)
+    return Check(
+        what, count >= -COUNT_DEVIATIONS * deviation, f"{count:,.1f}, with noise of standard deviation {deviation:.3g}"
+    )
+
+
+def _reach(release: MomentRelease) -> Check:
+    """Rows of norm 1 at most have a Gram matrix between 0 and n; noise moves it by a known amount at most."""
+    what, law, count = "within reach of a possible table", release.noise, release.noisy_count
+    if law is None or release.schema.row_norm is None:
+        return Check(what, None, "the law of the noise or the bound on a row is not known")
+    reach = law.operator_norm_bound(FALSE_ALARM)
+    eigenvalues = np.linalg.eigvalsh(release.noisy_gram)
+    highest = math.inf
+    if count is not None:
+        deviation = 0.0 if count_is_public(release) else math.sqrt(law.count_variance or 0.0)
+        highest = count + COUNT_DEVIATIONS * deviation
+    passed = float(eigenvalues[0]) >= -reach and float(eigenvalues[-1]) <= highest + reach
+    return Check(what, passed, f"the noise reaches {reach:.3g} at most (but with probability {FALSE_ALARM:g})")
+
+
+def _promise(release: MomentRelease) -> Check:
+    """The recorded noise is the one that the mechanism calibrates to the stated budget."""
+    what = "noise as the stated budget calls for"
+    stated = f"{release.mechanism}, {release.privacy.budget}, {release.privacy.neighbors}"
+    other_version = f"made by dpmoments {release.privacy.version}, and this is {__version__}"
+    same_version = release.privacy.version == __version__
+    if release.mechanism not in mechanism_classes():
+        return Check(
+            what, False if same_version else None, f"there is no mechanism {release.mechanism!r} here; {other_version}"
+        )
+    options = {key: _frozen(value) for key, value in release.mechanism_options.items()}
+    try:
+        mechanism = make_mechanism(release.mechanism, **options)
+        budget, neighbors = release.privacy.budget, release.privacy.neighbors
+        plans = [mechanism.plan(shape, budget, neighbors) for shape in _shapes(release)]
+    except (TypeError, ValueError) as refusal:
+        return Check(what, False if same_version else None, f"{stated}: {refusal}")
+    if any(_agrees(plan, release) for plan in plans):
+        return Check(what, True, f"{stated}, calibrated anew")
+    if same_version:
+        return Check(what, False, f"{stated}: calibrated anew it is another noise")
+    return Check(what, None, f"{stated}: calibrated anew it differs; {other_version}")
+
+
+def _frozen(value: Any) -> Any:
+    """Options are tuples, and lists in a file."""
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def _shapes(release: MomentRelease) -> list[MomentShape]:
+    """What the plan may have been made for: the file does not say whether a count under add-remove was public."""
+    counts = {None if release.noisy_count is None else release.n_rows}
+    if release.privacy.neighbors is Neighbors.ADD_REMOVE:
+        counts.add(None)
+    return [MomentShape.of(release.schema, mean=release.has_mean, n_rows=count) for count in counts]
+
+
+def _agrees(plan: Plan, release: MomentRelease) -> bool:
+    law = {} if plan.noise is None else asdict(plan.noise)
+    same_rules = release.privacy.rules == release.schema.rules_in_words()
+    same_arithmetic = release.privacy.arithmetic == str(plan.arithmetic)
+    return same_rules and same_arithmetic and _equal(law, _law(release)) and _equal(plan.details, release.calibration)
+
+
+def _law(release: MomentRelease) -> Mapping[str, Any]:
+    return {} if release.noise is None else asdict(release.noise)
+
+
+def _equal(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Equal keys and values, numbers to rounding."""
+
+    def same(a: Any, b: Any) -> bool:
+        if isinstance(a, float | int) and isinstance(b, float | int):
+            return math.isclose(a, b, rel_tol=ROUNDING)
+        return bool(np.array_equal(a, b))
+
+    return set(first) == set(second) and all(same(value, second[key]) for key, value in first.items())
