@@ -13,7 +13,8 @@ import numpy as np
 
 import dpmoments as dpm
 from dpmoments.mechanisms.base import Mechanism, MomentShape
-from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Schema
 

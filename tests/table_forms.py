@@ -59,7 +59,7 @@ def make_table(n_rows: int = N_ROWS, seed: int = 3) -> pa.Table:
 TABLE = make_table()
 
 
-def reference_rows(table: pa.Table, schema: Schema, *, centered: bool = True) -> tuple[np.ndarray, np.ndarray]:
+def reference_rows(table: pa.Table, schema: Schema, *, mean: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """The cell rules, row by row in plain Python: encoded rows (n, d), and which are dropped (n,)."""
     encoded, dropped = [], []
     for row in table.to_pylist():
@@ -74,7 +74,7 @@ def reference_rows(table: pa.Table, schema: Schema, *, centered: bool = True) ->
                 )
                 values += [float(cell == level) for level in column.levels]
                 continue
-            offset, unit = column.offset(centered)[0], column.unit(centered)[0]
+            offset, unit = column.offset(mean)[0], column.unit(mean)[0]
             missing = cell is None or not math.isfinite(cell)
             drop |= missing and column.missing == "drop"
             lower, upper = column.bounds

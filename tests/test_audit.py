@@ -30,8 +30,9 @@ from dpmoments.mechanisms.base import NoisyMoments
 from dpmoments.mechanisms.registry import mechanism_classes
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.noise_law import NoiseLaw
-from dpmoments.privacy.budget import Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import gaussian_epsilon
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_entrywise_l1, gram_frobenius, gram_nuclear
 from dpmoments.rows.rows import Rows
 from exact_bingham import second_moments

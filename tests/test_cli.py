@@ -380,7 +380,7 @@ def test_every_option_reaches_the_library(run: Run) -> None:
     released = dpm.load("people.json")
     np.testing.assert_array_equal(released.noisy_gram, expected.noisy_gram)
     assert released.mechanism_options == expected.mechanism_options
-    assert (released.repair, released.has_mean) == (expected.repair, False)
+    assert (released.repair, released.noisy_sum) == (expected.repair, None)
     assert released.privacy == expected.privacy
 
 
@@ -863,7 +863,7 @@ EDITS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "smaller epsilon": (lambda content: content["privacy"]["budget"].update(epsilon=0.1), "noise as the stated budget"),
     "other relation": (lambda content: content["privacy"].update(neighbors="replace_one"), "number of rows"),
     "less noise": (lambda content: content["noise"].update(diagonal_variance=1e-6), "noise as the stated budget"),
-    "other calibration": (lambda content: content["calibration"].update(rate=9.0), "noise as the stated budget"),
+    "other details": (lambda content: content["details"].update(rate=9.0), "noise as the stated budget"),
     "better arithmetic": (
         lambda content: content["privacy"].update(arithmetic="exact-lattice"), "noise as the stated budget",
     ),

@@ -17,7 +17,7 @@ import dpmoments as dpm
 from dpmoments.mechanisms.base import MomentShape, NoisyMoments
 from dpmoments.mechanisms.parts.noisy_step import noisy_step, step_plan
 from dpmoments.noise.entropy import insecure_generator
-from dpmoments.privacy.budget import Neighbors
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
 
 D = 10

@@ -10,7 +10,8 @@ from cases import CASES, N_FEATURES, Case, table_in_the_ball
 from dpmoments.mechanisms.base import MomentShape, NoisyMoments
 from dpmoments.mechanisms.registry import mechanism_classes
 from dpmoments.noise.entropy import insecure_generator, secure_generator
-from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
 from rows_read_once import RowsReadOnce
 
 every_case = pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])

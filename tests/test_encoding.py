@@ -58,54 +58,54 @@ def tables(draw: st.DrawFn) -> tuple[Schema, dict[str, Any]]:
     return Schema(*columns, row_norm=norm), cells
 
 
-def exact_cell(value: float | None, column: Numeric, centered: bool) -> Fraction:
+def exact_cell(value: float | None, column: Numeric, mean: bool) -> Fraction:
     """What the rules of the schema say a numeric cell is, encoded, without any rounding."""
     lower, upper = map(Fraction, column.bounds)
     missing = value is None or not np.isfinite(value)
     kept = (lower + upper) / 2 if missing else min(max(Fraction(value), lower), upper)
-    if centered:
+    if mean:
         return (kept - (lower + upper) / 2) / ((upper - lower) / 2)
     return kept / max(abs(lower), abs(upper))
 
 
 @settings(max_examples=300, deadline=None)
-@given(bounds=finite_bounds, data=st.data(), centered=st.booleans())
-def test_a_cell_is_encoded_as_the_bounds_say(bounds: tuple[float, float], data: st.DataObject, centered: bool) -> None:
+@given(bounds=finite_bounds, data=st.data(), mean=st.booleans())
+def test_a_cell_is_encoded_as_the_bounds_say(bounds: tuple[float, float], data: st.DataObject, mean: bool) -> None:
     lower, upper = bounds
     column = dpm.Numeric("c", lower, upper, missing="center")
     values = data.draw(st.lists(st.one_of(st.floats(lower, upper), st.floats(allow_nan=True)), min_size=1, max_size=5))
-    encoded = encode_columns({"c": pa.array(values, pa.float64())}, Schema(column), centered=centered)[:, 0]
+    encoded = encode_columns({"c": pa.array(values, pa.float64())}, Schema(column), mean=mean)[:, 0]
     # Rounding the midpoint moves it by a part of the bounds' magnitude, not of their distance.
-    spread = max(abs(lower), abs(upper)) / float(column.unit(centered)[0])
+    spread = max(abs(lower), abs(upper)) / float(column.unit(mean)[0])
     for value, found in zip(values, encoded, strict=True):
-        assert abs(Fraction(found) - exact_cell(value, column, centered)) <= 8 * EPSILON * max(spread, 1)
+        assert abs(Fraction(found) - exact_cell(value, column, mean)) <= 8 * EPSILON * max(spread, 1)
         assert -1.0 <= found <= 1.0
 
 
 @pytest.mark.parametrize("bounds", BOUNDS)
-@pytest.mark.parametrize("centered", [True, False])
-def test_bounds_attain_one_and_nothing_passes_it(bounds: tuple[float, float], centered: bool) -> None:
+@pytest.mark.parametrize("mean", [True, False])
+def test_bounds_attain_one_and_nothing_passes_it(bounds: tuple[float, float], mean: bool) -> None:
     lower, upper = bounds
     schema = Schema(dpm.Numeric("c", lower, upper))
     cells = pa.array([lower, upper, lower - 1e101, upper + 1e101])
-    low, high, below, above = encode_columns({"c": cells}, schema, centered=centered)[:, 0]
+    low, high, below, above = encode_columns({"c": cells}, schema, mean=mean)[:, 0]
     assert (below, above) == (low, high)
     assert max(abs(low), abs(high)) == 1.0
-    if centered:
+    if mean:
         assert low <= 0 < high  # 0 where the midpoint is rounded to the bound
     else:
         assert low == lower / max(abs(lower), abs(upper))
     # planted fault: half the width as the unit, where the midpoint is rounded, passes one
-    if bounds == (1e16, 1e16 + 6) and centered:
+    if bounds == (1e16, 1e16 + 6) and mean:
         midpoint, half = lower + (upper - lower) / 2, (upper - lower) / 2
         assert abs(lower - midpoint) / half > 1.3
 
 
 @settings(max_examples=200, deadline=None)
-@given(table=tables(), centered=st.booleans())
-def test_rows_stay_in_the_ball(table: tuple[Schema, dict[str, Any]], centered: bool) -> None:
+@given(table=tables(), mean=st.booleans())
+def test_rows_stay_in_the_ball(table: tuple[Schema, dict[str, Any]], mean: bool) -> None:
     schema, cells = table
-    block = encode_columns(cells, schema, centered=centered)
+    block = encode_columns(cells, schema, mean=mean)
     bound = np.sqrt(len(schema.columns)) / schema.row_norm  # 1 at the default row norm; the kernel clips to 1
     assert np.linalg.norm(block, axis=1).max() <= bound * (1 + 4 * EPSILON * len(schema.columns))
 
@@ -119,12 +119,12 @@ def exact_moments(rows: Sequence[Sequence[Fraction]]) -> tuple[list[Fraction], l
 
 
 @settings(max_examples=150, deadline=None)
-@given(table=tables(), centered=st.booleans())
-def test_moments_come_back_in_the_tables_units(table: tuple[Schema, dict[str, Any]], centered: bool) -> None:
+@given(table=tables(), mean=st.booleans())
+def test_moments_come_back_in_the_tables_units(table: tuple[Schema, dict[str, Any]], mean: bool) -> None:
     """Encode cells, take moments, decode: what the table's own moments are, to rounding."""
     schema, cells = table
-    encoding = schema.encoding(centered=centered)
-    encoded = [[Fraction(cell) for cell in row] for row in encode_columns(cells, schema, centered=centered).tolist()]
+    encoding = schema.encoding(mean=mean)
+    encoded = [[Fraction(cell) for cell in row] for row in encode_columns(cells, schema, mean=mean).tolist()]
     mean, second = exact_moments(encoded)
     offset, scale = map(Fraction, encoding.offset.tolist()), [Fraction(value) for value in encoding.scale.tolist()]
     offset = list(offset)
@@ -159,11 +159,11 @@ def assert_close(found: np.ndarray[Any, Any], expected: Any, tolerance: np.ndarr
 
 
 @settings(max_examples=150, deadline=None)
-@given(table=tables(), centered=st.booleans())
-def test_cells_inside_the_bounds_come_back_themselves(table: tuple[Schema, dict[str, Any]], centered: bool) -> None:
+@given(table=tables(), mean=st.booleans())
+def test_cells_inside_the_bounds_come_back_themselves(table: tuple[Schema, dict[str, Any]], mean: bool) -> None:
     schema, cells = table
-    encoding = schema.encoding(centered=centered)
-    decoded = encoding.decode_mean(encode_columns(cells, schema, centered=centered))
+    encoding = schema.encoding(mean=mean)
+    decoded = encoding.decode_mean(encode_columns(cells, schema, mean=mean))
     size = np.abs(encoding.offset) + encoding.unit
     start = 0
     for column in schema.columns:
@@ -179,10 +179,10 @@ def test_cells_inside_the_bounds_come_back_themselves(table: tuple[Schema, dict[
 
 
 def test_a_second_moment_about_an_offset_needs_the_mean() -> None:
-    centred = Schema(dpm.Numeric("c", 0, 1)).encoding(centered=True)
+    centred = Schema(dpm.Numeric("c", 0, 1)).encoding(mean=True)
     with pytest.raises(ValueError, match="needs the mean"):
         centred.decode_second_moment(np.eye(1), None)
-    plain = Schema(dpm.Numeric("c", 0, 2)).encoding(centered=False)
+    plain = Schema(dpm.Numeric("c", 0, 2)).encoding(mean=False)
     np.testing.assert_array_equal(plain.decode_second_moment(np.eye(1), None), [[4.0]])
 
 
@@ -192,8 +192,8 @@ def test_an_encoding_that_uses_one_bound_twice_is_found_out(bounds: tuple[float,
     lower, upper = bounds
     schema = Schema(dpm.Numeric("c", lower, upper))
     values = np.linspace(lower, upper, 7)
-    encoded = encode_columns({"c": pa.array(values)}, schema, centered=True)
-    right = schema.encoding(centered=True)
+    encoded = encode_columns({"c": pa.array(values)}, schema, mean=True)
+    right = schema.encoding(mean=True)
     wrong = Encoding(np.array([lower]), np.array([max(abs(lower), 1e-300)]), schema.row_norm)
     np.testing.assert_allclose(right.decode_mean(encoded.mean(axis=0)), values.mean())
     assert not np.allclose(wrong.decode_mean(encoded.mean(axis=0)), values.mean())

@@ -10,7 +10,8 @@ import dpmoments as dpm
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy import curves
-from dpmoments.privacy.budget import Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
 from rows_read_once import RowsReadOnce
 

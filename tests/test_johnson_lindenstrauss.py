@@ -12,7 +12,8 @@ from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.parts.padded_gram import default_degrees, paper_padding
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy import curves
-from dpmoments.privacy.budget import Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
 from rows_read_once import RowsReadOnce
 
 RELATIONS = ["add_remove", "replace_one"]

@@ -9,6 +9,7 @@ import dpmoments as dpm
 from dpmoments.mechanisms.base import Mechanism, MomentShape
 from dpmoments.mechanisms.parts.additive import AdditivePlan
 from dpmoments.noise.entropy import insecure_generator
+from dpmoments.noise_law import NoiseLaw
 from dpmoments.privacy.budget import PrivacyBudget
 
 FAILURE = 0.1
@@ -68,7 +69,7 @@ def test_stated_variances_are_those_of_the_draws(mechanism: Mechanism, budget: P
 
 
 def test_a_family_without_a_bound_of_its_own_falls_back_to_chebyshev() -> None:
-    law = dpm.noise_law.NoiseLaw("other", 2, 2.0, 1.0, None, None)
+    law = NoiseLaw("other", 2, 2.0, 1.0, None, None)
     assert law.operator_norm_bound(0.25) == pytest.approx(np.sqrt(6.0 / 0.25))
     with pytest.raises(ValueError, match="failure"):
         law.operator_norm_bound(1.0)

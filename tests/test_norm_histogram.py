@@ -11,7 +11,7 @@ from scipy import stats
 import dpmoments as dpm
 from dpmoments.mechanisms.parts.norm_histogram import NormHistogram, noisy_norm_histogram, norm_edges
 from dpmoments.noise.entropy import insecure_generator
-from dpmoments.privacy.budget import Neighbors
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
 
 

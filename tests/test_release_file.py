@@ -23,7 +23,8 @@ from dpmoments import documents
 from dpmoments.moment_release import MomentRelease
 from dpmoments.noise_law import NoiseLaw
 from dpmoments.plain_values import from_plain, to_plain
-from dpmoments.privacy.budget import Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.repair.repair import Repair
 from dpmoments.schema import Schema
@@ -81,7 +82,8 @@ def releases(draw: st.DrawFn) -> MomentRelease:
     gram = np.zeros((d, d))
     gram[np.triu_indices(d)] = cells
     gram.T[np.triu_indices(d)] = cells
-    total = draw(st.none() | st.lists(finite, min_size=d, max_size=d))
+    count = draw(st.none() | finite)
+    total = None if count is None else draw(st.none() | st.lists(finite, min_size=d, max_size=d))
     unusual_names = Schema.unbounded(d, names=[f"Größe {i}\n" for i in range(d)])
     return MomentRelease(
         schema=draw(st.sampled_from([Schema.unit_ball(d), unusual_names])),
@@ -89,10 +91,9 @@ def releases(draw: st.DrawFn) -> MomentRelease:
         noise=draw(st.none() | noise_laws(d)),
         mechanism=draw(texts),
         mechanism_options=draw(st.dictionaries(texts, values, max_size=3)),
-        calibration=draw(st.dictionaries(texts, values, max_size=3)),
+        details=draw(st.dictionaries(texts, values, max_size=3)),
         repair=draw(st.sampled_from(Repair)),
-        centered=draw(st.booleans()),
-        noisy_count=draw(st.none() | finite),
+        noisy_count=count,
         noisy_sum=None if total is None else np.array(total),
         noisy_gram=gram,
         diagnostics=draw(st.dictionaries(texts, values, max_size=3)),
@@ -117,8 +118,8 @@ def bits(value: Any) -> Any:
     return (type(value).__name__, value)
 
 
-FIELDS = ("schema", "privacy", "noise", "mechanism", "repair", "centered")
-VALUES = ("mechanism_options", "calibration", "noisy_count", "noisy_sum", "noisy_gram", "diagnostics")
+FIELDS = ("schema", "privacy", "noise", "mechanism", "repair")
+VALUES = ("mechanism_options", "details", "noisy_count", "noisy_sum", "noisy_gram", "diagnostics")
 
 
 def assert_same(first: MomentRelease, second: MomentRelease) -> None:
@@ -285,10 +286,10 @@ EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
     ("count of text", put("noisy_count"), "50", "noisy_count is not a finite number"),
     ("count of true", put("noisy_count"), True, "noisy_count is not a finite number"),
     ("huge count", put("noisy_count"), 10**400, "noisy_count is not a finite number"),
-    ("centered by a number", put("centered"), 1, "centered must be true or false"),
     ("mechanism of a number", put("mechanism"), 3, "mechanism must be a name"),
     ("options of a list", put("mechanism_options"), [], "mechanism_options must be a mapping"),
-    ("calibration of text", put("calibration"), "x", "calibration must be a mapping"),
+    ("a sum without a count", put("noisy_count"), None, "a sum of rows without their number makes no mean"),
+    ("details of text", put("details"), "x", "details must be a mapping"),
     ("diagnostics of null", put("diagnostics"), None, "diagnostics must be a mapping"),
     ("unknown repair", put("repair"), "magic", "repair='magic'"),
     ("repair of a list", put("repair"), ["clip"], "repair="),

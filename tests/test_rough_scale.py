@@ -178,7 +178,7 @@ def test_columns_that_nearly_cancel_degrade_gracefully() -> None:
 def test_what_the_schema_says_of_the_eigenvalues_holds() -> None:
     """Σ ⪯ spread·A for covariances of the stated variances, nearly attained by equal columns at the top of their ranges."""
     columns = [dpm.Numeric("a", scale=(1, 7)), dpm.Numeric("b", scale=(0.5, 40)), dpm.Numeric("c", scale=(2, 3))]
-    rough = RoughScale.of(columns, centered=True)
+    rough = RoughScale.of(columns, mean=True)
     assert rough is not None
     anchor = np.array(rough.anchor)
     encoding = dpm.Schema(*columns).encoding()

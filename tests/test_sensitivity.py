@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dpmoments.privacy.budget import Neighbors
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import (
     gram_entrywise_l1,
     gram_frobenius,

@@ -1,6 +1,7 @@
 """Runs one library in a process of its own: reads a job from standard input, writes one line of JSON an answer.
 
-Started by ``benchmarks/peers.py`` with the Python of that library's environment, so it imports nothing but NumPy at the top.
+Started by ``benchmarks/peers/compare.py`` with the Python of that library's environment, so it imports nothing but NumPy at the
+top.
 
 A job is ``{"program": name, "rows": path, "epsilon": float, "repeats": int}``. The first line of the answer has the versions of
 the packages; then comes, for every release, ``{"seconds": CPU seconds, "gram": matrix}`` (rows have norm at most 1; replace-one,

@@ -1,10 +1,10 @@
 """Release a table's count, mean and covariance once under differential privacy; analyse the release freely."""
 
 from dpmoments import datasets, mechanisms, noise, privacy, rows
-from dpmoments.documents import load
 from dpmoments.forecast import forecast
-from dpmoments.moment_release import MomentRelease
-from dpmoments.privacy.budget import Neighbors, PrivacyBudget
+from dpmoments.moment_release import MomentRelease, load
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.release import ReleaseWarning, UnsavedReleaseError, release
 from dpmoments.release_mean import MeanRelease, release_mean
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric

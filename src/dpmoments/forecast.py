@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from dpmoments.mechanisms.base import Mechanism, MomentShape
 from dpmoments.mechanisms.registry import mechanism_classes
-from dpmoments.privacy.budget import Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.schema.schema import Schema
 
 __all__ = ["Forecast", "ForecastRow", "forecast"]

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpmoments.analysis.components import pca
+from dpmoments.analysis.regression import ridge
+from dpmoments.array_types import FloatArray
+from dpmoments.documents import DocumentKind
 from dpmoments.noise_law import NoiseLaw
+from dpmoments.plain_values import finite_numbers, from_plain, is_finite_number, to_plain
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.repair.repair import Repair, repair_moments
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
 
-if TYPE_CHECKING:
-    from dpmoments.analysis.components import PrincipalComponents
-    from dpmoments.analysis.regression import RidgeRegression
+__all__ = ["MomentRelease", "load"]
 
-__all__ = ["MomentRelease"]
-
-FloatArray = npt.NDArray[np.float64]
+RELEASE_FILE = DocumentKind("dpmoments-release", 1, "release")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +41,10 @@ class MomentRelease:
         The law of the noise on the unit-ball moments, where it has a closed form.
     mechanism : str
         Name of the mechanism that ran.
-    mechanism_options, calibration : mapping
+    mechanism_options, details : mapping
         Its options, and the numbers that its plan settled on.
     repair : Repair
         The post-processing that the properties below apply to the noisy moments.
-    centered : bool
-        Whether rows were encoded about the midpoints of their bounds.
     noisy_count : float or None
     noisy_sum : ndarray of shape (d,) or None
     noisy_gram : ndarray of shape (d, d)
@@ -60,15 +58,20 @@ class MomentRelease:
     noise: NoiseLaw | None
     mechanism: str
     mechanism_options: Mapping[str, Any]
-    calibration: Mapping[str, Any]
+    details: Mapping[str, Any]
     repair: Repair
-    centered: bool
     noisy_count: float | None
     noisy_sum: FloatArray | None
     noisy_gram: FloatArray
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
 
+    # One line an analysis: a function of a release is a method of it.
+    ridge = ridge
+    pca = pca
+
     def __post_init__(self) -> None:
+        if self.noisy_sum is not None and self.noisy_count is None:
+            raise ValueError("a sum of rows without their number makes no mean: release both, or neither")
         for array in (self.noisy_sum, self.noisy_gram):
             if array is not None:
                 array.setflags(write=False)
@@ -81,7 +84,7 @@ class MomentRelease:
     @property
     def encoding(self) -> Encoding:
         """The affine map between the table's units and the unit ball."""
-        return self.schema.encoding(centered=self.centered)
+        return self.schema.encoding(mean=self.noisy_sum is not None)
 
     @property
     def n_rows(self) -> int:
@@ -144,11 +147,6 @@ class MomentRelease:
         return tuple(map(str, found)) if isinstance(found, list | tuple) else ()
 
     @property
-    def has_mean(self) -> bool:
-        """Whether a mean was released."""
-        return self.noisy_sum is not None
-
-    @property
     def mean(self) -> FloatArray:
         """E[value], shape (d,), in the table's units."""
         return self.encoding.decode_mean(self.unit_ball_mean)
@@ -156,7 +154,7 @@ class MomentRelease:
     @property
     def second_moment(self) -> FloatArray:
         """E[value valueᵀ], not centred, shape (d, d), in the table's units."""
-        mean = self.unit_ball_mean if self.has_mean else None
+        mean = None if self.noisy_sum is None else self.unit_ball_mean
         return self.encoding.decode_second_moment(self.unit_ball_gram / self.n_rows, mean)
 
     @property
@@ -171,36 +169,88 @@ class MomentRelease:
         """Cov(value), centred, shape (d, d), in the table's units."""
         return self.encoding.decode_covariance(self.unit_ball_covariance)
 
-    def ridge(
-        self,
-        target: str,
-        features: list[str] | None = None,
-        *,
-        alpha: float = 0.0,
-        intercept: bool | None = None,
-    ) -> RidgeRegression:
-        """Ridge regression of one feature on others; see :func:`dpmoments.analysis.regression.ridge`."""
-        from dpmoments.analysis.regression import ridge
-
-        return ridge(self, target, features, alpha=alpha, intercept=intercept)
-
-    def pca(self, n_components: int | None = None, *, scaling: str = "units") -> PrincipalComponents:
-        """Principal components; see :func:`dpmoments.analysis.components.pca`."""
-        from dpmoments.analysis.components import pca
-
-        return pca(self, n_components, scaling=scaling)
-
     def with_repair(self, repair: Repair | str) -> MomentRelease:
         """The same release read with another repair: post-processing, free of privacy cost."""
-        from dataclasses import replace
-
         return replace(self, repair=Repair.of(repair))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the release as JSON; see :func:`dpmoments.documents.save_release`."""
-        from dpmoments.documents import save_release
+        """Write the release as JSON, all of it or nothing; :func:`dpmoments.load` reads it.
 
-        save_release(self, path, overwrite=overwrite)
+        Raises
+        ------
+        FileExistsError
+            If there is a file already and ``overwrite`` is False.
+        OSError
+            If the file cannot be written.
+        """
+        RELEASE_FILE.write(self.to_dict(), path, overwrite=overwrite)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file; no bit is lost."""
+        upper = self.noisy_gram[np.triu_indices(len(self.noisy_gram))]
+        return {
+            "schema": self.schema.to_dict(),
+            "privacy": self.privacy.to_dict(),
+            "noise": None if self.noise is None else self.noise.to_dict(),
+            "mechanism": self.mechanism,
+            "mechanism_options": to_plain(self.mechanism_options),
+            "details": to_plain(self.details),
+            "repair": str(self.repair),
+            "noisy_count": self.noisy_count,
+            "noisy_sum": None if self.noisy_sum is None else self.noisy_sum.tolist(),
+            "noisy_gram_upper_triangle": upper.tolist(),
+            "diagnostics": to_plain(self.diagnostics),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> MomentRelease:
+        """The inverse of :meth:`to_dict`.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If an entry is absent, unknown, or not what it must be.
+        """
+        known = {entry.name for entry in fields(cls)} - {"noisy_gram"} | {"noisy_gram_upper_triangle"}
+        if unknown := sorted(set(content) - known):
+            raise ValueError(f"it has unknown entries {', '.join(map(repr, unknown))}")
+        schema = Schema.from_dict(content["schema"])
+        d = schema.n_features
+        upper = finite_numbers(content["noisy_gram_upper_triangle"], d * (d + 1) // 2, "noisy_gram_upper_triangle")
+        gram = np.empty((d, d))
+        gram[np.triu_indices(d)] = upper
+        gram.T[np.triu_indices(d)] = upper
+        count = content["noisy_count"]
+        if count is not None and not is_finite_number(count):
+            raise ValueError("noisy_count is not a finite number")
+        for name, kind, words in (
+            ("mechanism", str, "a name"),
+            ("mechanism_options", dict, "a mapping"),
+            ("details", dict, "a mapping"),
+            ("diagnostics", dict, "a mapping"),
+            ("privacy", dict, "a mapping"),
+        ):
+            if not isinstance(content[name], kind):
+                raise TypeError(f"{name} must be {words}")
+        if not isinstance(content["privacy"]["rules"], list):
+            raise TypeError("the rules of the privacy statement must be a list")
+        noise = None if content["noise"] is None else NoiseLaw.from_dict(content["noise"])
+        if noise is not None and noise.n_features != d:
+            raise ValueError(f"the noise law is for {noise.n_features} features and the schema has {d}")
+        noisy_sum = content["noisy_sum"]
+        return cls(
+            schema=schema,
+            privacy=PrivacyStatement.from_dict(content["privacy"]),
+            noise=noise,
+            mechanism=content["mechanism"],
+            mechanism_options=from_plain(content["mechanism_options"]),
+            details=from_plain(content["details"]),
+            repair=Repair.of(content["repair"]),
+            noisy_count=None if count is None else float(count),
+            noisy_sum=None if noisy_sum is None else finite_numbers(noisy_sum, d, "noisy_sum"),
+            noisy_gram=gram,
+            diagnostics=from_plain(content["diagnostics"]),
+        )
 
     def __repr__(self) -> str:
         count = "" if self.noisy_count is None else f", n_rows={self.n_rows}"
@@ -209,3 +259,22 @@ class MomentRelease:
             f"MomentRelease({len(self.feature_names)} features{count}, mechanism={self.mechanism!r}, "
             f"{self.privacy.budget}, neighbors={str(self.privacy.neighbors)!r}{flag})"
         )
+
+
+def load(path: str | Path) -> MomentRelease:
+    """Read a release. No code in the file is ever run.
+
+    Parameters
+    ----------
+    path : path
+        A file written by :meth:`dpmoments.MomentRelease.save`.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a release, is of a version this library does not read, is truncated, or differs from what was
+        written (the checksum finds accidents and careless edits; it is not a signature).
+    OSError
+        If the file cannot be read.
+    """
+    return RELEASE_FILE.read(path, MomentRelease.from_dict)

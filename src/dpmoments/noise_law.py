@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from dpmoments.plain_values import is_finite_number
 
 __all__ = ["NoiseLaw"]
 
@@ -131,3 +134,26 @@ class NoiseLaw:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> NoiseLaw:
+        """The inverse of :meth:`to_dict`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the values are not those of a noise law.
+        """
+        for name, value in values.items():
+            if not (
+                isinstance(value, str)
+                if name == "family"
+                else value is None or (is_finite_number(value) and value >= 0)
+            ):
+                raise ValueError(f"{name} of the noise law is not a finite number, 0 or above")
+        law = cls(**values)
+        if law.diagonal_variance is None or law.off_diagonal_variance is None:
+            raise ValueError("the noise law has no variances")
+        if law.family in ("matrix-laplace", "wishart") and not law.rate:
+            raise ValueError("the noise law has no rate")
+        return law

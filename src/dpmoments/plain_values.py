@@ -1,4 +1,4 @@
-"""Values of options and diagnostics as JSON holds them, and back, without loss and without running anything."""
+"""Values as JSON holds them, and back, without loss and without running anything; checks of numbers that a file states."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["from_plain", "to_plain"]
+from dpmoments.array_types import FloatArray
+
+__all__ = ["finite_numbers", "from_plain", "is_finite_number", "to_plain"]
 
 ARRAY_TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
 
@@ -62,6 +64,32 @@ def from_plain(value: Any) -> Any:
     if len(value) == 1 and tag.startswith("$") and not tag.startswith("$$"):
         return _tagged(tag, value[tag])
     return {key[1:] if key.startswith("$$") else key: from_plain(entry) for key, entry in value.items()}
+
+
+def is_finite_number(value: object) -> bool:
+    """Whether it is a number that float64 holds; true and false are none.
+
+    Examples
+    --------
+    >>> is_finite_number(3), is_finite_number(10**400), is_finite_number(True)
+    (True, False, False)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= 2**1023 if isinstance(value, int) else math.isfinite(value)
+
+
+def finite_numbers(values: object, length: int, name: str) -> FloatArray:
+    """A list that a file states as an array of shape (length,).
+
+    Raises
+    ------
+    ValueError
+        If it is not a list of so many finite numbers.
+    """
+    if not isinstance(values, list) or len(values) != length or not all(map(is_finite_number, values)):
+        raise ValueError(f"{name} must hold {length} finite numbers")
+    return np.array(values, dtype=np.float64)
 
 
 def _escaped(key: str) -> str:

@@ -13,7 +13,8 @@ from dpmoments.documents import check_output
 from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan, noise_generator
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.moment_release import MomentRelease
-from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.progress import watched
 from dpmoments.repair.repair import Repair
@@ -154,7 +155,7 @@ def release(
         rows = Rows.of(
             data,
             schema,
-            centered=mean,
+            mean=mean,
             dropped="as_zero" if neighbors is Neighbors.REPLACE_ONE else "omit",
             threads=threads,
             on_block=on_block,
@@ -170,7 +171,7 @@ def release(
         generator = noise_generator(insecure_seed)
         on_block.expect(rows.source.n_rows)
         noisy = plan.run(rows, generator)
-    released = _assemble(plan, noisy, schema, repair, n_rows, centered=mean, private=insecure_seed is None)
+    released = _assemble(plan, noisy, schema, repair, n_rows, private=insecure_seed is None)
     if output is not None:
         try:
             released.save(output)
@@ -213,7 +214,6 @@ def _assemble(
     repair: Repair,
     n_rows: int | None,
     *,
-    centered: bool,
     private: bool,
 ) -> MomentRelease:
     statement = PrivacyStatement(
@@ -233,9 +233,8 @@ def _assemble(
         noise=plan.noise,
         mechanism=plan.mechanism.name,
         mechanism_options=plan.mechanism.options,
-        calibration=plan.details,
+        details=plan.details,
         repair=repair,
-        centered=centered,
         noisy_count=count,
         noisy_sum=noisy.sum,
         noisy_gram=noisy.gram,

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from dpmoments.mechanisms.base import FloatArray, MomentShape
+from dpmoments.array_types import FloatArray
+from dpmoments.mechanisms.base import MomentShape, noise_generator
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.means.coinpress import CoinPressMean
 from dpmoments.mechanisms.means.karwa_vadhan import KarwaVadhan
 from dpmoments.mechanisms.means.naive import Naive
 from dpmoments.mechanisms.means.symmetric_quantiles import SymmetricQuantiles
 from dpmoments.mechanisms.means.variance_aware import VarianceAware
-from dpmoments.noise.entropy import insecure_generator, secure_generator
-from dpmoments.privacy.budget import Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.progress import watched
 from dpmoments.rows.rows import Rows
@@ -160,11 +161,10 @@ def release_mean(
             )
         row_norm = None if schema.row_norm is None else 1.0
         plan = chosen.plan(MomentShape(schema.n_features, n_rows=n_rows, row_norm=row_norm), budget, neighbors)
-        generator = secure_generator() if insecure_seed is None else insecure_generator(insecure_seed)
         on_block.expect(rows.source.n_rows)
-        noisy = plan.run(rows, generator)
+        noisy = plan.run(rows, noise_generator(insecure_seed))
     return MeanRelease(
-        mean=schema.encoding(centered=True).decode_mean(noisy.mean),
+        mean=schema.encoding(mean=True).decode_mean(noisy.mean),
         n_rows=max(1, round(noisy.count)),
         feature_names=schema.feature_names,
         privacy=PrivacyStatement(

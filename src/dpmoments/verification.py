@@ -12,7 +12,7 @@ import numpy as np
 from dpmoments.mechanisms.base import MomentShape, Plan
 from dpmoments.mechanisms.registry import make_mechanism, mechanism_classes
 from dpmoments.moment_release import MomentRelease
-from dpmoments.privacy.budget import Neighbors
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.repair.repair import Repair
 from dpmoments.version import __version__
 
@@ -62,12 +62,12 @@ def checks(release: MomentRelease) -> tuple[Check, ...]:
 
 def count_is_public(release: MomentRelease) -> bool:
     """Whether the number of rows in a release that has one carries no noise."""
-    return release.privacy.neighbors is Neighbors.REPLACE_ONE or not release.has_mean
+    return release.privacy.neighbors is Neighbors.REPLACE_ONE or release.noisy_sum is None
 
 
 def _finite(release: MomentRelease) -> Check:
     arrays = [release.noisy_gram, release.unit_ball_gram]
-    if release.has_mean:
+    if release.noisy_sum is not None:
         arrays += [release.unit_ball_mean, release.mean, release.covariance]
     law = [value for value in _law(release).values() if isinstance(value, int | float)]
     passed = all(np.isfinite(array).all() for array in arrays) and all(map(math.isfinite, law))
@@ -85,7 +85,7 @@ def _symmetric(release: MomentRelease) -> Check:
 def _possible(release: MomentRelease) -> Check:
     """A covariance has no negative eigenvalue."""
     what = "no negative eigenvalue"
-    matrix = release.unit_ball_covariance if release.has_mean else release.unit_ball_gram
+    matrix = release.unit_ball_covariance if release.noisy_sum is not None else release.unit_ball_gram
     smallest = float(np.linalg.eigvalsh(matrix)[0])
     if release.repair is Repair.NONE:
         return Check(what, None, f"the release is not repaired; the smallest is {smallest:.3g} in encoded units")
@@ -96,7 +96,7 @@ def _possible(release: MomentRelease) -> Check:
 def _count(release: MomentRelease) -> Check:
     what, count, law = "number of rows", release.noisy_count, release.noise
     if count is None:
-        passed = release.privacy.neighbors is Neighbors.ADD_REMOVE and not release.has_mean
+        passed = release.privacy.neighbors is Neighbors.ADD_REMOVE and release.noisy_sum is None
         return Check(what, passed, "private, and not released")
     if count_is_public(release):
         return Check(
@@ -159,14 +159,14 @@ def _shapes(release: MomentRelease) -> list[MomentShape]:
     counts = {None if release.noisy_count is None else release.n_rows}
     if release.privacy.neighbors is Neighbors.ADD_REMOVE:
         counts.add(None)
-    return [MomentShape.of(release.schema, mean=release.has_mean, n_rows=count) for count in counts]
+    return [MomentShape.of(release.schema, mean=release.noisy_sum is not None, n_rows=count) for count in counts]
 
 
 def _agrees(plan: Plan, release: MomentRelease) -> bool:
     law = {} if plan.noise is None else asdict(plan.noise)
     same_rules = release.privacy.rules == release.schema.rules_in_words()
     same_arithmetic = release.privacy.arithmetic == str(plan.arithmetic)
-    return same_rules and same_arithmetic and _equal(law, _law(release)) and _equal(plan.details, release.calibration)
+    return same_rules and same_arithmetic and _equal(law, _law(release)) and _equal(plan.details, release.details)
 
 
 def _law(release: MomentRelease) -> Mapping[str, Any]:

@@ -27,7 +27,8 @@ from dpmoments.mechanisms.kapralov_talwar import KapralovTalwar
 from dpmoments.mechanisms.laplace import Laplace
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
 from dpmoments.noise.entropy import insecure_generator
-from dpmoments.privacy.budget import Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.repair.repair import Repair, repair_moments
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows

@@ -20,7 +20,6 @@ import dpmoments as dpm
 from dpmoments import mechanisms
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.parts.padded_gram import paper_padding
-from dpmoments.privacy.budget import Neighbors
 from dpmoments.privacy.curves import (
     additive_wishart_degrees,
     additive_wishart_delta,
@@ -30,6 +29,7 @@ from dpmoments.privacy.curves import (
     wishart_sampling_delta,
     wishart_sampling_padding,
 )
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius
 
 OUTPUT = Path(__file__).parents[3] / "docs" / "sheffet-calibration.md"

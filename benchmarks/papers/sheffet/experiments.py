@@ -41,7 +41,7 @@ from benchmarks.papers.sheffet.techniques import (
     techniques,
 )
 from dpmoments.noise.entropy import insecure_generator
-from dpmoments.privacy.budget import Neighbors
+from dpmoments.privacy.neighbors import Neighbors
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = DOCS / "sheffet-experiments.md"

@@ -15,7 +15,7 @@ import numpy as np
 import dpmoments as dpm
 from dpmoments import mechanisms
 from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
-from dpmoments.privacy.budget import Neighbors
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.repair.repair import adapt, clip, shift, shrink
 from dpmoments.rows.rows import Rows

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from dpmoments.moment_release import MomentRelease
+from dpmoments.analysis.released import Released
+from dpmoments.array_types import FloatArray
 
 __all__ = ["PrincipalComponents", "pca"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +53,12 @@ class PrincipalComponents:
         return "\n".join(lines)
 
 
-def pca(release: MomentRelease, n_components: int | None = None, *, scaling: str = "units") -> PrincipalComponents:
+def pca(release: Released, n_components: int | None = None, *, scaling: str = "units") -> PrincipalComponents:
     """Principal components of a release: post-processing, free of privacy cost.
 
     Parameters
     ----------
-    release : MomentRelease
+    release : Released
     n_components : int, optional
         k; default: all.
     scaling : {"units", "bounds", "correlation"}
@@ -91,7 +88,7 @@ def pca(release: MomentRelease, n_components: int | None = None, *, scaling: str
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= d:
         raise ValueError(f"n_components={n_components!r} must be a whole number from 1 to {d}")
     encoding = release.encoding
-    if release.has_mean:
+    if release.noisy_sum is not None:
         matrix, mean = release.covariance, release.mean
     else:
         matrix, mean = release.second_moment, np.zeros(d)

@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from dpmoments.moment_release import MomentRelease
+from dpmoments.analysis.released import Released
+from dpmoments.array_types import FloatArray
 
 __all__ = ["RidgeRegression", "ridge"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +33,8 @@ class RidgeRegression:
     unit_ball_error_bound : float or None
         With the confidence below, ‖ŵ − w‖₂ ≤ this, w the ridge solution on the table itself with the same ``alpha`` (encoded
         rows); inf where ``alpha`` is 0 and the data fix no bound; None where the noise law is not known.
-    confidence : float
+    level : float
+        Confidence of the bound.
     r_squared : float
         Share of the target's released variance that the fit explains, at the released moments (clipped into [0, 1]).
     """
@@ -48,7 +46,7 @@ class RidgeRegression:
     alpha: float
     unit_ball_coefficients: FloatArray
     unit_ball_error_bound: float | None
-    confidence: float
+    level: float
     r_squared: float
 
     def predict(self, values: npt.ArrayLike) -> FloatArray:
@@ -74,19 +72,19 @@ class RidgeRegression:
             size = float(np.linalg.norm(self.unit_ball_coefficients))
             lines.append(
                 f"privacy noise moved the encoded coefficients (norm {size:.3g}) by at most {self.unit_ball_error_bound:.3g}, "
-                f"with confidence {self.confidence:.0%} (Lemma 1 of Amin et al. 2019)"
+                f"with confidence {self.level:.0%} (Lemma 1 of Amin et al. 2019)"
             )
         return "\n".join(lines)
 
 
 def ridge(
-    release: MomentRelease,
+    release: Released,
     target: str,
     features: Sequence[str] | None = None,
     *,
     alpha: float = 0.0,
     intercept: bool | None = None,
-    confidence: float = 0.95,
+    level: float = 0.95,
 ) -> RidgeRegression:
     """Ridge regression of one released feature on others: post-processing, free of privacy cost.
 
@@ -95,7 +93,7 @@ def ridge(
 
     Parameters
     ----------
-    release : MomentRelease
+    release : Released
     target : str
         A feature name; a categorical's levels are features of their own, ``region=north``. A column name stands for its
         feature.
@@ -107,8 +105,8 @@ def ridge(
         The α of Amin et al. (2019), in unit-ball units, so that it treats all columns alike.
     intercept : bool, optional
         Default: True where a mean was released. The intercept is not penalised.
-    confidence : float
-        Of the error bound.
+    level : float
+        Confidence of the error bound.
 
     Returns
     -------
@@ -132,16 +130,16 @@ def ridge(
     """
     if not (isinstance(alpha, int | float) and math.isfinite(alpha) and alpha >= 0):
         raise ValueError(f"alpha={alpha!r} must be zero or a positive number")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence={confidence!r} must be between 0 and 1")
+    if not 0 < level < 1:
+        raise ValueError(f"level={level!r} must be between 0 and 1")
     if intercept is None:
-        intercept = release.has_mean
-    if intercept and not release.has_mean:
+        intercept = release.noisy_sum is not None
+    if intercept and release.noisy_sum is None:
         raise ValueError("an intercept needs the mean, and the release has none (mean=False): pass intercept=False")
     y = _feature_index(release, target)
     a = _features(release, features, y, leave_one_level=intercept and alpha == 0)
     moment = release.unit_ball_covariance if intercept else release.unit_ball_gram / release.n_rows
-    if release.has_mean and not intercept:
+    if release.noisy_sum is not None and not intercept:
         # without an intercept the line goes through the zero of the table's units
         moment = _about_zero(release)
     system = moment[np.ix_(a, a)] + 2.0 * alpha * np.eye(len(a))
@@ -169,21 +167,19 @@ def ridge(
         intercept=constant,
         alpha=float(alpha),
         unit_ball_coefficients=weights,
-        unit_ball_error_bound=_error_bound(
-            release, moment, [*a, y], weights, alpha, intercept, smallest, 1.0 - confidence
-        ),
-        confidence=confidence,
+        unit_ball_error_bound=_error_bound(release, moment, [*a, y], weights, alpha, intercept, smallest, 1.0 - level),
+        level=level,
         r_squared=min(max(explained / variance, 0.0), 1.0) if variance > 0 else 0.0,
     )
 
 
-def _about_zero(release: MomentRelease) -> FloatArray:
+def _about_zero(release: Released) -> FloatArray:
     """Second moment about the zero of the table's units, in units of the encoding's scale."""
     scale = release.encoding.scale
     return release.second_moment / np.outer(scale, scale)
 
 
-def _feature_index(release: MomentRelease, name: str) -> int:
+def _feature_index(release: Released, name: str) -> int:
     names = release.feature_names
     if name in names:
         return names.index(name)
@@ -196,9 +192,7 @@ def _feature_index(release: MomentRelease, name: str) -> int:
     raise ValueError(f"the release has no feature {name!r}; its features are {', '.join(map(repr, names))}")
 
 
-def _features(
-    release: MomentRelease, features: Sequence[str] | None, target: int, *, leave_one_level: bool
-) -> list[int]:
+def _features(release: Released, features: Sequence[str] | None, target: int, *, leave_one_level: bool) -> list[int]:
     columns = {column.name: column.feature_names for column in release.schema.columns}
     names = release.feature_names
     if features is None:
@@ -230,12 +224,12 @@ def _features(
 
 
 def _error_bound(
-    release: MomentRelease,
+    release: Released,
     moment: FloatArray,
     chosen: list[int],
     weights: FloatArray,
     alpha: float,
-    centered: bool,
+    intercept: bool,
     smallest: float,
     failure: float,
 ) -> float | None:
@@ -244,7 +238,7 @@ def _error_bound(
     (S_AA + 2αI)(ŵ − w) = (E b)_A with b = (−ŵ, 1) and E = Ŝ − S, so ‖ŵ − w‖ ≤ ‖E‖_op √(1 + ‖ŵ‖²)/λ, λ the least eigenvalue
     of S_AA + 2αI: at least 2α, and at least λ̂ − ‖E‖_op. Only the block of features and target (``chosen``) counts.
     """
-    operator = _moment_error_bound(release, moment, chosen, centered, failure)
+    operator = _moment_error_bound(release, moment, chosen, intercept, failure)
     if operator is None:
         return None
     curvature = max(2.0 * alpha, smallest - operator)
@@ -254,7 +248,7 @@ def _error_bound(
 
 
 def _moment_error_bound(
-    release: MomentRelease, moment: FloatArray, chosen: list[int], centered: bool, failure: float
+    release: Released, moment: FloatArray, chosen: list[int], intercept: bool, failure: float
 ) -> float | None:
     """Bound on ‖Ŝ − S‖_op on a block, Ŝ the moment matrix in use; None where the noise law does not give one.
 
@@ -264,20 +258,20 @@ def _moment_error_bound(
     noise = release.noise
     if noise is None or release.noisy_count is None:
         return None
-    if not centered and release.has_mean and release.encoding.offset.any():
+    if not intercept and release.noisy_sum is not None and release.encoding.offset.any():
         return None  # the moment about the table's zero mixes the noises of mean and Gram matrix
     n, block, size = release.n_rows, np.ix_(chosen, chosen), len(chosen)
     raw = release.with_repair("none")
-    reference = raw.unit_ball_covariance if centered else raw.unit_ball_gram / n
-    parts = 1 + (1 if centered else 0) + (1 if noise.count_variance else 0)
+    reference = raw.unit_ball_covariance if intercept else raw.unit_ball_gram / n
+    parts = 1 + (1 if intercept else 0) + (1 if noise.count_variance else 0)
     bound = float(np.linalg.norm((moment - reference)[block], 2))
     bound += noise.operator_norm_bound(failure / parts, size) / n
-    if centered:
+    if intercept:
         offset = noise.sum_norm_bound(failure / parts, size) / n
         length = float(np.linalg.norm(raw.unit_ball_mean[chosen]))
         bound += 2.0 * length * offset + offset**2
     if noise.count_variance:
         # G/n̂ − G/n and its like for the mean: ‖G/n‖ ≤ 1 and ‖μ‖ ≤ 1, so each moves by |n̂ − n|/n̂
         relative = (noise.count_bound(failure / parts) + 0.5) / n
-        bound += relative * (3.0 + relative if centered else 1.0)
+        bound += relative * (3.0 + relative if intercept else 1.0)
     return bound

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv
 
-__all__ = ["epsilon_lower_bound", "probability_above", "probability_below"]
+from dpmoments.array_types import FloatArray
 
-FloatArray = npt.NDArray[np.float64]
+__all__ = ["epsilon_lower_bound", "probability_above", "probability_below"]
 
 
 def probability_above(successes: npt.ArrayLike, trials: int, failure: float) -> FloatArray:

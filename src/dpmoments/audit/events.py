@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from dpmoments.array_types import FloatArray
 from dpmoments.audit.bounds import epsilon_lower_bound
 
 __all__ = ["Event", "best_events", "rarer_events"]
 
-FloatArray = npt.NDArray[np.float64]
 
 N_THRESHOLDS = 64
 SHARES = (0.5, 0.25, 0.125)

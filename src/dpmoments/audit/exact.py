@@ -7,14 +7,13 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from dpmoments.array_types import FloatArray
 from dpmoments.noise.sphere import envelope_parameter
 from dpmoments.noise_law import NoiseLaw
 from dpmoments.privacy.curves import gaussian_epsilon
 from dpmoments.rows.moments import Moments
 
 __all__ = ["bingham_epsilon", "bingham_log_normalizer", "noise_epsilon"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def noise_epsilon(law: NoiseLaw, first: Moments, second: Moments, delta: float) -> float | None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import NoisyMoments, Plan
-from dpmoments.privacy.budget import Neighbors
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.blas import single_threaded_blas
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
@@ -19,7 +19,6 @@ from dpmoments.schema.schema import Schema
 
 __all__ = ["RepeatedRows", "names_in", "numbers_of", "repeated_rows", "run_repeatedly"]
 
-FloatArray = npt.NDArray[np.float64]
 Record = dict[str, float]
 
 MOST_NUMBERS = 400

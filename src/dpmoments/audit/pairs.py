@@ -6,13 +6,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from dpmoments.privacy.budget import Neighbors
+from dpmoments.array_types import FloatArray
+from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = ["NeighboringPair", "neighboring_pairs"]
 
-FloatArray = npt.NDArray[np.float64]
 
 SOME_ROWS = 16
 MANY_ROWS = 100

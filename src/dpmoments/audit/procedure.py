@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from dpmoments.array_types import FloatArray
 from dpmoments.audit.bounds import epsilon_lower_bound
 from dpmoments.audit.events import Event, best_events, rarer_events
 from dpmoments.audit.outcomes import names_in
@@ -18,11 +18,11 @@ from dpmoments.audit.statistics import LearnedScores, learn_scores, raw_statisti
 from dpmoments.audit.trials import Trial, make_trials, stated_promise, worst_exact
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
-from dpmoments.privacy.budget import Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = ["audit"]
 
-FloatArray = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.999
 

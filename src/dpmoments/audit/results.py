@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpmoments.privacy.budget import Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = ["AuditEffort", "AuditResult"]
 

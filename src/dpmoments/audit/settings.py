@@ -10,7 +10,8 @@ import numpy as np
 from dpmoments.audit.procedure import audit
 from dpmoments.audit.results import AuditEffort, AuditResult
 from dpmoments.mechanisms.base import Mechanism, MomentShape
-from dpmoments.privacy.budget import Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = ["DEFAULT_BUDGETS", "AuditSetting", "audit_settings"]
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+
+from dpmoments.array_types import FloatArray
 
 __all__ = ["LearnedScores", "gram_statistics", "learn_scores", "raw_statistics"]
 
-FloatArray = npt.NDArray[np.float64]
 Record = dict[str, float]
 
 LARGEST = 1e300

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from dpmoments.array_types import FloatArray
 from dpmoments.audit.exact import noise_epsilon
 from dpmoments.audit.outcomes import RepeatedRows, repeated_rows, run_repeatedly
 from dpmoments.audit.pairs import NeighboringPair
 from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
-from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_epsilon
+from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = ["Trial", "make_trials", "stated_promise", "worst_exact"]
 
-FloatArray = npt.NDArray[np.float64]
 
 ZCDP_DELTA = 0.01
 """δ at which a ρ-zCDP promise is audited: large, so that the events it speaks of are seen."""

@@ -53,7 +53,7 @@ def show(file: ReleaseFile, as_json: AsJson = False) -> None:
     print_text()
     noise = _mean_noise(released)
     numbers = ("mean", "± noise", "standard deviation" if is_centered else "root mean square")
-    means = released.mean if released.has_mean else [None] * len(released.feature_names)
+    means = released.mean if released.noisy_sum is not None else [None] * len(released.feature_names)
     print_table(
         ("feature", *numbers),
         (
@@ -104,7 +104,7 @@ def ridge(
             "alpha": fit.alpha,
             "r_squared": fit.r_squared,
             "unit_ball_error_bound": fit.unit_ball_error_bound,
-            "confidence": fit.confidence,
+            "level": fit.level,
         }
     )
 
@@ -187,16 +187,16 @@ def _rows(released: MomentRelease) -> str:
 def _spread(released: MomentRelease) -> tuple[list[float | None], bool]:
     """Standard deviations; without a mean root mean squares; without a count nothing can be said."""
     if released.noisy_count is None:
-        return [None] * len(released.feature_names), released.has_mean
-    variance = np.diag(released.covariance if released.has_mean else released.second_moment)
+        return [None] * len(released.feature_names), released.noisy_sum is not None
+    variance = np.diag(released.covariance if released.noisy_sum is not None else released.second_moment)
     # Without repair a variance can come out negative: it has no root.
-    return [math.sqrt(value) if value >= 0 else None for value in variance], released.has_mean
+    return [math.sqrt(value) if value >= 0 else None for value in variance], released.noisy_sum is not None
 
 
 def _mean_noise(released: MomentRelease) -> list[float | None]:
     """First-order standard deviation of the noise on the mean, (noise of the sum − mean · noise of the count)/n."""
     law = released.noise
-    if not released.has_mean or law is None or law.sum_variance is None or law.count_variance is None:
+    if released.noisy_sum is None or law is None or law.sum_variance is None or law.count_variance is None:
         return [None] * len(released.feature_names)
     variance: npt.NDArray[np.float64] = law.sum_variance + released.unit_ball_mean**2 * law.count_variance
     deviations: list[float | None] = [*(np.sqrt(variance) / released.n_rows * released.encoding.scale).tolist()]
@@ -224,7 +224,7 @@ def _as_dict(released: MomentRelease, spread: list[float | None], is_centered: b
         "schema": released.schema.to_dict(),
         "n_rows": released.n_rows if counted else None,
         "feature_names": released.feature_names,
-        "mean": released.mean if released.has_mean else None,
+        "mean": released.mean if released.noisy_sum is not None else None,
         "mean_noise": _mean_noise(released),
         "standard_deviation" if is_centered else "root_mean_square": spread,
         "covariance": released.covariance if is_centered else None,

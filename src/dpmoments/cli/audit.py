@@ -14,7 +14,7 @@ from dpmoments.cli.options import AsJson, Delta, Epsilon, Rho, budget_of, mechan
 from dpmoments.cli.tables import complain, number, print_json, print_table, print_text
 from dpmoments.mechanisms.base import noise_generator
 from dpmoments.mechanisms.registry import mechanism_classes
-from dpmoments.privacy.budget import Neighbors
+from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = ["audit"]
 

@@ -230,7 +230,7 @@ def release(
 def _released(released: MomentRelease, output: Path) -> str:
     exactness = "exact" if count_is_public(released) else "noisy"
     count = "" if released.noisy_count is None else f" of {released.n_rows:,} rows ({exactness})"
-    what = "count, mean and second moment" if released.has_mean else "the second moment"
+    what = "count, mean and second moment" if released.noisy_sum is not None else "the second moment"
     columns = len(released.schema.columns)
     return (
         f"Wrote {output}: {what}{count}, {len(released.feature_names)} features from {columns} columns, by "

@@ -13,13 +13,14 @@ import numpy.typing as npt
 from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.parts.additive import AdditivePlan, choose_augmentation, choose_bits, round_to_lattice
 from dpmoments.noise.matrices import wishart
-from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import (
     additive_wishart_degrees,
     additive_wishart_delta,
     additive_wishart_scale,
     gaussian_noise_scale,
 )
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.rows.rows import Rows
 

@@ -15,11 +15,12 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dpmoments.array_types import FloatArray
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.noise_law import NoiseLaw
-from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.rough_scale import RoughScale
 from dpmoments.schema.schema import Schema
@@ -28,7 +29,6 @@ __all__ = ["Arithmetic", "Mechanism", "MomentShape", "NoisyMoments", "Plan", "no
 
 KEPT_BITS = 30
 
-FloatArray = npt.NDArray[np.float64]
 BOTH_NEIGHBORS = frozenset({Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE})
 
 
@@ -77,7 +77,7 @@ class MomentShape:
             n_rows=n_rows,
             mean=mean,
             row_norm=None if schema.row_norm is None else 1.0,
-            rough_scale=schema.rough_scale(centered=mean),
+            rough_scale=schema.rough_scale(mean=mean),
         )
 
     def __post_init__(self) -> None:

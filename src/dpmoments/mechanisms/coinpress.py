@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dpmoments.mechanisms.base import Arithmetic, FloatArray, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.array_types import FloatArray
+from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.parts.coinpress_ellipsoid import Calibration, Ellipsoid, run_diagnostics, spectral_edge
 from dpmoments.mechanisms.parts.coinpress_schedule import (
     MOST_STEPS,
@@ -20,8 +21,9 @@ from dpmoments.mechanisms.parts.coinpress_schedule import (
 )
 from dpmoments.mechanisms.parts.noisy_step import noisy_count, noisy_step, require_workable_budget, step_plan
 from dpmoments.mechanisms.parts.norm_histogram import noisy_norm_histogram, norm_edges
-from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_rho
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
 
 __all__ = ["CoinPress", "CoinPressPlan"]

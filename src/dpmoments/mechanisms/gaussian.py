@@ -19,8 +19,9 @@ from dpmoments.mechanisms.parts.additive import (
     symmetric_from_triangle,
 )
 from dpmoments.noise.lattice import discrete_gaussian
-from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import discrete_gaussian_noise_scale, gaussian_noise_scale, zcdp_noise_scale
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius
 
 __all__ = ["Gaussian", "GaussianPlan"]

@@ -9,18 +9,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dpmoments.mechanisms.base import (
-    Arithmetic,
-    FloatArray,
-    Mechanism,
-    MomentShape,
-    NoisyMoments,
-    Plan,
-    without_low_bits,
-)
+from dpmoments.array_types import FloatArray
+from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan, without_low_bits
 from dpmoments.noise.matrices import symmetric_gaussian
-from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import gaussian_noise_scale, zcdp_noise_scale
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius, row_sum_l2
 from dpmoments.rows.rows import Rows
 

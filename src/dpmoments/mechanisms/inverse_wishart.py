@@ -7,10 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpmoments.mechanisms.base import FloatArray, MomentShape
+from dpmoments.array_types import FloatArray
+from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.parts.padded_gram import MOST_DEGREES, PaddedGram
 from dpmoments.noise.matrices import inverse_wishart
-from dpmoments.privacy.budget import Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = ["InverseWishart"]
 

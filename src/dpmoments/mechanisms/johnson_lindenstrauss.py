@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpmoments.mechanisms.base import FloatArray
+from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.parts.padded_gram import PaddedGram
 from dpmoments.noise.matrices import wishart
 

@@ -7,10 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpmoments.mechanisms.base import FloatArray, Mechanism, MomentShape
+from dpmoments.array_types import FloatArray
+from dpmoments.mechanisms.base import Mechanism, MomentShape
 from dpmoments.mechanisms.parts.spectral import Calibration, SpectralPlan, check_options, cut_budget, temperature
 from dpmoments.noise.sphere import sample_bingham
-from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = ["KapralovTalwar", "KapralovTalwarPlan"]
 

@@ -19,7 +19,8 @@ from dpmoments.mechanisms.parts.additive import (
     symmetric_from_triangle,
 )
 from dpmoments.noise.lattice import discrete_laplace
-from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_entrywise_l1
 
 __all__ = ["Laplace", "LaplacePlan"]

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape
 from dpmoments.mechanisms.parts.additive import AdditivePlan, choose_augmentation, choose_bits, round_to_lattice
 from dpmoments.noise.matrices import matrix_laplace
-from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_nuclear
 
 __all__ = ["MatrixLaplace", "MatrixLaplacePlan"]

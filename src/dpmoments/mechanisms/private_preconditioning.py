@@ -9,11 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmoments.mechanisms.base import Arithmetic, FloatArray, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.array_types import FloatArray
+from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.parts.coinpress_ellipsoid import spectral_edge
 from dpmoments.mechanisms.parts.noisy_step import NoisyStep, noisy_count, noisy_step, require_workable_budget, step_plan
-from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_rho
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
 
 __all__ = ["PrivatePreconditioning", "PrivatePreconditioningPlan"]

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dpmoments.array_types import FloatArray
 from dpmoments.noise.secular_equation import SecularRoots, solve_secular_equation
 
 __all__ = ["Deflation", "deflate"]
 
-FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 RELATIVE_GAP = 1e-30

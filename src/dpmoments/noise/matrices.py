@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
-__all__ = ["inverse_wishart", "matrix_laplace", "symmetric_gaussian", "wishart"]
+from dpmoments.array_types import FloatArray
 
-FloatArray = npt.NDArray[np.float64]
+__all__ = ["inverse_wishart", "matrix_laplace", "symmetric_gaussian", "wishart"]
 
 
 def symmetric_gaussian(

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dpmoments.array_types import FloatArray
 from dpmoments.noise.eigenvalue_deflation import Deflation, deflate
 from dpmoments.noise.sphere import sample_bingham_diagonal, symmetric_part
 
 __all__ = ["OrthonormalFrame", "sample_orthonormal_frame"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

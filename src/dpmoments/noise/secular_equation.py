@@ -20,9 +20,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dpmoments.array_types import FloatArray
+
 __all__ = ["SecularRoots", "solve_secular_equation"]
 
-FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 CHUNK_CELLS = 1 << 17

@@ -13,9 +13,10 @@ import operator
 import numpy as np
 import numpy.typing as npt
 
+from dpmoments.array_types import FloatArray
+
 __all__ = ["envelope_parameter", "sample_bingham", "sample_bingham_diagonal"]
 
-FloatArray = npt.NDArray[np.float64]
 
 BATCH_CELLS = 1 << 18
 """Normals drawn at a time: 2 MB, so that a batch stays in cache."""

@@ -1,6 +1,7 @@
 """Budgets, neighbouring relations, sensitivities and exact privacy curves."""
 
 from dpmoments.privacy import curves, sensitivity
-from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = ["BudgetKind", "Neighbors", "PrivacyBudget", "curves", "sensitivity"]

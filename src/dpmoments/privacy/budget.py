@@ -1,4 +1,4 @@
-"""Privacy budgets and neighbouring relations: what a guarantee says, as values that can be checked and compared."""
+"""Privacy budgets: how much may be lost, as values that can be checked, compared, split and added."""
 
 from __future__ import annotations
 
@@ -10,43 +10,10 @@ from fractions import Fraction
 from numbers import Real
 from typing import Any
 
-__all__ = ["BudgetKind", "Neighbors", "PrivacyBudget"]
+__all__ = ["BudgetKind", "PrivacyBudget"]
 
 LARGEST_LOSS = 1e100
 """Far beyond any protection; the squares of larger numbers leave float64."""
-
-
-class Neighbors(StrEnum):
-    """Which two tables a guarantee makes hard to tell apart.
-
-    ``ADD_REMOVE``: they differ by one row present or absent; the number of rows is private.
-    ``REPLACE_ONE``: they differ in one row's values; the number of rows is public.
-    """
-
-    ADD_REMOVE = "add_remove"
-    REPLACE_ONE = "replace_one"
-
-    @classmethod
-    def of(cls, value: Neighbors | str) -> Neighbors:
-        """Return the relation named by ``value``.
-
-        Raises
-        ------
-        ValueError
-            If ``value`` names no relation.
-
-        Examples
-        --------
-        >>> Neighbors.of("replace_one")
-        <Neighbors.REPLACE_ONE: 'replace_one'>
-        """
-        try:
-            return cls(value)
-        except ValueError:
-            raise ValueError(
-                f"neighbors={value!r} is not a neighbouring relation: use 'add_remove' (the number of rows is private) "
-                "or 'replace_one' (the number of rows is public)"
-            ) from None
 
 
 class BudgetKind(StrEnum):
@@ -218,7 +185,7 @@ class PrivacyBudget:
             If the budget is approximate and its own δ is above ``delta``.
         """
         if self.kind is BudgetKind.ZCDP:
-            from dpmoments.privacy.curves import zcdp_epsilon
+            from dpmoments.privacy.curves.zcdp import zcdp_epsilon
 
             return zcdp_epsilon(self.rho, delta)
         if self.delta > delta:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from dpmoments.privacy.budget import Neighbors
+from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = [
     "gram_entrywise_l1",

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = ["PrivacyStatement"]
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit, ndtr
 
+from dpmoments.array_types import FloatArray
 from dpmoments.repair.rotation_invariant import possible_eigenvalues, rotation_invariant_eigenvalues
 from dpmoments.repair.spectral_noise import SpectralNoise
 
 __all__ = ["bulk_and_outlier_eigenvalues", "pooled_spread", "trace_estimate"]
 
-FloatArray = npt.NDArray[np.float64]
 
 OUTLIER_CENTER = 1.5
 OUTLIER_WIDTH = 2.0

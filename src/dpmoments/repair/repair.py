@@ -10,8 +10,8 @@ from dataclasses import replace
 from enum import StrEnum
 
 import numpy as np
-import numpy.typing as npt
 
+from dpmoments.array_types import FloatArray
 from dpmoments.noise_law import NoiseLaw
 from dpmoments.repair.bulk_and_outliers import bulk_and_outlier_eigenvalues, pooled_spread
 from dpmoments.repair.rotation_invariant import possible_eigenvalues, rotation_invariant_eigenvalues
@@ -19,7 +19,6 @@ from dpmoments.repair.spectral_noise import SpectralNoise
 
 __all__ = ["Repair", "adapt", "clip", "repair_gram", "repair_moments", "rotation_invariant", "shift", "shrink"]
 
-FloatArray = npt.NDArray[np.float64]
 
 TRACE_AT_BOUND = 0.2
 """Prior probability that a second moment has the largest trace its bound allows, as tables of rows scaled to norm 1 do."""

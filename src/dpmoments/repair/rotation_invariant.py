@@ -9,11 +9,11 @@ import numpy.typing as npt
 from scipy.optimize import isotonic_regression
 from scipy.special import dawsn
 
+from dpmoments.array_types import FloatArray
 from dpmoments.repair.spectral_noise import SpectralNoise
 
 __all__ = ["possible_eigenvalues", "rotation_invariant_eigenvalues", "stieltjes_transform"]
 
-FloatArray = npt.NDArray[np.float64]
 
 BANDWIDTH = 1.3
 """Of the kernel, in units of √v·d^(−1/3). Errors change by under 2 % between 1.0 and 1.5 (``docs/derivations/repairs.md``)."""

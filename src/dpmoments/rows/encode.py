@@ -33,6 +33,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.rows.objects import object_numbers, object_texts
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
 from dpmoments.schema.numeric import LARGEST_CELL
@@ -40,8 +41,6 @@ from dpmoments.schema.schema import Schema
 
 __all__ = ["encode_columns", "largest_block"]
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 CodeArray = npt.NDArray[np.int64]
 
 UNKNOWN, MISSING = -1, -2
@@ -60,14 +59,14 @@ def largest_block(schema: Schema) -> int:
     return min(MOST_ROWS_PER_BLOCK, max(64, MOST_CELLS_PER_BLOCK // schema.n_features))
 
 
-def encode_columns(columns: Mapping[str, Any], schema: Schema, *, centered: bool) -> FloatArray:
+def encode_columns(columns: Mapping[str, Any], schema: Schema, *, mean: bool) -> FloatArray:
     """Encode columns of equal length n.
 
     Parameters
     ----------
     columns : mapping of str to pyarrow.Array, pyarrow.ChunkedArray or ndarray of objects
     schema : Schema
-    centered : bool
+    mean : bool
         See :meth:`dpmoments.Schema.encoding`.
 
     Returns
@@ -89,7 +88,7 @@ def encode_columns(columns: Mapping[str, Any], schema: Schema, *, centered: bool
     start = 0
     for column in schema.columns:
         stop = start + len(column.feature_names)
-        drop |= _encode_column(columns[column.name], column, centered, block[:, start:stop])
+        drop |= _encode_column(columns[column.name], column, mean, block[:, start:stop])
         start = stop
     if schema.row_norm is not None:
         _divide(block, schema.row_norm)
@@ -97,12 +96,12 @@ def encode_columns(columns: Mapping[str, Any], schema: Schema, *, centered: bool
     return block
 
 
-def _encode_column(cells: Any, column: Column, centered: bool, out: FloatArray) -> BoolArray:
+def _encode_column(cells: Any, column: Column, mean: bool, out: FloatArray) -> BoolArray:
     """Fill ``out``, shape (n, features of the column); return which rows are dropped, shape (n,)."""
     with suppress(pa.ArrowException):  # whose message may quote a cell
         if isinstance(column, Categorical):
             return _one_hot(_codes(cells, column), column, out)
-        out[:, 0], dropped = _affine(_numbers(cells, column), column, centered)
+        out[:, 0], dropped = _affine(_numbers(cells, column), column, mean)
         return dropped
     raise TypeError(f"column {column.name!r} cannot be converted to plain numbers or text: convert it first")
 
@@ -117,7 +116,7 @@ def _divide(block: FloatArray, row_norm: float) -> None:
         block /= row_norm
 
 
-def _affine(values: FloatArray, column: Numeric | Boolean | Coordinate, centered: bool) -> tuple[FloatArray, BoolArray]:
+def _affine(values: FloatArray, column: Numeric | Boolean | Coordinate, mean: bool) -> tuple[FloatArray, BoolArray]:
     missing = ~np.isfinite(values)
     any_missing = bool(missing.any())
     if any_missing and column.missing == "error":
@@ -132,7 +131,7 @@ def _affine(values: FloatArray, column: Numeric | Boolean | Coordinate, centered
         lower, upper = -LARGEST_CELL, LARGEST_CELL
     if any_missing:
         values = np.where(missing, column.offset(True)[0], values)
-    encoded = (np.clip(values, lower, upper) - column.offset(centered)[0]) / column.unit(centered)[0]
+    encoded = (np.clip(values, lower, upper) - column.offset(mean)[0]) / column.unit(mean)[0]
     return encoded, missing & (column.missing == "drop")
 
 

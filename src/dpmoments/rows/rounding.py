@@ -8,13 +8,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpmoments.array_types import FloatArray
 from dpmoments.rows.affine import SlicedMatrix, row_peaks
 from dpmoments.rows.cells import Missing, fill_missing
 from dpmoments.rows.lattice import EXACT, NARROW, Lattice, clip_rows, squared_norms
 
 __all__ = ["LatticeRows", "RowMap", "RowRounder"]
 
-FloatArray = NDArray[np.float64]
 
 _MAX_CENTER = 2.0**900  # a finite cell minus such a number stays finite
 _MAX_FACTOR_EXPONENT = 1000

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from dpmoments.array_types import FloatArray
 from dpmoments.rows.encode import largest_block
 from dpmoments.rows.kernel import exact_moments
 from dpmoments.rows.moments import Moments
@@ -22,7 +23,6 @@ from dpmoments.schema.schema import Schema
 
 __all__ = ["Histogram", "Rows", "Source"]
 
-FloatArray = npt.NDArray[np.float64]
 DroppedRows = Literal["as_zero", "omit"]
 
 
@@ -93,7 +93,7 @@ class Rows:
         data: Any,
         schema: Schema,
         *,
-        centered: bool = True,
+        mean: bool = True,
         dropped: DroppedRows = "as_zero",
         threads: int | None = None,
         on_block: Callable[[int], None] | None = None,
@@ -106,7 +106,7 @@ class Rows:
             A two-dimensional NumPy array (its columns are the schema's, in order); a pandas, Polars or Arrow frame; a
             path, glob or folder of Parquet or CSV files (streamed); a DuckDB relation (streamed).
         schema : Schema
-        centered : bool
+        mean : bool
             See :meth:`dpmoments.Schema.encoding`.
         dropped : {"as_zero", "omit"}
             See the class.
@@ -133,7 +133,7 @@ class Rows:
             raise TypeError(f"schema must be a dpmoments.Schema, got {type(schema).__name__}")
         if dropped not in ("as_zero", "omit"):
             raise ValueError(f"dropped={dropped!r}: use 'as_zero' or 'omit'")
-        return cls(schema, dropped, _source(data, schema, centered), threads, on_block)
+        return cls(schema, dropped, _source(data, schema, mean), threads, on_block)
 
     @property
     def n_features(self) -> int:
@@ -279,11 +279,11 @@ def _require_rowwise(statistic: Callable[[FloatArray], FloatArray], n_features: 
             )
 
 
-def _source(data: Any, schema: Schema, centered: bool) -> Source:
+def _source(data: Any, schema: Schema, mean: bool) -> Source:
     if isinstance(data, str | PathLike):
-        return file_source(data if isinstance(data, str) else Path(data), schema, centered)
+        return file_source(data if isinstance(data, str) else Path(data), schema, mean)
     if isinstance(data, np.ndarray):
-        return ArraySource(data, schema, centered)
+        return ArraySource(data, schema, mean)
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.RecordBatchReader):
@@ -293,11 +293,11 @@ def _source(data: Any, schema: Schema, centered: bool) -> Source:
         )
     library = type(data).__module__.split(".")[0]
     if library in ("duckdb", "_duckdb") and hasattr(data, "project"):
-        return RelationSource(data, schema, centered)
+        return RelationSource(data, schema, mean)
     if library == "scipy" and hasattr(data, "toarray"):
         raise TypeError("sparse matrices are not supported: pass a dense array or a frame")
     if library == "polars" and hasattr(data, "collect_schema") and hasattr(data, "collect"):
-        return LazySource(data, schema, centered)
+        return LazySource(data, schema, mean)
     # narwhals refuses a frame with repeated names, wanted or not, in a message that lists them.
     if isinstance(data, pa.Table):
         require_columns(data.column_names, schema, "the table")
@@ -307,7 +307,7 @@ def _source(data: Any, schema: Schema, centered: bool) -> Source:
         data = data.loc[:, list(schema.names)]
     frame = nw.from_native(data, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        return FrameSource(frame, schema, centered)
+        return FrameSource(frame, schema, mean)
     raise TypeError(
         f"cannot read a table from {type(data).__name__}: pass a NumPy array, a pandas, Polars or Arrow frame, a path or glob of "
         "Parquet or CSV files, or a DuckDB relation"

@@ -7,14 +7,13 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from dpmoments.array_types import FloatArray
 from dpmoments.schema.checks import check_choice, check_name, check_text
 from dpmoments.schema.numeric import MissingNumber, Numeric
 
 __all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Numeric", "blank_entries", "column_from_dict"]
 
-FloatArray = npt.NDArray[np.float64]
 MissingLevel = Literal["error", "zero", "drop"]
 
 LARGEST_LEVEL = 2**53 - 1
@@ -52,13 +51,13 @@ class Boolean:
         """One feature, of the column's name."""
         return (self.name,)
 
-    def offset(self, centered: bool) -> FloatArray:
+    def offset(self, mean: bool) -> FloatArray:
         """The value that maps to 0, shape (1,)."""
-        return np.array([0.5 if centered else 0.0])
+        return np.array([0.5 if mean else 0.0])
 
-    def unit(self, centered: bool) -> FloatArray:
+    def unit(self, mean: bool) -> FloatArray:
         """The distance from the offset that maps to 1, shape (1,)."""
-        return np.array([0.5 if centered else 1.0])
+        return np.array([0.5 if mean else 1.0])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file."""
@@ -124,14 +123,14 @@ class Categorical:
         """``name=level`` for every level."""
         return tuple(f"{self.name}={level}" for level in self.levels)
 
-    def offset(self, centered: bool) -> FloatArray:
+    def offset(self, mean: bool) -> FloatArray:
         """Zeros: a one-hot block is not centred."""
-        del centered
+        del mean
         return np.zeros(len(self.levels))
 
-    def unit(self, centered: bool) -> FloatArray:
+    def unit(self, mean: bool) -> FloatArray:
         """Ones: a one-hot block has norm 1 as it is."""
-        del centered
+        del mean
         return np.ones(len(self.levels))
 
     def to_dict(self) -> dict[str, Any]:
@@ -164,14 +163,14 @@ class Coordinate:
         """One feature, of the coordinate's name."""
         return (self.name,)
 
-    def offset(self, centered: bool) -> FloatArray:
+    def offset(self, mean: bool) -> FloatArray:
         """0: a coordinate is taken as it is."""
-        del centered
+        del mean
         return np.zeros(1)
 
-    def unit(self, centered: bool) -> FloatArray:
+    def unit(self, mean: bool) -> FloatArray:
         """1: a coordinate is taken as it is."""
-        del centered
+        del mean
         return np.ones(1)
 
     def to_dict(self) -> dict[str, Any]:

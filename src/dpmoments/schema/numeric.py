@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from dpmoments.array_types import FloatArray
 from dpmoments.schema.checks import check_choice, check_name
 
 __all__ = ["LARGEST_BOUND", "LARGEST_CELL", "MissingNumber", "Numeric"]
 
-FloatArray = npt.NDArray[np.float64]
 MissingNumber = Literal["error", "center", "drop"]
 
 LARGEST_BOUND = 1e100
@@ -173,16 +172,16 @@ class Numeric:
         """One feature, of the column's name."""
         return (self.name,)
 
-    def offset(self, centered: bool) -> FloatArray:
+    def offset(self, mean: bool) -> FloatArray:
         """The value that maps to 0, shape (1,)."""
-        if not centered:
+        if not mean:
             return np.zeros(1)
         if self.rough is not None:
             return np.array([self.rough[2]])
         lower, upper = self.bounds
         return np.array([lower + (upper - lower) / 2.0])
 
-    def unit(self, centered: bool) -> FloatArray:
+    def unit(self, mean: bool) -> FloatArray:
         """The distance from the offset that maps to 1, shape (1,).
 
         The greater of the offset's computed distances to the bounds: where the midpoint is rounded they differ, and
@@ -192,7 +191,7 @@ class Numeric:
             least, largest, _, _ = self.rough
             return np.array([math.sqrt(least) * math.sqrt(largest)])
         lower, upper = self.bounds
-        offset = float(self.offset(centered)[0])
+        offset = float(self.offset(mean)[0])
         return np.array([max(upper - offset, offset - lower)])
 
     def to_dict(self) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class RoughScale:
     radius: tuple[float, ...]
 
     @classmethod
-    def of(cls, columns: Sequence[Column], *, centered: bool) -> RoughScale | None:
+    def of(cls, columns: Sequence[Column], *, mean: bool) -> RoughScale | None:
         """The ranges that columns state; None where no column has a scale.
 
         Bounded features are at most one unit from their offset; how little they vary no bound says, and what varies less
@@ -39,7 +39,7 @@ class RoughScale:
 
         Examples
         --------
-        >>> RoughScale.of([Numeric("a", scale=(1, 100), radius=50), Numeric("b", 0, 8)], centered=True)
+        >>> RoughScale.of([Numeric("a", scale=(1, 100), radius=50), Numeric("b", 0, 8)], mean=True)
         RoughScale(least=(0.1, 0.001), largest=(10.0, 1.0), radius=(5.0, 1.0))
         """
         if not any(isinstance(column, Numeric) and column.scale is not None for column in columns):
@@ -51,9 +51,9 @@ class RoughScale:
                 n_features = len(column.levels) if isinstance(column, Categorical) else 1
                 triples += [(LEAST_SHARE, 1.0, 1.0)] * n_features
                 continue
-            unit = float(column.unit(centered)[0])
+            unit = float(column.unit(mean)[0])
             least, largest, center, radius = rough
-            if not centered:
+            if not mean:
                 largest = math.hypot(largest, abs(center) + radius)
             triples.append((least / unit, largest / unit, radius / unit))
         least_all, largest_all, radius_all = zip(*triples, strict=True)

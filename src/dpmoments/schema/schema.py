@@ -181,22 +181,22 @@ class Schema:
         """Whether every column is a bare coordinate, as :meth:`unit_ball` and :meth:`unbounded` make them."""
         return all(isinstance(column, Coordinate) for column in self.columns)
 
-    def rough_scale(self, *, centered: bool = True) -> RoughScale | None:
+    def rough_scale(self, *, mean: bool = True) -> RoughScale | None:
         """Ranges of the encoded features' variances and means, where a column gives a scale in place of bounds; else None."""
-        return RoughScale.of(self.columns, centered=centered)
+        return RoughScale.of(self.columns, mean=mean)
 
-    def encoding(self, *, centered: bool = True) -> Encoding:
+    def encoding(self, *, mean: bool = True) -> Encoding:
         """The affine map between the table's units and the unit ball.
 
         Parameters
         ----------
-        centered : bool
+        mean : bool
             True: a numeric column [l, u] maps to [−1, 1] about its midpoint. False: it is divided by max(|l|, |u|), so that
             0 stays 0 and the second moment of the encoded rows gives that of the table without the mean. A column with a
             scale is divided by the scale's geometric middle, about its centre or about 0.
         """
-        offset = np.concatenate([column.offset(centered) for column in self.columns])
-        unit = np.concatenate([column.unit(centered) for column in self.columns])
+        offset = np.concatenate([column.offset(mean) for column in self.columns])
+        unit = np.concatenate([column.unit(mean) for column in self.columns])
         return Encoding(offset, unit, 1.0 if self.row_norm is None else self.row_norm)
 
     @property

@@ -10,9 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmoments.mechanisms.base import Arithmetic, FloatArray, MomentShape
-from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.array_types import FloatArray
+from dpmoments.mechanisms.base import Arithmetic, MomentShape
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_rho
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
 
 __all__ = ["MeanMechanism", "MeanPlan", "NoisyMean", "rho_of"]

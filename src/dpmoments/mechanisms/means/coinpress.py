@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.stats import chi2
 
-from dpmoments.mechanisms.base import Arithmetic, FloatArray, MomentShape
+from dpmoments.array_types import FloatArray
+from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, rho_of
 from dpmoments.mechanisms.means.parts.clipped_mean import noisy_clipped_sums
 from dpmoments.mechanisms.parts.coinpress_schedule import (
@@ -26,7 +27,8 @@ from dpmoments.mechanisms.parts.coinpress_schedule import (
 )
 from dpmoments.mechanisms.parts.noisy_step import noisy_count, require_workable_budget
 from dpmoments.mechanisms.parts.norm_histogram import noisy_norm_histogram, norm_edges
-from dpmoments.privacy.budget import Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import row_sum_l2
 from dpmoments.rows.rows import Rows
 

@@ -10,10 +10,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmoments.mechanisms.base import Arithmetic, FloatArray, MomentShape
+from dpmoments.array_types import FloatArray
+from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
 from dpmoments.mechanisms.means.parts.coordinatewise import choose, clamped_mean, coordinate_values, divide, zoom
-from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
 
 __all__ = ["KarwaVadhan", "KarwaVadhanPlan", "private_scales"]

@@ -11,19 +11,16 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.mechanisms.base import FloatArray, MomentShape, NoisyMoments, Plan
+from dpmoments.array_types import FloatArray, IntegerArray
+from dpmoments.mechanisms.base import MomentShape, NoisyMoments, Plan
 from dpmoments.noise_law import NoiseLaw
-from dpmoments.privacy.budget import Neighbors
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
-
-IntegerArray = npt.NDArray[Any]
-"""int64, or Python integers in an object array where int64 could overflow."""
 
 __all__ = ["AdditivePlan", "choose_augmentation", "choose_bits"]
 

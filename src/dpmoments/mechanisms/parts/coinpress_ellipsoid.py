@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.mechanisms.base import FloatArray
+from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.parts.coinpress_schedule import Schedule
 from dpmoments.mechanisms.parts.noisy_step import NoisyStep
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmoments.mechanisms.base import FloatArray, MomentShape
+from dpmoments.array_types import FloatArray
+from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
 from dpmoments.mechanisms.parts.additive import add_integers, augmented_gram, choose_bits
 from dpmoments.noise.lattice import discrete_gaussian
-from dpmoments.privacy.budget import Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
 
 __all__ = ["NoisyStep", "noisy_count", "noisy_step", "require_workable_budget", "step_plan"]

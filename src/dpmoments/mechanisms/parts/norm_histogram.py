@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import norm as normal
 
-from dpmoments.mechanisms.base import FloatArray
+from dpmoments.array_types import FloatArray
 from dpmoments.noise.lattice import discrete_gaussian
-from dpmoments.privacy.budget import Neighbors
 from dpmoments.privacy.curves import zcdp_noise_scale
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import histogram_l2
 from dpmoments.rows.kernel import transformed_norms
 from dpmoments.rows.rows import Rows

@@ -15,23 +15,17 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dpmoments.mechanisms.base import (
-    Arithmetic,
-    FloatArray,
-    Mechanism,
-    MomentShape,
-    NoisyMoments,
-    Plan,
-    without_low_bits,
-)
+from dpmoments.array_types import FloatArray
+from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan, without_low_bits
 from dpmoments.mechanisms.parts.additive import augmented_gram, choose_augmentation
-from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import (
     gaussian_noise_scale,
     wishart_sampling_degrees,
     wishart_sampling_delta,
     wishart_sampling_padding,
 )
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.rows.rows import Rows
 

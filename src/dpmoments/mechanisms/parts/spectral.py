@@ -14,11 +14,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpmoments.mechanisms.base import FloatArray, Mechanism, MomentShape, NoisyMoments, Plan, without_low_bits
+from dpmoments.array_types import FloatArray
+from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan, without_low_bits
 from dpmoments.mechanisms.parts.additive import choose_bits, lattice_scale
 from dpmoments.noise.lattice import LARGEST_SCALE, discrete_gaussian, discrete_laplace
-from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import quadratic_form, row_sum_l2, sorted_eigenvalues_l1, sorted_eigenvalues_l2
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows

@@ -19,17 +19,17 @@ import math
 import numpy as np
 from scipy.special import betainc, gammaincc, k0e
 
-from dpmoments.privacy.budget import Neighbors
+from dpmoments.array_types import FloatArray
 from dpmoments.privacy.curves.arguments import require_delta, require_nonnegative, require_positive
 from dpmoments.privacy.curves.inversion import safe_root
 from dpmoments.privacy.curves.quadrature import (
-    FloatArray,
     log_gamma_density,
     log_integral,
     log_integral_above,
     log_or_minus_infinity,
     stirling_error,
 )
+from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = [
     "additive_wishart_degrees",

@@ -16,9 +16,9 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import erfcx, ndtr, ndtri
 
+from dpmoments.array_types import FloatArray
 from dpmoments.privacy.curves.arguments import require_delta, require_nonnegative, require_positive
 from dpmoments.privacy.curves.inversion import safe_root
 
@@ -30,7 +30,6 @@ __all__ = [
     "log_delta_of_ratio",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Relative error of gaussian_delta: below 1e-12 in the tests, against 60 digits. Inversions leave room for it.
 RELATIVE_ERROR = 1e-11

@@ -9,11 +9,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
+
+from dpmoments.array_types import FloatArray
 
 __all__ = ["log_gamma_density", "log_integral", "log_integral_above", "log_or_minus_infinity", "stirling_error"]
 
-FloatArray = npt.NDArray[np.float64]
 
 _DROP = 45.0  # the enclosure leaves out values below exp(-45) of the peak
 _CELLS = 64

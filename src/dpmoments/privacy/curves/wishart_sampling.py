@@ -16,16 +16,12 @@ import math
 
 import numpy as np
 
-from dpmoments.privacy.budget import Neighbors
+from dpmoments.array_types import FloatArray
 from dpmoments.privacy.curves.arguments import require_delta, require_nonnegative, require_positive
 from dpmoments.privacy.curves.gaussian import log_delta_of_ratio
 from dpmoments.privacy.curves.inversion import safe_root
-from dpmoments.privacy.curves.quadrature import (
-    FloatArray,
-    log_gamma_density,
-    log_integral,
-    log_integral_above,
-)
+from dpmoments.privacy.curves.quadrature import log_gamma_density, log_integral, log_integral_above
+from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = [
     "wishart_sampling_degrees",

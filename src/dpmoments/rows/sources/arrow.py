@@ -8,12 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from dpmoments.array_types import FloatArray
 from dpmoments.rows.encode import encode_columns, largest_block
 from dpmoments.rows.sources.memory import require_columns
 from dpmoments.rows.sources.reading import DAMAGED_FILE, FAILED_QUERY, read_quietly
@@ -23,7 +22,6 @@ from dpmoments.table_files import CSV_DELIMITERS, PARQUET_ENDINGS, expand_paths,
 
 __all__ = ["CsvSource", "ParquetSource", "RelationSource", "file_source"]
 
-FloatArray = npt.NDArray[np.float64]
 ROWS_PER_BATCH = 65_536
 PARQUET_BUFFER_BYTES = 1 << 20
 CSV_BLOCK_BYTES = 4 << 20
@@ -33,7 +31,7 @@ TRUE_TEXT = ["true", "True", "TRUE", "1", "1.0", "t", "T"]
 FALSE_TEXT = ["false", "False", "FALSE", "0", "0.0", "f", "F"]
 
 
-def file_source(pattern: str | Path, schema: Schema, centered: bool) -> ParquetSource | CsvSource:
+def file_source(pattern: str | Path, schema: Schema, mean: bool) -> ParquetSource | CsvSource:
     """The source that reads the named files, told apart by their endings.
 
     Raises
@@ -44,9 +42,9 @@ def file_source(pattern: str | Path, schema: Schema, centered: bool) -> ParquetS
     paths = expand_paths(pattern)
     endings = {file_ending(path) for path in paths}
     if endings <= set(PARQUET_ENDINGS):
-        return ParquetSource(tuple(paths), schema, centered)
+        return ParquetSource(tuple(paths), schema, mean)
     if len(endings) == 1 and endings <= set(CSV_DELIMITERS):
-        return CsvSource(tuple(paths), schema, centered, CSV_DELIMITERS[endings.pop()])
+        return CsvSource(tuple(paths), schema, mean, CSV_DELIMITERS[endings.pop()])
     raise ValueError(
         f"cannot tell how to read {str(pattern)!r} by its ending ({', '.join(sorted(endings)) or 'none'}): "
         "use .parquet, .csv or .tsv files, all of one kind, or pass a frame"
@@ -59,7 +57,7 @@ class ParquetSource:
 
     paths: tuple[Path, ...]
     schema: Schema
-    centered: bool
+    mean: bool
 
     raw = False
 
@@ -85,7 +83,7 @@ class ParquetSource:
             )
             with read_quietly(open_file, path) as file:
                 batches = file.iter_batches(ROWS_PER_BATCH, columns=list(self.schema.names), use_threads=False)
-                yield from _encoded(batches, path, self.schema, self.centered)
+                yield from _encoded(batches, path, self.schema, self.mean)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +92,7 @@ class CsvSource:
 
     paths: tuple[Path, ...]
     schema: Schema
-    centered: bool
+    mean: bool
     delimiter: str
 
     raw = False
@@ -119,7 +117,7 @@ class CsvSource:
             shown = [name if name in self.schema.names else "" for name in header]
             open_file = partial(self._open, path, convert, one_column=len(header) == 1)
             with read_quietly(open_file, path, columns=shown) as reader:
-                yield from _encoded(reader, path, self.schema, self.centered, shown)
+                yield from _encoded(reader, path, self.schema, self.mean, shown)
 
     def _header(self, path: Path) -> list[str]:
         with read_quietly(partial(self._open, path), path) as reader:
@@ -144,7 +142,7 @@ class RelationSource:
 
     relation: Any
     schema: Schema
-    centered: bool
+    mean: bool
 
     raw = False
     n_rows = None
@@ -157,7 +155,7 @@ class RelationSource:
         """Encoded blocks, shape (n_i, d)."""
         # DuckDB opens no second result on a connection: the reader is closed however the pass ends.
         with read_quietly(self._open, "the relation", FAILED_QUERY) as reader:
-            yield from _encoded(reader, "the relation", self.schema, self.centered, why=FAILED_QUERY)
+            yield from _encoded(reader, "the relation", self.schema, self.mean, why=FAILED_QUERY)
 
     def _open(self) -> Any:
         quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in self.schema.names)
@@ -174,7 +172,7 @@ def _encoded(
     batches: Any,
     where: str | Path,
     schema: Schema,
-    centered: bool,
+    mean: bool,
     columns: Sequence[str] = (),
     why: str = DAMAGED_FILE,
 ) -> Iterator[FloatArray]:
@@ -185,7 +183,7 @@ def _encoded(
         for start in range(0, batch.num_rows, step):
             part = batch.slice(start, step)
             by_name = dict(zip(part.schema.names, part.columns, strict=True))
-            yield encode_columns(by_name, schema, centered=centered)
+            yield encode_columns(by_name, schema, mean=mean)
 
 
 def _with_line_end(path: Path) -> Any:

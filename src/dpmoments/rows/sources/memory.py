@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from dpmoments.array_types import FloatArray
 from dpmoments.rows.encode import encode_columns, largest_block
 from dpmoments.rows.sources.reading import FAILED_QUERY, read_quietly
 from dpmoments.schema.schema import Schema
 
 __all__ = ["ArraySource", "FrameSource", "LazySource", "require_columns"]
 
-FloatArray = npt.NDArray[np.float64]
 RAW_ROWS_PER_BLOCK = 1 << 20
 
 
@@ -28,7 +28,7 @@ class ArraySource:
 
     array: npt.NDArray[Any]
     schema: Schema
-    centered: bool
+    mean: bool
 
     def __post_init__(self) -> None:
         array, n_columns = self.array, len(self.schema.columns)
@@ -80,7 +80,7 @@ class ArraySource:
         for start in range(0, self.n_rows, step):
             part = self.array[start : start + step]
             columns = {name: _plain_cells(part[:, index]) for index, name in enumerate(self.schema.names)}
-            yield encode_columns(columns, self.schema, centered=self.centered)
+            yield encode_columns(columns, self.schema, mean=self.mean)
 
     def __repr__(self) -> str:
         return f"ArraySource({self.array.shape[1]} columns)"
@@ -92,7 +92,7 @@ class FrameSource:
 
     frame: nw.DataFrame[Any]
     schema: Schema
-    centered: bool
+    mean: bool
 
     raw = False
 
@@ -110,7 +110,7 @@ class FrameSource:
         for start in range(0, self.n_rows, step):
             part = self.frame[start : start + step]
             columns = {name: _series_cells(part[name], name) for name in self.schema.names}
-            yield encode_columns(columns, self.schema, centered=self.centered)
+            yield encode_columns(columns, self.schema, mean=self.mean)
 
     def __repr__(self) -> str:
         return f"FrameSource({self.frame.implementation}, {len(self.frame.columns)} columns)"
@@ -122,7 +122,7 @@ class LazySource:
 
     frame: Any
     schema: Schema
-    centered: bool
+    mean: bool
 
     raw = False
     n_rows = None
@@ -135,7 +135,7 @@ class LazySource:
         """Encoded blocks, shape (n_i, d)."""
         query = self.frame.select(*self.schema.names)
         frame = read_quietly(query.collect, "the lazy frame", FAILED_QUERY)
-        yield from FrameSource(nw.from_native(frame), self.schema, self.centered).blocks()
+        yield from FrameSource(nw.from_native(frame), self.schema, self.mean).blocks()
 
     def __repr__(self) -> str:
         return "LazySource()"

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmoments.mechanisms.base import FloatArray
+from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.parts.additive import choose_bits
 from dpmoments.noise.lattice import discrete_gaussian
-from dpmoments.privacy.budget import Neighbors
 from dpmoments.privacy.curves import zcdp_noise_scale
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius, row_sum_l2
 from dpmoments.rows.rows import Rows
 

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpmoments.mechanisms.base import FloatArray
+from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.means.base import rho_of
 from dpmoments.mechanisms.parts.additive import choose_bits
 from dpmoments.noise.lattice import discrete_gaussian, discrete_laplace
-from dpmoments.privacy.budget import BudgetKind, Neighbors, PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import row_sum_l2
 from dpmoments.rows.rows import Rows
 

@@ -1,0 +1,79 @@
+"""What an analysis may ask of a release."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from dpmoments.array_types import FloatArray
+from dpmoments.noise_law import NoiseLaw
+from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.schema.encoding import Encoding
+from dpmoments.schema.schema import Schema
+
+__all__ = ["Released"]
+
+
+class Released(Protocol):
+    """Released moments as analyses see them; :class:`dpmoments.MomentRelease` describes each member.
+
+    Every analysis takes one of these as its first argument, which makes it a method of ``MomentRelease`` as it stands.
+    """
+
+    @property
+    def schema(self) -> Schema:
+        """The public description of the table."""
+
+    @property
+    def privacy(self) -> PrivacyStatement:
+        """What was spent."""
+
+    @property
+    def noise(self) -> NoiseLaw | None:
+        """The law of the noise, where it has a closed form."""
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the features, in the order of every array."""
+
+    @property
+    def encoding(self) -> Encoding:
+        """The affine map between the table's units and the unit ball."""
+
+    @property
+    def noisy_count(self) -> float | None:
+        """The number of rows as released; None where it was not."""
+
+    @property
+    def noisy_sum(self) -> FloatArray | None:
+        """The sum of encoded rows before repair; None where no mean was released."""
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+
+    @property
+    def unit_ball_mean(self) -> FloatArray:
+        """E[x] of the encoded rows, shape (d,)."""
+
+    @property
+    def unit_ball_gram(self) -> FloatArray:
+        """Σ x xᵀ of the encoded rows, shape (d, d)."""
+
+    @property
+    def unit_ball_covariance(self) -> FloatArray:
+        """Cov(x) of the encoded rows, shape (d, d)."""
+
+    @property
+    def mean(self) -> FloatArray:
+        """E[value], shape (d,)."""
+
+    @property
+    def second_moment(self) -> FloatArray:
+        """E[value valueᵀ], shape (d, d)."""
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Cov(value), shape (d, d)."""
+
+    def with_repair(self, repair: str) -> Released:
+        """The same release read with another repair."""

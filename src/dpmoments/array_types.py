@@ -1,0 +1,15 @@
+"""Types of arrays, each named once."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["BoolArray", "FloatArray", "IntegerArray"]
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+IntegerArray: TypeAlias = npt.NDArray[Any]
+"""int64, or Python integers in an object array where int64 could overflow."""

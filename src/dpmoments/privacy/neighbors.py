@@ -1,0 +1,58 @@
+"""Neighbouring relations: which two tables a guarantee makes hard to tell apart, and what follows from that."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["Neighbors"]
+
+
+class Neighbors(StrEnum):
+    """Which two tables a guarantee makes hard to tell apart.
+
+    ``ADD_REMOVE``: they differ by one row present or absent; the number of rows is private.
+    ``REPLACE_ONE``: they differ in one row's values; the number of rows is public.
+    """
+
+    ADD_REMOVE = "add_remove"
+    REPLACE_ONE = "replace_one"
+
+    @classmethod
+    def of(cls, value: Neighbors | str) -> Neighbors:
+        """Return the relation named by ``value``.
+
+        Raises
+        ------
+        ValueError
+            If ``value`` names no relation.
+
+        Examples
+        --------
+        >>> Neighbors.of("replace_one")
+        <Neighbors.REPLACE_ONE: 'replace_one'>
+        """
+        try:
+            return cls(value)
+        except ValueError:
+            raise ValueError(
+                f"neighbors={value!r} is not a neighbouring relation: use 'add_remove' (the number of rows is private) "
+                "or 'replace_one' (the number of rows is public)"
+            ) from None
+
+    @property
+    def keeps_dropped_rows(self) -> bool:
+        """Whether a row that its column rules drop still counts as a row, of zeros; else it is left out altogether.
+
+        Under ``replace_one`` the number of rows is public: a row that a neighbour drops must stay in it.
+        """
+        return self is Neighbors.REPLACE_ONE
+
+    def public_count(self, n_rows: int) -> int | None:
+        """The number of rows of a table as far as it is public: itself under ``replace_one``, else None.
+
+        Examples
+        --------
+        >>> Neighbors.REPLACE_ONE.public_count(100), Neighbors.ADD_REMOVE.public_count(100)
+        (100, None)
+        """
+        return n_rows if self is Neighbors.REPLACE_ONE else None
