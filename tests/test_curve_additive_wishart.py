@@ -124,7 +124,7 @@ def test_values_computed_independently():
     assert int(14 * 2 * math.log(4 / 1e-6)) == 425
     # The group path needs about twice the exact law for replacements.
     exact = curves.additive_wishart_degrees(1.0, 1e-6, 1.0, "replace_one")
-    group = curves.additive_wishart_degrees(*curves.replacement_step(1.0, 1e-6), 1.0, "add_remove")
+    group = curves.additive_wishart_degrees(0.5, 1e-6 / (1 + math.exp(0.5)), 1.0, "add_remove")
     assert exact == 44
     assert group > 2 * exact
 

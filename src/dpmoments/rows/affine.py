@@ -17,8 +17,7 @@ _LEAST_MATRIX_EXPONENT = -400
 
 @dataclass(frozen=True, eq=False)
 class SlicedMatrix:
-    """
-    A k × d matrix cut into slices of p-bit integers, so that products with rows are exact.
+    """A k × d matrix cut into slices of p-bit integers, so that products with rows are exact.
 
     With p = ⌊(53 − ⌈log₂ d⌉)/2⌋, a row v is written ``v ≈ 2^(e−p) (V₁ + 2^(−p−1) V₂)`` and a row of the
     matrix ``a ≈ 2^(g−p) (B₁ + 2^(−p−1) B₂)``, with integers of magnitude ≤ 2^p and e, g the binary exponents
@@ -45,8 +44,7 @@ class SlicedMatrix:
 
     @classmethod
     def of(cls, matrix: ArrayLike) -> SlicedMatrix:
-        """
-        Cut a matrix into slices.
+        """Cut a matrix into slices.
 
         Parameters
         ----------
@@ -95,8 +93,7 @@ class SlicedMatrix:
         leading_out: NDArray[np.float64] | None = None,
         out: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """
-        Image of each row, as float64 values times a power of two of its own.
+        """Image of each row, as float64 values times a power of two of its own.
 
         Parameters
         ----------
@@ -129,8 +126,7 @@ class SlicedMatrix:
 
 
 def row_peaks(values: NDArray[np.float64], *, scratch: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """
-    Largest magnitude in each row, NaN where the row has one.
+    """Largest magnitude in each row, NaN where the row has one.
 
     Parameters
     ----------
@@ -151,8 +147,7 @@ def row_peaks(values: NDArray[np.float64], *, scratch: NDArray[np.float64] | Non
 
 
 def reproducible_product(rows: ArrayLike, matrix: ArrayLike) -> NDArray[np.float64]:
-    """
-    ``rows @ matrix.T``, each row of the result a function of that row and the matrix alone, bit for bit.
+    """``rows @ matrix.T``, each row of the result a function of that row and the matrix alone, bit for bit.
 
     Parameters
     ----------

@@ -29,8 +29,7 @@ def usable_cores() -> int:
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """
-    Hold BLAS to one thread a call, process-wide, while any caller is inside; then restore what was set.
+    """Hold BLAS to one thread a call, process-wide, while any caller is inside; then restore what was set.
 
     The kernel runs one product a core; a BLAS that starts threads of its own for each would only get in the
     way.
@@ -54,8 +53,7 @@ Multiply = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float
 
 
 def products_are_exact(multiply: Multiply = np.matmul) -> bool:
-    """
-    Whether a matrix product is exact on integers whose partial sums exceed 2^51.
+    """Whether a matrix product is exact on integers whose partial sums exceed 2^51.
 
     The test is on fixed integers, not on data, in the shapes and layouts the kernel uses.
 
@@ -84,8 +82,7 @@ def products_are_exact(multiply: Multiply = np.matmul) -> bool:
 
 @cache
 def require_exact_products() -> None:
-    """
-    Check, once a process, that NumPy's matrix products of integers are exact.
+    """Check, once a process, that NumPy's matrix products of integers are exact.
 
     A library that computes them in a reduced precision (an accelerator's emulation, say) would break the
     bound that privacy rests on.

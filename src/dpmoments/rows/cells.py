@@ -13,8 +13,7 @@ Missing = Literal["error", "center", "drop"]
 
 
 def checked_block(block: object, n_features: int) -> NDArray[Any]:
-    """
-    Refuse what is not a block of rows.
+    """Refuse what is not a block of rows.
 
     Parameters
     ----------
@@ -43,8 +42,7 @@ def checked_block(block: object, n_features: int) -> NDArray[Any]:
 
 
 def fill_missing(values: NDArray[np.float64], missing: Missing) -> int:
-    """
-    Apply the rule for NaN and infinite cells, in place.
+    """Apply the rule for NaN and infinite cells, in place.
 
     Parameters
     ----------

@@ -35,8 +35,7 @@ def exact_moments(
     missing: Missing = "error",
     threads: int | None = None,
 ) -> Moments:
-    """
-    Count, sum and Gram matrix of rows, as exact integers.
+    """Count, sum and Gram matrix of rows, as exact integers.
 
     Each row is mapped to ``w = linear @ (x − center)``, clipped to ``‖w‖ ≤ radius``, and rounded to the
     lattice ``radius·2^-bits``; the integer rows are then summed without any rounding.
@@ -148,8 +147,7 @@ def lattice_rows(
     linear: ArrayLike | None = None,
     missing: Missing = "error",
 ) -> NDArray[np.float64]:
-    """
-    Lattice rows of one block: exactly those that :func:`exact_moments` sums.
+    """Lattice rows of one block: exactly those that :func:`exact_moments` sums.
 
     Parameters
     ----------
@@ -181,8 +179,7 @@ def transformed_norms(
     linear: ArrayLike | None = None,
     missing: Missing = "error",
 ) -> NDArray[np.float64]:
-    """
-    Norm of each row after the map and before clipping, from the same deterministic encoding.
+    """Norm of each row after the map and before clipping, from the same deterministic encoding.
 
     Parameters
     ----------
@@ -239,8 +236,7 @@ def _rows_per_step(row_map: RowMap) -> int:
 
 
 class _Summer:
-    """
-    Running exact sums of one thread.
+    """Running exact sums of one thread.
 
     Three levels, each emptied into the next before it could be inexact: a float64 sum of products over at
     most 2^(53 − 2·bits) rows, an int64 sum of at most 256 of those, and two-limb integers.

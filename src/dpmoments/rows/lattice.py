@@ -23,8 +23,7 @@ _MARGIN = 2.0**-6  # lattice units; the float operations of the clip factor err 
 
 @dataclass(frozen=True)
 class Lattice:
-    """
-    Integer rows z of norm ‖z‖ ≤ 2^bits, standing for x = z·radius·2^-bits.
+    """Integer rows z of norm ‖z‖ ≤ 2^bits, standing for x = z·radius·2^-bits.
 
     Attributes
     ----------
@@ -116,8 +115,7 @@ def squared_norms(
     scratch: NDArray[np.float64] | None = None,
     out: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """
-    Sum of squares of each integer-valued row, exact below 2^53.
+    """Sum of squares of each integer-valued row, exact below 2^53.
 
     Any order of summation, fused or not, gives the same answer where the exact sum is below 2^53, and an
     answer that is *not below* 2^53 (a larger number, infinity or NaN) where it is not: rounding is monotone
@@ -161,8 +159,7 @@ def clip_rows(
     *,
     scratch: NDArray[np.float64] | None = None,
 ) -> None:
-    """
-    Scale the rows marked ``over`` into the ball, in place, by factors from their exact sums of squares.
+    """Scale the rows marked ``over`` into the ball, in place, by factors from their exact sums of squares.
 
     Parameters
     ----------
@@ -201,8 +198,7 @@ def _multiply_rows(rows: NDArray[np.float64], factors: NDArray[np.float64]) -> N
 
 
 def shrink_into_ball(rows: NDArray[np.float64], norms: NDArray[np.float64], lattice: Lattice) -> None:
-    """
-    Check every norm in exact integers; shrink rows beyond the radius, rounding toward zero, in place.
+    """Check every norm in exact integers; shrink rows beyond the radius, rounding toward zero, in place.
 
     After :func:`clip_rows` no row is (lemma 3 of ``docs/derivations/exact-sums.md``); the bound that privacy
     rests on is nevertheless a checked fact, not a consequence of a rounding analysis. Each pass lowers every

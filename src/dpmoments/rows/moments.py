@@ -23,8 +23,7 @@ _MAX_COUNT = 1 << 63
 
 
 def split_limbs(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """
-    Write int64 integers as two limbs.
+    """Write int64 integers as two limbs.
 
     Parameters
     ----------
@@ -44,8 +43,7 @@ def split_limbs(values: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def add_limbs(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
-    """
-    Add two arrays of two-limb integers, with carry.
+    """Add two arrays of two-limb integers, with carry.
 
     Parameters
     ----------
@@ -66,8 +64,7 @@ def add_limbs(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.i
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Moments:
-    """
-    Exact integer sums of encoded rows: count, Σz and Σzzᵀ with z = lattice row; x = z·scale.
+    """Exact integer sums of encoded rows: count, Σz and Σzzᵀ with z = lattice row; x = z·scale.
 
     Sums of integers do not depend on order, so merging is associative and commutative to the last bit: any
     engine, chunking or thread count gives the same object. The values are private data: ``repr`` shows none.
@@ -121,8 +118,7 @@ class Moments:
 
     @classmethod
     def empty(cls, n_features: int, *, bits: int, radius: float) -> Moments:
-        """
-        Return the moments of no rows: the neutral element of ``merge``.
+        """Return the moments of no rows: the neutral element of ``merge``.
 
         Examples
         --------
@@ -133,8 +129,7 @@ class Moments:
 
     @classmethod
     def merge_all(cls, parts: Iterable[Moments]) -> Moments:
-        """
-        Merge any number of moments, at least one.
+        """Merge any number of moments, at least one.
 
         Raises
         ------
@@ -154,8 +149,7 @@ class Moments:
         return merged
 
     def merge(self, other: Moments) -> Moments:
-        """
-        Return the moments of both sets of rows.
+        """Return the moments of both sets of rows.
 
         Raises
         ------
@@ -208,8 +202,7 @@ class Moments:
 
     @property
     def sum(self) -> NDArray[Any]:
-        """
-        Σz, shape (d,), exact.
+        """Σz, shape (d,), exact.
 
         An int64 array where every entry fits in int64, else an object array of Python integers.
         """
@@ -217,8 +210,7 @@ class Moments:
 
     @property
     def gram(self) -> NDArray[Any]:
-        """
-        Σzzᵀ, shape (d, d), exact.
+        """Σzzᵀ, shape (d, d), exact.
 
         An int64 array where every entry fits in int64, else an object array of Python integers.
         """

@@ -22,8 +22,7 @@ _MAX_FACTOR_EXPONENT = 1000
 
 @dataclass(frozen=True, eq=False)
 class RowMap:
-    """
-    What is done to a row before it is rounded: ``x → linear @ (x − center)``, and the rule for missing cells.
+    """What is done to a row before it is rounded: ``x → linear @ (x − center)``, and the rule for missing cells.
 
     Attributes
     ----------
@@ -74,8 +73,7 @@ class RowMap:
 
 @dataclass(frozen=True, eq=False)
 class LatticeRows:
-    """
-    Lattice rows of one block.
+    """Lattice rows of one block.
 
     Attributes
     ----------
@@ -91,9 +89,7 @@ class LatticeRows:
 
 
 class RowRounder:
-    """
-    Rounds blocks of up to ``max_rows`` rows, reusing its buffers: the arrays it returns live until the next
-    call.
+    """Rounds blocks of up to ``max_rows`` rows in buffers of its own: what it returns lives until the next call.
 
     Not safe to share between threads: one each.
 
@@ -117,8 +113,7 @@ class RowRounder:
             self._image = np.empty(max_rows * n_outputs)
 
     def round(self, block: NDArray[Any]) -> LatticeRows:
-        """
-        Lattice rows of a block.
+        """Lattice rows of a block.
 
         Parameters
         ----------
@@ -150,8 +145,7 @@ class RowRounder:
         return LatticeRows(unclipped.rows, clipped, unclipped.dropped)
 
     def norms(self, block: NDArray[Any]) -> FloatArray:
-        """
-        Norms of the mapped rows of a block before clipping, shape (n,), in the caller's units.
+        """Norms of the mapped rows of a block before clipping, shape (n,), in the caller's units.
 
         Parameters and errors as in :meth:`round`.
         """
@@ -272,8 +266,7 @@ class _HugeRows:
     def of(
         cls, index: NDArray[np.intp], values: FloatArray, exponents: NDArray[np.int32], lattice: Lattice
     ) -> tuple[_HugeRows, FloatArray]:
-        """
-        Scale finite rows by powers of two so that the largest entry lies in [2^(k−1), 2^k), and round.
+        """Scale finite rows by powers of two so that the largest entry lies in [2^(k−1), 2^k), and round.
 
         A row is ``values · 2^exponents``, and k is ``lattice.peak_bits``: the sum of squares is then at most
         2^53, an exact integer. The scale is a power of two taken from the row's largest entry, so that

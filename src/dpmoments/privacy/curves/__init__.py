@@ -21,7 +21,6 @@ from dpmoments.privacy.curves.gaussian import (
     gaussian_log_delta,
     gaussian_noise_scale,
 )
-from dpmoments.privacy.curves.renyi import renyi_delta, renyi_epsilon, replacement_step
 from dpmoments.privacy.curves.wishart_sampling import (
     wishart_sampling_degrees,
     wishart_sampling_delta,
@@ -51,9 +50,6 @@ __all__ = [
     "gaussian_log_delta",
     "gaussian_noise_scale",
     "pure_to_zcdp",
-    "renyi_delta",
-    "renyi_epsilon",
-    "replacement_step",
     "wishart_sampling_degrees",
     "wishart_sampling_delta",
     "wishart_sampling_log_delta",

@@ -226,8 +226,7 @@ def additive_wishart_delta(epsilon: float, excess_degrees: float, scale: float, 
 
 
 def additive_wishart_degrees(epsilon: float, delta: float, scale: float, neighbors: Neighbors | str) -> int:
-    """Smallest excess k − d of degrees of freedom at which the noise is (epsilon, delta)-differentially
-    private.
+    """Smallest excess k − d of degrees of freedom at which the noise is (epsilon, delta)-differentially private.
 
     Parameters
     ----------

@@ -249,7 +249,7 @@ def wishart_sampling_renyi(
     With :math:`q = B^2/w^2`, the two directions are
     :math:`-\tfrac r2\ln(1+q) - \tfrac{r}{2(\alpha-1)}\ln(1 - (\alpha-1)q)` and
     :math:`\tfrac r2\ln(1+q) + \tfrac{r}{2(\alpha-1)}\ln\frac{1+q}{1+\alpha q}`: the larger under add-remove,
-    their sum under replace-one. Turn them into (epsilon, delta) with :func:`renyi_epsilon`.
+    their sum under replace-one.
 
     Examples
     --------
