@@ -16,7 +16,6 @@ class RowsReadOnce:
 
     def __init__(self, table: Any, neighbors: str = "add_remove") -> None:
         table = np.asarray(table, dtype=float)
-        dropped = "as_zero" if neighbors == "replace_one" else "omit"
-        rows = Rows.of(table, dpm.Schema.unit_ball(table.shape[1]), dropped=dropped)
-        self.n_features, self.dropped = rows.n_features, rows.dropped
+        rows = Rows.of(table, dpm.Schema.unit_ball(table.shape[1]), neighbors=neighbors)
+        self.n_features, self.neighbors = rows.n_features, rows.neighbors
         self.moments = cache(rows.moments)

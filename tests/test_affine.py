@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmoments.rows.affine import SlicedMatrix, reproducible_product, row_peaks
+from dpmoments.rows.affine import SlicedMatrix, row_peaks
 from reference_lattice import reference_image
 
 cells = st.one_of(
@@ -38,6 +38,14 @@ def test_image_equals_the_reference(case: tuple[list[list[float]], list[list[flo
     image, exponents = SlicedMatrix.of(matrix).image(values.copy(), row_peaks(values))
     for row, found, exponent in zip(rows, image.tolist(), exponents.tolist(), strict=True):
         assert (found, exponent) == reference_image(row, matrix)
+
+
+def reproducible_product(rows: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """rows @ matrix.T as the kernel computes it."""
+    values = np.array(rows, dtype=np.float64, order="C")
+    image, exponents = SlicedMatrix.of(matrix).image(values, row_peaks(values))
+    with np.errstate(over="ignore", under="ignore"):
+        return np.ldexp(image, exponents[:, None])
 
 
 def relative_error(rows: NDArray[np.float64], matrix: NDArray[np.float64]) -> float:
@@ -108,20 +116,16 @@ def test_planted_blas_product_is_rejected() -> None:
 
 def test_special_rows() -> None:
     matrix = np.array([[2.0, 0.0], [1.0, 1.0]])
-    assert reproducible_product([[0.0, 0.0], [1e300, 1e300], [1e308, 0.0]], matrix).tolist() == [
+    assert reproducible_product(np.array([[0.0, 0.0], [1e300, 1e300], [1e308, 0.0]]), matrix).tolist() == [
         [0.0, 0.0],
         [2e300, 2e300],
         [math.inf, 1e308],
     ]
-    assert reproducible_product([[1.0]], [[0.0]]).tolist() == [[0.0]]
+    assert reproducible_product(np.array([[1.0]]), np.array([[0.0]])).tolist() == [[0.0]]
     assert reproducible_product(np.empty((0, 2)), matrix).shape == (0, 2)
 
 
 def test_refusals() -> None:
-    with pytest.raises(ValueError, match="finite"):
-        reproducible_product([[np.nan]], [[1.0]])
-    with pytest.raises(ValueError, match="shape"):
-        reproducible_product([[1.0]], [[1.0, 2.0]])
     with pytest.raises(ValueError, match="two-dimensional"):
         SlicedMatrix.of([1.0])
     with pytest.raises(ValueError, match="at most 8192"):
@@ -130,9 +134,8 @@ def test_refusals() -> None:
         SlicedMatrix.of([[1e121]])
 
 
-def test_arguments_are_not_modified() -> None:
-    rows, matrix = np.random.default_rng(2).standard_normal((2, 4, 4))
-    before = rows.copy(), matrix.copy()
-    reproducible_product(rows, matrix)
-    assert np.array_equal(rows, before[0])
-    assert np.array_equal(matrix, before[1])
+def test_the_matrix_is_not_modified() -> None:
+    matrix = np.random.default_rng(2).standard_normal((4, 4))
+    before = matrix.copy()
+    SlicedMatrix.of(matrix)
+    assert np.array_equal(matrix, before)

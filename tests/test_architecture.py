@@ -51,7 +51,7 @@ NEVER_REACHES_A_ROW = (
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "joblib", "marshal", "shelve", "random", "imp"}
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__"}
 RANDOM_CLASSES = {"Generator", "BitGenerator", "SeedSequence"}
-MAY_SEED = {"dpmoments.noise.entropy", "dpmoments.rows.rows"}  # the marked insecure seed; made-up rows of a check
+MAY_SEED = {"dpmoments.noise.entropy", "dpmoments.rows.histogram"}  # the marked insecure seed; made-up rows of a check
 VAGUE_NAMES = re.compile(r"(^|_)(utils?|helpers?|managers?|misc|common)($|_)", re.IGNORECASE)
 
 

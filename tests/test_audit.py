@@ -200,7 +200,7 @@ def test_repeated_rows_give_the_moments_of_plain_rows() -> None:
     table = np.random.default_rng(3).normal(0.0, 0.4, (20, 2))
     table[3] = np.nan
     rows = repeated_rows(table, REPLACE_ONE)
-    plain = Rows.of(table, dpm.Schema.unit_ball(2, missing="drop"))
+    plain = Rows.of(table, dpm.Schema.unit_ball(2, missing="drop"), neighbors=REPLACE_ONE)
     for bits in (20, 12):
         assert rows.moments(bits=bits) == plain.moments(bits=bits) == rows.moments(bits=bits)
     assert rows.passes == [0]

@@ -21,7 +21,7 @@ from table_forms import FORMS, N_ROWS, SCHEMA, TABLE, csv_text, parquet, write
 
 def outcome(column: Any, frame: Any) -> list[float] | str:
     """The encoded cell of a frame of one, or what became of its row."""
-    rows = Rows.of(frame, Schema(column, row_norm=1), dropped="omit")
+    rows = Rows.of(frame, Schema(column, row_norm=1), neighbors="add_remove")
     block = next(rows.encoded_blocks())
     return block[0].tolist() if len(block) else "dropped"
 
@@ -70,10 +70,10 @@ def test_what_each_rule_does(column: Any, cell: Any, expected: list[float] | str
             with pytest.raises(ValueError, match="missing='error'"):
                 outcome(column, frame)
             with pytest.raises(ValueError, match="missing='error'"):
-                Rows.of(frame, Schema(column, row_norm=1)).moments()
+                Rows.of(frame, Schema(column, row_norm=1), neighbors="replace_one").moments()
             continue
         assert outcome(column, frame) == expected
-        moments = Rows.of(frame, Schema(column, row_norm=1)).moments()
+        moments = Rows.of(frame, Schema(column, row_norm=1), neighbors="replace_one").moments()
         assert (moments.count, moments.dropped) == (1, int(expected == "dropped"))
 
 
@@ -93,12 +93,14 @@ def test_a_decimal_is_rounded_once_whatever_the_scale_of_its_column() -> None:
 
 def test_one_rows_encoding_never_depends_on_the_others() -> None:
     """Every row of the table alone, and among all: the same bits."""
-    together = np.concatenate(list(Rows.of(TABLE, SCHEMA).encoded_blocks()))
-    objects_together = np.concatenate(list(Rows.of(FORMS["pandas objects"](), SCHEMA).encoded_blocks()))
+    together = np.concatenate(list(Rows.of(TABLE, SCHEMA, neighbors="replace_one").encoded_blocks()))
+    objects_together = np.concatenate(
+        list(Rows.of(FORMS["pandas objects"](), SCHEMA, neighbors="replace_one").encoded_blocks())
+    )
     frame = FORMS["pandas objects"]()
     for index in range(0, N_ROWS, 13):
-        alone = next(Rows.of(TABLE.slice(index, 1), SCHEMA).encoded_blocks())
-        as_objects = next(Rows.of(frame.iloc[index : index + 1], SCHEMA).encoded_blocks())
+        alone = next(Rows.of(TABLE.slice(index, 1), SCHEMA, neighbors="replace_one").encoded_blocks())
+        as_objects = next(Rows.of(frame.iloc[index : index + 1], SCHEMA, neighbors="replace_one").encoded_blocks())
         assert alone.tobytes() == together[index : index + 1].tobytes() == as_objects.tobytes()
     assert together.tobytes() == objects_together.tobytes()
 
@@ -123,4 +125,4 @@ def test_a_single_column_keeps_its_empty_lines(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", b'c\n1\n\n2\n""\n')
     assert Rows.of(path, schema).moments() == Rows.of(pa.table({"c": [1.0, None, 2.0, None]}), schema).moments()
     two = write(tmp_path / "two.csv", b"c,d\n1,1\n\n2,2\n\n\n")
-    assert Rows.of(two, schema).moments().count == 2
+    assert Rows.of(two, schema, neighbors="replace_one").moments().count == 2

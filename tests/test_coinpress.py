@@ -54,8 +54,7 @@ def run(
     n_rows = n if neighbors == "replace_one" else None
     shape = MomentShape(d, n_rows=n_rows, mean=mean, row_norm=None)
     plan = mechanism.plan(shape, dpm.PrivacyBudget.zcdp(rho), neighbors)
-    dropped = "as_zero" if neighbors == "replace_one" else "omit"
-    return plan.run(Rows.of(table, dpm.Schema.unbounded(d), dropped=dropped), insecure_generator(seed))
+    return plan.run(Rows.of(table, dpm.Schema.unbounded(d), neighbors=neighbors), insecure_generator(seed))
 
 
 def reference(

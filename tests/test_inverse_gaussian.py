@@ -126,6 +126,6 @@ def test_small_noise_gives_the_gram_matrix_back():
 
 def test_empty_table_breaks_the_assertion_and_not_the_run():
     plan = InverseGaussian(5.0).plan(MomentShape(2, mean=False), PrivacyBudget.zcdp(0.5), "add_remove")
-    rows = Rows.of(np.zeros((0, 2)), dpm.Schema.unit_ball(2), dropped="omit")
+    rows = Rows.of(np.zeros((0, 2)), dpm.Schema.unit_ball(2), neighbors="add_remove")
     eigenvalues = np.linalg.eigvalsh(plan.run(rows, insecure_generator(5)).gram)
     assert eigenvalues[0] >= 5.0 * (1 - 1e-9)

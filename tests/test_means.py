@@ -35,8 +35,7 @@ every_mechanism = pytest.mark.parametrize("name", sorted(MEAN_MECHANISMS))
 
 
 def rows_of(table: np.ndarray, neighbors: str = "replace_one") -> Rows:
-    dropped = "as_zero" if neighbors == "replace_one" else "omit"
-    return Rows.of(table, dpm.Schema.unbounded(table.shape[1]), dropped=dropped, threads=1)
+    return Rows.of(table, dpm.Schema.unbounded(table.shape[1]), neighbors=neighbors, threads=1)
 
 
 def run(

@@ -27,8 +27,8 @@ def test_a_histogram_counts_every_row(form: Any) -> None:
     edges = [0.2, 0.5, 0.9]
     rows, dropped = reference_rows(TABLE, SCHEMA)
     norms = np.linalg.norm(rows, axis=1)
-    for mode, kept in (("omit", norms[~dropped]), ("as_zero", np.where(dropped, 0.0, norms))):
-        found = Rows.of(form, SCHEMA, dropped=mode).histogram(lambda block: np.linalg.norm(block, axis=1), edges)
+    for relation, kept in (("add_remove", norms[~dropped]), ("replace_one", np.where(dropped, 0.0, norms))):
+        found = Rows.of(form, SCHEMA, neighbors=relation).histogram(lambda block: np.linalg.norm(block, axis=1), edges)
         expected = np.histogram(kept, [0.0, *edges, 9.0])[0]
         assert [found.below, *found.counts, found.above] == expected.tolist()
         assert found.total == len(kept)
@@ -118,7 +118,7 @@ def nested_reprs(value: Any) -> Iterator[str]:
 
 
 def test_no_repr_shows_the_table(form: Any) -> None:
-    rows = Rows.of(form, SCHEMA)
+    rows = Rows.of(form, SCHEMA, neighbors="replace_one")
     histogram = rows.histogram(lambda block: block[:, 0], [0.0, 0.1])
     shown = " ".join(map(repr, (rows, rows.moments(), histogram)))
     for private in (N_ROWS, EXPECTED.dropped, N_ROWS - EXPECTED.dropped, histogram.below):

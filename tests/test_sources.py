@@ -54,11 +54,11 @@ def test_the_reference_itself_is_a_full_table() -> None:
 
 
 def test_every_form_gives_the_same_bits(form: Any) -> None:
-    rows = Rows.of(form, SCHEMA)
+    rows = Rows.of(form, SCHEMA, neighbors="replace_one")
     assert rows.moments() == EXPECTED
     assert rows.moments() == EXPECTED  # and again
     assert rows.count() == N_ROWS
-    omitted = Rows.of(form, SCHEMA, dropped="omit")
+    omitted = Rows.of(form, SCHEMA, neighbors="add_remove")
     assert omitted.count() == omitted.moments().count == N_ROWS - EXPECTED.dropped
     assert (omitted.moments().gram == EXPECTED.gram).all()
 
@@ -93,7 +93,7 @@ def same(before: Any, after: Any) -> bool:
 
 def test_no_form_is_changed(form: Any) -> None:
     before = snapshot(form)
-    rows = Rows.of(form, SCHEMA)
+    rows = Rows.of(form, SCHEMA, neighbors="replace_one")
     rows.moments()
     rows.histogram(lambda block: block.sum(axis=1) * 0, [-1.0, 1.0])
     for block in rows.encoded_blocks():
@@ -103,8 +103,8 @@ def test_no_form_is_changed(form: Any) -> None:
 
 
 def test_an_interrupted_pass_can_be_begun_anew(form: Any) -> None:
-    rows = Rows.of(form, SCHEMA)
-    blocks = rows.encoded_blocks(10)
+    rows = Rows.of(form, SCHEMA, neighbors="replace_one")
+    blocks = rows.encoded_blocks()
     next(blocks)
     blocks.close()
     assert rows.moments() == EXPECTED
@@ -199,7 +199,7 @@ def test_huge_coordinates_keep_their_rule() -> None:
     """A finite cell is never taken for a missing one, though the division by a small row norm overflows."""
     schema = Schema(Coordinate("a", missing="drop"), Coordinate("b", missing="drop"), row_norm=0.01)
     table = np.array([[1e308, 0.0], [np.inf, 0.0]])
-    moments = Rows.of(table, schema).moments()
+    moments = Rows.of(table, schema, neighbors="replace_one").moments()
     assert (moments.count, moments.dropped) == (2, 1)
     assert float(moments.gram[0, 0]) * moments.scale**2 == pytest.approx(1.0, abs=1e-5)
 
@@ -231,12 +231,12 @@ def test_any_order_and_partition_of_any_table(table: pa.Table, data: st.DataObje
     cuts = sorted(data.draw(st.lists(st.integers(0, len(table)), max_size=4)))
     shuffled = table.take(pa.array(order, pa.int64()))
     pieces = [shuffled.slice(a, b - a) for a, b in zip([0, *cuts], [*cuts, len(table)], strict=True)]
-    parts = [Rows.of(piece, SCHEMA).moments() for piece in pieces]
+    parts = [Rows.of(piece, SCHEMA, neighbors="replace_one").moments() for piece in pieces]
     assert Moments.merge_all(parts) == expected
-    assert Rows.of(pa.concat_tables(pieces), SCHEMA).moments() == expected
+    assert Rows.of(pa.concat_tables(pieces), SCHEMA, neighbors="replace_one").moments() == expected
     frames = (shuffled.to_pandas(), pl.from_arrow(shuffled), shuffled.to_pandas(types_mapper=pd.ArrowDtype))
     for frame in frames:
-        assert Rows.of(frame, SCHEMA).moments() == expected
+        assert Rows.of(frame, SCHEMA, neighbors="replace_one").moments() == expected
 
 
 @settings(max_examples=25, deadline=None)
@@ -249,9 +249,9 @@ def test_any_table_through_files(
     expected = reference_moments(table)
     pq.write_table(shuffled, folder / "t.parquet", row_group_size=group)
     (folder / "t.csv").write_bytes(csv_text(shuffled, quote=data.draw(st.sampled_from(["needed", "all_valid"]))))
-    assert Rows.of(folder / "t.parquet", SCHEMA).moments() == expected
-    assert Rows.of(folder / "t.csv", SCHEMA).moments() == expected
-    assert Rows.of(duckdb.connect().from_arrow(shuffled), SCHEMA).moments() == expected
+    assert Rows.of(folder / "t.parquet", SCHEMA, neighbors="replace_one").moments() == expected
+    assert Rows.of(folder / "t.csv", SCHEMA, neighbors="replace_one").moments() == expected
+    assert Rows.of(duckdb.connect().from_arrow(shuffled), SCHEMA, neighbors="replace_one").moments() == expected
 
 
 @pytest.mark.parametrize("batch", [1, 7, 100_000])
@@ -261,7 +261,7 @@ def test_block_sizes_do_not_matter(batch: int, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr("dpmoments.rows.encode.MOST_ROWS_PER_BLOCK", batch)
     monkeypatch.setattr("dpmoments.rows.sources.memory.RAW_ROWS_PER_BLOCK", batch)
     for data in (parquet(tmp_path / "t.parquet", row_group_size=50), write(tmp_path / "t.csv", csv_text(TABLE)), TABLE):
-        rows = Rows.of(data, SCHEMA)
+        rows = Rows.of(data, SCHEMA, neighbors="replace_one")
         assert rows.moments() == EXPECTED
         assert max(map(len, rows.encoded_blocks())) <= batch
     table = ball_table()
@@ -271,7 +271,7 @@ def test_block_sizes_do_not_matter(batch: int, monkeypatch: pytest.MonkeyPatch, 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_threads_do_not_matter(threads: int, tmp_path: Path) -> None:
     for data in (TABLE, parquet(tmp_path / "t.parquet"), write(tmp_path / "t.csv", csv_text(TABLE))):
-        assert Rows.of(data, SCHEMA, threads=threads).moments() == EXPECTED
+        assert Rows.of(data, SCHEMA, neighbors="replace_one", threads=threads).moments() == EXPECTED
 
 
 def test_wide_tables_are_encoded_in_small_blocks() -> None:
@@ -301,7 +301,9 @@ EMPTY: dict[str, Callable[[Path], Any]] = {
 @pytest.mark.parametrize("name", EMPTY)
 def test_an_empty_table_is_a_table_where_n_is_private(name: str, tmp_path: Path) -> None:
     empty = EMPTY[name](tmp_path)
-    assert Rows.of(empty, SCHEMA).moments() == Moments.empty(SCHEMA.n_features, bits=20, radius=1.0)
+    assert Rows.of(empty, SCHEMA, neighbors="replace_one").moments() == Moments.empty(
+        SCHEMA.n_features, bits=20, radius=1.0
+    )
     for mean in (True, False):
         assert np.isfinite(dpm.release(empty, SCHEMA, epsilon=1.0, mean=mean, insecure_seed=0).gram).all()
     with pytest.raises(ValueError, match="no rows"):
@@ -310,20 +312,22 @@ def test_an_empty_table_is_a_table_where_n_is_private(name: str, tmp_path: Path)
 
 def test_which_files_a_folder_means(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"the folder .* holds no"):
-        Rows.of(tmp_path, SCHEMA)
+        Rows.of(tmp_path, SCHEMA, neighbors="replace_one")
     with pytest.raises(FileNotFoundError, match="the path is empty"):
-        Rows.of("", SCHEMA)
+        Rows.of("", SCHEMA, neighbors="replace_one")
     with pytest.raises(FileNotFoundError, match="no file matches"):
-        Rows.of(tmp_path / "absent-*.parquet", SCHEMA)
+        Rows.of(tmp_path / "absent-*.parquet", SCHEMA, neighbors="replace_one")
     parquet(tmp_path / "a.parquet")
     write(tmp_path / "a.csv", csv_text(TABLE))
     with pytest.raises(ValueError, match=r"by its ending \(\.csv, \.parquet\)"):
-        Rows.of(tmp_path, SCHEMA)
+        Rows.of(tmp_path, SCHEMA, neighbors="replace_one")
     with pytest.raises(ValueError, match=r"by its ending \(\.csv, \.parquet\)"):
-        Rows.of(str(tmp_path / "a.*"), SCHEMA)
+        Rows.of(str(tmp_path / "a.*"), SCHEMA, neighbors="replace_one")
     with pytest.raises(ValueError, match=r"by its ending \(\.feather\)"):
-        Rows.of(write(tmp_path / "t.feather", b""), SCHEMA)
-    assert Rows.of(parquet(tmp_path / "odd[1]*.parquet"), SCHEMA).count() == N_ROWS  # a name before it is a pattern
+        Rows.of(write(tmp_path / "t.feather", b""), SCHEMA, neighbors="replace_one")
+    assert (
+        Rows.of(parquet(tmp_path / "odd[1]*.parquet"), SCHEMA, neighbors="replace_one").count() == N_ROWS
+    )  # a name before it is a pattern
 
 
 @pytest.mark.parametrize("name", ["a.b", 'a"b', "a b", "Ä", "select", "a'b", "a\nb", "a,b"])

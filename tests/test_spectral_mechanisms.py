@@ -28,8 +28,7 @@ KapralovTalwar = dpm.mechanisms.KapralovTalwar
 
 
 def rows_of(table, neighbors):
-    dropped = "as_zero" if neighbors is REPLACE_ONE else "omit"
-    return dpm.rows.Rows.of(table, dpm.Schema.unit_ball(table.shape[1]), dropped=dropped)
+    return dpm.rows.Rows.of(table, dpm.Schema.unit_ball(table.shape[1]), neighbors=neighbors)
 
 
 def make_plan(mechanism, table, budget, neighbors, *, mean=False):

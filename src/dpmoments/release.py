@@ -156,7 +156,7 @@ def release(
             data,
             schema,
             mean=mean,
-            dropped="as_zero" if neighbors is Neighbors.REPLACE_ONE else "omit",
+            neighbors=neighbors,
             threads=threads,
             on_block=on_block,
         )

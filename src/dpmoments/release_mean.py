@@ -151,10 +151,9 @@ def release_mean(
     budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     neighbors = Neighbors.of(neighbors)
     chosen = make_mean_mechanism(mechanism, **options)
-    replace_one = neighbors is Neighbors.REPLACE_ONE
     with watched(progress) as on_block:
-        rows = Rows.of(data, schema, dropped="as_zero" if replace_one else "omit", threads=threads, on_block=on_block)
-        n_rows = rows.count() if replace_one else None
+        rows = Rows.of(data, schema, neighbors=neighbors, threads=threads, on_block=on_block)
+        n_rows = rows.count() if neighbors.count_is_public else None
         if n_rows == 0:
             raise ValueError(
                 "the table has no rows: under replace_one its number of rows is public, and it has no mean"

@@ -42,8 +42,8 @@ class SummedOnce:
     """Answers what a plan asks of :class:`Rows` from sums made once a lattice."""
 
     def __init__(self, table: np.ndarray) -> None:
-        rows = Rows.of(table, dpm.Schema.unit_ball(table.shape[1]), threads=1)
-        self.n_rows, self.n_features, self.dropped = len(table), rows.n_features, rows.dropped
+        rows = Rows.of(table, dpm.Schema.unit_ball(table.shape[1]), neighbors="replace_one", threads=1)
+        self.n_rows, self.n_features, self.neighbors = len(table), rows.n_features, rows.neighbors
         self._moments = cache(lambda bits: rows.moments(bits=bits))
         self.gram = table.T @ table
 

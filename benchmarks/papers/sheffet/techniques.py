@@ -123,9 +123,8 @@ class SummedOnce:
     """Answers what a plan asks of :class:`Rows` from sums that were made once."""
 
     def __init__(self, table: np.ndarray, neighbors: Neighbors) -> None:
-        dropped = "as_zero" if neighbors is Neighbors.REPLACE_ONE else "omit"
-        rows = Rows.of(table, dpm.Schema.unit_ball(table.shape[1]), dropped=dropped, threads=1)
-        self.n_features, self.dropped = rows.n_features, rows.dropped
+        rows = Rows.of(table, dpm.Schema.unit_ball(table.shape[1]), neighbors=neighbors, threads=1)
+        self.n_features, self.neighbors = rows.n_features, rows.neighbors
         self.moments = cache(rows.moments)
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,13 +13,17 @@ from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import NoisyMoments, Plan
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.blas import single_threaded_blas
+from dpmoments.rows.kernel import MomentSummary
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
+from dpmoments.rows.summary import Summary
 from dpmoments.schema.schema import Schema
 
 __all__ = ["RepeatedRows", "names_in", "numbers_of", "repeated_rows", "run_repeatedly"]
 
 Record = dict[str, float]
+Running = TypeVar("Running")
+Result = TypeVar("Result")
 
 MOST_NUMBERS = 400
 """Numbers of an output that are looked at; longer diagnostics are cut."""
@@ -35,27 +39,21 @@ class RepeatedRows(Rows):
     remembered: dict[tuple[float, int], Moments] = field(default_factory=dict, repr=False)
     passes: list[int] = field(default_factory=lambda: [0], repr=False)
 
-    def moments(
-        self,
-        center: FloatArray | None = None,
-        linear: FloatArray | None = None,
-        radius: float = 1.0,
-        *,
-        bits: int = 20,
-    ) -> Moments:
-        """As :meth:`dpmoments.rows.rows.Rows.moments`."""
-        if center is not None or linear is not None:
+    def summarise(self, summary: Summary[Running, Result]) -> Result:
+        """As :meth:`dpmoments.rows.rows.Rows.summarise`."""
+        if not isinstance(summary, MomentSummary) or summary.center is not None or summary.linear is not None:
             self.passes[0] += 1
-            return super().moments(center, linear, radius, bits=bits)
-        key = (radius, bits)
+            return super().summarise(summary)
+        key = (summary.radius, summary.bits)
         if key not in self.remembered:
-            self.remembered[key] = super().moments(radius=radius, bits=bits)
-        return self.remembered[key]
+            self.remembered[key] = super().summarise(summary)
+        remembered: Any = self.remembered[key]
+        return remembered  # type: ignore[no-any-return]
 
-    def encoded_blocks(self, rows_per_block: int = 65_536) -> Iterator[FloatArray]:
+    def encoded_blocks(self) -> Iterator[FloatArray]:
         """As :meth:`dpmoments.rows.rows.Rows.encoded_blocks`."""
         self.passes[0] += 1
-        return super().encoded_blocks(rows_per_block)
+        return super().encoded_blocks()
 
 
 def repeated_rows(table: FloatArray, neighbors: Neighbors) -> RepeatedRows:
@@ -67,8 +65,7 @@ def repeated_rows(table: FloatArray, neighbors: Neighbors) -> RepeatedRows:
     1
     """
     schema = Schema.unit_ball(table.shape[1], missing="drop")
-    dropped: Literal["as_zero", "omit"] = "as_zero" if neighbors is Neighbors.REPLACE_ONE else "omit"
-    rows = RepeatedRows.of(table, schema, dropped=dropped, threads=1)
+    rows = RepeatedRows.of(table, schema, neighbors=neighbors, threads=1)
     assert isinstance(rows, RepeatedRows)
     return rows
 

@@ -102,7 +102,7 @@ class CoinPressPlan(Plan):
         covariance, mean = ellipsoid.covariance(release, n_rows)
         gram = n_rows * (covariance + np.outer(mean, mean))
         return NoisyMoments(
-            count=n_rows if shape.mean or self.neighbors is Neighbors.REPLACE_ONE else None,
+            count=n_rows if shape.mean else self.neighbors.public_count(n_rows),
             sum=n_rows * mean if shape.mean else None,
             gram=(gram + gram.T) / 2.0,
             diagnostics=run_diagnostics(steps, calibration, outside, shape.n_features),

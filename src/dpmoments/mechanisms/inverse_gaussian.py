@@ -66,7 +66,7 @@ class InverseGaussianPlan(Plan):
         exact = (eigenvectors / np.maximum(eigenvalues, self.smallest_eigenvalue)) @ eigenvectors.T
         inverse = exact + symmetric_gaussian(self.shape.n_features, self.inverse_scale, generator)
         inverse = without_low_bits((inverse + inverse.T) / 2.0)
-        total, count = None, float(moments.count) if self.neighbors is Neighbors.REPLACE_ONE else None
+        total, count = None, self.neighbors.public_count(moments.count)
         if self.sum_scale is not None:
             exact_sum = moments.sum.astype(np.float64) * moments.scale
             total = without_low_bits(exact_sum + self.sum_scale * generator.standard_normal(self.shape.n_features))

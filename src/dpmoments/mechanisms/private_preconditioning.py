@@ -79,7 +79,7 @@ class PrivatePreconditioningPlan(Plan):
         half = np.linalg.solve(linear, release.gram)
         gram = np.linalg.solve(linear, half.T)
         return NoisyMoments(
-            count=n_rows if self.neighbors is Neighbors.REPLACE_ONE else None,
+            count=self.neighbors.public_count(n_rows),
             sum=None,
             gram=(gram + gram.T) / 2.0,
             diagnostics={"steps": steps, "warnings": self._warnings(steps, n_rows)},

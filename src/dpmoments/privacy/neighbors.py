@@ -40,19 +40,24 @@ class Neighbors(StrEnum):
             ) from None
 
     @property
+    def count_is_public(self) -> bool:
+        """Whether the number of rows may be told as it is."""
+        return self is Neighbors.REPLACE_ONE
+
+    @property
     def keeps_dropped_rows(self) -> bool:
         """Whether a row that its column rules drop still counts as a row, of zeros; else it is left out altogether.
 
         Under ``replace_one`` the number of rows is public: a row that a neighbour drops must stay in it.
         """
-        return self is Neighbors.REPLACE_ONE
+        return self.count_is_public
 
-    def public_count(self, n_rows: int) -> int | None:
+    def public_count(self, n_rows: float) -> float | None:
         """The number of rows of a table as far as it is public: itself under ``replace_one``, else None.
 
         Examples
         --------
         >>> Neighbors.REPLACE_ONE.public_count(100), Neighbors.ADD_REMOVE.public_count(100)
-        (100, None)
+        (100.0, None)
         """
-        return n_rows if self is Neighbors.REPLACE_ONE else None
+        return float(n_rows) if self.count_is_public else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["SlicedMatrix", "reproducible_product", "row_peaks"]
+__all__ = ["SlicedMatrix", "row_peaks"]
 
 _MAX_ENTRY = 1e120
 # Rows of smaller values are split on a fixed absolute grid, so that 2^(p − e) cannot overflow.
@@ -144,39 +144,3 @@ def row_peaks(values: NDArray[np.float64], *, scratch: NDArray[np.float64] | Non
     """
     peaks: NDArray[np.float64] = np.maximum.reduce(np.abs(values, out=scratch), axis=1)
     return peaks
-
-
-def reproducible_product(rows: ArrayLike, matrix: ArrayLike) -> NDArray[np.float64]:
-    """``rows @ matrix.T``, each row of the result a function of that row and the matrix alone, bit for bit.
-
-    Parameters
-    ----------
-    rows : array_like, shape (n, d)
-        Finite; not modified.
-    matrix : array_like, shape (k, d)
-
-    Returns
-    -------
-    ndarray, shape (n, k)
-
-    Raises
-    ------
-    ValueError
-        If a row is not finite, or shapes or entries are refused by :meth:`SlicedMatrix.of`.
-
-    Examples
-    --------
-    >>> reproducible_product([[1.0, 2.0], [3.0, 4.0]], [[1.0, 1.0], [0.0, 0.5]])
-    array([[3., 1.],
-           [7., 2.]])
-    """
-    values = np.array(rows, dtype=np.float64, order="C")
-    sliced = SlicedMatrix.of(matrix)
-    if values.ndim != 2 or values.shape[1] != sliced.n_inputs:
-        raise ValueError(f"rows must have shape (n, {sliced.n_inputs})")
-    peaks = row_peaks(values)
-    if not np.all(peaks < np.inf):
-        raise ValueError("rows must be finite")
-    image, exponents = sliced.image(values, peaks)
-    with np.errstate(over="ignore", under="ignore"):
-        return np.ldexp(image, exponents[:, None])

@@ -7,7 +7,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Missing", "checked_block", "fill_missing"]
+from dpmoments.array_types import BoolArray, FloatArray
+
+__all__ = ["Missing", "checked_block", "dropped_by_missing", "fill_missing", "plain_rows"]
 
 Missing = Literal["error", "center", "drop"]
 
@@ -77,3 +79,62 @@ def fill_missing(values: NDArray[np.float64], missing: Missing) -> int:
     lost = ~finite.all(axis=1)
     values[lost] = 0.0
     return int(np.count_nonzero(lost))
+
+
+def plain_rows(block: NDArray[Any], missing: Missing, *, keep_dropped: bool) -> FloatArray:
+    """Rows as statistics read them: float64, C-contiguous, every cell finite; a copy.
+
+    Parameters
+    ----------
+    block : ndarray, shape (n, d)
+        Encoded rows; a row that its column rules dropped is NaN throughout.
+    missing : {"error", "center", "drop"}
+    keep_dropped : bool
+        Whether dropped rows become rows of zeros; else they are left out.
+
+    Raises
+    ------
+    ValueError
+        If a cell is missing under ``"error"``.
+
+    Examples
+    --------
+    >>> block = np.array([[np.nan, np.nan], [2.0, 3.0]])
+    >>> plain_rows(block, "drop", keep_dropped=False).tolist()
+    [[2.0, 3.0]]
+    """
+    rows: FloatArray = np.array(block, dtype=np.float64, order="C")
+    finite = np.isfinite(rows)
+    if finite.all():
+        return rows
+    n_dropped = fill_missing(rows, missing)
+    return rows if keep_dropped or not n_dropped else rows[finite.all(axis=1)]
+
+
+def dropped_by_missing(missing: BoolArray, rule: str, column: str, *, cell: str, instead: str) -> BoolArray:
+    """Which rows a column's rule for missing cells drops, shape (n,).
+
+    Parameters
+    ----------
+    missing : ndarray of bool, shape (n,)
+        Cells of the column that hold nothing.
+    rule : str
+        The column's ``missing`` rule.
+    column : str
+        Its name, for the message.
+    cell : str
+        What a missing cell of such a column is, for the message: ``"empty"``.
+    instead : str
+        The rule that fills such a cell in a column of this kind, for the message.
+
+    Raises
+    ------
+    ValueError
+        If there is such a cell and the rule is ``"error"``.
+    """
+    if rule == "error" and missing.any():
+        raise ValueError(
+            f"column {column!r} has an {cell} cell and its rule is missing='error': choose missing={instead!r} or "
+            "missing='drop' in the schema, or clean the table (nothing was spent)"
+        )
+    return missing if rule == "drop" else np.zeros_like(missing)

@@ -34,8 +34,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpmoments.array_types import BoolArray, FloatArray
+from dpmoments.rows.cells import dropped_by_missing
 from dpmoments.rows.objects import object_numbers, object_texts
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
+from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.numeric import LARGEST_CELL
 from dpmoments.schema.schema import Schema
 
@@ -85,71 +87,46 @@ def encode_columns(columns: Mapping[str, Any], schema: Schema, *, mean: bool) ->
     n_rows = len(columns[schema.columns[0].name])
     block = np.zeros((n_rows, schema.n_features), order="F")
     drop = np.zeros(n_rows, dtype=bool)
+    encoding = schema.encoding(mean=mean)
     start = 0
     for column in schema.columns:
         stop = start + len(column.feature_names)
-        drop |= _encode_column(columns[column.name], column, mean, block[:, start:stop])
+        drop |= _encode_column(columns[column.name], column, encoding, start, block[:, start:stop])
         start = stop
-    if schema.row_norm is not None:
-        _divide(block, schema.row_norm)
+    encoding.divide_by_row_norm(block)
     block[drop] = np.nan
     return block
 
 
-def _encode_column(cells: Any, column: Column, mean: bool, out: FloatArray) -> BoolArray:
+def _encode_column(cells: Any, column: Column, encoding: Encoding, feature: int, out: FloatArray) -> BoolArray:
     """Fill ``out``, shape (n, features of the column); return which rows are dropped, shape (n,)."""
     with suppress(pa.ArrowException):  # whose message may quote a cell
         if isinstance(column, Categorical):
             return _one_hot(_codes(cells, column), column, out)
-        out[:, 0], dropped = _affine(_numbers(cells, column), column, mean)
+        values = _numbers(cells, column)
+        missing = ~np.isfinite(values)
+        dropped = dropped_by_missing(missing, column.missing, column.name, cell="empty or non-finite", instead="center")
+        out[:, 0] = encoding.encode_cells(_within_bounds(values, missing, column), feature)
         return dropped
     raise TypeError(f"column {column.name!r} cannot be converted to plain numbers or text: convert it first")
 
 
-def _divide(block: FloatArray, row_norm: float) -> None:
-    """Divide in place by the public row norm."""
-    if row_norm < 1:
-        # A finite coordinate stays finite.
-        largest = 2.0**1023 * row_norm
-        np.clip(block, -largest, largest, out=block)
-    if row_norm != 1:
-        block /= row_norm
-
-
-def _affine(values: FloatArray, column: Numeric | Boolean | Coordinate, mean: bool) -> tuple[FloatArray, BoolArray]:
-    missing = ~np.isfinite(values)
-    any_missing = bool(missing.any())
-    if any_missing and column.missing == "error":
-        raise ValueError(
-            f"column {column.name!r} has an empty or non-finite cell and its rule is missing='error': choose "
-            "missing='center' or missing='drop' in the schema, or clean the table (nothing was spent)"
-        )
+def _within_bounds(values: FloatArray, missing: BoolArray, column: Numeric | Boolean | Coordinate) -> FloatArray:
+    """Missing cells at the column's centre, all others moved into its bounds; a coordinate has none."""
+    if missing.any():
+        values = np.where(missing, column.offset(mean=True)[0], values)
     if isinstance(column, Coordinate):
-        return (np.where(missing, 0.0, values) if any_missing else values), missing & (column.missing == "drop")
-    lower, upper = column.bounds
+        return values
     if isinstance(column, Numeric) and column.scale is not None:
-        lower, upper = -LARGEST_CELL, LARGEST_CELL
-    if any_missing:
-        values = np.where(missing, column.offset(True)[0], values)
-    encoded = (np.clip(values, lower, upper) - column.offset(mean)[0]) / column.unit(mean)[0]
-    return encoded, missing & (column.missing == "drop")
+        return np.clip(values, -LARGEST_CELL, LARGEST_CELL)
+    return np.clip(values, *column.bounds)
 
 
 def _one_hot(codes: CodeArray, column: Categorical, out: FloatArray) -> BoolArray:
-    missing = codes == MISSING
-    if column.missing == "error" and missing.any():
-        raise ValueError(
-            f"column {column.name!r} has an empty cell and its rule is missing='error': choose missing='zero' or "
-            "missing='drop' in the schema, or clean the table (nothing was spent)"
-        )
+    dropped = dropped_by_missing(codes == MISSING, column.missing, column.name, cell="empty", instead="zero")
     known = np.flatnonzero(codes >= 0)
     out[known, codes[known]] = 1.0
-    dropped = np.zeros(len(codes), dtype=bool)
-    if column.missing == "drop":
-        dropped |= missing
-    if column.other == "drop":
-        dropped |= codes == UNKNOWN
-    return dropped
+    return dropped | (codes == UNKNOWN) if column.other == "drop" else dropped
 
 
 def _numbers(cells: Any, column: Numeric | Boolean | Coordinate) -> FloatArray:

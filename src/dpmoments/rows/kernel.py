@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import threading
-from collections import deque
-from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpmoments.rows.blas import require_exact_products, single_threaded_blas, usable_cores
+from dpmoments.rows.blas import require_exact_products, single_threaded_blas
 from dpmoments.rows.cells import Missing, checked_block
 from dpmoments.rows.moments import Moments, add_limbs, split_limbs
 from dpmoments.rows.rounding import RowMap, RowRounder
+from dpmoments.rows.summary import Summary
+from dpmoments.rows.threads import summarise_in_threads
 
-__all__ = ["exact_moments", "lattice_rows", "transformed_norms"]
+__all__ = ["MomentSummary", "exact_moments", "lattice_rows", "transformed_norms"]
 
 _CELLS_PER_STEP = 131_072  # one megabyte of float64: buffers stay in the processor's cache
 _LEAST_ROWS_PER_STEP = 1024  # below it, adding d × d results to the sums would take a noticeable time
@@ -97,45 +98,15 @@ def exact_moments(
     >>> (moments.gram * moments.scale**2).round(3).tolist()
     [[0.72, 0.96], [0.96, 1.53]]
     """
-    row_map = RowMap.of(n_features, bits=bits, radius=radius, center=center, linear=linear, missing=missing)
-    n_threads = usable_cores() if threads is None else threads
-    if n_threads < 1:
-        raise ValueError(f"threads must be at least 1, got {threads}")
-    require_exact_products()
-    rows_per_step = _rows_per_step(row_map)
-    rows_per_task = _STEPS_PER_TASK * rows_per_step
-    with single_threaded_blas():
-        if n_threads == 1:
-            only = _Summer(row_map, rows_per_step)
-            for block in blocks:
-                only.add(checked_block(block, n_features))
-            return only.moments()
-        local = threading.local()
-        summers: list[_Summer] = []
+    summary = MomentSummary(n_features, bits, radius, center, linear, missing, keep_dropped=True)
 
-        def start_thread() -> None:
-            local.summer = _Summer(row_map, rows_per_step)
-            summers.append(local.summer)
+    def steps() -> Iterator[NDArray[Any]]:
+        for block in blocks:
+            checked = checked_block(block, n_features)
+            for start in range(0, checked.shape[0], summary.rows_per_task):
+                yield checked[start : start + summary.rows_per_task]
 
-        def add(rows: NDArray[Any]) -> None:
-            local.summer.add(rows)
-
-        with ThreadPoolExecutor(n_threads, "exact-moments", start_thread) as pool:
-            pending: deque[Future[None]] = deque()
-            try:
-                for block in blocks:
-                    checked = checked_block(block, n_features)
-                    for start in range(0, checked.shape[0], rows_per_task):
-                        if len(pending) > 4 * n_threads:  # bounds what is kept of the blocks already read
-                            pending.popleft().result()
-                        pending.append(pool.submit(add, checked[start : start + rows_per_task]))
-                while pending:
-                    pending.popleft().result()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-    empty = Moments.empty(row_map.lattice.n_features, bits=bits, radius=row_map.lattice.radius)
-    return Moments.merge_all([empty, *(summer.moments() for summer in summers)])
+    return summarise_in_threads(summary, steps(), lambda block: block, threads)
 
 
 def lattice_rows(
@@ -235,7 +206,61 @@ def _rows_per_step(row_map: RowMap) -> int:
     return min(max(_CELLS_PER_STEP // width, _LEAST_ROWS_PER_STEP), row_map.lattice.rows_per_product)
 
 
-class _Summer:
+@dataclass(frozen=True, eq=False)
+class MomentSummary(Summary["RunningMoments", Moments]):
+    """Exact moments as a summary: the arguments and the guarantee of :func:`exact_moments`.
+
+    Attributes
+    ----------
+    n_features, bits, radius, center, linear, missing
+        As in :func:`exact_moments`.
+    keep_dropped : bool
+        Whether a dropped row stays in the count (its other sums are zeros); else it leaves no trace.
+    """
+
+    n_features: int
+    bits: int = 20
+    radius: float = 1.0
+    center: ArrayLike | None = None
+    linear: ArrayLike | None = None
+    missing: Missing = "error"
+    keep_dropped: bool = False
+
+    def __post_init__(self) -> None:
+        _ = self.row_map  # refuses arguments that cannot be, before any row is read
+        require_exact_products()
+
+    @cached_property
+    def row_map(self) -> RowMap:
+        """What is done to each row."""
+        return RowMap.of(
+            self.n_features,
+            bits=self.bits,
+            radius=self.radius,
+            center=self.center,
+            linear=self.linear,
+            missing=self.missing,
+        )
+
+    @property
+    def rows_per_task(self) -> int:
+        return _STEPS_PER_TASK * _rows_per_step(self.row_map)
+
+    def start(self) -> RunningMoments:
+        return RunningMoments(self.row_map, _rows_per_step(self.row_map))
+
+    def add(self, running: RunningMoments, block: NDArray[Any]) -> None:
+        running.add(checked_block(block, self.n_features))
+
+    def finish(self, running: RunningMoments) -> Moments:
+        moments = running.moments()
+        return moments if self.keep_dropped else moments.without_dropped()
+
+    def merge(self, first: Moments, second: Moments) -> Moments:
+        return first.merge(second)
+
+
+class RunningMoments:
     """Running exact sums of one thread.
 
     Three levels, each emptied into the next before it could be inexact: a float64 sum of products over at

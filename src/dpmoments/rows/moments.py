@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -173,6 +173,10 @@ class Moments:
             radius=self.radius,
             limbs=add_limbs(self.limbs, other.limbs),
         )
+
+    def without_dropped(self) -> Moments:
+        """Return the same sums with the dropped rows left out of the count too."""
+        return replace(self, count=self.count - self.dropped, dropped=0)
 
     def __add__(self, other: object) -> Moments:
         return self.merge(other) if isinstance(other, Moments) else NotImplemented

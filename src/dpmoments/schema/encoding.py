@@ -56,6 +56,15 @@ class Encoding:
         cross = np.outer(self.offset, self.scale * mean)
         return np.outer(self.offset, self.offset) + cross + cross.T + scaled
 
-    def encode_mean(self, mean: FloatArray) -> FloatArray:
-        """E[value] → E[x], shape (d,)."""
-        return (mean - self.offset) / self.scale
+    def encode_cells(self, values: FloatArray, feature: int) -> FloatArray:
+        """(value − offset)/unit of one feature's cells, shape (n,): in [−1, 1] inside the bounds, not yet divided by B."""
+        encoded: FloatArray = (values - self.offset[feature]) / self.unit[feature]
+        return encoded
+
+    def divide_by_row_norm(self, block: FloatArray) -> None:
+        """Divide encoded cells, shape (n, d), by B, in place; what is finite stays finite."""
+        if self.row_norm < 1:
+            largest = 2.0**1023 * self.row_norm
+            np.clip(block, -largest, largest, out=block)
+        if self.row_norm != 1:
+            block /= self.row_norm

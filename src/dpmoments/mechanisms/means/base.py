@@ -69,10 +69,10 @@ class MeanPlan(ABC):
                 f"the plan is for {self.shape.n_features} features and the rows have {rows.n_features}: "
                 "make the plan from the same schema"
             )
-        if self.neighbors is Neighbors.REPLACE_ONE and rows.dropped != "as_zero":
+        if rows.neighbors is not self.neighbors:
             raise ValueError(
-                "under replace_one the number of rows is public, so dropped rows must stay in the count: "
-                "make the rows with dropped='as_zero'"
+                f"the plan is for neighbors={str(self.neighbors)!r} and the rows were opened for {str(rows.neighbors)!r}, which "
+                "treats dropped rows otherwise: make both for the same relation"
             )
 
 

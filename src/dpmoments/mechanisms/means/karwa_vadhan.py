@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
-from dpmoments.mechanisms.means.parts.coordinatewise import choose, clamped_mean, coordinate_values, divide, zoom
+from dpmoments.mechanisms.means.parts.coordinatewise import Coordinate, choose, clamped_mean, divide, zoom
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
@@ -69,7 +68,7 @@ class KarwaVadhanPlan(MeanPlan):
         for width, loss in zip(widths, self.location_loss.split(*[1.0] * len(widths)), strict=True):
             n_cells = max(1, round((upper - lower) / width))
             edges = np.linspace(lower, upper, n_cells + 1)
-            counts = rows.histogram(partial(coordinate_values, feature), edges).counts.astype(np.float64)
+            counts = rows.histogram(Coordinate(feature), edges).counts.astype(np.float64)
             chosen = choose(counts, loss, generator)
             lower, upper = float(edges[chosen]), float(edges[chosen + 1])
         return (lower + upper) / 2.0

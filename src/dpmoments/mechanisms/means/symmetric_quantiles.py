@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +10,7 @@ from scipy.stats import norm
 
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
-from dpmoments.mechanisms.means.parts.coordinatewise import choose, coordinate_values, divide, zoom
+from dpmoments.mechanisms.means.parts.coordinatewise import Coordinate, choose, divide, zoom
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
@@ -108,7 +107,7 @@ def private_quantile(
     widths = zoom(lower, upper, width)
     for cell, loss_of_level in zip(widths, loss.split(*[1.0] * len(widths)), strict=True):
         edges = np.linspace(lower, upper, max(1, round((upper - lower) / cell)) + 1)
-        histogram = rows.histogram(partial(coordinate_values, feature), edges)
+        histogram = rows.histogram(Coordinate(feature), edges)
         ranks = histogram.below + np.concatenate([[0], np.cumsum(histogram.counts)])
         target = level * histogram.total
         distance = np.maximum(np.maximum(ranks[:-1] - target, target - ranks[1:]), 0.0)

@@ -154,7 +154,7 @@ class AdditivePlan(Plan):
         noisy = add_integers(augmented_gram(moments, self.augmentation), self.draw(generator))
         unit = 4.0**-self.bits
         values = noisy.astype(np.float64) * unit
-        public_count = float(moments.count) if self.neighbors is Neighbors.REPLACE_ONE else None
+        public_count = self.neighbors.public_count(moments.count)
         if not self.augmentation:
             return NoisyMoments(count=public_count, sum=None, gram=values)
         w = self.augmentation

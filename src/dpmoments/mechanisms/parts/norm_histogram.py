@@ -23,6 +23,19 @@ FALSE_BIN = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class TransformedNorm:
+    """The statistic ‖linear·(x − center)‖ of a row, resolved to 2^−20 of ``resolution``, or of itself where it is larger."""
+
+    center: FloatArray
+    linear: FloatArray
+    resolution: float
+
+    def __call__(self, block: FloatArray) -> FloatArray:
+        """Norms of a block's rows, shape (m, d) → (m,)."""
+        return transformed_norms(block, radius=self.resolution, center=self.center, linear=self.linear)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class NormHistogram:
     """Noisy counts of rows by norm.
 
@@ -143,10 +156,7 @@ def noisy_norm_histogram(
     # Norms are resolved to 2^-20 of this radius, and larger ones to 2^-20 of themselves.
     resolution = float(min(max(edges[0] * 2.0**12, 1e-140), 1e140))
 
-    def norms(block: FloatArray) -> FloatArray:
-        return transformed_norms(block, radius=resolution, center=center, linear=linear)
-
-    exact = rows.histogram(norms, edges)
+    exact = rows.histogram(TransformedNorm(center, linear, resolution), edges)
     scale = zcdp_noise_scale(rho, histogram_l2(neighbors))
     counts = np.concatenate([[exact.below], exact.counts, [exact.above]])
     noise = discrete_gaussian(scale, len(counts), generator)

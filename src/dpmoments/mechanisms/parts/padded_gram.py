@@ -110,7 +110,7 @@ class PaddedGramPlan(Plan):
         return max(allowed, self.degrees), 0.0
 
     def _split(self, matrix: FloatArray, count: float, diagnostics: Mapping[str, Any]) -> NoisyMoments:
-        public_count = count if self.neighbors is Neighbors.REPLACE_ONE else None
+        public_count = self.neighbors.public_count(count)
         matrix = without_low_bits(matrix)
         if not self.augmentation:
             return NoisyMoments(count=public_count, sum=None, gram=matrix, diagnostics=diagnostics)

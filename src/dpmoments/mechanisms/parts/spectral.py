@@ -110,7 +110,7 @@ class SpectralPlan(Plan):
         )
 
     def _noisy_sum(self, moments: Moments, generator: np.random.Generator) -> tuple[float | None, FloatArray | None]:
-        public = float(moments.count) if self.neighbors is Neighbors.REPLACE_ONE else None
+        public = self.neighbors.public_count(moments.count)
         if self.sum_scale is None:
             return public, None
         sums = moments.sum.astype(object)  # Python integers: nothing overflows

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from dpmoments.array_types import FloatArray
 from dpmoments.rows.encode import encode_columns, largest_block
+from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
 from dpmoments.rows.sources.reading import DAMAGED_FILE, FAILED_QUERY, read_quietly
 from dpmoments.schema.columns import Boolean, Categorical
@@ -42,24 +43,39 @@ def file_source(pattern: str | Path, schema: Schema, mean: bool) -> ParquetSourc
     paths = expand_paths(pattern)
     endings = {file_ending(path) for path in paths}
     if endings <= set(PARQUET_ENDINGS):
-        return ParquetSource(tuple(paths), schema, mean)
+        return ParquetSource(schema, mean, tuple(paths))
     if len(endings) == 1 and endings <= set(CSV_DELIMITERS):
-        return CsvSource(tuple(paths), schema, mean, CSV_DELIMITERS[endings.pop()])
+        return CsvSource(schema, mean, tuple(paths), CSV_DELIMITERS[endings.pop()])
     raise ValueError(
         f"cannot tell how to read {str(pattern)!r} by its ending ({', '.join(sorted(endings)) or 'none'}): "
         "use .parquet, .csv or .tsv files, all of one kind, or pass a frame"
     )
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class ArrowSource(LocalSource[pa.RecordBatch]):
+    """Rows that come as record batches."""
+
+    def encode(self, part: pa.RecordBatch) -> FloatArray:
+        by_name = dict(zip(part.schema.names, part.columns, strict=True))
+        return encode_columns(by_name, self.schema, mean=self.mean)
+
+    def sliced(
+        self, batches: Any, where: str | Path, columns: Sequence[str] = (), why: str = DAMAGED_FILE
+    ) -> Iterator[pa.RecordBatch]:
+        """The record batches of a reader or an iterator, none longer than a block."""
+        step = largest_block(self.schema)
+        following = partial(next, iter(batches), None)
+        while (batch := read_quietly(following, where, why, columns=columns)) is not None:
+            for start in range(0, batch.num_rows, step):
+                yield batch.slice(start, step)
+
+
 @dataclass(frozen=True, eq=False)
-class ParquetSource:
+class ParquetSource(ArrowSource):
     """Rows of Parquet files, read batch by batch, only the schema's columns."""
 
     paths: tuple[Path, ...]
-    schema: Schema
-    mean: bool
-
-    raw = False
 
     def __post_init__(self) -> None:
         for path in self.paths:
@@ -70,8 +86,7 @@ class ParquetSource:
         """Number of rows, from the files' footers."""
         return sum(int(read_quietly(partial(pq.read_metadata, path), path).num_rows) for path in self.paths)
 
-    def blocks(self) -> Iterator[FloatArray]:
-        """Encoded blocks, shape (n_i, d)."""
+    def parts(self) -> Iterator[pa.RecordBatch]:
         for path in self.paths:
             # Buffered reads keep a column chunk's pages out of memory until they are wanted.
             open_file = partial(
@@ -83,27 +98,21 @@ class ParquetSource:
             )
             with read_quietly(open_file, path) as file:
                 batches = file.iter_batches(ROWS_PER_BATCH, columns=list(self.schema.names), use_threads=False)
-                yield from _encoded(batches, path, self.schema, self.mean)
+                yield from self.sliced(batches, path)
 
 
 @dataclass(frozen=True, eq=False)
-class CsvSource:
+class CsvSource(ArrowSource):
     """Rows of delimited text files with a header line, read block by block, only the schema's columns."""
 
     paths: tuple[Path, ...]
-    schema: Schema
-    mean: bool
     delimiter: str
-
-    raw = False
-    n_rows = None
 
     def __post_init__(self) -> None:
         for path in self.paths:
             require_columns(self._header(path), self.schema, str(path))
 
-    def blocks(self) -> Iterator[FloatArray]:
-        """Encoded blocks, shape (n_i, d)."""
+    def parts(self) -> Iterator[pa.RecordBatch]:
         convert = pa_csv.ConvertOptions(
             column_types={column.name: _csv_type(column) for column in self.schema.columns},
             include_columns=list(self.schema.names),
@@ -117,7 +126,7 @@ class CsvSource:
             shown = [name if name in self.schema.names else "" for name in header]
             open_file = partial(self._open, path, convert, one_column=len(header) == 1)
             with read_quietly(open_file, path, columns=shown) as reader:
-                yield from _encoded(reader, path, self.schema, self.mean, shown)
+                yield from self.sliced(reader, path, shown)
 
     def _header(self, path: Path) -> list[str]:
         with read_quietly(partial(self._open, path), path) as reader:
@@ -137,25 +146,19 @@ class CsvSource:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RelationSource:
+class RelationSource(ArrowSource):
     """Rows of a DuckDB relation; the query runs anew for every pass."""
 
     relation: Any
-    schema: Schema
-    mean: bool
-
-    raw = False
-    n_rows = None
 
     def __post_init__(self) -> None:
         names = read_quietly(lambda: list(self.relation.columns), "the relation", FAILED_QUERY)
         require_columns(names, self.schema, "the relation")
 
-    def blocks(self) -> Iterator[FloatArray]:
-        """Encoded blocks, shape (n_i, d)."""
+    def parts(self) -> Iterator[pa.RecordBatch]:
         # DuckDB opens no second result on a connection: the reader is closed however the pass ends.
         with read_quietly(self._open, "the relation", FAILED_QUERY) as reader:
-            yield from _encoded(reader, "the relation", self.schema, self.mean, why=FAILED_QUERY)
+            yield from self.sliced(reader, "the relation", why=FAILED_QUERY)
 
     def _open(self) -> Any:
         quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in self.schema.names)
@@ -166,24 +169,6 @@ class RelationSource:
 
     def __repr__(self) -> str:
         return "RelationSource()"  # a relation's own repr prints rows
-
-
-def _encoded(
-    batches: Any,
-    where: str | Path,
-    schema: Schema,
-    mean: bool,
-    columns: Sequence[str] = (),
-    why: str = DAMAGED_FILE,
-) -> Iterator[FloatArray]:
-    """Encode the record batches of a reader or an iterator."""
-    step = largest_block(schema)
-    following = partial(next, iter(batches), None)
-    while (batch := read_quietly(following, where, why, columns=columns)) is not None:
-        for start in range(0, batch.num_rows, step):
-            part = batch.slice(start, step)
-            by_name = dict(zip(part.schema.names, part.columns, strict=True))
-            yield encode_columns(by_name, schema, mean=mean)
 
 
 def _with_line_end(path: Path) -> Any:

@@ -13,8 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dpmoments.array_types import FloatArray
+from dpmoments.rows.cells import Missing
 from dpmoments.rows.encode import encode_columns, largest_block
+from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.reading import FAILED_QUERY, read_quietly
+from dpmoments.rows.summary import Summary
 from dpmoments.schema.schema import Schema
 
 __all__ = ["ArraySource", "FrameSource", "LazySource", "require_columns"]
@@ -23,12 +26,10 @@ RAW_ROWS_PER_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ArraySource:
+class ArraySource(LocalSource[npt.NDArray[Any]]):
     """Rows of a two-dimensional NumPy array, its columns in the order of the schema."""
 
     array: npt.NDArray[Any]
-    schema: Schema
-    mean: bool
 
     def __post_init__(self) -> None:
         array, n_columns = self.array, len(self.schema.columns)
@@ -61,7 +62,7 @@ class ArraySource:
 
     @property
     def raw(self) -> bool:
-        """Whether blocks are the caller's own numbers: the kernel then applies the missing rule itself."""
+        """Whether blocks are the caller's own numbers: the summaries then apply the columns' one missing rule."""
         return (
             self.array.dtype.kind in "iuf"
             and self.array.dtype.itemsize <= 8
@@ -70,31 +71,38 @@ class ArraySource:
             and len({column.missing for column in self.schema.columns}) == 1
         )
 
-    def blocks(self) -> Iterator[npt.NDArray[Any]]:
-        """Encoded blocks, shape (n_i, d); views of the caller's array where nothing needs encoding."""
-        if self.raw:
-            for start in range(0, self.n_rows, RAW_ROWS_PER_BLOCK):
-                yield self.array[start : start + RAW_ROWS_PER_BLOCK]
-            return
-        step = largest_block(self.schema)
+    @property
+    def missing(self) -> Missing:
+        rule = self.schema.columns[0].missing if self.raw else "drop"
+        assert rule != "zero", "only coordinates reach the kernel unencoded"
+        return rule
+
+    def parts(self) -> Iterator[npt.NDArray[Any]]:
+        return self._slices(RAW_ROWS_PER_BLOCK if self.raw else largest_block(self.schema))
+
+    def parts_for(self, summary: Summary[Any, Any]) -> Iterator[npt.NDArray[Any]]:
+        return self._slices(summary.rows_per_task) if self.raw else self.parts()
+
+    def _slices(self, step: int) -> Iterator[npt.NDArray[Any]]:
         for start in range(0, self.n_rows, step):
-            part = self.array[start : start + step]
-            columns = {name: _plain_cells(part[:, index]) for index, name in enumerate(self.schema.names)}
-            yield encode_columns(columns, self.schema, mean=self.mean)
+            yield self.array[start : start + step]
+
+    def encode(self, part: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Encoded rows, shape (n, d); the caller's own where nothing needs encoding."""
+        if self.raw:
+            return part
+        columns = {name: _plain_cells(part[:, index]) for index, name in enumerate(self.schema.names)}
+        return encode_columns(columns, self.schema, mean=self.mean)
 
     def __repr__(self) -> str:
         return f"ArraySource({self.array.shape[1]} columns)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FrameSource:
+class FrameSource(LocalSource[nw.DataFrame[Any]]):
     """Rows of an eager frame that narwhals knows: pandas, Polars, Arrow, Modin, cuDF."""
 
     frame: nw.DataFrame[Any]
-    schema: Schema
-    mean: bool
-
-    raw = False
 
     def __post_init__(self) -> None:
         require_columns(self.frame.columns, self.schema, "the frame")
@@ -104,38 +112,38 @@ class FrameSource:
         """Number of rows."""
         return len(self.frame)
 
-    def blocks(self) -> Iterator[FloatArray]:
-        """Encoded blocks, shape (n_i, d)."""
+    def parts(self) -> Iterator[nw.DataFrame[Any]]:
         step = largest_block(self.schema)
         for start in range(0, self.n_rows, step):
-            part = self.frame[start : start + step]
-            columns = {name: _series_cells(part[name], name) for name in self.schema.names}
-            yield encode_columns(columns, self.schema, mean=self.mean)
+            yield self.frame[start : start + step]
+
+    def encode(self, part: nw.DataFrame[Any]) -> FloatArray:
+        columns = {name: _series_cells(part[name], name) for name in self.schema.names}
+        return encode_columns(columns, self.schema, mean=self.mean)
 
     def __repr__(self) -> str:
         return f"FrameSource({self.frame.implementation}, {len(self.frame.columns)} columns)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LazySource:
+class LazySource(LocalSource[nw.DataFrame[Any]]):
     """Rows of a Polars LazyFrame; the query runs anew for every pass, for the schema's columns alone."""
 
     frame: Any
-    schema: Schema
-    mean: bool
-
-    raw = False
-    n_rows = None
 
     def __post_init__(self) -> None:
         names = read_quietly(self.frame.collect_schema, "the lazy frame", FAILED_QUERY).names()
         require_columns(names, self.schema, "the lazy frame")
 
-    def blocks(self) -> Iterator[FloatArray]:
-        """Encoded blocks, shape (n_i, d)."""
+    def parts(self) -> Iterator[nw.DataFrame[Any]]:
         query = self.frame.select(*self.schema.names)
-        frame = read_quietly(query.collect, "the lazy frame", FAILED_QUERY)
-        yield from FrameSource(nw.from_native(frame), self.schema, self.mean).blocks()
+        yield from self._eager(read_quietly(query.collect, "the lazy frame", FAILED_QUERY)).parts()
+
+    def encode(self, part: nw.DataFrame[Any]) -> FloatArray:
+        return self._eager(part).encode(part)
+
+    def _eager(self, frame: Any) -> FrameSource:
+        return FrameSource(self.schema, self.mean, nw.from_native(frame, pass_through=True))
 
     def __repr__(self) -> str:
         return "LazySource()"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import row_sum_l2
 from dpmoments.rows.rows import Rows
 
-__all__ = ["CELLS", "choose", "clamped_mean", "coordinate_values", "divide", "zoom"]
+__all__ = ["CELLS", "Coordinate", "choose", "clamped_mean", "divide", "zoom"]
 
 CELLS = 4096
 """Cells of one level of a search; a wider range is searched in several levels."""
@@ -87,6 +88,12 @@ def zoom(lower: float, upper: float, width: float) -> Sequence[float]:
     return [width * factor ** (levels - 1 - level) for level in range(levels)]
 
 
-def coordinate_values(feature: int, block: FloatArray) -> FloatArray:
-    """One column of a block."""
-    return block[:, feature]
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """The statistic that is one coordinate of a row."""
+
+    feature: int
+
+    def __call__(self, block: FloatArray) -> FloatArray:
+        """One column of a block, shape (m, d) → (m,)."""
+        return block[:, self.feature]

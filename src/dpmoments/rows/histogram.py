@@ -1,0 +1,149 @@
+"""Exact counts of rows: all of them, or by a statistic of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmoments.array_types import FloatArray
+from dpmoments.rows.cells import Missing, plain_rows
+from dpmoments.rows.summary import Summary
+
+__all__ = ["Histogram", "HistogramSummary", "RowCount", "RowStatistic", "require_rowwise"]
+
+CountArray: TypeAlias = npt.NDArray[np.int64]
+
+RowStatistic: TypeAlias = Callable[[FloatArray], FloatArray]
+"""Maps a block of shape (m, d), C-contiguous float64 in unit-ball units, to m values; each a function of its row alone, to the
+last bit, whatever the block around it. Mechanisms use frozen dataclasses, which every engine can send to where the rows are."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Histogram:
+    """Exact counts of a row statistic. They are private data: ``repr`` shows none.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (len(edges) − 1,), int64
+        Rows with edges[i] ≤ statistic < edges[i + 1].
+    below, above : int
+        Rows under the first edge; rows at or over the last edge, NaN among them.
+    """
+
+    counts: CountArray
+    below: int
+    above: int
+
+    @property
+    def total(self) -> int:
+        """All rows, inside the edges or not."""
+        return int(self.counts.sum()) + self.below + self.above
+
+    def merge(self, other: Histogram) -> Histogram:
+        """The counts of both sets of rows."""
+        return Histogram(self.counts + other.counts, self.below + other.below, self.above + other.above)
+
+    def __repr__(self) -> str:
+        return f"Histogram({len(self.counts)} bins, values=<private>)"
+
+
+@dataclass(frozen=True, eq=False)
+class HistogramSummary(Summary[CountArray, Histogram]):
+    """Counts of rows by a statistic.
+
+    Attributes
+    ----------
+    statistic : RowStatistic
+    edges : ndarray, increasing
+    missing : {"error", "center", "drop"}
+        What a cell that is not finite does.
+    keep_dropped : bool
+        Whether a dropped row counts as a row of zeros.
+
+    Raises
+    ------
+    ValueError
+        If the edges do not increase.
+    """
+
+    statistic: RowStatistic
+    edges: FloatArray
+    missing: Missing = "error"
+    keep_dropped: bool = False
+
+    def __post_init__(self) -> None:
+        edges = np.asarray(self.edges, dtype=np.float64)
+        if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
+            raise ValueError("edges must be at least two increasing numbers")
+        object.__setattr__(self, "edges", edges)
+
+    def start(self) -> CountArray:
+        return np.zeros(len(self.edges) + 1, dtype=np.int64)
+
+    def add(self, running: CountArray, block: npt.NDArray[Any]) -> None:
+        rows = plain_rows(block, self.missing, keep_dropped=self.keep_dropped)
+        values = np.asarray(self.statistic(rows), dtype=np.float64)
+        if values.shape != (len(rows),):
+            raise ValueError("the statistic did not return one value a row")  # the number of rows is private
+        # NaN sorts last, so it is counted above.
+        running += np.bincount(np.searchsorted(self.edges, values, side="right"), minlength=len(running))
+
+    def finish(self, running: CountArray) -> Histogram:
+        return Histogram(running[1:-1].copy(), int(running[0]), int(running[-1]))
+
+    def merge(self, first: Histogram, second: Histogram) -> Histogram:
+        return first.merge(second)
+
+
+@dataclass(slots=True)
+class _Tally:
+    rows: int = field(default=0, repr=False)
+
+
+@dataclass(frozen=True)
+class RowCount(Summary[_Tally, int]):
+    """The number of rows, dropped ones included where ``keep_dropped`` says so."""
+
+    missing: Missing = "error"
+    keep_dropped: bool = False
+
+    def start(self) -> _Tally:
+        return _Tally()
+
+    def add(self, running: _Tally, block: npt.NDArray[Any]) -> None:
+        whole = self.keep_dropped and self.missing == "drop"
+        running.rows += len(block if whole else plain_rows(block, self.missing, keep_dropped=self.keep_dropped))
+
+    def finish(self, running: _Tally) -> int:
+        return running.rows
+
+    def merge(self, first: int, second: int) -> int:
+        return first + second
+
+
+def require_rowwise(statistic: RowStatistic, n_features: int) -> None:
+    """Refuse a statistic whose value for a row depends on the row's place or company, as found on made-up rows.
+
+    Raises
+    ------
+    ValueError
+        If it does, or if it does not return one value a row.
+    """
+    made_up = np.random.default_rng(0).standard_normal((67, n_features)) / np.sqrt(n_features)
+    together = np.asarray(statistic(made_up.copy()), dtype=np.float64)
+    if together.shape != (len(made_up),):
+        raise ValueError(f"the statistic returned shape {together.shape} for {len(made_up)} rows: one value a row")
+    backwards = np.asarray(statistic(np.ascontiguousarray(made_up[::-1])), dtype=np.float64)[::-1]
+    parts: Iterable[FloatArray] = [
+        statistic(made_up[start:stop].copy()) for start, stop in ((0, 1), (1, 4), (4, 37), (37, 67))
+    ]
+    for again in (backwards, np.concatenate(list(parts))):
+        if not np.array_equal(together, again, equal_nan=True):
+            raise ValueError(
+                "the statistic of a row depends on the rows around it, so that one row could move others between bins: compute "
+                "it row by row (a sum along axis 1, or dpmoments.rows.kernel.transformed_norms), not by a matrix product"
+            )

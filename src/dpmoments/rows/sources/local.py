@@ -1,0 +1,90 @@
+"""Sources on one machine: parts of the table read in turn, encoded and summarised in threads."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy.typing as npt
+
+from dpmoments.rows.cells import Missing
+from dpmoments.rows.summary import Summary
+from dpmoments.rows.threads import summarise_in_threads
+from dpmoments.schema.schema import Schema
+
+__all__ = ["LocalSource"]
+
+Part = TypeVar("Part")
+Running = TypeVar("Running")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LocalSource(ABC, Generic[Part]):
+    """A table that this process reads itself, again and again.
+
+    Attributes
+    ----------
+    schema : Schema
+    mean : bool
+        Whether rows are encoded about the midpoints of their bounds; see :meth:`dpmoments.Schema.encoding`.
+    """
+
+    schema: Schema
+    mean: bool
+
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows where it is known without a pass."""
+        return None
+
+    @property
+    def missing(self) -> Missing:
+        """The rule for cells of an encoded block that are not finite: in a block encoded by columns, a dropped row."""
+        return "drop"
+
+    @abstractmethod
+    def parts(self) -> Iterator[Part]:
+        """Pieces of the table with a length, before encoding."""
+
+    def parts_for(self, summary: Summary[Any, Any]) -> Iterator[Part]:
+        """The same pieces, in the size that suits a summary where that can be chosen."""
+        del summary
+        return self.parts()
+
+    @abstractmethod
+    def encode(self, part: Part) -> npt.NDArray[Any]:
+        """Encoded rows of a piece, shape (n, d); a dropped row is NaN throughout."""
+
+    def blocks(self) -> Iterator[npt.NDArray[Any]]:
+        """Encoded blocks, shape (n_i, d), in the order of the table."""
+        for part in self.parts():
+            yield self.encode(part)
+
+    def summarise(
+        self,
+        summary: Summary[Running, Result],
+        *,
+        threads: int | None = None,
+        on_block: Callable[[int], None] | None = None,
+    ) -> Result:
+        """Map a summary over the table and merge.
+
+        Parameters
+        ----------
+        summary : Summary
+        threads : int, optional
+            Default: the usable cores. The result does not depend on it.
+        on_block : callable, optional
+            Called with the number of rows of every piece that was read and handed on, for progress.
+        """
+
+        def watched() -> Iterator[Part]:
+            for part in self.parts_for(summary):
+                yield part
+                if on_block is not None:
+                    on_block(len(part))  # type: ignore[arg-type]
+
+        return summarise_in_threads(summary, watched(), self.encode, threads)

@@ -1,0 +1,35 @@
+"""What Rows asks of whatever engine holds the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from dpmoments.rows.cells import Missing
+from dpmoments.rows.summary import Summary
+
+__all__ = ["Source"]
+
+Running = TypeVar("Running")
+Result = TypeVar("Result")
+
+
+class Source(Protocol):
+    """A table that can be passed over again and again, with the same rows every time."""
+
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows, dropped ones included, where it is known without a pass."""
+
+    @property
+    def missing(self) -> Missing:
+        """The rule for cells of its encoded blocks that are not finite."""
+
+    def summarise(
+        self,
+        summary: Summary[Running, Result],
+        *,
+        threads: int | None = None,
+        on_block: Callable[[int], None] | None = None,
+    ) -> Result:
+        """Map a summary over the partitions of the table and merge what they return."""
