@@ -1,4 +1,4 @@
-"""JSON documents: written once and whole, read with every check, and refused when damaged or edited by hand."""
+"""JSON documents: written completely or not at all, checked when read, and refused if damaged or edited by hand."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class DocumentKind:
     Attributes
     ----------
     format : str
-        The mark in the file: ``dpmoments-release``.
+        Identifies the kind inside the file, such as ``dpmoments-release``.
     version : int
-        Of the layout of the content; no other is read.
+        Version of the layout of the content; files of any other version are refused.
     noun : str
-        What such a file holds, for messages: ``release``.
+        What messages call the content, such as ``release``.
     """
 
     format: str
@@ -38,12 +38,12 @@ class DocumentKind:
     noun: str
 
     def write(self, content: Mapping[str, Any], path: str | Path, *, overwrite: bool = False) -> None:
-        """Write a document, all of it or nothing.
+        """Write a document, completely or not at all.
 
         Parameters
         ----------
         content : mapping
-            Plain values: what JSON holds, every number finite.
+            Values that JSON can hold; every number finite.
         path : path
         overwrite : bool
 
@@ -58,7 +58,7 @@ class DocumentKind:
         check_output(path, overwrite=overwrite)
         document = {"format": self.format, "version": self.version, "sha256": _digest(content), "content": content}
         text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
-        # Not named after the document: a name may be as long as the file system allows.
+        # The name is not made from the document's, which may already have the greatest length that the file system allows.
         temporary = path.parent / f".dpmoments-{secrets.token_hex(8)}.part"
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
@@ -78,13 +78,13 @@ class DocumentKind:
         ----------
         path : path
         build : callable
-            Makes the result of the content; what it raises becomes a ValueError that names the file.
+            Makes the result from the content; an error in it is raised as a ValueError that names the file.
 
         Raises
         ------
         ValueError
-            If the file is not of this kind or version, is truncated, differs from what was written (the checksum finds
-            accidents and careless edits; it is not a signature), or does not hold what ``build`` needs.
+            If the file is of another kind or version, is truncated, was changed after it was written (the checksum finds
+            accidents and careless edits; it is not a signature), or lacks something that ``build`` needs.
         OSError
             If the file cannot be read.
         """
@@ -98,7 +98,7 @@ class DocumentKind:
         raise ValueError(f"{path} does not hold a consistent {self.noun}: {failure}")
 
     def _checked_content(self, path: str | Path) -> dict[str, Any]:
-        """What the file holds, its format, version and checksum found right. Nothing of another file is quoted."""
+        """The content, after format, version and checksum are checked. Errors quote no text of a file of another kind."""
         document: Any = None
         try:
             document = json.loads(
@@ -165,7 +165,7 @@ def _digest(content: Mapping[str, Any]) -> str:
 
 
 class _NotADocumentError(Exception):
-    """The file is JSON of a kind that is never written here; the message quotes nothing of it."""
+    """The file holds JSON that :meth:`DocumentKind.write` never writes; the message quotes no text of the file."""
 
 
 def _refuse_constant(name: str) -> float:
@@ -187,7 +187,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _exists(path: Path) -> bool:
-    """Whether there is anything of that name, a broken link among others; a name that cannot be raises."""
+    """Whether ``path`` exists, even as a broken link. Raise OSError if no file can have that name."""
     try:
         os.lstat(path)
     except FileNotFoundError:
@@ -205,10 +205,10 @@ def _taken(path: Path) -> str:
 
 
 def _publish(temporary: Path, path: Path, overwrite: bool) -> None:
-    """Give the finished file its name, in one step."""
+    """Give the finished file its final name, in one atomic step."""
     if not overwrite:
         try:
-            os.link(temporary, path)  # fails where a file has appeared since it was checked
+            os.link(temporary, path)  # fails if a file has appeared since the check
             return
         except FileExistsError:
             raise FileExistsError(_taken(path)) from None
@@ -219,7 +219,7 @@ def _publish(temporary: Path, path: Path, overwrite: bool) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Make the new name last through a power cut, where the system can be asked to."""
+    """Make the new name survive a power cut, on systems that can flush a folder."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""Values as JSON holds them, and back, without loss and without running anything; checks of numbers that a file states."""
+"""Conversion of values to what JSON can hold, and back, without loss and without running code; checks of numbers in files."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ ARRAY_TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "ui
 def to_plain(value: Any) -> Any:
     """Nested lists, dictionaries, strings and numbers that JSON can hold.
 
-    Arrays, tuples and non-finite floats are dictionaries with one key that begins with a dollar sign; such keys of a mapping
-    are written with two. What else there is, is kept as its text: a release that has been paid for is never refused.
+    Arrays, tuples and non-finite floats become dictionaries with one key that begins with a dollar sign; a mapping's own keys
+    that begin with a dollar sign get a second one. A value of any other type is kept as its text: to refuse it would lose a
+    release whose budget is already spent.
 
     Examples
     --------
@@ -67,7 +68,7 @@ def from_plain(value: Any) -> Any:
 
 
 def is_finite_number(value: object) -> bool:
-    """Whether it is a number that float64 holds; true and false are none.
+    """Whether ``value`` is an int or float that float64 can hold as a finite number; booleans do not count.
 
     Examples
     --------
@@ -80,12 +81,12 @@ def is_finite_number(value: object) -> bool:
 
 
 def finite_numbers(values: object, length: int, name: str) -> FloatArray:
-    """A list that a file states as an array of shape (length,).
+    """Turn a list from a file into an array of shape (length,).
 
     Raises
     ------
     ValueError
-        If it is not a list of so many finite numbers.
+        If it is not a list of ``length`` finite numbers.
     """
     if not isinstance(values, list) or len(values) != length or not all(map(is_finite_number, values)):
         raise ValueError(f"{name} must hold {length} finite numbers")

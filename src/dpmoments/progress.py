@@ -24,11 +24,11 @@ SECONDS_BETWEEN_SIGNS = 0.2
 
 
 class Watch:
-    """Called with the number of rows of every block; passes on how much is done, in hundredths of a pass.
+    """Called with the number of rows of every block; reports progress in hundredths of a pass.
 
-    Every hundredth is told once, in order, whatever the table: were the fraction told after every block, the first, or the
-    number of them, would give the number of rows away. Where that number is not known beforehand, None is told as a sign
-    of life, at times that depend on the clock.
+    Every hundredth is reported once, in order, whatever the table. If the fraction were reported after every block, the first
+    one, or the number of reports, would reveal the number of rows. Where the number of rows is not known beforehand, None is
+    reported from time to time, by the clock, to show that work goes on.
     """
 
     def __init__(self, report: Callable[[float | None], None] | None) -> None:

@@ -87,7 +87,7 @@ def _check(file: PublishedFile, content: bytes, where: str, advice: str) -> None
 def _download(file: PublishedFile) -> bytes:
     try:
         with urllib.request.urlopen(file.url, timeout=_TIMEOUT_SECONDS) as response:
-            # A cut answer fails the md5 check, so an endless one cannot fill the memory.
+            # The limit keeps an endless answer from filling the memory; an answer that it cuts fails the md5 check.
             content: bytes = response.read(_LARGEST_DOWNLOAD)
     except (OSError, http.client.HTTPException) as error:
         raise ConnectionError(

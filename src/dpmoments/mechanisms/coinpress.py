@@ -1,4 +1,4 @@
-"""CoinPress: covariance (and mean) from weak bounds, one ellipsoid after another."""
+"""CoinPress: covariance (and mean) from weak prior bounds, by a sequence of shrinking ellipsoids."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from dpmoments.rows.rows import Rows
 __all__ = ["CoinPress", "CoinPressPlan"]
 
 FLOOR = 0.5
-"""Eigenvalues of a step are raised to this share of the noise's spectral edge."""
+"""Before rescaling, a step raises eigenvalues below this fraction of the noise's spectral edge to it."""
 CAUTION = 0.7
-"""The share of that edge by which a step is planned to contract."""
+"""The schedule is planned as if the noise reached only this fraction of its spectral edge, which is what experiments show."""
 HISTOGRAM_SHARE = 0.02
 """Share of the last step's budget that buys the histogram of norms."""
 COUNT_SHARE = 0.01
 """Share of ρ for the number of rows, where it is private."""
 LEAST_EIGENVALUE = 0.1
-"""Least eigenvalue sought, relative to the schema's least variances: correlated columns have smaller ones than their own."""
+"""Default lower bound on the eigenvalues, relative to the schema's least variances: correlation makes eigenvalues smaller."""
 FAILURE = 0.05
-"""β of the paper's constants, for the whole run."""
+"""β in the paper's constants: bound on the probability that they fail in any step of the run."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class CoinPressPlan(Plan):
     rho : float
         The zCDP budget of the run.
     calibration : Calibration or None
-        None where the number of rows is private: it is then made from the noisy count.
+        None where the number of rows is private: the run then makes it from the noisy count.
     """
 
     mechanism: CoinPress
@@ -116,7 +116,7 @@ class CoinPressPlan(Plan):
         calibration: Calibration,
         ellipsoid: Ellipsoid,
     ) -> tuple[float, float, float | None]:
-        """Budget left, clipping radius, and the estimated share of rows beyond the planned radius."""
+        """Budget left for the last step, its clipping radius, and the estimated share of rows beyond the planned radius."""
         planned, d = calibration.radius, self.shape.n_features
         if self.mechanism.clip == "gaussian" or self.mechanism.constants == "paper":
             return rho, planned, None
@@ -133,7 +133,7 @@ class CoinPressPlan(Plan):
         plan = step_plan(d, rest.rho, self.neighbors, mean=self.shape.mean)
         noise_error = plan.noise_scale * math.sqrt(d * (d + 1) / 2.0) / calibration.n_rows
         best = histogram.best_radius(2, noise_error, 1.0 / math.sqrt(d))
-        # Never below the planned radius, which is the better balanced one for normal rows, free of bins and noise.
+        # Never below the planned radius: for normal rows that is the better choice, since it suffers from no bins and no noise.
         return rest.rho, max(planned, best or 0.0), histogram.share_above(planned)
 
 
@@ -141,29 +141,31 @@ class CoinPressPlan(Plan):
 class CoinPress(Mechanism):
     r"""Covariance from a rough eigenvalue range, by shrinking ellipsoids (Biswas, Dong, Kamath & Ullman 2020).
 
-    For rows with lo·A ⪯ Σ ⪯ hi·A the error hardly grows with hi/lo; the number of steps does, logarithmically. A step
-    clips w = T(x − c) to a ball, releases its noisy second moment Z, and takes U^{−1/2}T for the next T, where U is Z with
-    eigenvalues raised to the noise level. Where the mean is wanted, each step releases the sum too and recentres: an unknown
-    mean costs a few more steps and not half the rows, as paired differences would (``docs/derivations/coinpress.md``).
+    The covariance is known to satisfy lo·A ⪯ Σ ⪯ hi·A. The number of steps grows with log(hi/lo); the error hardly depends on
+    it. Each step maps rows to w = T(x − c), clips them to a ball and releases their noisy second moment Z. The next step
+    uses U^{−1/2}T in place of T, where U is Z with its small eigenvalues raised to the noise level. Where the mean is wanted,
+    each step also releases the noisy sum and moves c to the estimated mean. An unknown mean then costs a few more steps;
+    removing it by differences of paired rows would cost half the rows (``docs/derivations/coinpress.md``).
 
     **Privacy.** ρ-zCDP, by composition over the steps: each is an exact discrete Gaussian release of integer sums of rows
-    clipped to the radius actually used. An (ε, δ) budget is converted to a ρ that implies it. Nothing is assumed of the
-    rows for privacy: bounds that do not hold cost accuracy alone, and the diagnostics warn of it.
+    clipped to the radius actually used. An (ε, δ) budget is converted to a ρ that implies it. The guarantee assumes nothing
+    about the rows: if the bounds are wrong only accuracy suffers, and the diagnostics warn of it.
 
     Parameters
     ----------
     eigenvalue_bounds : (lo, hi), optional
         Range of the eigenvalues of the covariance (of the second moment where no mean is wanted) relative to ``anchor``, in
-        the units in which rows are encoded. Default: (1e-6, 1) for rows in the unit ball; what the scales of the schema's
-        columns say, where they have some; else it must be given.
+        the units in which rows are encoded. Default: (1e-6, 1) for rows in the unit ball; computed from the scales of the
+        schema's columns, where they have some; otherwise required.
     mean_radius : float, optional
-        Bound on the norm of the mean relative to ``anchor``, where the mean is wanted. Default: 1 in the unit ball; what the
-        scales of the schema's columns say.
+        Bound on the norm of the mean relative to ``anchor``, where the mean is wanted. Default: 1 in the unit ball; computed
+        from the scales of the schema's columns, where they have some; otherwise required.
     anchor : nested sequence of shape (d, d), optional
-        A, positive definite. Default: the squares of the least scales on the diagonal, where columns have scales, else the
+        A, positive definite. Default: the diagonal matrix of the squared least scales, where columns have scales, else the
         identity.
     constants : {"practical", "paper"}
-        ``"paper"``: clipping, ridge and split as in the paper's theorems: safe with probability 0.95, and loose.
+        ``"paper"``: clipping radius, ridge and budget split of the paper's theorems, which hold with probability 0.95 but
+        are loose.
     clip : {"adaptive", "gaussian"}
         ``"adaptive"``: 2 % of the last step's budget buys a histogram of norms, from which the last clip is widened where
         tails are heavy. ``"gaussian"``: clip as for normal rows.
@@ -223,7 +225,7 @@ class CoinPress(Mechanism):
         rho = budget.rho if budget.kind is BudgetKind.ZCDP else zcdp_rho(budget.epsilon, budget.delta)
         if shape.n_rows == 0:
             raise ValueError("coinpress has nothing to estimate from a table that is publicly empty")
-        # With a private count this still refuses options that cannot work, before any row is read.
+        # Where the count is private, 1000 stands in for it, so that options that cannot work are refused before a row is read.
         calibration = self.calibration(shape, float(shape.n_rows or 1000), rho, neighbors)
         require_workable_budget(rho, None if shape.n_rows is None else calibration.schedule.shares)
         return CoinPressPlan(
@@ -265,7 +267,7 @@ class CoinPress(Mechanism):
         return Calibration(n_rows, math.sqrt(clip_square), ridge, failure, schedule)
 
     def first_ellipsoid(self, shape: MomentShape) -> Ellipsoid:
-        """The ellipsoid of the public bounds."""
+        """The ellipsoid that the public bounds imply."""
         _, highest, mean_radius = self.bounds(shape)
         anchor = self.anchor
         if anchor is None and shape.rough_scale is not None:
@@ -278,23 +280,30 @@ class CoinPress(Mechanism):
         if self.anchor is not None and len(self.anchor) != shape.n_features:
             raise ValueError(f"the anchor has {len(self.anchor)} rows and the table {shape.n_features} features")
         rough = shape.rough_scale if self.anchor is None else None
-        from_schema = (1e-6, 1.0) if in_the_ball else None if rough is None else (LEAST_EIGENVALUE, rough.spread)
-        bounds = self.eigenvalue_bounds or from_schema
+        bounds = self.eigenvalue_bounds
         if bounds is None:
-            raise ValueError(
-                "coinpress needs a rough range for the eigenvalues of the covariance: CoinPress(eigenvalue_bounds="
-                "(lowest, highest)); a range of 1e6 costs a few per cent"
-            )
+            if in_the_ball:
+                bounds = (1e-6, 1.0)
+            elif rough is not None:
+                bounds = (LEAST_EIGENVALUE, rough.spread)
+            else:
+                raise ValueError(
+                    "coinpress needs a rough range for the eigenvalues of the covariance: CoinPress(eigenvalue_bounds="
+                    "(lowest, highest)); a range of 1e6 costs a few per cent"
+                )
         if not shape.mean:
             return (*bounds, 0.0)
         radius = self.mean_radius
-        if radius is None and (in_the_ball or rough is not None):
-            radius = 1.0 if rough is None else rough.mean_radius
         if radius is None:
-            raise ValueError(
-                "coinpress needs a bound on the norm of the mean, as large as need be: CoinPress(mean_radius=…); or "
-                "mean=False for rows of mean zero"
-            )
+            if rough is not None:
+                radius = rough.mean_radius
+            elif in_the_ball:
+                radius = 1.0
+            else:
+                raise ValueError(
+                    "coinpress needs a bound on the norm of the mean, as large as need be: CoinPress(mean_radius=…); or "
+                    "mean=False for rows of mean zero"
+                )
         return (*bounds, radius)
 
 

@@ -21,7 +21,7 @@ from dpmoments.rows.rows import Rows
 __all__ = ["InverseGaussian", "InverseGaussianPlan"]
 
 MEAN_SHARE = 0.1
-"""Share of the squared noise-to-sensitivity budget that count and mean take where they are wanted."""
+"""Where count and mean are wanted, their share of the Gaussian mechanism's Σ (sensitivity/σ)²."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class InverseGaussianPlan(Plan):
     Attributes
     ----------
     smallest_eigenvalue : float
-        w², the asserted bound.
+        w², the lower bound that the caller asserts.
     inverse_scale : float
         σ of the symmetric noise on the inverse: standard deviation of its diagonal entries.
     sum_scale, count_scale : float or None
@@ -77,10 +77,10 @@ class InverseGaussianPlan(Plan):
         )
 
     def invert(self, inverse: FloatArray) -> FloatArray:
-        """The Gram matrix of a noisy inverse, by what is public: its eigenvalues are at least w² and at most the largest.
+        """The Gram matrix from its noisy inverse, whose eigenvalues are first clipped to their public range.
 
-        An eigenvalue of the inverse below the noise scale cannot be told from zero; where n is private it is taken for the noise
-        scale, where n is public for 1/n at least (the trace of G is at most n).
+        The upper end is 1/w². The lower end is 1/n where n is public, since the trace of G is at most n. Where n is private it is
+        the noise scale, below which an eigenvalue of the inverse cannot be told from zero.
         """
         highest = 1.0 / self.smallest_eigenvalue
         lowest = self.inverse_scale if self.shape.n_rows is None else 1.0 / max(self.shape.n_rows, 1)
@@ -98,9 +98,10 @@ class InverseGaussian(Mechanism):
     w², which the caller asserts from public knowledge. **Never look it up in the table.**
 
     **Privacy.** ρ-zCDP or (ε, δ)-DP, whether the assertion is true or not: eigenvalues of G below w² are raised to it, and
-    the inverse of the raised matrix has Frobenius sensitivity Δ/w⁴, Δ that of G (``docs/derivations/inverse_gaussian.md``). If
-    the assertion is false the release is wrong, not leaky. The paper's sensitivity, B²/(w²(w² − B²)), is larger, and in the
-    paper the guarantee rests on the assertion. Count and mean, where wanted, are part of the same Gaussian mechanism.
+    the inverse of the raised matrix has Frobenius sensitivity Δ/w⁴, where Δ is that of G
+    (``docs/derivations/inverse_gaussian.md``). If the assertion is false the release is inaccurate, but still private. The
+    paper's sensitivity, B²/(w²(w² − B²)), is larger, and in the paper the guarantee rests on the assertion. Count and mean,
+    where wanted, are part of the same Gaussian mechanism.
 
     The released inverse is among the diagnostics of the result.
 
@@ -144,7 +145,8 @@ class InverseGaussian(Mechanism):
                 "InverseGaussian(smallest_eigenvalue=...), from what is known without the table, or another mechanism"
             )
         with_count = shape.mean and neighbors is Neighbors.ADD_REMOVE
-        # The noise scale of a query of sensitivity 1; parts whose squared shares add up to 1 are one Gaussian mechanism.
+        # σ for sensitivity 1, with room for rounding. Parts of noise σ·sensitivity/√share, whose shares add up to 1, are together
+        # one Gaussian mechanism of this budget.
         unit_scale = (
             zcdp_noise_scale(budget.rho, 1.0)
             if budget.kind is BudgetKind.ZCDP

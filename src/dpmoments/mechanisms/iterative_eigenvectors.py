@@ -20,7 +20,7 @@ __all__ = ["IterativeEigenvectors", "IterativeEigenvectorsPlan"]
 Allocation = Literal["gaps", "adaptive", "uniform"]
 
 FAILURE = 0.05
-"""β: the noise on an eigenvalue is taken to be below τ, which it is for all with probability 1 − β. It steers the split alone."""
+"""β: τ bounds the noise on all eigenvalues with probability 1 − β. It affects only how the budget is divided."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class IterativeEigenvectorsPlan(SpectralPlan):
         return vectors, temperatures.tolist()
 
     def _weights(self, eigenvalues: FloatArray) -> FloatArray:
-        """What each direction's share of the budget is proportional to."""
+        """Weights to which the directions' shares of the budget are proportional."""
         d = len(eigenvalues)
         if self.mechanism.allocation == "uniform":
             return np.ones(d)
@@ -55,37 +55,39 @@ class IterativeEigenvectorsPlan(SpectralPlan):
         if self.mechanism.allocation == "gaps":
             below = np.cumsum(eigenvalues[::-1])[::-1] - eigenvalues  # sum of the smaller ones
             importance = np.arange(d - 1, -1, -1) * eigenvalues - below + floor
-        # Least Σ importance_i/t_i at a given sum of ε_i ∝ t_i, or of ρ_i ∝ t_i².
+        # Minimises Σ importance_i/t_i for a given Σ ε_i, ε_i ∝ t_i (pure), or Σ ρ_i, ρ_i ∝ t_i² (zCDP).
         return np.asarray(np.maximum(importance, floor) ** (1.0 / 2.0 if self.pure else 2.0 / 3.0))
 
 
 @dataclass(frozen=True)
 class IterativeEigenvectors(Mechanism):
-    """Release Σ λ̂_i θ̂_i θ̂_iᵀ: noisy eigenvalues, and directions drawn one after another in the space that is left.
+    """Release Σ λ̂_i θ̂_i θ̂_iᵀ: noisy eigenvalues, and directions drawn one after another, each orthogonal to those before it.
 
-    Direction i has density ∝ exp(t_i θᵀGθ) on the unit sphere of the complement of those before it, drawn exactly
-    (:func:`dpmoments.noise.sample_bingham` says how); eigenvalues get discrete Laplace (pure ε) or Gaussian (zCDP) noise. O(d³).
+    Direction i has density ∝ exp(t_i θᵀGθ) on the unit vectors orthogonal to the directions before it, and is drawn exactly
+    (:func:`dpmoments.noise.sample_bingham` says how). Eigenvalues get discrete Laplace (pure ε) or Gaussian (zCDP) noise. The
+    time is O(d³).
 
-    **Privacy.** ε-DP or ρ-zCDP by composition: eigenvalues, each direction (its budget may depend on the noisy eigenvalues
-    alone; the last of d is fixed by the others and free), and sum and count where wanted. The directions come from a
-    floating-point sampler on the sphere, for which no proof exists at the level of bits: arithmetic ``idealized``.
+    **Privacy.** ε-DP or ρ-zCDP by composition of the eigenvalues, each direction, and sum and count where wanted. A
+    direction's budget may depend on the noisy eigenvalues only; the last of d directions is fixed by the others and costs
+    nothing. The directions come from a floating-point sampler on the sphere, for which no proof exists at the level of bits:
+    arithmetic ``idealized``.
 
     Parameters
     ----------
     allocation : {"gaps", "adaptive", "uniform"}
-        How the directions' budget is divided, λ̂ the noisy eigenvalues and τ a bound on their noise. ``"uniform"``: equally
-        (IT-U). ``"adaptive"``: ε_i ∝ √(λ̂_i + τ) (the paper's Corollary 1, AD). ``"gaps"``: ε_i ∝ √(Σ_{j>i} (λ̂_i − λ̂_j) + τ),
-        which minimises the error to first order. Under zCDP the powers are 2/3.
+        How the directions' budget is divided; λ̂ are the noisy eigenvalues and τ is a bound on their noise. ``"uniform"``:
+        equally (IT-U). ``"adaptive"``: ε_i ∝ √(λ̂_i + τ) (the paper's Corollary 1, AD). ``"gaps"``:
+        ε_i ∝ √(Σ_{j>i} (λ̂_i − λ̂_j) + τ), which minimises the error to first order. Under zCDP the powers are 2/3, not 1/2.
     rank : int, optional
         Stop after so many directions; the release then has that rank. Default: all.
     calibration : {"tight", "paper"}
-        ``"paper"``: sensitivity 2 of both eigenvalues and θᵀGθ under either relation, for comparison; it adds more noise than
-        its ε needs.
+        ``"paper"``: takes 2 as the sensitivity of the eigenvalues and of θᵀGθ under both relations, which is more noise than ε
+        requires; for comparison.
     sum_share : float, optional
-        Share of the budget for the sum of rows (and the count where it is private), where they are wanted. Default: between
-        0.1 and 0.3, as much as brings the root mean square of its noise to n/5 where n is public.
+        Share of the budget for the sum of rows (and the count where it is private), where they are wanted. Default: the share
+        that brings the root mean square norm of its noise to n/5, but from 0.1 to 0.3; 0.1 where n is private.
     eigenvalue_share : float, optional
-        Share of the rest for the eigenvalues. Default: between 0.2 (0.1 under zCDP) and 0.5 by the same rule.
+        Share of the rest for the eigenvalues. Default: by the same rule, from 0.2 (0.1 under zCDP) to 0.5.
 
     Examples
     --------

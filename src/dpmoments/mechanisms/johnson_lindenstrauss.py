@@ -18,29 +18,29 @@ __all__ = ["JohnsonLindenstrauss"]
 class JohnsonLindenstrauss(PaddedGram):
     """Release (RA′)ᵀ(RA′)/r, A′ the table with w·I appended and R an r-row matrix of standard normals.
 
-    That is one draw from Wishart(G + w²I, r)/r: no projection is formed. The output without the subtraction is always
+    That is one draw from Wishart(G + w²I, r)/r, so no projection is formed. With ``subtract_padding=False`` the output is always
     positive definite, and every regression on it is a ridge regression on a sketch of the table.
 
-    **Privacy.** (ε, δ)-DP. w² is inverted from the exact privacy curve of the mechanism, for rows added or removed and for
-    rows replaced (``docs/derivations/johnson_lindenstrauss.md``): 6 to 12 times less than the paper's bound. Normals are
-    drawn in floating point (``idealized``).
+    **Privacy.** (ε, δ)-DP. w² is found by inverting the exact privacy curve of the mechanism, under add-remove or replace-one
+    (``docs/derivations/johnson_lindenstrauss.md``); it is 6 to 12 times smaller than by the paper's bound. Normals are drawn in
+    floating point (``idealized``).
 
     The error depends on the data: its mean square is ((tr Σ)² + ‖Σ‖_F²)/r with Σ = G + w²I, so no forecast is made. w² grows
-    like √r; with the padding subtracted, many degrees of freedom are better than few, and the limit is symmetric Gaussian noise
-    of the same guarantee.
+    like √r. With the padding subtracted, many degrees of freedom are better than few; in the limit the error is symmetric
+    Gaussian noise with the same guarantee.
 
     Parameters
     ----------
     degrees_of_freedom : int, optional
-        r, rows of the projection, at least the dimension of the matrix; of the adaptive variant the least. Default: the fewest
-        within 5 % of the least mean square error in the worst case for the public number of rows (a million where it is
-        private).
+        r, the number of rows of the projection, at least the dimension of the matrix; the adaptive variant may use more. Default:
+        the smallest r whose mean square error is within 5 % of the least, in the worst case over tables with the public number
+        of rows (a million where it is private).
     adaptive : bool
-        Algorithm 2 instead of 1: half of the budget finds a lower bound on the table's own smallest eigenvalue. Where that is
-        large enough nothing is padded and r is as large as it allows; else only the rest is padded. The diagnostics of the
-        result state the bound, r and w² (they are covered by the cost).
+        Algorithm 2 instead of 1: half of the budget finds a lower bound on the table's own smallest eigenvalue. Where the bound
+        is large enough there is no padding, and r is as large as the bound allows; otherwise only what is missing is padded.
+        The diagnostics of the result state the bound, r and w²; the cost covers them.
     subtract_padding : bool
-        Take w²I off again, so that the release is unbiased (and may have negative eigenvalues). False keeps the ridge.
+        Subtract w²I again, so that the release is unbiased (and may have negative eigenvalues). False keeps the ridge.
     calibration : {"exact", "paper"}
         ``"paper"``: w² = (4B²/ε)(√(2r ln(4/δ)) + 2 ln(4/δ)), Theorem 3.1.
 

@@ -1,4 +1,4 @@
-"""Private preconditioning: halve the directions that are certainly long, until no direction is much longer than another."""
+"""Private preconditioning: halve the directions of large variance, round by round, until all variances are of similar size."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from dpmoments.rows.rows import Rows
 __all__ = ["PrivatePreconditioning", "PrivatePreconditioningPlan"]
 
 SHRINK = 0.5
-"""What a long direction is multiplied by."""
+"""Factor for directions of large variance."""
 RESCALE = 1.05
-"""Makes up for what an imperfect projection takes off the short directions."""
+"""Factor for all directions in a round: keeps the smallest variance above 1 although noise makes the projection imperfect."""
 CONTRACTION = 0.9
-"""κ after a round, over κ before it."""
+"""Ratio of κ after a round to κ before it."""
 LEAST_STOP = 8.0
-"""Below it a halved direction could become shorter than 1: κ/2 · SHRINK² ≥ 1 needs κ ≥ 8."""
+"""Least κ for another round: below it a halved direction could fall below variance 1, as κ/2 · SHRINK² ≥ 1 needs κ ≥ 8."""
 ROUNDS_SHARE = 0.5
 COUNT_SHARE = 0.01
 
@@ -75,7 +75,7 @@ class PrivatePreconditioningPlan(Plan):
         radius = options.radius(kappa, d, n_rows)
         release = self._step(rows, generator, last.rho, linear, radius)
         steps.append(_record(linear, radius, kappa, release, n_rows))
-        # P⁻¹ M P⁻ᵀ: a product of the rounds' symmetric matrices is not symmetric.
+        # P⁻¹ M P⁻ᵀ: P, a product of symmetric matrices, is not symmetric itself.
         half = np.linalg.solve(linear, release.gram)
         gram = np.linalg.solve(linear, half.T)
         return NoisyMoments(
@@ -109,16 +109,17 @@ class PrivatePreconditioningPlan(Plan):
 class PrivatePreconditioning(Mechanism):
     r"""Second moment by recursive private preconditioning (Kamath, Li, Singhal & Ullman 2019).
 
-    For rows of mean zero with lo·I ⪯ Σ ⪯ hi·I and κ = hi/lo: each round clips to ‖x‖² ≤ Cκd ln(n/τ), releases the noisy second
-    moment, multiplies the directions whose noisy eigenvalue is at least κ/2 by ½, and goes on with 0.9κ. When κ reaches
-    ``stop_at``, half of the budget is left for the naive estimate, which is carried back.
+    For rows of mean zero with lo·I ⪯ Σ ⪯ hi·I and κ = hi/lo, in units where lo = 1: each round clips to ‖x‖² ≤ Cκd ln(n/τ),
+    releases the noisy second moment, multiplies the directions whose noisy eigenvalue is at least κ/2 by ½, and goes on with
+    0.9κ. When κ reaches ``stop_at``, half of the budget is left for a plain noisy second moment, which is mapped back to the
+    original units.
 
-    Its constants are loose: a round takes κ down by a tenth only, and its noise must be well below κ/2 at a clip of Cκd ln(n/τ),
-    so n must be of the order of 10⁵ at d = 10 where CoinPress does with 10³. It is here because the guarantee is simple
+    Its constants are loose. A round reduces κ by a tenth only, and the noise at a clip of Cκd ln(n/τ) must be well below κ/2,
+    so n must be of the order of 10⁵ at d = 10, where CoinPress needs 10³. It is here because the guarantee is simple
     (``docs/derivations/private_preconditioning.md``).
 
-    **Privacy.** ρ-zCDP by composition of exact discrete Gaussian releases; an (ε, δ) budget is converted. Nothing is assumed of
-    the rows for privacy.
+    **Privacy.** ρ-zCDP by composition of exact discrete Gaussian releases; an (ε, δ) budget is converted. The guarantee assumes
+    nothing about the rows.
 
     Parameters
     ----------
@@ -207,7 +208,7 @@ def _shares(n_rounds: int) -> list[float]:
 
 
 def _shrink_long(second_moment: FloatArray, threshold: float) -> FloatArray:
-    """Π_⊥ + ½Π, Π the projection on the eigenvectors of eigenvalue ≥ threshold."""
+    """(I − Π) + ½Π, where Π projects on the eigenvectors of eigenvalue ≥ threshold."""
     eigenvalues, eigenvectors = np.linalg.eigh(second_moment)
     factors = np.where(eigenvalues >= threshold, SHRINK, 1.0)
     matrix: FloatArray = (eigenvectors * factors) @ eigenvectors.T

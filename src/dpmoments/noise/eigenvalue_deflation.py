@@ -33,8 +33,8 @@ class Deflation:
     eigenvalues : ndarray of shape (k − 1,)
         Of the restriction, in descending order; they interlace λ.
     direction : ndarray of shape (k,)
-        The removed unit vector, equal to the one given up to rounding and orthogonal to rounding to what
-        :meth:`lift` returns.
+        The removed unit vector. It differs from the one given by rounding, and is orthogonal, to rounding, to
+        everything that :meth:`lift` returns.
     """
 
     eigenvalues: FloatArray
@@ -56,7 +56,7 @@ class Deflation:
         Returns
         -------
         ndarray of shape (k, m)
-            An isometry of its argument, orthogonal to ``direction``.
+            Orthogonal to ``direction``; the map is an isometry.
         """
         unsorted = np.empty_like(coordinates)
         unsorted[self._order] = coordinates
@@ -93,7 +93,7 @@ def deflate(eigenvalues: FloatArray, direction: FloatArray) -> Deflation:
     >>> deflation.eigenvalues, deflation.lift(np.eye(1)).ravel() @ [0.6, 0.8]
     (array([2.28]), ...)
     """
-    # A power of two near the range changes no significant digit and keeps third powers of differences finite.
+    # Dividing by a power of two near the range changes no significant digit and keeps cubes of differences finite.
     exponent = int(np.frexp(eigenvalues[0] - eigenvalues[-1])[1])
     scaled = np.ldexp(eigenvalues, -exponent)
     starts = np.flatnonzero(np.r_[True, scaled[:-1] - scaled[1:] > RELATIVE_GAP])
@@ -126,7 +126,7 @@ def deflate(eigenvalues: FloatArray, direction: FloatArray) -> Deflation:
 
 @dataclass(frozen=True, slots=True)
 class _Reflection:
-    """One Householder reflection in each group of equal poles: symmetric, orthogonal, and diag(λ) does not see it."""
+    """One Householder reflection in each group of equal poles: symmetric, orthogonal, and commuting with diag(λ)."""
 
     starts: IntArray
     sizes: IntArray

@@ -17,7 +17,7 @@ from dpmoments.noise.entropy import SecureGenerator
 __all__ = ["LARGEST_SCALE", "discrete_gaussian", "discrete_laplace"]
 
 LARGEST_SCALE = 2.0**52
-"""Noise scales above this could reach the ends of int64: choose a coarser lattice instead."""
+"""At larger scales a draw could overflow int64: choose a coarser lattice instead."""
 
 
 def discrete_gaussian(scale: float, size: int, generator: np.random.Generator) -> npt.NDArray[np.int64]:

@@ -1,9 +1,9 @@
-"""Orthonormal frames drawn one vector after another, each by the exponential mechanism in the space that is left.
+"""Orthonormal frames drawn one vector after another by the exponential mechanism, each orthogonal to those before it.
 
-The plain algorithm (Amin et al. 2019, Algorithm 1) decomposes a matrix at every step, O(d⁴) in all. Here a step works in
-the eigenbasis of the matrix restricted to the space that is left, and knows the next eigenbasis through the secular
-equation (:mod:`dpmoments.noise.eigenvalue_deflation`), O(d²) a step; the vectors are mapped back a block at a time by matrix
-products, and the basis is computed afresh between blocks.
+The plain algorithm (Amin et al. 2019, Algorithm 1) decomposes a matrix at every step, O(d⁴) in all. Here each step works in
+the eigenbasis of the matrix restricted to the complement of the vectors drawn so far, and finds the next eigenbasis by the
+secular equation in O(d²) (:mod:`dpmoments.noise.eigenvalue_deflation`). Vectors are mapped back a block at a time by matrix
+products, and the eigenbasis is computed afresh between blocks.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ def sample_orthonormal_frame(
         C: symmetric, finite, definite or not.
     temperatures : array_like of shape (rank,)
         t_i, finite, rank ≤ d. 0 draws uniformly; negative ones favour small eigenvalues. With rank = d the last vector is
-        fixed up to its sign by the others, whatever its temperature.
+        determined up to its sign by the others, whatever its temperature.
     rng : numpy.random.Generator
     block_size : int, optional
-        Steps between two fresh eigendecompositions. It affects speed and rounding, not the law. By default a tenth
-        of what is left.
+        Steps between two fresh eigendecompositions. It affects speed and rounding, not the distribution. By default a
+        tenth of the remaining dimensions, at least 16.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def sample_orthonormal_frame(
 
     Notes
     -----
-    Alone it has no privacy guarantee: the temperatures decide it (see docs/derivations/iterative_eigenvectors.md).
+    By itself this guarantees no privacy: that depends on the temperatures (docs/derivations/iterative_eigenvectors.md).
 
     O(d³) a full-rank draw, apart from matrix products that cost O(d⁴) with a constant below 1/50.
 
@@ -110,7 +110,7 @@ def sample_orthonormal_frame(
 def _draw_block(
     eigenvalues: FloatArray, temperatures: FloatArray, rng: np.random.Generator
 ) -> tuple[FloatArray, npt.NDArray[np.int64]]:
-    """Draw one vector a temperature; columns are coordinates in the eigenbasis ``eigenvalues`` belong to."""
+    """Draw one vector for each temperature; columns are coordinates in the eigenbasis to which ``eigenvalues`` belong."""
     deflations: list[Deflation] = []
     n_proposals = np.empty(temperatures.size, dtype=np.int64)
     for step, temperature in enumerate(temperatures):

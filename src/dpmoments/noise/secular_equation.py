@@ -8,7 +8,7 @@ the limit ρ → ∞ of the rank-one update of Bunch, Nielsen & Sorensen 1978). 
 - the weights are then recomputed from the roots (Gu & Eisenstat 1995), which makes the computed eigenvectors orthogonal
   to rounding however clustered the poles are.
 
-The tables of roots × poles cost a few passes each; all loops run in NumPy.
+The work is a few passes over tables of roots × poles; all loops run in NumPy.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SecularRoots:
     origins : ndarray of shape (k − 1,), int64
         Index of the pole nearest to each root.
     offsets : ndarray of shape (k − 1,)
-        To full relative accuracy.
+        Distances from those poles, to full relative accuracy.
     """
 
     poles: FloatArray
@@ -126,7 +126,8 @@ def _loewner_factors(differences: FloatArray, spacing: FloatArray, first: int) -
 
     Every factor is then between 0 and 1. Both tables are overwritten.
     """
-    # For poles of the chunk itself the same denominators in another order: λ_j for root j, the chunk's last for j = i.
+    # A pole i of the chunk itself has λ_far = λ_{j+1} for roots j ≥ i. Dividing by λ_i − λ_j for j > i, and by the distance to
+    # the chunk's last pole for j = i, gives the same product.
     rows = np.arange(len(differences))
     spacing[rows, first + rows] = spacing[-1, first + rows]
     differences[:, :first] /= spacing[1:, :first]
@@ -135,7 +136,7 @@ def _loewner_factors(differences: FloatArray, spacing: FloatArray, first: int) -
 
 
 def _solve_chunk(spacing: FloatArray, w: FloatArray, first: int, workspace: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Roots below poles first, first + 1, …: which pole of the chunk each is nearest to, and how far above it.
+    """Roots below poles first, first + 1, …: the nearest pole of each, as an index in the chunk, and its distance above that.
 
     Row j of ``spacing`` is λ − λ_{first+j}. Each root is sought as x > 0, its distance from the nearer pole towards the
     other one: then F(x) = ±Σ w_i/(λ_i − μ) increases from −∞ at the near pole to +∞ at the far one.
@@ -151,7 +152,7 @@ def _solve_chunk(spacing: FloatArray, w: FloatArray, first: int, workspace: Floa
     nearest = rows + near_is_lower
     near, far = w[first + nearest], w[first + 2 * rows + 1 - nearest]
 
-    # First guess: the two nearest poles exactly, all others as at the middle.
+    # First guess: the terms of the two enclosing poles exactly, the sum of all others as at the middle between them.
     rest = sign * at_middle - (far - near) / half
     x = np.clip(_first_guess(rest, near, far, gaps), np.finfo(np.float64).tiny, half)
 
@@ -171,7 +172,7 @@ def _solve_chunk(spacing: FloatArray, w: FloatArray, first: int, workspace: Floa
         if outside.any():
             moved = np.where(outside, np.where(low > 0.0, 0.5 * (low + high), 0.01 * high), moved)
         found[rows] = sign * moved
-        # The error after a third-order step is of the order of the step's relative size cubed.
+        # After a third-order step the relative error is about the cube of the step's relative size.
         unfinished = (np.abs(moved - x) > 1e-5 * x) & (high - low > 1e-15 * high)
         x = moved
         if not unfinished.any():
@@ -185,7 +186,7 @@ def _solve_chunk(spacing: FloatArray, w: FloatArray, first: int, workspace: Floa
 
 
 def _poles_from(spacing: FloatArray, first: int, nearest: IntArray, out: FloatArray) -> None:
-    """Distances of all poles from each root's nearest one, and ∞ for that one: it would swamp what the others add."""
+    """Distances of all poles from each root's nearest one; ∞ for that one, whose large term would drown the sum of the others."""
     np.take(spacing, nearest, axis=0, out=out, mode="clip")
     out[np.arange(nearest.size), first + nearest] = np.inf
 
@@ -215,7 +216,7 @@ def _first_guess(rest: FloatArray, near: FloatArray, far: FloatArray, gaps: Floa
 
 
 def _chunks(n_poles: int, n_tables: int) -> tuple[list[tuple[int, int]], FloatArray]:
-    """Ranges of roots to work on together, and room for tables of roots × poles, shape (n_tables, rows, n_poles).
+    """Ranges of roots to work on together, and memory for tables of roots × poles, shape (n_tables, rows, n_poles).
 
     Fresh temporaries of this size would cost as much in page faults as the arithmetic done on them.
     """
@@ -227,7 +228,7 @@ def _chunks(n_poles: int, n_tables: int) -> tuple[list[tuple[int, int]], FloatAr
 
 @contextmanager
 def _unbuffered() -> Iterator[None]:
-    """Halve the time of tables with a broadcast operand: NumPy copies those through its buffer unless it is tiny."""
+    """Make NumPy's buffer tiny: otherwise it copies broadcast operands through it, which doubles the time of the tables."""
     with np.errstate():  # leaving it restores the buffer size too
         np.setbufsize(16)
         yield

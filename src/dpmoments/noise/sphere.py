@@ -61,7 +61,7 @@ def sample_bingham(
     repeated leading eigenvalue       uniform in the leading eigenspace as gaps grow
     ================================  =============================================
 
-    At most about 1.2 √d proposals a draw on average, whatever the matrix. The law is exact in real
+    On average a draw takes at most about 1.2 √d proposals, whatever the matrix. The distribution is exact in real
     arithmetic; in floating point no proof of privacy exists for draws on the sphere.
 
     Source: Kent, Ganeiber & Mardia (2018), "A new unified approach for the simulation of a wide class of
@@ -111,8 +111,8 @@ def sample_bingham_diagonal(
     With λ_i = max(eigenvalues) − eigenvalues_i, p_i = 1/(b + 2λ_i) and iid standard normals g_i, the proposal
     is u ∝ (√p_i · g_i), and (r e^{1−r})^{d/2} the probability to accept it, r = Σ g_i² / (d Σ p_i g_i²): the
     ratio e^{−uᵀΛu} (uᵀΩu)^{d/2} / M of Kent, Ganeiber & Mardia, Ω = I + 2Λ/b, in a form where nothing
-    overflows or cancels. It is at most 1 for every b > 0, so the accuracy of b affects the speed and never
-    the law.
+    overflows or cancels. It is at most 1 for every b > 0, so the accuracy of b affects the speed, never the
+    distribution.
 
     Examples
     --------
@@ -134,13 +134,13 @@ def sample_bingham_diagonal(
         weights = 1.0 / (envelope_parameter(gaps) + 2.0 * gaps)
     d = values.size
     scales = np.sqrt(weights)
-    # The density at its mean of Σ p_i g_i², taken as normal, gives the mean number of proposals within a fifth.
+    # Expected proposals per draw, to within 20 %: treats Σ p_i g_i² as normal and takes that density at the mean.
     guess = 1.2 * math.sqrt(d * float(weights @ weights))
     draws = np.empty((n_draws, d))
     n_accepted = 0
     n_proposals = 0
     while n_accepted < n_draws:
-        # Decided before the batch is drawn, so it cannot bias which proposals are accepted.
+        # The size is fixed before the batch is drawn, so it cannot bias which proposals are accepted.
         batch = max(1, min(math.ceil(guess * (n_draws - n_accepted)), BATCH_CELLS // d))
         normals = rng.standard_normal((batch, d))
         squares = normals * normals

@@ -1,4 +1,4 @@
-"""Privacy budgets: how much may be lost, as values that can be checked, compared, split and added."""
+"""Privacy budgets: bounds on the privacy loss, as values that can be checked, compared, split and added."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 __all__ = ["BudgetKind", "PrivacyBudget"]
 
 LARGEST_LOSS = 1e100
-"""Far beyond any protection; the squares of larger numbers leave float64."""
+"""Largest ε or ρ accepted: far beyond any protection, and its square is still well within float64."""
 
 
 class BudgetKind(StrEnum):
@@ -134,7 +134,7 @@ class PrivacyBudget:
         return cls.approximate(epsilon, delta)
 
     def split(self, *weights: float) -> tuple[PrivacyBudget, ...]:
-        """Cut the budget into parts in proportion to ``weights`` (by basic composition the parts add up to it).
+        """Split the budget in proportion to ``weights``; by basic composition the parts together cost no more than the whole.
 
         The parts are rounded down so that their exact sum never exceeds the whole.
 
@@ -160,8 +160,8 @@ class PrivacyBudget:
     def covers(self, cost: PrivacyBudget) -> bool:
         """Whether spending ``cost`` stays within this budget.
 
-        A pure cost fits an approximate budget of the same ε; a pure cost ε fits a zCDP budget ρ ≥ ε²/2. No other
-        two kinds are compared.
+        A pure cost fits an approximate budget of the same ε; a pure cost ε fits a zCDP budget ρ ≥ ε²/2. For any other
+        two different kinds the answer is False.
 
         Examples
         --------
@@ -204,7 +204,7 @@ class PrivacyBudget:
         return cls(**values)
 
     def __add__(self, other: PrivacyBudget) -> PrivacyBudget:
-        """Basic composition: losses of one kind add up; pure and approximate mix."""
+        """Basic composition: losses of one kind add up; a pure and an approximate loss add up to an approximate one."""
         if not isinstance(other, PrivacyBudget):
             return NotImplemented
         if (self.kind is BudgetKind.ZCDP) != (other.kind is BudgetKind.ZCDP):

@@ -46,14 +46,14 @@ class Neighbors(StrEnum):
 
     @property
     def keeps_dropped_rows(self) -> bool:
-        """Whether a row that its column rules drop still counts as a row, of zeros; else it is left out altogether.
+        """Whether a row dropped by its column rules still counts, as a row of zeros; otherwise it is left out altogether.
 
-        Under ``replace_one`` the number of rows is public: a row that a neighbour drops must stay in it.
+        Under ``replace_one`` the number of rows is public, so a row that only one of two neighbours drops must stay in the count.
         """
         return self.count_is_public
 
     def public_count(self, n_rows: float) -> float | None:
-        """The number of rows of a table as far as it is public: itself under ``replace_one``, else None.
+        """``n_rows`` under ``replace_one``, where the number of rows is public; else None.
 
         Examples
         --------

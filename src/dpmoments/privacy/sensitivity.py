@@ -1,9 +1,9 @@
 r"""How far one row can move each sum: the only place in the library where a sensitivity is written down.
 
 Rows are encoded as x with ‖x‖₂ ≤ 1. A release of count and mean beside the Gram matrix appends a constant w to every
-row, z = (w, x), so that Σ z zᵀ holds w²n, wΣx and G = Σ x xᵀ; ``augmentation`` is w, and 0 means that the Gram matrix
-goes alone. A row dropped by its column rules is z = (w, 0) under ``replace_one``, so every row has the same w and the count
-cell never moves.
+row, z = (w, x), so that Σ z zᵀ holds w²n, wΣx and G = Σ x xᵀ; ``augmentation`` is w, and 0 means that the Gram matrix is
+released alone. A row dropped by its column rules is z = (w, 0) under ``replace_one``, so every row has the same w and the
+entry w²n is the same for all neighbours.
 
 Every value below is proved in ``docs/derivations/sensitivities.md`` and attained by explicit neighbours in
 ``tests/test_sensitivity.py`` (the one exception, the ℓ1 bound under ``replace_one``, is marked there).
@@ -45,7 +45,7 @@ def gram_frobenius(neighbors: Neighbors, n_features: int, augmentation: float = 
     if neighbors is Neighbors.ADD_REMOVE:
         return square
     if n_features == 1 and augmentation == 0:
-        return 1.0  # one dimension has no orthogonal pair; with w the general bound is safe there, not attained
+        return 1.0  # d = 1 has no two orthogonal rows; with w > 0 the general bound holds there, though unattained
     return _up(math.sqrt(2.0) * square)
 
 
@@ -65,7 +65,7 @@ def gram_nuclear(neighbors: Neighbors, n_features: int, augmentation: float = 0.
 
 
 def gram_entrywise_l1(neighbors: Neighbors, n_features: int, augmentation: float = 0.0) -> float:
-    """ℓ1 sensitivity of the upper triangle with diagonal of Σ z zᵀ, the count cell left out under replace-one.
+    """ℓ1 sensitivity of the upper triangle of Σ z zᵀ with its diagonal; under replace-one without the constant entry w²n.
 
     Add-remove: ((Σ|z_i|)² + Σ z_i²)/2 ≤ ((w + √d)² + w² + 1)/2. Replace-one:
     min(d/√2 + 1, √(d(d+3)/2)) for the Gram matrix (proven, attained at d = 2) and w·2√d for the cells that hold wΣx.
@@ -80,7 +80,7 @@ def gram_entrywise_l1(neighbors: Neighbors, n_features: int, augmentation: float
     if neighbors is Neighbors.ADD_REMOVE:
         gram = (n_features + 1) / 2.0
         return _up(augmentation * augmentation + augmentation * root + gram) if augmentation else gram
-    # Two bounds on the spread of eigenvalues of a sign matrix; the first is the smaller from d = 12 on, the second attained at 2.
+    # Two bounds on the eigenvalue range of a sign matrix; the first is smaller from d = 12 on, the second is attained at d = 2.
     gram = min(n_features / math.sqrt(2.0) + 1.0, math.sqrt(n_features * (n_features + 3) / 2.0))
     gram = 1.0 if n_features == 1 else gram
     return _up(gram + 2.0 * augmentation * root) if n_features > 1 or augmentation else gram
@@ -129,5 +129,5 @@ def _check(n_features: int, augmentation: float) -> None:
 
 
 def _up(value: float) -> float:
-    """Two units in the last place up: above the true value whatever the two or three roundings before did."""
+    """Round up by two units in the last place: above the true value after the two or three roundings that precede."""
     return math.nextafter(math.nextafter(value, math.inf), math.inf)

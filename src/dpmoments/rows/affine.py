@@ -1,4 +1,4 @@
-"""Matrix product rows @ matrixᵀ whose every row has the same bits wherever it stands."""
+"""Matrix product rows @ matrixᵀ in which a row's result has the same bits wherever the row stands in a block."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = ["SlicedMatrix", "row_peaks"]
 
 _MAX_ENTRY = 1e120
-# Rows of smaller values are split on a fixed absolute grid, so that 2^(p − e) cannot overflow.
+# Exponents are not taken below these: smaller values are split on a fixed grid, so that 2^(p − e) cannot overflow.
 _LEAST_EXPONENT = -900
 _LEAST_MATRIX_EXPONENT = -400
 
@@ -22,9 +22,9 @@ class SlicedMatrix:
     With p = ⌊(53 − ⌈log₂ d⌉)/2⌋, a row v is written ``v ≈ 2^(e−p) (V₁ + 2^(−p−1) V₂)`` and a row of the
     matrix ``a ≈ 2^(g−p) (B₁ + 2^(−p−1) B₂)``, with integers of magnitude ≤ 2^p and e, g the binary exponents
     of the largest entries. Each of V₁B₁ᵀ, V₁B₂ᵀ and V₂B₁ᵀ is a sum of d products of at most 2^(2p), hence
-    exact in whatever order a BLAS adds them; the three are then added elementwise, in this order. A BLAS
-    product of v and a themselves would round differently at the edge of a block than inside it, so that one
-    row's presence could change another's bits.
+    exact in whatever order a BLAS adds them; the three are then added elementwise, in a fixed order. A BLAS
+    product of v and a themselves would round differently at the edge of a block than inside it, so that the
+    presence of one row could change the bits of another.
 
     Error of an entry: at most ``3 d 2^(−2p) max|v| max|a|`` (``docs/derivations/exact-sums.md``, section 5).
 
@@ -33,9 +33,9 @@ class SlicedMatrix:
     slice_bits : int
         p.
     leading : ndarray, shape (d, 2k)
-        ``2^(g−p) [B₁ᵀ, 2^(−p−1) B₂ᵀ]``, multiplied by V₁.
+        ``2^(g−p) [B₁ᵀ, 2^(−p−1) B₂ᵀ]``, by which V₁ is multiplied.
     trailing : ndarray, shape (d, k)
-        ``2^(g−2p−1) B₁ᵀ``, multiplied by V₂.
+        ``2^(g−2p−1) B₁ᵀ``, by which V₂ is multiplied.
     """
 
     slice_bits: int
@@ -49,7 +49,7 @@ class SlicedMatrix:
         Parameters
         ----------
         matrix : array_like, shape (k, d)
-            Public (never a function of the rows alone). Entries of magnitude up to 1e120.
+            Public, or computed from earlier noisy outputs. Entries of magnitude up to 1e120.
 
         Raises
         ------
@@ -93,7 +93,7 @@ class SlicedMatrix:
         leading_out: NDArray[np.float64] | None = None,
         out: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """Image of each row, as float64 values times a power of two of its own.
+        """The matrix times each row, as float64 values and, for each row, the exponent of a power of two to multiply by.
 
         Parameters
         ----------

@@ -14,11 +14,11 @@ EXACT = 2.0**53
 """Every integer of magnitude up to 2^53 is a float64, and so is every sum that stays below it."""
 
 NARROW = 32
-"""With fewer features, what NumPy does once a row costs more than what it does once a cell."""
+"""Rows of fewer features count as narrow: in them NumPy's overhead per row costs more than its work per cell."""
 
 _MAX_BITS = 24
-_MIN_RADIUS, _MAX_RADIUS = 1e-140, 1e140  # radius² and 2^bits/radius are then far from under- and overflow
-_MARGIN = 2.0**-6  # lattice units; the float operations of the clip factor err by less than 2^-26 of them
+_MIN_RADIUS, _MAX_RADIUS = 1e-140, 1e140  # keeps radius² and 2^bits/radius far from under- and overflow
+_MARGIN = 2.0**-6  # lattice units; rounding in the clip factor moves a norm by less than 2^-26 units
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Lattice:
 
     @property
     def units_per_one(self) -> float:
-        """2^bits/radius: what a value is multiplied by before it is rounded."""
+        """2^bits/radius: the factor that takes a value to lattice units, before it is rounded."""
         return 2.0**self.bits / self.radius
 
     @property
@@ -90,12 +90,12 @@ class Lattice:
 
     @property
     def clip_target(self) -> float:
-        """2^bits − √d/2 − 2^-6: norm before rounding that rounding cannot bring beyond 2^bits."""
+        """2^bits − √d/2 − 2^-6: a row of this norm still has norm at most 2^bits after it is rounded."""
         return 2.0**self.bits - math.sqrt(self.n_features) / 2.0 - _MARGIN
 
     @property
     def squared_beyond_doubt(self) -> float:
-        """(2^bits + √d/2 + 2^-6)²: rounding makes no row within the radius longer than that."""
+        """(2^bits + √d/2 + 2^-6)²: a rounded row of a larger squared norm was beyond the radius before it was rounded, too."""
         return (2.0**self.bits + math.sqrt(self.n_features) / 2.0 + _MARGIN) ** 2
 
     @property
@@ -105,7 +105,7 @@ class Lattice:
 
     @property
     def rows_per_product(self) -> int:
-        """2^(53 − 2·bits): rows for which no partial sum of a product of lattice rows exceeds 2^53."""
+        """2^(53 − 2·bits): so many rows can be summed in one matrix product without a partial sum above 2^53."""
         return 1 << (53 - 2 * self.bits)
 
 
@@ -146,7 +146,7 @@ def squared_norms(
         np.einsum("ij,ij->i", rows, rows, out=out)
     elif n_features >= NARROW:
         np.vecdot(rows, rows, out=out)
-    else:  # a call a row costs more than writing the squares
+    else:  # narrow rows: one call per row costs more than storing all squares
         np.dot(np.multiply(rows, rows, out=scratch), np.ones(n_features), out=out)
     return out
 
@@ -173,7 +173,7 @@ def clip_rows(
     scratch : ndarray, shape (n, d), optional
     """
     marked = np.flatnonzero(over)
-    if 4 * marked.size > over.size:  # many: one pass over all rows; a factor 1 changes nothing
+    if 4 * marked.size > over.size:  # many: one pass over all rows, the others with a factor of 1
         factors = np.sqrt(norms)
         with np.errstate(divide="ignore"):  # zero rows
             np.divide(lattice.clip_target, factors, out=factors)
@@ -190,7 +190,7 @@ def clip_rows(
 
 def _multiply_rows(rows: NDArray[np.float64], factors: NDArray[np.float64]) -> None:
     """Multiply each row by its factor, in place."""
-    if rows.flags.c_contiguous and rows.shape[1] < NARROW:  # a loop a row costs more than writing the factors out
+    if rows.flags.c_contiguous and rows.shape[1] < NARROW:  # one loop per row costs more than repeating the factors
         flat = rows.reshape(-1)
         np.multiply(flat, np.repeat(factors, rows.shape[1]), out=flat)
     else:
@@ -200,9 +200,10 @@ def _multiply_rows(rows: NDArray[np.float64], factors: NDArray[np.float64]) -> N
 def shrink_into_ball(rows: NDArray[np.float64], norms: NDArray[np.float64], lattice: Lattice) -> None:
     """Check every norm in exact integers; shrink rows beyond the radius, rounding toward zero, in place.
 
-    After :func:`clip_rows` no row is (lemma 3 of ``docs/derivations/exact-sums.md``); the bound that privacy
-    rests on is nevertheless a checked fact, not a consequence of a rounding analysis. Each pass lowers every
-    nonzero entry of a marked row by at least one, so the loop ends; in IEEE arithmetic one pass is enough.
+    After the scaling in :func:`clip_rows` no row is beyond it (lemma 3 of ``docs/derivations/exact-sums.md``).
+    Privacy rests on this bound, so it is checked on the rows themselves instead of trusting an analysis of
+    rounding errors. Each pass lowers the magnitude of every nonzero entry of a marked row by at least one, so
+    the loop ends; in IEEE arithmetic one pass is enough.
 
     Parameters
     ----------

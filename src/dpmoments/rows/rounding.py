@@ -1,4 +1,4 @@
-"""Rows of one block → lattice rows, each a function of the row's own values alone."""
+"""Rounds the rows of a block to lattice rows, each of which depends on the values of its own row alone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RowMap:
     n_inputs : int
         Columns of a block.
     lattice : Lattice
-        Of the rows after the map: ``linear.shape[0]`` features.
+        The lattice of the mapped rows, of ``linear.shape[0]`` features.
     missing : {"error", "center", "drop"}
     center : ndarray, shape (n_inputs,), or None
     linear : SlicedMatrix or None
@@ -80,7 +80,7 @@ class LatticeRows:
     rows : ndarray, shape (n, d)
         Integer-valued float64, ``Σz² ≤ 2^(2·bits)`` in every row.
     clipped, dropped : int
-        Rows beyond the radius by more than rounding explains; rows dropped by the missing rule.
+        Number of rows certainly beyond the radius before rounding; number of rows dropped by the missing rule.
     """
 
     rows: FloatArray
@@ -89,9 +89,9 @@ class LatticeRows:
 
 
 class RowRounder:
-    """Rounds blocks of up to ``max_rows`` rows in buffers of its own: what it returns lives until the next call.
+    """Rounds blocks of up to ``max_rows`` rows in buffers of its own, which the next call overwrites.
 
-    Not safe to share between threads: one each.
+    Not safe to share between threads: each needs its own.
 
     Parameters
     ----------
@@ -130,12 +130,12 @@ class RowRounder:
         ValueError
             If a cell is NaN or infinite and the rule is ``"error"``; the message holds nothing of the row.
         """
-        # Overflow and NaN are expected here: they are how rows that need care are found.
+        # Overflow and NaN are expected here: they mark the rows that need special treatment.
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             unclipped = self._unclipped(block)
             squares, huge, lattice = unclipped.squares, unclipped.huge, self._map.lattice
             clipped = 0
-            over = ~(squares <= lattice.squared_limit)  # NaN, if there could be one, would be over
+            over = ~(squares <= lattice.squared_limit)  # written so that a NaN would count as over
             over[huge.index] = True
             if over.any():
                 beyond_doubt = squares > lattice.squared_beyond_doubt
@@ -156,7 +156,7 @@ class RowRounder:
         return norms
 
     def _unclipped(self, block: NDArray[Any]) -> _Unclipped:
-        """Round the mapped rows, leaving those beyond the radius where they are."""
+        """Round the mapped rows without clipping those beyond the radius."""
         linear = self._map.linear
         return self._round_plain(block) if linear is None else self._round_image(block, linear)
 
@@ -190,7 +190,7 @@ class RowRounder:
     def _round_image(self, block: NDArray[Any], linear: SlicedMatrix) -> _Unclipped:
         """Round ``linear @ (x − center)``; missing cells show in the row's largest magnitude."""
         n_rows, lattice = block.shape[0], self._map.lattice
-        # Much is done once a row here; for narrow rows that is fastest column by column.
+        # Many operations here act on whole rows; for narrow rows they are fastest column by column.
         order = "F" if block.shape[1] < NARROW else _memory_order(block)
         values = _as_buffer(self._values, block.shape, order)
         work = _as_buffer(self._work, block.shape, order)
@@ -212,8 +212,8 @@ class RowRounder:
         )
         rows = _as_buffer(self._rows, shape, order)
         scratch = _as_buffer(self._scratch, shape, order)
-        # A factor beyond 2^1000 would overflow; entries of the image are 0 or at least 2^-453, so that a row
-        # with such a factor is huge or zero with the smaller one too.
+        # A factor beyond 2^1000 could overflow, so it is capped. Nonzero entries of the image are at least 2^-453:
+        # a row whose factor is capped is still huge, or zero, as it would be without the cap.
         largest = _MAX_FACTOR_EXPONENT - np.frexp(lattice.units_per_one)[1]
         factors = np.ldexp(lattice.units_per_one, np.minimum(exponents, largest))
         np.multiply(image, factors[:, None], out=rows)
@@ -252,7 +252,7 @@ class _Unclipped:
 
 @dataclass(frozen=True, eq=False)
 class _HugeRows:
-    """Rows too long for an exact sum of squares as they are: their place, scaled squares, and norms."""
+    """Rows too long for an exact sum of squares: their place in the block, sums of squares after scaling down, and norms."""
 
     index: NDArray[np.intp]
     squares: FloatArray
@@ -269,8 +269,8 @@ class _HugeRows:
         """Scale finite rows by powers of two so that the largest entry lies in [2^(k−1), 2^k), and round.
 
         A row is ``values · 2^exponents``, and k is ``lattice.peak_bits``: the sum of squares is then at most
-        2^53, an exact integer. The scale is a power of two taken from the row's largest entry, so that
-        nothing is rounded before ``rint`` (but what it rounds to 0).
+        2^53, an exact integer. The scale is a power of two taken from the row's largest entry, so nothing is
+        rounded before ``rint``, except entries so small that ``rint`` makes them 0.
         """
         shifts = lattice.peak_bits - np.frexp(row_peaks(values))[1]
         shrunk = np.rint(values * np.ldexp(1.0, shifts)[:, None])
@@ -279,10 +279,10 @@ class _HugeRows:
 
 
 def _memory_order(block: NDArray[Any]) -> Literal["C", "F"]:
-    """Which axis of the block is the faster one: buffers in the same order are filled fastest."""
+    """The memory order of the block: buffers in the same order are filled fastest."""
     return "F" if abs(block.strides[0]) < abs(block.strides[1]) else "C"
 
 
 def _as_buffer(flat: FloatArray, shape: tuple[int, ...], order: Literal["C", "F"]) -> FloatArray:
-    """Logical (n, d) view of the start of a flat buffer, contiguous in the given order."""
+    """View of the start of a flat buffer as an array of this shape, contiguous in the given order."""
     return flat[: shape[0] * shape[1]].reshape(shape, order=order)

@@ -1,4 +1,4 @@
-"""Checks that every kind of column makes of its name, its rules and its texts."""
+"""Checks of the names, rules and texts of columns of every kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def check_name(name: object) -> None:
 
 def check_text(text: str, what: str) -> None:
     """Raise unless a file can hold ``text``."""
-    # Found now, not when a release that has spent its budget is written to a file.
+    # Checked here, because a failure to write the file of a release would come after its budget is spent.
     try:
         text.encode()
     except UnicodeEncodeError:

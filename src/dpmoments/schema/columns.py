@@ -17,7 +17,7 @@ __all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Numeric", "blank_e
 MissingLevel = Literal["error", "zero", "drop"]
 
 LARGEST_LEVEL = 2**53 - 1
-"""Integers up to here are told apart by float64, in which frames hold integer columns with gaps."""
+"""Largest integer level: float64, in which data frames hold integer columns with missing cells, is exact up to here."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def column_from_dict(values: object) -> Column:
 
 
 def blank_entries(values: object) -> str | None:
-    """What is still to be filled in of one column of a schema file, in words; None where nothing is.
+    """Which entries of one column of a schema file are still to be filled in, in words; None if there are none.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Numeric columns: of public bounds, or of a rough public scale."""
+"""Numeric columns, with public bounds or a rough public scale."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ __all__ = ["LARGEST_BOUND", "LARGEST_CELL", "MissingNumber", "Numeric"]
 MissingNumber = Literal["error", "center", "drop"]
 
 LARGEST_BOUND = 1e100
-"""Beyond it, or with bounds closer than its inverse, squares of a column's unit times noise could leave float64's range."""
+"""Largest magnitude, and inverse of the least width, of bounds: beyond it squares of unit · noise could leave float64's range."""
 LARGEST_CELL = 1e200
-"""Cells of a column without bounds count as at most this in magnitude, so that what is finite stays finite in any unit."""
+"""Cells of a column without bounds are clamped to this magnitude, so that they stay finite after any change of units."""
 WIDEST_SCALE = 1e12
-"""Most that the ends of a scale may differ by, as a factor."""
+"""Largest ratio of the ends of a scale."""
 FARTHEST_MEAN = 1e15
-"""Most least-standard-deviations that the mean may be from zero: float64 resolves no more."""
+"""Largest distance of the mean from zero, in units of the least standard deviation: float64 resolves no more."""
 DEFAULT_RADIUS = 10.0
-"""Radius of the mean, in units of the largest standard deviation."""
+"""Default radius of the mean, in units of the largest standard deviation."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,12 +39,13 @@ class Numeric:
         Public bounds, lower < upper; cells outside are moved to the nearer bound. They must come from public knowledge
         (a codebook, physics, law), never from the table: a bound read off the data leaks it.
     missing : {"error", "center", "drop"}
-        What an empty, NaN or infinite cell does: stop the release (``"error"``: whoever sees that a release stopped learns
-        that such a cell exists), count as the midpoint of the bounds or the centre (``"center"``), or drop its row (``"drop"``).
+        What an empty, NaN or infinite cell does: stop the release (``"error"``; whoever sees that a release stopped learns
+        that such a cell exists), count as the midpoint of the bounds or as ``center`` (``"center"``), or drop its row
+        (``"drop"``).
     scale : (float, float), optional
-        In place of bounds: a public range for the column's standard deviation, as wide as need be; it costs accuracy by its
-        logarithm alone. Such a column is taken as it is, and a schema that has one is released by ``coinpress``. Privacy does
-        not depend on the range: where it does not hold the release is less accurate, and mostly warns.
+        In place of bounds: a public range for the column's standard deviation, as wide as needed; its cost in accuracy grows
+        with its logarithm only. Cells of such a column are taken as they are, and a schema that has one is released by
+        ``coinpress``. Privacy does not depend on the range: if it is wrong the release is less accurate, and usually warns of it.
     center, radius : float, optional
         With ``scale``: the column's mean is within ``radius`` of ``center``. Default: within 10 times the largest standard
         deviation of 0.
@@ -160,7 +161,7 @@ class Numeric:
 
     @property
     def public_values_in_words(self) -> str:
-        """What the schema says of the column's values."""
+        """What the schema says about the column's values, in words."""
         if self.rough is None:
             lower, upper = self.bounds
             return f"{lower:g} to {upper:g}"
@@ -184,8 +185,9 @@ class Numeric:
     def unit(self, mean: bool) -> FloatArray:
         """The distance from the offset that maps to 1, shape (1,).
 
-        The greater of the offset's computed distances to the bounds: where the midpoint is rounded they differ, and
-        (value − offset)/unit stays in [−1, 1] all the same. With a scale its geometric middle, the best public guess.
+        The larger of the offset's distances to the two bounds. They differ where the midpoint is rounded, and with the larger
+        one (value − offset)/unit stays in [−1, 1] all the same. For a column with a scale, the geometric mean of its ends: the
+        best public guess.
         """
         if self.rough is not None:
             least, largest, _, _ = self.rough

@@ -11,17 +11,17 @@ from dpmoments.schema.columns import Categorical, Column, Numeric
 __all__ = ["RoughScale"]
 
 LEAST_SHARE = 1e-3
-"""A bounded feature's standard deviation is sought down to this share of its unit."""
+"""Lower bound assumed for the standard deviation of a bounded feature, as a fraction of its unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoughScale:
-    """Ranges of the encoded features, one number a feature. They serve accuracy; privacy never depends on them.
+    """Ranges of the moments of the encoded features, one entry for each feature; privacy never depends on them.
 
     Attributes
     ----------
     least, largest : tuple of float
-        Range of the standard deviation (of the root mean square, where rows are not encoded about a centre).
+        Range of the standard deviation (of the root mean square, where the encoding subtracts no centre).
     radius : tuple of float
         Bound on the distance of the mean from 0.
     """
@@ -34,8 +34,8 @@ class RoughScale:
     def of(cls, columns: Sequence[Column], *, mean: bool) -> RoughScale | None:
         """The ranges that columns state; None where no column has a scale.
 
-        Bounded features are at most one unit from their offset; how little they vary no bound says, and what varies less
-        than 1/1000 of the unit is treated as if it varied that much.
+        Bounded features are at most one unit from their offset. Bounds do not say how little a feature varies: a standard
+        deviation below 1/1000 of the unit is treated as if it were that large.
 
         Examples
         --------
@@ -61,10 +61,10 @@ class RoughScale:
 
     @property
     def anchor(self) -> tuple[tuple[float, ...], ...]:
-        """A = diag(least²), the anchor that makes :attr:`spread` least.
+        """A = diag(least²), the anchor that makes :attr:`spread` smallest.
 
-        Since Σ ⪯ tr(A⁻¹Σ)·A ≤ Σ_j (largest_j/least_j)²·A for any covariance of such variances, and any other diagonal A with
-        A ⪯ diag(least²) has a larger trace.
+        Any covariance C whose variances are in these ranges has C ⪯ tr(A⁻¹C)·A ⪯ Σ_j (largest_j/least_j)²·A, and any other
+        diagonal A ⪯ diag(least²) makes that trace larger.
         """
         d = len(self.least)
         return tuple(tuple(self.least[i] ** 2 if i == j else 0.0 for j in range(d)) for i in range(d))

@@ -182,7 +182,7 @@ class Schema:
         return all(isinstance(column, Coordinate) for column in self.columns)
 
     def rough_scale(self, *, mean: bool = True) -> RoughScale | None:
-        """Ranges of the encoded features' variances and means, where a column gives a scale in place of bounds; else None."""
+        """Ranges of the encoded features' standard deviations and means; None if no column has a scale in place of bounds."""
         return RoughScale.of(self.columns, mean=mean)
 
     def encoding(self, *, mean: bool = True) -> Encoding:
@@ -193,7 +193,7 @@ class Schema:
         mean : bool
             True: a numeric column [l, u] maps to [−1, 1] about its midpoint. False: it is divided by max(|l|, |u|), so that
             0 stays 0 and the second moment of the encoded rows gives that of the table without the mean. A column with a
-            scale is divided by the scale's geometric middle, about its centre or about 0.
+            scale is divided by the geometric mean of the scale's ends, after its centre is subtracted if ``mean``.
         """
         offset = np.concatenate([column.offset(mean) for column in self.columns])
         unit = np.concatenate([column.unit(mean) for column in self.columns])
@@ -213,7 +213,7 @@ class Schema:
         return lower, upper
 
     def rules_in_words(self) -> tuple[str, ...]:
-        """What was done to cells and rows, one sentence a rule, for the privacy statement."""
+        """What was done to cells and rows, one sentence for each rule, for the privacy statement."""
         rules = []
         for column in self.columns:
             if isinstance(column, Numeric) and column.scale is not None:

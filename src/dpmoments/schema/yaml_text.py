@@ -1,4 +1,4 @@
-"""YAML as a schema file means it: plain values, every key once, and text unless it can only be a number.
+"""YAML as schema files use it: plain values, no repeated keys, and few spellings that are not text.
 
 YAML 1.1, which PyYAML reads, takes ``no`` for false, ``010`` for 8, ``12:30`` for 750 and ``1e6`` for text. A list of
 levels must not change in such ways, so this reader follows the core schema of YAML 1.2.
@@ -24,7 +24,7 @@ def read_yaml(path: str | Path) -> Any:
     Raises
     ------
     ValueError
-        With the place of the fault and no text of the file, which may be the table, named by mistake.
+        If the file is not such YAML. The message names the line but quotes no text: the path may be the table's, by mistake.
     """
     try:
         return parse_yaml(Path(path).read_bytes().decode("utf-8-sig"))
@@ -36,7 +36,7 @@ def read_yaml(path: str | Path) -> Any:
         fault = f"{_place(error)}: look at its indents and quotes"
     except (yaml.YAMLError, RecursionError, ValueError):
         fault = ""
-    raise ValueError(f"{path} is not a YAML file{fault}")  # not inside the handlers: their errors quote the file
+    raise ValueError(f"{path} is not a YAML file{fault}")  # outside the handlers: a chained error would quote the file
 
 
 def parse_yaml(text: str) -> Any:
@@ -72,7 +72,7 @@ def _place(error: yaml.MarkedYAMLError) -> str:
 
 
 class _QuotingDumper(yaml.SafeDumper):
-    """SafeDumper that puts all text but plain words in quotes, in which every character can be written."""
+    """SafeDumper that quotes all text but plain words; in quotes every character can be written."""
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
         style = None if PLAIN_WORDS.fullmatch(text) else '"'

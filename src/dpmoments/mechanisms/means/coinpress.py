@@ -1,4 +1,4 @@
-"""CoinPress mean: one ball after another (Biswas, Dong, Kamath & Ullman 2020, Algorithms 1 and 2)."""
+"""CoinPress mean, by a sequence of shrinking balls (Biswas, Dong, Kamath & Ullman 2020, Algorithms 1 and 2)."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ HISTOGRAM_SHARE = 0.02
 COUNT_SHARE = 0.01
 """Share of ρ for the number of rows, where it is private."""
 HEAVIER = 1.06
-"""Norms look heavier than normal where the histogram asks for a radius larger by this factor than normal rows would."""
+"""Tails count as heavy where the histogram's best radius exceeds the one for normal rows by this factor."""
 OUTSIDE_BALL = 0.01
-"""Probability that a normal step's noise leaves the ball planned for it."""
+"""Probability that, for normal rows, a step's error exceeds the radius of the ball planned for the next one."""
 FAILURE = 0.05
-"""β of the paper's constants, for the whole run."""
+"""β in the paper's constants: bound on the probability that they fail in any step of the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class CoinPressMeanPlan(MeanPlan):
             "share_outside": outside,
             "warnings": [],
         }
-        # At most half of normal rows are beyond the planned radius, so more than three quarters are none.
+        # Of normal rows within the bounds at most half lie beyond the planned radius; three quarters leave room for noise.
         if outside is not None and outside > 0.75:
             diagnostics["warnings"].append(
                 "most rows were clipped: they lie far outside the stated radius or scale (or have very heavy tails)"
@@ -117,7 +117,7 @@ class CoinPressMeanPlan(MeanPlan):
         linear: FloatArray,
         balls: Balls,
     ) -> tuple[float, float, float]:
-        """Budget left, clipping radius, and the estimated share of rows beyond the planned radius."""
+        """Budget left for the last step, its clipping radius, and the estimated share of rows beyond the planned radius."""
         d = self.shape.n_features
         for_histogram, rest = PrivacyBudget.zcdp(rho).split(HISTOGRAM_SHARE, 1.0 - HISTOGRAM_SHARE)
         histogram = noisy_norm_histogram(
@@ -140,11 +140,11 @@ class CoinPressMeanPlan(MeanPlan):
 class CoinPressMean(MeanMechanism):
     """Mean in a ball of public radius, rows of known covariance, by shrinking balls.
 
-    A step clips rows to a ball about the last centre, releases their noisy mean, and knows the next, smaller ball from the
-    noise. The error hardly grows with the radius; the number of steps does, logarithmically.
+    Each step clips rows to a ball about the last centre and releases their noisy mean; the size of the noise gives a smaller
+    ball for the next step. The number of steps grows with the logarithm of the radius; the error hardly depends on it.
 
     **Privacy.** ρ-zCDP by composition of exact discrete Gaussian releases, each at the radius actually used for clipping.
-    Nothing is assumed of the rows for privacy.
+    The guarantee assumes nothing about the rows.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ class CoinPressMean(MeanMechanism):
     scale : float, optional
         Rows have covariance ⪯ scale²·I. Default: 1/√d for rows in the unit ball; else it (or ``covariance``) must be given.
     covariance : nested sequence of shape (d, d), optional
-        A known covariance instead of ``scale``, as from an earlier release; the radius then bounds Σ^{−1/2}μ.
+        A known covariance instead of ``scale``, as from an earlier release; the radius then bounds ‖Σ^{−1/2}μ‖.
     constants : {"practical", "paper"}
         ``"paper"``: clipping radii, balls and split of the paper's theorems (β = 0.05).
     clip : {"adaptive", "gaussian"}
@@ -263,10 +263,10 @@ class CoinPressMean(MeanMechanism):
 
 
 def skewed_weight(n_features: int) -> float:
-    """How much of the mass cut off shows in the mean of a skewed product distribution: about √(1/(2d))."""
+    """The ``bias_weight`` of :func:`shell_radius` for a skewed product distribution: about √(1/(2d))."""
     return math.sqrt(0.5 / n_features)
 
 
 def normal_weight(n_features: int) -> float:
-    """The weight for rows whose norms look normal, a quarter of it; more in few dimensions, where a wider clip costs little."""
+    """The same for rows whose norms look normal: a quarter of it, more in few dimensions, where a wider clip costs little."""
     return skewed_weight(n_features) * max(0.25, 1.0 / math.sqrt(n_features))

@@ -1,4 +1,4 @@
-"""Karwa & Vadhan (2018) coordinate by coordinate: find the scale, then a bin near the mean, then the mean about it."""
+"""Karwa & Vadhan (2018), coordinate by coordinate: find the scale, a bin near the mean, and the mean of values near that bin."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from dpmoments.rows.rows import Rows
 __all__ = ["KarwaVadhan", "KarwaVadhanPlan", "private_scales"]
 
 LARGEST_EXPONENT = 200
-"""Scales from 2^−200 to 2^200 are looked for."""
+"""Scales are searched from 2^−200 to 2^200."""
 
 
 @dataclass(frozen=True)
 class KarwaVadhanPlan(MeanPlan):
-    """A calibrated :class:`KarwaVadhan`: the losses of one coordinate's three steps (the first None for a public scale)."""
+    """A calibrated :class:`KarwaVadhan`: the privacy loss of each step for one coordinate (None for a public scale)."""
 
     radius: float
     scale: float | None
@@ -44,7 +44,7 @@ class KarwaVadhanPlan(MeanPlan):
         else:
             scales = private_scales(rows, generator, self.scale_loss)
         centers = np.array([self._locate(rows, generator, j, float(scales[j])) for j in range(d)])
-        # Half a bin, and a normal row is within √(2 ln n) standard deviations of its mean in all but about one case.
+        # Half a bin, plus √(2 ln n) standard deviations: of n normal values about one at most lies farther from its mean.
         widths = scales * (0.5 + math.sqrt(2.0 * math.log(max(n_rows, 3.0))))
         means = [
             clamped_mean(
@@ -82,8 +82,9 @@ class KarwaVadhan(MeanMechanism):
     budget; a quarter finds a bin of width σ near the mean; the rest is the noisy mean, clamped to that bin ± σ√(2 ln n).
 
     **Privacy.** The budget is divided among coordinates and steps. Both searches are exponential mechanisms over a finite range,
-    pure ε or ε²/8-zCDP; the mean is an exact discrete release, divided by the public n. A row is in one pair, so the paired
-    histogram moves no more than one of rows does; pairs are formed by position, which is why replace-one is needed.
+    pure ε or ε²/8-zCDP; the mean is an exact discrete release, divided by the public n. A row is in one pair, so a histogram of
+    pairs is no more sensitive than one of rows. Pairs are formed by position, so the mechanism supports replace-one only: a row
+    added or removed would shift all pairs after it.
 
     Parameters
     ----------
@@ -126,7 +127,7 @@ class KarwaVadhan(MeanMechanism):
 def private_scales(rows: Rows, generator: np.random.Generator, loss: PrivacyBudget) -> FloatArray:
     """Standard deviation of every coordinate to a factor of about 2, from paired differences; ``loss`` for each coordinate.
 
-    |x − x′| of two normal rows most often lies in [σ, 2σ) or next to it; the upper edge of the chosen bin is returned.
+    |x − x′| of two normal values most often lies in [σ, 2σ) or close to it; the upper edge of the chosen bin is returned.
     """
     edges = np.exp2(np.arange(-LARGEST_EXPONENT, LARGEST_EXPONENT + 1, dtype=np.float64))
     d = rows.n_features
@@ -141,7 +142,7 @@ def private_scales(rows: Rows, generator: np.random.Generator, loss: PrivacyBudg
 
 
 def _paired_differences(rows: Rows) -> Iterator[FloatArray]:
-    """Differences of rows 0 and 1, 2 and 3, …, whatever blocks they come in; a last odd row is left out."""
+    """Differences of rows 0 and 1, 2 and 3, …, however the rows are cut into blocks; an unpaired last row is left out."""
     waiting: list[Any] = []
     for block in rows.encoded_blocks():
         joined = np.concatenate([*waiting, block])

@@ -21,7 +21,7 @@ REPLACE_ONE_ALONE = frozenset({Neighbors.REPLACE_ONE})
 
 @dataclass(frozen=True)
 class NaivePlan(MeanPlan):
-    """A calibrated :class:`Naive`: every coordinate is clamped to ±half_width at the cost ``loss``."""
+    """A calibrated :class:`Naive`: every coordinate is clamped to ±half_width, and its mean costs ``loss``."""
 
     half_width: float
     loss: PrivacyBudget

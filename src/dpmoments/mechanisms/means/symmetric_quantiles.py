@@ -20,7 +20,7 @@ __all__ = ["SymmetricQuantiles", "SymmetricQuantilesPlan", "private_quantile"]
 
 @dataclass(frozen=True)
 class SymmetricQuantilesPlan(MeanPlan):
-    """A calibrated :class:`SymmetricQuantiles`: the range, the cell width, and the loss of one quantile."""
+    """A calibrated :class:`SymmetricQuantiles`: the range, the cell width, and the privacy loss of one quantile."""
 
     radius: float
     resolution: float
@@ -49,7 +49,7 @@ class SymmetricQuantilesPlan(MeanPlan):
 
 @dataclass(frozen=True)
 class SymmetricQuantiles(MeanMechanism):
-    """Per coordinate: the midpoint of the private quantiles b and 1 − b, right for symmetric laws.
+    """Per coordinate: the midpoint of the private quantiles b and 1 − b, which is the mean of a symmetric distribution.
 
     **Privacy.** Half of a coordinate's budget for each quantile, an exponential mechanism over a grid (several levels of 4096
     cells where the range is wide), pure ε or ε²/8-zCDP.
@@ -101,7 +101,7 @@ def private_quantile(
     """A value near the ``level`` quantile of one coordinate, in [−2·radius, 2·radius], to within ``width``.
 
     Exponential mechanism over cells: a cell's score is minus the distance from level·n to the interval of ranks the cell covers,
-    which one replaced row moves by at most 1. The chosen cell is searched further at the next level.
+    which one replaced row changes by at most 1. The chosen cell is divided into smaller cells at the next level.
     """
     lower, upper = -2.0 * radius, 2.0 * radius
     widths = zoom(lower, upper, width)

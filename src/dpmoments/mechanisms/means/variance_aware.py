@@ -1,4 +1,4 @@
-"""A mean without a public radius or scale: clip at private norm quantiles, then in coordinates scaled by their spread."""
+"""A mean without a public radius or scale: clip at private quantiles of the norm, then in coordinates scaled by their spread."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ __all__ = ["VarianceAware", "VarianceAwarePlan"]
 
 MOST_ROUNDS = 40
 EXPLORATION = 0.25
-"""Most of ρ that the search for the centre may spend."""
+"""Largest share of ρ that the search for the centre may spend."""
 CONTRACTION = 0.25
-"""A round of the search leaves an error of about this share of its clipping radius."""
+"""Planned noise of a round of the search, as a share of its clipping radius."""
 CALM = 0.6
-"""The search ends when a radius is more than this share of the one before."""
+"""The search has settled when a round's clipping radius is more than this share of the one before."""
 HISTOGRAM_ERROR = 0.06
-"""Noise of a bin as a share of the rows."""
+"""Planned noise on a bin of a histogram, as a share of the number of rows."""
 SCALES = 0.05
-"""Share of ρ for the spread of every coordinate."""
+"""Share of ρ for estimating the spread of every coordinate."""
 LAST_HISTOGRAM = 0.02
 COUNT_SHARE = 0.01
 SEARCH_OCTAVES = 120
@@ -58,15 +58,17 @@ class VarianceAwarePlan(MeanPlan):
 class VarianceAware(MeanMechanism):
     """Mean of rows about which nothing is known: no radius, no scale, no covariance.
 
-    (i) Search: a histogram of distances from the centre (bins from 2^−120 to 2^120) gives a clipping radius, the noisy clipped
-    mean a new centre, until the radius settles. (ii) The noisy squares of each coordinate give its spread σ̂_j, twice. (iii) Most
-    of the budget: the clipped mean of (x − c)/√σ̂, at a radius that balances noise against clipping on a last
-    histogram, carried back. Noise then costs Σσ_j instead of √d·(Σσ_j²)^{1/2}: PLAN (Aumüller, Lebeda, Nelson & Pagh 2024) with
+    (i) The centre is searched for in rounds: a noisy histogram of distances from it (bins from 2^−120 to 2^120) gives a
+    clipping radius, and the noisy clipped mean a new centre, until the radius settles. (ii) Noisy sums of squares give the
+    spread σ̂_j of each coordinate, in two rounds. (iii) Most of the budget is spent on the clipped mean of (x − c)/√σ̂, at a
+    radius that balances noise against clipping on a last histogram; the result is mapped back to the original units.
+
+    The noise is then proportional to Σσ_j instead of √d·(Σσ_j²)^{1/2}. This is PLAN (Aumüller, Lebeda, Nelson & Pagh 2024) with
     the private norm quantile of Huang, Liang & Yi (2021).
 
-    **Privacy.** ρ-zCDP by adaptive composition of exact discrete Gaussian releases. How many rounds the search takes depends on
-    earlier private outputs; the sum of the ρ spent is bounded by the budget beforehand, whatever happens (a zCDP filter:
-    Feldman & Zrnic 2021).
+    **Privacy.** ρ-zCDP by adaptive composition of exact discrete Gaussian releases. The number of rounds of the search depends on
+    earlier noisy outputs; whatever it is, the ρ spent never exceeds the budget, which is checked before each release (a zCDP
+    filter: Feldman & Zrnic 2021).
 
     Examples
     --------
@@ -111,7 +113,7 @@ class _Run:
         return cls(rows, generator, plan.neighbors, rho, rho, n_rows, np.zeros(d), np.ones(d), radius=None, steps=[])
 
     def spend(self, rho: float) -> float:
-        """Take ``rho`` from what is left, rounding against us."""
+        """Take ``rho`` from what is left; the remainder is rounded down."""
         if not 0.0 < rho <= self.left:
             raise AssertionError(
                 "a run of variance-aware tried to spend more than its budget: a defect, please report it"
@@ -139,7 +141,7 @@ class _Run:
         )
 
     def recenter(self, rho: float, linear: FloatArray, radius: float) -> float:
-        """Move the centre by the noisy mean of the clipped rows; returns the noise of an entry."""
+        """Move the centre by the noisy mean of the clipped rows; return the standard deviation of the noise on an entry."""
         sums = noisy_clipped_sums(
             self.rows,
             self.generator,
@@ -154,7 +156,7 @@ class _Run:
         return sums.sum_scale / self.n_rows
 
     def record(self, linear: FloatArray, radius: float, rho: float) -> None:
-        """Keep the step: rows were clipped to {x : ‖linear·(x − center)‖ ≤ radius}."""
+        """Keep the step for the diagnostics: rows were clipped to {x : ‖linear·(x − center)‖ ≤ radius}."""
         self.steps.append(
             {
                 "center": self.center.tolist(),
@@ -165,11 +167,11 @@ class _Run:
         )
 
     def find_center(self) -> None:
-        """Clip at the private norms about the centre, recentre, and stop when the norms no longer shrink."""
+        """Clip at a radius from private distances to the centre, move the centre, and stop when the radius no longer shrinks."""
         identity, least_left = np.eye(self.d), (1.0 - EXPLORATION) * self.total
         bin_scale = histogram_l2(self.neighbors) / (HISTOGRAM_ERROR * max(self.n_rows, 1.0))
         for_histogram = min(bin_scale**2 / 2.0, 0.02 * self.total)
-        # noise_error(ρ) = CONTRACTION at this ρ
+        # The ρ at which noise_error(ρ) = CONTRACTION.
         for_mean = min(self.noise_error(1.0) ** 2 / CONTRACTION**2, 0.04 * self.total)
         settled = False
         for _ in range(MOST_ROUNDS):
@@ -179,7 +181,7 @@ class _Run:
             typical = 1.0 if self.radius is None else self.radius
             histogram = self.histogram(for_histogram, identity, typical, SEARCH_OCTAVES)
             radius = histogram.best_radius(1, self.noise_error(round_cost), 1.0)
-            if radius is None:  # nothing stands out of the noise yet
+            if radius is None:  # no bin stands out of the noise: spend more on the next histogram
                 for_histogram *= 4.0
                 continue
             self.recenter(round_cost, identity, radius)
@@ -189,7 +191,7 @@ class _Run:
             settled = before is not None and radius > CALM * before
 
     def find_scales(self) -> None:
-        """Learn the spread of every coordinate from noisy squares, twice; what noise hides stays at the noise."""
+        """Estimate every coordinate's spread from noisy squares, in two rounds; variances below the noise are raised to it."""
         assert self.radius is not None
         self.spread = np.full(self.d, self.radius / math.sqrt(self.d))
         for share in (1.0 / 3.0, 2.0 / 3.0):
@@ -210,13 +212,13 @@ class _Run:
             self.record(linear, radius, 0.8 * cost)
             assert sums.squares is not None
             mean, noise = sums.sum / self.n_rows, sums.sum_scale / self.n_rows
-            # E[m̂²] is too large by the variance of its noise.
+            # E[m̂²] exceeds m² by the variance of the noise.
             variance = sums.squares / self.n_rows - mean**2 + noise**2
             self.center = self.center + self.spread * mean
             self.spread = self.spread * np.sqrt(np.maximum(variance, sums.squares_scale / self.n_rows))
 
     def finish(self) -> NoisyMean:
-        """The rest of the budget on the mean of (x − c)/√spread."""
+        """Spend the rest of the budget on the mean of (x − c)/√spread."""
         linear = np.diag(1.0 / np.sqrt(self.spread))
         # Expected norm of a scaled row: (Σ σ_j)^{1/2} once the spread is known.
         typical = math.sqrt(float(self.spread.sum()))

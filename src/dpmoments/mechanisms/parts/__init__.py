@@ -1,1 +1,1 @@
-"""What several mechanisms share."""
+"""Parts shared by several mechanisms."""

@@ -16,13 +16,16 @@ __all__ = ["Calibration", "Ellipsoid", "run_diagnostics", "spectral_edge"]
 
 
 def spectral_edge(n_features: int) -> float:
-    """Largest eigenvalue of symmetric normal noise of unit diagonal scale, for large d: √(2d); 1 in one dimension."""
+    """Largest eigenvalue, for large d, of a symmetric normal matrix with standard deviation 1 on its diagonal: √(2d).
+
+    Off the diagonal the standard deviation is 1/√2. In one dimension the function returns 1.
+    """
     return math.sqrt(2.0 * n_features) if n_features > 1 else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What a run does, from public numbers (or a noisy count): radius, ridge and schedule."""
+    """Parameters of a run, from public numbers or a noisy count: clipping radius, ridge and schedule."""
 
     n_rows: float
     radius: float
@@ -33,7 +36,7 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ellipsoid:
-    """Rows x are seen as w = linear·(x − center), whose second moment about 0 is at most I if the bounds hold.
+    """The map w = linear·(x − center) of rows x; if the bounds hold, E[w wᵀ] ⪯ I.
 
     Attributes
     ----------
@@ -58,7 +61,8 @@ class Ellipsoid:
     def estimate(self, release: NoisyStep, n_rows: float) -> tuple[FloatArray, FloatArray]:
         """Noisy covariance of w, and the centre moved to the noisy mean.
 
-        With noise of variance s² on the entries of the mean m̂, E[m̂ m̂ᵀ] is too large by s²I, which is put back.
+        Noise of variance s² on the entries of the estimated mean m̂ makes E[m̂ m̂ᵀ] too large by s²I. Subtracting m̂ m̂ᵀ from
+        the second moment therefore takes off s²I too much, which is added back.
         """
         second_moment = release.gram / n_rows
         if release.sum is None:
@@ -71,7 +75,7 @@ class Ellipsoid:
     def floored(self, release: NoisyStep, n_rows: float, floor: float) -> Ellipsoid:
         """The next ellipsoid: eigenvalues below ``floor`` times the noise's spectral edge are raised to it.
 
-        What noise hides is not resolved yet, and a later step sees it larger.
+        The noise hides smaller variances. The rescaling enlarges these directions, so that a later step can resolve them.
         """
         covariance, center = self.estimate(release, n_rows)
         least = floor * spectral_edge(len(center)) * release.gram_scale / n_rows
@@ -79,7 +83,10 @@ class Ellipsoid:
         return self._rescaled(np.maximum(eigenvalues, least), eigenvectors, center)
 
     def ridged(self, release: NoisyStep, n_rows: float, sampling: float, failure: float) -> Ellipsoid:
-        """The paper's next ellipsoid: U = Z₊ + (η + ν)I, ν a bound on the noise that fails with probability ``failure``."""
+        """The paper's next ellipsoid, from U = Z₊ + (η + ν)I.
+
+        η is ``sampling``; ν bounds the largest eigenvalue of the noise except with probability ``failure``.
+        """
         covariance, center = self.estimate(release, n_rows)
         bound = math.sqrt(2.0 * len(center)) + math.sqrt(2.0 * math.log(2.0 / failure))
         eigenvalues, eigenvectors = np.linalg.eigh(covariance)
@@ -87,7 +94,7 @@ class Ellipsoid:
         return self._rescaled(np.maximum(eigenvalues, 0.0) + ridge, eigenvectors, center)
 
     def covariance(self, release: NoisyStep, n_rows: float) -> tuple[FloatArray, FloatArray]:
-        """Last step: covariance of x, negative eigenvalues set to 0, and its mean."""
+        """The final estimates: covariance of x, with negative eigenvalues set to 0, and mean of x."""
         covariance, center = self.estimate(release, n_rows)
         eigenvalues, eigenvectors = np.linalg.eigh(covariance)
         root = np.linalg.solve(self.linear, eigenvectors * np.sqrt(np.maximum(eigenvalues, 0.0)))
@@ -115,11 +122,12 @@ class Ellipsoid:
 def run_diagnostics(
     steps: list[dict[str, Any]], calibration: Calibration, outside: float | None, d: int
 ) -> dict[str, Any]:
-    """Every step's ellipsoid, what was predicted, and warnings; all of it from private outputs and public numbers."""
+    """Ellipsoid of every step, predicted error and warnings; all computed from noisy outputs and public numbers."""
     found: list[str] = []
     final = steps[-1]
     planned = calibration.radius**2
-    # For rows that obey the bounds E‖w‖² ≤ d; halfway from there to the radius, with room for noise.
+    # Rows that obey the bounds have E‖w‖² ≤ d. The limit on ``fill`` is halfway between d and radius², plus four standard
+    # deviations of the noise.
     limit = (d + planned) / (2.0 * planned) + 4.0 * final["noise_scale"] * math.sqrt(d) / final["radius"] ** 2
     if (outside is not None and outside > 0.5) or (final["radius"] ** 2 <= planned and final["fill"] > limit):
         found.append(

@@ -1,6 +1,6 @@
-r"""How CoinPress spends its budget: clipping, contraction and the number of steps, from public numbers alone.
+r"""How CoinPress spends its budget: clipping radii, budget split and number of steps, from public numbers alone.
 
-All of it is calibration for accuracy: privacy holds for any schedule. Derivations: ``docs/derivations/coinpress.md``.
+These choices serve accuracy: privacy holds for any schedule. Derivations: ``docs/derivations/coinpress.md``.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ __all__ = [
 
 MOST_STEPS = 60
 SLACK = 0.003
-"""The fewest steps are taken whose predicted error is within this of the best."""
+"""Of the schedules whose predicted error is within this fraction of the best, the one with the fewest steps is taken."""
 LARGEST = 1e150
-"""Predictions beyond this are as hopeless as any."""
+"""Predicted scales are capped here: such a schedule is useless anyway, and the cap keeps the arithmetic finite."""
 RATIOS: tuple[float, ...] = tuple(np.geomspace(0.02, 0.95, 80).tolist())
+"""Contraction ratios of the first step that the search for a schedule tries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,8 @@ class Schedule:
     shares : tuple of float
         Share of ρ for each step; they add up to 1.
     scales : tuple of float
-        What is known before each step: the ratio k of largest to smallest scaled eigenvalue (covariance), or the radius of
-        the ball that holds the mean.
+        What is known before each step. For a covariance: the ratio k of the largest to the smallest scaled eigenvalue; for a
+        mean: the radius of the ball that holds it.
     predicted_error : float
         Root mean square error predicted for normal data, sampling included.
     """
@@ -70,7 +71,7 @@ def moment_clip_square(n_features: int, noise_error: float) -> float:
     """γ² that balances noise against clipping for normal rows, never below the median of ‖w‖².
 
     Minimises (noise_error·t)² + (E(χ²_d − t)₊/√d)²: noise grows with t = γ², and clipping shrinks every eigenvalue alike, by
-    E(χ²_d − t)₊/d. The derivative is increasing in t.
+    E(χ²_d − t)₊/d. The derivative increases with t, so there is one minimum.
 
     Parameters
     ----------
@@ -96,8 +97,9 @@ def moment_clip_square(n_features: int, noise_error: float) -> float:
 def shell_radius(n_features: int, noise_error: float, bias_weight: float) -> float:
     """Clipping radius for a mean whose centre is known, never below the median norm of a normal row.
 
-    Minimises (noise_error·C)² + (bias_weight·E(χ_d − C)₊)². Of the mass cut off, normal rows show nothing in their mean, a skewed
-    product distribution of the order of 1/√d of it, rows skewed along one direction all of it.
+    Minimises (noise_error·C)² + (bias_weight·E(χ_d − C)₊)² over C. ``bias_weight`` is the bias that clipping brings to the mean,
+    as a fraction of the mean length clipped off, E(χ_d − C)₊: 0 for normal rows, by symmetry; about 1/√d for a skewed product
+    distribution; 1 for rows skewed along one direction.
 
     Parameters
     ----------
@@ -143,9 +145,9 @@ def mean_clip(radius: float, shell: float, quantile: float) -> float:
 
 
 def clip_shrinkage(radius: float, n_features: int) -> float:
-    """κ: a normal row clipped to ``radius`` about a centre that is off by a small δ has mean (1 − κ)δ from it.
+    """κ: the mean of normal rows, a small δ away from the centre, is (1 − κ)δ away after clipping to ``radius``.
 
-    κ = E[1{‖z‖ > C}(1 − (1 − 1/d)C/‖z‖)], minus the derivative of the clipped mean.
+    κ = E[1{‖z‖ > C}(1 − (1 − 1/d)C/‖z‖)] is one minus the derivative of the clipped mean with respect to δ.
 
     Examples
     --------
@@ -180,8 +182,9 @@ def spread_schedule(
 ) -> Schedule:
     """Steps for a covariance whose scaled eigenvalues lie in [1/k, 1], k = ``spread``.
 
-    A step of budget ρ_s leaves k′ = 1 + (noise/√ρ_s + ridge)·k, and the last one an error of final_noise·k/√ρ_T. For k ≫ 1 the
-    cheapest way down is geometric; near k = 1 the optimal k obey k_{s+1} = 1 + √(k_s(k_s − 1)³)/k_{s−1} (zero ridge).
+    A step of budget ρ_s reduces k to k′ = 1 + (noise/√ρ_s + ridge)·k; the last step, of budget ρ_T, leaves an error of
+    final_noise·k/√ρ_T. With zero ridge the cheapest sequence satisfies k_{s+1} = 1 + √(k_s(k_s − 1)³)/k_{s−1}: geometric for
+    k ≫ 1, slower near k = 1.
 
     Parameters
     ----------
@@ -192,9 +195,9 @@ def spread_schedule(
     sampling_square : float
         Square of the error that sampling alone brings.
     shares : sequence of sequences, optional
-        Candidate splits; without them the splits are searched.
+        Budget splits to choose from. By default they are searched.
     n_steps : int, optional
-        Search among schedules of this many steps alone.
+        Consider only schedules of this many steps.
     """
 
     def follow(split: Sequence[float]) -> Schedule:
@@ -247,13 +250,13 @@ def mean_schedule(
     n_features : int
     n_rows : float
     sensitivity : float
-        Of Σw at clipping radius 1.
+        Sensitivity of Σw at clipping radius 1.
     spherical : callable
-        r ↦ clipping radius.
+        Maps the radius r of the ball that holds the mean to the clipping radius.
     ball_factor : float
         Quantile of the norm of a standard normal vector.
     shrinkage : float
-        κ of :func:`clip_shrinkage` in the last step: it leaves a bias of κ times the distance of its centre.
+        κ of :func:`clip_shrinkage` in the last step: the bias is κ times the distance from its centre to the mean.
     shares, n_steps
         As in :func:`spread_schedule`.
     """
@@ -265,7 +268,7 @@ def mean_schedule(
             deviation = unit * spherical(scales[-1]) / math.sqrt(share * rho)
             scales.append(min(ball_factor * math.hypot(math.sqrt(1.0 / n_rows), deviation), LARGEST))
         deviation = unit * spherical(scales[-1]) / math.sqrt(split[-1] * rho)
-        # The ball's radius is a quantile; the mean square distance of the centre is what the bias feels.
+        # The ball's radius is a quantile of the centre's distance to the mean; the bias depends on its root mean square.
         distance = scales[-1] if len(split) == 1 else scales[-1] * math.sqrt(n_features) / ball_factor
         spread = math.sqrt(n_features) * math.hypot(math.sqrt(1.0 / n_rows), deviation)
         error = math.hypot(spread, shrinkage * distance)
@@ -291,15 +294,16 @@ def mean_schedule(
 def _candidates(
     given: Sequence[Sequence[float]] | None, searched: Sequence[Sequence[float]], n_steps: int | None
 ) -> Sequence[Sequence[float]]:
-    """The splits to compare: those given, else those searched; of ``n_steps`` steps alone where that is asked for."""
+    """The splits to compare: ``given`` or else ``searched``; only those of ``n_steps`` steps, unless it is None."""
     splits = searched if given is None else given
     if n_steps is None:
         return splits
-    # A budget too small for any searched split of that length is split as in the paper.
+    # Where the budget is too small for any searched split of that length, use the paper's split.
     return [split for split in splits if len(split) == n_steps] or [paper_shares(n_steps)]
 
 
 def _fewest_steps(splits: Sequence[Sequence[float]], follow: Callable[[Sequence[float]], Schedule]) -> Schedule:
+    """The schedule with the fewest steps among those nearly as accurate as the best; ``follow`` predicts each one."""
     schedules = [follow(split) for split in splits]
     best = min(one.predicted_error for one in schedules)
     close = [one for one in schedules if one.predicted_error <= best * (1.0 + SLACK)]

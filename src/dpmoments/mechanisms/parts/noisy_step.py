@@ -20,7 +20,7 @@ from dpmoments.rows.rows import Rows
 __all__ = ["NoisyStep", "noisy_count", "noisy_step", "require_workable_budget", "step_plan"]
 
 SMALLEST_SHARE = 1e-4
-"""No step whose budget is not known beforehand gets less of ρ than this."""
+"""Least share of ρ that a step can get, for runs whose shares are not known beforehand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,9 @@ def noisy_step(
 ) -> NoisyStep:
     """Release the moments of w = linear·(x − center), each w clipped to ‖w‖ ≤ radius.
 
-    **Privacy.** ``plan.cost``: the sums are exact integers on the lattice radius·2^−bits, on which the clip is a fact, and
-    the noise is the discrete Gaussian calibrated to that radius. ``center``, ``linear`` and ``radius`` may depend on the
-    rows only through earlier private outputs.
+    **Privacy.** ``plan.cost``. Clipped rows are rounded to the lattice of spacing radius·2^−bits, and their norms are checked
+    there in exact integers, so the sums are exact integers of known sensitivity. The discrete Gaussian noise is calibrated
+    to it. ``center``, ``linear`` and ``radius`` may depend on the rows only through earlier noisy outputs.
 
     Parameters
     ----------
@@ -97,14 +97,14 @@ def noisy_count(rows: Rows, generator: np.random.Generator, rho: float) -> float
 
 
 def require_workable_budget(rho: float, shares: Sequence[float] | None) -> None:
-    """Refuse, before any row is read, a budget so small that some step's noise would leave the lattice.
+    """Refuse, before any row is read, a budget so small that some step's noise would be too large for the lattice.
 
     Parameters
     ----------
     rho : float
     shares : sequence of float or None
-        Of the steps, where they are known.
+        The steps' shares of ρ; None where they are not known beforehand.
     """
     smallest = rho * (min(shares) if shares is not None else SMALLEST_SHARE)
-    # Twice the largest sensitivity of a step, for rows augmented by w ≤ 1.
+    # 6 is a little above twice the largest sensitivity of a step, 2√2 for rows augmented by w = 1.
     choose_bits(zcdp_noise_scale(smallest, 6.0))

@@ -19,7 +19,7 @@ from dpmoments.rows.rows import Rows
 __all__ = ["NormHistogram", "noisy_norm_histogram", "norm_edges"]
 
 FALSE_BIN = 1e-6
-"""Probability that any empty bin is taken for an occupied one."""
+"""Bound on the probability that noise alone makes some empty bin count as occupied."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,10 +54,10 @@ class NormHistogram:
 
     @property
     def occupied(self) -> FloatArray:
-        """The counts, those that noise alone could explain set to 0, shape (m + 1,).
+        """The noisy counts of bins that hold rows; 0 for bins whose count noise alone could explain. Shape (m + 1,).
 
-        Bins that do not stand out alone are tried together with their neighbours, two, four and eight at a time, which finds
-        thin tails; what such a group holds is spread evenly over it.
+        Groups of two, four and eight neighbouring bins, none of them occupied so far, are tested by their sum: rows of a long
+        thin tail can show in the sum though in no single bin. The sum is then spread evenly over the group.
         """
         threshold = float(normal.isf(FALSE_BIN / (2 * len(self.counts)))) * self.noise_scale
         found = np.where(self.counts > threshold, self.counts, 0.0)
@@ -71,7 +71,7 @@ class NormHistogram:
 
     @property
     def typical_norms(self) -> FloatArray:
-        """One norm for every bin, its geometric middle, shape (m + 1,)."""
+        """A norm that stands for each bin: its geometric middle, or its edge for the first and last bin. Shape (m + 1,)."""
         middle = np.sqrt(self.edges[:-1] * self.edges[1:])
         return np.concatenate([self.edges[:1], middle, self.edges[-1:]])
 
@@ -82,7 +82,7 @@ class NormHistogram:
         return 0.0 if total == 0 else float(occupied[self.typical_norms > radius].sum()) / total
 
     def best_radius(self, power: int, noise_error: float, bias_weight: float) -> float | None:
-        """The radius that balances the noise it brings against what it cuts off.
+        """The clipping radius that balances noise against the bias of clipping.
 
         Minimises (noise_error·r^p)² + (bias_weight·E(‖w‖^p − r^p)₊)², the expectation taken over the occupied bins.
 
@@ -93,7 +93,7 @@ class NormHistogram:
         noise_error : float
             Root mean square error from noise at radius 1.
         bias_weight : float
-            How much of the mass cut off shows in the estimate.
+            Bias of the estimate per unit of E(‖w‖^p − r^p)₊.
 
         Returns
         -------
@@ -116,12 +116,12 @@ class NormHistogram:
 
 
 def norm_edges(typical: float, *, octaves: int = 24) -> FloatArray:
-    """Edges for norms around ``typical``: eight bins an octave within a factor of 2, two an octave further out.
+    """Edges for norms around ``typical``: eight bins per octave within a factor of 2, two per octave further out.
 
     Parameters
     ----------
     typical : float
-        A public guess, or one from earlier private outputs.
+        A public guess, or one from earlier noisy outputs.
     octaves : int
         The edges reach from typical·2^−octaves to typical·2^octaves.
 
@@ -150,10 +150,10 @@ def noisy_norm_histogram(
 ) -> NormHistogram:
     """Histogram of ‖linear·(x − center)‖ plus discrete Gaussian noise on every bin.
 
-    **Privacy.** ρ-zCDP: a row is in one bin, so the counts move by at most 1 (add-remove) or √2 (replace-one) in ℓ2. The norm of
-    a row is a function of the row alone, bit for bit.
+    **Privacy.** ρ-zCDP: a row is in one bin, so the counts move by at most 1 (add-remove) or √2 (replace-one) in ℓ2. The
+    computed norm of a row depends on that row alone, to the last bit, so a row cannot move another one to a different bin.
     """
-    # Norms are resolved to 2^-20 of this radius, and larger ones to 2^-20 of themselves.
+    # Norms are computed to 2^-20 of this radius; norms above it to 2^-20 of themselves.
     resolution = float(min(max(edges[0] * 2.0**12, 1e-140), 1e140))
 
     exact = rows.histogram(TransformedNorm(center, linear, resolution), edges)

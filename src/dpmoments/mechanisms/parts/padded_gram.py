@@ -1,8 +1,9 @@
-"""What the mechanisms share that draw a random matrix around the padded Gram matrix (Sheffet 2015, sections 3 and 5).
+"""Parts shared by the mechanisms that draw a random matrix whose mean is the padded Gram matrix (Sheffet 2015, sections 3 and 5).
 
-A row x is augmented to z = (w, x) as in ``additive.py``; Σ = Σ z zᵀ + ψI is the scale matrix of a Wishart or an inverse
-Wishart law with ν degrees of freedom, and the draw, rescaled to mean Σ, is the release. The padding ψ makes it private: how
-much ν degrees of freedom need is inverted from the exact privacy curve (``docs/derivations/johnson_lindenstrauss.md``).
+A row x is augmented to z = (w, x) as in ``additive.py``. The padded Gram matrix Σ z zᵀ + ψI is the scale matrix of a Wishart or
+an inverse Wishart distribution with ν degrees of freedom; the release is a draw from it, rescaled to have that mean. The padding
+ψ makes it private: the ψ that ν degrees of freedom need is found by inverting the exact privacy curve
+(``docs/derivations/johnson_lindenstrauss.md``).
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ from dpmoments.rows.rows import Rows
 __all__ = ["PaddedGram", "PaddedGramPlan"]
 
 MOST_DEGREES = 2**34
-"""Degrees of freedom beyond these gain nothing that floating point could show."""
+"""Upper limit on the degrees of freedom: more would bring no gain visible in floating point."""
 TYPICAL_ROWS = 10**6
-"""Sets the default degrees of freedom where the number of rows is not public; privacy does not depend on it."""
+"""Stands for a private number of rows in the choice of default degrees of freedom; privacy does not depend on it."""
 TOLERATED_EXCESS = 1.05
-"""The default takes the fewest degrees of freedom whose worst-case mean square error is within this of the least."""
+"""The default is the fewest degrees of freedom whose worst-case mean square error is within this factor of the least."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,10 @@ class PaddedGramPlan(Plan):
     augmentation : float
         w; 0 where the Gram matrix goes alone.
     degrees : int
-        ν. Of an adaptive plan the least number: the run may find that the data allow more.
+        ν. In an adaptive plan the minimum: the run may find that the data allow more.
     padding : float
-        ψ, in unit-ball units: the least eigenvalue, without any one row, that ν degrees of freedom need.
+        ψ, in unit-ball units: what ν degrees of freedom need as the least eigenvalue of the scale matrix when any one row is
+        left out.
     parts : tuple of PrivacyBudget
         (the draw's budget,), or (budget of the eigenvalue bound, budget of the draw) of an adaptive plan.
     """
@@ -90,10 +92,10 @@ class PaddedGramPlan(Plan):
         return self._split(draw, float(moments.count), diagnostics)
 
     def _eigenvalue_bound(self, smallest: float, generator: np.random.Generator) -> float:
-        """A private lower bound on the smallest eigenvalue: too high with probability at most this part's δ.
+        """A private lower bound on the smallest eigenvalue; it fails with probability at most this part's δ.
 
-        The smallest eigenvalue moves by at most B² under both relations: it is between those of the matrix without the row
-        in question and B² above. (Sheffet 2015, Algorithm 2.)
+        Under both relations the smallest eigenvalue moves by at most B²: for either table it lies between the smallest
+        eigenvalue without the row that differs and B² above that. (Sheffet 2015, Algorithm 2.)
         """
         first = self.parts[0]
         scale = self.squared_row_norm / first.epsilon
@@ -102,7 +104,7 @@ class PaddedGramPlan(Plan):
         return max(0.0, float(noisy) - allowance)
 
     def _adapt(self, bound: float) -> tuple[int, float]:
-        """Degrees of freedom and padding once ``bound`` is known: B² is kept free for the row that a neighbour lacks."""
+        """Degrees of freedom and padding, given ``bound``. Without any one row the smallest eigenvalue can be B² lower."""
         unit = self.squared_row_norm
         if self.padding + unit > bound:
             return self.degrees, self.padding + unit - bound
@@ -194,7 +196,7 @@ class PaddedGram(Mechanism):
         return max(exact, paper_padding(budget, degrees))
 
     def most_degrees(self, budget: PrivacyBudget, padding: float, neighbors: Neighbors) -> int:
-        """The largest number of degrees of freedom that a smallest eigenvalue of ``padding`` (in B²) allows."""
+        """The most degrees of freedom that are private if the smallest eigenvalue is ``padding``, in units of B²."""
         allowed = MOST_DEGREES
         if self.calibration == "paper":
             log_term = math.log(4.0 / budget.delta)
@@ -229,7 +231,8 @@ def default_degrees(
     """The fewest degrees of freedom (a power of two) that nearly minimise the worst-case error.
 
     For a Gram matrix of trace at most T, concentrated in one direction, E‖M − Σ‖_F² = ((T + Dψ)² + (T + ψ)² + (D − 1)ψ²)/ν, and
-    Dψ² more where the padding is not subtracted; ψ is taken near its large-ν form. A choice without data, so any is private.
+    Dψ² more where the padding is not subtracted; ψ is approximated by its form for large ν. The choice reads no data, so it
+    costs no privacy.
     """
     sensitivity = gram_frobenius(neighbors, max(dimension, 2))
     noise = gaussian_noise_scale(budget.epsilon, budget.delta, sensitivity)

@@ -1,7 +1,7 @@
-"""What the mechanisms that draw eigenvectors share: the cut of the budget, noisy eigenvalues, noisy sum and count.
+"""Parts shared by the mechanisms that draw eigenvectors: division of the budget, noisy eigenvalues, noisy sum and count.
 
 A release is Ĝ = Σ λ̂_i θ̂_i θ̂_iᵀ: eigenvalues with additive noise, drawn **once**, and directions by the exponential mechanism
-(``docs/derivations/iterative_eigenvectors.md``). Sum and count go beside it with noise of their own.
+(``docs/derivations/iterative_eigenvectors.md``). Sum and count are released beside it, with noise of their own.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ __all__ = ["Calibration", "SpectralPlan", "check_options", "cut_budget", "temper
 Calibration = Literal["tight", "paper"]
 
 PAPER_SENSITIVITY = 2.0
-"""Of uᵀGu and of the eigenvalues in ℓ1, as Amin et al. (2019) take both; never below the true ones."""
+"""Sensitivity of uᵀGu, and ℓ1 sensitivity of the eigenvalues, in Amin et al. (2019); never below the true values."""
 
 TOLERABLE = 0.2
-"""Noise on sum and eigenvalues is brought under this share of n where n is public and the limits below allow it."""
+"""Target for the noise on the sum and on the eigenvalues, as a fraction of a public n; see :func:`cut_budget`."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class SpectralPlan(Plan):
     direction_budget : PrivacyBudget or None
         For all directions together; None where no direction costs anything (one dimension).
     eigenvalue_scale : float
-        Scale of the noise on every eigenvalue, unit-ball units: of the discrete Laplace law under pure ε, the standard
-        deviation of the discrete Gaussian under zCDP.
+        Scale of the noise on every eigenvalue, in unit-ball units: the scale of the discrete Laplace distribution under
+        pure ε, the standard deviation of the discrete Gaussian under zCDP.
     sum_scale : float or None
         The same for every entry of the sum, and for the count.
     """
@@ -122,11 +122,11 @@ class SpectralPlan(Plan):
         return (float(noisy[d]) if public is None else public), noisy[:d]
 
     def _noisy_eigenvalues(self, gram: FloatArray, count: float | None, generator: np.random.Generator) -> FloatArray:
-        """All eigenvalues plus noise, in descending order, between 0 and a number of rows that is public or paid for."""
+        """All eigenvalues plus noise, in descending order, at least 0 and at most n where n is public or was released."""
         on_lattice = np.rint(np.linalg.eigvalsh(gram) * 4.0**self.bits)
         scale = lattice_scale(self.eigenvalue_scale, self.bits)
         noisy = (on_lattice + self._discrete(scale, len(gram), generator)) * 4.0**-self.bits
-        # Sorting what stands for a sorted vector never adds error (rearrangement inequality).
+        # The exact eigenvalues are sorted, so sorting the noisy ones never adds error (rearrangement inequality).
         most = math.inf if count is None else max(count, 0.0)
         return np.asarray(np.clip(np.sort(noisy)[::-1], 0.0, most), dtype=np.float64)
 
@@ -149,9 +149,10 @@ def check_options(rank: int | None, calibration: str, sum_share: float | None, e
 def temperature(part: PrivacyBudget, neighbors: Neighbors, calibration: Calibration) -> float:
     """The t for which drawing u with density ∝ exp(t uᵀGu) costs ``part``.
 
-    The log-ratio of two neighbours' densities ranges over an interval of length η = t·Δ under add-remove, where uᵀGu
-    moves one way for all u, and 2t·Δ under replace-one, Δ = 1: pure DP with ε = η, and η²/8-zCDP (bounded range, Cesar &
-    Rogers 2021). The paper's calibration takes 2tΔ with Δ = 2 for both.
+    The log-ratio of two neighbours' densities, as a function of u, stays in an interval of some length η. With Δ = 1 the
+    sensitivity of uᵀGu, η = t·Δ under add-remove, where uᵀGu changes in the same direction for all u, and η = 2t·Δ under
+    replace-one. Such a draw is η-DP and η²/8-zCDP (bounded range, Cesar & Rogers 2021). The paper's calibration takes
+    η = 2t·Δ with Δ = 2 under both relations.
 
     Examples
     --------
@@ -178,18 +179,18 @@ def cut_budget(
     sum_share: float | None,
     eigenvalue_share: float | None,
 ) -> dict[str, Any]:
-    """The fields of a :class:`SpectralPlan`.
+    """Divide the budget and calibrate the noise: the fields of a :class:`SpectralPlan`.
 
-    Shares not given follow one rule: the sum takes between 1/10 and 3/10 of the budget, the eigenvalues between 1/5 (1/10
-    under zCDP) and 1/2 of the rest, and within these limits as much as brings the root mean square of their noise down to
-    n/5 (least where n is private). Where no direction costs anything the eigenvalues take all.
+    A share that is not given is the one at which the noise (the root mean square of its Euclidean norm) is n/5, within
+    limits: 1/10 to 3/10 of the budget for the sum, and 1/5 (1/10 under zCDP) to 1/2 of the rest for the eigenvalues. Where n is
+    private the lower limits are taken. Where no direction costs anything the eigenvalues get all of the rest.
 
     Parameters
     ----------
     rank : int or None
         Directions wanted; None for all.
     n_paid : int
-        How many of them cost anything.
+        How many of these directions cost budget.
     """
     d = shape.n_features
     if rank is not None and rank > d:
@@ -203,9 +204,10 @@ def cut_budget(
     sum_sensitivity = _sum_sensitivity(neighbors, d, pure)
 
     def share(sensitivity: float, n_entries: int, least: float, most: float) -> float:
-        """Of a budget that is all for ``n_entries`` of noise, what brings their root mean square to TOLERABLE·n."""
+        """Share of the budget at which noise on ``n_entries`` numbers has norm TOLERABLE·n, clipped to [least, most]."""
         if not shape.n_rows:
             return least
+        # What the whole budget would leave. The error is proportional to 1/ε, and to 1/√ρ.
         error = sensitivity * math.sqrt(n_entries)
         error *= math.sqrt(2.0) / budget.epsilon if pure else 1.0 / math.sqrt(2.0 * budget.rho)
         ratio = error / (TOLERABLE * shape.n_rows)
@@ -219,7 +221,7 @@ def cut_budget(
     eigenvalue_part, direction_part = rest.split(eigenvalue_share, 1.0 - eigenvalue_share) if n_paid else (rest, None)
 
     bits = choose_bits(math.sqrt(2.0) * _noise_scale(eigenvalue_part, spread))
-    # Each eigenvalue is rounded to the lattice, which moves each difference by at most one unit.
+    # Eigenvalues are rounded to the lattice, which changes each difference between neighbours by at most one unit.
     spread += (d if pure else math.sqrt(d)) * 4.0**-bits
     sum_scale = None if sum_part is None else _noise_scale(sum_part, sum_sensitivity)
     if sum_scale is not None and math.ldexp(sum_scale, bits) > LARGEST_SCALE:
@@ -242,7 +244,7 @@ def cut_budget(
 
 
 def _sum_sensitivity(neighbors: Neighbors, d: int, pure: bool) -> float:
-    """Of (Σx, n) under add-remove and of Σx under replace-one, ℓ1 (at most √d times ℓ2) or ℓ2."""
+    """Sensitivity of (Σx, n) under add-remove, of Σx under replace-one: in ℓ1 (at most √d times ℓ2) if ``pure``, else in ℓ2."""
     of_sum = row_sum_l2(neighbors)
     private_count = 1.0 if neighbors is Neighbors.ADD_REMOVE else 0.0
     value = math.sqrt(d) * of_sum + private_count if pure else math.hypot(of_sum, private_count)

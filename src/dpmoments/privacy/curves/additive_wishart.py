@@ -1,15 +1,15 @@
 r"""The exact privacy curve of adding a Wishart matrix to the Gram matrix.
 
 Release ``G + W`` with ``W ~ Wishart_d(s^2 I, k)``, ``m = k - d >= 1``, and rows of norm at most B; ``a = B^2
-/ s^2``. The density of W is log-concave, so among the differences that one row can make the worst is an
-extreme one:
+/ s^2``. The density of W is log-concave, so the worst of the differences that one row can make is an extreme
+point of their set:
 
-* add-remove: a full-norm row. Only ``1 / (x' W^-1 x)`` matters: a chi-square of m + 1 degrees moved by a;
-* replace-one, two features or more: ``B^2 (u u' - v v')`` with u and v orthogonal, or either of the above. In
-the basis
-  that puts the difference off the diagonal, and given the diagonal of the 2 x 2 block, it moves a correlation
-  with density proportional to ``(1 - c^2)^((m-1)/2)`` by ``a / p``, p the geometric mean of two chi-squares
-  of m + 2.
+* add-remove: a full-norm row x. Only ``1 / (x' W^-1 x)`` matters: a chi-square variable of m + 1 degrees of
+  freedom, shifted by a;
+* replace-one, two features or more: ``B^2 (u u' - v v')`` with u and v orthogonal unit vectors, or a full-norm
+  row alone, as above. In the basis that puts the difference off the diagonal, and given the diagonal of the
+  2 x 2 block, it shifts a correlation c with density proportional to ``(1 - c^2)^((m-1)/2)`` by ``a / p``,
+  where p is the geometric mean of two chi-square variables of m + 2 degrees of freedom.
 
 Proofs: ``docs/derivations/additive_wishart.md``.
 """
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 RELATIVE_ERROR = 1e-9
-"""Allowed for in every inversion; the tests find delta correct to 1e-10 (against 40 digits)."""
+"""Error of delta that every inversion allows for; tests find it below 1e-10 (against 40-digit arithmetic)."""
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
 _NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
@@ -71,7 +71,7 @@ def _log_chi_square_density(x: FloatArray, degrees: float) -> FloatArray:
 
 
 def _without_row(epsilon: float, m: float, a: float) -> float:
-    """Log delta of chi^2_{m+1} against chi^2_{m+1} + a: small values tell, those below a with certainty."""
+    """Log delta of chi^2_{m+1} against chi^2_{m+1} + a: the loss is large at small values, infinite below a."""
 
     def log_certain(root: FloatArray) -> FloatArray:
         density: FloatArray = _log_chi_square_density(root * root, m + 1.0) + np.log(2.0 * root)
@@ -98,14 +98,14 @@ def _without_row(epsilon: float, m: float, a: float) -> float:
 
 
 def _with_row(epsilon: float, m: float, a: float) -> float:
-    """Log delta of chi^2_{m+1} + a against chi^2_{m+1}: large values tell; the loss is below a/2."""
+    """Log delta of chi^2_{m+1} + a against chi^2_{m+1}: the loss is large at large values, but below a/2."""
     if a <= 2.0 * epsilon:
         return -math.inf
     if m == 1.0:
         return math.log(-math.expm1(epsilon - 0.5 * a))
     exponent = (a - 2.0 * epsilon) / (m - 1.0)
     if exponent > 1.0:
-        # The noise is small beside the row: delta is large, and a plain difference loses nothing.
+        # The noise is small compared with the row: delta is large, and a plain difference loses no digits.
         threshold = a * math.exp(-exponent) / -math.expm1(-exponent)
         own, other = gammaincc(0.5 * (m + 1.0), 0.5 * np.array([threshold, threshold + a])).tolist()
         difference = own - (math.exp(epsilon + math.log(other)) if other > 0.0 else 0.0)
@@ -125,9 +125,9 @@ def _with_row(epsilon: float, m: float, a: float) -> float:
 
 
 def _replaced(epsilon: float, m: float, a: float) -> float:
-    """Log delta of the orthogonal replacement: the mean over p of a shift a/p of a symmetric beta law."""
+    """Log delta of the orthogonal replacement: a symmetric beta distribution shifted by a/p, averaged over p."""
     n = m + 2.0
-    # The density of p is p^(n-1) K_0(p) / (2^(n-2) Gamma(n/2)^2): nearly gamma of shape n - 1/2.
+    # The density of p is p^(n-1) K_0(p) / (2^(n-2) Gamma(n/2)^2): nearly a gamma density of shape n - 1/2.
     constant = (
         (n - 1.0) * math.log1p(-0.5 / n)
         + math.log(2.0)
@@ -142,7 +142,7 @@ def _replaced(epsilon: float, m: float, a: float) -> float:
         return density
 
     def log_certain(root: FloatArray) -> FloatArray:
-        # p = root^4 tames the logarithm in K_0.
+        # Substituting p = root^4 removes the logarithmic singularity of K_0 at 0.
         density: FloatArray = log_density(root**4) + np.log(4.0 * root**3)
         return density
 
@@ -151,23 +151,23 @@ def _replaced(epsilon: float, m: float, a: float) -> float:
         density: FloatArray = log_density(p) + np.log(2.0 * root) + _log_correlation_delta(epsilon, m, a / p)
         return density
 
-    # Below p = a/2 the two laws have no point in common.
+    # Below p = a/2 the supports of the two distributions are disjoint.
     certain = log_integral(log_certain, 0.0, (0.5 * a) ** 0.25)
     return float(np.logaddexp(certain, log_integral_above(log_uncertain, 0.0, math.sqrt(n))))
 
 
 def _log_correlation_delta(epsilon: float, m: float, shift: FloatArray) -> FloatArray:
-    """Log delta of two laws proportional to ``(1 - c^2)^((m-1)/2)`` whose centres are ``shift`` apart."""
+    """Log delta of two densities proportional to ``(1 - c^2)^((m-1)/2)`` whose centres are ``shift`` apart."""
     power = 0.5 * (m - 1.0)
     h = np.minimum(shift, 2.0)
-    certain: FloatArray = betainc(power + 1.0, power + 1.0, 0.5 * h)  # where the other law has no mass
+    certain: FloatArray = betainc(power + 1.0, power + 1.0, 0.5 * h)  # where the other density is 0
     if power == 0.0:
         return log_or_minus_infinity(certain)
     t = math.tanh(0.5 * epsilon / power)
     root = np.sqrt(h * h + 4.0 * t * t * (1.0 - 0.25 * h * h))
     threshold = 2.0 * t * (1.0 - 0.25 * h * h) / np.maximum(h + root, 1e-300) - 0.5 * h
-    # Elsewhere the loss exceeds epsilon for c from the threshold to 1 - h. With c = 1 - h - v^2 both laws are
-    # smooth in v. Past the c^2 below, the law has fallen by exp(-45) from its peak in the range.
+    # Elsewhere the loss exceeds epsilon for c from the threshold to 1 - h. With c = 1 - h - v^2 both densities
+    # are smooth in v. Beyond |c| = last the density is below exp(-45) of its peak in the range.
     peak = np.maximum(threshold, 0.0)
     last = np.sqrt(-math.expm1(-45.0 / power) + peak * peak * math.exp(-45.0 / power))
     low = np.sqrt(np.maximum(1.0 - h - last, 0.0))
@@ -198,14 +198,14 @@ def additive_wishart_delta(epsilon: float, excess_degrees: float, scale: float, 
     scale : float
         :math:`s^2/B^2`: the scale of the noise in units of the squared row norm.
     neighbors : Neighbors or str
-        ``"add_remove"``, or ``"replace_one"`` (the law is for two features or more; it covers one).
+        ``"add_remove"``, or ``"replace_one"`` (derived for two features or more; an upper bound for one).
 
     Returns
     -------
     float
-        Attained: by a full-norm row, or by the replacement of one full-norm row by another orthogonal to it.
-        (With few degrees of freedom a replacement of a full-norm row by a zero row can be worse still: the
-        larger is returned.)
+        Attained by a full-norm row, or by the replacement of one full-norm row by another orthogonal to it.
+        (With few degrees of freedom the replacement of a full-norm row by a zero row can be worse still; the
+        larger value is returned.)
 
     Notes
     -----
@@ -241,7 +241,7 @@ def additive_wishart_degrees(epsilon: float, delta: float, scale: float, neighbo
     Returns
     -------
     int
-        On the safe side, rechecked by evaluating :func:`additive_wishart_delta` there.
+        Rounded to the safe side, and rechecked by evaluating :func:`additive_wishart_delta` there.
 
     Examples
     --------
@@ -258,7 +258,7 @@ def additive_wishart_degrees(epsilon: float, delta: float, scale: float, neighbo
 
     if excess(1.0) <= 0.0:
         return 1
-    # The Gaussian limit, m = (a / mu)^2 / 2 with epsilon = mu sqrt(2 log(1/delta)), and a tail beside it.
+    # The Gaussian limit, m = (a / mu)^2 / 2 with epsilon = mu sqrt(2 log(1/delta)), plus a term for the heavier tail.
     log_inverse_delta = -math.log(delta)
     start = a * a * (log_inverse_delta + epsilon) / epsilon**2 + a * log_inverse_delta / epsilon + 1.0
     m = max(math.ceil(safe_root(excess, start, safe="above")) - 1, 1)

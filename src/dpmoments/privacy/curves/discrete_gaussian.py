@@ -15,8 +15,8 @@ from dpmoments.privacy.curves.inversion import safe_root
 
 __all__ = ["discrete_gaussian_delta", "discrete_gaussian_log_delta", "discrete_gaussian_noise_scale"]
 
-_ROUNDING = 1e-12  # a coordinate's scale may be off by this much, relatively, from noise_scale times its ratio
-_TAIL = 30.0  # what the high-probability set leaves out is exp(-30) of delta
+_ROUNDING = 1e-12  # allowed relative error of a coordinate's scale against noise_scale times its ratio
+_TAIL = 30.0  # the high-probability set leaves out exp(-30) times delta
 
 
 def discrete_gaussian_log_delta(
@@ -40,7 +40,7 @@ def discrete_gaussian_log_delta(
     m = float(n_coordinates)
     smallest_scale = noise_scale * smallest_ratio * (1.0 - _ROUNDING)
     if smallest_scale < 1.0:
-        return 0.0  # the argument needs noise wider than the lattice; delta = 1 always holds
+        return 0.0  # the proof needs noise wider than the lattice spacing; delta = 1 is always valid
     shrink = math.sqrt(1.0 - 1.0 / (12.0 * smallest_scale**2)) * (1.0 - _ROUNDING)
     tau = smallest_scale * shrink
 
@@ -49,7 +49,7 @@ def discrete_gaussian_log_delta(
     chi = math.sqrt(m + 2.0 * math.sqrt(-log_tail * m) - 2.0 * log_tail)
     radius = (chi + 0.5 * math.sqrt(m) / smallest_scale + sensitivity / noise_scale) / shrink
 
-    # Bounds on log(discrete / rounded) and log(rounded / discrete) inside the set; on the former anywhere.
+    # Bounds on log(discrete / rounded) and on log(rounded / discrete) inside the set, and on the first one anywhere.
     above = m / (576.0 * tau**4) + radius**2 / (3456.0 * tau**6) + radius**4 / (2880.0 * tau**4)
     theta = math.exp(-2.0 * math.pi**2 * smallest_scale**2)
     below = m * (2.0 * theta / (1.0 - theta) + 1.0 / (640.0 * tau**4)) + radius**2 / (288.0 * tau**4)
@@ -88,8 +88,8 @@ def discrete_gaussian_delta(
     Returns
     -------
     float
-        Beyond the delta of a normal whose variance is smaller by 1/12, it allows for a relative difference of
-        order ``n_coordinates**2 / noise_scale**4``. 1 where the argument says nothing (scales below 1).
+        The delta of a continuous normal whose variance is smaller by 1/12, increased by a margin of relative
+        order ``n_coordinates**2 / noise_scale**4``. 1 where the proof does not apply (scales below 1).
 
     References
     ----------

@@ -9,7 +9,7 @@ Since ``exp(epsilon) phi(b) = phi(a)``, and ``Phi(x) / phi(x) = M(x) = int_0^inf
 
     delta(epsilon) = phi(a) (M(a) - M(b)) = phi(a) int_0^inf exp(a t - t^2/2) (1 - exp(-mu t)) dt,
 
-a positive integrand: nothing cancels, nothing overflows, and the far tail is only in ``phi(a)``.
+a positive integrand: nothing cancels, nothing overflows, and only the factor ``phi(a)`` is tiny in the far tail.
 """
 
 import math
@@ -45,14 +45,14 @@ _NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
 def _log_delta(a: FloatArray, mu: FloatArray) -> FloatArray:
     """Log delta from the upper argument and the ratio of sensitivity to noise scale, elementwise."""
     close = mu < 0.5 * (1.0 + np.abs(a))
-    # Where M(a) and M(b) are close, integrate their difference. The cut-off leaves out exp(-45) of it.
+    # Where M(a) and M(b) are close, integrate their difference, up to where exp(-45) of it is left.
     c, m = np.where(close, a, 0.0), np.where(close, mu, 0.1)
     root = np.sqrt(c * c + 90.0)
     end = np.where(c <= 0.0, 90.0 / (root + np.abs(c)), c + root)
     t = end[..., None] * _NODES
     integrand = np.exp(c[..., None] * t - 0.5 * t * t) * -np.expm1(-m[..., None] * t)
     integrated = end * np.sum(_WEIGHTS * integrand, axis=-1)
-    # Elsewhere subtract. Above zero the complement is small and is subtracted from one.
+    # Elsewhere subtract. For a > 0 compute 1 - delta, a sum of two positive terms, so that nothing cancels near delta = 1.
     lower = np.minimum(a, 0.0)
     subtracted = _SQRT_HALF_PI * (erfcx(-lower / _SQRT_TWO) - erfcx((mu - lower) / _SQRT_TWO))
     tail_only = close | (a <= 0.0)
@@ -199,7 +199,7 @@ def gaussian_noise_scale(epsilon: float, delta: float, sensitivity: float) -> fl
     delta = require_delta(delta)
     sensitivity = require_positive("sensitivity", sensitivity)
     target = math.log(delta) - RELATIVE_ERROR
-    # delta(epsilon) <= Phi(a): where Phi(a) = delta the scale is safe, and not far from the least.
+    # Start where Phi(a) = delta: since delta(epsilon) <= Phi(a) that is safe, and it is not far from the smallest scale.
     z = -float(ndtri(delta))
     root = math.sqrt(z * z + 2.0 * epsilon)
     mu = 2.0 * epsilon / (root + z) if z > 0.0 else root - z

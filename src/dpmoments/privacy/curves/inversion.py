@@ -29,7 +29,7 @@ def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["
     -------
     float
         A point at which ``excess`` *was evaluated* and was not positive, within a few units in the last place
-        of the boundary (or of the resolution at which floating point can see it).
+        of the boundary (or as close as rounding errors in ``excess`` allow).
 
     Raises
     ------
@@ -64,7 +64,7 @@ def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["
         raise ArithmeticError("no boundary between safe and unsafe parameters was found")
     root = float(brentq(finite_excess, near, far, xtol=5e-324, rtol=8.9e-16, maxiter=500))
 
-    # The root finder stops on either side: walk to the safe one and evaluate there.
+    # The root finder may stop on either side of the root: walk to the safe side and evaluate there.
     ulps = 2.0
     for _ in range(_MOST_STEPS):
         if finite_excess(root) <= 0.0:

@@ -1,8 +1,9 @@
 """Integrals of positive functions with one peak, given and returned as logarithms.
 
 Privacy curves are such integrals: a density times ``1 - exp(epsilon - loss)`` where that is positive. In the
-far tail the peak is narrow, sits somewhere in a wide interval and is far below the smallest float; so it is
-first enclosed, from values of the logarithm alone, and then integrated by Gauss-Legendre panels.
+far tail the peak is narrow, its place in a wide interval is unknown, and its height is far below the smallest
+float. So the peak is first enclosed, from values of the logarithm alone, and then integrated by Gauss-Legendre
+panels.
 """
 
 import math
@@ -87,7 +88,7 @@ def log_integral_above(log_integrand: Callable[[FloatArray], FloatArray], lower:
 
 
 def log_or_minus_infinity(x: FloatArray) -> FloatArray:
-    """Logarithm of numbers that are not negative: minus infinity at zero, silently.
+    """Logarithm of non-negative numbers: minus infinity at zero, without a warning.
 
     >>> log_or_minus_infinity(np.array([0.0, 1.0]))
     array([-inf,   0.])

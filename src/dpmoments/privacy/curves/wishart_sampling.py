@@ -5,11 +5,11 @@ his inverse-Wishart draw) is releasing r normal vectors of covariance ``G + w^2 
 ``k = q / (2 (1 + q))``. Between tables that differ by one row x of norm at most B,
 
 * with or without x (add-remove), the worst pair is r normal numbers of variance ``1 + q`` against variance 1;
-* x or y (replace-one, two features or more), it is that pair times its mirror image. Given one of two rotated
-  coordinates the other is a *Gaussian mechanism*: delta is the mean of the Gaussian curve at
-  ``mu = q sqrt(2 V / (1 + q))`` over V, gamma of shape r/2.
+* with x replaced by y (replace-one, two features or more), the worst pair is the product of that pair with the
+  same pair in reverse order. Given one of two rotated coordinates the other is a *Gaussian mechanism*: delta
+  is the Gaussian curve at ``mu = q sqrt(2 V / (1 + q))``, averaged over V, a gamma variable of shape r/2.
 
-Every other pair is a post-processing of these: ``docs/derivations/johnson_lindenstrauss.md`` has the proofs.
+Every other pair is a post-processing of these; ``docs/derivations/johnson_lindenstrauss.md`` has the proofs.
 """
 
 import math
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 RELATIVE_ERROR = 1e-9
-"""Allowed for in every inversion; the tests find delta correct to 1e-10 (against 40 digits)."""
+"""Error of delta that every inversion allows for; tests find it below 1e-10 (against 40-digit arithmetic)."""
 
 
 def wishart_sampling_log_delta(
@@ -58,7 +58,7 @@ def wishart_sampling_log_delta(
 
 
 def _with_row(epsilon: float, degrees: float, padding: float) -> float:
-    """Log delta of the law with the row against the law without: large sums of squares tell."""
+    """Log delta of the law with the row against the law without: the loss is large at large sums of squares."""
     slope = 0.5 / (1.0 + padding)  # k; the loss is k T - (r/2) log(1 + q), T the sum of squares
     threshold = (epsilon + 0.5 * degrees * math.log1p(1.0 / padding)) / slope
     unit = 2.0 * (1.0 + 1.0 / padding)  # T / unit is gamma of shape r/2
@@ -71,14 +71,14 @@ def _with_row(epsilon: float, degrees: float, padding: float) -> float:
 
 
 def _without_row(epsilon: float, degrees: float, padding: float) -> float:
-    """Log delta of the law without the row against the law with it: small sums of squares tell."""
+    """Log delta of the law without the row against the law with it: the loss is large at small sums of squares."""
     slope = 0.5 / (1.0 + padding)
     threshold = (0.5 * degrees * math.log1p(1.0 / padding) - epsilon) / slope
     if threshold <= 0.0:
         return -math.inf
 
     def log_integrand(root: FloatArray) -> FloatArray:
-        # T = root^2: no singularity at 0 whatever the degrees of freedom.
+        # Substituting T = root^2 removes the singularity at 0 that few degrees of freedom bring.
         gain = np.log(-np.expm1(slope * (root * root - threshold)))
         density: FloatArray = log_gamma_density(0.5 * root * root, 0.5 * degrees) + np.log(root) + gain
         return density
@@ -113,12 +113,13 @@ def wishart_sampling_delta(
         :math:`w^2/B^2`: a public lower bound on the smallest eigenvalue of the scale matrix *without* the row
         in question, in units of the squared row norm.
     neighbors : Neighbors or str
-        ``"add_remove"``, or ``"replace_one"`` (the law is for two features or more; it covers one).
+        ``"add_remove"``, or ``"replace_one"`` (derived for two features or more; an upper bound for one).
 
     Returns
     -------
     float
-        Attained where G has a null direction, full-norm rows lie in it and the padding is all there is.
+        Attained where the other rows leave the directions of the rows in question empty, so that only the padding
+        is there, and these rows have full norm.
 
     References
     ----------
@@ -170,7 +171,7 @@ def wishart_sampling_padding(
     def excess(padding: float) -> float:
         return wishart_sampling_log_delta(epsilon, degrees_of_freedom, padding, neighbors) - target
 
-    # Nearly a Gaussian mechanism of noise-to-sensitivity ratio padding / sqrt(r / 2), and a tail beside it.
+    # Nearly a Gaussian mechanism of noise-to-sensitivity ratio padding / sqrt(r / 2), with a heavier tail.
     log_inverse_delta = -math.log(delta)
     start = (math.sqrt(degrees_of_freedom * log_inverse_delta) + log_inverse_delta) / epsilon
     return safe_root(excess, start, safe="above")
@@ -242,7 +243,7 @@ def wishart_sampling_renyi(
     Returns
     -------
     float
-        Infinite from :math:`\alpha = 1 + w^2/B^2` on.
+        Infinite for :math:`\alpha \ge 1 + w^2/B^2`.
 
     Notes
     -----

@@ -7,8 +7,8 @@ Steinke 2020, Proposition 12)
 
     log delta = b ((1 + b) rho - epsilon) - b log(1 + 1/b) - log(1 + b),
 
-convex in ``b``. Its minimum is where ``(1 + 2 b) rho + log(b / (1 + b)) = epsilon``; on it
-``log(1/delta) = rho b^2 + log(1 + b)``. Each order gives a valid bound: an inexact minimiser costs
+convex in ``b``. Its minimum is where ``(1 + 2 b) rho + log(b / (1 + b)) = epsilon``, and there
+``log(1/delta) = rho b^2 + log(1 + b)``. Every order gives a valid bound, so an inexact minimiser costs
 accuracy, never privacy.
 """
 
@@ -23,7 +23,7 @@ from dpmoments.privacy.curves.inversion import safe_root
 __all__ = ["pure_to_zcdp", "zcdp_delta", "zcdp_epsilon", "zcdp_log_delta", "zcdp_noise_scale", "zcdp_rho"]
 
 _UNIT = 2.0**-52
-_LARGEST_LOG = 690.0  # orders from 1 + exp(-690) to exp(690)
+_LARGEST_LOG = 690.0  # orders from 1 + exp(-690) to 1 + exp(690) are searched
 
 
 def zcdp_noise_scale(rho: float, sensitivity: float) -> float:
@@ -151,7 +151,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     if zcdp_delta(rho, 0.0) <= delta:
         return 0.0
     log_inverse_delta = -math.log(delta)
-    # On the optimal order, rho b^2 + log(1 + b) = log(1/delta): a sharp starting point.
+    # At the optimal order rho b^2 + log(1 + b) = log(1/delta): a starting point close to the root.
     upper = math.sqrt(log_inverse_delta / rho)
     b = float(brentq(lambda b: rho * b * b + math.log1p(b) - log_inverse_delta, 0.0, upper * (1.0 + 1e-9), xtol=1e-300))
     start = (1.0 + 2.0 * b) * rho + math.log(b) - math.log1p(b)
@@ -191,7 +191,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 
     def excess(rho: float) -> float:
         log_ratio = zcdp_log_delta(rho, epsilon) - log_delta
-        # Near the root ask for what the caller will check: the number, not its logarithm.
+        # Near the root use the very comparison that the caller will make: delta itself, not its logarithm.
         return zcdp_delta(rho, epsilon) / delta - 1.0 if abs(log_ratio) < 1e-9 else log_ratio
 
     return safe_root(excess, start, safe="below")

@@ -1,1 +1,1 @@
-"""What several estimators of means share."""
+"""Parts shared by several estimators of means."""

@@ -1,4 +1,4 @@
-"""One step of a multivariate mean: the noisy sum (and coordinatewise squares) of rows clipped to a ball."""
+"""One step of a multivariate mean: noisy sums of rows clipped to a ball, and of the squares of their coordinates."""
 
 from __future__ import annotations
 
@@ -70,5 +70,5 @@ def noisy_clipped_sums(
 
 
 def _finest(n_features: int) -> int:
-    """Most bits with which d squares still add up exactly."""
+    """The most bits, up to 20, at which a sum of d squares stays below 2^53 and is exact."""
     return min(20, (53 - (n_features - 1).bit_length()) // 2)

@@ -1,4 +1,4 @@
-"""What the estimators that treat one coordinate after another share: budget, clamped means, private choices."""
+"""Parts shared by estimators that treat one coordinate after another: budget, clamped means, private choices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dpmoments.rows.rows import Rows
 __all__ = ["CELLS", "Coordinate", "choose", "clamped_mean", "divide", "zoom"]
 
 CELLS = 4096
-"""Cells of one level of a search; a wider range is searched in several levels."""
+"""Most cells of one level of a search; a range that needs more is searched in several levels."""
 
 
 def divide(budget: PrivacyBudget, n_features: int) -> PrivacyBudget:
@@ -48,9 +48,9 @@ def clamped_mean(
 ) -> float:
     """Noisy mean of one coordinate clamped to [center − half_width, center + half_width].
 
-    **Privacy.** ``loss`` under replace-one, for a public number of rows: the integer sum moves by at most twice the half
-    width; discrete Gaussian noise for a zCDP loss, discrete Laplace for a pure one. The sum is divided by the public n: dividing
-    by the number of rows in range would release a private number.
+    **Privacy.** ``loss`` under replace-one, for a public number of rows. The integer sum moves by at most twice the half width;
+    its noise is discrete Gaussian for a zCDP loss, discrete Laplace for a pure one. It is divided by the public n, since the
+    number of rows in range is private.
     """
     linear, offset = np.zeros((1, rows.n_features)), np.zeros(rows.n_features)
     linear[0, feature], offset[feature] = 1.0, center
@@ -67,15 +67,16 @@ def clamped_mean(
 def choose(scores: FloatArray, loss: PrivacyBudget, generator: np.random.Generator) -> int:
     """Exponential mechanism: an index with probability ∝ exp(ε·score/2), for scores of sensitivity 1.
 
-    **Privacy.** ε-DP; it has bounded range ε, hence costs ε²/8 in zCDP (Cesar & Rogers 2021): a zCDP loss ρ buys ε = √(8ρ). By
-    the Gumbel trick, in log space: no weight overflows.
+    **Privacy.** ε-DP, with bounded range ε, hence ε²/8-zCDP (Cesar & Rogers 2021): a zCDP loss ρ allows ε = √(8ρ).
+
+    Drawn by the Gumbel trick, in log space, so that no weight overflows.
     """
     epsilon = loss.epsilon if loss.kind is BudgetKind.PURE else math.nextafter(math.sqrt(8.0 * loss.rho), 0.0)
     return int(np.argmax(0.5 * epsilon * scores + generator.gumbel(size=len(scores))))
 
 
 def zoom(lower: float, upper: float, width: float) -> Sequence[float]:
-    """Widths of the cells of each level of a search of [lower, upper] down to ``width``, CELLS cells a level at most.
+    """Cell widths, level by level, of a search of [lower, upper] down to ``width``, with at most CELLS cells a level.
 
     Examples
     --------
