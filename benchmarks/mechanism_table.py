@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dpmoments.mechanisms.base import Mechanism
-from dpmoments.mechanisms.registry import mechanism_classes
+from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.privacy.budget import BudgetKind
 
 OUTPUT = Path(__file__).parent.parent / "docs" / "mechanisms.md"
@@ -36,7 +36,7 @@ def table() -> str:
         "| name | what it does | budgets | neighbours | needs a row norm | source | |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    lines += [row(name, mechanism) for name, mechanism in mechanism_classes().items()]
+    lines += [row(name, mechanism) for name, mechanism in MECHANISMS.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -27,7 +27,7 @@ from dpmoments.audit.statistics import gram_statistics, learn_scores, raw_statis
 from dpmoments.audit.trials import make_trials
 from dpmoments.cli import main
 from dpmoments.mechanisms.base import NoisyMoments
-from dpmoments.mechanisms.registry import mechanism_classes
+from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.noise_law import NoiseLaw
 from dpmoments.privacy.budget import PrivacyBudget
@@ -355,7 +355,7 @@ def test_exact_loss_of_matrix_laplace_noise_in_one_dimension_is_that_of_its_dens
 def test_the_exact_loss_of_shipped_noise_is_the_stated_epsilon_and_no_more(
     name: str, mean: bool, neighbors: Neighbors
 ) -> None:
-    mechanism = configuration(name, mechanism_classes()[name])
+    mechanism = configuration(name, MECHANISMS[name])
     for setting in audit_settings(mechanism, neighbors=[neighbors], means=[mean]):
         found = setting.run(insecure_generator(0), effort=AuditEffort(20, 20, 1))
         if name == "matrix-laplace" and mean and neighbors is REPLACE_ONE:
@@ -519,14 +519,14 @@ def test_eigenvalues_drawn_twice_spend_more_than_stated_by_their_exact_law() -> 
 
 def small(name: str) -> list[Any]:
     """One setting of each budget kind and relation, without the mean where that is planned for."""
-    mechanism = configuration(name, mechanism_classes()[name])
+    mechanism = configuration(name, MECHANISMS[name])
     try:
         return list(audit_settings(mechanism, means=[False]))
     except ValueError:
         return list(audit_settings(mechanism, means=[True]))
 
 
-@pytest.mark.parametrize("name", mechanism_classes())
+@pytest.mark.parametrize("name", MECHANISMS)
 def test_no_shipped_mechanism_is_caught_in_a_short_audit(name: str) -> None:
     """Three pairs; relations and kinds of budget in turn. The whole sweep is slow."""
     wanted = ("no row | one row", "lone row | zero row", "canary", "swapped", "equal leading")
@@ -548,7 +548,7 @@ def test_no_shipped_mechanism_is_caught_in_a_short_audit(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", mechanism_classes())
+@pytest.mark.parametrize("name", MECHANISMS)
 def test_no_shipped_mechanism_is_caught(name: str) -> None:
     for index, setting in enumerate(settings()):
         if setting.mechanism.name == name:
@@ -567,7 +567,7 @@ def test_no_caught_with_the_noise_of_releases(name: str) -> None:
 
 def test_every_mechanism_has_settings_for_all_it_supports() -> None:
     found = {(s.mechanism.name, s.budget.kind, s.neighbors) for s in settings()}
-    for name, mechanism in mechanism_classes().items():
+    for name, mechanism in MECHANISMS.items():
         for kind, neighbors in itertools.product(mechanism.budget_kinds, mechanism.supported_neighbors):
             assert (name, kind, neighbors) in found
 

@@ -28,7 +28,7 @@ import dpmoments as dpm
 from cases import CASES, Case, table_in_the_ball
 from dpmoments.cli import main
 from dpmoments.cli.errors import explain, has_own_words
-from dpmoments.mechanisms.registry import mechanism_classes
+from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.schema.template import HeaderColumn, read_header, schema_template
 from dpmoments.verification import checks
 
@@ -929,7 +929,7 @@ def budget_arguments(case: Case) -> dict[str, float]:
 def test_mechanisms_lists_the_registry(run: Run) -> None:
     outcome = run("mechanisms")
     assert outcome.code == 0
-    for name, mechanism in mechanism_classes().items():
+    for name, mechanism in MECHANISMS.items():
         assert re.search(rf"(?m)^  {name} +\S", outcome.out)
         assert f"{name}: {' '.join(mechanism.summary.split())}" in outcome.words
         assert " ".join(mechanism.source.split()) in outcome.words
@@ -937,9 +937,9 @@ def test_mechanisms_lists_the_registry(run: Run) -> None:
     assert re.search(r"(?m)^  gaussian +\(ε, δ\) ρ +both +needed$", outcome.out)
 
 
-@pytest.mark.parametrize("name", sorted(mechanism_classes()))
+@pytest.mark.parametrize("name", sorted(MECHANISMS))
 def test_a_mechanism_is_described_with_its_options(run: Run, name: str) -> None:
-    mechanism = mechanism_classes()[name]
+    mechanism = MECHANISMS[name]
     outcome = run("mechanisms", name)
     assert outcome.code == 0
     for option in fields(mechanism):

@@ -122,7 +122,7 @@ def test_same_error_as_the_reference_with_the_same_schedule() -> None:
     n = 4000
     shape = MomentShape(D, n_rows=n, mean=False, row_norm=None)
     plan = mechanism.plan(shape, dpm.PrivacyBudget.zcdp(0.5), "replace_one")
-    clip_square = plan.calibration.radius**2
+    clip_square = plan.rules.radius**2
 
     def slow(table: np.ndarray, seed: int) -> np.ndarray:
         return reference(table, WIDE, 0.5, shares, clip_square, seed, released_code=False)

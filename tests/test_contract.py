@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import dpmoments as dpm
 from cases import CASES, N_FEATURES, Case, table_in_the_ball
 from dpmoments.mechanisms.base import MomentShape, NoisyMoments
-from dpmoments.mechanisms.registry import mechanism_classes
+from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
@@ -22,7 +24,7 @@ def run(case: Case, size: str, seed: int = 0) -> NoisyMoments:
 
 
 def test_every_registered_mechanism_is_in_the_table() -> None:
-    assert {case.mechanism.name for case in CASES} == set(mechanism_classes())
+    assert {case.mechanism.name for case in CASES} == set(MECHANISMS)
 
 
 @every_case
@@ -160,3 +162,25 @@ def test_rows_opened_for_another_relation_are_refused(planned: str, opened: str)
     rows = dpm.rows.Rows.of(np.zeros((10, 3)), dpm.Schema.unit_ball(3), neighbors=opened)
     with pytest.raises(ValueError, match="for the same relation"):
         plan.run(rows, insecure_generator(0))
+
+
+def test_options_for_a_configured_mechanism_are_refused() -> None:
+    configured = dpm.mechanisms.Laplace()
+    assert make_mechanism(configured) is configured
+    with pytest.raises(ValueError, match="configured already: leave out calibration"):
+        make_mechanism(configured, calibration="paper")
+
+
+def test_support_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before a text file is read through to count its rows, and not again."""
+    checked: list[str] = []
+    original = dpm.mechanisms.Laplace.check_support
+
+    def check_support(self: dpm.mechanisms.Laplace, *arguments: Any) -> None:
+        checked.append(self.name)
+        original(self, *arguments)
+
+    monkeypatch.setattr(dpm.mechanisms.Laplace, "check_support", check_support)
+    for neighbors in Neighbors:
+        dpm.release(table_in_the_ball(), dpm.Schema.unit_ball(3), epsilon=1.0, neighbors=neighbors, mechanism="laplace")
+    assert checked == ["laplace"] * 2

@@ -18,10 +18,11 @@ from dpmoments.mechanisms.means.parts.clipped_mean import noisy_clipped_sums
 from dpmoments.mechanisms.means.parts.coordinatewise import choose, clamped_mean, zoom
 from dpmoments.mechanisms.means.symmetric_quantiles import private_quantile
 from dpmoments.mechanisms.means.variance_aware import _Run
+from dpmoments.mechanisms.registry import MEAN_MECHANISMS, make_mean_mechanism
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.release_mean import MEAN_MECHANISMS, make_mean_mechanism, release_mean
+from dpmoments.release_mean import release_mean
 from dpmoments.rows.rows import Rows
 
 OPTIONS: dict[str, dict[str, Any]] = {

@@ -16,7 +16,7 @@ from dpmoments.audit import AuditEffort, AuditResult
 from dpmoments.audit.settings import AuditSetting, audit_settings
 from dpmoments.mechanisms import CoinPress, InverseGaussian, PrivatePreconditioning
 from dpmoments.mechanisms.base import Mechanism
-from dpmoments.mechanisms.registry import mechanism_classes
+from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.noise import insecure_generator
 from dpmoments.rows.blas import usable_cores
 
@@ -69,7 +69,7 @@ what floating-point samplers draw is released without its last bits.
 def settings() -> list[AuditSetting]:
     """Every mechanism of the registry in every setting that it supports; ``auto``, which runs the others, with the mean only."""
     found: list[AuditSetting] = []
-    for name, mechanism in mechanism_classes().items():
+    for name, mechanism in MECHANISMS.items():
         means = (True,) if name == "auto" else (True, False)
         found += audit_settings(configuration(name, mechanism), means=means)
     return found

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dpmoments.mechanisms.base import Mechanism, MomentShape
-from dpmoments.mechanisms.registry import mechanism_classes
+from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.schema.schema import Schema
@@ -115,7 +115,7 @@ def forecast(
     budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     relation = Neighbors.of(neighbors)
     shape = MomentShape.of(schema, mean=mean, n_rows=n_rows)
-    rows = [_row(name, kind(), shape, budget, relation, n_rows) for name, kind in mechanism_classes().items()]
+    rows = [_row(name, kind(), shape, budget, relation, n_rows) for name, kind in MECHANISMS.items()]
     rows.sort(key=lambda row: (row.refusal is not None, row.second_moment_error or math.inf))
     return Forecast(tuple(rows), n_rows, budget, relation)
 

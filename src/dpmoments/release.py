@@ -166,7 +166,7 @@ def release(
             check_output(output)
         # A text file is read through to count its rows, so whatever needs no count was refused before.
         public_rows = _public_rows(rows, neighbors, n_rows)
-        plan = chosen.plan(replace(shape, n_rows=public_rows), budget, neighbors)
+        plan = chosen.supported_plan(replace(shape, n_rows=public_rows), budget, neighbors)
         _warn_of_large_delta(plan, public_rows)
         generator = noise_generator(insecure_seed)
         on_block.expect(rows.source.n_rows)

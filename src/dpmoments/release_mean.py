@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import MomentShape, noise_generator
 from dpmoments.mechanisms.means.base import MeanMechanism
-from dpmoments.mechanisms.means.coinpress import CoinPressMean
-from dpmoments.mechanisms.means.karwa_vadhan import KarwaVadhan
-from dpmoments.mechanisms.means.naive import Naive
-from dpmoments.mechanisms.means.symmetric_quantiles import SymmetricQuantiles
-from dpmoments.mechanisms.means.variance_aware import VarianceAware
+from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.statement import PrivacyStatement
@@ -23,12 +18,7 @@ from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 from dpmoments.version import __version__
 
-__all__ = ["MEAN_MECHANISMS", "MeanRelease", "make_mean_mechanism", "release_mean"]
-
-MEAN_MECHANISMS: Mapping[str, type[MeanMechanism]] = MappingProxyType(
-    {kind.name: kind for kind in (CoinPressMean, KarwaVadhan, Naive, SymmetricQuantiles, VarianceAware)}
-)
-"""Every estimator of means by name."""
+__all__ = ["MeanRelease", "release_mean"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,28 +62,6 @@ class MeanRelease:
         )
 
 
-def make_mean_mechanism(mechanism: MeanMechanism | str, **options: Any) -> MeanMechanism:
-    """Return the estimator named, with its options; a configured one is returned as it is.
-
-    Raises
-    ------
-    ValueError
-        If there is no such estimator, or options are given for a configured one.
-
-    Examples
-    --------
-    >>> make_mean_mechanism("symq", radius=10.0)
-    SymmetricQuantiles(radius=10.0, quantile=0.35)
-    """
-    if isinstance(mechanism, MeanMechanism):
-        if options:
-            raise ValueError(f"{mechanism.name!r} is configured already: leave out {', '.join(options)}")
-        return mechanism
-    if mechanism not in MEAN_MECHANISMS:
-        raise ValueError(f"there is no estimator of means {mechanism!r}: use one of {', '.join(MEAN_MECHANISMS)}")
-    return MEAN_MECHANISMS[mechanism](**options)
-
-
 def release_mean(
     data: Any,
     schema: Schema,
@@ -101,7 +69,7 @@ def release_mean(
     epsilon: float | None = None,
     delta: float = 0.0,
     rho: float | None = None,
-    neighbors: Neighbors | str = "replace_one",
+    neighbors: Neighbors | str = "add_remove",
     mechanism: MeanMechanism | str = "variance-aware",
     threads: int | None = None,
     progress: bool | Callable[[float | None], None] = False,
@@ -116,8 +84,9 @@ def release_mean(
         As for :func:`dpmoments.release`; ``Schema.unbounded(d)`` for rows without bounds.
     epsilon, delta, rho : float
         Budget, as for :func:`dpmoments.release`.
-    neighbors : {"replace_one", "add_remove"}
-        The coordinatewise estimators are defined for ``"replace_one"`` alone.
+    neighbors : {"add_remove", "replace_one"}
+        As for :func:`dpmoments.release`. ``naive``, ``karwa-vadhan`` and ``symq`` divide by a public number of rows and are
+        defined for ``"replace_one"`` alone.
     mechanism : str or MeanMechanism
         ``"variance-aware"`` (no radius, no scale), ``"coinpress"``, ``"naive"``, ``"karwa-vadhan"``, ``"symq"``.
     threads, progress, insecure_seed

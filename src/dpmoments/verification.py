@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.mechanisms.base import MomentShape, Plan
-from dpmoments.mechanisms.registry import make_mechanism, mechanism_classes
+from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
 from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.repair.repair import Repair
@@ -131,7 +131,7 @@ def _promise(release: MomentRelease) -> Check:
     stated = f"{release.mechanism}, {release.privacy.budget}, {release.privacy.neighbors}"
     other_version = f"made by dpmoments {release.privacy.version}, and this is {__version__}"
     same_version = release.privacy.version == __version__
-    if release.mechanism not in mechanism_classes():
+    if release.mechanism not in MECHANISMS:
         return Check(
             what, False if same_version else None, f"there is no mechanism {release.mechanism!r} here; {other_version}"
         )

@@ -26,8 +26,8 @@ from scipy.stats import trim_mean
 
 import dpmoments as dpm
 from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.noise.entropy import insecure_generator
-from dpmoments.release_mean import make_mean_mechanism
 from dpmoments.rows.rows import Rows
 
 D = 10

@@ -13,7 +13,7 @@ from dpmoments.audit.settings import DEFAULT_BUDGETS, AuditSetting, audit_settin
 from dpmoments.cli.options import AsJson, Delta, Epsilon, Rho, budget_of, mechanism_of
 from dpmoments.cli.tables import complain, number, print_json, print_table, print_text
 from dpmoments.mechanisms.base import noise_generator
-from dpmoments.mechanisms.registry import mechanism_classes
+from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = ["audit"]
@@ -73,7 +73,7 @@ def audit(
     if epsilon is None and rho is None and delta:
         raise typer.BadParameter("delta goes with --epsilon", param_hint="--delta")
     settings, refusals = list[AuditSetting](), dict[str, str]()
-    for name in mechanism or mechanism_classes():
+    for name in mechanism or MECHANISMS:
         chosen = mechanism_of(name, option or ())
         relations = tuple(Neighbors) if neighbors is None else (neighbors,)
         try:

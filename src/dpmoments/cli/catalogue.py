@@ -10,9 +10,10 @@ from typing import Annotated, Literal, get_args, get_origin, get_type_hints
 import typer
 
 from dpmoments.cli.tables import print_command, print_table, print_text
-from dpmoments.mechanisms.base import BOTH_NEIGHBORS, Mechanism
-from dpmoments.mechanisms.registry import mechanism_classes
+from dpmoments.mechanisms.base import Mechanism
+from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.privacy.budget import BudgetKind
+from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = ["mechanisms"]
 
@@ -31,7 +32,7 @@ def mechanisms(
       dpmoments mechanisms
       dpmoments mechanisms matrix-laplace
     """
-    classes = mechanism_classes()
+    classes = MECHANISMS
     if name is None:
         headers = ("mechanism", "budget", "neighbors", "bound on rows")
         print_table(headers, ((known, *_supports(mechanism)) for known, mechanism in classes.items()))
@@ -51,7 +52,7 @@ def mechanisms(
 def _supports(mechanism: type[Mechanism]) -> tuple[str, str, str]:
     """Budgets, neighbouring relations, and whether rows need a public bound."""
     budgets = " ".join(shown for kind, shown in BUDGETS_SHOWN.items() if kind in mechanism.budget_kinds)
-    both = mechanism.supported_neighbors >= BOTH_NEIGHBORS
+    both = mechanism.supported_neighbors >= set(Neighbors)
     relations = "both" if both else ", ".join(sorted(mechanism.supported_neighbors))
     return budgets, relations, "needed" if mechanism.needs_row_norm else "not needed"
 

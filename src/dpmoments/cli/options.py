@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from dpmoments.mechanisms.base import Mechanism
-from dpmoments.mechanisms.registry import make_mechanism, mechanism_classes
+from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 
@@ -96,7 +96,7 @@ def mechanism_of(name: str, options: Sequence[str]) -> Mechanism:
     >>> mechanism_of("laplace", ["calibration=paper"])
     Laplace(calibration='paper')
     """
-    classes = mechanism_classes()
+    classes = MECHANISMS
     if name not in classes:
         raise typer.BadParameter(
             f"there is no mechanism {name!r}: use one of {', '.join(classes)} ('dpmoments mechanisms' describes them)",

@@ -1,27 +1,33 @@
-"""Mechanisms: one published algorithm a file; ``base.py`` is the contract they obey.
+"""Mechanisms: one published algorithm a file; ``base.py`` is the contract they obey, ``registry.py`` finds them by name."""
 
-The classes are found by name: ``dpmoments.mechanisms.MatrixLaplace`` is the class that the registry calls
-``matrix-laplace``.
-"""
+from dpmoments.mechanisms import means
+from dpmoments.mechanisms.additive_wishart import AdditiveWishart
+from dpmoments.mechanisms.auto import Auto
+from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.coinpress import CoinPress
+from dpmoments.mechanisms.gaussian import Gaussian
+from dpmoments.mechanisms.inverse_gaussian import InverseGaussian
+from dpmoments.mechanisms.inverse_wishart import InverseWishart
+from dpmoments.mechanisms.iterative_eigenvectors import IterativeEigenvectors
+from dpmoments.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss
+from dpmoments.mechanisms.kapralov_talwar import KapralovTalwar
+from dpmoments.mechanisms.laplace import Laplace
+from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
+from dpmoments.mechanisms.private_preconditioning import PrivatePreconditioning
 
-from typing import Any
-
-__all__ = ["MomentShape"]
-
-
-def __getattr__(name: str) -> Any:
-    from dpmoments.mechanisms.base import MomentShape
-    from dpmoments.mechanisms.registry import mechanism_classes
-
-    if name == "MomentShape":
-        return MomentShape
-    for mechanism in mechanism_classes().values():
-        if mechanism.__name__ == name:
-            return mechanism
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    from dpmoments.mechanisms.registry import mechanism_classes
-
-    return sorted([*globals(), *__all__, *(mechanism.__name__ for mechanism in mechanism_classes().values())])
+__all__ = [
+    "AdditiveWishart",
+    "Auto",
+    "CoinPress",
+    "Gaussian",
+    "InverseGaussian",
+    "InverseWishart",
+    "IterativeEigenvectors",
+    "JohnsonLindenstrauss",
+    "KapralovTalwar",
+    "Laplace",
+    "MatrixLaplace",
+    "MomentShape",
+    "PrivatePreconditioning",
+    "means",
+]

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -25,11 +25,22 @@ from dpmoments.rows.rows import Rows
 from dpmoments.schema.rough_scale import RoughScale
 from dpmoments.schema.schema import Schema
 
-__all__ = ["Arithmetic", "Mechanism", "MomentShape", "NoisyMoments", "Plan", "noise_generator", "without_low_bits"]
+__all__ = [
+    "Arithmetic",
+    "CalibratedPlan",
+    "ConfiguredMechanism",
+    "Mechanism",
+    "MomentShape",
+    "NoisyMoments",
+    "Plan",
+    "noise_generator",
+    "without_low_bits",
+]
 
 KEPT_BITS = 30
 
-BOTH_NEIGHBORS = frozenset({Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE})
+Noisy = TypeVar("Noisy")
+PlanType = TypeVar("PlanType", bound="CalibratedPlan[Any]", covariant=True)
 
 
 class Arithmetic(StrEnum):
@@ -87,6 +98,148 @@ class MomentShape:
             raise ValueError(f"n_rows={self.n_rows} cannot be negative")
 
 
+@dataclass(frozen=True)
+class CalibratedPlan(ABC, Generic[Noisy]):
+    """A calibrated mechanism of any kind, made without data.
+
+    Attributes
+    ----------
+    mechanism : ConfiguredMechanism
+    shape : MomentShape
+    neighbors : Neighbors
+    cost : PrivacyBudget
+        Exactly what :meth:`run` spends.
+    """
+
+    mechanism: ConfiguredMechanism[Any]
+    shape: MomentShape
+    neighbors: Neighbors
+    cost: PrivacyBudget
+
+    arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """The calibrated numbers (noise scale, degrees of freedom, …), for the record of the release."""
+        return {}
+
+    @abstractmethod
+    def run(self, rows: Rows, generator: np.random.Generator) -> Noisy:
+        """Read the rows and draw the noise: the one step that spends the budget.
+
+        Parameters
+        ----------
+        rows : Rows
+        generator : numpy.random.Generator
+            From :func:`dpmoments.noise.secure_generator` for a private release.
+        """
+
+    def check_rows(self, rows: Rows) -> None:
+        """Refuse rows that do not have the shape, or the relation, that this plan was made for.
+
+        Raises
+        ------
+        ValueError
+            If they do not.
+        """
+        if rows.n_features != self.shape.n_features:
+            raise ValueError(
+                f"the plan is for {self.shape.n_features} features and the rows have {rows.n_features}: "
+                "make the plan from the same schema"
+            )
+        if rows.neighbors is not self.neighbors:
+            raise ValueError(
+                f"the plan is for neighbors={str(self.neighbors)!r} and the rows were opened for {str(rows.neighbors)!r}, which "
+                "treats dropped rows otherwise: make both for the same relation"
+            )
+
+
+@dataclass(frozen=True)
+class ConfiguredMechanism(ABC, Generic[PlanType]):
+    """Frozen options of one published algorithm. Subclasses are dataclasses whose fields are the options."""
+
+    budget_kinds: ClassVar[frozenset[BudgetKind]]
+    supported_neighbors: ClassVar[frozenset[Neighbors]] = frozenset(Neighbors)
+    needs_row_norm: ClassVar[bool] = True
+    summary: ClassVar[str]
+    source: ClassVar[str]
+    noun: ClassVar[str] = "mechanism"
+    """What messages call it."""
+    public_name: ClassVar[str | None] = None
+    """The registry name where it is not the class name with hyphens."""
+
+    @classmethod
+    def registry_name(cls) -> str:
+        """The name users write: ``MatrixLaplace`` → ``matrix-laplace``."""
+        return cls.public_name or re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower()
+
+    @property
+    def name(self) -> str:
+        """The registry name."""
+        return self.registry_name()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options as plain values."""
+        return {option.name: getattr(self, option.name) for option in fields(self)}
+
+    def plan(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors | str) -> PlanType:
+        """Calibrate to ``budget`` without reading data.
+
+        Returns
+        -------
+        CalibratedPlan
+            Whose ``cost`` never exceeds ``budget``.
+
+        Raises
+        ------
+        ValueError
+            If the mechanism cannot serve this kind of budget, relation or shape.
+        """
+        neighbors = Neighbors.of(neighbors)
+        self.check_support(shape, budget, neighbors)
+        return self.supported_plan(shape, budget, neighbors)
+
+    def supported_plan(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PlanType:
+        """As :meth:`plan`, for arguments that :meth:`check_support` has let pass."""
+        plan = self.calibrate(shape, budget, neighbors)
+        if not budget.covers(plan.cost):
+            raise AssertionError(f"{self.name} planned to spend {plan.cost} of {budget}: a defect, please report it")
+        return plan
+
+    def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
+        """Refuse what no number of rows would make possible, and say what to use instead.
+
+        Raises
+        ------
+        ValueError
+            If the kind of budget, the relation, or rows without a bound are not supported.
+        """
+        who = f"{self.noun} {self.name!r}"
+        if budget.kind not in self.budget_kinds:
+            raise ValueError(f"{who} cannot spend a budget of {budget}: {self._budget_advice()}")
+        if neighbors not in self.supported_neighbors:
+            known = " or ".join(repr(str(relation)) for relation in sorted(self.supported_neighbors))
+            raise ValueError(f"{who} is not defined for neighbors={str(neighbors)!r}: use {known}")
+        if self.needs_row_norm and shape.row_norm is None:
+            raise ValueError(
+                f"{who} needs a bound on the norm of a row and the schema gives none: "
+                "give every column bounds, or use a mechanism that needs none (dpmoments mechanisms lists them)"
+            )
+
+    def _budget_advice(self) -> str:
+        words = {
+            BudgetKind.PURE: "epsilon alone (delta = 0)",
+            BudgetKind.APPROXIMATE: "epsilon and delta > 0",
+            BudgetKind.ZCDP: "rho",
+        }
+        return "give it " + " or ".join(words[kind] for kind in BudgetKind if kind in self.budget_kinds)
+
+    @abstractmethod
+    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PlanType:
+        """Make the plan; ``plan`` has already checked what the class attributes promise."""
+
+
 @dataclass(frozen=True, slots=True)
 class NoisyMoments:
     """What a run releases, for rows in the unit ball.
@@ -108,24 +261,10 @@ class NoisyMoments:
 
 
 @dataclass(frozen=True)
-class Plan(ABC):
-    """A calibrated mechanism, made without data.
-
-    Attributes
-    ----------
-    mechanism : Mechanism
-    shape : MomentShape
-    neighbors : Neighbors
-    cost : PrivacyBudget
-        Exactly what :meth:`run` spends.
-    """
+class Plan(CalibratedPlan[NoisyMoments]):
+    """A calibrated :class:`Mechanism`."""
 
     mechanism: Mechanism
-    shape: MomentShape
-    neighbors: Neighbors
-    cost: PrivacyBudget
-
-    arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
 
     @property
     def noise(self) -> NoiseLaw | None:
@@ -142,107 +281,10 @@ class Plan(ABC):
         """Root mean square of the error on the sum of rows (‖·‖₂, unit ball), or None."""
         return None if self.noise is None else self.noise.sum_error
 
-    @property
-    def details(self) -> Mapping[str, Any]:
-        """The calibrated numbers (noise scale, degrees of freedom, …), for the record of the release."""
-        return {}
-
-    @abstractmethod
-    def run(self, rows: Rows, generator: np.random.Generator) -> NoisyMoments:
-        """Read the rows and draw the noise: the one step that spends the budget.
-
-        Parameters
-        ----------
-        rows : Rows
-        generator : numpy.random.Generator
-            From :func:`dpmoments.noise.secure_generator` for a private release.
-        """
-
-    def check_rows(self, rows: Rows) -> None:
-        """Refuse rows that do not have the shape this plan was made for."""
-        if rows.n_features != self.shape.n_features:
-            raise ValueError(
-                f"the plan is for {self.shape.n_features} features and the rows have {rows.n_features}: "
-                "make the plan from the same schema"
-            )
-        if rows.neighbors is not self.neighbors:
-            raise ValueError(
-                f"the plan is for neighbors={str(self.neighbors)!r} and the rows were opened for {str(rows.neighbors)!r}, which "
-                "treats dropped rows otherwise: make both for the same relation"
-            )
-
 
 @dataclass(frozen=True)
-class Mechanism(ABC):
-    """Frozen options of one published algorithm. Subclasses are dataclasses whose fields are the options."""
-
-    budget_kinds: ClassVar[frozenset[BudgetKind]]
-    supported_neighbors: ClassVar[frozenset[Neighbors]] = BOTH_NEIGHBORS
-    needs_row_norm: ClassVar[bool] = True
-    summary: ClassVar[str]
-    source: ClassVar[str]
-    public_name: ClassVar[str | None] = None
-    """The registry name where it is not the class name with hyphens."""
-
-    @property
-    def name(self) -> str:
-        """The registry name: the class name with hyphens."""
-        return registry_name(type(self))
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options as plain values."""
-        return {option.name: getattr(self, option.name) for option in fields(self)}
-
-    def plan(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors | str) -> Plan:
-        """Calibrate to ``budget`` without reading data.
-
-        Returns
-        -------
-        Plan
-            Whose ``cost`` never exceeds ``budget``.
-
-        Raises
-        ------
-        ValueError
-            If the mechanism cannot serve this kind of budget, relation or shape.
-        """
-        neighbors = Neighbors.of(neighbors)
-        self.check_support(shape, budget, neighbors)
-        plan = self.calibrate(shape, budget, neighbors)
-        if not budget.covers(plan.cost):
-            raise AssertionError(f"{self.name} planned to spend {plan.cost} of {budget}: a defect, please report it")
-        return plan
-
-    def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
-        """Raise a ValueError that says what to use instead when this mechanism cannot do what is asked."""
-        if budget.kind not in self.budget_kinds:
-            raise ValueError(f"mechanism {self.name!r} cannot spend a budget of {budget}: {self._budget_advice()}")
-        if neighbors not in self.supported_neighbors:
-            known = " or ".join(repr(str(relation)) for relation in sorted(self.supported_neighbors))
-            raise ValueError(f"mechanism {self.name!r} is not defined for neighbors={str(neighbors)!r}: use {known}")
-        if self.needs_row_norm and shape.row_norm is None:
-            raise ValueError(
-                f"mechanism {self.name!r} needs a bound on the norm of a row and the schema gives none: "
-                "give every column bounds, or use a mechanism that needs none (dpmoments mechanisms lists them)"
-            )
-
-    def _budget_advice(self) -> str:
-        words = {
-            BudgetKind.PURE: "epsilon alone (delta = 0)",
-            BudgetKind.APPROXIMATE: "epsilon and delta > 0",
-            BudgetKind.ZCDP: "rho",
-        }
-        return "give it " + " or ".join(words[kind] for kind in BudgetKind if kind in self.budget_kinds)
-
-    @abstractmethod
-    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> Plan:
-        """Make the plan; ``plan`` has already checked what the class attributes promise."""
-
-
-def registry_name(mechanism: type[Mechanism]) -> str:
-    """The name users write: ``MatrixLaplace`` → ``matrix-laplace``."""
-    return mechanism.public_name or re.sub(r"(?<=[a-z])(?=[A-Z])", "-", mechanism.__name__).lower()
+class Mechanism(ConfiguredMechanism[Plan]):
+    """Frozen options of one published algorithm for the second moment, with count and mean where they are wanted."""
 
 
 def noise_generator(insecure_seed: int | None = None) -> np.random.Generator:

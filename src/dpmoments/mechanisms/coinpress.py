@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
-from dpmoments.mechanisms.parts.coinpress_ellipsoid import Calibration, Ellipsoid, run_diagnostics, spectral_edge
+from dpmoments.mechanisms.parts.coinpress_ellipsoid import Ellipsoid, StepRules, run_diagnostics, spectral_edge
+from dpmoments.mechanisms.parts.coinpress_options import CoinPressOptions, checked_eigenvalue_bounds
 from dpmoments.mechanisms.parts.coinpress_schedule import (
     MOST_STEPS,
     moment_clip_square,
@@ -19,10 +20,9 @@ from dpmoments.mechanisms.parts.coinpress_schedule import (
     paper_shares,
     spread_schedule,
 )
-from dpmoments.mechanisms.parts.noisy_step import noisy_count, noisy_step, require_workable_budget, step_plan
+from dpmoments.mechanisms.parts.noisy_step import count_first, noisy_step, require_workable_budget, step_plan
 from dpmoments.mechanisms.parts.norm_histogram import noisy_norm_histogram, norm_edges
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves import zcdp_rho
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
 
@@ -34,8 +34,6 @@ CAUTION = 0.7
 """The schedule is planned as if the noise reached only this fraction of its spectral edge, which is what experiments show."""
 HISTOGRAM_SHARE = 0.02
 """Share of the last step's budget that buys the histogram of norms."""
-COUNT_SHARE = 0.01
-"""Share of ρ for the number of rows, where it is private."""
 LEAST_EIGENVALUE = 0.1
 """Default lower bound on the eigenvalues, relative to the schema's least variances: correlation makes eigenvalues smaller."""
 FAILURE = 0.05
@@ -50,13 +48,13 @@ class CoinPressPlan(Plan):
     ----------
     rho : float
         The zCDP budget of the run.
-    calibration : Calibration or None
+    rules : StepRules or None
         None where the number of rows is private: the run then makes it from the noisy count.
     """
 
     mechanism: CoinPress
     rho: float
-    calibration: Calibration | None
+    rules: StepRules | None
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
 
@@ -64,22 +62,21 @@ class CoinPressPlan(Plan):
     def details(self) -> Mapping[str, Any]:
         lowest, highest, mean_radius = self.mechanism.bounds(self.shape)
         details: dict[str, Any] = {"rho": self.rho, "spread": (highest + mean_radius**2) / lowest}
-        if self.calibration is not None:
-            schedule = self.calibration.schedule
+        if self.rules is not None:
+            schedule = self.rules.schedule
             details |= {"shares": schedule.shares, "predicted_mahalanobis": schedule.predicted_error}
         return details
 
     def run(self, rows: Rows, generator: np.random.Generator) -> NoisyMoments:
         self.check_rows(rows)
-        shape, options, calibration, rho = self.shape, self.mechanism, self.calibration, self.rho
-        if calibration is None:
-            for_count, rest = PrivacyBudget.zcdp(rho).split(COUNT_SHARE, 1.0 - COUNT_SHARE)
-            rho, count = rest.rho, noisy_count(rows, generator, for_count.rho)
-            calibration = options.calibration(shape, count, rho, self.neighbors)
-        n_rows = calibration.n_rows
+        shape, options, rules, rho = self.shape, self.mechanism, self.rules, self.rho
+        if rules is None:
+            count, rho = count_first(rows, generator, rho, None)
+            rules = options.step_rules(shape, count, rho, self.neighbors)
+        n_rows = rules.n_rows
         ellipsoid = options.first_ellipsoid(shape)
         steps: list[dict[str, Any]] = []
-        *early, last = PrivacyBudget.zcdp(rho).split(*calibration.schedule.shares)
+        *early, last = PrivacyBudget.zcdp(rho).split(*rules.schedule.shares)
         for budget in early:
             plan = step_plan(shape.n_features, budget.rho, self.neighbors, mean=shape.mean)
             release = noisy_step(
@@ -88,14 +85,14 @@ class CoinPressPlan(Plan):
                 plan,
                 center=ellipsoid.center,
                 linear=ellipsoid.linear,
-                radius=calibration.radius,
+                radius=rules.radius,
             )
-            steps.append(ellipsoid.record(calibration.radius, budget.rho, release, n_rows))
+            steps.append(ellipsoid.record(rules.radius, budget.rho, release, n_rows))
             if options.constants == "paper":
-                ellipsoid = ellipsoid.ridged(release, n_rows, calibration.sampling_ridge, calibration.failure)
+                ellipsoid = ellipsoid.ridged(release, n_rows, rules.sampling_ridge, rules.failure)
             else:
                 ellipsoid = ellipsoid.floored(release, n_rows, FLOOR)
-        spend, radius, outside = self._last_radius(rows, generator, last.rho, calibration, ellipsoid)
+        spend, radius, outside = self._last_radius(rows, generator, last.rho, rules, ellipsoid)
         plan = step_plan(shape.n_features, spend, self.neighbors, mean=shape.mean)
         release = noisy_step(rows, generator, plan, center=ellipsoid.center, linear=ellipsoid.linear, radius=radius)
         steps.append(ellipsoid.record(radius, last.rho, release, n_rows))
@@ -105,7 +102,7 @@ class CoinPressPlan(Plan):
             count=n_rows if shape.mean else self.neighbors.public_count(n_rows),
             sum=n_rows * mean if shape.mean else None,
             gram=(gram + gram.T) / 2.0,
-            diagnostics=run_diagnostics(steps, calibration, outside, shape.n_features),
+            diagnostics=run_diagnostics(steps, rules, outside, shape.n_features),
         )
 
     def _last_radius(
@@ -113,12 +110,12 @@ class CoinPressPlan(Plan):
         rows: Rows,
         generator: np.random.Generator,
         rho: float,
-        calibration: Calibration,
+        rules: StepRules,
         ellipsoid: Ellipsoid,
     ) -> tuple[float, float, float | None]:
         """Budget left for the last step, its clipping radius, and the estimated share of rows beyond the planned radius."""
-        planned, d = calibration.radius, self.shape.n_features
-        if self.mechanism.clip == "gaussian" or self.mechanism.constants == "paper":
+        planned, d = rules.radius, self.shape.n_features
+        if not self.mechanism.widens_last_clip:
             return rho, planned, None
         for_histogram, rest = PrivacyBudget.zcdp(rho).split(HISTOGRAM_SHARE, 1.0 - HISTOGRAM_SHARE)
         histogram = noisy_norm_histogram(
@@ -131,14 +128,14 @@ class CoinPressPlan(Plan):
             linear=ellipsoid.linear,
         )
         plan = step_plan(d, rest.rho, self.neighbors, mean=self.shape.mean)
-        noise_error = plan.noise_scale * math.sqrt(d * (d + 1) / 2.0) / calibration.n_rows
+        noise_error = plan.noise_scale * math.sqrt(d * (d + 1) / 2.0) / rules.n_rows
         best = histogram.best_radius(2, noise_error, 1.0 / math.sqrt(d))
         # Never below the planned radius: for normal rows that is the better choice, since it suffers from no bins and no noise.
         return rest.rho, max(planned, best or 0.0), histogram.share_above(planned)
 
 
 @dataclass(frozen=True)
-class CoinPress(Mechanism):
+class CoinPress(CoinPressOptions, Mechanism):
     r"""Covariance from a rough eigenvalue range, by shrinking ellipsoids (Biswas, Dong, Kamath & Ullman 2020).
 
     The covariance is known to satisfy lo·A ⪯ Σ ⪯ hi·A. The number of steps grows with log(hi/lo); the error hardly depends on
@@ -185,10 +182,6 @@ class CoinPress(Mechanism):
     eigenvalue_bounds: tuple[float, float] | None = None
     mean_radius: float | None = None
     anchor: Sequence[Sequence[float]] | None = field(default=None, repr=False)
-    constants: Literal["practical", "paper"] = "practical"
-    clip: Literal["adaptive", "gaussian"] = "adaptive"
-    steps: int | None = None
-    split: tuple[float, ...] | None = None
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.ZCDP, BudgetKind.APPROXIMATE})
     needs_row_norm: ClassVar[bool] = False
@@ -197,47 +190,31 @@ class CoinPress(Mechanism):
     public_name: ClassVar[str | None] = "coinpress"
 
     def __post_init__(self) -> None:
+        self.check_schedule_options()
         if self.eigenvalue_bounds is not None:
-            lowest, highest = (float(bound) for bound in self.eigenvalue_bounds)
-            if not 0.0 < lowest <= highest < math.inf:
-                raise ValueError(
-                    f"eigenvalue_bounds={self.eigenvalue_bounds!r}: give (lowest, highest) with 0 < lowest ≤ highest, finite"
-                )
-            object.__setattr__(self, "eigenvalue_bounds", (lowest, highest))
+            object.__setattr__(self, "eigenvalue_bounds", checked_eigenvalue_bounds(self.eigenvalue_bounds))
         if self.mean_radius is not None and not 0.0 <= self.mean_radius < math.inf:
             raise ValueError(f"mean_radius={self.mean_radius!r} must be finite and not negative")
         if self.anchor is not None:
             object.__setattr__(self, "anchor", _checked_anchor(self.anchor))
-        for name, choices in (("constants", ("practical", "paper")), ("clip", ("adaptive", "gaussian"))):
-            if getattr(self, name) not in choices:
-                raise ValueError(f"{name}={getattr(self, name)!r}: use {' or '.join(map(repr, choices))}")
-        if self.steps is not None and (isinstance(self.steps, bool) or not 1 <= self.steps <= 1000):
-            raise ValueError(f"steps={self.steps!r} must be a whole number from 1 to 1000")
-        if self.split is not None:
-            split = tuple(map(float, self.split))
-            if not split or not all(math.isfinite(share) and share > 0.0 for share in split):
-                raise ValueError(f"split={self.split!r}: give one positive share a step")
-            if self.steps not in (None, len(split)):
-                raise ValueError(f"split has {len(split)} shares and steps={self.steps}: leave steps out")
-            object.__setattr__(self, "split", tuple(share / math.fsum(split) for share in split))
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> CoinPressPlan:
-        rho = budget.rho if budget.kind is BudgetKind.ZCDP else zcdp_rho(budget.epsilon, budget.delta)
+        rho = budget.to_rho()
         if shape.n_rows == 0:
             raise ValueError("coinpress has nothing to estimate from a table that is publicly empty")
         # Where the count is private, 1000 stands in for it, so that options that cannot work are refused before a row is read.
-        calibration = self.calibration(shape, float(shape.n_rows or 1000), rho, neighbors)
-        require_workable_budget(rho, None if shape.n_rows is None else calibration.schedule.shares)
+        rules = self.step_rules(shape, float(shape.n_rows or 1000), rho, neighbors)
+        require_workable_budget(rho, None if shape.n_rows is None else rules.schedule.shares)
         return CoinPressPlan(
             mechanism=self,
             shape=shape,
             neighbors=neighbors,
             cost=budget,
             rho=rho,
-            calibration=None if shape.n_rows is None else calibration,
+            rules=None if shape.n_rows is None else rules,
         )
 
-    def calibration(self, shape: MomentShape, n_rows: float, rho: float, neighbors: Neighbors) -> Calibration:
+    def step_rules(self, shape: MomentShape, n_rows: float, rho: float, neighbors: Neighbors) -> StepRules:
         """Radius, ridge and schedule for a number of rows, public or noisy."""
         d = shape.n_features
         lowest, highest, mean_radius = self.bounds(shape)
@@ -264,7 +241,7 @@ class CoinPress(Mechanism):
             shares=[self.split] if self.split is not None else shares,
             n_steps=self.steps,
         )
-        return Calibration(n_rows, math.sqrt(clip_square), ridge, failure, schedule)
+        return StepRules(n_rows, math.sqrt(clip_square), ridge, failure, schedule)
 
     def first_ellipsoid(self, shape: MomentShape) -> Ellipsoid:
         """The ellipsoid that the public bounds imply."""

@@ -12,9 +12,9 @@ import numpy as np
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.parts.coinpress_ellipsoid import spectral_edge
-from dpmoments.mechanisms.parts.noisy_step import NoisyStep, noisy_count, noisy_step, require_workable_budget, step_plan
+from dpmoments.mechanisms.parts.coinpress_options import checked_eigenvalue_bounds
+from dpmoments.mechanisms.parts.noisy_step import NoisyStep, count_first, noisy_step, require_workable_budget, step_plan
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves import zcdp_rho
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
 
@@ -29,7 +29,6 @@ CONTRACTION = 0.9
 LEAST_STOP = 8.0
 """Least κ for another round: below it a halved direction could fall below variance 1, as κ/2 · SHRINK² ≥ 1 needs κ ≥ 8."""
 ROUNDS_SHARE = 0.5
-COUNT_SHARE = 0.01
 
 
 @dataclass(frozen=True)
@@ -57,11 +56,7 @@ class PrivatePreconditioningPlan(Plan):
     def run(self, rows: Rows, generator: np.random.Generator) -> NoisyMoments:
         self.check_rows(rows)
         d, rho, options = self.shape.n_features, self.rho, self.mechanism
-        if self.shape.n_rows is None:
-            for_count, rest = PrivacyBudget.zcdp(rho).split(COUNT_SHARE, 1.0 - COUNT_SHARE)
-            rho, n_rows = rest.rho, noisy_count(rows, generator, for_count.rho)
-        else:
-            n_rows = float(self.shape.n_rows)
+        n_rows, rho = count_first(rows, generator, rho, self.shape.n_rows)
         lowest, highest = options.bounds(self.shape)
         kappa, linear = highest / lowest, np.eye(d) / math.sqrt(lowest)
         steps: list[dict[str, Any]] = []
@@ -151,12 +146,7 @@ class PrivatePreconditioning(Mechanism):
 
     def __post_init__(self) -> None:
         if self.eigenvalue_bounds is not None:
-            lowest, highest = (float(bound) for bound in self.eigenvalue_bounds)
-            if not 0.0 < lowest <= highest < math.inf:
-                raise ValueError(
-                    f"eigenvalue_bounds={self.eigenvalue_bounds!r}: give (lowest, highest) with 0 < lowest ≤ highest, finite"
-                )
-            object.__setattr__(self, "eigenvalue_bounds", (lowest, highest))
+            object.__setattr__(self, "eigenvalue_bounds", checked_eigenvalue_bounds(self.eigenvalue_bounds))
         if not LEAST_STOP <= self.stop_at < math.inf:
             raise ValueError(
                 f"stop_at={self.stop_at!r} must be at least {LEAST_STOP:g}: shorter ranges cannot be halved"
@@ -177,7 +167,7 @@ class PrivatePreconditioning(Mechanism):
         lowest, highest = self.bounds(shape)
         excess = math.log(highest / lowest / self.stop_at)
         n_rounds = max(0, math.ceil(excess / -math.log(CONTRACTION)))
-        rho = budget.rho if budget.kind is BudgetKind.ZCDP else zcdp_rho(budget.epsilon, budget.delta)
+        rho = budget.to_rho()
         require_workable_budget(rho, _shares(n_rounds))
         return PrivatePreconditioningPlan(
             mechanism=self,

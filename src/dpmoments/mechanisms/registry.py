@@ -2,47 +2,70 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Mapping
-from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
-import dpmoments.mechanisms as package
-from dpmoments.mechanisms.base import Mechanism, registry_name
+from dpmoments.mechanisms.additive_wishart import AdditiveWishart
+from dpmoments.mechanisms.auto import Auto
+from dpmoments.mechanisms.base import ConfiguredMechanism, Mechanism
+from dpmoments.mechanisms.coinpress import CoinPress
+from dpmoments.mechanisms.gaussian import Gaussian
+from dpmoments.mechanisms.inverse_gaussian import InverseGaussian
+from dpmoments.mechanisms.inverse_wishart import InverseWishart
+from dpmoments.mechanisms.iterative_eigenvectors import IterativeEigenvectors
+from dpmoments.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss
+from dpmoments.mechanisms.kapralov_talwar import KapralovTalwar
+from dpmoments.mechanisms.laplace import Laplace
+from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
+from dpmoments.mechanisms.means.base import MeanMechanism
+from dpmoments.mechanisms.means.coinpress import CoinPressMean
+from dpmoments.mechanisms.means.karwa_vadhan import KarwaVadhan
+from dpmoments.mechanisms.means.naive import Naive
+from dpmoments.mechanisms.means.symmetric_quantiles import SymmetricQuantiles
+from dpmoments.mechanisms.means.variance_aware import VarianceAware
+from dpmoments.mechanisms.private_preconditioning import PrivatePreconditioning
 
-__all__ = ["make_mechanism", "mechanism_classes"]
+__all__ = ["MEAN_MECHANISMS", "MECHANISMS", "make_mean_mechanism", "make_mechanism"]
 
-NOT_MECHANISMS = {"base", "means", "parts", "registry"}
+Configured = TypeVar("Configured", bound=ConfiguredMechanism[Any])
 
 
-@cache
-def mechanism_classes() -> Mapping[str, type[Mechanism]]:
-    """All mechanism classes by registry name, sorted: found by importing every module of ``dpmoments.mechanisms``.
+def _by_name(*kinds: type[Configured]) -> Mapping[str, type[Configured]]:
+    return MappingProxyType(dict(sorted((kind.registry_name(), kind) for kind in kinds)))
 
-    Examples
-    --------
-    >>> "matrix-laplace" in mechanism_classes()
-    True
-    """
-    found: dict[str, type[Mechanism]] = {}
-    for module in pkgutil.iter_modules(package.__path__):
-        if module.name in NOT_MECHANISMS:
-            continue
-        for value in vars(importlib.import_module(f"{package.__name__}.{module.name}")).values():
-            if isinstance(value, type) and issubclass(value, Mechanism) and "summary" in vars(value):
-                found[registry_name(value)] = value
-    return MappingProxyType(dict(sorted(found.items())))
+
+MECHANISMS: Mapping[str, type[Mechanism]] = _by_name(
+    AdditiveWishart,
+    Auto,
+    CoinPress,
+    Gaussian,
+    InverseGaussian,
+    InverseWishart,
+    IterativeEigenvectors,
+    JohnsonLindenstrauss,
+    KapralovTalwar,
+    Laplace,
+    MatrixLaplace,
+    PrivatePreconditioning,
+)
+"""All mechanism classes by registry name, sorted."""
+
+MEAN_MECHANISMS: Mapping[str, type[MeanMechanism]] = _by_name(
+    CoinPressMean, KarwaVadhan, Naive, SymmetricQuantiles, VarianceAware
+)
+"""All estimators of means by registry name, sorted."""
 
 
 def make_mechanism(mechanism: Mechanism | str, **options: Any) -> Mechanism:
-    """Return the mechanism named, with its options; a Mechanism is returned as it is.
+    """Return the mechanism named, with its options; a configured one is returned as it is.
 
     Raises
     ------
     ValueError
-        If no mechanism has that name.
+        If no mechanism has that name, or options are given for a configured one.
+    TypeError
+        If it is neither a name nor a mechanism, or takes no such option.
 
     Examples
     --------
@@ -50,10 +73,37 @@ def make_mechanism(mechanism: Mechanism | str, **options: Any) -> Mechanism:
     Laplace(calibration='paper')
     """
     if isinstance(mechanism, Mechanism):
-        return mechanism
-    if not isinstance(mechanism, str):
-        raise TypeError(f"mechanism must be a name or a configured mechanism, got {type(mechanism).__name__}")
-    classes = mechanism_classes()
-    if mechanism not in classes:
-        raise ValueError(f"there is no mechanism {mechanism!r}: use one of {', '.join(classes)}")
-    return classes[mechanism](**options)
+        return _as_configured(mechanism, options)
+    return _class_named(mechanism, MECHANISMS, "mechanism")(**options)
+
+
+def make_mean_mechanism(mechanism: MeanMechanism | str, **options: Any) -> MeanMechanism:
+    """Return the estimator of means named, with its options; a configured one is returned as it is.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As for :func:`make_mechanism`.
+
+    Examples
+    --------
+    >>> make_mean_mechanism("symq", radius=10.0)
+    SymmetricQuantiles(radius=10.0, quantile=0.35)
+    """
+    if isinstance(mechanism, MeanMechanism):
+        return _as_configured(mechanism, options)
+    return _class_named(mechanism, MEAN_MECHANISMS, "estimator of means")(**options)
+
+
+def _as_configured(mechanism: Configured, options: Mapping[str, Any]) -> Configured:
+    if options:
+        raise ValueError(f"{mechanism.name!r} is configured already: leave out {', '.join(options)}")
+    return mechanism
+
+
+def _class_named(name: object, known: Mapping[str, type[Configured]], noun: str) -> type[Configured]:
+    if not isinstance(name, str):
+        raise TypeError(f"mechanism must be a name or a configured {noun}, got {type(name).__name__}")
+    if name not in known:
+        raise ValueError(f"there is no {noun} {name!r}: use one of {', '.join(known)}")
+    return known[name]

@@ -192,6 +192,27 @@ class PrivacyBudget:
             raise ValueError(f"the budget's own delta, {self.delta:g}, is above the delta asked for, {delta:g}")
         return self.epsilon
 
+    def to_rho(self) -> float:
+        """The largest ρ for which ρ-zero-concentrated differential privacy implies this budget; its own ρ where it has one.
+
+        Raises
+        ------
+        ValueError
+            If the budget is pure: no ρ implies a δ of 0.
+
+        Examples
+        --------
+        >>> PrivacyBudget.zcdp(0.5).to_rho(), round(PrivacyBudget.approximate(1.0, 1e-6).to_rho(), 4)
+        (0.5, 0.0208)
+        """
+        if self.kind is BudgetKind.ZCDP:
+            return self.rho
+        if self.kind is BudgetKind.PURE:
+            raise ValueError(f"no ρ implies a pure budget of {self}: give delta > 0 too, or rho")
+        from dpmoments.privacy.curves.zcdp import zcdp_rho
+
+        return zcdp_rho(self.epsilon, self.delta)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file."""
         if self.kind is BudgetKind.ZCDP:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import numpy as np
-
 from dpmoments.array_types import FloatArray
-from dpmoments.mechanisms.base import Arithmetic, MomentShape
+from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, MomentShape
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves import zcdp_rho
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.rows.rows import Rows
 
-__all__ = ["MeanMechanism", "MeanPlan", "NoisyMean", "rho_of"]
+__all__ = ["MeanMechanism", "MeanPlan", "NoisyMean"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,80 +34,24 @@ class NoisyMean:
 
 
 @dataclass(frozen=True)
-class MeanPlan(ABC):
-    """A calibrated mechanism, made without data.
-
-    Attributes
-    ----------
-    mechanism : MeanMechanism
-    shape : MomentShape
-    neighbors : Neighbors
-    cost : PrivacyBudget
-        What :meth:`run` spends.
-    """
+class MeanPlan(CalibratedPlan[NoisyMean]):
+    """A calibrated :class:`MeanMechanism`."""
 
     mechanism: MeanMechanism
-    shape: MomentShape
-    neighbors: Neighbors
-    cost: PrivacyBudget
-
-    arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
-
-    @abstractmethod
-    def run(self, rows: Rows, generator: np.random.Generator) -> NoisyMean:
-        """Read the rows and draw the noise: the one step that spends the budget."""
-
-    def check_rows(self, rows: Rows) -> None:
-        """Refuse rows that do not have the shape this plan was made for."""
-        if rows.n_features != self.shape.n_features:
-            raise ValueError(
-                f"the plan is for {self.shape.n_features} features and the rows have {rows.n_features}: "
-                "make the plan from the same schema"
-            )
-        if rows.neighbors is not self.neighbors:
-            raise ValueError(
-                f"the plan is for neighbors={str(self.neighbors)!r} and the rows were opened for {str(rows.neighbors)!r}, which "
-                "treats dropped rows otherwise: make both for the same relation"
-            )
 
 
 @dataclass(frozen=True)
-class MeanMechanism(ABC):
-    """Frozen options of one published estimator of means. Subclasses are dataclasses whose fields are the options."""
+class MeanMechanism(ConfiguredMechanism[MeanPlan]):
+    """Frozen options of one published estimator of means."""
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.ZCDP, BudgetKind.APPROXIMATE})
-    supported_neighbors: ClassVar[frozenset[Neighbors]] = frozenset(Neighbors)
-    name: ClassVar[str]
-    summary: ClassVar[str]
-    source: ClassVar[str]
+    needs_row_norm: ClassVar[bool] = False
+    noun: ClassVar[str] = "estimator of means"
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options as plain values."""
-        return {option.name: getattr(self, option.name) for option in fields(self)}
-
-    def plan(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors | str) -> MeanPlan:
-        """Calibrate to ``budget`` without reading data.
-
-        Raises
-        ------
-        ValueError
-            If the mechanism cannot serve this kind of budget, relation or shape.
-        """
-        neighbors = Neighbors.of(neighbors)
-        if budget.kind not in self.budget_kinds:
-            kinds = ", ".join(sorted(map(str, self.budget_kinds)))
-            raise ValueError(f"means by {self.name!r} cannot spend a budget of {budget}: give it one of kind {kinds}")
-        if neighbors not in self.supported_neighbors:
-            known = " or ".join(repr(str(relation)) for relation in sorted(self.supported_neighbors))
-            raise ValueError(f"means by {self.name!r} are not defined for neighbors={str(neighbors)!r}: use {known}")
+    def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
+        super().check_support(shape, budget, neighbors)
         if shape.n_rows == 0:
             raise ValueError("a table that is publicly empty has no mean")
-        return self.calibrate(shape, budget, neighbors)
-
-    @abstractmethod
-    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> MeanPlan:
-        """Make the plan; ``plan`` has already checked what the class attributes promise."""
 
     def require_positive(self, *names: str) -> None:
         """Raise unless the options named are positive finite numbers, or None."""
@@ -142,8 +81,3 @@ class MeanMechanism(ABC):
                 f"means by {self.name!r} need a public bound on the standard deviation: give scale, or use variance-aware"
             )
         return shape.row_norm / math.sqrt(shape.n_features)
-
-
-def rho_of(budget: PrivacyBudget) -> float:
-    """ρ of a zCDP budget, or the largest ρ that implies an (ε, δ) budget."""
-    return budget.rho if budget.kind is BudgetKind.ZCDP else zcdp_rho(budget.epsilon, budget.delta)

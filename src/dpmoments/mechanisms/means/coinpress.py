@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
-from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, rho_of
+from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
 from dpmoments.mechanisms.means.parts.clipped_mean import noisy_clipped_sums
+from dpmoments.mechanisms.parts.coinpress_options import CoinPressOptions
 from dpmoments.mechanisms.parts.coinpress_schedule import (
     MOST_STEPS,
     Schedule,
@@ -25,7 +26,7 @@ from dpmoments.mechanisms.parts.coinpress_schedule import (
     shell_quantile,
     shell_radius,
 )
-from dpmoments.mechanisms.parts.noisy_step import noisy_count, require_workable_budget
+from dpmoments.mechanisms.parts.noisy_step import count_first, require_workable_budget
 from dpmoments.mechanisms.parts.norm_histogram import noisy_norm_histogram, norm_edges
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
@@ -36,8 +37,6 @@ __all__ = ["CoinPressMean", "CoinPressMeanPlan"]
 
 HISTOGRAM_SHARE = 0.02
 """Share of the last step's budget that buys the histogram of norms."""
-COUNT_SHARE = 0.01
-"""Share of ρ for the number of rows, where it is private."""
 HEAVIER = 1.06
 """Tails count as heavy where the histogram's best radius exceeds the one for normal rows by this factor."""
 OUTSIDE_BALL = 0.01
@@ -69,15 +68,14 @@ class CoinPressMeanPlan(MeanPlan):
         self.check_rows(rows)
         options, balls, rho, d = self.mechanism, self.balls, self.rho, self.shape.n_features
         if balls is None:
-            for_count, rest = PrivacyBudget.zcdp(rho).split(COUNT_SHARE, 1.0 - COUNT_SHARE)
-            rho, count = rest.rho, noisy_count(rows, generator, for_count.rho)
+            count, rho = count_first(rows, generator, rho, None)
             balls = options.balls(self.shape, count, rho, self.neighbors)
         linear = options.whitening(self.shape)
         back = np.linalg.inv(linear)
         center, steps, outside = np.zeros(d), [], None
         for index, budget in enumerate(PrivacyBudget.zcdp(rho).split(*balls.schedule.shares)):
             radius, spend = balls.radii[index], budget.rho
-            if index == len(balls.radii) - 1 and options.clip == "adaptive" and options.constants == "practical":
+            if index == len(balls.radii) - 1 and options.widens_last_clip:
                 spend, radius, outside = self._last_radius(rows, generator, spend, radius, center, linear, balls)
             sums = noisy_clipped_sums(
                 rows, generator, self.neighbors, rho=spend, center=center, linear=linear, radius=radius
@@ -137,7 +135,7 @@ class CoinPressMeanPlan(MeanPlan):
 
 
 @dataclass(frozen=True)
-class CoinPressMean(MeanMechanism):
+class CoinPressMean(CoinPressOptions, MeanMechanism):
     """Mean in a ball of public radius, rows of known covariance, by shrinking balls.
 
     Each step clips rows to a ball about the last centre and releases their noisy mean; the size of the noise gives a smaller
@@ -175,22 +173,14 @@ class CoinPressMean(MeanMechanism):
     radius: float | None = None
     scale: float | None = None
     covariance: Sequence[Sequence[float]] | None = field(default=None, repr=False)
-    constants: Literal["practical", "paper"] = "practical"
-    clip: Literal["adaptive", "gaussian"] = "adaptive"
-    steps: int | None = None
-    split: tuple[float, ...] | None = None
 
-    name: ClassVar[str] = "coinpress"
+    public_name: ClassVar[str | None] = "coinpress"
     summary: ClassVar[str] = "shrinking balls from a public radius; rows of known covariance"
     source: ClassVar[str] = "Biswas, Dong, Kamath & Ullman 2020 (CoinPress)"
 
     def __post_init__(self) -> None:
         self.require_positive("radius", "scale")
-        for name, choices in (("constants", ("practical", "paper")), ("clip", ("adaptive", "gaussian"))):
-            if getattr(self, name) not in choices:
-                raise ValueError(f"{name}={getattr(self, name)!r}: use {' or '.join(map(repr, choices))}")
-        if self.steps is not None and (isinstance(self.steps, bool) or not 1 <= self.steps <= 1000):
-            raise ValueError(f"steps={self.steps!r} must be a whole number from 1 to 1000")
+        self.check_schedule_options()
         if self.covariance is not None:
             if self.scale is not None:
                 raise ValueError("give scale or covariance, not both")
@@ -202,16 +192,9 @@ class CoinPressMean(MeanMechanism):
                     "covariance must be positive definite: whitening needs every direction to have a scale"
                 )
             object.__setattr__(self, "covariance", tuple(tuple(row) for row in matrix.tolist()))
-        if self.split is not None:
-            split = tuple(map(float, self.split))
-            if not split or not all(math.isfinite(share) and share > 0.0 for share in split):
-                raise ValueError(f"split={self.split!r}: give one positive share a step")
-            if self.steps not in (None, len(split)):
-                raise ValueError(f"split has {len(split)} shares and steps={self.steps}: leave steps out")
-            object.__setattr__(self, "split", tuple(share / math.fsum(split) for share in split))
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> CoinPressMeanPlan:
-        rho = rho_of(budget)
+        rho = budget.to_rho()
         if self.covariance is not None and len(self.covariance) != shape.n_features:
             raise ValueError(f"covariance has {len(self.covariance)} rows and the table {shape.n_features} features")
         balls = self.balls(shape, float(shape.n_rows or 1000), rho, neighbors)
@@ -239,7 +222,7 @@ class CoinPressMean(MeanMechanism):
         else:
             noise_error = sensitivity * math.sqrt(d / (1.8 * rho)) / n_rows
             shell = shell_radius(d, noise_error, normal_weight(d))
-            ball, shares = math.sqrt(float(chi2.isf(OUTSIDE_BALL, d))), None
+            ball, shares = math.sqrt(float(chdtri(d, OUTSIDE_BALL))), None
             shrinkage = clip_shrinkage(shell, d)
 
         quantile = shell_quantile(shell, d)

@@ -106,7 +106,6 @@ class KarwaVadhan(MeanMechanism):
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset(BudgetKind)
     supported_neighbors: ClassVar[frozenset[Neighbors]] = frozenset({Neighbors.REPLACE_ONE})
-    name: ClassVar[str] = "karwa-vadhan"
     summary: ClassVar[str] = "each coordinate: private scale, private bin, clamped mean"
     source: ClassVar[str] = "Karwa & Vadhan 2018; finite range, exponential mechanism"
 

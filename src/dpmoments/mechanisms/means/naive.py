@@ -16,8 +16,6 @@ from dpmoments.rows.rows import Rows
 
 __all__ = ["Naive", "NaivePlan"]
 
-REPLACE_ONE_ALONE = frozenset({Neighbors.REPLACE_ONE})
-
 
 @dataclass(frozen=True)
 class NaivePlan(MeanPlan):
@@ -71,8 +69,7 @@ class Naive(MeanMechanism):
     scale: float | None = None
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset(BudgetKind)
-    supported_neighbors: ClassVar[frozenset[Neighbors]] = REPLACE_ONE_ALONE
-    name: ClassVar[str] = "naive"
+    supported_neighbors: ClassVar[frozenset[Neighbors]] = frozenset({Neighbors.REPLACE_ONE})
     summary: ClassVar[str] = "each coordinate clamped to its public range"
     source: ClassVar[str] = "baseline of Biswas, Dong, Kamath & Ullman 2020"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
@@ -43,7 +43,7 @@ class SymmetricQuantilesPlan(MeanPlan):
             ]
         )
         means = pairs.mean(axis=1)
-        scales = (pairs.max(axis=1) - means) / float(norm.isf(low))
+        scales = (pairs.max(axis=1) - means) / -float(ndtri(low))
         return NoisyMean(means, float(rows.count()), {"quantiles": pairs.tolist(), "scales": scales.tolist()})
 
 
@@ -73,7 +73,7 @@ class SymmetricQuantiles(MeanMechanism):
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset(BudgetKind)
     supported_neighbors: ClassVar[frozenset[Neighbors]] = frozenset({Neighbors.REPLACE_ONE})
-    name: ClassVar[str] = "symq"
+    public_name: ClassVar[str | None] = "symq"
     summary: ClassVar[str] = "each coordinate: midpoint of two private quantiles"
     source: ClassVar[str] = "Du, Foot, Moniot, Bray & Groce 2020 (SYMQ)"
 

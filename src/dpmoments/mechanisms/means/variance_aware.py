@@ -10,9 +10,9 @@ import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
-from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, rho_of
+from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
 from dpmoments.mechanisms.means.parts.clipped_mean import noisy_clipped_sums
-from dpmoments.mechanisms.parts.noisy_step import noisy_count, require_workable_budget
+from dpmoments.mechanisms.parts.noisy_step import count_first, require_workable_budget
 from dpmoments.mechanisms.parts.norm_histogram import NormHistogram, noisy_norm_histogram, norm_edges
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
@@ -33,7 +33,6 @@ HISTOGRAM_ERROR = 0.06
 SCALES = 0.05
 """Share of ρ for estimating the spread of every coordinate."""
 LAST_HISTOGRAM = 0.02
-COUNT_SHARE = 0.01
 SEARCH_OCTAVES = 120
 
 
@@ -77,12 +76,11 @@ class VarianceAware(MeanMechanism):
     0.5
     """
 
-    name: ClassVar[str] = "variance-aware"
     summary: ClassVar[str] = "no radius, no scale: private norm quantiles, then noise shaped by the coordinates' spread"
     source: ClassVar[str] = "after Huang, Liang & Yi 2021 and Aumüller, Lebeda, Nelson & Pagh 2024 (PLAN)"
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> VarianceAwarePlan:
-        rho = rho_of(budget)
+        rho = budget.to_rho()
         require_workable_budget(rho, None)
         return VarianceAwarePlan(self, shape, neighbors, budget, rho=rho)
 
@@ -104,12 +102,8 @@ class _Run:
 
     @classmethod
     def start(cls, plan: VarianceAwarePlan, rows: Rows, generator: np.random.Generator) -> _Run:
-        rho, d = plan.rho, plan.shape.n_features
-        if plan.shape.n_rows is None:
-            for_count, rest = PrivacyBudget.zcdp(rho).split(COUNT_SHARE, 1.0 - COUNT_SHARE)
-            rho, n_rows = rest.rho, noisy_count(rows, generator, for_count.rho)
-        else:
-            n_rows = float(plan.shape.n_rows)
+        d = plan.shape.n_features
+        n_rows, rho = count_first(rows, generator, plan.rho, plan.shape.n_rows)
         return cls(rows, generator, plan.neighbors, rho, rho, n_rows, np.zeros(d), np.ones(d), radius=None, steps=[])
 
     def spend(self, rho: float) -> float:

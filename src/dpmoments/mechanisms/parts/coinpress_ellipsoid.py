@@ -12,7 +12,7 @@ from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.parts.coinpress_schedule import Schedule
 from dpmoments.mechanisms.parts.noisy_step import NoisyStep
 
-__all__ = ["Calibration", "Ellipsoid", "run_diagnostics", "spectral_edge"]
+__all__ = ["Ellipsoid", "StepRules", "run_diagnostics", "spectral_edge"]
 
 
 def spectral_edge(n_features: int) -> float:
@@ -24,7 +24,7 @@ def spectral_edge(n_features: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class StepRules:
     """Parameters of a run, from public numbers or a noisy count: clipping radius, ridge and schedule."""
 
     n_rows: float
@@ -119,13 +119,11 @@ class Ellipsoid:
         return Ellipsoid(center, step @ self.linear)
 
 
-def run_diagnostics(
-    steps: list[dict[str, Any]], calibration: Calibration, outside: float | None, d: int
-) -> dict[str, Any]:
+def run_diagnostics(steps: list[dict[str, Any]], rules: StepRules, outside: float | None, d: int) -> dict[str, Any]:
     """Ellipsoid of every step, predicted error and warnings; all computed from noisy outputs and public numbers."""
     found: list[str] = []
     final = steps[-1]
-    planned = calibration.radius**2
+    planned = rules.radius**2
     # Rows that obey the bounds have E‖w‖² ≤ d. The limit on ``fill`` is halfway between d and radius², plus four standard
     # deviations of the noise.
     limit = (d + planned) / (2.0 * planned) + 4.0 * final["noise_scale"] * math.sqrt(d) / final["radius"] ** 2
@@ -134,16 +132,16 @@ def run_diagnostics(
             "most rows were clipped: they lie far outside the stated bounds (or have very heavy tails); "
             "widen the schema's scale or radius, or eigenvalue_bounds or mean_radius"
         )
-    if calibration.schedule.scales[-1] > 4.0:
+    if rules.schedule.scales[-1] > 4.0:
         found.append(
             "the budget is too small for this range of eigenvalues: the smallest ones are lost in the noise "
             "(more rows, a larger rho, or a narrower range)"
         )
-    if calibration.n_rows < d:
+    if rules.n_rows < d:
         found.append("there are fewer rows than features: the covariance of the rows is singular, whatever its noise")
     return {
         "steps": steps,
-        "predicted_mahalanobis": calibration.schedule.predicted_error,
+        "predicted_mahalanobis": rules.schedule.predicted_error,
         "share_outside": outside,
         "warnings": found,
     }

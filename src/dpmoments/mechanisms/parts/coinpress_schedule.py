@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import gammaln
-from scipy.stats import chi2, norm
+from scipy.special import chdtrc, gammaincinv, gammaln, ndtri
 
 __all__ = [
     "Schedule",
@@ -87,11 +86,11 @@ def moment_clip_square(n_features: int, noise_error: float) -> float:
     d = n_features
 
     def slope(t: float) -> float:
-        tail = float(chi2.sf(t, d))
-        excess = d * float(chi2.sf(t, d + 2)) - t * tail
+        tail = float(chdtrc(d, t))
+        excess = d * float(chdtrc(d + 2, t)) - t * tail
         return noise_error**2 * t - excess * tail / d
 
-    return _root_above(slope, float(chi2.median(d)), d + 1500.0 + 60.0 * math.sqrt(d))
+    return _root_above(slope, _chi_square_median(d), d + 1500.0 + 60.0 * math.sqrt(d))
 
 
 def shell_radius(n_features: int, noise_error: float, bias_weight: float) -> float:
@@ -117,11 +116,15 @@ def shell_radius(n_features: int, noise_error: float, bias_weight: float) -> flo
     mean_norm = math.sqrt(2.0) * math.exp(gammaln((d + 1) / 2.0) - gammaln(d / 2.0))
 
     def slope(c: float) -> float:
-        tail = float(chi2.sf(c * c, d))
-        excess = mean_norm * float(chi2.sf(c * c, d + 1)) - c * tail
+        tail = float(chdtrc(d, c * c))
+        excess = mean_norm * float(chdtrc(d + 1, c * c)) - c * tail
         return noise_error**2 * c - bias_weight**2 * excess * tail
 
-    return _root_above(slope, math.sqrt(float(chi2.median(d))), math.sqrt(d) + 40.0)
+    return _root_above(slope, math.sqrt(_chi_square_median(d)), math.sqrt(d) + 40.0)
+
+
+def _chi_square_median(n_features: int) -> float:
+    return 2.0 * float(gammaincinv(n_features / 2.0, 0.5))
 
 
 def _root_above(slope: Callable[[float], float], least: float, most: float) -> float:
@@ -132,7 +135,7 @@ def _root_above(slope: Callable[[float], float], least: float, most: float) -> f
 
 def shell_quantile(shell: float, n_features: int) -> float:
     """z ≥ 0 with P(Z > z) = P(χ_d > shell), Z standard normal; 0 where more than half of normal rows are beyond the shell."""
-    return max(0.0, float(norm.isf(max(float(chi2.sf(shell * shell, n_features)), 1e-300))))
+    return max(0.0, -float(ndtri(max(float(chdtrc(n_features, shell * shell)), 1e-300))))
 
 
 def mean_clip(radius: float, shell: float, quantile: float) -> float:
@@ -155,10 +158,10 @@ def clip_shrinkage(radius: float, n_features: int) -> float:
     (0.047, 0.0011)
     """
     d, square = n_features, radius * radius
-    tail = float(chi2.sf(square, d))
+    tail = float(chdtrc(d, square))
     if d == 1:
         return tail
-    inverse = math.exp(gammaln((d - 1) / 2.0) - gammaln(d / 2.0)) / math.sqrt(2.0) * float(chi2.sf(square, d - 1))
+    inverse = math.exp(gammaln((d - 1) / 2.0) - gammaln(d / 2.0)) / math.sqrt(2.0) * float(chdtrc(d - 1, square))
     return max(0.0, tail - (1.0 - 1.0 / d) * radius * inverse)
 
 

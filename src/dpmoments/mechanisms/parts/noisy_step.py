@@ -17,8 +17,10 @@ from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
 
-__all__ = ["NoisyStep", "noisy_count", "noisy_step", "require_workable_budget", "step_plan"]
+__all__ = ["NoisyStep", "count_first", "noisy_count", "noisy_step", "require_workable_budget", "step_plan"]
 
+COUNT_SHARE = 0.01
+"""Share of ρ for the number of rows, where it is private."""
 SMALLEST_SHARE = 1e-4
 """Least share of ρ that a step can get, for runs whose shares are not known beforehand."""
 
@@ -94,6 +96,14 @@ def noisy_count(rows: Rows, generator: np.random.Generator, rho: float) -> float
     """The number of rows plus discrete Gaussian noise, at least 1; ρ-zCDP under add-remove."""
     scale = zcdp_noise_scale(rho, 1.0)
     return max(1.0, float(rows.count() + int(discrete_gaussian(scale, 1, generator)[0])))
+
+
+def count_first(rows: Rows, generator: np.random.Generator, rho: float, public_rows: int | None) -> tuple[float, float]:
+    """The number of rows, and what is left of ρ: all of it where the number is public, else all but COUNT_SHARE."""
+    if public_rows is not None:
+        return float(public_rows), rho
+    for_count, rest = PrivacyBudget.zcdp(rho).split(COUNT_SHARE, 1.0 - COUNT_SHARE)
+    return noisy_count(rows, generator, for_count.rho), rest.rho
 
 
 def require_workable_budget(rho: float, shares: Sequence[float] | None) -> None:

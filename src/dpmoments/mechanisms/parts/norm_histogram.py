@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm as normal
+from scipy.special import ndtri
 
 from dpmoments.array_types import FloatArray
 from dpmoments.noise.lattice import discrete_gaussian
@@ -59,7 +59,7 @@ class NormHistogram:
         Groups of two, four and eight neighbouring bins, none of them occupied so far, are tested by their sum: rows of a long
         thin tail can show in the sum though in no single bin. The sum is then spread evenly over the group.
         """
-        threshold = float(normal.isf(FALSE_BIN / (2 * len(self.counts)))) * self.noise_scale
+        threshold = -float(ndtri(FALSE_BIN / (2 * len(self.counts)))) * self.noise_scale
         found = np.where(self.counts > threshold, self.counts, 0.0)
         for width in (2, 4, 8):
             for start in range(0, len(found) - width + 1, width):

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmoments.array_types import FloatArray
-from dpmoments.mechanisms.means.base import rho_of
 from dpmoments.mechanisms.parts.additive import choose_bits
 from dpmoments.noise.lattice import discrete_gaussian, discrete_laplace
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -32,7 +31,7 @@ def divide(budget: PrivacyBudget, n_features: int) -> PrivacyBudget:
     >>> divide(PrivacyBudget.zcdp(0.5), 2), divide(PrivacyBudget.pure(1.0), 4)
     (PrivacyBudget.zcdp(rho=0.25), PrivacyBudget.pure(epsilon=0.25))
     """
-    whole = PrivacyBudget.zcdp(rho_of(budget)) if budget.kind is BudgetKind.APPROXIMATE else budget
+    whole = PrivacyBudget.zcdp(budget.to_rho()) if budget.kind is BudgetKind.APPROXIMATE else budget
     return whole.split(*[1.0] * n_features)[0]
 
 
