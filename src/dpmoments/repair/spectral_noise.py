@@ -41,7 +41,8 @@ class SpectralNoise:
 
     Examples
     --------
-    >>> noise = SpectralNoise.of(NoiseLaw("gaussian", 50, 2.0, 1.0, None, 0.0))
+    >>> from dpmoments.noise_law import GaussianNoise
+    >>> noise = SpectralNoise.of(GaussianNoise(50, 2.0, 1.0, None, 0.0))
     >>> round(noise.edge, 3), round(noise.threshold, 3)  # 2√v and √v
     (14.142, 7.071)
     """
@@ -62,13 +63,13 @@ class SpectralNoise:
         d = law.n_features
         energy = (d - 1) * law.diagonal_variance + d * (d - 1) * law.off_diagonal_variance
         cell = law.diagonal_variance / 2.0 if d == 1 else energy / ((d - 1) * (d + 2))
-        skew = 0.0 if law.rate is None else d / (2.0 * law.rate)
+        upper_skew, lower_skew = law.spectral_skews
         return cls(
             size=d,
             cell_variance=cell,
             trace_variance=d * law.diagonal_variance,
-            upper_skew=skew if law.family in ("matrix-laplace", "wishart") else 0.0,
-            lower_skew=skew if law.family == "matrix-laplace" else 0.0,
+            upper_skew=upper_skew,
+            lower_skew=lower_skew,
         )
 
     def block(self, size: int) -> SpectralNoise:
