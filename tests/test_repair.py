@@ -209,6 +209,70 @@ def test_an_eigenvalue_stands_out_from_the_threshold_on(name: str) -> None:
             assert corrected == pytest.approx(height * vectors[0, -1] ** 2, rel=0.1)
 
 
+def spectral(upper_skew: float, lower_skew: float, size: int = 50) -> SpectralNoise:
+    """Noise of mean square eigenvalue 1."""
+    return SpectralNoise(size, 1.0 / size, 2.0, upper_skew, lower_skew)
+
+
+@pytest.mark.parametrize("skew", [0.1, 0.7, 0.99, 3.0])
+def test_the_edge_with_two_skews_is_next_to_that_with_equal_ones_or_one(skew: float) -> None:
+    def same(first: SpectralNoise, second: SpectralNoise) -> None:
+        assert first.edge == pytest.approx(second.edge, rel=1e-6)
+        assert first.threshold == pytest.approx(second.threshold, rel=1e-6, abs=1e-5)
+
+    for nearly in (1 - 1e-8, 1 + 1e-8):
+        same(spectral(skew, skew * nearly), spectral(skew, skew))
+    same(spectral(skew, 1e-9), spectral(skew, 0.0))
+    if skew < 1:
+        same(spectral(1e-9, skew), spectral(0.0, skew))
+    assert abs(spectral(skew, 2 * skew).edge / spectral(skew, skew).edge - 1) > 0.01  # planted fault: one skew for both
+
+
+@given(st.floats(1e-3, 10), st.floats(1e-3, 10))
+def test_the_edge_is_the_least_height_outside_the_spectrum(upper_skew: float, lower_skew: float) -> None:
+    noise = spectral(upper_skew, lower_skew)
+
+    def height(g: np.ndarray) -> np.ndarray:
+        return 1 / g + noise.correction(g) / g
+
+    points = np.linspace(0, 1 / upper_skew, 2001)[1:-1]
+    assert noise.edge <= height(points).min() * (1 + 1e-12)
+    g = 1 / noise.threshold
+    assert 0 < g < 1 / upper_skew
+    assert noise.edge == pytest.approx(float(height(np.array(g))), rel=1e-12)
+    slope = (height(np.array(g * (1 + 1e-5))) - height(np.array(g * (1 - 1e-5)))) / (2e-5 * g)
+    assert abs(slope) * g < 1e-6 * noise.edge * max(1.0, 1 / (1 - upper_skew * g))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_edge_of_the_difference_of_two_unequal_wisharts(turned: bool) -> None:
+    """s₁W₁ − s₂W₂ with s₁ν₁ = s₂ν₂ has R(g) = s₁ν₁(κ₊ + κ₋)g/((1 − κ₊g)(1 + κ₋g)), κ₊ = s₁d and κ₋ = s₂d."""
+    d, rng = 400, np.random.default_rng(11)
+    (first, first_degrees), (second, second_degrees) = [(1.0, d), (0.25, 4 * d)][:: -1 if turned else 1]
+    drawn = first * wishart(np.eye(d), first_degrees, rng) - second * wishart(np.eye(d), second_degrees, rng)
+    largest = np.linalg.eigvalsh(drawn)[-1]
+    cell_variance = first * first_degrees * (first + second)
+    noise = SpectralNoise(d, cell_variance, 2 * d * cell_variance, first * d, second * d)
+    assert noise.edge == pytest.approx(largest, rel=0.03)
+    for fault in (replace(noise, upper_skew=noise.lower_skew), replace(noise, upper_skew=0.0, lower_skew=0.0)):
+        assert abs(fault.edge / largest - 1) > 0.06
+
+
+def test_noise_whose_upper_end_is_one_value_is_repaired() -> None:
+    """νI − W with ν < d: the upper end is ν, which many eigenvalues have, and whatever is added stands out of it."""
+    d, degrees, rng = 60, 20, np.random.default_rng(12)
+    cell_variance = float(degrees)
+    noise = SpectralNoise(d, cell_variance, 2 * d * cell_variance, 0.0, float(d))
+    assert (noise.edge, noise.threshold) == (degrees, 0.0)
+    normals = rng.normal(size=(degrees, d))
+    drawn = degrees * np.eye(d) - normals.T @ normals
+    eigenvalues = np.linalg.eigvalsh(drawn)
+    assert eigenvalues[-1] == pytest.approx(noise.edge)
+    found = bulk_and_outlier_eigenvalues(eigenvalues, noise, upper=10.0)
+    assert np.isfinite(found).all()
+    assert 0 <= found.sum() <= 10.0 + 1e-9
+
+
 @pytest.mark.parametrize(
     ("noisy", "deviation", "attained"), [(95.0, 10.0, 0.2), (-20.0, 30.0, 0.5), (140.0, 80.0, 0.1)]
 )
