@@ -406,5 +406,4 @@ def test_a_count_is_doubted_from_where_noise_hardly_reaches(mechanism: Mechanism
     made = dpm.release(table, dpm.Schema.unit_ball(3), mechanism=mechanism, insecure_seed=0, **arguments)
     for level, passed in ((1e-7, True), (FALSE_ALARM, True), (1e-12, False)):
         count = made.noise.count_quantile(level)
-        assert -16 * math.sqrt(made.noise.count_variance) > count or mechanism.name != "laplace" or passed
         assert checks(replace(made, noisy_count=count))[3].passed is passed
