@@ -29,7 +29,7 @@ from dpmoments.cli import main
 from dpmoments.mechanisms.base import NoisyMoments
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.noise.entropy import insecure_generator, secure_generator
-from dpmoments.noise_law import NoiseLaw
+from dpmoments.noise_law import GaussianNoise, LaplaceNoise, MatrixLaplaceNoise, NoiseLaw, WishartNoise
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import gaussian_epsilon
 from dpmoments.privacy.neighbors import Neighbors
@@ -330,19 +330,20 @@ def exact_loss(law: NoiseLaw, first: np.ndarray, second: np.ndarray, delta: floa
 
 def test_exact_loss_of_gaussian_and_laplace_noise_cell_by_cell() -> None:
     empty, row = np.zeros((0, 2)), np.array([[0.6, -0.8]])
-    gaussian = NoiseLaw("gaussian", 2, 4.0, 2.0, 3.0, 5.0)
+    gaussian = GaussianNoise(2, 4.0, 2.0, 3.0, 5.0)
     distance = math.sqrt((0.6**4 + 0.8**4) / 4.0 + (0.6 * 0.8) ** 2 / 2.0 + 1.0 / 3.0 + 1.0 / 5.0)
     assert exact_loss(gaussian, empty, row, 1e-3) == pytest.approx(gaussian_epsilon(1e-3, distance, 1.0), rel=1e-5)
-    laplace = NoiseLaw("laplace", 2, 8.0, 8.0, 2.0, None)
+    laplace = LaplaceNoise(2, 8.0, 8.0, 2.0, None)
     assert exact_loss(laplace, empty, row) == pytest.approx((0.36 + 0.64 + 0.48) / 2.0 + 1.4, rel=1e-5)
     # a cell that moves without noise
-    assert exact_loss(NoiseLaw("laplace", 2, 8.0, 8.0, 2.0, 0.0), empty, row) == math.inf
-    assert exact_loss(NoiseLaw("unheard-of", 2, 8.0, 8.0, None, None), empty, row) is None
+    assert exact_loss(LaplaceNoise(2, 8.0, 8.0, 2.0, 0.0), empty, row) == math.inf
+    assert exact_loss(WishartNoise(2, 8.0, 4.0, None, None, 1.0), empty, row) is None
+    assert exact_loss(WishartNoise(2, 0.0, 4.0, None, None, 1.0), empty, row) == math.inf
 
 
 def test_exact_loss_of_matrix_laplace_noise_in_one_dimension_is_that_of_its_density() -> None:
     rate, shift = 0.8, 0.7
-    law = NoiseLaw("matrix-laplace", 1, 2.0 / rate**2, 1.0 / rate**2, None, None, rate)
+    law = MatrixLaplaceNoise(1, 2.0 / rate**2, 1.0 / rate**2, None, None, rate)
     noise = np.linspace(-4.0, 4.0, 401)
     density = stats.laplace(scale=1.0 / rate)
     reference = np.abs(density.logpdf(noise) - density.logpdf(noise - shift**2)).max()

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import dpmoments as dpm
 from dpmoments import documents
 from dpmoments.moment_release import MomentRelease
-from dpmoments.noise_law import NoiseLaw
+from dpmoments.noise_law import GaussianNoise, LaplaceNoise, MatrixLaplaceNoise, NoiseLaw, WishartNoise
 from dpmoments.plain_values import from_plain, to_plain
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
@@ -72,7 +72,13 @@ statements = st.builds(
 def noise_laws(d: int) -> st.SearchStrategy[NoiseLaw]:
     variance = st.floats(0, 1e300)
     maybe = st.none() | variance
-    return st.builds(NoiseLaw, st.sampled_from(["gaussian", "laplace"]), st.just(d), variance, variance, maybe, maybe)
+    independent = st.sampled_from([GaussianNoise, LaplaceNoise]).flatmap(
+        lambda law: st.builds(law, st.just(d), variance, variance, maybe, maybe)
+    )
+    of_wisharts = st.sampled_from([MatrixLaplaceNoise, WishartNoise]).flatmap(
+        lambda law: st.builds(law, st.just(d), variance, variance, maybe, maybe, st.floats(1e-300, 1e4))
+    )
+    return independent | of_wisharts
 
 
 @st.composite
@@ -309,9 +315,15 @@ EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
     ("privacy of a list", put("privacy"), [], "privacy must be a mapping"),
     ("noise for others", put("noise", "n_features"), 2, "the noise law is for 2 features"),
     ("negative variance", put("noise", "diagonal_variance"), -1.0, "diagonal_variance of the noise law"),
-    ("no variance", put("noise", "diagonal_variance"), None, "no variances"),
+    ("no variance", put("noise", "diagonal_variance"), None, "no diagonal_variance"),
     ("no rate", put("noise", "rate"), None, "no rate"),
-    ("family of a number", put("noise", "family"), 3, "family of the noise law"),
+    ("rate of zero", put("noise", "rate"), 0, "no rate"),
+    ("rate of text", put("noise", "rate"), "1", "rate of the noise law"),
+    ("rate of no Wishart", put("noise", "rate"), 1e300, "no Wishart of rate"),
+    ("noise of a number's name", put("noise", "name"), 3, "name of the noise law"),
+    ("unknown noise", put("noise", "name"), "gausian", "no noise law 'gausian': known are gaussian, laplace, matrix-laplace"),
+    ("noise of another law", put("noise", "name"), "gaussian", "unknown entries 'rate'"),
+    ("noise for half a feature", put("noise", "n_features"), 2.5, "whole number"),
     ("unknown noise entry", put("noise", "skew"), 3.0, "skew"),
     ("noise of text", put("noise"), "gaussian", "consistent"),
     ("unknown tag", put("diagnostics", "a"), {"$code": "1"}, "is not one"),

@@ -17,7 +17,7 @@ import dpmoments as dpm
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.matrices import matrix_laplace, symmetric_gaussian, wishart
-from dpmoments.noise_law import NoiseLaw
+from dpmoments.noise_law import GaussianNoise, LaplaceNoise, MatrixLaplaceNoise, NoiseLaw, WishartNoise
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.repair.bulk_and_outliers import bulk_and_outlier_eigenvalues, trace_estimate
 from dpmoments.repair.repair import Repair, repair_gram, repair_moments
@@ -30,28 +30,27 @@ from dpmoments.repair.spectral_noise import SpectralNoise
 
 INFORMED = (Repair.SHRINK, Repair.ROTATION_INVARIANT, Repair.AUTO)
 CHANGING = (Repair.CLIP, Repair.SHIFT, *INFORMED)
-FAMILIES = ("gaussian", "matrix-laplace", "wishart")
+ISOTROPIC = ("gaussian", "matrix-laplace", "wishart")
 
 
-def law_of(family: str, d: int, variance: float) -> NoiseLaw:
+def law_of(name: str, d: int, variance: float) -> NoiseLaw:
     """A law of mean square eigenvalue ``variance`` (v), with the degrees of freedom d + 1 or, for one Wishart, 2d."""
-    rate = {
-        "gaussian": None,
-        "matrix-laplace": math.sqrt((d + 1) * d / (2 * variance)),
-        "wishart": d / math.sqrt(2 * variance),
-    }
-    return NoiseLaw(family, d, 2 * variance / d, variance / d, None, 0.0, rate[family])  # fmt: skip
+    entries = (d, 2 * variance / d, variance / d, None, 0.0)
+    if name == "gaussian":
+        return GaussianNoise(*entries)
+    if name == "matrix-laplace":
+        return MatrixLaplaceNoise(*entries, rate=math.sqrt((d + 1) * d / (2 * variance)))
+    return WishartNoise(*entries, rate=d / math.sqrt(2 * variance))
 
 
 def draw(law: NoiseLaw, rng: np.random.Generator) -> np.ndarray:
     """Noise of the law, by its definition."""
     d = law.n_features
-    if law.family == "gaussian":
-        return symmetric_gaussian(d, math.sqrt(law.diagonal_variance), rng)
-    assert law.rate is not None
-    if law.family == "matrix-laplace":
+    if isinstance(law, MatrixLaplaceNoise):
         return matrix_laplace(d, law.rate, rng)
-    return (wishart(np.eye(d), 2 * d, rng) - 2 * d * np.eye(d)) / (2 * law.rate)
+    if isinstance(law, WishartNoise):
+        return (wishart(np.eye(d), 2 * d, rng) - 2 * d * np.eye(d)) / (2 * law.rate)
+    return symmetric_gaussian(d, math.sqrt(law.diagonal_variance), rng)
 
 
 def spectra(d: int) -> Mapping[str, np.ndarray]:
@@ -66,26 +65,24 @@ def spectra(d: int) -> Mapping[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("repair", CHANGING)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("name", ISOTROPIC)
 @pytest.mark.parametrize("variance", [0.0, 1e-24])
-def test_without_noise_a_possible_matrix_stays_as_it_is(repair: Repair, family: str, variance: float) -> None:
+def test_without_noise_a_possible_matrix_stays_as_it_is(repair: Repair, name: str, variance: float) -> None:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(40, 6)) * [3, 2, 1, 1, 0.1, 0]
     gram = rows.T @ rows
-    law = replace(
-        law_of(family, 6, max(variance, 1e-24)), diagonal_variance=2 * variance, off_diagonal_variance=variance
-    )
+    law = replace(law_of(name, 6, max(variance, 1e-24)), diagonal_variance=2 * variance, off_diagonal_variance=variance)
     for upper in (None, float(np.trace(gram)) * 1.01):
         np.testing.assert_allclose(repair_gram(gram, law, repair, upper, 0.2), gram, atol=1e-8)
-    assert not np.allclose(repair_gram(gram, law_of(family, 6, 100.0), Repair.AUTO, None), gram, atol=1.0)
+    assert not np.allclose(repair_gram(gram, law_of(name, 6, 100.0), Repair.AUTO, None), gram, atol=1.0)
 
 
 @pytest.mark.parametrize("repair", CHANGING)
-@pytest.mark.parametrize("family", FAMILIES)
-def test_rotating_the_matrix_rotates_its_repair(repair: Repair, family: str) -> None:
+@pytest.mark.parametrize("name", ISOTROPIC)
+def test_rotating_the_matrix_rotates_its_repair(repair: Repair, name: str) -> None:
     rng = np.random.default_rng(1)
     d = 12
-    law = law_of(family, d, 0.01)
+    law = law_of(name, d, 0.01)
     noisy = np.diag(spectra(d)["spiked"]) + draw(law, rng)
     rotation, _ = np.linalg.qr(rng.normal(size=(d, d)))
     rotated = repair_gram(rotation @ noisy @ rotation.T, law, repair, 1.0, 0.2)
@@ -97,19 +94,20 @@ def test_rotating_the_matrix_rotates_its_repair(repair: Repair, family: str) -> 
     seed=st.integers(0, 2**32),
     height=st.floats(-3, 3),
     noise=st.floats(-6, 6),
-    family=st.sampled_from([*FAMILIES, "laplace"]),
+    name=st.sampled_from([*ISOTROPIC, "laplace"]),
     bounded=st.booleans(),
     repeated=st.booleans(),
 )
 def test_repaired_matrices_are_possible(
-    d: int, seed: int, height: float, noise: float, family: str, bounded: bool, repeated: bool
+    d: int, seed: int, height: float, noise: float, name: str, bounded: bool, repeated: bool
 ) -> None:
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(d, d)) * 10.0**height
     gram = root + root.T if not repeated else np.diag(rng.integers(-2, 3, d) * 10.0**height)
-    law = law_of(family if family != "laplace" else "gaussian", d, 10.0**noise)
-    if family == "laplace":
-        law = replace(law, family="laplace", diagonal_variance=law.off_diagonal_variance)
+    if name == "laplace":
+        law: NoiseLaw = LaplaceNoise(d, 10.0**noise / d, 10.0**noise / d, None, 0.0)
+    else:
+        law = law_of(name, d, 10.0**noise)
     upper = 5.0 if bounded else None
     for repair in INFORMED:
         found = repair_gram(gram, law, repair, upper, 0.2)
@@ -162,12 +160,12 @@ def test_stieltjes_transform_is_that_of_the_smoothed_density() -> None:
         assert found.imag == pytest.approx(math.pi * density(x), rel=1e-9)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("name", ISOTROPIC)
 @pytest.mark.parametrize("part", [1.0, 0.25])
-def test_r_transform_is_that_of_simulated_noise(family: str, part: float) -> None:
+def test_r_transform_is_that_of_simulated_noise(name: str, part: float) -> None:
     """z = R(g(z)) + 1/g(z), g the Stieltjes transform of the spectrum of draws, of a block of them as well."""
     d = 400
-    law = law_of(family, d, 1.0)
+    law = law_of(name, d, 1.0)
     size = round(part * d)
     drawn = draw(law, np.random.default_rng(3))[:size, :size]
     eigenvalues = np.linalg.eigvalsh(drawn)
@@ -183,18 +181,18 @@ def test_r_transform_is_that_of_simulated_noise(family: str, part: float) -> Non
     assert noise.variance == pytest.approx(np.mean(eigenvalues**2), rel=0.05)
     assert noise.edge == pytest.approx(eigenvalues[-1], rel=0.06)
     faults = [replace(noise, cell_variance=1.2 * noise.cell_variance)]
-    if family == "matrix-laplace":
+    if name == "matrix-laplace":
         faults.append(replace(noise, lower_skew=0.0))
-    if family == "wishart" or (family == "matrix-laplace" and part == 1):
+    if name == "wishart" or (name == "matrix-laplace" and part == 1):
         faults.append(replace(noise, upper_skew=0.0, lower_skew=0.0))
     for fault in faults:
         assert misfit(fault) > 0.08
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_an_eigenvalue_stands_out_from_the_threshold_on(family: str) -> None:
+@pytest.mark.parametrize("name", ISOTROPIC)
+def test_an_eigenvalue_stands_out_from_the_threshold_on(name: str) -> None:
     d = 500
-    law = law_of(family, d, 1.0)
+    law = law_of(name, d, 1.0)
     noise = SpectralNoise.of(law)
     drawn = draw(law, np.random.default_rng(4))
     for relative in (0.5, 2.0):
@@ -209,6 +207,70 @@ def test_an_eigenvalue_stands_out_from_the_threshold_on(family: str) -> None:
             assert eigenvalues[-1] == pytest.approx(1 / g + noise.correction(g) / g, rel=0.05)
             corrected = rotation_invariant_eigenvalues(eigenvalues, noise)[-1]
             assert corrected == pytest.approx(height * vectors[0, -1] ** 2, rel=0.1)
+
+
+def spectral(upper_skew: float, lower_skew: float, size: int = 50) -> SpectralNoise:
+    """Noise of mean square eigenvalue 1."""
+    return SpectralNoise(size, 1.0 / size, 2.0, upper_skew, lower_skew)
+
+
+@pytest.mark.parametrize("skew", [0.1, 0.7, 0.99, 3.0])
+def test_the_edge_with_two_skews_is_next_to_that_with_equal_ones_or_one(skew: float) -> None:
+    def same(first: SpectralNoise, second: SpectralNoise) -> None:
+        assert first.edge == pytest.approx(second.edge, rel=1e-6)
+        assert first.threshold == pytest.approx(second.threshold, rel=1e-6, abs=1e-5)
+
+    for nearly in (1 - 1e-8, 1 + 1e-8):
+        same(spectral(skew, skew * nearly), spectral(skew, skew))
+    same(spectral(skew, 1e-9), spectral(skew, 0.0))
+    if skew < 1:
+        same(spectral(1e-9, skew), spectral(0.0, skew))
+    assert abs(spectral(skew, 2 * skew).edge / spectral(skew, skew).edge - 1) > 0.01  # planted fault: one skew for both
+
+
+@given(st.floats(1e-3, 10), st.floats(1e-3, 10))
+def test_the_edge_is_the_least_height_outside_the_spectrum(upper_skew: float, lower_skew: float) -> None:
+    noise = spectral(upper_skew, lower_skew)
+
+    def height(g: np.ndarray) -> np.ndarray:
+        return 1 / g + noise.correction(g) / g
+
+    points = np.linspace(0, 1 / upper_skew, 2001)[1:-1]
+    assert noise.edge <= height(points).min() * (1 + 1e-12)
+    g = 1 / noise.threshold
+    assert 0 < g < 1 / upper_skew
+    assert noise.edge == pytest.approx(float(height(np.array(g))), rel=1e-12)
+    slope = (height(np.array(g * (1 + 1e-5))) - height(np.array(g * (1 - 1e-5)))) / (2e-5 * g)
+    assert abs(slope) * g < 1e-6 * noise.edge * max(1.0, 1 / (1 - upper_skew * g))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_edge_of_the_difference_of_two_unequal_wisharts(turned: bool) -> None:
+    """s₁W₁ − s₂W₂ with s₁ν₁ = s₂ν₂ has R(g) = s₁ν₁(κ₊ + κ₋)g/((1 − κ₊g)(1 + κ₋g)), κ₊ = s₁d and κ₋ = s₂d."""
+    d, rng = 400, np.random.default_rng(11)
+    (first, first_degrees), (second, second_degrees) = [(1.0, d), (0.25, 4 * d)][:: -1 if turned else 1]
+    drawn = first * wishart(np.eye(d), first_degrees, rng) - second * wishart(np.eye(d), second_degrees, rng)
+    largest = np.linalg.eigvalsh(drawn)[-1]
+    cell_variance = first * first_degrees * (first + second)
+    noise = SpectralNoise(d, cell_variance, 2 * d * cell_variance, first * d, second * d)
+    assert noise.edge == pytest.approx(largest, rel=0.03)
+    for fault in (replace(noise, upper_skew=noise.lower_skew), replace(noise, upper_skew=0.0, lower_skew=0.0)):
+        assert abs(fault.edge / largest - 1) > 0.06
+
+
+def test_noise_whose_upper_end_is_one_value_is_repaired() -> None:
+    """νI − W with ν < d: the upper end is ν, which many eigenvalues have, and whatever is added stands out of it."""
+    d, degrees, rng = 60, 20, np.random.default_rng(12)
+    cell_variance = float(degrees)
+    noise = SpectralNoise(d, cell_variance, 2 * d * cell_variance, 0.0, float(d))
+    assert (noise.edge, noise.threshold) == (degrees, 0.0)
+    normals = rng.normal(size=(degrees, d))
+    drawn = degrees * np.eye(d) - normals.T @ normals
+    eigenvalues = np.linalg.eigvalsh(drawn)
+    assert eigenvalues[-1] == pytest.approx(noise.edge)
+    found = bulk_and_outlier_eigenvalues(eigenvalues, noise, upper=10.0)
+    assert np.isfinite(found).all()
+    assert 0 <= found.sum() <= 10.0 + 1e-9
 
 
 @pytest.mark.parametrize(
@@ -249,13 +311,13 @@ def wrong_laws(noise: SpectralNoise) -> Mapping[str, SpectralNoise]:
     }
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("name", ISOTROPIC)
 @pytest.mark.parametrize("shape", ["flat", "decaying", "spiked"])
-def test_rotation_invariant_values_are_expected_values(family: str, shape: str) -> None:
+def test_rotation_invariant_values_are_expected_values(name: str, shape: str) -> None:
     """Their distance from v_iᵀ G v_i is small; with a wrong law, or the correction's sign turned, it is not."""
     d = 200
     spectrum = spectra(d)[shape] * d
-    law = law_of(family, d, 4.0)
+    law = law_of(name, d, 4.0)
     noise = SpectralNoise.of(law)
 
     def distance(estimate: Callable[[np.ndarray], np.ndarray]) -> float:
@@ -269,24 +331,24 @@ def test_rotation_invariant_values_are_expected_values(family: str, shape: str) 
     faults = dict(wrong_laws(noise))
     if shape != "decaying":  # too much correction pulls a flat spectrum where it belongs
         del faults["four times the variance"]
-    if family != "gaussian":
+    if name != "gaussian":
         faults["semicircle"] = replace(noise, upper_skew=0.0, lower_skew=0.0)
     for fault in faults.values():
         assert distance(lambda values, fault=fault: rotation_invariant_eigenvalues(values, fault)) > 0.2
 
 
 CASES = [
-    (d, shape, family, level)
+    (d, shape, name, level)
     for d in (5, 13, 60)
     for shape in ("flat", "decaying", "spiked")
-    for family in ("gaussian", "matrix-laplace")
+    for name in ("gaussian", "matrix-laplace")
     for level in (0.02, 0.15, 0.6)
 ]
 
 
-def errors_by_repair(d: int, shape: str, family: str, level: float, trials: int) -> dict[str, float]:
+def errors_by_repair(d: int, shape: str, name: str, level: float, trials: int) -> dict[str, float]:
     """Mean errors with noise of operator norm about ``level`` times the trace, of every repair and of the best values."""
-    law = law_of(family, d, (level / 2) ** 2)
+    law = law_of(name, d, (level / 2) ** 2)
     noise = SpectralNoise.of(law)
 
     def through(repair: Repair) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
@@ -302,9 +364,9 @@ def errors_by_repair(d: int, shape: str, family: str, level: float, trials: int)
     return found
 
 
-@pytest.mark.parametrize(("d", "shape", "family", "level"), CASES)
-def test_auto_is_near_the_best_repair_everywhere(d: int, shape: str, family: str, level: float) -> None:
-    found = errors_by_repair(d, shape, family, level, 12)
+@pytest.mark.parametrize(("d", "shape", "name", "level"), CASES)
+def test_auto_is_near_the_best_repair_everywhere(d: int, shape: str, name: str, level: float) -> None:
+    found = errors_by_repair(d, shape, name, level, 12)
     assert found["auto"] <= 1.03 * found["clip"]
     # the second term: where the truth is a multiple of I, shrinking has next to no error
     assert found["auto"] <= 1.08 * min(found["shrink"], found["rotation-invariant"]) + 0.06 * found["clip"]

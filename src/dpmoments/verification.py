@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from dpmoments.mechanisms.base import MomentShape, Plan
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
 from dpmoments.moment_release import MomentRelease
+from dpmoments.noise_law import NoiseLaw
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.repair.repair import Repair
 from dpmoments.version import __version__
@@ -19,10 +20,9 @@ from dpmoments.version import __version__
 __all__ = ["Check", "checks", "count_is_public"]
 
 FALSE_ALARM = 1e-9
-"""Probability that noise alone makes a sound release fail a check."""
-COUNT_DEVIATIONS = 16.0
-"""Standard deviations of the noise on a count that are passed with probability 2e-10 by a Laplace law, the heaviest tail of
-the noise laws here (matrix Laplace noise on a count is variance-gamma, with lighter tails)."""
+"""Most that the probability may be that noise alone makes a sound release fail a check."""
+COUNT_SHARE = 0.5
+"""Of it that the noise on the count may take; the rest is for that on the Gram matrix, or for what rounding to a lattice adds."""
 ROUNDING = 1e-9
 
 
@@ -105,9 +105,12 @@ def _count(release: MomentRelease) -> Check:
     if law is None or law.count_variance is None:
         return Check(what, None, f"{count:,.1f}; the law of its noise is not known")
     deviation = math.sqrt(law.count_variance)
-    return Check(
-        what, count >= -COUNT_DEVIATIONS * deviation, f"{count:,.1f}, with noise of standard deviation {deviation:.3g}"
-    )
+    return Check(what, count >= _least_noise(law), f"{count:,.1f}, with noise of standard deviation {deviation:.3g}")
+
+
+def _least_noise(law: NoiseLaw) -> float:
+    """What the noise on a released count stays above, but for its share of false alarms."""
+    return law.count_quantile(COUNT_SHARE * FALSE_ALARM) - ROUNDING
 
 
 def _reach(release: MomentRelease) -> Check:
@@ -115,12 +118,13 @@ def _reach(release: MomentRelease) -> Check:
     what, law, count = "within reach of a possible table", release.noise, release.noisy_count
     if law is None or release.schema.row_norm is None:
         return Check(what, None, "the law of the noise or the bound on a row is not known")
-    reach = law.operator_norm_bound(FALSE_ALARM)
+    reach = law.operator_norm_bound((1.0 - COUNT_SHARE) * FALSE_ALARM)
     eigenvalues = np.linalg.eigvalsh(release.noisy_gram)
     highest = math.inf
-    if count is not None:
-        deviation = 0.0 if count_is_public(release) else math.sqrt(law.count_variance or 0.0)
-        highest = count + COUNT_DEVIATIONS * deviation
+    if count is not None and count_is_public(release):
+        highest = count
+    elif count is not None and law.count_variance is not None:
+        highest = count - _least_noise(law)
     passed = float(eigenvalues[0]) >= -reach and float(eigenvalues[-1]) <= highest + reach
     return Check(what, passed, f"the noise reaches {reach:.3g} at most (but with probability {FALSE_ALARM:g})")
 
@@ -163,14 +167,14 @@ def _shapes(release: MomentRelease) -> list[MomentShape]:
 
 
 def _agrees(plan: Plan, release: MomentRelease) -> bool:
-    law = {} if plan.noise is None else asdict(plan.noise)
+    law = {} if plan.noise is None else plan.noise.to_dict()
     same_rules = release.privacy.rules == release.schema.rules_in_words()
     same_arithmetic = release.privacy.arithmetic == str(plan.arithmetic)
     return same_rules and same_arithmetic and _equal(law, _law(release)) and _equal(plan.details, release.details)
 
 
 def _law(release: MomentRelease) -> Mapping[str, Any]:
-    return {} if release.noise is None else asdict(release.noise)
+    return {} if release.noise is None else release.noise.to_dict()
 
 
 def _equal(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:

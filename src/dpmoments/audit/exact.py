@@ -10,7 +10,6 @@ import numpy.typing as npt
 from dpmoments.array_types import FloatArray
 from dpmoments.noise.sphere import envelope_parameter
 from dpmoments.noise_law import NoiseLaw
-from dpmoments.privacy.curves import gaussian_epsilon
 from dpmoments.rows.moments import Moments
 
 __all__ = ["bingham_epsilon", "bingham_log_normalizer", "noise_epsilon"]
@@ -19,22 +18,14 @@ __all__ = ["bingham_epsilon", "bingham_log_normalizer", "noise_epsilon"]
 def noise_epsilon(law: NoiseLaw, first: Moments, second: Moments, delta: float) -> float | None:
     """The least ε for which (ε, δ) holds between two tables under additive noise of a known law.
 
-    ==================  =============================================================================================
-    family              loss between the tables, Δ their difference cell by cell
-    ==================  =============================================================================================
-    gaussian            the curve of two normals at distance μ, μ² = Σ Δ²/variance (Balle & Wang 2018)
-    laplace             Σ |Δ|/scale: reached where every cell lies beyond both means
-    matrix-laplace      rate · ‖Δ‖_*: reached where Ĝ − G is definite if Δ is semi-definite (the density there is
-                        ∝ e^{−rate·tr}), else the limit far along Δ (``docs/derivations/matrix_laplace.md``)
-    ==================  =============================================================================================
-
     Parameters
     ----------
     law : NoiseLaw
+        Its :meth:`~dpmoments.noise_law.NoiseLaw.privacy_loss` is what is returned.
     first, second : Moments
         Exact moments of the two tables, rows of norm 1 at most.
     delta : float
-        0 for the two families that are pure.
+        0 for the laws that are pure.
 
     Returns
     -------
@@ -43,50 +34,14 @@ def noise_epsilon(law: NoiseLaw, first: Moments, second: Moments, delta: float) 
 
     Notes
     -----
-    Laplace and matrix Laplace are pure: their loss at δ = 0 is returned whatever ``delta`` is.
+    Laplace and matrix Laplace noise is pure: its loss at δ = 0 is returned whatever ``delta`` is.
     """
-    cells = _cells(law, first, second)
-    if any(variance == 0.0 and shift != 0.0 for shift, variance in cells):
-        return math.inf
-    noisy = [(shift, variance) for shift, variance in cells if variance > 0.0]
-    if law.family == "gaussian":
-        distance = math.sqrt(math.fsum(shift**2 / variance for shift, variance in noisy))
-        return gaussian_epsilon(delta, distance, 1.0) if distance > 0.0 and delta > 0.0 else _limit(distance)
-    if law.family == "laplace":
-        return math.fsum(abs(shift) / math.sqrt(variance / 2.0) for shift, variance in noisy)
-    if law.family == "matrix-laplace" and law.rate is not None:
-        return _matrix_laplace(law, law.rate, first, second)
-    return None
-
-
-def _limit(distance: float) -> float:
-    return math.inf if distance > 0.0 else 0.0
-
-
-def _cells(law: NoiseLaw, first: Moments, second: Moments) -> list[tuple[float, float]]:
-    """(shift, variance of its noise) of every cell that is released."""
-    gram = _gram(second) - _gram(first)
-    cells = [(float(gram[i, i]), law.diagonal_variance) for i in range(len(gram))]
-    cells += [
-        (float(gram[i, j]), law.off_diagonal_variance) for i, j in zip(*np.triu_indices(len(gram), 1), strict=True)
-    ]
-    if law.sum_variance is not None:
-        cells += [(float(shift), law.sum_variance) for shift in _sum(second) - _sum(first)]
-    if law.count_variance is not None:
-        cells.append((float(second.count - first.count), law.count_variance))
-    return cells
-
-
-def _matrix_laplace(law: NoiseLaw, rate: float, first: Moments, second: Moments) -> float | None:
-    shift = _gram(second) - _gram(first)
-    if law.sum_variance is not None:
-        if not law.count_variance:
-            return None  # the count cell is not released: a marginal law without a closed form
-        w = math.sqrt(law.off_diagonal_variance / law.sum_variance)
-        total = w * (_sum(second) - _sum(first))
-        corner = np.array([[w * w * (second.count - first.count)]])
-        shift = np.block([[corner, total[None, :]], [total[:, None], shift]])
-    return rate * float(np.abs(np.linalg.eigvalsh(shift)).sum())
+    return law.privacy_loss(
+        gram_shift=_gram(second) - _gram(first),
+        sum_shift=_sum(second) - _sum(first),
+        count_shift=float(second.count - first.count),
+        delta=delta,
+    )
 
 
 def _gram(moments: Moments) -> FloatArray:

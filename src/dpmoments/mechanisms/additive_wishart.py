@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.parts.additive import AdditivePlan, choose_augmentation, choose_bits, round_to_lattice
 from dpmoments.noise.matrices import wishart
+from dpmoments.noise_law import WishartNoise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import (
     additive_wishart_degrees,
@@ -48,7 +49,6 @@ class AdditiveWishartPlan(AdditivePlan):
     scale: float
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.LATTICE_ROUNDED
-    family: ClassVar[str] = "wishart"
 
     @property
     def cell_variances(self) -> tuple[float, float]:
@@ -56,8 +56,8 @@ class AdditiveWishartPlan(AdditivePlan):
         return 2.0 * off_diagonal, off_diagonal
 
     @property
-    def rate(self) -> float:
-        return 1.0 / (2.0 * self.scale)
+    def noise(self) -> WishartNoise:
+        return WishartNoise(**self.moment_variances, rate=1.0 / (2.0 * self.scale))
 
     @property
     def details(self) -> Mapping[str, Any]:

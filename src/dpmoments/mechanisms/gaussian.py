@@ -19,6 +19,7 @@ from dpmoments.mechanisms.parts.additive import (
     symmetric_from_triangle,
 )
 from dpmoments.noise.lattice import discrete_gaussian
+from dpmoments.noise_law import GaussianNoise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import discrete_gaussian_noise_scale, gaussian_noise_scale, zcdp_noise_scale
 from dpmoments.privacy.neighbors import Neighbors
@@ -45,11 +46,14 @@ class GaussianPlan(AdditivePlan):
     off_diagonal_scale: float
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
-    family: ClassVar[str] = "gaussian"
 
     @property
     def cell_variances(self) -> tuple[float, float]:
         return self.noise_scale**2, self.off_diagonal_scale**2
+
+    @property
+    def noise(self) -> GaussianNoise:
+        return GaussianNoise(**self.moment_variances)
 
     @property
     def details(self) -> Mapping[str, Any]:

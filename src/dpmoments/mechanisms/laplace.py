@@ -19,6 +19,7 @@ from dpmoments.mechanisms.parts.additive import (
     symmetric_from_triangle,
 )
 from dpmoments.noise.lattice import discrete_laplace
+from dpmoments.noise_law import LaplaceNoise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_entrywise_l1
@@ -33,7 +34,6 @@ class LaplacePlan(AdditivePlan):
     noise_scale: float
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
-    family: ClassVar[str] = "laplace"
 
     @property
     def cell_variances(self) -> tuple[float, float]:
@@ -42,6 +42,10 @@ class LaplacePlan(AdditivePlan):
         half = 0.5 / scale
         variance = 0.0 if half > 300 else 0.5 / math.sinh(half) ** 2 * 16.0**-self.bits
         return variance, variance
+
+    @property
+    def noise(self) -> LaplaceNoise:
+        return LaplaceNoise(**self.moment_variances)
 
     @property
     def details(self) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape
 from dpmoments.mechanisms.parts.additive import AdditivePlan, choose_augmentation, choose_bits, round_to_lattice
 from dpmoments.noise.matrices import matrix_laplace
+from dpmoments.noise_law import MatrixLaplaceNoise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_nuclear
@@ -27,16 +28,15 @@ class MatrixLaplacePlan(AdditivePlan):
     laplace_rate: float
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.LATTICE_ROUNDED
-    family: ClassVar[str] = "matrix-laplace"
-
-    @property
-    def rate(self) -> float:
-        return self.laplace_rate
 
     @property
     def cell_variances(self) -> tuple[float, float]:
         diagonal = (self.dimension + 1) / self.laplace_rate**2
         return diagonal, diagonal / 2.0
+
+    @property
+    def noise(self) -> MatrixLaplaceNoise:
+        return MatrixLaplaceNoise(**self.moment_variances, rate=self.laplace_rate)
 
     @property
     def details(self) -> Mapping[str, Any]:

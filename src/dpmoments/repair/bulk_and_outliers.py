@@ -138,7 +138,8 @@ def _outlier_weight(height: float, noise: SpectralNoise, room: float) -> float:
     unit = math.sqrt(noise.variance) * noise.size ** (-2.0 / 3.0)
     beyond = ((height - noise.edge) / unit - OUTLIER_CENTER) / OUTLIER_WIDTH
     # An eigenvalue of G stands out only from the threshold on, and none is larger than the trace.
-    can_stand_out = min(1.0, max(0.0, 2.0 * (room / noise.threshold - 1.0)))
+    threshold = noise.threshold
+    can_stand_out = min(1.0, max(0.0, 2.0 * (room / threshold - 1.0))) if threshold > 0.0 else 1.0
     return float(expit(beyond)) * can_stand_out
 
 

@@ -164,7 +164,8 @@ def shrink(gram: FloatArray, noise: NoiseLaw, upper: float | None = None) -> Flo
 
     Examples
     --------
-    >>> law = NoiseLaw("gaussian", 2, 0.02, 0.01, None, 0.0)
+    >>> from dpmoments.noise_law import GaussianNoise
+    >>> law = GaussianNoise(2, 0.02, 0.01, None, 0.0)
     >>> shrink(np.diag([3.0, 1.0]), law).round(3)
     array([[2.98, 0.  ],
            [0.  , 1.02]])
@@ -187,7 +188,8 @@ def rotation_invariant(gram: FloatArray, noise: NoiseLaw, upper: float | None = 
 
     Examples
     --------
-    >>> law = NoiseLaw("gaussian", 3, 1.0, 0.5, None, 0.0)
+    >>> from dpmoments.noise_law import GaussianNoise
+    >>> law = GaussianNoise(3, 1.0, 0.5, None, 0.0)
     >>> rotation_invariant(np.diag([100.0, 20.0, -1.0]), law).round(2)
     array([[99.98,  0.  ,  0.  ],
            [ 0.  , 19.96,  0.  ],
@@ -206,7 +208,8 @@ def adapt(gram: FloatArray, noise: NoiseLaw, upper: float | None = None, attaine
 
     Examples
     --------
-    >>> law = NoiseLaw("gaussian", 3, 1.0, 0.5, None, 0.0)
+    >>> from dpmoments.noise_law import GaussianNoise
+    >>> law = GaussianNoise(3, 1.0, 0.5, None, 0.0)
     >>> adapt(np.diag([100.0, 1.0, -1.0]), law).round(1)
     array([[100. ,   0. ,   0. ],
            [  0. ,   0.4,   0. ],

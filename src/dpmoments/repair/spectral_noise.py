@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import brentq
 
 from dpmoments.noise_law import NoiseLaw
 
@@ -41,7 +42,8 @@ class SpectralNoise:
 
     Examples
     --------
-    >>> noise = SpectralNoise.of(NoiseLaw("gaussian", 50, 2.0, 1.0, None, 0.0))
+    >>> from dpmoments.noise_law import GaussianNoise
+    >>> noise = SpectralNoise.of(GaussianNoise(50, 2.0, 1.0, None, 0.0))
     >>> round(noise.edge, 3), round(noise.threshold, 3)  # 2√v and √v
     (14.142, 7.071)
     """
@@ -62,13 +64,13 @@ class SpectralNoise:
         d = law.n_features
         energy = (d - 1) * law.diagonal_variance + d * (d - 1) * law.off_diagonal_variance
         cell = law.diagonal_variance / 2.0 if d == 1 else energy / ((d - 1) * (d + 2))
-        skew = 0.0 if law.rate is None else d / (2.0 * law.rate)
+        upper_skew, lower_skew = law.spectral_skews
         return cls(
             size=d,
             cell_variance=cell,
             trace_variance=d * law.diagonal_variance,
-            upper_skew=skew if law.family in ("matrix-laplace", "wishart") else 0.0,
-            lower_skew=skew if law.family == "matrix-laplace" else 0.0,
+            upper_skew=upper_skew,
+            lower_skew=lower_skew,
         )
 
     def block(self, size: int) -> SpectralNoise:
@@ -114,12 +116,14 @@ class SpectralNoise:
     def edge(self) -> float:
         """Upper end of the spectrum of the noise, 1/g + R(g) at that root."""
         g = self._edge_point
+        if math.isinf(g):  # the eigenvalues at the upper end are all the same: lim R(g) as g → ∞
+            return self.variance / self.lower_skew
         return 1.0 / g + self.correction(g) / g
 
     @property
     def _edge_point(self) -> float:
         # In s = g√v with a, b = κ₊/√v, κ₋/√v: (1 − as)²(1 + bs)² = s²(1 + ab s²), whose left side falls below the right one
-        # once on (0, 1/a).
+        # once on (0, 1/a): the root of it over s, 1/s + b − a − abs, falls from ∞ to 0 and √(1 + ab s²) grows from 1.
         scale = math.sqrt(self.variance)
         a, b = self.upper_skew / scale, self.lower_skew / scale
         if a == b:
@@ -127,4 +131,10 @@ class SpectralNoise:
             return math.sqrt(2.0 / (2.0 * q + 1.0 + math.sqrt(8.0 * q + 1.0))) / scale
         if b == 0.0:
             return 1.0 / (1.0 + a) / scale
-        raise NotImplementedError("no noise law of this library has two different skews, neither of them zero")
+        if a == 0.0:
+            return 1.0 / (1.0 - b) / scale if b < 1.0 else math.inf
+
+        def excess(s: float) -> float:
+            return (1.0 - a * s) * (1.0 + b * s) - s * math.sqrt(1.0 + a * b * s * s)
+
+        return float(brentq(excess, 0.0, 1.0 / a, xtol=1e-300, rtol=1e-14)) / scale

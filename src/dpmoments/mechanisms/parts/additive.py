@@ -11,6 +11,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 
-__all__ = ["AdditivePlan", "choose_augmentation", "choose_bits"]
+__all__ = ["AdditivePlan", "MomentVariances", "choose_augmentation", "choose_bits"]
 
 FINEST_BITS = 20
 COARSEST_BITS = 6
@@ -94,6 +95,16 @@ def choose_augmentation(
     return min((step / AUGMENTATION_STEPS for step in range(1, AUGMENTATION_STEPS + 1)), key=mean_square_error)
 
 
+class MomentVariances(TypedDict):
+    """The entries that all noise laws have."""
+
+    n_features: int
+    diagonal_variance: float
+    off_diagonal_variance: float
+    sum_variance: float | None
+    count_variance: float | None
+
+
 @dataclass(frozen=True)
 class AdditivePlan(Plan):
     """Noise with uncorrelated entries on the augmented Gram matrix.
@@ -121,27 +132,21 @@ class AdditivePlan(Plan):
 
     @property
     @abstractmethod
-    def family(self) -> str:
-        """Name of the noise law."""
-
-    @property
-    def rate(self) -> float | None:
-        """c of a law made of Wisharts of scale matrix I/(2c)."""
-        return None
-
-    @property
     def noise(self) -> NoiseLaw:
+        """The noise law: its class with the :attr:`moment_variances`, and what else it needs."""
+
+    @property
+    def moment_variances(self) -> MomentVariances:
+        """What the variances of the cells come to for the Gram matrix, the sum and the count."""
         diagonal, off_diagonal = self.cell_variances
         w = self.augmentation
         count_variance = diagonal / w**4 if w else None
-        return NoiseLaw(
-            family=self.family,
+        return MomentVariances(
             n_features=self.shape.n_features,
             diagonal_variance=diagonal,
             off_diagonal_variance=off_diagonal,
             sum_variance=off_diagonal / w**2 if w else None,
             count_variance=0.0 if self.neighbors is Neighbors.REPLACE_ONE else count_variance,
-            rate=self.rate,
         )
 
     @abstractmethod
