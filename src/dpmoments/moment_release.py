@@ -102,6 +102,15 @@ class MomentRelease:
             )
         return max(1, round(self.noisy_count))
 
+    @property
+    def count_is_public(self) -> bool:
+        """Whether the number of rows is here and carries no noise.
+
+        So it is where the neighbouring relation makes it public, and where a second moment alone was released beside a count
+        that is public from elsewhere; a mean is divided by a count that was released with it.
+        """
+        return self.noisy_count is not None and (self.privacy.neighbors.count_is_public or self.noisy_sum is None)
+
     @cached_property
     def _repaired(self) -> tuple[FloatArray | None, FloatArray]:
         """Mean and Gram matrix in the unit ball after the repair."""

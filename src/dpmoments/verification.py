@@ -12,11 +12,10 @@ import numpy as np
 from dpmoments.mechanisms.base import MomentShape, Plan
 from dpmoments.mechanisms.registry import make_mechanism, mechanism_classes
 from dpmoments.moment_release import MomentRelease
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.repair.repair import Repair
 from dpmoments.version import __version__
 
-__all__ = ["Check", "checks", "count_is_public"]
+__all__ = ["Check", "checks"]
 
 FALSE_ALARM = 1e-9
 """Probability that noise alone makes a sound release fail a check."""
@@ -60,11 +59,6 @@ def checks(release: MomentRelease) -> tuple[Check, ...]:
     )
 
 
-def count_is_public(release: MomentRelease) -> bool:
-    """Whether the number of rows in a release that has one carries no noise."""
-    return release.privacy.neighbors is Neighbors.REPLACE_ONE or release.noisy_sum is None
-
-
 def _finite(release: MomentRelease) -> Check:
     arrays = [release.noisy_gram, release.unit_ball_gram]
     if release.noisy_sum is not None:
@@ -96,9 +90,9 @@ def _possible(release: MomentRelease) -> Check:
 def _count(release: MomentRelease) -> Check:
     what, count, law = "number of rows", release.noisy_count, release.noise
     if count is None:
-        passed = release.privacy.neighbors is Neighbors.ADD_REMOVE and release.noisy_sum is None
+        passed = not release.privacy.neighbors.count_is_public and release.noisy_sum is None
         return Check(what, passed, "private, and not released")
-    if count_is_public(release):
+    if release.count_is_public:
         return Check(
             what, count >= 1 and count == round(count), f"{count:,.10g}, public: a whole number above 0 is expected"
         )
@@ -119,7 +113,7 @@ def _reach(release: MomentRelease) -> Check:
     eigenvalues = np.linalg.eigvalsh(release.noisy_gram)
     highest = math.inf
     if count is not None:
-        deviation = 0.0 if count_is_public(release) else math.sqrt(law.count_variance or 0.0)
+        deviation = 0.0 if release.count_is_public else math.sqrt(law.count_variance or 0.0)
         highest = count + COUNT_DEVIATIONS * deviation
     passed = float(eigenvalues[0]) >= -reach and float(eigenvalues[-1]) <= highest + reach
     return Check(what, passed, f"the noise reaches {reach:.3g} at most (but with probability {FALSE_ALARM:g})")
@@ -157,7 +151,7 @@ def _frozen(value: Any) -> Any:
 def _shapes(release: MomentRelease) -> list[MomentShape]:
     """What the plan may have been made for: the file does not say whether a count under add-remove was public."""
     counts = {None if release.noisy_count is None else release.n_rows}
-    if release.privacy.neighbors is Neighbors.ADD_REMOVE:
+    if not release.privacy.neighbors.count_is_public:
         counts.add(None)
     return [MomentShape.of(release.schema, mean=release.noisy_sum is not None, n_rows=count) for count in counts]
 

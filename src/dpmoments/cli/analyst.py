@@ -15,7 +15,7 @@ from dpmoments.cli.options import AsJson, ReleaseFile
 from dpmoments.cli.tables import complain, number, print_json, print_table, print_text
 from dpmoments.moment_release import MomentRelease
 from dpmoments.schema.columns import Boolean, Categorical, Column, Numeric
-from dpmoments.verification import Check, checks, count_is_public
+from dpmoments.verification import Check, checks
 
 __all__ = ["pca", "ridge", "show", "verify"]
 
@@ -175,7 +175,7 @@ def _mark(check: Check) -> str:
 def _rows(released: MomentRelease) -> str:
     if released.noisy_count is None:
         return "not released (the number of rows is private and nothing was spent on it)"
-    if count_is_public(released):
+    if released.count_is_public:
         return f"{released.n_rows:,} (public, exact)"
     law = released.noise
     deviation = ""

@@ -47,6 +47,11 @@ class Neighbors(StrEnum):
         """
         return self is Neighbors.REPLACE_ONE
 
+    @property
+    def count_is_public(self) -> bool:
+        """Whether the number of rows is known to everyone: neighbours that differ in a row's values have it in common."""
+        return self is Neighbors.REPLACE_ONE
+
     def public_count(self, n_rows: int) -> int | None:
         """The number of rows of a table as far as it is public: itself under ``replace_one``, else None.
 
@@ -55,4 +60,4 @@ class Neighbors(StrEnum):
         >>> Neighbors.REPLACE_ONE.public_count(100), Neighbors.ADD_REMOVE.public_count(100)
         (100, None)
         """
-        return n_rows if self is Neighbors.REPLACE_ONE else None
+        return n_rows if self.count_is_public else None
