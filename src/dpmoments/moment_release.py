@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.components import pca
+from dpmoments.analysis.description import describe
 from dpmoments.analysis.regression import ridge
 from dpmoments.array_types import FloatArray
 from dpmoments.documents import DocumentKind
@@ -65,7 +66,8 @@ class MomentRelease:
     noisy_gram: FloatArray
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
 
-    # One line an analysis: a function of a release is a method of it.
+    # One line an analysis: a function of a release is a method of it. The command line has a command for each.
+    describe = describe
     ridge = ridge
     pca = pca
 
