@@ -32,7 +32,7 @@ from dpmoments.mechanisms.registry import mechanism_classes
 from dpmoments.schema.template import HeaderColumn, read_header, schema_template
 from dpmoments.verification import checks
 
-COMMANDS = ("init", "forecast", "release", "mechanisms", "show", "ridge", "pca", "verify")
+COMMANDS = ("init", "forecast", "release", "mechanisms", "show", "describe", "ridge", "pca", "verify")
 SECRET = "cell-nobody-may-see"
 SCRIPT = Path(sys.executable).with_name("dpmoments")
 

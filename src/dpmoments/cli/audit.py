@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
+from dpmoments.analysis.answers import number
 from dpmoments.audit import AuditEffort, AuditResult
 from dpmoments.audit.settings import DEFAULT_BUDGETS, AuditSetting, audit_settings
 from dpmoments.cli.options import AsJson, Delta, Epsilon, Rho, budget_of, mechanism_of
-from dpmoments.cli.tables import complain, number, print_json, print_table, print_text
+from dpmoments.cli.tables import complain, print_json, print_table, print_text
 from dpmoments.mechanisms.base import noise_generator
 from dpmoments.mechanisms.registry import mechanism_classes
 from dpmoments.privacy.neighbors import Neighbors

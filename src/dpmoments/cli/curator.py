@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 import dpmoments
+from dpmoments.analysis.answers import number
 from dpmoments.cli.options import (
     AsJson,
     Delta,
@@ -21,7 +22,7 @@ from dpmoments.cli.options import (
     budget_of,
     mechanism_of,
 )
-from dpmoments.cli.tables import complain, number, print_command, print_json, print_table, print_text
+from dpmoments.cli.tables import complain, print_command, print_json, print_table, print_text
 from dpmoments.documents import check_output
 from dpmoments.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
