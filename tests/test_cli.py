@@ -27,6 +27,7 @@ from rich.cells import cell_len
 import dpmoments as dpm
 from cases import CASES, Case, table_in_the_ball
 from dpmoments.cli import main
+from dpmoments.cli.catalogue import mechanisms_page
 from dpmoments.cli.errors import explain, has_own_words
 from dpmoments.mechanisms.registry import mechanism_classes
 from dpmoments.schema.template import HeaderColumn, read_header, schema_template
@@ -948,6 +949,16 @@ def test_a_mechanism_is_described_with_its_options(run: Run, name: str) -> None:
     assert " ".join(first.split()) in outcome.words
     assert ">>>" not in outcome.out
     assert max(map(cell_len, outcome.out.splitlines())) <= 80
+
+
+def test_mechanisms_as_markdown_is_the_page_and_nothing_else(run: Run) -> None:
+    outcome = run("mechanisms", "--markdown")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out == mechanisms_page()
+    assert outcome.out.count("\n| `") == len(mechanism_classes())
+    refused = run("mechanisms", "laplace", "--markdown")
+    assert (refused.code, refused.out) == (2, "")
+    assert "leave the name out" in refused.error
 
 
 def test_an_unknown_mechanism_is_a_mistake_in_the_command(run: Run) -> None:
