@@ -10,7 +10,6 @@ import dpmoments
 from dpmoments.cli.options import AsJson, ReleaseFile
 from dpmoments.cli.tables import complain, print_json, print_table, print_text
 from dpmoments.moment_release import MomentRelease
-from dpmoments.schema.columns import Boolean, Categorical, Column, Numeric
 from dpmoments.verification import Check, checks
 
 __all__ = ["show", "verify"]
@@ -38,7 +37,10 @@ def show(file: ReleaseFile, as_json: AsJson = False) -> None:
     print_text()
     print_table(
         ("column", "kind", "public values", "missing"),
-        ((column.name, column.kind, _public_values(column), column.missing) for column in released.schema.columns),
+        (
+            (column.name, column.kind, column.public_values_in_words, column.missing)
+            for column in released.schema.columns
+        ),
     )
     print_text()
     head, *features = description.table()
@@ -74,15 +76,6 @@ def verify(file: ReleaseFile) -> None:
 
 def _mark(check: Check) -> str:
     return "unknown   " if check.passed is None else "ok        " if check.passed else "FAILED    "
-
-
-def _public_values(column: Column) -> str:
-    if isinstance(column, Numeric):
-        return column.public_values_in_words
-    if isinstance(column, Categorical):
-        shown = ", ".join(map(str, column.levels[:4]))
-        return f"{shown}, … ({len(column.levels)} levels)" if len(column.levels) > 4 else shown
-    return "true or false" if isinstance(column, Boolean) else "row clipped in length"
 
 
 def _as_dict(released: MomentRelease) -> dict[str, Any]:
