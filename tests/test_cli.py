@@ -707,6 +707,10 @@ def test_show_as_json_is_the_release_to_the_last_bit(people_json: Path, run: Run
     shown = json.loads(run("show", people_json, "--json").out)
     for name in ("mean", "covariance", "second_moment", "gram"):
         np.testing.assert_array_equal(shown[name], getattr(released, name))
+    assert list(shown) == [
+        "privacy", "mechanism", "mechanism_options", "repair", "warnings", "noise", "schema", "n_rows", "feature_names",
+        "mean", "mean_noise", "standard_deviation", "covariance", "second_moment", "gram",
+    ]  # fmt: skip
     assert shown["n_rows"] == released.n_rows
     assert shown["feature_names"] == list(released.feature_names)
     assert dpm.Schema.from_dict(shown["schema"]) == released.schema
