@@ -606,6 +606,17 @@ def test_what_cannot_be_audited_says_so() -> None:
         AuditEffort(pilot=3)
 
 
+def test_slow_mechanisms_get_less_effort_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpmoments.audit.settings.audit", lambda *_, effort, **__: effort)
+    efforts = {s.mechanism.name: s.run(insecure_generator(0)) for s in audit_plan().settings}
+    slow = {name for name, effort in efforts.items() if effort is not None}
+    assert slow == {"iterative-eigenvectors", "kapralov-talwar"}
+    assert all(efforts[name].final < AuditEffort().final for name in slow)
+    told = AuditEffort.of_draws(500)
+    assert (told.pilot, told.final) == (50, 500)
+    assert {s.run(insecure_generator(0), effort=told) for s in audit_plan().settings} == {told}
+
+
 def test_effort_is_less_for_mechanisms_of_many_passes() -> None:
     effort = AuditEffort()
     assert effort.for_passes(0) == effort
