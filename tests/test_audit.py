@@ -5,10 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ from dpmoments.audit.bounds import epsilon_lower_bound, probability_above, proba
 from dpmoments.audit.events import Event, best_events, rarer_events
 from dpmoments.audit.exact import bingham_log_normalizer
 from dpmoments.audit.outcomes import names_in, numbers_of, repeated_rows, run_repeatedly
-from dpmoments.audit.settings import audit_settings
+from dpmoments.audit.settings import audit_generator, audit_plan, audit_settings, configuration
 from dpmoments.audit.statistics import gram_statistics, learn_scores, raw_statistics
 from dpmoments.audit.trials import make_trials
 from dpmoments.cli import main
@@ -48,10 +46,6 @@ from faulty_mechanisms import (
     misprinted_bingham,
     plane_direction,
 )
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from benchmarks.practice.audit_report import configuration, settings
 
 ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 PURE = PrivacyBudget.pure(1.0)
@@ -356,7 +350,7 @@ def test_exact_loss_of_matrix_laplace_noise_in_one_dimension_is_that_of_its_dens
 def test_the_exact_loss_of_shipped_noise_is_the_stated_epsilon_and_no_more(
     name: str, mean: bool, neighbors: Neighbors
 ) -> None:
-    mechanism = configuration(name, MECHANISMS[name])
+    mechanism = configuration(name)
     for setting in audit_settings(mechanism, neighbors=[neighbors], means=[mean]):
         found = setting.run(insecure_generator(0), effort=AuditEffort(20, 20, 1))
         if name == "matrix-laplace" and mean and neighbors is REPLACE_ONE:
@@ -520,7 +514,7 @@ def test_eigenvalues_drawn_twice_spend_more_than_stated_by_their_exact_law() -> 
 
 def small(name: str) -> list[Any]:
     """One setting of each budget kind and relation, without the mean where that is planned for."""
-    mechanism = configuration(name, MECHANISMS[name])
+    mechanism = configuration(name)
     try:
         return list(audit_settings(mechanism, means=[False]))
     except ValueError:
@@ -551,7 +545,7 @@ def test_no_shipped_mechanism_is_caught_in_a_short_audit(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_no_shipped_mechanism_is_caught(name: str) -> None:
-    for index, setting in enumerate(settings()):
+    for index, setting in enumerate(audit_plan().settings):
         if setting.mechanism.name == name:
             found = setting.run(insecure_generator(40_000 + index))
             assert not found.exceeded, (found.neighbors, found.cost, found.lower_bound, found.pair, found.event)
@@ -567,7 +561,7 @@ def test_no_caught_with_the_noise_of_releases(name: str) -> None:
 
 
 def test_every_mechanism_has_settings_for_all_it_supports() -> None:
-    found = {(s.mechanism.name, s.budget.kind, s.neighbors) for s in settings()}
+    found = {(s.mechanism.name, s.budget.kind, s.neighbors) for s in audit_plan().settings}
     for name, mechanism in MECHANISMS.items():
         for kind, neighbors in itertools.product(mechanism.budget_kinds, mechanism.supported_neighbors):
             assert (name, kind, neighbors) in found
@@ -581,6 +575,25 @@ def test_an_audit_repeats_itself() -> None:
     assert run() == run()
 
 
+def test_a_plan_of_audits_is_repeated_by_its_seed_alone() -> None:
+    first, again, other = (audit_generator(index, seed=5).random() for index in (3, 3, 4))
+    assert first == again != other
+    assert first == insecure_generator(8).random()
+    assert audit_generator(3).random() != audit_generator(3).random()
+    assert isinstance(audit_generator(0, exact_noise=True), type(secure_generator()))
+    with pytest.raises(ValueError, match="seed=5"):
+        audit_generator(0, seed=5, exact_noise=True)
+
+
+def test_the_plan_without_names_audits_every_mechanism_in_its_configuration() -> None:
+    plan = audit_plan()
+    assert not plan.refusals
+    assert {s.mechanism for s in plan.settings} == {configuration(name) for name in MECHANISMS}
+    assert {s.mean for s in plan.settings if s.mechanism.name == "auto"} == {True}
+    with pytest.raises(ValueError, match=r"nothing to audit: .*gaussian"):
+        audit_plan([dpm.mechanisms.Gaussian()], budgets=[PURE])
+
+
 def test_what_cannot_be_audited_says_so() -> None:
     with pytest.raises(ValueError, match="smallest eigenvalue"):
         audit("inverse-gaussian", PrivacyBudget.zcdp(0.5), ADD_REMOVE, insecure_generator(0))
@@ -588,10 +601,21 @@ def test_what_cannot_be_audited_says_so() -> None:
         audit_settings(dpm.mechanisms.InverseGaussian())
     with pytest.raises(ValueError, match="no pair"):
         audit("laplace", PURE, ADD_REMOVE, insecure_generator(0), pairs=[])
-    with pytest.raises(ValueError, match="confidence"):
-        audit("laplace", PURE, ADD_REMOVE, insecure_generator(0), confidence=1.0)
+    with pytest.raises(ValueError, match=r"level=1\.0"):
+        audit("laplace", PURE, ADD_REMOVE, insecure_generator(0), level=1.0)
     with pytest.raises(ValueError, match="at least 20"):
         AuditEffort(pilot=3)
+
+
+def test_slow_mechanisms_get_less_effort_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpmoments.audit.settings.audit", lambda *_, effort, **__: effort)
+    efforts = {s.mechanism.name: s.run(insecure_generator(0)) for s in audit_plan().settings}
+    slow = {name for name, effort in efforts.items() if effort is not None}
+    assert slow == {"iterative-eigenvectors", "kapralov-talwar"}
+    assert all(efforts[name].final < AuditEffort().final for name in slow)
+    told = AuditEffort.of_draws(500)
+    assert (told.pilot, told.final) == (50, 500)
+    assert {s.run(insecure_generator(0), effort=told) for s in audit_plan().settings} == {told}
 
 
 def test_effort_is_less_for_mechanisms_of_many_passes() -> None:
@@ -623,6 +647,7 @@ def test_the_command_in_json_and_what_it_cannot_audit(capsys: pytest.CaptureFixt
     values = json.loads(capsys.readouterr().out)
     assert [found["mechanism"] for found in values["audits"]] == ["laplace", "laplace"]
     assert values["audits"][0]["stated_epsilon"] == 2.0
+    assert values["audits"][0]["level"] == 0.999
     assert values["audits"][0]["cost"] == {"kind": "pure", "epsilon": 2.0, "delta": 0.0}
     assert "inverse-gaussian" in values["refused"]
     assert main(["audit", "inverse-gaussian", "--epsilon", "2"]) == 1
@@ -673,6 +698,6 @@ def test_half_the_noise_is_found_with_the_noise_of_releases() -> None:
         mean=False,
         pairs=pairs,
         effort=AuditEffort(200, 2000, 1),
-        confidence=0.9,
+        level=0.9,
     )
     assert found.lower_bound > 1.0

@@ -27,12 +27,13 @@ from rich.cells import cell_len
 import dpmoments as dpm
 from cases import CASES, Case, table_in_the_ball
 from dpmoments.cli import main
+from dpmoments.cli.catalogue import mechanisms_page
 from dpmoments.cli.errors import explain, has_own_words
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.schema.template import HeaderColumn, read_header, schema_template
 from dpmoments.verification import checks
 
-COMMANDS = ("init", "forecast", "release", "mechanisms", "show", "ridge", "pca", "verify")
+COMMANDS = ("init", "forecast", "release", "mechanisms", "show", "describe", "ridge", "pca", "verify")
 SECRET = "cell-nobody-may-see"
 SCRIPT = Path(sys.executable).with_name("dpmoments")
 
@@ -706,6 +707,10 @@ def test_show_as_json_is_the_release_to_the_last_bit(people_json: Path, run: Run
     shown = json.loads(run("show", people_json, "--json").out)
     for name in ("mean", "covariance", "second_moment", "gram"):
         np.testing.assert_array_equal(shown[name], getattr(released, name))
+    assert list(shown) == [
+        "privacy", "mechanism", "mechanism_options", "repair", "warnings", "noise", "schema", "n_rows", "feature_names",
+        "mean", "mean_noise", "standard_deviation", "covariance", "second_moment", "gram",
+    ]  # fmt: skip
     assert shown["n_rows"] == released.n_rows
     assert shown["feature_names"] == list(released.feature_names)
     assert dpm.Schema.from_dict(shown["schema"]) == released.schema
@@ -948,6 +953,16 @@ def test_a_mechanism_is_described_with_its_options(run: Run, name: str) -> None:
     assert " ".join(first.split()) in outcome.words
     assert ">>>" not in outcome.out
     assert max(map(cell_len, outcome.out.splitlines())) <= 80
+
+
+def test_mechanisms_as_markdown_is_the_page_and_nothing_else(run: Run) -> None:
+    outcome = run("mechanisms", "--markdown")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out == mechanisms_page()
+    assert outcome.out.count("\n| `") == len(MECHANISMS)
+    refused = run("mechanisms", "laplace", "--markdown")
+    assert (refused.code, refused.out) == (2, "")
+    assert "leave the name out" in refused.error
 
 
 def test_an_unknown_mechanism_is_a_mistake_in_the_command(run: Run) -> None:

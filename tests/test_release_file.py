@@ -9,6 +9,7 @@ import json
 import math
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -264,6 +265,14 @@ def test_a_careless_edit_is_refused(saved: Path, edit: Callable[[dict[str, Any]]
     saved.write_text(json.dumps(document))
     with pytest.raises(ValueError, match="its checksum does not match"):
         dpm.load(saved)
+
+
+def test_a_sum_without_a_count_makes_no_release(saved: Path) -> None:
+    release = dpm.load(saved)
+    assert release.noisy_sum is not None
+    with pytest.raises(ValueError, match="a sum of rows without their number makes no mean: release both, or neither"):
+        replace(release, noisy_count=None)
+    assert replace(release, noisy_count=None, noisy_sum=None).mechanism == release.mechanism
 
 
 def put(*path: Any) -> Callable[[Any, Any], None]:

@@ -42,6 +42,18 @@ def columns(draw: st.DrawFn) -> Any:
     )
 
 
+def test_every_column_says_its_public_values() -> None:
+    columns = {
+        "0 to 9.5": dpm.Numeric("x", 0, 9.5),
+        "standard deviation from 1 to 100, mean within 7 of 3": dpm.Numeric("x", scale=(1, 100), center=3, radius=7),
+        "1, 2, 3, 4": dpm.Categorical("x", [1, 2, 3, 4]),
+        "1, 2, 3, 4, … (5 levels)": dpm.Categorical("x", [1, 2, 3, 4, 5]),
+        "true or false": dpm.Boolean("x"),
+        "row clipped in length": dpm.Coordinate("x"),
+    }
+    assert {column.public_values_in_words: column for column in columns.values()} == columns
+
+
 def distinct_features(candidates: list[Any]) -> bool:
     features = [feature for column in candidates for feature in column.feature_names]
     return len(set(features)) == len(features) and len({column.name for column in candidates}) == len(candidates)

@@ -12,11 +12,8 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from dpmoments.audit import AuditEffort, AuditResult
-from dpmoments.audit.settings import AuditSetting, audit_settings
-from dpmoments.mechanisms import CoinPress, InverseGaussian, PrivatePreconditioning
-from dpmoments.mechanisms.base import Mechanism
-from dpmoments.mechanisms.registry import MECHANISMS
+from dpmoments.audit import AuditResult
+from dpmoments.audit.settings import AuditSetting, audit_generator, audit_plan
 from dpmoments.noise import insecure_generator
 from dpmoments.rows.blas import usable_cores
 
@@ -25,18 +22,6 @@ OUTPUT = ROOT / "docs" / "audit.md"
 SEED = 20_000
 
 sys.path.append(str(ROOT / "tests"))
-
-CHOSEN: dict[str, Mechanism] = {
-    # Few steps, so that some thousand runs can be afforded.
-    "coinpress": CoinPress(eigenvalue_bounds=(0.1, 1.0), steps=2),
-    "private-preconditioning": PrivatePreconditioning(eigenvalue_bounds=(0.1, 1.0)),
-    # The bound at which the tables with rows on every axis lie.
-    "inverse-gaussian": InverseGaussian(smallest_eigenvalue=30.0),
-}
-"""Options for mechanisms whose defaults are slow or refuse; all others have their defaults."""
-LESS = AuditEffort(pilot=500, final=6000)
-SLOW = ("iterative-eigenvectors", "kapralov-talwar")
-"""A run takes several times as long as that of the others."""
 
 HEAD = """\
 # Audit
@@ -66,32 +51,9 @@ what floating-point samplers draw is released without its last bits.
 """
 
 
-def settings() -> list[AuditSetting]:
-    """Every mechanism of the registry in every setting that it supports; ``auto``, which runs the others, with the mean only."""
-    found: list[AuditSetting] = []
-    for name, mechanism in MECHANISMS.items():
-        means = (True,) if name == "auto" else (True, False)
-        found += audit_settings(configuration(name, mechanism), means=means)
-    return found
-
-
-def configuration(name: str, mechanism: type[Mechanism]) -> Mechanism:
-    """The options that a mechanism is audited with: chosen here, its defaults, or what the contract tests give it."""
-    if name in CHOSEN:
-        return CHOSEN[name]
-    try:
-        audit_settings(mechanism())
-    except (TypeError, ValueError):
-        from cases import CASES
-
-        return next(case.mechanism for case in CASES if case.mechanism.name == name)
-    return mechanism()
-
-
 def audit_setting(index: int, setting: AuditSetting) -> AuditResult:
     """One line of the first table; the seed is its place in the table."""
-    effort = LESS if setting.mechanism.name in SLOW else None
-    return setting.run(insecure_generator(SEED + index), effort=effort)
+    return setting.run(audit_generator(index, seed=SEED))
 
 
 def audit_fault(index: int) -> AuditResult:
@@ -206,7 +168,7 @@ def main() -> int:
     from faulty_mechanisms import FAULTS
 
     started = time.perf_counter()
-    todo = settings()
+    todo = audit_plan().settings
     with ProcessPoolExecutor(usable_cores()) as pool:
         faults = pool.map(audit_fault, range(len(FAULTS)))
         results = []

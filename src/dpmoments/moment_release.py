@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.components import pca
+from dpmoments.analysis.description import describe
 from dpmoments.analysis.regression import ridge
 from dpmoments.array_types import FloatArray
 from dpmoments.documents import DocumentKind
@@ -65,7 +66,8 @@ class MomentRelease:
     noisy_gram: FloatArray
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
 
-    # One line an analysis: a function of a release is a method of it.
+    # One line an analysis: a function of a release is a method of it. The command line has a command for each.
+    describe = describe
     ridge = ridge
     pca = pca
 
@@ -101,6 +103,15 @@ class MomentRelease:
                 "Use release.gram, release with mean=True, or pass a public n_rows to release()"
             )
         return max(1, round(self.noisy_count))
+
+    @property
+    def count_is_public(self) -> bool:
+        """Whether the number of rows is here and carries no noise.
+
+        So it is where the neighbouring relation makes it public, and where a second moment alone was released beside a count
+        that is public from elsewhere; a mean is divided by a count that was released with it.
+        """
+        return self.noisy_count is not None and (self.privacy.neighbors.count_is_public or self.noisy_sum is None)
 
     @cached_property
     def _repaired(self) -> tuple[FloatArray | None, FloatArray]:

@@ -13,11 +13,10 @@ from dpmoments.mechanisms.base import MomentShape, Plan
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
 from dpmoments.moment_release import MomentRelease
 from dpmoments.noise_law import NoiseLaw
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.repair.repair import Repair
 from dpmoments.version import __version__
 
-__all__ = ["Check", "checks", "count_is_public"]
+__all__ = ["Check", "checks"]
 
 FALSE_ALARM = 1e-9
 """Most that the probability may be that noise alone makes a sound release fail a check."""
@@ -60,11 +59,6 @@ def checks(release: MomentRelease) -> tuple[Check, ...]:
     )
 
 
-def count_is_public(release: MomentRelease) -> bool:
-    """Whether the number of rows in a release that has one carries no noise."""
-    return release.privacy.neighbors is Neighbors.REPLACE_ONE or release.noisy_sum is None
-
-
 def _finite(release: MomentRelease) -> Check:
     arrays = [release.noisy_gram, release.unit_ball_gram]
     if release.noisy_sum is not None:
@@ -96,9 +90,9 @@ def _possible(release: MomentRelease) -> Check:
 def _count(release: MomentRelease) -> Check:
     what, count, law = "number of rows", release.noisy_count, release.noise
     if count is None:
-        passed = release.privacy.neighbors is Neighbors.ADD_REMOVE and release.noisy_sum is None
+        passed = not release.privacy.neighbors.count_is_public and release.noisy_sum is None
         return Check(what, passed, "private, and not released")
-    if count_is_public(release):
+    if release.count_is_public:
         return Check(
             what, count >= 1 and count == round(count), f"{count:,.10g}, public: a whole number above 0 is expected"
         )
@@ -121,7 +115,7 @@ def _reach(release: MomentRelease) -> Check:
     reach = law.operator_norm_bound((1.0 - COUNT_SHARE) * FALSE_ALARM)
     eigenvalues = np.linalg.eigvalsh(release.noisy_gram)
     highest = math.inf
-    if count is not None and count_is_public(release):
+    if count is not None and release.count_is_public:
         highest = count
     elif count is not None and law.count_variance is not None:
         highest = count - _least_noise(law)
@@ -161,7 +155,7 @@ def _frozen(value: Any) -> Any:
 def _shapes(release: MomentRelease) -> list[MomentShape]:
     """What the plan may have been made for: the file does not say whether a count under add-remove was public."""
     counts = {None if release.noisy_count is None else release.n_rows}
-    if release.privacy.neighbors is Neighbors.ADD_REMOVE:
+    if not release.privacy.neighbors.count_is_public:
         counts.add(None)
     return [MomentShape.of(release.schema, mean=release.noisy_sum is not None, n_rows=count) for count in counts]
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from dpmoments.analysis.answers import finite_or_none
 from dpmoments.analysis.released import Released
 from dpmoments.array_types import FloatArray
 
@@ -52,15 +54,31 @@ class PrincipalComponents:
             lines.append(f"component {index + 1}: {self.explained_variance_ratio[index]:6.1%}  {loadings}")
         return "\n".join(lines)
 
+    def __str__(self) -> str:
+        return self.summary()
 
-def pca(release: Released, n_components: int | None = None, *, scaling: str = "units") -> PrincipalComponents:
+    def to_dict(self) -> dict[str, Any]:
+        """The attributes as JSON holds them, components row by row."""
+        return {
+            "feature_names": list(self.feature_names),
+            "components": [finite_or_none(component) for component in self.components],
+            "explained_variance": finite_or_none(self.explained_variance),
+            "explained_variance_ratio": finite_or_none(self.explained_variance_ratio),
+            "mean": finite_or_none(self.mean),
+            "scale": finite_or_none(self.scale),
+        }
+
+
+def pca(
+    release: Released, n_components: int | None = None, *, scaling: Literal["units", "bounds", "correlation"] = "units"
+) -> PrincipalComponents:
     """Principal components of a release: post-processing, free of privacy cost.
 
     Parameters
     ----------
     release : Released
     n_components : int, optional
-        k; default: all.
+        How many, k; default: all.
     scaling : {"units", "bounds", "correlation"}
         ``"units"``: the table's own units, as scikit-learn does. ``"bounds"``: every numeric column divided by the half-width
         of its public bounds, which treats columns alike and keeps the noise isotropic. ``"correlation"``: every feature

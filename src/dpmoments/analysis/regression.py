@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dpmoments.analysis.answers import finite_or_none
 from dpmoments.analysis.released import Released
 from dpmoments.array_types import FloatArray
 
@@ -76,6 +78,22 @@ class RidgeRegression:
             )
         return "\n".join(lines)
 
+    def __str__(self) -> str:
+        return self.summary()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fit as JSON holds it, coefficients by feature; the error bound is None where there is none that is finite."""
+        bound = self.unit_ball_error_bound
+        return {
+            "target": self.target,
+            "intercept": self.intercept,
+            "coefficients": dict(zip(self.features, finite_or_none(self.coefficients), strict=True)),
+            "alpha": self.alpha,
+            "r_squared": self.r_squared,
+            "unit_ball_error_bound": None if bound is None or not math.isfinite(bound) else bound,
+            "level": self.level,
+        }
+
 
 def ridge(
     release: Released,
@@ -104,7 +122,7 @@ def ridge(
     alpha : float
         The α of Amin et al. (2019), in unit-ball units, so that it treats all columns alike.
     intercept : bool, optional
-        Default: True where a mean was released. The intercept is not penalised.
+        Whether to fit an intercept, which is not penalised; default: where a mean was released.
     level : float
         Confidence of the error bound.
 

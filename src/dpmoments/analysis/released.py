@@ -52,6 +52,10 @@ class Released(Protocol):
         """The number of rows."""
 
     @property
+    def count_is_public(self) -> bool:
+        """Whether the number of rows is here and carries no noise."""
+
+    @property
     def unit_ball_mean(self) -> FloatArray:
         """E[x] of the encoded rows, shape (d,)."""
 

@@ -5,12 +5,14 @@ from dpmoments.audit.exact import bingham_epsilon, noise_epsilon
 from dpmoments.audit.pairs import NeighboringPair, neighboring_pairs
 from dpmoments.audit.procedure import audit
 from dpmoments.audit.results import AuditEffort, AuditResult
+from dpmoments.audit.settings import audit_plan
 
 __all__ = [
     "AuditEffort",
     "AuditResult",
     "NeighboringPair",
     "audit",
+    "audit_plan",
     "bingham_epsilon",
     "epsilon_lower_bound",
     "neighboring_pairs",

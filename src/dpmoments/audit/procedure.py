@@ -24,7 +24,8 @@ from dpmoments.privacy.neighbors import Neighbors
 __all__ = ["audit"]
 
 
-CONFIDENCE = 0.999
+LEVEL = 0.999
+"""Confidence of a reported bound."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +62,7 @@ def audit(
     n_features: int = 2,
     mean: bool = True,
     effort: AuditEffort | None = None,
-    confidence: float = CONFIDENCE,
+    level: float = LEVEL,
     pairs: Sequence[NeighboringPair] | None = None,
 ) -> AuditResult:
     """Bound from below the ε that a mechanism really spends, by running it on neighbouring tables.
@@ -88,8 +89,8 @@ def audit(
         Whether count and mean are released beside the second moment.
     effort : AuditEffort, optional
         Default: :class:`AuditEffort` (), less for mechanisms of several passes.
-    confidence : float
-        Probability that the bound holds, if everything else is as assumed.
+    level : float
+        Confidence: the probability that the bound holds, if everything else is as assumed.
     pairs : sequence of NeighboringPair, optional
         Default: :func:`neighboring_pairs`.
 
@@ -112,8 +113,8 @@ def audit(
     """
     started = time.process_time()
     mechanism = make_mechanism(mechanism)
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence={confidence!r} is a probability, above 0 and below 1")
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level={level!r} is a probability, above 0 and below 1: use 0.999, say")
     if pairs is None:
         pairs = neighboring_pairs(n_features, neighbors)
     trials = make_trials(mechanism, budget, pairs, mean)
@@ -124,7 +125,7 @@ def audit(
         key=lambda candidate: max(event.promise for event in candidate.events),
         reverse=True,
     )[: effort.finalists]
-    failure = (1.0 - confidence) / len(candidates)
+    failure = (1.0 - level) / len(candidates)
     bounds = [candidate.bound(effort.final, failure, generator) for candidate in candidates]
     best = int(np.argmax([bound for bound, _ in bounds]))
     found, (lower_bound, event) = candidates[best], bounds[best]
@@ -144,7 +145,7 @@ def audit(
         event=str(event),
         exact_pair=exact_pair,
         draws=effort.final,
-        confidence=confidence,
+        level=level,
         seconds=time.process_time() - started,
     )
 

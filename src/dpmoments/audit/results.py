@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
@@ -36,6 +37,11 @@ class AuditEffort:
         if self.pilot < 20 or self.final < 20 or self.finalists < 1:
             raise ValueError(f"{self}: an audit needs at least 20 pilot and 20 final draws and one finalist")
 
+    @classmethod
+    def of_draws(cls, draws: int) -> AuditEffort:
+        """The effort with so many final draws, and a tenth of them to choose events on."""
+        return cls(pilot=max(20, draws // 10), final=draws)
+
     def for_passes(self, passes: int) -> AuditEffort:
         """Less of it for mechanisms that pass over the rows again and again in one run: as many passes in all."""
         share = max(1, min(passes * 2, 20))
@@ -67,7 +73,8 @@ class AuditResult:
         Where the exact loss is largest.
     draws : int
         Final draws on each table.
-    confidence : float
+    level : float
+        Confidence of the lower bound.
     seconds : float
         Of processor time.
     """
@@ -86,7 +93,7 @@ class AuditResult:
     event: str
     exact_pair: str
     draws: int
-    confidence: float
+    level: float
     seconds: float
 
     @property
@@ -94,3 +101,7 @@ class AuditResult:
         """Whether the mechanism was shown to spend more than it states."""
         exact = -math.inf if self.exact is None else self.exact
         return self.lower_bound > self.stated_epsilon or exact > self.stated_epsilon * (1.0 + TOLERANCE)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The attributes by name, the cost as its own dictionary, and whether the stated ε is exceeded."""
+        return asdict(self) | {"cost": self.cost.to_dict(), "exceeded": self.exceeded}

@@ -1,22 +1,48 @@
-"""Everything a mechanism says it supports, as settings to audit."""
+"""What is audited: every mechanism in everything it says it supports, with which options, effort and randomness."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpmoments.audit.procedure import audit
 from dpmoments.audit.results import AuditEffort, AuditResult
+from dpmoments.mechanisms import CoinPress, InverseGaussian, PrivatePreconditioning
 from dpmoments.mechanisms.base import Mechanism, MomentShape
+from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
+from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 
-__all__ = ["DEFAULT_BUDGETS", "AuditSetting", "audit_settings"]
+__all__ = [
+    "DEFAULT_BUDGETS",
+    "AuditPlan",
+    "AuditSetting",
+    "audit_generator",
+    "audit_plan",
+    "audit_settings",
+    "configuration",
+]
 
 DEFAULT_BUDGETS = (PrivacyBudget.pure(1.0), PrivacyBudget.approximate(1.0, 0.01), PrivacyBudget.zcdp(0.5))
 """One of each kind. δ is large so that the events it allows for are seen among some ten thousand draws."""
+CHOSEN: Mapping[str, Mechanism] = {
+    # Few steps, so that some thousand runs can be afforded.
+    "coinpress": CoinPress(eigenvalue_bounds=(0.1, 1.0), steps=2),
+    "private-preconditioning": PrivatePreconditioning(eigenvalue_bounds=(0.1, 1.0)),
+    # Without a bound it refuses; at this one lie the tables with rows on every axis.
+    "inverse-gaussian": InverseGaussian(smallest_eigenvalue=30.0),
+}
+"""Options for mechanisms whose defaults are slow or refuse; all others have their defaults."""
+WITH_THE_MEAN_ALONE = ("auto",)
+"""It runs the others, each of which is audited without the mean by itself."""
+SLOW = ("iterative-eigenvectors", "kapralov-talwar")
+"""A run takes several times as long as that of the others."""
+LESS = AuditEffort(pilot=500, final=6000)
+"""The effort for those."""
 TYPICAL_ROWS = 100
 
 
@@ -40,7 +66,9 @@ class AuditSetting:
     def run(
         self, generator: np.random.Generator, *, n_features: int = 2, effort: AuditEffort | None = None
     ) -> AuditResult:
-        """The audit of this setting."""
+        """The audit of this setting; with less effort for mechanisms that are slow, where none is given."""
+        if effort is None and self.mechanism.name in SLOW:
+            effort = LESS
         return audit(
             self.mechanism,
             self.budget,
@@ -52,15 +80,114 @@ class AuditSetting:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class AuditPlan:
+    """A table of audits to run.
+
+    Attributes
+    ----------
+    settings : tuple of AuditSetting
+    refusals : mapping of str to str
+        Mechanisms that support none of what was asked, each with its own words.
+    """
+
+    settings: tuple[AuditSetting, ...]
+    refusals: Mapping[str, str]
+
+
+def configuration(mechanism: Mechanism | str) -> Mechanism:
+    """The mechanism with the options that it is audited with where nobody names others.
+
+    Examples
+    --------
+    >>> configuration("inverse-gaussian").options["smallest_eigenvalue"]
+    30.0
+    """
+    made = make_mechanism(mechanism)
+    return CHOSEN.get(made.name, made)
+
+
+def audit_plan(
+    mechanisms: Iterable[Mechanism] | None = None,
+    *,
+    budgets: Sequence[PrivacyBudget] = DEFAULT_BUDGETS,
+    neighbors: Sequence[Neighbors] = tuple(Neighbors),
+    n_features: int = 2,
+) -> AuditPlan:
+    """Every setting of several mechanisms.
+
+    Parameters
+    ----------
+    mechanisms : iterable of Mechanism, optional
+        Default: all of the registry, each in its :func:`configuration`.
+    budgets, neighbors, n_features
+        As for :func:`audit_settings`.
+
+    Raises
+    ------
+    ValueError
+        If no mechanism plans for anything.
+
+    Examples
+    --------
+    >>> from dpmoments.mechanisms import Gaussian, Laplace
+    >>> plan = audit_plan([Gaussian(), Laplace()], budgets=[PrivacyBudget.pure(1.0)])
+    >>> len(plan.settings), list(plan.refusals)
+    (4, ['gaussian'])
+    """
+    found, refusals = list[AuditSetting](), dict[str, str]()
+    for mechanism in map(configuration, MECHANISMS) if mechanisms is None else mechanisms:
+        try:
+            found += audit_settings(mechanism, budgets=budgets, neighbors=neighbors, n_features=n_features)
+        except ValueError as refusal:
+            refusals[mechanism.name] = str(refusal)
+    if not found:
+        raise ValueError(f"nothing to audit: {'; '.join(refusals.values())}")
+    return AuditPlan(tuple(found), refusals)
+
+
+def audit_generator(index: int, *, seed: int | None = None, exact_noise: bool = False) -> np.random.Generator:
+    """The randomness of one setting, ``index`` its place in the plan.
+
+    Parameters
+    ----------
+    index : int
+    seed : int, optional
+        Of the whole plan, to repeat it.
+    exact_noise : bool
+        Draw integer noise with the sampler that releases use, about ten times slower. Otherwise a seed, if only one that nobody
+        knows, selects the fast stand-in.
+
+    Raises
+    ------
+    ValueError
+        If a seed is given for exact noise.
+    """
+    if exact_noise:
+        if seed is not None:
+            raise ValueError(f"seed={seed}: exact noise comes from the operating system and has no seed; leave one out")
+        return secure_generator()
+    return insecure_generator(secrets.randbits(64) if seed is None else seed + index)
+
+
 def audit_settings(
     mechanism: Mechanism,
     *,
     budgets: Sequence[PrivacyBudget] = DEFAULT_BUDGETS,
     neighbors: Sequence[Neighbors] = tuple(Neighbors),
-    means: Sequence[bool] = (True, False),
+    means: Sequence[bool] | None = None,
     n_features: int = 2,
 ) -> tuple[AuditSetting, ...]:
     """Every combination that the mechanism supports and plans for, of budget, relation, and count and mean or not.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    budgets : sequence of PrivacyBudget
+    neighbors : sequence of Neighbors
+    means : sequence of bool, optional
+        Whether count and mean are released; default: with and without, for ``auto`` with them alone.
+    n_features : int
 
     Raises
     ------
@@ -73,6 +200,8 @@ def audit_settings(
     >>> [(str(setting.neighbors), setting.mean) for setting in audit_settings(Laplace(), means=[False])]
     [('add_remove', False), ('replace_one', False)]
     """
+    if means is None:
+        means = (True,) if mechanism.name in WITH_THE_MEAN_ALONE else (True, False)
     found, refusal = [], ValueError(f"mechanism {mechanism.name!r} supports none of these budgets and relations")
     for budget in budgets:
         for relation in neighbors:

@@ -1,4 +1,4 @@
-"""The command line: ``dpmoments init | forecast | release | show | ridge | pca | verify | mechanisms``."""
+"""The command line: ``dpmoments init | forecast | release | show | verify | mechanisms | audit``, and one command an analysis."""
 
 from dpmoments.cli.entry import main
 

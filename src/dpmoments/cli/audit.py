@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import secrets
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
+from dpmoments.analysis.answers import number
 from dpmoments.audit import AuditEffort, AuditResult
-from dpmoments.audit.settings import DEFAULT_BUDGETS, AuditSetting, audit_settings
+from dpmoments.audit.settings import DEFAULT_BUDGETS, audit_generator, audit_plan, configuration
 from dpmoments.cli.options import AsJson, Delta, Epsilon, Rho, budget_of, mechanism_of
-from dpmoments.cli.tables import complain, number, print_json, print_table, print_text
-from dpmoments.mechanisms.base import noise_generator
+from dpmoments.cli.tables import complain, print_json, print_table, print_text
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.privacy.neighbors import Neighbors
 
@@ -58,7 +56,8 @@ def audit(
     Runs each mechanism on neighbouring tables where it is hardest pressed, and
     bounds from below, with 99.9 % confidence, the ε that it really spends. A
     bound above the stated ε is a defect, and the exit code is then 1. A bound
-    below it proves nothing.
+    below it proves nothing. Without --option a mechanism has its defaults, but for
+    those whose defaults are slow or refuse; the options are shown.
 
     Examples:
 
@@ -72,34 +71,31 @@ def audit(
     budgets = [*DEFAULT_BUDGETS] if epsilon is None and rho is None else [budget_of(epsilon, delta, rho)]
     if epsilon is None and rho is None and delta:
         raise typer.BadParameter("delta goes with --epsilon", param_hint="--delta")
-    settings, refusals = list[AuditSetting](), dict[str, str]()
-    for name in mechanism or MECHANISMS:
-        chosen = mechanism_of(name, option or ())
-        relations = tuple(Neighbors) if neighbors is None else (neighbors,)
-        try:
-            settings += audit_settings(chosen, budgets=budgets, neighbors=relations, n_features=features)
-        except ValueError as refusal:
-            refusals[name] = str(refusal)
-    if not settings:
-        raise ValueError(f"nothing to audit: {'; '.join(refusals.values())}")
-    effort = None if draws is None else AuditEffort(max(20, draws // 10), draws)
+    named = [mechanism_of(name, option or ()) for name in mechanism or MECHANISMS]
+    plan = audit_plan(
+        named if option else map(configuration, named),
+        budgets=budgets,
+        neighbors=tuple(Neighbors) if neighbors is None else (neighbors,),
+        n_features=features,
+    )
+    effort = None if draws is None else AuditEffort.of_draws(draws)
     results = list[AuditResult]()
-    for index, setting in enumerate(settings):
-        complain(f"{index + 1} of {len(settings)}: {setting.mechanism.name}, {setting.budget}, {setting.neighbors}")
-        # A seed, if only one that nobody knows, selects the fast stand-in for the exact integer samplers.
-        draw_seed = None if exact_noise else secrets.randbits(64) if seed is None else seed + index
-        generator = noise_generator(draw_seed)
+    for index, setting in enumerate(plan.settings):
+        complain(
+            f"{index + 1} of {len(plan.settings)}: {setting.mechanism.name}, {setting.budget}, {setting.neighbors}"
+        )
+        generator = audit_generator(index, seed=seed, exact_noise=exact_noise)
         results.append(setting.run(generator, n_features=features, effort=effort))
     exceeded = [result for result in results if result.exceeded]
     if as_json:
-        audits = [asdict(result) | {"cost": result.cost.to_dict(), "exceeded": result.exceeded} for result in results]
-        print_json({"audits": audits, "refused": refusals})
+        print_json({"audits": [result.to_dict() for result in results], "refused": dict(plan.refusals)})
     else:
-        for name in dict.fromkeys(result.mechanism for result in results):
-            print_text(name)
+        for name, options in {result.mechanism: result.options for result in results}.items():
+            shown = ", ".join(f"{key}={value}" for key, value in options.items())
+            print_text(f"{name} ({shown})" if shown else name)
             print_table(HEADERS, (_row(result) for result in results if result.mechanism == name), numbers=NUMBERS)
             print_text()
-        for name, words in refusals.items():
+        for name, words in plan.refusals.items():
             print_text(f"not {name}: {words}")
         print_text(
             "'ε at least' was seen, with 99.9 % confidence; 'exact ε' is that of the stated noise law on the worst pair. "

@@ -9,14 +9,25 @@ from typing import Annotated, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
-from dpmoments.cli.tables import print_command, print_table, print_text
+from dpmoments.cli.tables import print_command, print_page, print_table, print_text
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.privacy.budget import BudgetKind
 from dpmoments.privacy.neighbors import Neighbors
 
-__all__ = ["mechanisms"]
+__all__ = ["mechanisms", "mechanisms_page"]
 
+WITHOUT_A_PROOF = {"auto"}
+"""It chooses among the others, each of which has its own."""
+PAGE_HEAD = """\
+# Mechanisms
+
+Written from the registry by `dpmoments mechanisms --markdown > docs/mechanisms.md`; `dpmoments mechanisms NAME` describes one
+with its options.
+
+| name | what it does | budgets | neighbours | needs a row norm | source | |
+| --- | --- | --- | --- | --- | --- | --- |
+"""
 BUDGETS_SHOWN = {BudgetKind.PURE: "ε", BudgetKind.APPROXIMATE: "(ε, δ)", BudgetKind.ZCDP: "ρ"}
 
 
@@ -24,6 +35,9 @@ def mechanisms(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="Describe this one in full.", show_default=False)
     ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the list as a page of documentation, docs/mechanisms.md.")
+    ] = False,
 ) -> None:
     """List the mechanisms, or describe one with its options.
 
@@ -33,7 +47,11 @@ def mechanisms(
       dpmoments mechanisms matrix-laplace
     """
     classes = MECHANISMS
-    if name is None:
+    if markdown and name is not None:
+        raise typer.BadParameter("the page lists all mechanisms: leave the name out", param_hint="--markdown")
+    if markdown:
+        print_page(mechanisms_page())
+    elif name is None:
         headers = ("mechanism", "budget", "neighbors", "bound on rows")
         print_table(headers, ((known, *_supports(mechanism)) for known, mechanism in classes.items()))
         print_text()
@@ -47,6 +65,24 @@ def mechanisms(
         _describe(name, classes[name])
     else:
         raise typer.BadParameter(f"there is no mechanism {name!r}: use one of {', '.join(classes)}", param_hint="NAME")
+
+
+def mechanisms_page() -> str:
+    """The page of documentation with a line for every mechanism, in Markdown."""
+    return PAGE_HEAD + "".join(_page_row(name, mechanism) for name, mechanism in MECHANISMS.items())
+
+
+def _page_row(name: str, mechanism: type[Mechanism]) -> str:
+    cells = (
+        f"`{name}`",
+        mechanism.summary,
+        ", ".join(shown for kind, shown in BUDGETS_SHOWN.items() if kind in mechanism.budget_kinds),
+        ", ".join(f"`{relation}`" for relation in sorted(mechanism.supported_neighbors)),
+        "yes" if mechanism.needs_row_norm else "no",
+        mechanism.source,
+        "" if name in WITHOUT_A_PROOF else f"[proof](derivations/{mechanism.__module__.rpartition('.')[2]}.md)",
+    )
+    return f"| {' | '.join(cells)} |\n"
 
 
 def _supports(mechanism: type[Mechanism]) -> tuple[str, str, str]:

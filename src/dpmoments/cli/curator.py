@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 import dpmoments
+from dpmoments.analysis.answers import number
 from dpmoments.cli.options import (
     AsJson,
     Delta,
@@ -21,13 +22,13 @@ from dpmoments.cli.options import (
     budget_of,
     mechanism_of,
 )
-from dpmoments.cli.tables import complain, number, print_command, print_json, print_table, print_text
+from dpmoments.cli.tables import complain, print_command, print_json, print_table, print_text
 from dpmoments.documents import check_output
 from dpmoments.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
 from dpmoments.schema.schema import Schema
-from dpmoments.schema.template import default_output, first_file, read_header, schema_template
-from dpmoments.verification import count_is_public
+from dpmoments.schema.template import default_output, read_header, schema_template
+from dpmoments.table_files import expand_paths
 
 __all__ = ["forecast", "init", "release"]
 
@@ -52,7 +53,7 @@ def init(
       dpmoments init people.parquet --output people.yaml
     """
     path = default_output(table) if output is None else output
-    text = schema_template(read_header(first_file(table)), table)
+    text = schema_template(read_header(expand_paths(table)[0]), table)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -228,7 +229,7 @@ def release(
 
 
 def _released(released: MomentRelease, output: Path) -> str:
-    exactness = "exact" if count_is_public(released) else "noisy"
+    exactness = "exact" if released.count_is_public else "noisy"
     count = "" if released.noisy_count is None else f" of {released.n_rows:,} rows ({exactness})"
     what = "count, mean and second moment" if released.noisy_sum is not None else "the second moment"
     columns = len(released.schema.columns)

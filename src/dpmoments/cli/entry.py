@@ -13,6 +13,7 @@ import typer
 import typer.main
 
 from dpmoments.cli import analyst, audit, catalogue, curator
+from dpmoments.cli.analyses import analyses, command_of
 from dpmoments.cli.errors import explain
 from dpmoments.cli.tables import complain, print_text
 from dpmoments.version import __version__
@@ -69,8 +70,9 @@ app.command("release", rich_help_panel=CURATOR)(curator.release)
 app.command("mechanisms", rich_help_panel=CURATOR)(catalogue.mechanisms)
 app.command("audit", rich_help_panel=CURATOR)(audit.audit)
 app.command("show", rich_help_panel=ANALYST)(analyst.show)
-app.command("ridge", rich_help_panel=ANALYST)(analyst.ridge)
-app.command("pca", rich_help_panel=ANALYST)(analyst.pca)
+for method, analysis in analyses().items():
+    name = method.replace("_", "-")
+    app.command(name, rich_help_panel=ANALYST)(command_of(name, analysis))
 app.command("verify", rich_help_panel=ANALYST)(analyst.verify)
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-__all__ = ["complain", "number", "print_command", "print_json", "print_table", "print_text"]
+__all__ = ["complain", "print_command", "print_json", "print_page", "print_table", "print_text"]
 
 
 def print_text(text: str = "", *, indent: int = 0) -> None:
@@ -23,6 +23,11 @@ def print_text(text: str = "", *, indent: int = 0) -> None:
 def print_command(text: str) -> None:
     """Print a command to copy: indented, on one line however long."""
     _console().print(f"  {text}", soft_wrap=True)
+
+
+def print_page(text: str) -> None:
+    """Print a page for a file, every character as it is."""
+    print(text, end="")
 
 
 def print_table(headers: Sequence[str], rows: Iterable[tuple[str, ...]], *, numbers: Sequence[str] = ()) -> None:
@@ -46,17 +51,6 @@ def print_json(value: dict[str, Any]) -> None:
 def complain(text: str) -> None:
     """Print to standard error."""
     _console(stderr=True).print(text, soft_wrap=True)
-
-
-def number(value: float | None) -> str:
-    """Five significant digits; a dash where there is no number.
-
-    Examples
-    --------
-    >>> number(0.0123456), number(38.5), number(None)
-    ('0.012346', '38.5', '–')
-    """
-    return "–" if value is None or not math.isfinite(value) else f"{value:.5g}"
 
 
 def _print(content: Padding) -> None:

@@ -47,6 +47,11 @@ class Boolean:
         check_choice(self.name, "missing", self.missing, ("error", "center", "drop"))
 
     @property
+    def public_values_in_words(self) -> str:
+        """What the schema says of the column's values."""
+        return "true or false"
+
+    @property
     def feature_names(self) -> tuple[str, ...]:
         """One feature, of the column's name."""
         return (self.name,)
@@ -119,6 +124,12 @@ class Categorical:
         object.__setattr__(self, "levels", levels)
 
     @property
+    def public_values_in_words(self) -> str:
+        """What the schema says of the column's values."""
+        shown = ", ".join(map(str, self.levels[:4]))
+        return f"{shown}, … ({len(self.levels)} levels)" if len(self.levels) > 4 else shown
+
+    @property
     def feature_names(self) -> tuple[str, ...]:
         """``name=level`` for every level."""
         return tuple(f"{self.name}={level}" for level in self.levels)
@@ -157,6 +168,11 @@ class Coordinate:
     def __post_init__(self) -> None:
         check_name(self.name)
         check_choice(self.name, "missing", self.missing, ("error", "center", "drop"))
+
+    @property
+    def public_values_in_words(self) -> str:
+        """What the schema says of the column's values."""
+        return "row clipped in length"
 
     @property
     def feature_names(self) -> tuple[str, ...]:

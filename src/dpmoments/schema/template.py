@@ -13,11 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-__all__ = ["HeaderColumn", "default_output", "first_file", "read_header", "schema_template"]
+from dpmoments.table_files import CSV_DELIMITERS, PARQUET_ENDINGS, file_ending
 
-PARQUET_ENDINGS = (".parquet", ".pq")
-DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
-COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
+__all__ = ["HeaderColumn", "default_output", "read_header", "schema_template"]
 
 HEADING = """\
 # The public schema of {source}, for dpmoments. All that stands here is published with a release.
@@ -80,11 +78,11 @@ def read_header(path: Path) -> list[HeaderColumn]:
     ValueError
         If the file cannot be read, has no columns, repeats a name, or a text file's first line holds numbers.
     """
-    ending = _ending(path)
+    ending = file_ending(path)
     if ending in PARQUET_ENDINGS:
         columns = _parquet_header(path)
-    elif ending in DELIMITERS:
-        columns = [HeaderColumn(name) for name in _first_line(path, DELIMITERS[ending])]
+    elif ending in CSV_DELIMITERS:
+        columns = [HeaderColumn(name) for name in _first_line(path, CSV_DELIMITERS[ending])]
     else:
         raise ValueError(f"cannot tell how to read {path} by its ending {ending!r}: use a .parquet, .csv or .tsv file")
     names = [column.name for column in columns]
@@ -105,24 +103,6 @@ def schema_template(columns: list[HeaderColumn], source: str) -> str:
     for column in columns:
         lines += ["", f"  - name: {_quoted(column.name)}", *(f"    {entry}" for entry in _entries(column))]
     return "\n".join(lines) + "\n"
-
-
-def first_file(pattern: str) -> Path:
-    """The file whose header stands for a path, a glob or a folder of tables: the first in sorted order.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is none.
-    """
-    path = Path(pattern).expanduser()
-    if path.is_dir():
-        paths = sorted(inside for inside in path.rglob("*") if _is_table(inside.relative_to(path)))
-    else:
-        paths = [path] if path.exists() else sorted(map(Path, glob.glob(str(path), recursive=True)))
-    if not paths:
-        raise FileNotFoundError(f"no file matches {pattern!r}")
-    return paths[0]
 
 
 def default_output(pattern: str) -> Path:
@@ -195,16 +175,6 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _is_table(path: Path) -> bool:
-    """Whether a file in a folder is a part of its table: its ending is known, and no writer left it behind or hid it."""
-    return _ending(path) in (*PARQUET_ENDINGS, ".csv", ".tsv") and not any(part[0] in "._" for part in path.parts)
-
-
 def _quoted(name: str) -> str:
     """A YAML scalar in double quotes, on one line."""
     return str(yaml.safe_dump(name, default_style='"', allow_unicode=True, width=float("inf"))).strip()
-
-
-def _ending(path: Path) -> str:
-    name = path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
-    return name.suffix.lower()

@@ -1,0 +1,170 @@
+"""One command an analysis, made from what the analysis says of itself: its signature, type hints and docstring."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import typer
+from rich.markup import escape
+
+import dpmoments
+from dpmoments.analysis.answers import Answer
+from dpmoments.cli.options import AsJson, ReleaseFile
+from dpmoments.cli.tables import print_json, print_text
+
+__all__ = ["analyses", "command_of"]
+
+SHORT_NAMES = {"n_components": ("-k", "--components")}
+"""Options that are not called like the parameter."""
+NUMBERS = (int, float)
+SEQUENCES = (Sequence, list, tuple)
+Analysis = Callable[..., Answer]
+
+
+def analyses(release_class: type = dpmoments.MomentRelease) -> dict[str, Analysis]:
+    """Every analysis by name, in the order in which the class of releases lists them.
+
+    They are those of its attributes that are functions from a module of ``dpmoments.analysis``.
+
+    Examples
+    --------
+    >>> "ridge" in analyses()
+    True
+    """
+    return {
+        name: value
+        for name, value in vars(release_class).items()
+        if inspect.isfunction(value) and value.__module__.startswith("dpmoments.analysis.")
+    }
+
+
+def command_of(name: str, analysis: Analysis) -> Callable[..., None]:
+    """The command of an analysis: a function that typer reads.
+
+    Parameters without a default are arguments and all others options. What a parameter means is read off the docstring.
+
+    Raises
+    ------
+    TypeError
+        If a parameter has a type that no option has.
+    """
+    _, *parameters = inspect.signature(analysis).parameters.values()
+    hints, words = get_type_hints(analysis), _parameters_in_words(analysis)
+    made = {parameter.name: _declared(parameter, hints[parameter.name], words) for parameter in parameters}
+
+    def command(release_file: Any, *, as_json: bool, **given: Any) -> None:
+        # what was not given is left to the analysis: an empty list and None are not what a person wrote
+        chosen = {key: _as_declared(value) for key, value in given.items() if value is not None and value != []}
+        answer = analysis(dpmoments.load(release_file), **chosen)
+        if as_json:
+            print_json(answer.to_dict())
+        else:
+            print_text(answer.summary())
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    shown = [
+        inspect.Parameter("release_file", keyword, annotation=ReleaseFile),
+        *(parameter.replace(kind=keyword, annotation=made[parameter.name]) for parameter in parameters),
+        inspect.Parameter("as_json", keyword, annotation=AsJson, default=False),
+    ]
+    # typer reads the first, and looks names up in the second
+    command.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    arguments = [_metavar(parameter) for parameter in parameters if parameter.default is parameter.empty]
+    example = " ".join(["dpmoments", name, "people.json", *arguments])
+    command.__doc__ = f"{_summary(analysis)}\n\nExample:\n\n  {example}\n"
+    return command
+
+
+def _declared(parameter: inspect.Parameter, hint: Any, words: dict[str, str]) -> Any:
+    """What typer is told of a parameter: its type, and whether it is an argument or an option of what name."""
+    kind, several, parser = _kind(parameter, hint)
+    repeated = " May be repeated." if several else ""
+    shown: dict[str, Any] = {"help": escape(words.get(parameter.name, "")) + repeated}
+    if parser is not None:
+        shown["parser"] = parser
+    if kind is int and parameter.name.startswith("n_"):
+        shown["min"] = 1  # a number of things
+    optional = parameter.default is None
+    annotation: Any = list[kind] if several else kind  # type: ignore[valid-type]  # made here, for typer alone
+    if parameter.default is parameter.empty:
+        return Annotated[annotation, typer.Argument(metavar=_metavar(parameter), show_default=False, **shown)]
+    return Annotated[
+        annotation | None if optional else annotation,
+        typer.Option(*_flags(parameter.name, kind, several), show_default=not optional, **shown),
+    ]
+
+
+def _kind(parameter: inspect.Parameter, hint: Any) -> tuple[Any, bool, Callable[[str], Any] | None]:
+    """The type of one value, whether there may be several, and what reads it where typer cannot."""
+    members = [member for member in _members(hint) if member is not NoneType]
+    words = [word for member in members if get_origin(member) is Literal for word in get_args(member)]
+    plain = [member for member in members if get_origin(member) is None]
+    if all(isinstance(word, str) for word in words):
+        if not words and len(members) == 1 and plain and plain[0] in (str, bool, *NUMBERS):
+            return plain[0], False, None
+        if words and not plain and len(members) == 1:
+            return StrEnum(parameter.name.title(), {word: word for word in words}), False, None
+        if words and len(members) == 2 and plain and plain[0] in NUMBERS:
+            return Any, False, lambda text: text if text in words else plain[0](text)
+    if len(members) == 1 and get_origin(members[0]) in SEQUENCES:
+        kind, several, parser = _kind(parameter, get_args(members[0])[0])
+        if not several:
+            return kind, True, parser
+    raise TypeError(
+        f"parameter {parameter.name!r} is of type {hint}, which no option has: use str, bool, int, float, a Literal of words, "
+        "a number or such a Literal, or a sequence of one of them, each or None"
+    )
+
+
+def _members(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _flags(name: str, kind: Any, several: bool) -> tuple[str, ...]:
+    """``features`` is given as ``--feature``, again and again; what is true or false has ``--no-`` before its name."""
+    if name in SHORT_NAMES:
+        return SHORT_NAMES[name]
+    dashed = name.replace("_", "-")
+    if several:
+        return (f"--{dashed.removesuffix('s')}",)
+    return (f"--{dashed}/--no-{dashed}",) if kind is bool else (f"--{dashed}",)
+
+
+def _metavar(parameter: inspect.Parameter) -> str:
+    return parameter.name.upper()
+
+
+def _as_declared(value: Any) -> Any:
+    """Text where typer makes a choice a member of an enumeration."""
+    if isinstance(value, list):
+        return [_as_declared(entry) for entry in value]
+    return str(value) if isinstance(value, StrEnum) else value
+
+
+def _summary(analysis: Analysis) -> str:
+    return escape(_without_marks((inspect.getdoc(analysis) or "").partition("\n\n")[0]))
+
+
+def _parameters_in_words(analysis: Analysis) -> dict[str, str]:
+    """What the section on parameters of a numpydoc docstring says of each."""
+    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-+$|\Z)", inspect.getdoc(analysis) or "", re.S | re.M)
+    found: dict[str, list[str]] = {}
+    names: list[str] = []
+    for line in (section[1] if section else "").splitlines():
+        if line and not line.startswith(" "):
+            names = line.partition(" : ")[0].split(", ")
+        else:
+            for name in names:
+                found.setdefault(name, []).append(line.strip())
+    return {name: _without_marks(" ".join(filter(None, lines))) for name, lines in found.items()}
+
+
+def _without_marks(text: str) -> str:
+    """A docstring's text without what only documentation pages show: ``code`` and :class:`references`."""
+    return re.sub(r":\w+:`~?([^`]*)`|``([^`]*)``", lambda match: match[1] or match[2], text)

@@ -1,0 +1,104 @@
+"""What a description says of releases with and without a mean, a count, and a law of the noise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpmoments as dpm
+from analyses import FEATURES, released
+
+
+def described(**options: Any) -> Any:
+    return released(**(dict(epsilon=1.0, repair="auto") | options)).describe()
+
+
+def test_with_mean_and_count() -> None:
+    release = released(epsilon=1.0, repair="auto")
+    found = release.describe()
+    assert release.noise is not None
+    assert release.noise.count_variance is not None
+    assert found.feature_names == FEATURES
+    assert not found.count_is_public
+    assert found.count_noise == np.sqrt(release.noise.count_variance)
+    assert found.rows_in_words == f"{release.n_rows:,} (noisy, standard deviation {found.count_noise:.5g})"
+    np.testing.assert_array_equal(found.standard_deviation, np.sqrt(np.diag(release.covariance)))
+    assert found.root_mean_square is None
+    assert "root_mean_square" not in found.to_dict()
+    head, *rows = found.table()
+    assert head == ("feature", "mean", "± noise", "standard deviation")
+    assert [row[0] for row in rows] == list(FEATURES)
+    lines = found.summary().splitlines()
+    assert lines[0] == f"rows: {found.rows_in_words}"
+    assert len(lines) == len(FEATURES) + 3
+    assert len({len(line) for line in lines[1:-1]}) == 1  # the columns are aligned
+    assert lines[-1].startswith("± noise")
+
+
+def test_a_public_count() -> None:
+    found = described(neighbors="replace_one")
+    assert found.rows_in_words == "4,000 (public, exact)"
+    assert (found.count_is_public, found.count_noise) == (True, 0.0)
+    # public from elsewhere than the table, beside a second moment alone
+    found = described(mean=False, n_rows=4_000)
+    assert found.rows_in_words == "4,000 (public, exact)"
+
+
+def test_without_a_mean() -> None:
+    release = released(epsilon=1.0, repair="auto", mean=False, neighbors="replace_one")
+    found = release.describe()
+    assert found.mean is None
+    assert found.standard_deviation is None
+    np.testing.assert_array_equal(found.root_mean_square, np.sqrt(np.diag(release.second_moment)))
+    assert np.isnan(found.mean_noise).all()
+    assert found.noise_in_words == ""
+    assert found.table()[0][3] == "root mean square"
+    assert found.to_dict()["mean_noise"] == [None] * len(FEATURES)
+
+
+def test_without_a_count() -> None:
+    found = described(mean=False)
+    assert (found.n_rows, found.count_noise, found.count_is_public) == (None, None, False)
+    assert found.rows_in_words.startswith("not released")
+    assert {row[1:] for row in found.table()[1:]} == {("–", "–", "–")}
+    assert found.to_dict()["root_mean_square"] == [None] * len(FEATURES)
+
+
+def test_without_a_law_of_the_noise() -> None:
+    found = described(mechanism="kapralov-talwar")
+    assert found.count_noise is None
+    assert found.rows_in_words.endswith("(noisy)")
+    assert np.isfinite(found.mean).all()
+    assert np.isnan(found.mean_noise).all()
+
+
+def test_a_negative_variance_has_no_root() -> None:
+    release = released(epsilon=0.001, repair="none", neighbors="replace_one")
+    negative = np.diag(release.covariance) < 0
+    assert negative.any()
+    found = release.describe()
+    np.testing.assert_array_equal(np.isnan(found.standard_deviation), negative)
+    assert [value is None for value in found.to_dict()["standard_deviation"]] == negative.tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "public"),
+    [
+        (dict(neighbors="replace_one"), True),
+        (dict(neighbors="replace_one", mean=False), True),
+        (dict(neighbors="add_remove"), False),
+        (dict(neighbors="add_remove", mean=False), False),
+        (dict(neighbors="add_remove", mean=False, n_rows=4_000), True),
+    ],
+)
+def test_when_a_count_is_public(options: dict[str, Any], public: bool) -> None:
+    release = released(epsilon=1.0, **options)
+    assert release.count_is_public is public
+    assert release.describe().count_is_public is public
+
+
+def test_the_relation_says_whether_the_count_is_public() -> None:
+    for relation in dpm.Neighbors:
+        assert relation.count_is_public == (relation.public_count(7) == 7)
