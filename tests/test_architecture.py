@@ -91,11 +91,6 @@ def within(module: str, part: str) -> bool:
     return module == part or module.startswith(f"{part}.")
 
 
-def is_face(module: str, known: Mapping[str, str] = SOURCES) -> bool:
-    """Whether a module is a package's ``__init__``, which hands names on; the circles are those between the files behind it."""
-    return any(name.startswith(f"{module}.") for name in known)
-
-
 def floor_of(module: str) -> int:
     """0 for the ground; the package's own face stands above all."""
     if module == "dpmoments":
@@ -143,12 +138,10 @@ def import_faults(module: str, source: str, known: Mapping[str, str] = SOURCES) 
 
 
 def circles(known: Mapping[str, str] = SOURCES) -> list[set[str]]:
-    """Groups of files that import each other, directly or not, imports inside functions included; faces left out."""
+    """Groups of files that import each other, directly or not; imports inside functions and packages' faces count too."""
     graph = {
-        module: {name for name in imports(module, source, known) if name in known and not is_face(name, known)}
-        - {module}
+        module: {name for name in imports(module, source, known) if name in known} - {module, "dpmoments"}
         for module, source in known.items()
-        if not is_face(module, known)
     }
 
     def reachable(start: str) -> set[str]:

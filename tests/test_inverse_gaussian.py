@@ -119,7 +119,7 @@ def test_law_of_the_released_inverse():
 def test_small_noise_gives_the_gram_matrix_back():
     table = np.random.default_rng(2).uniform(-0.57, 0.57, (4000, 3))
     plan = InverseGaussian(300.0).plan(MomentShape(3, n_rows=4000), PrivacyBudget.zcdp(0.5), "replace_one")
-    noisy = plan.run(Rows.of(table, dpm.Schema.unit_ball(3)), insecure_generator(4))
+    noisy = plan.run(Rows.of(table, dpm.Schema.unit_ball(3), neighbors=plan.neighbors), insecure_generator(4))
     gram = table.T @ table
     assert np.linalg.norm(noisy.gram - gram) < 0.05 * np.linalg.norm(gram)
 

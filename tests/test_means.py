@@ -260,7 +260,7 @@ def test_release_is_in_the_tables_own_units(name: str) -> None:
     rng = np.random.default_rng(11)
     schema = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Numeric("income", 0, 200_000))
     table = np.column_stack([rng.normal(40, 10, 5000).clip(0, 100), rng.normal(50_000, 20_000, 5000).clip(0, 2e5)])
-    found = release_mean(table, schema, rho=1.0, mechanism=name, insecure_seed=0)
+    found = release_mean(table, schema, rho=1.0, neighbors="replace_one", mechanism=name, insecure_seed=0)
     assert found.feature_names == ("age", "income")
     assert abs(found.mean[0] - table[:, 0].mean()) < 2
     assert abs(found.mean[1] - table[:, 1].mean()) < 4000
@@ -321,15 +321,18 @@ def test_what_must_be_public_is_asked_for() -> None:
     table = np.zeros((10, 2))
     for name, words in (("coinpress", "radius"), ("naive", "radius"), ("symq", "radius"), ("karwa-vadhan", "radius")):
         with pytest.raises(ValueError, match=words):
-            release_mean(table, dpm.Schema.unbounded(2), rho=1.0, mechanism=name)
+            release_mean(table, dpm.Schema.unbounded(2), rho=1.0, neighbors="replace_one", mechanism=name)
     with pytest.raises(ValueError, match="scale"):
         release_mean(table, dpm.Schema.unbounded(2), rho=1.0, mechanism="coinpress", radius=1.0)
     with pytest.raises(ValueError, match="no rows"):
-        release_mean(np.zeros((0, 2)), dpm.Schema.unbounded(2), rho=1.0)
+        release_mean(np.zeros((0, 2)), dpm.Schema.unbounded(2), rho=1.0, neighbors="replace_one")
     with pytest.raises(TypeError, match="Schema"):
         release_mean(table, "people.yaml", rho=1.0)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="configured already"):
         release_mean(table, dpm.Schema.unbounded(2), rho=1.0, mechanism=make_mean_mechanism("symq"), radius=1.0)
+    for name in ("naive", "symq", "karwa-vadhan"):  # the default relation is that of release()
+        with pytest.raises(ValueError, match="not defined for neighbors='add_remove': use 'replace_one'"):
+            release_mean(table, dpm.Schema.unbounded(2), rho=1.0, mechanism=name)
 
 
 def test_a_known_covariance_whitens() -> None:

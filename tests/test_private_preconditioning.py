@@ -21,7 +21,7 @@ def run(table: np.ndarray, mechanism: dpm.mechanisms.base.Mechanism, rho: float,
     plan = mechanism.plan(
         MomentShape(d, n_rows=n, mean=False, row_norm=None), dpm.PrivacyBudget.zcdp(rho), "replace_one"
     )
-    return plan.run(Rows.of(table, dpm.Schema.unbounded(d)), insecure_generator(seed))
+    return plan.run(Rows.of(table, dpm.Schema.unbounded(d), neighbors=plan.neighbors), insecure_generator(seed))
 
 
 def relative_error(gram: np.ndarray, n: int, scales: np.ndarray) -> float:

@@ -12,8 +12,11 @@ from typing import Annotated, Any, Protocol, TextIO, runtime_checkable
 import typer
 import typer.main
 
-from dpmoments.cli import analyst, audit, catalogue, curator
 from dpmoments.cli.analyses import analyses, command_of
+from dpmoments.cli.analyst import show, verify
+from dpmoments.cli.audit import audit
+from dpmoments.cli.catalogue import mechanisms
+from dpmoments.cli.curator import forecast, init, release
 from dpmoments.cli.errors import explain
 from dpmoments.cli.tables import complain, print_text
 from dpmoments.version import __version__
@@ -64,16 +67,16 @@ def dpmoments_command(
         print(context.get_help())
 
 
-app.command("init", rich_help_panel=CURATOR)(curator.init)
-app.command("forecast", rich_help_panel=CURATOR)(curator.forecast)
-app.command("release", rich_help_panel=CURATOR)(curator.release)
-app.command("mechanisms", rich_help_panel=CURATOR)(catalogue.mechanisms)
-app.command("audit", rich_help_panel=CURATOR)(audit.audit)
-app.command("show", rich_help_panel=ANALYST)(analyst.show)
+app.command("init", rich_help_panel=CURATOR)(init)
+app.command("forecast", rich_help_panel=CURATOR)(forecast)
+app.command("release", rich_help_panel=CURATOR)(release)
+app.command("mechanisms", rich_help_panel=CURATOR)(mechanisms)
+app.command("audit", rich_help_panel=CURATOR)(audit)
+app.command("show", rich_help_panel=ANALYST)(show)
 for method, analysis in analyses().items():
     name = method.replace("_", "-")
     app.command(name, rich_help_panel=ANALYST)(command_of(name, analysis))
-app.command("verify", rich_help_panel=ANALYST)(analyst.verify)
+app.command("verify", rich_help_panel=ANALYST)(verify)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

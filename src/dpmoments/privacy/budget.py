@@ -203,7 +203,7 @@ class PrivacyBudget:
         Examples
         --------
         >>> PrivacyBudget.zcdp(0.5).to_rho(), round(PrivacyBudget.approximate(1.0, 1e-6).to_rho(), 4)
-        (0.5, 0.0208)
+        (0.5, 0.0244)
         """
         if self.kind is BudgetKind.ZCDP:
             return self.rho
