@@ -23,6 +23,8 @@ from dpmoments.schema.schema import Schema
 __all__ = ["ArraySource", "FrameSource", "LazySource", "require_columns"]
 
 RAW_ROWS_PER_BLOCK = 1 << 20
+LEAST_ROWS_PER_PART = 16_384
+"""Smaller parts cost more in overhead than threads that end together gain."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,7 +80,7 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
         return rule
 
     def parts(self) -> Iterator[npt.NDArray[Any]]:
-        return self._slices(RAW_ROWS_PER_BLOCK if self.raw else largest_block(self.schema))
+        return self._slices(RAW_ROWS_PER_BLOCK if self.raw else _rows_per_part(self.n_rows, self.schema))
 
     def parts_for(self, summary: Summary[Any, Any]) -> Iterator[npt.NDArray[Any]]:
         return self._slices(summary.rows_per_task) if self.raw else self.parts()
@@ -113,7 +115,7 @@ class FrameSource(LocalSource[nw.DataFrame[Any]]):
         return len(self.frame)
 
     def parts(self) -> Iterator[nw.DataFrame[Any]]:
-        step = largest_block(self.schema)
+        step = _rows_per_part(self.n_rows, self.schema)
         for start in range(0, self.n_rows, step):
             yield self.frame[start : start + step]
 
@@ -172,6 +174,11 @@ def require_columns(found: Sequence[object], schema: Schema, where: str) -> None
         )
     if repeated := [name for name in schema.names if names.count(name) > 1]:
         raise ValueError(f"{where} has more than one column named {', '.join(map(repr, repeated))}: rename them")
+
+
+def _rows_per_part(n_rows: int, schema: Schema) -> int:
+    """Rows that are encoded at a time: an eighth of a small table, so that all threads have work."""
+    return min(largest_block(schema), max(LEAST_ROWS_PER_PART, n_rows // 8))
 
 
 def _series_cells(series: nw.Series[Any], name: str) -> Any:
