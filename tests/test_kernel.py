@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmoments.rows import blas, lattice
-from dpmoments.rows.kernel import exact_moments, lattice_rows, transformed_norms
+from dpmoments.rows import blas, kernel, lattice
+from dpmoments.rows.kernel import exact_moments, transformed_norms
 from dpmoments.rows.lattice import EXACT, Lattice, clip_rows, shrink_into_ball, squared_norms
-from reference_lattice import reference_lattice_row
+from lattice_rows import lattice_rows
+from reference_lattice import reference_lattice_row, reference_sums
 
 FloatArray = NDArray[np.float64]
 
@@ -176,6 +177,28 @@ def test_norms_are_bounded_and_rows_barely_moved(n_features: int, bits: int) -> 
         clipped = directions * np.minimum(lengths, 1.0)[:, None] * 2.0**bits
         moved = np.linalg.norm(found - clipped, axis=1)
         assert np.all(moved <= 1.5 * math.sqrt(n_features) + 2.0**-6 + 2.0**-20)
+
+
+@pytest.mark.parametrize("layout", ["C", "F"])
+@pytest.mark.parametrize("linear", [None, [[1.0, 0.5, 0.0], [0.0, 2.0, -1.0]]], ids=["plain", "mapped"])
+@pytest.mark.parametrize("n_rows", [1, 4, 5, 6, 9, 10, 11, 24])
+def test_a_block_of_several_steps_and_a_part_of_one(
+    n_rows: int, linear: Any, layout: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps of five rows: every row is summed, and has a norm, whatever is left for the last step."""
+    monkeypatch.setattr(kernel, "_CELLS_PER_STEP", 15)
+    monkeypatch.setattr(kernel, "_LEAST_ROWS_PER_STEP", 1)
+    rows = np.random.default_rng(n_rows).standard_normal((n_rows, 3))
+    options: dict[str, Any] = {"bits": 10, "radius": 1.0, "missing": "drop", "linear": linear}
+    rows[n_rows // 2, 1] = np.nan
+    encoded = [reference_lattice_row(row, **options)[0] for row in rows.tolist()]
+    total, gram = reference_sums(encoded, 3 if linear is None else 2)
+    found = exact_moments([np.array(rows, order=layout)], 3, threads=1, **options)
+    assert (found.count, found.dropped) == (n_rows, 1)
+    assert (found.sum.tolist(), found.gram.tolist()) == (total, gram)
+    one_by_one = np.concatenate([transformed_norms(rows[place : place + 1], **options) for place in range(n_rows)])
+    assert np.array_equal(transformed_norms(np.array(rows, order=layout), **options), one_by_one)
+    assert (one_by_one > 0).sum() == n_rows - 1
 
 
 def test_rows_at_the_radius_are_kept_where_the_lattice_allows() -> None:
@@ -400,7 +423,7 @@ def test_bits_are_limited_by_the_number_of_features() -> None:
 )
 def test_blocks_are_refused(block: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="block must"):
-        lattice_rows(block)
+        transformed_norms(block)
 
 
 def test_reduced_precision_products_are_detected() -> None:

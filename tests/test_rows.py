@@ -77,10 +77,10 @@ def told(data: Any, schema: Schema, passes: int = 1) -> list[float | None]:
 def test_progress_tells_the_same_of_every_table(tmp_path: Path) -> None:
     ball = Schema.unit_ball(2)
     every_hundredth = [step / 100 for step in range(1, 101)]
-    for n_rows in (1, 2, 99, 70_000, 2_500_000):
+    for n_rows in (0, 1, 2, 99, 70_000, 2_500_000):
         assert told(np.zeros((n_rows, 2)), ball) == every_hundredth
     assert told(parquet(tmp_path / "t.parquet", row_group_size=9), SCHEMA) == every_hundredth
-    assert told(np.zeros((0, 2)), ball) == []
+    assert told(parquet(tmp_path / "empty.parquet", table=TABLE.slice(0, 0)), SCHEMA) == every_hundredth
     unknown = told(write(tmp_path / "t.csv", csv_text(TABLE)), SCHEMA)
     assert unknown == [None]
 

@@ -45,12 +45,12 @@ class Watch:
     def __call__(self, n_rows: int) -> None:
         if self._report is None:
             return
-        if not self._expected:
+        if self._expected is None:
             self._give_sign()
             return
-        self._seen += n_rows
-        # A mechanism may pass over the table several times; each pass fills the bar anew.
-        while self._told < self._seen * STEPS // self._expected:
+        # A mechanism may pass over the table several times; each pass fills the bar anew. An empty table's pass is one call.
+        self._seen += n_rows if self._expected else 1
+        while self._told < self._seen * STEPS // max(self._expected, 1):
             self._told += 1
             self._report(((self._told - 1) % STEPS + 1) / STEPS)
 

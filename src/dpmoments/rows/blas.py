@@ -27,6 +27,12 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
+@cache
+def _loaded_libraries() -> ThreadpoolController:
+    """The linear algebra libraries, looked for once: it takes 4 ms, and the kernel's, NumPy's, is loaded before."""
+    return ThreadpoolController()
+
+
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Hold BLAS to one thread a call, process-wide, while any caller is inside; then restore what was set.
@@ -37,7 +43,7 @@ def single_threaded_blas() -> Iterator[None]:
     global _users, _limit
     with _lock:
         if _users == 0:
-            _limit = ThreadpoolController().limit(limits=1, user_api="blas")
+            _limit = _loaded_libraries().limit(limits=1, user_api="blas")
         _users += 1
     try:
         yield

@@ -16,7 +16,8 @@ null or empty text (categorical)  the column's ``missing`` rule: error, no level
 
 A number beyond the range of float64 is infinite. Text is compared with the levels as it is, blanks and case included;
 the empty text is a level where the schema lists it. Integer levels are the same whether a table holds them as integers,
-as floats (an integer column with gaps) or as text (``3`` or ``3.0``). A boolean column takes numbers too, as a numeric
+as floats (an integer column with gaps) or as text (``3`` or ``3.0``); where levels are text, a whole number is the text of
+its integer. A boolean column takes numbers too, as a numeric
 column with bounds 0 and 1 would.
 
 A dropped row is a row of NaN here; the kernel turns it into zeros. No error names a value.
@@ -168,7 +169,9 @@ def _codes(cells: Any, column: Categorical) -> CodeArray:
             missing = pc.is_null(chunk)
             if _is_text(kind) and "" not in texts:
                 missing = pc.or_(missing, pc.fill_null(pc.equal(chunk, ""), True))
-        elif pa.types.is_integer(kind) or (pa.types.is_floating(kind) and integers):
+        elif pa.types.is_floating(kind) and not integers:
+            chunk, missing = _whole_number_texts(chunk), pc.is_null(chunk, nan_is_null=True)
+        elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
             chunk = pc.cast(chunk, pa.float64(), safe=False)
             missing = pc.is_null(chunk, nan_is_null=True)
             known = pa.array([float(level) for level in column.levels], pa.float64())
@@ -184,6 +187,17 @@ def _codes(cells: Any, column: Categorical) -> CodeArray:
         return codes
 
     return _gather(cells, read, MISSING)
+
+
+def _whole_number_texts(chunk: Any) -> Any:
+    """Text of the whole numbers among floats, null elsewhere.
+
+    pandas makes floats of a column of integers as soon as one cell is missing: what the others are must not depend on that.
+    """
+    values = pc.cast(chunk, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    whole = np.isfinite(values) & (values == np.rint(values)) & (np.abs(values) < 2.0**63)
+    texts = pc.cast(pa.array(np.where(whole, values, 0.0).astype(np.int64)), pa.large_string())
+    return pc.if_else(pa.array(whole), texts, pa.scalar(None, pa.large_string()))
 
 
 def _gather(cells: Any, read: Callable[[Any], npt.NDArray[Any]], null: float) -> npt.NDArray[Any]:

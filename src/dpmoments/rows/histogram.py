@@ -101,6 +101,8 @@ class HistogramSummary(Summary[CountArray, Histogram]):
 
 @dataclass(slots=True)
 class _Tally:
+    """A running count. It is mutable because ``Summary.add`` counts into it in place, which it could not with an int."""
+
     rows: int = field(default=0, repr=False)
 
 

@@ -17,7 +17,7 @@ from dpmoments.rows.rounding import RowMap, RowRounder
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.threads import summarise_in_threads
 
-__all__ = ["MomentSummary", "exact_moments", "lattice_rows", "transformed_norms"]
+__all__ = ["MomentSummary", "exact_moments", "transformed_norms"]
 
 _CELLS_PER_STEP = 131_072  # one megabyte of float64: buffers stay in the processor's cache
 _LEAST_ROWS_PER_STEP = 1024  # below it, adding d × d results to the sums would take a noticeable time
@@ -109,38 +109,6 @@ def exact_moments(
     return summarise_in_threads(summary, steps(), lambda block: block, threads)
 
 
-def lattice_rows(
-    block: NDArray[Any],
-    *,
-    bits: int = 20,
-    radius: float = 1.0,
-    center: ArrayLike | None = None,
-    linear: ArrayLike | None = None,
-    missing: Missing = "error",
-) -> NDArray[np.float64]:
-    """Lattice rows of one block: exactly those that :func:`exact_moments` sums.
-
-    Parameters
-    ----------
-    block : ndarray, shape (n, d)
-    bits, radius, center, linear, missing
-        As in :func:`exact_moments`.
-
-    Returns
-    -------
-    ndarray, shape (n, k)
-        Integer-valued float64, ``Σz² ≤ 4^bits`` in every row; times ``radius·2^-bits`` it is in the caller's
-        units.
-
-    Examples
-    --------
-    >>> lattice_rows(np.array([[0.5, 0.25], [3.0, 4.0]]), bits=4)
-    array([[ 8.,  4.],
-           [ 9., 12.]])
-    """
-    return _round_all(block, False, bits, radius, center, linear, missing)
-
-
 def transformed_norms(
     block: NDArray[Any],
     *,
@@ -170,34 +138,19 @@ def transformed_norms(
     >>> transformed_norms(np.array([[0.5, 0.0], [3.0, 4.0], [3e300, 4e300]])).round(6)
     array([5.00000000e-001, 5.00000000e+000, 5.00000001e+300])
     """
-    return _round_all(block, True, bits, radius, center, linear, missing)
-
-
-def _round_all(
-    block: NDArray[Any],
-    norms: bool,
-    bits: int,
-    radius: float,
-    center: ArrayLike | None,
-    linear: ArrayLike | None,
-    missing: Missing,
-) -> NDArray[np.float64]:
-    """Lattice rows (n, k), or norms (n,), of a whole block, step by step."""
     if not isinstance(block, np.ndarray) or block.ndim != 2:
         raise TypeError("a block must be a two-dimensional NumPy array")
     n_rows, n_features = block.shape
     checked = checked_block(block, n_features)
     row_map = RowMap.of(n_features, bits=bits, radius=radius, center=center, linear=linear, missing=missing)
     require_exact_products()
-    n_outputs = row_map.lattice.n_features
-    result = np.empty(n_rows if norms else (n_rows, n_outputs))
+    norms = np.empty(n_rows)
     step = min(_rows_per_step(row_map), max(n_rows, 1))
     rounder = RowRounder(row_map, step)
     with single_threaded_blas():
         for start in range(0, n_rows, step):
-            part = checked[start : start + step]
-            result[start : start + step] = rounder.norms(part) if norms else rounder.round(part).rows
-    return result
+            norms[start : start + step] = rounder.norms(checked[start : start + step])
+    return norms
 
 
 def _rows_per_step(row_map: RowMap) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -126,27 +125,6 @@ class Moments:
         [[0, 0], [0, 0]]
         """
         return cls(0, 0, 0, bits, radius, np.zeros((2, n_features + 1, n_features), dtype=np.int64))
-
-    @classmethod
-    def merge_all(cls, parts: Iterable[Moments]) -> Moments:
-        """Merge any number of moments, at least one.
-
-        Raises
-        ------
-        ValueError
-            If there are none (their shape would be unknown: start from :meth:`empty`), or they do not match.
-
-        Examples
-        --------
-        >>> Moments.merge_all([Moments.empty(2, bits=20, radius=1.0)] * 3).count
-        0
-        """
-        merged: Moments | None = None
-        for part in parts:
-            merged = part if merged is None else merged.merge(part)
-        if merged is None:
-            raise ValueError("nothing to merge: put Moments.empty(...) first if there may be no parts")
-        return merged
 
     def merge(self, other: Moments) -> Moments:
         """Return the moments of both sets of rows.

@@ -42,6 +42,10 @@ def object_numbers(cells: ObjectArray, name: str) -> npt.NDArray[np.float64]:
     return np.fromiter((_number(cell, name) for cell in cells), np.float64, len(cells))
 
 
+NO_LEVEL = "\0 no level"
+"""Text of a cell that can be no level."""
+
+
 def object_texts(cells: ObjectArray, name: str, *, integers: bool) -> Any:
     """Text of each cell as a pyarrow large_string array of length n, null where missing.
 
@@ -88,9 +92,13 @@ def _text(cell: object, name: str, integers: bool) -> str | None:
         return cell.encode(errors="replace").decode()  # half of a surrogate pair is in no level
     if isinstance(cell, int | np.integer) and not isinstance(cell, bool):
         # Python refuses to write out integers of thousands of digits, and none of them is a level.
-        return str(cell) if abs(int(cell)) < 10**1000 else "?"
-    if integers and isinstance(cell, float | np.floating):
-        return repr(float(cell))
+        return str(cell) if abs(int(cell)) < 10**1000 else NO_LEVEL
+    if isinstance(cell, float | np.floating):
+        if integers:
+            return repr(float(cell))
+        # Whole numbers as their integers, as in a column of floats; no other number is a level.
+        number = float(cell)
+        return str(int(number)) if number.is_integer() and abs(number) < 2.0**63 else NO_LEVEL
     raise TypeError(
         f"column {name!r} holds objects, and one of them is neither text nor an integer: convert the column to text first, "
         "or describe it as Numeric or Boolean"

@@ -161,7 +161,7 @@ class RowRounder:
         return self._round_plain(block) if linear is None else self._round_image(block, linear)
 
     def _round_plain(self, block: NDArray[Any]) -> _Unclipped:
-        """Round ``x − center``; missing cells and huge rows show as a sum of squares not below 2^53."""
+        """Round ``x − center``; missing cells and huge rows show as a sum of squares not below ``EXACT`` = 2^53."""
         n_rows, order = block.shape[0], _memory_order(block)
         rows = _as_buffer(self._rows, block.shape, order)
         scratch = _as_buffer(self._scratch, block.shape, order)

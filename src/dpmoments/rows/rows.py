@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -10,11 +10,9 @@ import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.rows.cells import plain_rows
 from dpmoments.rows.histogram import Histogram, HistogramSummary, RowCount, RowStatistic, require_rowwise
 from dpmoments.rows.kernel import MomentSummary
 from dpmoments.rows.moments import Moments
-from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
 from dpmoments.rows.summary import Summary
@@ -184,17 +182,6 @@ class Rows:
         return self.summarise(
             RowCount(missing=self.source.missing, keep_dropped=self.neighbors.keeps_dropped_rows),
         )
-
-    def encoded_blocks(self) -> Iterator[FloatArray]:
-        """Encoded rows, block by block in the order of the table, C-contiguous and safe to change.
-
-        Dropped rows are rows of zeros, or left out, as ``neighbors`` says.
-        """
-        assert isinstance(self.source, LocalSource)
-        for block in self.source.blocks():
-            yield plain_rows(block, self.source.missing, keep_dropped=self.neighbors.keeps_dropped_rows)
-            if self.on_block is not None:
-                self.on_block(len(block))
 
     def __repr__(self) -> str:
         shown = f"{type(self.source).__name__}, n_features={self.n_features}, neighbors={str(self.neighbors)!r}"

@@ -138,7 +138,7 @@ class CsvSource(ArrowSource):
             delimiter=self.delimiter, newlines_in_values=True, ignore_empty_lines=not one_column
         )
         return pa_csv.open_csv(
-            _with_line_end(path),
+            pa.PythonFile(WholeLineEnds(_with_line_end(path)), mode="r"),
             read_options=pa_csv.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False),
             parse_options=parse,
             convert_options=convert,
@@ -171,6 +171,38 @@ class RelationSource(ArrowSource):
         return "RelationSource()"  # a relation's own repr prints rows
 
 
+class WholeLineEnds:
+    """A binary stream, no read of which ends between the CR and the LF of one line end.
+
+    Arrow's reader loses the LF of a quoted cell whose CR is the last byte of a block. Where blocks end depends on the rows
+    before, so that one row would change how others are read.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._held = b""
+        self.closed = False
+
+    def read(self, size: int = -1) -> bytes:
+        """At most ``size`` bytes, fewer where they would end in CR; none at the end of the stream alone."""
+        if size is None or size < 0:
+            block, self._held = self._held + bytes(self._stream.read()), b""
+            return block
+        while True:
+            more = bytes(self._stream.read(max(size - len(self._held), 1)))
+            block, self._held = self._held + more, b""
+            if not more or not block.endswith(b"\r"):
+                return block
+            block, self._held = block[:-1], block[-1:]
+            if block:
+                return block
+
+    def close(self) -> None:
+        """Close the stream."""
+        self.closed = True
+        self._stream.close()
+
+
 def _with_line_end(path: Path) -> Any:
     """What Arrow's reader is to open: the file, or its one line with an end, without which Arrow finds no columns in it.
 
@@ -180,7 +212,7 @@ def _with_line_end(path: Path) -> Any:
         head = stream.read(HEADER_BYTES)
     if len(head) < HEADER_BYTES and head.strip() and b"\n" not in head and b"\r" not in head:
         return pa.BufferReader(head + b"\n")
-    return str(path)
+    return pa.input_stream(str(path), compression="detect")
 
 
 def _csv_type(column: Any) -> Any:

@@ -82,9 +82,13 @@ class LocalSource(ABC, Generic[Part]):
         """
 
         def watched() -> Iterator[Part]:
+            empty = True
             for part in self.parts_for(summary):
                 yield part
+                empty = False
                 if on_block is not None:
                     on_block(len(part))  # type: ignore[arg-type]
+            if empty and on_block is not None:
+                on_block(0)  # a pass over no row is a pass
 
         return summarise_in_threads(summary, watched(), self.encode, threads)

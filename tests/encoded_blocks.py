@@ -1,0 +1,20 @@
+"""Encoded rows one block after another, for tests of encodings: no mechanism may ask for them, since they have an order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dpmoments.rows.cells import plain_rows
+from dpmoments.rows.rows import Rows
+from dpmoments.rows.sources.local import LocalSource
+
+
+def encoded_blocks(rows: Rows) -> Iterator[np.ndarray]:
+    """Dropped rows are rows of zeros, or left out, as ``rows.neighbors`` says."""
+    assert isinstance(rows.source, LocalSource)
+    for block in rows.source.blocks():
+        yield plain_rows(block, rows.source.missing, keep_dropped=rows.neighbors.keeps_dropped_rows)
+        if rows.on_block is not None:
+            rows.on_block(len(block))

@@ -1,0 +1,29 @@
+"""The lattice rows of one block, for tests of the encoding: exactly those that the kernel sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpmoments.rows.blas import single_threaded_blas
+from dpmoments.rows.cells import Missing, checked_block
+from dpmoments.rows.rounding import RowMap, RowRounder
+
+
+def lattice_rows(
+    block: NDArray[Any],
+    *,
+    bits: int = 20,
+    radius: float = 1.0,
+    center: ArrayLike | None = None,
+    linear: ArrayLike | None = None,
+    missing: Missing = "error",
+) -> NDArray[np.float64]:
+    """Integer-valued rows (n, k); the arguments are those of ``exact_moments``."""
+    n_rows, n_features = block.shape
+    checked = checked_block(block, n_features)
+    row_map = RowMap.of(n_features, bits=bits, radius=radius, center=center, linear=linear, missing=missing)
+    with single_threaded_blas():
+        return RowRounder(row_map, max(n_rows, 1)).round(checked).rows.copy()
