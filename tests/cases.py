@@ -13,7 +13,10 @@ import numpy as np
 
 import dpmoments as dpm
 from dpmoments.mechanisms.base import Mechanism, MomentShape
+from dpmoments.mechanisms.means.base import MeanMechanism
+from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Schema
@@ -45,7 +48,7 @@ class Case:
     whose output is bounded (eigenvector samplers clipped to [0, n]).
     """
 
-    mechanism: Mechanism
+    mechanism: Mechanism | MeanMechanism
     kind: BudgetKind
     neighbors: Neighbors
     mean: bool
@@ -76,6 +79,11 @@ class Case:
         return self.mechanism.plan(self.shape(), self.budget(size), self.neighbors)
 
 
+def run_plan(plan: Any, rows: Rows, generator: np.random.Generator) -> Any:
+    """One run, through a filter of its own."""
+    return plan.run(rows, PrivacyFilter(plan, generator))
+
+
 def table_in_the_ball(n_rows: int = N_ROWS, seed: int = 7) -> np.ndarray:
     """Rows of norm below 1 with an uneven spectrum and a mean off zero."""
     rng = np.random.default_rng(seed)
@@ -83,7 +91,7 @@ def table_in_the_ball(n_rows: int = N_ROWS, seed: int = 7) -> np.ndarray:
     return table / np.maximum(1.0, np.linalg.norm(table, axis=1, keepdims=True) * 1.001)
 
 
-def rows_of_the_table(mechanism: Mechanism, **options: Any) -> list[Case]:
+def rows_of_the_table(mechanism: Mechanism | MeanMechanism, **options: Any) -> list[Case]:
     """Every budget kind and relation the mechanism supports, with and without the mean."""
     return [
         Case(mechanism, kind, neighbors, mean, **options)
@@ -99,6 +107,7 @@ CASES: list[Case] = [
     *rows_of_the_table(dpm.mechanisms.Laplace()),
     *rows_of_the_table(dpm.mechanisms.Laplace(calibration="paper")),
     *rows_of_the_table(dpm.mechanisms.MatrixLaplace()),
+    *rows_of_the_table(dpm.mechanisms.Isotropic()),
     *rows_of_the_table(dpm.mechanisms.Auto()),
     *rows_of_the_table(dpm.mechanisms.IterativeEigenvectors(), noisy_when_tiny=False),
     *rows_of_the_table(dpm.mechanisms.IterativeEigenvectors(allocation="adaptive"), noisy_when_tiny=False),
@@ -124,3 +133,19 @@ CASES: list[Case] = [
     *rows_of_the_table(dpm.mechanisms.InverseGaussian(1.05), noisy_when_tiny=False),
     *rows_of_the_table(dpm.mechanisms.InverseGaussian(1.05, calibration="paper"), noisy_when_tiny=False),
 ]
+
+MEAN_CASES: list[Case] = [
+    case
+    for mechanism in (
+        make_mean_mechanism("coinpress"),
+        make_mean_mechanism("coinpress", constants="paper"),
+        make_mean_mechanism("karwa-vadhan"),
+        make_mean_mechanism("karwa-vadhan", scale=0.3),
+        make_mean_mechanism("naive"),
+        make_mean_mechanism("symq"),
+        make_mean_mechanism("variance-aware"),
+    )
+    for case in rows_of_the_table(mechanism)
+    if case.mean
+]
+"""Estimators of means."""

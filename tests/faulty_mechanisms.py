@@ -17,12 +17,14 @@ from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
 from dpmoments.mechanisms.laplace import Laplace, LaplacePlan
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplacePlan
-from dpmoments.mechanisms.parts.additive import AdditivePlan, add_integers, augmented_gram
+from dpmoments.mechanisms.parts.additive import AdditivePlan, augmented_gram
 from dpmoments.noise.matrices import wishart
 from dpmoments.noise.sphere import envelope_parameter, sample_bingham
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import gaussian_epsilon, gaussian_noise_scale
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.sampling import noised
 from dpmoments.privacy.sensitivity import sorted_eigenvalues_l1
 from dpmoments.rows.rows import Rows
 
@@ -41,22 +43,47 @@ def as_a(plan: AdditivePlan, kind: type[AdditivePlan], **changes: Any) -> Additi
     return kind(**(values | changes))
 
 
+# Filters that a dishonest mechanism would put between itself and the real one --------------------------------------------
+
+
+class Unpriced(PrivacyFilter):
+    """Makes every draw without asking what it costs, and writes nothing down."""
+
+    def __init__(self, honest: PrivacyFilter) -> None:
+        self.__dict__ = honest.__dict__
+
+    def draw(self, what, law, query, sensitivity, claim=None, *, group=None):
+        del what, sensitivity, claim, group
+        return noised(law, query, self._generator)
+
+
+class Halved(PrivacyFilter):
+    """Has every draw priced and written down, and then makes it with half the noise."""
+
+    def __init__(self, honest: PrivacyFilter) -> None:
+        self.__dict__ = honest.__dict__
+
+    def _answer(self, made, query):
+        exact = np.asarray(query)
+        return exact + (super()._answer(made, query) - exact) // 2
+
+
 # Half the noise scale: the plan states the right law, and the draw is half of it ------------------------------------------
 
 
 class HalfGaussianPlan(GaussianPlan):
-    def draw(self, generator):
-        return super().draw(generator) // 2
+    def run(self, rows, privacy_filter):
+        return super().run(rows, Halved(privacy_filter))
 
 
 class HalfLaplacePlan(LaplacePlan):
-    def draw(self, generator):
-        return super().draw(generator) // 2
+    def run(self, rows, privacy_filter):
+        return super().run(rows, Halved(privacy_filter))
 
 
 class HalfMatrixLaplacePlan(MatrixLaplacePlan):
-    def draw(self, generator):
-        return super().draw(generator) // 2
+    def run(self, rows, privacy_filter):
+        return super().run(rows, Halved(privacy_filter))
 
 
 @dataclass(frozen=True)
@@ -80,28 +107,41 @@ class HalfMatrixLaplace(MatrixLaplace):
 # The sensitivity of the wrong neighbour --------------------------------------------------------------------------------
 
 
+class UnpricedGaussianPlan(GaussianPlan):
+    def run(self, rows, privacy_filter):
+        return super().run(rows, Unpriced(privacy_filter))
+
+
+class UnpricedMatrixLaplacePlan(MatrixLaplacePlan):
+    def run(self, rows, privacy_filter):
+        return super().run(rows, Unpriced(privacy_filter))
+
+
 @dataclass(frozen=True)
 class WrongNeighborGaussian(Gaussian):
     """Add-remove noise, whatever the relation."""
 
     def calibrate(self, shape, budget, neighbors):
-        return replace(super().calibrate(shape, budget, Neighbors.ADD_REMOVE), neighbors=neighbors)
+        plan = super().calibrate(shape, budget, Neighbors.ADD_REMOVE)
+        return as_a(plan, UnpricedGaussianPlan, neighbors=neighbors)
 
 
 @dataclass(frozen=True)
 class WrongNeighborMatrixLaplace(MatrixLaplace):
     def calibrate(self, shape, budget, neighbors):
-        return replace(super().calibrate(shape, budget, Neighbors.ADD_REMOVE), neighbors=neighbors)
+        plan = super().calibrate(shape, budget, Neighbors.ADD_REMOVE)
+        return as_a(plan, UnpricedMatrixLaplacePlan, neighbors=neighbors)
 
 
 # Rows that are not clipped ------------------------------------------------------------------------------------------------
 
 
 class UnclippedPlan(MatrixLaplacePlan):
-    def run(self, rows, generator):
+    def run(self, rows, privacy_filter):
         self.check_rows(rows)
-        gram = sum((block.T @ block for block in rows.encoded_blocks()), np.zeros((self.shape.n_features,) * 2))
-        return NoisyMoments(None, None, gram + self.draw(generator) * 4.0**-self.bits)
+        gram = sum((block.T @ block for block in rows.source.blocks()), np.zeros((self.shape.n_features,) * 2))
+        exact = np.array([[int(cell) for cell in row] for row in np.rint(gram * 4.0**self.bits)], dtype=object)
+        return NoisyMoments(None, None, self.add_noise(privacy_filter, "Gram matrix", exact))
 
 
 @dataclass(frozen=True)
@@ -116,8 +156,8 @@ class UnclippedRows(MatrixLaplace):
 
 
 class PrivateCountClipPlan(MatrixLaplacePlan):
-    def run(self, rows, generator):
-        noisy = super().run(rows, generator)
+    def run(self, rows, privacy_filter):
+        noisy = super().run(rows, privacy_filter)
         eigenvalues, vectors = np.linalg.eigh(noisy.gram)
         clipped = (vectors * np.clip(eigenvalues, 0.0, rows.moments().count)) @ vectors.T
         return replace(noisy, gram=(clipped + clipped.T) / 2.0)
@@ -135,12 +175,11 @@ class PrivateCountClip(MatrixLaplace):
 
 
 class DroppedAsZeroPlan(GaussianPlan):
-    def run(self, rows, generator):
+    def run(self, rows, privacy_filter):
         self.check_rows(rows)
         moments = rows.moments(bits=self.bits)
         kept = replace(moments, count=moments.count - moments.dropped, dropped=0)
-        noisy = add_integers(augmented_gram(kept, self.augmentation), self.draw(generator))
-        values = noisy.astype(np.float64) * 4.0**-self.bits
+        values = self.add_noise(privacy_filter, "everything", augmented_gram(kept, self.augmentation))
         count = float(kept.count)
         return NoisyMoments(count, values[0, 1:] / self.augmentation, np.ascontiguousarray(values[1:, 1:]))
 
@@ -158,13 +197,13 @@ class DroppedAsZero(Gaussian):
 
 @dataclass(frozen=True)
 class GramPlan(Plan):
-    """A plan of a mechanism that releases G by a function of its own."""
+    """A plan of a mechanism that releases G by a function of its own, with noise of its own."""
 
     release: Callable[[np.ndarray, Plan, np.random.Generator], Any]
 
-    def run(self, rows, generator):
+    def run(self, rows, privacy_filter):
         self.check_rows(rows)
-        released = self.release(unit_gram(rows), self, generator)
+        released = self.release(unit_gram(rows), self, privacy_filter._generator)
         gram, diagnostics = released if isinstance(released, tuple) else (released, {})
         return NoisyMoments(None, None, gram, diagnostics)
 
@@ -252,7 +291,7 @@ class EigenvaluesOnce(GramMechanism):
         mechanism, d = plan.mechanism, len(gram)
         assert d == 2, "one direction fixes the other"
         eigenvalues = np.linalg.eigvalsh(gram)[::-1]
-        scale = sorted_eigenvalues_l1(plan.neighbors, d) / mechanism.eigenvalue_epsilon(plan.cost)
+        scale = sorted_eigenvalues_l1(plan.neighbors, d).value / mechanism.eigenvalue_epsilon(plan.cost)
         noisy = [eigenvalues + generator.laplace(0.0, scale, d) for _ in range(mechanism.draws)]
         u = plane_direction(mechanism.temperature(plan.cost, plan.neighbors) * gram, generator)
         basis = np.column_stack([u, [-u[1], u[0]]])
@@ -284,8 +323,8 @@ class EigenvaluesTwice(EigenvaluesOnce):
 
 
 class TellingDiagnosticPlan(MatrixLaplacePlan):
-    def run(self, rows, generator):
-        noisy = super().run(rows, generator)
+    def run(self, rows, privacy_filter):
+        noisy = super().run(rows, privacy_filter)
         return replace(noisy, diagnostics={"clipped": {"rows": rows.moments().clipped}})
 
 
@@ -298,10 +337,10 @@ class TellingDiagnostic(MatrixLaplace):
 
 
 class TellingErrorPlan(MatrixLaplacePlan):
-    def run(self, rows, generator):
+    def run(self, rows, privacy_filter):
         if rows.moments().clipped:
             raise ValueError("a row is longer than 1")
-        return super().run(rows, generator)
+        return super().run(rows, privacy_filter)
 
 
 @dataclass(frozen=True)

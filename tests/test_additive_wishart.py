@@ -8,10 +8,13 @@ import pytest
 from scipy import stats
 
 import dpmoments as dpm
+from cases import run_plan
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy import curves
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilterError
+from opened_filter import run_unchecked
 from rows_read_once import RowsReadOnce
 
 RELATIONS = ["add_remove", "replace_one"]
@@ -20,9 +23,9 @@ USUAL = PrivacyBudget.approximate(1.0, 1e-6)
 AdditiveWishart = dpm.mechanisms.AdditiveWishart
 
 
-def draws(plan, table, size, seed):
+def draws(plan, table, size, seed, run=run_plan):
     rows, generator = RowsReadOnce(table, plan.neighbors), insecure_generator(seed)
-    return np.array([plan.run(rows, generator).gram for _ in range(size)])
+    return np.array([run(plan, rows, generator).gram for _ in range(size)])
 
 
 def p_values(noise, degrees, scale):
@@ -47,7 +50,7 @@ def test_law_is_that_of_appended_normal_rows():
     assert p_values(noise - plan.scale * np.eye(3), 9, plan.scale)[0] < 1e-6
 
 
-def advantage_on_worst_neighbours(plan, size):
+def advantage_on_worst_neighbours(plan, size, run=run_plan):
     """P[E | first] − e^ε P[E | second] for the tables and the event that attain δ, and its standard error."""
     mean = plan.degrees * plan.scale * np.eye(2)
     row, other = np.diag([1.0, 0.0]), np.diag([0.0, 1.0])
@@ -66,7 +69,7 @@ def advantage_on_worst_neighbours(plan, size):
         return log_density(m + mean - shifts[0]) - log_density(m + mean - shifts[1]) > plan.cost.epsilon
 
     growth = math.exp(plan.cost.epsilon)
-    hits = [np.mean([event(m) for m in draws(plan, table, size, 2 + i)]) for i, table in enumerate(tables)]
+    hits = [np.mean([event(m) for m in draws(plan, table, size, 2 + i, run)]) for i, table in enumerate(tables)]
     error = math.sqrt((hits[0] * (1 - hits[0]) + growth**2 * hits[1] * (1 - hits[1])) / size)
     return hits[0] - growth * hits[1], error
 
@@ -77,8 +80,11 @@ def test_worst_neighbours_attain_delta(neighbors):
     advantage, error = advantage_on_worst_neighbours(plan, 6000)
     assert abs(advantage - LOOSE.delta) < 4 * error
     # Planted fault: a third of the scale leaks more than δ.
-    advantage, error = advantage_on_worst_neighbours(replace(plan, scale=plan.scale / 3), 2000)
+    faulty = replace(plan, scale=plan.scale / 3)
+    advantage, error = advantage_on_worst_neighbours(faulty, 2000, run_unchecked)
     assert advantage > LOOSE.delta + 4 * error
+    with pytest.raises(PrivacyFilterError, match="costs more than the plan claims"):
+        draws(faulty, np.array([[1.0, 0.0]]), 1, seed=0)
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
@@ -112,10 +118,10 @@ def test_positive_definite_rule():
     assert plan.noise is None
     assert plan.expected_error is None
     big = 0.5 * np.eye(3).repeat(2000, axis=0)
-    noisy = plan.run(RowsReadOnce(big), insecure_generator(4))
+    noisy = run_plan(plan, RowsReadOnce(big), insecure_generator(4))
     assert noisy.diagnostics["kept_shift"] == 0.0
     # A table of no rows: all of the mean cannot be taken off, and what stays makes the release positive definite.
-    empty = [plan.run(RowsReadOnce(np.zeros((0, 3))), insecure_generator(seed)) for seed in range(200)]
+    empty = [run_plan(plan, RowsReadOnce(np.zeros((0, 3))), insecure_generator(seed)) for seed in range(200)]
     kept = np.array([noisy.diagnostics["kept_shift"] for noisy in empty])
     scale, k = plan.unbiased.scale, 60
     root = math.sqrt(k) - math.sqrt(3) - math.sqrt(2 * math.log(4e6))
@@ -131,7 +137,7 @@ def test_positive_definite_rule():
 def test_noise_law_states_the_true_moments():
     plan = AdditiveWishart(20).plan(MomentShape(3, mean=True), USUAL, "add_remove")
     rows, generator, size = RowsReadOnce(np.zeros((0, 3))), insecure_generator(5), 4000
-    runs = [plan.run(rows, generator) for _ in range(size)]
+    runs = [run_plan(plan, rows, generator) for _ in range(size)]
     law = plan.noise
     assert law.isotropic
     samples = {

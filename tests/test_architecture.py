@@ -29,15 +29,40 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "version",
     ),
     ("datasets", "rows", "repair", "analysis"),
-    ("mechanisms", "moment_release"),
+    ("mechanisms", "moment_release", "mean_release", "loading"),
     ("release", "release_mean", "forecast", "audit", "verification"),
     ("cli",),
 )
 """The house from the ground up. A file imports from lower floors, and within its own floor where that makes no circle."""
 MAY_IMPORT_ROWS = {"rows", "mechanisms", "release", "release_mean", "audit"}
 """The privilege to see records."""
-MAY_IMPORT_NOISE = {"noise", "mechanisms", "audit"}
-"""The privilege to draw noise."""
+MAY_IMPORT_NOISE = {"dpmoments.noise", "dpmoments.privacy.filter", "dpmoments.privacy.sampling", "dpmoments.audit"}
+"""The privilege to draw noise, which everything else asks the privacy filter for."""
+SAMPLING = "dpmoments.privacy.sampling"
+INSIDE_THE_FILTER = {"_generator", "_answer", "_draws", "_allowance", "_closed"}
+FILTER_CLASSES = {"PrivacyFilter", "GroupFilter", "Recorder", "Replayer"}
+MAY_RECORD = {"dpmoments.privacy.filter", "dpmoments.audit"}
+"""The privilege to keep exact queries, or to answer them otherwise than by noise."""
+MECHANISMS_MAY_IMPORT = (
+    *(
+        "__future__",
+        "abc",
+        "collections.abc",
+        "dataclasses",
+        "enum",
+        "functools",
+        "itertools",
+        "math",
+        "re",
+        "types",
+        "typing",
+    ),
+    *("numpy", "numpy.typing", "scipy.optimize", "scipy.special"),
+)
+MECHANISMS_NEVER_CALL = {"open", "print", "getattr", "setattr", "vars", "globals", "locals"}
+MAY_ASK_THE_FILTER = {"draw", "unit", "left", "for_group"}
+MAY_ONLY_ASK = ("mechanisms", "release", "release_mean")
+MAKES_SENSITIVITIES = ("dpmoments.privacy.sensitivity", "dpmoments.privacy.distances")
 NEVER_REACHES_A_ROW = (
     "analysis",
     "documents",
@@ -49,7 +74,7 @@ NEVER_REACHES_A_ROW = (
 )
 """What works on releases and public descriptions alone; not even through another module may it import rows, or noise."""
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "joblib", "marshal", "shelve", "random", "imp"}
-FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__"}
+FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "import_module"}
 RANDOM_CLASSES = {"Generator", "BitGenerator", "SeedSequence"}
 MAY_SEED = {"dpmoments.noise.entropy", "dpmoments.rows.histogram"}  # the marked insecure seed; made-up rows of a check
 VAGUE_NAMES = re.compile(r"(^|_)(utils?|helpers?|managers?|misc|common)($|_)", re.IGNORECASE)
@@ -131,10 +156,73 @@ def import_faults(module: str, source: str, known: Mapping[str, str] = SOURCES) 
             continue
         if part_of(name) == "rows" and part not in MAY_IMPORT_ROWS:
             yield f"{module} imports {name}: only {', '.join(sorted(MAY_IMPORT_ROWS))} see records"
-        if part_of(name) == "noise" and part not in MAY_IMPORT_NOISE:
+        draws = part_of(name) == "noise" or within(name, SAMPLING)
+        if draws and not any(within(module, allowed) for allowed in MAY_IMPORT_NOISE):
             yield f"{module} imports {name}: only {', '.join(sorted(MAY_IMPORT_NOISE))} draw noise"
         if floor_of(name) > floor_of(module):
             yield f"{module} imports {name}, which stands on a higher floor"
+
+
+def filter_faults(module: str, source: str) -> Iterator[str]:
+    """Ways round the privacy filter, in words: looking inside it, another filter, another sensitivity, other noise."""
+    keeps = any(within(module, allowed) for allowed in MAY_RECORD)
+    of_itself = ("self",) if part_of(module) != "mechanisms" else ()
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Attribute(value=owner, attr=name) if (
+                name in INSIDE_THE_FILTER
+                and module != "dpmoments.privacy.filter"
+                and ast.unparse(owner) not in of_itself
+            ):
+                yield f"{module} looks inside the privacy filter"
+            case ast.Attribute(value=owner) if (
+                ast.unparse(owner) in ("np.random", "numpy.random") and part_of(module) in MAY_ONLY_ASK
+            ):
+                yield f"{module} uses numpy.random: noise comes from the privacy filter"
+            case ast.ClassDef(bases=bases) if not keeps and FILTER_CLASSES & {
+                ast.unparse(base).split(".")[-1] for base in bases
+            }:
+                yield f"{module} has a privacy filter of its own"
+            case ast.ImportFrom(names=names) if not keeps and {"Recorder", "Replayer"} & {name.name for name in names}:
+                yield f"{module} keeps exact queries"
+            case ast.Call(func=function) if (
+                ast.unparse(function).split(".")[-1] == "Sensitivity" and module not in MAKES_SENSITIVITIES
+            ):
+                yield f"{module} makes a sensitivity of its own"
+
+
+def mechanism_faults(module: str, source: str) -> Iterator[str]:
+    """What a mechanism does beside asking rows and the filter; imports are checked against what is allowed."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=names):
+                roots = [name.name for name in names]
+            case ast.ImportFrom(module=name, level=0):
+                roots = [name or ""]
+            case _:
+                roots = []
+        for root in roots:
+            if not (root in MECHANISMS_MAY_IMPORT or within(root, "dpmoments")):
+                yield f"{module} imports {root}, which is not on the list of mechanisms"
+        match node:
+            case ast.Attribute(value=ast.Name(id="privacy_filter"), attr=name) if name not in MAY_ASK_THE_FILTER:
+                yield f"{module} touches privacy_filter.{name}"
+            case ast.Attribute(value=ast.Name(id="rows"), attr="source"):
+                yield f"{module} goes round Rows to its source"
+            case ast.Attribute(value=owner, attr=name) if (
+                name.startswith("_") and not name.startswith("__") and ast.unparse(owner) not in ("self", "cls")
+            ):
+                yield f"{module} touches {ast.unparse(node)}, which is private"
+            case ast.Call(func=ast.Name(id=name), args=arguments) if name in MECHANISMS_NEVER_CALL and not (
+                arguments and ast.unparse(arguments[0]) == "self"
+            ):
+                yield f"{module} calls {name}"
+            case ast.Call(func=function) if ast.unparse(function).startswith("PrivacyFilter"):
+                yield f"{module} opens a privacy filter"
+            case ast.Call(func=ast.Name(id="replace"), keywords=keywords) if {"value", "units", "rounding"} & {
+                keyword.arg for keyword in keywords
+            }:
+                yield f"{module} changes a sensitivity"
 
 
 def circles(known: Mapping[str, str] = SOURCES) -> list[set[str]]:
@@ -167,8 +255,9 @@ def other_faults(module: str, source: str) -> Iterator[str]:
     if any(VAGUE_NAMES.search(part) for part in module.split(".")):
         yield f"{module} has a vague name"
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FORBIDDEN_CALLS:
-            yield f"{module} calls {node.func.id}"
+        called = ast.unparse(node.func).removeprefix("importlib.") if isinstance(node, ast.Call) else ""
+        if called in FORBIDDEN_CALLS:
+            yield f"{module} calls {called}"
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)
@@ -198,6 +287,16 @@ def test_modules_keep_the_rules(module: str) -> None:
     assert list(other_faults(module, SOURCES[module])) == []
 
 
+@pytest.mark.parametrize("module", SOURCES)
+def test_noise_comes_through_the_filter_alone(module: str) -> None:
+    assert list(filter_faults(module, SOURCES[module])) == []
+
+
+@pytest.mark.parametrize("module", [module for module in SOURCES if part_of(module) == "mechanisms"])
+def test_mechanisms_only_ask(module: str) -> None:
+    assert list(mechanism_faults(module, SOURCES[module])) == []
+
+
 def test_no_files_import_each_other_in_a_circle() -> None:
     assert circles() == []
 
@@ -218,7 +317,8 @@ def test_what_works_on_releases_reaches_no_row_and_no_noise(part: str) -> None:
 
 
 def test_the_parts_are_where_the_rules_look_for_them() -> None:
-    assert {*MAY_IMPORT_ROWS, *MAY_IMPORT_NOISE} <= {part_of(module) for module in SOURCES}
+    assert {part_of(module) for module in SOURCES} >= MAY_IMPORT_ROWS
+    assert {*MAY_IMPORT_NOISE, *MAY_RECORD, SAMPLING} <= set(SOURCES)
     assert len([module for module in SOURCES if part_of(module) == "rows"]) > 10
     assert "dpmoments.rows.rows" in reached("dpmoments.release")
     assert "dpmoments.noise.lattice" in reached("dpmoments.mechanisms.gaussian")
@@ -240,6 +340,10 @@ PLANTED_IMPORTS = [
     ("dpmoments.verification", "from dpmoments.rows.rows import Rows", "see records"),
     ("dpmoments.forecast", "from dpmoments.noise.matrices import wishart", "draw noise"),
     ("dpmoments.release", "from dpmoments.noise import entropy", "draw noise"),
+    ("dpmoments.mechanisms.new", "from dpmoments.noise.matrices import wishart", "draw noise"),
+    ("dpmoments.mechanisms.new", "from dpmoments.privacy.sampling import noised", "draw noise"),
+    ("dpmoments.mechanisms.new", "from dpmoments.privacy import sampling", "draw noise"),
+    ("dpmoments.privacy.laws", "from dpmoments.noise import lattice", "draw noise"),
     ("dpmoments.schema.encoding", "from dpmoments.noise import lattice", "draw noise"),
     ("dpmoments.cli.curator", "import dpmoments.noise.entropy as e", "draw noise"),
     ("dpmoments.privacy.budget", "from dpmoments.rows.rows import Rows", "higher floor"),
@@ -262,6 +366,7 @@ PLANTED_FAULTS = [
     ("dpmoments.noise.sphere", "import numpy\nnumpy.random.seed(0)", "numpy.random.seed"),
     ("dpmoments.noise.sphere", "import numpy as np\nrng = np.random.default_rng(0)", "numpy.random.default_rng"),
     ("dpmoments.documents", "eval(text)", "calls eval"),
+    ("dpmoments.mechanisms.new", "import importlib\nimportlib.import_module('dpmoments.noise')", "calls import_module"),
     ("dpmoments.release", "print(rows)", "prints"),
     ("dpmoments.rows.sources.arrow", "import warnings", "logs or warns"),
     ("dpmoments.rows.utils", "", "vague name"),
@@ -269,6 +374,45 @@ PLANTED_FAULTS = [
     ("dpmoments.rows.rows", "def string_helper(): ...", "vague name"),
     ("dpmoments.rows.rows", "x = 1\n" * LONGEST_MODULE, "lines long"),
 ]
+
+
+PLANTED_WAYS_ROUND = [
+    ("x = privacy_filter._generator", "looks inside"),
+    ("privacy_filter._draws.clear()", "looks inside"),
+    ("class Mine(PrivacyFilter): ...", "filter of its own"),
+    ("class Mine(filter.Replayer): ...", "filter of its own"),
+    ("from dpmoments.privacy.filter import Recorder", "keeps exact queries"),
+    ("half = Sensitivity('half', {}, neighbors, Norm.L2, 0.5)", "sensitivity of its own"),
+    ("noise = np.random.Generator(bits).normal()", "uses numpy.random"),
+]
+
+
+PLANTED_IN_MECHANISMS = [
+    ("PrivacyFilter.open(self)", "opens a privacy filter"),
+    ("PrivacyFilter(self, generator)", "opens a privacy filter"),
+    ("import copy", "imports copy"),
+    ("from numpy.random import default_rng", "imports numpy.random"),
+    ("import scipy.stats", "imports scipy.stats"),
+    ("import logging", "imports logging"),
+    ("import sys", "imports sys"),
+    ("privacy_filter._highest_bounds[None] = 1e9", "touches privacy_filter._highest_bounds"),
+    ("privacy_filter.close()", "touches privacy_filter.close"),
+    ("other._plan", "which is private"),
+    ("getattr(privacy_filter, '_gener' + 'ator')", "calls getattr"),
+    ("open('rows', 'w')", "calls open"),
+    ("rows.source.blocks()", "goes round Rows"),
+    ("replace(sensitivity, value=0.5)", "changes a sensitivity"),
+]
+
+
+@pytest.mark.parametrize(("source", "words"), PLANTED_IN_MECHANISMS)
+def test_a_mechanism_that_does_more_is_found(source: str, words: str) -> None:
+    assert any(words in fault for fault in mechanism_faults("dpmoments.mechanisms.new", source))
+
+
+@pytest.mark.parametrize(("source", "words"), PLANTED_WAYS_ROUND)
+def test_a_way_round_the_filter_is_found(source: str, words: str) -> None:
+    assert any(words in fault for fault in filter_faults("dpmoments.mechanisms.new", source))
 
 
 @pytest.mark.parametrize(("module", "source", "words"), PLANTED_IMPORTS)
@@ -292,7 +436,9 @@ def test_a_forbidden_way_round_is_found() -> None:
 
 def test_allowed_imports_are_not_faults() -> None:
     assert not list(
-        import_faults("dpmoments.mechanisms.new", "from dpmoments.rows.rows import Rows\nimport dpmoments.noise")
+        import_faults(
+            "dpmoments.mechanisms.new", "from dpmoments.rows.rows import Rows\nimport dpmoments.privacy.filter"
+        )
     )
     assert not list(import_faults("dpmoments", "from dpmoments import noise, rows"))
     assert not list(

@@ -28,10 +28,13 @@ from dpmoments.mechanisms.base import NoisyMoments
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.noise_law import GaussianNoise, LaplaceNoise, MatrixLaplaceNoise, NoiseLaw, WishartNoise
+from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import gaussian_epsilon
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.laws import GaussianDraw
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.sensitivity import gram_entrywise_l1, gram_frobenius, gram_nuclear
+from dpmoments.privacy.sensitivity import count, gram_entrywise_l1, gram_frobenius, gram_nuclear
 from dpmoments.rows.rows import Rows
 from exact_bingham import second_moments
 from faulty_mechanisms import (
@@ -172,12 +175,12 @@ def test_pairs_attain_the_sensitivities(neighbors: Neighbors) -> None:
     for pair in neighboring_pairs(2, neighbors):
         first, second = (repeated_rows(table, neighbors).moments() for table in (pair.first, pair.second))
         shifts.append((second.gram - first.gram).astype(float) * first.scale**2)
-    assert max(np.linalg.norm(shift) for shift in shifts) == pytest.approx(gram_frobenius(neighbors, 2), rel=1e-5)
+    assert max(np.linalg.norm(shift) for shift in shifts) == pytest.approx(gram_frobenius(neighbors, 2).value, rel=1e-5)
     assert max(np.abs(np.linalg.eigvalsh(s)).sum() for s in shifts) == pytest.approx(
-        gram_nuclear(neighbors, 2), rel=1e-5
+        gram_nuclear(neighbors, 2).value, rel=1e-5
     )
     entrywise = max(np.abs(shift[np.triu_indices(2)]).sum() for shift in shifts)
-    assert entrywise == pytest.approx(gram_entrywise_l1(neighbors, 2), rel=1e-5)
+    assert entrywise == pytest.approx(gram_entrywise_l1(neighbors, 2).value, rel=1e-5)
 
 
 def test_impossible_pairs_are_refused() -> None:
@@ -209,11 +212,14 @@ def test_every_run_is_the_plans_own() -> None:
     seen = []
 
     class Counting:
-        def run(self, rows: Any, generator: np.random.Generator) -> NoisyMoments:
+        cost, neighbors, loss_unit = PrivacyBudget.zcdp(0.5), ADD_REMOVE, LossUnit.RHO
+
+        def run(self, rows: Any, privacy_filter: PrivacyFilter) -> NoisyMoments:
             seen.append(rows)
             if len(seen) % 2:
                 raise KeyError("private")
-            return NoisyMoments(None, None, np.full((1, 1), generator.random()))
+            noise = privacy_filter.draw("nothing", GaussianDraw(2.0), np.zeros(1), count(ADD_REMOVE))
+            return NoisyMoments(None, None, np.full((1, 1), noise[0]))
 
     records, failure = run_repeatedly(Counting(), "the rows", 6, insecure_generator(0))  # type: ignore[arg-type]
     assert seen == ["the rows"] * 6
@@ -346,7 +352,7 @@ def test_exact_loss_of_matrix_laplace_noise_in_one_dimension_is_that_of_its_dens
 
 @pytest.mark.parametrize("neighbors", Neighbors)
 @pytest.mark.parametrize("mean", [True, False])
-@pytest.mark.parametrize("name", ["gaussian", "laplace", "matrix-laplace"])
+@pytest.mark.parametrize("name", ["gaussian", "isotropic", "laplace", "matrix-laplace"])
 def test_the_exact_loss_of_shipped_noise_is_the_stated_epsilon_and_no_more(
     name: str, mean: bool, neighbors: Neighbors
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget, no_less
 from dpmoments.privacy.neighbors import Neighbors
 
 positive = st.floats(1e-12, 1e12)
@@ -110,3 +110,15 @@ def test_to_epsilon_agrees_with_the_curve() -> None:
 def test_budgets_beyond_floating_point_are_refused(epsilon: float) -> None:
     with pytest.raises(ValueError, match="positive and finite"):
         PrivacyBudget.of(epsilon=epsilon)
+
+
+@given(st.floats(1e-300, 1e12), st.integers(1, 8))
+def test_words_never_say_less_than_was_spent(loss: float, digits: int) -> None:
+    shown = float(no_less(loss, digits))
+    assert loss <= shown <= loss * (1.0 + 1.01 * 10.0 ** (1 - digits))
+
+
+def test_the_statement_of_a_budget_just_above_a_round_number_says_so() -> None:
+    assert str(PrivacyBudget.pure(1.0000049)) == "ε = 1.00001, pure"
+    assert str(PrivacyBudget.pure(0.1)) == "ε = 0.1, pure"
+    assert str(PrivacyBudget.approximate(1.0, 1.0000049e-6)) == "ε = 1, δ = 1.00001e-06"

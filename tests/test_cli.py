@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
+import inspect
 import io
 import json
 import re
@@ -27,13 +27,15 @@ from rich.cells import cell_len
 import dpmoments as dpm
 from cases import CASES, Case, table_in_the_ball
 from dpmoments.cli import main
+from dpmoments.cli.analyses import analyses
 from dpmoments.cli.catalogue import mechanisms_page
 from dpmoments.cli.errors import explain, has_own_words
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.schema.template import HeaderColumn, read_header, schema_template
 from dpmoments.verification import checks
+from forged_files import FORGED_RECEIPTS, forge, more_noise, smaller_budget_everywhere
 
-COMMANDS = ("init", "forecast", "release", "mechanisms", "show", "describe", "ridge", "pca", "verify")
+COMMANDS = ("init", "forecast", "release", "release-mean", "mechanisms", "show", "describe", "ridge", "pca", "verify")
 SECRET = "cell-nobody-may-see"
 SCRIPT = Path(sys.executable).with_name("dpmoments")
 
@@ -519,7 +521,6 @@ SCHEMAS = {
     ),
     "unknown column": ("{name: height, kind: boolean}", "has no column 'height'"),
     "text in a numeric column": ("{name: region, kind: numeric, lower: 0, upper: 1}", "needs numbers"),
-    "numbers in a categorical column": ("{name: age, kind: categorical, levels: [a]}", "needs text or integers"),
     "not a schema": ("{name", "not a YAML file"),
 }  # fmt: skip
 
@@ -686,6 +687,179 @@ def test_own_words_are_those_of_a_raise_in_the_library() -> None:
     assert SECRET not in explain(foreign)
 
 
+# ---------------------------------------------------------------- release-mean, and what is done with it
+
+
+def mean_command(*extra: str, data: str = "people.parquet", **changes: str | None) -> list[str]:
+    """A release of a mean that works, with options replaced, or left out where None."""
+    options = {"epsilon": None, "rho": "0.5", "output": "mean.json"} | changes
+    _, *arguments = release_command(*extra, data=data, **options)
+    return ["release-mean", *arguments]
+
+
+@pytest.fixture
+def mean_json(folder: Path, run: Run) -> Path:
+    assert run(*mean_command("--insecure-seed", "3")).code == 0
+    return folder / "mean.json"
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_release_mean_writes_what_the_library_makes(run: Run, neighbors: str) -> None:
+    outcome = run(*mean_command("--insecure-seed", "3", neighbors=neighbors))
+    assert outcome.code == 0
+    assert outcome.err.startswith("WARNING: NOT PRIVATE.")
+    released = dpm.load("mean.json")
+    expected = dpm.release_mean(
+        "people.parquet", dpm.Schema.load("people.yaml"), rho=0.5, neighbors=neighbors, insecure_seed=3
+    )
+    assert released.to_dict() == expected.to_dict()
+    exactness = {"add_remove": "noisy", "replace_one": "exact"}[neighbors]
+    assert (
+        f"Wrote mean.json: the mean of {released.n_rows:,} rows ({exactness}), 6 features from 4 columns, by"
+        in outcome.words
+    )
+    assert " ".join(released.privacy.in_words().split()) in outcome.words
+    assert "dpmoments show mean.json" in outcome.out
+
+
+def test_every_option_of_release_mean_reaches_the_library(run: Run) -> None:
+    command = mean_command(
+        "--option", "clip=gaussian", "--option", "split=[1, 3]", "--radius", "2", "--scale", "0.25", "--insecure-seed", "9",
+        mechanism="coinpress", rho=None, epsilon="0.5", delta="1e-9", data="people.csv",
+    )  # fmt: skip
+    assert run(*command).code == 0
+    expected = dpm.release_mean(
+        "people.csv", dpm.Schema.load("people.yaml"), epsilon=0.5, delta=1e-9, neighbors="add_remove", mechanism="coinpress",
+        radius=2.0, scale=0.25, clip="gaussian", split=(1, 3), insecure_seed=9,
+    )  # fmt: skip
+    released = dpm.load("mean.json")
+    assert released.mechanism_options == expected.mechanism_options
+    assert released.to_dict() == expected.to_dict()
+    command = mean_command(
+        "--radius", "2", "--option", "quantile=0.4", mechanism="symq", neighbors="replace_one", output="b.json"
+    )
+    assert run(*command).code == 0
+    assert dpm.load("b.json").mechanism_options == {"radius": 2.0, "quantile": 0.4}
+
+
+MEAN_MISTAKES: dict[str, tuple[list[str], int, str]] = {
+    "no budget": (mean_command(rho=None), 2, "none was given"),
+    "pure budget of another mechanism": (mean_command(rho=None, epsilon="1"), 1, "give it epsilon and delta > 0 or rho"),
+    "no neighbors": (mean_command(neighbors=None), 2, "Missing option '--neighbors'"),
+    "no output": (mean_command(output=None), 2, "Missing option '--output'"),
+    "unknown mechanism": (mean_command(mechanism="gaussian"), 2, "there is no mechanism 'gaussian': use one of coinpress,"),
+    "flag of another mechanism": (mean_command("--radius", "1"), 2, "--radius: mechanism 'variance-aware' has no option"),
+    "flag and option": (
+        mean_command("--radius", "1", "--option", "radius=2", mechanism="symq"), 2, "--option: 'radius' is given twice",
+    ),
+    "negative radius": (mean_command("--radius", "-1", mechanism="symq"), 2, "must be a positive finite number"),
+    "radius in words": (mean_command("--radius", "one", mechanism="symq"), 2, "--radius"),
+    "wrong relation": (mean_command(mechanism="symq"), 1, "not defined for neighbors='add_remove': use 'replace_one'"),
+    "second moment's option": (mean_command("--no-mean"), 2, "No such option"),
+    "several paths": (mean_command("people.csv"), 2, "put a glob in quotes"),
+    "output exists": (mean_command(output="people.yaml"), 1, "exists already"),
+    "no folder for output": (mean_command(output="nowhere/a.json"), 1, "does not exist: make it first"),
+    "no table": (mean_command(data="nobody.parquet"), 1, "no file matches 'nobody.parquet'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MEAN_MISTAKES)
+def test_mistakes_of_release_mean_are_refused_in_a_line_or_two(folder: Path, run: Run, mistake: str) -> None:
+    command, code, message = MEAN_MISTAKES[mistake]
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    outcome = run(*command)
+    assert (outcome.code, outcome.out) == (code, "")
+    assert message in outcome.error
+    assert 1 <= outcome.err.count("\n") <= 2
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_release_mean_warns_in_a_line_and_show_repeats_it(run: Run) -> None:
+    outcome = run(*mean_command("--radius", "0.001", "--scale", "1e-6", mechanism="coinpress"))
+    assert outcome.code == 0
+    assert outcome.err.count("\n") == 1
+    assert outcome.err.startswith("dpmoments: warning: most rows were clipped")
+    assert "WARNING: most rows were clipped" in run("show", "mean.json").words
+    (text,) = json.loads(run("show", "mean.json", "--json").out)["warnings"]
+    assert text.startswith("most rows were clipped")
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1)])
+def test_a_person_is_asked_before_a_mean_is_released(
+    run: Run, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    outcome = run(*mean_command("--no-progress"))
+    assert outcome.code == code
+    assert "Spend 0.5-zCDP (add_remove) on people.parquet: 6 features, mechanism variance-aware" in outcome.error
+    assert Path("mean.json").exists() == (code == 0)
+
+
+def test_show_of_a_mean_release(mean_json: Path, run: Run) -> None:
+    released = dpm.load(mean_json)
+    outcome = run("show", mean_json)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert " ".join(released.privacy.in_words().split()) in outcome.words
+    for what, _, _, loss in released.receipt.lines():
+        assert what in outcome.words
+        assert loss in outcome.words
+    assert "together of ρ = 0.5 ρ = 0.5" in outcome.words
+    assert "A mean alone: no second moment was released" in outcome.words
+    assert f"mechanism: variance-aware rows: {released.n_rows:,} (noisy)" in outcome.words
+    assert "income numeric 0 to 120000 error" in outcome.words
+    for name, mean in zip(released.feature_names, released.mean, strict=True):
+        assert f"{name} {mean:.5g}" in outcome.words
+    shown = json.loads(run("show", mean_json, "--json").out)
+    assert list(shown) == [
+        "privacy", "receipt", "mechanism", "mechanism_options", "warnings", "schema", "n_rows", "feature_names", "mean",
+    ]  # fmt: skip
+    assert shown["receipt"] == released.receipt.to_dict()
+    assert shown["mean"] == released.mean.tolist()
+    assert dpm.Schema.from_dict(shown["schema"]) == released.schema
+
+
+def test_show_of_a_mean_of_publicly_many_rows(run: Run) -> None:
+    assert run(*mean_command(neighbors="replace_one")).code == 0
+    assert "rows: 2,000 (public, exact)" in run("show", "mean.json").words
+
+
+def test_verify_of_a_mean_release(mean_json: Path, run: Run) -> None:
+    outcome = run("verify", mean_json)
+    assert outcome.code == 0
+    assert outcome.err.startswith("WARNING: NOT PRIVATE")
+    for check in (
+        "checksum",
+        "finite",
+        "number of rows",
+        "rules",
+        "receipt adds up to the stated budget",
+        "known mechanism",
+    ):
+        assert re.search(rf"(?m)^ok +.*{check}", outcome.out), check
+    assert "shows that the file is consistent; it does not show that the draws took place" in outcome.words
+    forge(mean_json, lambda content: content.update(mechanism="magic"))
+    outcome = run("verify", mean_json)
+    assert outcome.code == 0  # it may come from outside the library: that cannot be told
+    assert "there is no mechanism 'magic' for such a release in this library" in outcome.words
+    forge(mean_json, lambda content: content.update(mechanism="naive", mechanism_options={}))
+    outcome = run("verify", mean_json)
+    assert outcome.code == 1
+    assert "FAILED    known mechanism" in outcome.out
+    assert "does not agree with itself: known mechanism" in outcome.error
+
+
+@pytest.mark.parametrize("name", sorted(analyses()))
+def test_every_analysis_says_that_a_mean_release_holds_a_mean_alone(mean_json: Path, run: Run, name: str) -> None:
+    _, *parameters = inspect.signature(analyses()[name]).parameters.values()
+    needed = ["1" for parameter in parameters if parameter.default is parameter.empty]
+    outcome = run(name.replace("_", "-"), mean_json, *needed)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert f"{mean_json} holds a mean alone" in outcome.error
+    assert f"'dpmoments show {mean_json}' prints the mean" in outcome.error
+    assert outcome.err.count("\n") == 1
+
+
 # ---------------------------------------------------------------- show, ridge, pca
 
 
@@ -702,16 +876,44 @@ def test_show_prints_the_statement_the_schema_and_the_moments(people_json: Path,
         assert re.search(rf"{name} {re.escape(f'{mean:.5g}')} \S+ {re.escape(f'{deviation:.5g}')}", outcome.words)
 
 
+def test_show_prints_the_receipt_after_the_statement(people_json: Path, run: Run) -> None:
+    released = dpm.load(people_json)
+    outcome = run("show", people_json)
+    (made,) = released.receipt.draws
+    lines = [" ".join(line.split()) for line in outcome.out.splitlines()]
+    head = lines.index("noised law sensitivity loss")
+    assert lines[head + 1 : head + 3] == [
+        f"count, sum and Gram matrix matrix-laplace gram_nuclear = {made.sensitivity.value / made.sensitivity.units:.6g} ε = 1",
+        "together of ε = 1 ε = 1",
+    ]
+    place = outcome.words.index
+    assert place("Made by dpmoments") < place("Receipt:") < place("together") < place("mechanism: matrix-laplace")
+
+
+def test_show_says_in_which_unit_a_budget_is_counted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gaussian noise under (ε, δ) adds up in ρ: the last line compares like with like."""
+    monkeypatch.setenv("COLUMNS", "200")  # no line is folded
+    Path("scales.yaml").write_text("columns:\n  - {name: income, kind: numeric, scale: [1, 1.0e+6]}\n")
+    assert run(*release_command(delta="1e-9", mechanism="coinpress", schema="scales.yaml")).code == 0
+    receipt = dpm.load("people.json").receipt
+    outcome = run("show", "people.json")
+    assert len(receipt.draws) > 2
+    for what, law, sensitivity, loss in receipt.lines():
+        assert " ".join(f"{what} {law} {sensitivity} {loss}".split()) in outcome.words
+    assert re.search(r"together of ρ = 0\.0\d+ ρ = 0\.0\d+", outcome.words)
+
+
 def test_show_as_json_is_the_release_to_the_last_bit(people_json: Path, run: Run) -> None:
     released = dpm.load(people_json)
     shown = json.loads(run("show", people_json, "--json").out)
     for name in ("mean", "covariance", "second_moment", "gram"):
         np.testing.assert_array_equal(shown[name], getattr(released, name))
     assert list(shown) == [
-        "privacy", "mechanism", "mechanism_options", "repair", "warnings", "noise", "schema", "n_rows", "feature_names",
-        "mean", "mean_noise", "standard_deviation", "covariance", "second_moment", "gram",
+        "privacy", "receipt", "mechanism", "mechanism_options", "repair", "warnings", "noise", "schema", "n_rows",
+        "feature_names", "mean", "mean_noise", "standard_deviation", "covariance", "second_moment", "gram",
     ]  # fmt: skip
     assert shown["n_rows"] == released.n_rows
+    assert shown["receipt"] == released.receipt.to_dict()
     assert shown["feature_names"] == list(released.feature_names)
     assert dpm.Schema.from_dict(shown["schema"]) == released.schema
     np.testing.assert_array_equal(shown["standard_deviation"], np.sqrt(np.diag(released.covariance)))
@@ -824,10 +1026,12 @@ def test_verify_says_what_it_checked(run: Run) -> None:
         "symmetric",
         "no negative eigenvalue",
         "number of rows",
+        "receipt adds up to the stated budget: 1 draw, ε = 1 of ε = 1",
         "stated budget calls for",
     ):
         assert any(line.startswith("ok") and check in line for line in lines), check
     assert "FAILED" not in outcome.out
+    assert "shows that the file is consistent; it does not show that the draws took place" in outcome.words
 
 
 def test_verify_of_damaged_files(people_json: Path, run: Run) -> None:
@@ -847,15 +1051,6 @@ def test_verify_of_damaged_files(people_json: Path, run: Run) -> None:
         assert message in outcome.error
 
 
-def sign(path: Path, edit: Callable[[dict[str, Any]], None]) -> None:
-    """Edit a release and give it the checksum that goes with the edit, as a forger would."""
-    document = json.loads(path.read_text())
-    edit(document["content"])
-    canonical = json.dumps(document["content"], ensure_ascii=True, sort_keys=True, separators=(",", ":"))
-    document["sha256"] = hashlib.sha256(canonical.encode()).hexdigest()
-    path.write_text(json.dumps(document))
-
-
 def scaled(name: str, factor: float) -> Callable[[dict[str, Any]], None]:
     def edit(content: dict[str, Any]) -> None:
         values = content[name]
@@ -865,15 +1060,18 @@ def scaled(name: str, factor: float) -> Callable[[dict[str, Any]], None]:
 
 
 EDITS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
-    "smaller epsilon": (lambda content: content["privacy"]["budget"].update(epsilon=0.1), "noise as the stated budget"),
-    "other relation": (lambda content: content["privacy"].update(neighbors="replace_one"), "number of rows"),
+    "smaller epsilon": (lambda content: content["privacy"]["budget"].update(epsilon=0.1), "not for the stated budget"),
+    "smaller epsilon everywhere": (smaller_budget_everywhere, "noise as the stated budget"),
+    "other relation": (lambda content: content["privacy"].update(neighbors="replace_one"), "not for the stated budget"),
+    "receipt of no draws": (lambda content: content["receipt"].update(draws=[]), "receipt adds up to the stated budget"),
+    "receipt of half the budget": (lambda content: more_noise(content, 2.0), "noise as the stated budget"),
+    **{f"receipt: {name}": forgery for name, forgery in FORGED_RECEIPTS.items()},
     "less noise": (lambda content: content["noise"].update(diagonal_variance=1e-6), "noise as the stated budget"),
     "other details": (lambda content: content["details"].update(rate=9.0), "noise as the stated budget"),
     "better arithmetic": (
         lambda content: content["privacy"].update(arithmetic="exact-lattice"), "noise as the stated budget",
     ),
     "other rules": (lambda content: content["privacy"]["rules"].pop(), "noise as the stated budget"),
-    "unknown mechanism": (lambda content: content.update(mechanism="magic"), "noise as the stated budget"),
     "mechanism of another budget": (lambda content: content.update(mechanism="gaussian"), "noise as the stated budget"),
     "unknown options": (lambda content: content.update(mechanism_options={"x": 1}), "noise as the stated budget"),
     "second moment of no table": (scaled("noisy_gram_upper_triangle", 30.0), "within reach of a possible table"),
@@ -884,14 +1082,14 @@ EDITS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
 
 
 def test_signing_without_an_edit_keeps_a_release_whole(people_json: Path, run: Run) -> None:
-    sign(people_json, lambda content: content.update())
+    forge(people_json, lambda content: content.update())
     assert run("verify", people_json).code == 0
 
 
 @pytest.mark.parametrize("edit", EDITS)
 def test_verify_finds_edits_that_carry_a_right_checksum(people_json: Path, run: Run, edit: str) -> None:
     change, message = EDITS[edit]
-    sign(people_json, change)
+    forge(people_json, change)
     outcome = run("verify", people_json)
     assert outcome.code == 1
     assert message in outcome.error
@@ -904,7 +1102,7 @@ def test_verify_does_not_judge_the_calibration_of_another_version(people_json: P
         content["privacy"]["version"] = "0.0.1"
         content["noise"]["diagonal_variance"] *= 1.5
 
-    sign(people_json, older)
+    forge(people_json, older)
     outcome = run("verify", people_json)
     assert outcome.code == 0
     assert re.search(r"unknown +noise as the stated budget calls for: .*made by dpmoments 0.0.1", outcome.words)
@@ -1007,32 +1205,30 @@ def test_the_how_to_page_runs_as_written(tmp_path: Path, run: Run, monkeypatch: 
     assert ran == set(COMMANDS)
 
 
-def test_a_release_that_cannot_be_written_is_kept_elsewhere(tmp_path, monkeypatch, capsys):
-    import json
-    import tempfile
-
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    import dpmoments as dpm
-    from dpmoments.cli import main
-    from dpmoments.moment_release import MomentRelease
-
-    pq.write_table(pa.table({"age": [20, 40, 60]}), tmp_path / "people.parquet")
-    dpm.Schema(dpm.Numeric("age", 0, 100)).save(tmp_path / "people.yaml")
+@pytest.mark.parametrize(
+    ("command", "kind", "format"),
+    [
+        (release_command(), dpm.MomentRelease, "dpmoments-release"),
+        (mean_command(output="people.json"), dpm.MeanRelease, "dpmoments-mean-release"),
+    ],
+)
+def test_a_release_that_cannot_be_written_is_kept_elsewhere(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, command: list[str], kind: type, format: str
+) -> None:
     refuge = tmp_path / "refuge"
     refuge.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(refuge))
-    save, output = MomentRelease.save, tmp_path / "people.json"
+    save, output = kind.save, Path("people.json")
 
-    def full_at_first(release, path, **options):
+    def full_at_first(release: Any, path: Path, **options: Any) -> None:
         if Path(path) == output:
             raise OSError(28, "No space left on device")
         save(release, path, **options)
 
-    monkeypatch.setattr(MomentRelease, "save", full_at_first)
-    arguments = ["release", tmp_path / "people.parquet", "--schema", tmp_path / "people.yaml", "--epsilon", "1"]
-    assert main([str(part) for part in [*arguments, "--neighbors", "add_remove", "--output", output, "--yes"]]) == 1
-    assert "kept in" in capsys.readouterr().err
+    monkeypatch.setattr(kind, "save", full_at_first)
+    outcome = run(*command)
+    assert outcome.code == 1
+    assert "kept in" in outcome.error
     (kept,) = refuge.rglob("people.json")
-    assert json.loads(kept.read_text())["format"] == "dpmoments-release"
+    assert json.loads(kept.read_text())["format"] == format
+    assert not output.exists()

@@ -14,11 +14,15 @@ import pytest
 from scipy import stats
 
 import dpmoments as dpm
+from cases import run_plan
 from dpmoments.mechanisms.base import MomentShape, NoisyMoments
-from dpmoments.mechanisms.parts.noisy_step import noisy_step, step_plan
+from dpmoments.mechanisms.parts.noisy_step import StepNoise, noisy_step
 from dpmoments.noise.entropy import insecure_generator
+from dpmoments.privacy.accounting import LossUnit, allowance
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
+from opened_filter import filter_that_pays
 
 D = 10
 WIDE = 10 * math.sqrt(D)
@@ -54,7 +58,7 @@ def run(
     n_rows = n if neighbors == "replace_one" else None
     shape = MomentShape(d, n_rows=n_rows, mean=mean, row_norm=None)
     plan = mechanism.plan(shape, dpm.PrivacyBudget.zcdp(rho), neighbors)
-    return plan.run(Rows.of(table, dpm.Schema.unbounded(d), neighbors=neighbors), insecure_generator(seed))
+    return run_plan(plan, Rows.of(table, dpm.Schema.unbounded(d), neighbors=neighbors), insecure_generator(seed))
 
 
 def reference(
@@ -172,18 +176,18 @@ def test_noise_of_a_step_is_that_of_the_radius_it_clips_to(neighbors: str) -> No
     rng = np.random.default_rng(0)
     table, center, radius, rho = rng.normal(size=(40, 3)) * 1e3, np.array([1.0, 2.0, 3.0]), 2.5, 0.3
     linear = rng.normal(size=(3, 3))
-    rows = Rows.of(table, dpm.Schema.unbounded(3))
-    plan = step_plan(3, rho, Neighbors.of(neighbors), mean=False)
+    rows = Rows.of(table, dpm.Schema.unbounded(3), neighbors=neighbors)
+    step_noise = StepNoise.calibrated(3, rho, Neighbors.of(neighbors), mean=False)
     images = (table - center) @ linear.T
     images *= np.minimum(1.0, radius / np.linalg.norm(images, axis=1))[:, None]
     exact = images.T @ images
     generator = insecure_generator(1)
-    noise = np.array(
-        [
-            noisy_step(rows, generator, plan, center=center, linear=linear, radius=radius).gram - exact
-            for _ in range(600)
-        ]
-    )
+
+    def step() -> np.ndarray:
+        one_step = filter_that_pays(dpm.PrivacyBudget.zcdp(rho), neighbors, generator)
+        return noisy_step(rows, one_step, "step", step_noise, center=center, linear=linear, radius=radius).gram
+
+    noise = np.array([step() - exact for _ in range(600)])
     scale = (math.sqrt(2) if neighbors == "replace_one" else 1.0) * radius**2 / math.sqrt(2 * rho)
     diagonal, off = noise[:, range(3), range(3)].ravel(), math.sqrt(2) * noise[:, [0, 0, 1], [1, 2, 2]].ravel()
     for sample in (diagonal, off):
@@ -191,6 +195,62 @@ def test_noise_of_a_step_is_that_of_the_radius_it_clips_to(neighbors: str) -> No
         # planted fault: noise calibrated to the other relation
         other = scale * (math.sqrt(0.5) if neighbors == "replace_one" else math.sqrt(2))
         assert stats.kstest(sample / other, "norm").pvalue < 1e-6
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+def test_a_step_with_the_mean_pays_for_sum_and_gram_and_leaves_the_count_cell_alone(neighbors: str) -> None:
+    """All of ρ buys noise for ‖(√2·w·x, x xᵀ)‖, √(1 + 2w²) under add-remove or √2(1 + w²): not for a count that is known."""
+    rng, d, rho, radius = np.random.default_rng(3), 2, 0.4, 1.5
+    table = rng.normal(size=(30, d)) * 100.0
+    clipped = table / np.linalg.norm(table, axis=1, keepdims=True) * radius
+    rows = Rows.of(table, dpm.Schema.unbounded(d), neighbors=neighbors)
+    step_noise = StepNoise.calibrated(d, rho, Neighbors.of(neighbors), mean=True)
+    w, generator = step_noise.augmentation, insecure_generator(2)
+    assert 0.0 < w <= 1.0
+    sums, grams = [], []
+    for _ in range(600):
+        one_step = filter_that_pays(dpm.PrivacyBudget.zcdp(rho), neighbors, generator)
+        found = noisy_step(rows, one_step, "step", step_noise, center=np.zeros(d), linear=np.eye(d), radius=radius)
+        assert found.sum is not None
+        sums.append(found.sum - clipped.sum(axis=0))
+        grams.append(np.diagonal(found.gram) - (clipped**2).sum(axis=0))
+        (draw,) = one_step.close().draws
+        assert Fraction(rho) * Fraction(999_999, 1_000_000) <= draw.loss.amount <= Fraction(rho)
+    sensitivity = math.sqrt(2) * (1 + w * w) if neighbors == "replace_one" else math.sqrt(1 + 2 * w * w)
+    scale = sensitivity / math.sqrt(2 * rho)
+
+    def pvalue(sample: np.ndarray, deviation: float) -> float:
+        tail = float(stats.chi2(sample.size).cdf(float((sample**2).sum()) / deviation**2))
+        return 2.0 * min(tail, 1.0 - tail)
+
+    for sample, expected in (
+        (np.concatenate(sums), scale * math.sqrt(0.5) * radius / w),
+        (np.concatenate(grams), scale * radius**2),
+    ):
+        assert stats.kstest(sample / expected, "norm").pvalue > 1e-3
+        assert pvalue(sample, expected) > 1e-3
+        # planted fault: noise calibrated to the other relation
+        other = math.sqrt(2) * (1 + w * w) / math.sqrt(1 + 2 * w * w)
+        assert pvalue(sample, expected * (1 / other if neighbors == "replace_one" else other)) < 1e-6
+
+
+def test_under_epsilon_and_delta_the_steps_are_counted_as_one_gaussian_mechanism() -> None:
+    """More ρ than zCDP gives for the same (ε, δ), and all of it is spent."""
+    table = np.random.default_rng(11).normal(size=(500, 3))
+    budget = dpm.PrivacyBudget.approximate(1.0, 1e-6)
+    for neighbors, n_rows in (("replace_one", 500), ("add_remove", None)):
+        for mechanism in (
+            dpm.mechanisms.CoinPress((1.0, 100.0)),
+            dpm.mechanisms.PrivatePreconditioning(eigenvalue_bounds=(1.0, 100.0)),
+        ):
+            plan = mechanism.plan(MomentShape(3, n_rows=n_rows, mean=False, row_norm=None), budget, neighbors)
+            privacy_filter = PrivacyFilter(plan, insecure_generator(0))
+            plan.run(Rows.of(table, dpm.Schema.unbounded(3), neighbors=neighbors), privacy_filter)
+            receipt = privacy_filter.close()
+            assert receipt.unit is LossUnit.GAUSSIAN_RHO
+            assert receipt.exhausts
+            assert receipt.total.amount > Fraction(1.1 * budget.to_rho())
+            assert receipt.total.amount <= allowance(budget, LossUnit.GAUSSIAN_RHO).amount
 
 
 def test_one_row_moves_a_step_by_no_more_than_its_sensitivity_and_by_all_of_it() -> None:
@@ -211,13 +271,21 @@ def test_one_row_moves_a_step_by_no_more_than_its_sensitivity_and_by_all_of_it()
     assert worst == pytest.approx(math.sqrt(2) * radius**2, rel=1e-4)
 
 
-def test_the_steps_spend_no_more_than_the_budget() -> None:
+def test_the_steps_spend_no_more_than_the_budget_and_all_of_it() -> None:
     rng = np.random.default_rng(1)
+    shape = MomentShape(3, n_rows=500, mean=False, row_norm=None)
     for rho in (0.5, 1e-3, 7.0):
         for options in ({}, {"constants": "paper"}, {"split": (1.0, 2.0, 10.0)}, {"steps": 6}):
-            noisy = run(rng.normal(size=(500, 3)), dpm.mechanisms.CoinPress((1.0, 100.0), **options), 0, rho)
+            plan = dpm.mechanisms.CoinPress((1.0, 100.0), **options).plan(
+                shape, dpm.PrivacyBudget.zcdp(rho), "replace_one"
+            )
+            privacy_filter = PrivacyFilter(plan, insecure_generator(0))
+            rows = Rows.of(rng.normal(size=(500, 3)), dpm.Schema.unbounded(3), neighbors="replace_one")
+            noisy = plan.run(rows, privacy_filter)
             spent = sum(Fraction(step["rho"]) for step in noisy.diagnostics["steps"])
             assert Fraction(rho) * Fraction(999, 1000) <= spent <= Fraction(rho)
+            drawn = privacy_filter.close().total.amount
+            assert Fraction(rho) * Fraction(999_999_999, 1_000_000_000) <= drawn <= Fraction(rho)
 
 
 def test_every_ellipsoid_is_kept_and_holds_the_rows() -> None:

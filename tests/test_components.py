@@ -61,6 +61,21 @@ def test_components_are_orthonormal_under_noise() -> None:
     assert "component 1" in found.summary()
 
 
+def test_the_summary_states_scaling_and_centring() -> None:
+    about_the_mean, about_zero = released(), released(mean=False, neighbors="replace_one")
+    for scaling, words in (
+        ("units", "the table's own units"),
+        ("bounds", "half-width of their bounds"),
+        ("correlation", "released standard deviation"),
+    ):
+        head = about_the_mean.pca(2, scaling=scaling).summary().splitlines()[0]
+        assert head.startswith("principal components about the released mean")
+        assert words in head
+    found = about_zero.pca(1)
+    assert "about zero" in found.summary().splitlines()[0]
+    assert (found.to_dict()["scaling"], found.to_dict()["centered"]) == ("units", False)
+
+
 @pytest.mark.parametrize("k", [0, 4, -1, 1.5, True])
 def test_impossible_numbers_of_components(k: object) -> None:
     with pytest.raises(ValueError, match="n_components"):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dpmoments as dpm
-from cases import CASES, N_FEATURES, Case, table_in_the_ball
+from cases import CASES, N_FEATURES, Case, run_plan, table_in_the_ball
 from dpmoments.mechanisms.base import MomentShape, NoisyMoments
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
 from dpmoments.noise.entropy import insecure_generator, secure_generator
+from dpmoments.plain_values import from_plain, to_plain
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 from rows_read_once import RowsReadOnce
@@ -20,7 +22,7 @@ every_case = pytest.mark.parametrize("case", CASES, ids=[case.id for case in CAS
 
 
 def run(case: Case, size: str, seed: int = 0) -> NoisyMoments:
-    return case.plan(size).run(case.rows(), insecure_generator(seed))
+    return run_plan(case.plan(size), case.rows(), insecure_generator(seed))
 
 
 def test_every_registered_mechanism_is_in_the_table() -> None:
@@ -65,7 +67,7 @@ def test_cost_is_what_was_asked_or_less(case: Case) -> None:
 def test_input_is_untouched(case: Case) -> None:
     table = table_in_the_ball()
     before = table.tobytes()
-    case.plan().run(case.rows(table), insecure_generator(0))
+    run_plan(case.plan(), case.rows(table), insecure_generator(0))
     assert table.tobytes() == before
 
 
@@ -83,7 +85,7 @@ def test_same_seed_same_bits_and_other_seed_other_bits(case: Case) -> None:
 @every_case
 def test_secure_runs_differ(case: Case) -> None:
     plan = case.plan()
-    first, second = (plan.run(case.rows(), secure_generator()) for _ in range(2))
+    first, second = (run_plan(plan, case.rows(), secure_generator()) for _ in range(2))
     assert first.gram.tobytes() != second.gram.tobytes()
 
 
@@ -112,7 +114,7 @@ def test_empty_and_one_row_tables_run_where_n_is_private(case: Case) -> None:
             dpm.release(np.zeros((0, 3)), dpm.Schema.unit_ball(3), epsilon=1.0, neighbors="replace_one")
         return
     for n_rows in (0, 1):
-        noisy = case.plan().run(case.rows(table_in_the_ball()[:n_rows]), insecure_generator(1))
+        noisy = run_plan(case.plan(), case.rows(table_in_the_ball()[:n_rows]), insecure_generator(1))
         assert np.isfinite(noisy.gram).all()
 
 
@@ -122,7 +124,7 @@ def test_one_feature(case: Case) -> None:
     shape = MomentShape(1, n_rows=n_rows, mean=case.mean, **case.shape_options)
     plan = case.mechanism.plan(shape, case.budget(), case.neighbors)
     rows = dpm.rows.Rows.of(np.linspace(-1, 1, 50)[:, None], dpm.Schema.unit_ball(1), neighbors=case.neighbors)
-    assert plan.run(rows, insecure_generator(0)).gram.shape == (1, 1)
+    assert run_plan(plan, rows, insecure_generator(0)).gram.shape == (1, 1)
 
 
 @every_case
@@ -134,7 +136,7 @@ def test_expected_error_matches_trials(case: Case) -> None:
     table = table_in_the_ball()
     gram, rows = table.T @ table, RowsReadOnce(table, str(case.neighbors))
     generator = insecure_generator(11)
-    squares = [np.sum((plan.run(rows, generator).gram - gram) ** 2) for _ in range(300)]
+    squares = [np.sum((run_plan(plan, rows, generator).gram - gram) ** 2) for _ in range(300)]
     assert np.sqrt(np.mean(squares)) == pytest.approx(plan.expected_error, rel=0.2)
     # planted fault: an error half or twice what was forecast must not pass
     assert np.sqrt(np.mean(squares)) != pytest.approx(plan.expected_error * 2, rel=0.2)
@@ -153,7 +155,7 @@ def test_rows_of_another_shape_are_refused(case: Case) -> None:
     plan = case.plan()
     rows = dpm.rows.Rows.of(np.zeros((5, 4)), dpm.Schema.unit_ball(4), neighbors=case.neighbors)
     with pytest.raises(ValueError, match="features"):
-        plan.run(rows, insecure_generator(0))
+        run_plan(plan, rows, insecure_generator(0))
 
 
 @pytest.mark.parametrize(("planned", "opened"), [("replace_one", "add_remove"), ("add_remove", "replace_one")])
@@ -161,7 +163,7 @@ def test_rows_opened_for_another_relation_are_refused(planned: str, opened: str)
     plan = dpm.mechanisms.Gaussian().plan(MomentShape(3, n_rows=10), PrivacyBudget.zcdp(1.0), planned)
     rows = dpm.rows.Rows.of(np.zeros((10, 3)), dpm.Schema.unit_ball(3), neighbors=opened)
     with pytest.raises(ValueError, match="for the same relation"):
-        plan.run(rows, insecure_generator(0))
+        run_plan(plan, rows, insecure_generator(0))
 
 
 def test_options_for_a_configured_mechanism_are_refused() -> None:
@@ -169,6 +171,38 @@ def test_options_for_a_configured_mechanism_are_refused() -> None:
     assert make_mechanism(configured) is configured
     with pytest.raises(ValueError, match="configured already: leave out calibration"):
         make_mechanism(configured, calibration="paper")
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_an_option_that_a_mechanism_does_not_have_is_refused_by_name(name: str) -> None:
+    with pytest.raises(TypeError, match="wishful"):
+        make_mechanism(name, wishful=1.0)
+
+
+@every_case
+def test_options_come_back_from_a_file_as_they_were(case: Case) -> None:
+    """Sequences as tuples, so that the mechanism made of them is the same one."""
+    read = from_plain(json.loads(json.dumps(to_plain(case.mechanism.options))))
+    assert read == case.mechanism.options
+    assert make_mechanism(case.mechanism.name, **read) == case.mechanism
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        dpm.mechanisms.CoinPress(eigenvalue_bounds=[0.1, 2], split=[0.25, 0.75], anchor=[[2.0, 0.5], [0.5, 1.0]]),  # type: ignore[arg-type]
+        dpm.mechanisms.PrivatePreconditioning(eigenvalue_bounds=[0.01, 1.0]),  # type: ignore[arg-type]
+        dpm.mechanisms.means.CoinPressMean(radius=3.0, covariance=[[2.0, 0.5], [0.5, 1.0]], split=[0.5, 0.5]),  # type: ignore[arg-type]
+    ],
+    ids=lambda mechanism: type(mechanism).__name__,
+)
+def test_options_that_are_sequences_are_tuples_and_stay_tuples(mechanism: Any) -> None:
+    options = mechanism.options
+    read = from_plain(json.loads(json.dumps(to_plain(options))))
+    assert read == options
+    assert type(mechanism)(**read) == mechanism
+    assert any(isinstance(value, tuple) for value in options.values())
+    assert not any(isinstance(value, list) for value in read.values())
 
 
 def test_support_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,6 +12,11 @@ import pytest
 
 import dpmoments as dpm
 from analyses import FEATURES, released
+from cases import run_plan
+from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.registry import make_mechanism
+from dpmoments.noise.entropy import insecure_generator
+from dpmoments.rows.rows import Rows
 
 
 def described(**options: Any) -> Any:
@@ -72,6 +80,42 @@ def test_without_a_law_of_the_noise() -> None:
     assert found.rows_in_words.endswith("(noisy)")
     assert np.isfinite(found.mean).all()
     assert np.isnan(found.mean_noise).all()
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("budget", [dict(epsilon=2.0), dict(rho=1.0)], ids=["matrix-laplace", "gaussian"])
+def test_noise_on_the_mean_is_that_of_repeated_releases(neighbors: str, budget: dict[str, float]) -> None:
+    """Rows far from the middle of their bounds, where the noise on the count moves the mean as much as that on the sum."""
+    rng = np.random.default_rng(0)
+    table = np.column_stack([rng.uniform(88.0, 90.0, 1000), rng.uniform(-1.0, 1.0, 1000), rng.uniform(9e4, 1e5, 1000)])
+    schema = dpm.Schema(dpm.Numeric("age", 10, 90), dpm.Numeric("score", -1, 1), dpm.Numeric("income", 0, 1e5))
+    released_once = dpm.release(table, schema, neighbors=neighbors, repair="none", insecure_seed=0, **budget)
+    n_rows = len(table) if neighbors == "replace_one" else None
+    shape = MomentShape.of(schema, mean=True, n_rows=n_rows)
+    plan = make_mechanism(released_once.mechanism).plan(shape, released_once.privacy.budget, neighbors)
+    assert plan.noise == released_once.noise
+    rows, generator = Rows.of(table, schema, neighbors=neighbors), insecure_generator(1)
+    read_once = SimpleNamespace(n_features=3, neighbors=rows.neighbors, moments=cache(rows.moments))
+    releases = []
+    for _ in range(1000):
+        noisy = run_plan(plan, read_once, generator)  # type: ignore[arg-type]
+        moments = dict(noisy_count=noisy.count, noisy_sum=noisy.sum, noisy_gram=noisy.gram)
+        releases.append(replace(released_once, **moments))
+    means = np.array([release.mean for release in releases])
+    observed = means.std(axis=0, ddof=1)
+    stated = np.mean([release.describe().mean_noise for release in releases], axis=0)
+    np.testing.assert_allclose(stated, observed, rtol=0.1)
+    standard_error = observed / np.sqrt(len(means)) + 1e-4 * released_once.encoding.scale
+    assert (np.abs(means.mean(axis=0) - table.mean(axis=0)) < 4.5 * standard_error).all()
+    law = releases[0].noise
+    assert law is not None
+    assert law.sum_variance is not None
+    of_the_sum = np.sqrt(law.sum_variance) / 1000 * releases[0].encoding.scale
+    if neighbors == "replace_one":
+        np.testing.assert_allclose(stated, of_the_sum, rtol=1e-12)
+    else:
+        # planted fault: the noise of the count left out
+        assert (observed[[0, 2]] > 1.25 * of_the_sum[[0, 2]]).all()
 
 
 def test_a_negative_variance_has_no_root() -> None:

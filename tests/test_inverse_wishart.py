@@ -8,9 +8,12 @@ import pytest
 from scipy import stats
 
 import dpmoments as dpm
+from cases import run_plan
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilterError
+from opened_filter import run_unchecked
 from rows_read_once import RowsReadOnce
 
 RELATIONS = ["add_remove", "replace_one"]
@@ -19,9 +22,9 @@ USUAL = PrivacyBudget.approximate(1.0, 1e-6)
 InverseWishart = dpm.mechanisms.InverseWishart
 
 
-def draws(plan, table, size, seed):
+def draws(plan, table, size, seed, run=run_plan):
     rows, generator = RowsReadOnce(table, plan.neighbors), insecure_generator(seed)
-    return np.array([plan.run(rows, generator).gram for _ in range(size)])
+    return np.array([run(plan, rows, generator).gram for _ in range(size)])
 
 
 def small_table():
@@ -61,7 +64,7 @@ def test_mean_and_spread():
     assert abs(squares.mean() - spread) < 5 * squares.std() / math.sqrt(len(squares))
 
 
-def advantage_on_worst_neighbours(plan, size):
+def advantage_on_worst_neighbours(plan, size, run=run_plan):
     """P[E | first] − e^ε P[E | second] for the tables and the event that attain δ, and its standard error."""
     q, nu, factor = 1 / plan.padding, plan.degrees, plan.degrees - 3
     # The precision times ψ is a sum of ν squares along an axis: of variance 1, or 1/(1 + q) where the row lies.
@@ -74,7 +77,9 @@ def advantage_on_worst_neighbours(plan, size):
         loss = lambda m: 0.5 * q * squares(m)[0] - 0.5 * nu * math.log1p(q)  # noqa: E731
     growth = math.exp(plan.cost.epsilon)
     tables = [(3, first), (4, second)]
-    hits = [np.mean([loss(m) > plan.cost.epsilon for m in draws(plan, table, size, seed)]) for seed, table in tables]
+    hits = [
+        np.mean([loss(m) > plan.cost.epsilon for m in draws(plan, table, size, seed, run)]) for seed, table in tables
+    ]
     error = math.sqrt((hits[0] * (1 - hits[0]) + growth**2 * hits[1] * (1 - hits[1])) / size)
     return hits[0] - growth * hits[1], error
 
@@ -85,8 +90,11 @@ def test_worst_neighbours_attain_delta(neighbors):
     advantage, error = advantage_on_worst_neighbours(plan, 6000)
     assert abs(advantage - LOOSE.delta) < 4 * error
     # Planted fault: a quarter of the padding leaks more than δ.
-    advantage, error = advantage_on_worst_neighbours(replace(plan, padding=plan.padding / 4), 2000)
+    weak = replace(plan, padding=plan.padding / 4)
+    advantage, error = advantage_on_worst_neighbours(weak, 2000, run_unchecked)
     assert advantage > LOOSE.delta + 4 * error
+    with pytest.raises(PrivacyFilterError, match="costs more than the plan claims"):
+        draws(weak, np.array([[1.0, 0.0]]), 1, seed=0)
 
 
 def test_posterior_needs_a_public_number_of_rows():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,19 +12,23 @@ import pytest
 from scipy import stats
 
 import dpmoments as dpm
+from cases import run_plan
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means.base import NoisyMean
-from dpmoments.mechanisms.means.karwa_vadhan import _paired_differences, private_scales
+from dpmoments.mechanisms.means.karwa_vadhan import LARGEST_EXPONENT, LEAST_EXPONENT, private_scale
 from dpmoments.mechanisms.means.parts.clipped_mean import noisy_clipped_sums
 from dpmoments.mechanisms.means.parts.coordinatewise import choose, clamped_mean, zoom
 from dpmoments.mechanisms.means.symmetric_quantiles import private_quantile
-from dpmoments.mechanisms.means.variance_aware import _Run
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, make_mean_mechanism
 from dpmoments.noise.entropy import insecure_generator, secure_generator
+from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.sensitivity import rank_score
 from dpmoments.release_mean import release_mean
 from dpmoments.rows.rows import Rows
+from opened_filter import filter_that_pays
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "coinpress": {"radius": 100.0, "scale": 1.0},
@@ -45,7 +50,7 @@ def run(
     n, d = table.shape
     shape = MomentShape(d, n_rows=n if neighbors == "replace_one" else None, row_norm=None)
     plan = make_mean_mechanism(name, **options).plan(shape, PrivacyBudget.zcdp(rho), neighbors)
-    return plan.run(rows_of(table, neighbors), insecure_generator(seed))
+    return run_plan(plan, rows_of(table, neighbors), insecure_generator(seed))
 
 
 def errors(name: str, n: int, d: int, trials: int, center: float = 0.0, **options: Any) -> tuple[float, float]:
@@ -104,13 +109,13 @@ def test_add_remove_hides_the_number_of_rows(name: str) -> None:
 @pytest.mark.parametrize("neighbors", list(Neighbors))
 def test_noise_of_clipped_sums_is_that_of_the_radius(neighbors: Neighbors) -> None:
     table, radius = np.random.default_rng(3).normal(size=(30, 2)) * 1e6, 3.0
-    rows, generator = rows_of(table), insecure_generator(0)
+    rows, generator = rows_of(table, neighbors), insecure_generator(0)
     clipped = table / np.linalg.norm(table, axis=1, keepdims=True) * radius
     draws = [
         noisy_clipped_sums(
             rows,
-            generator,
-            neighbors,
+            filter_that_pays(PrivacyBudget.zcdp(0.3), neighbors, generator),
+            "step",
             rho=0.2,
             squares_rho=0.1,
             center=np.zeros(2),
@@ -141,13 +146,18 @@ def test_squares_move_by_no_more_than_the_gram_matrix() -> None:
 
 def test_choice_has_the_law_of_the_exponential_mechanism() -> None:
     scores, generator = np.array([5.0, 4.0, 1.0, 0.0]), insecure_generator(5)
+
+    def chosen(scores: np.ndarray, loss: PrivacyBudget) -> int:
+        one_choice = filter_that_pays(loss, Neighbors.REPLACE_ONE, generator)
+        return choose(scores, rank_score(Neighbors.REPLACE_ONE), loss, one_choice, "choice")
+
     for loss, epsilon in ((PrivacyBudget.pure(0.8), 0.8), (PrivacyBudget.zcdp(0.08), 0.8)):
-        drawn = np.bincount([choose(scores, loss, generator) for _ in range(20_000)], minlength=4)
+        drawn = np.bincount([chosen(scores, loss) for _ in range(20_000)], minlength=4)
         weights = np.exp(epsilon * scores / 2)
         assert stats.chisquare(drawn, 20_000 * weights / weights.sum()).pvalue > 1e-3
         faulty = np.exp(epsilon * scores)  # planted fault: twice the ε that was paid for
         assert stats.chisquare(drawn, 20_000 * faulty / faulty.sum()).pvalue < 1e-6
-    assert choose(np.array([-1e9, 1e9]), PrivacyBudget.pure(10.0), generator) == 1
+    assert chosen(np.array([-1e9, 1e9]), PrivacyBudget.pure(10.0)) == 1
 
 
 def test_private_quantile_has_the_law_of_its_cells() -> None:
@@ -159,8 +169,17 @@ def test_private_quantile_has_the_law_of_its_cells() -> None:
         PrivacyBudget.pure(2.0),
     )
     generator = insecure_generator(6)
+    rows = rows_of(table)
     drawn = [
-        private_quantile(rows_of(table), generator, loss, feature=0, level=level, radius=radius, width=0.5)
+        private_quantile(
+            rows,
+            filter_that_pays(loss, Neighbors.REPLACE_ONE, generator),
+            loss,
+            feature=0,
+            level=level,
+            radius=radius,
+            width=0.5,
+        )
         for _ in range(3000)
     ]
     edges = np.linspace(-2.0, 2.0, 9)
@@ -194,10 +213,18 @@ def test_quantile_scores_move_by_at_most_one() -> None:
 def test_clamped_mean_divides_by_the_public_count(loss: PrivacyBudget) -> None:
     """All rows but one far outside: dividing by the number in range would leave the mean near that row."""
     table = np.array([[1e9]] * 99 + [[0.3]])
-    generator = insecure_generator(8)
+    rows, generator = rows_of(table), insecure_generator(8)
     draws = np.array(
         [
-            clamped_mean(rows_of(table), generator, loss, feature=0, center=0.0, half_width=1.0, n_rows=100.0)
+            clamped_mean(
+                rows,
+                filter_that_pays(loss, Neighbors.REPLACE_ONE, generator),
+                loss,
+                feature=0,
+                center=0.0,
+                half_width=1.0,
+                n_rows=100.0,
+            )
             for _ in range(500)
         ]
     )
@@ -207,19 +234,129 @@ def test_clamped_mean_divides_by_the_public_count(loss: PrivacyBudget) -> None:
     assert stats.kstest(noise * 2, law.cdf).pvalue < 1e-6  # planted fault: half the sensitivity
 
 
-def test_scales_come_from_pairs_whatever_the_blocks() -> None:
+KARWA_VADHAN_BUDGETS = [PrivacyBudget.pure(1.0), PrivacyBudget.approximate(1.0, 1e-6), PrivacyBudget.zcdp(0.5)]
+
+
+def karwa_vadhan(
+    table: np.ndarray, radius: float, seed: int, budget: PrivacyBudget = KARWA_VADHAN_BUDGETS[2], **options: Any
+) -> NoisyMean:
+    shape = MomentShape(table.shape[1], n_rows=len(table), row_norm=None)
+    plan = make_mean_mechanism("karwa-vadhan", radius=radius, **options).plan(shape, budget, "replace_one")
+    privacy_filter = PrivacyFilter(plan, insecure_generator(seed))
+    noisy = plan.run(rows_of(table), privacy_filter)
+    assert privacy_filter.close().exhausts
+    return noisy
+
+
+def scales_of(column: np.ndarray, radius: float, loss: PrivacyBudget, trials: int) -> np.ndarray:
+    rows, generator = rows_of(column[:, None]), insecure_generator(23)
+
+    def scale() -> float:
+        privacy_filter = filter_that_pays(loss, Neighbors.REPLACE_ONE, generator)
+        return private_scale(rows, privacy_filter, loss, feature=0, radius=radius)
+
+    return np.array([scale() for _ in range(trials)])
+
+
+@pytest.mark.parametrize("loss", [PrivacyBudget.pure(0.5), PrivacyBudget.zcdp(0.05)], ids=["pure", "zcdp"])
+def test_private_scale_of_normal_values_is_within_its_factor(loss: PrivacyBudget) -> None:
+    """|x − median| of a normal law is most often in [2^i, 2^(i+1)) near σ: the upper edge is σ to twice and a half."""
     rng = np.random.default_rng(9)
-    table = rng.normal([1e6, -5.0, 0.0], [100.0, 1.0, 1e-3], size=(4001, 3))
-    found = private_scales(rows_of(table), insecure_generator(0), PrivacyBudget.zcdp(0.05))
-    assert (found / [100.0, 1.0, 1e-3] > 0.5).all()
-    assert (found / [100.0, 1.0, 1e-3] < 4.0).all()
+    for mean, deviation in ((0.0, 1.0), (1e6, 100.0), (-5.0, 1e-3), (3e6, 1e6)):
+        for _ in range(4):
+            found = scales_of(rng.normal(mean, deviation, size=4001), 4e6, loss, trials=3) / deviation
+            assert (found > 1 / 2.5).all(), (mean, deviation)
+            assert (found < 2.5).all(), (mean, deviation)
 
-    class Blocks:
-        def encoded_blocks(self) -> Any:
-            return iter(np.split(table, [1, 4, 4, 1001, 3000]))
 
-    pairs = np.concatenate(list(_paired_differences(Blocks())))  # type: ignore[arg-type]
-    np.testing.assert_array_equal(pairs, table[1:4000:2] - table[0:4000:2])
+def test_private_scale_has_the_law_of_its_bins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """About a median that is given: every bin against the definition, distances beyond the bins counted in the outermost."""
+    monkeypatch.setattr("dpmoments.mechanisms.means.karwa_vadhan.private_quantile", lambda *_, **__: 0.1)
+    distances = np.r_[[0.0, 1e-30], [0.3] * 3, [0.6] * 2, [1.5] * 4, [20.0] * 3]
+    column = 0.1 + distances * np.resize([1.0, -1.0], len(distances))
+    edges = np.exp2(np.arange(LEAST_EXPONENT, LARGEST_EXPONENT + 1.0))
+    drawn = scales_of(column, 1.0, PrivacyBudget.pure(2.0), trials=2000)
+    assert set(drawn) <= set(edges[1:])
+
+    def pvalue(counts: np.ndarray) -> float:
+        weights = np.exp(counts / 2.0)  # half of the loss buys the scale: ε = 1
+        seen = np.array([(drawn == edge).sum() for edge in edges[1:]])
+        held = np.array([0, 38, 39, 40, 41])  # bins that hold rows, and the others together
+        observed = np.append(seen[held], seen.sum() - seen[held].sum())
+        expected = np.append(weights[held], weights.sum() - weights[held].sum())
+        return float(stats.chisquare(observed, len(drawn) * expected / expected.sum()).pvalue)
+
+    counts = np.zeros(len(edges) - 1)
+    counts[[0, 38, 39, 40, 41]] = [2, 3, 2, 4, 3]
+    assert pvalue(counts) > 1e-3
+    counts[[0, 41]] = 0.0  # planted fault: rows nearer or farther than all bins are not counted
+    assert pvalue(counts) < 1e-6
+
+
+@pytest.mark.parametrize("budget", KARWA_VADHAN_BUDGETS, ids=[str(budget.kind) for budget in KARWA_VADHAN_BUDGETS])
+def test_karwa_vadhan_does_not_depend_on_the_order_of_rows(budget: PrivacyBudget) -> None:
+    """Differences of paired rows did: sorted rows have small ones. One seed gives the same bits for every order."""
+    rng = np.random.default_rng(19)
+    table = rng.normal([3.0, -40.0], [1.0, 0.2], size=(501, 2))
+    orders = [table[rng.permutation(len(table))], table[np.argsort(table[:, 0])], table[::-1]]
+    first = karwa_vadhan(table, 100.0, 4, budget)
+    for order in orders:
+        again = karwa_vadhan(order, 100.0, 4, budget)
+        assert again.mean.tobytes() == first.mean.tobytes()
+        assert again.diagnostics == first.diagnostics
+
+
+@pytest.mark.parametrize("budget", KARWA_VADHAN_BUDGETS, ids=[str(budget.kind) for budget in KARWA_VADHAN_BUDGETS])
+@pytest.mark.parametrize("center", [0.0, 7.3, 10.0, -10.0, 250.0, -1e9, 1e300], ids=lambda center: f"at {center:g}")
+@pytest.mark.parametrize("deviation", [0.0, 1e-12, 1.0, 100.0], ids=lambda deviation: f"sd {deviation:g}")
+def test_karwa_vadhan_survives_every_place_and_scale(center: float, deviation: float, budget: PrivacyBudget) -> None:
+    """Constant columns, and means at and far beyond the radius: an estimate in the public range all the same."""
+    radius = 10.0
+    for n in (1, 2, 20, 200):
+        table = np.random.default_rng(n).normal(center, deviation, size=(n, 2))
+        for seed in range(2):
+            found = karwa_vadhan(table, radius, seed, budget)
+            assert (np.abs(found.mean) <= radius).all()
+            assert np.isfinite(found.diagnostics["scales"]).all()
+            assert min(found.diagnostics["scales"]) > 0.0
+            assert max(found.diagnostics["scales"]) <= 4.0 * radius
+
+
+def test_karwa_vadhan_of_constant_columns() -> None:
+    """All rows alike: the scale is found to be small, and the mean is the constant."""
+    for center, budget in itertools.product((0.0, 7.3, -9.9), KARWA_VADHAN_BUDGETS):
+        found = karwa_vadhan(np.full((1000, 1), center), 10.0, 0, budget)
+        assert found.diagnostics["scales"][0] <= 1e-7
+        assert found.mean[0] == pytest.approx(center, abs=1e-6)
+
+
+def test_karwa_vadhan_where_nearly_all_rows_are_zero() -> None:
+    """98 % zeros: paired differences were zero too. Now the scale is that of the zeros, and what lies outside is clamped."""
+    table = np.zeros((5000, 1))
+    table[:100] = np.random.default_rng(20).normal(50.0, 5.0, size=(100, 1))
+    for seed, budget in itertools.product(range(3), KARWA_VADHAN_BUDGETS):
+        found = karwa_vadhan(table, 100.0, seed, budget)
+        assert np.isfinite(found.mean).all()
+        assert abs(found.mean[0]) <= 1.0  # the mean of the rows is 1
+    radius_told = karwa_vadhan(table, 100.0, 0, scale=10.0)
+    assert abs(radius_told.mean[0] - table.mean()) < 1.0
+
+
+@pytest.mark.parametrize("budget", KARWA_VADHAN_BUDGETS, ids=[str(budget.kind) for budget in KARWA_VADHAN_BUDGETS])
+def test_karwa_vadhan_is_accurate_for_normal_rows(budget: PrivacyBudget) -> None:
+    rng = np.random.default_rng(21)
+    center, deviation = np.array([500.0, -3.0]), np.array([50.0, 1e-3])
+    errors = []
+    for seed in range(8):
+        table = rng.normal(center, deviation, size=(4000, 2))
+        errors.append((karwa_vadhan(table, 1e4, seed, budget).mean - table.mean(axis=0)) / deviation)
+    # Noise alone: twice σ·√(2 ln n) over n·ε/4 (ε = 1/4 is a coordinate's mean under pure ε) is 0.04 standard deviations.
+    assert np.sqrt(np.mean(np.square(errors))) < 0.08
+    for end in (-1e4, 1e4):  # a mean at the end of its range
+        table = rng.normal(end, 50.0, size=(4000, 1))
+        assert abs(karwa_vadhan(table, 1e4, 0, budget).mean[0] - end) < 10.0
+    few = [karwa_vadhan(rng.normal(5.0, 1.0, size=(20, 1)), 10.0, seed, budget).mean[0] for seed in range(20)]
+    assert np.abs(few).max() <= 10.0
 
 
 def test_search_levels_end_at_the_width_asked_for() -> None:
@@ -230,15 +367,8 @@ def test_search_levels_end_at_the_width_asked_for() -> None:
         assert all(parent / child <= 4096 * (1 + 1e-9) for parent, child in zip(parents, widths, strict=True))
 
 
-def test_the_variance_aware_run_never_overspends(monkeypatch: pytest.MonkeyPatch) -> None:
-    spent: list[float] = []
-    original = _Run.spend
-
-    def spend(self: _Run, rho: float) -> float:
-        spent.append(rho)
-        return original(self, rho)
-
-    monkeypatch.setattr(_Run, "spend", spend)
+def test_the_variance_aware_run_spends_its_budget_and_no_more() -> None:
+    """How many rounds it takes depends on the rows; what they cost together does not."""
     rng = np.random.default_rng(10)
     tables = [
         rng.normal(size=(1000, 5)),
@@ -247,12 +377,39 @@ def test_the_variance_aware_run_never_overspends(monkeypatch: pytest.MonkeyPatch
         rng.normal(size=(3, 2)),
         rng.normal(size=(20_000, 1)) + 1e12,
     ]
+    n_draws = set()
     for table in tables:
+        shape = MomentShape(table.shape[1], n_rows=len(table), row_norm=None)
         for rho in (1e-6, 0.5, 50.0):
-            spent.clear()
-            mean = run("variance-aware", table, 0, rho).mean
-            assert np.isfinite(mean).all()
-            assert 0.7 * rho < math.fsum(spent) <= rho
+            plan = make_mean_mechanism("variance-aware").plan(shape, PrivacyBudget.zcdp(rho), "replace_one")
+            privacy_filter = PrivacyFilter(plan, insecure_generator(0))
+            assert np.isfinite(plan.run(rows_of(table), privacy_filter).mean).all()
+            receipt = privacy_filter.close()
+            assert Fraction(rho) * Fraction(999_999_999, 1_000_000_000) <= receipt.total.amount <= Fraction(rho)
+            n_draws.add(len(receipt.draws))
+    assert len(n_draws) > 3
+
+
+@pytest.mark.parametrize("name", ["coinpress", "variance-aware"])
+def test_gaussian_estimators_spend_more_rho_under_epsilon_and_delta_than_zcdp_gives(name: str) -> None:
+    table, budget = np.random.default_rng(22).normal(size=(500, 3)), PrivacyBudget.approximate(1.0, 1e-6)
+    for neighbors, n_rows in (("replace_one", 500), ("add_remove", None)):
+        shape = MomentShape(3, n_rows=n_rows, row_norm=None)
+        plan = make_mean_mechanism(name, **OPTIONS[name]).plan(shape, budget, neighbors)
+        privacy_filter = PrivacyFilter(plan, insecure_generator(0))
+        plan.run(rows_of(table, neighbors), privacy_filter)
+        receipt = privacy_filter.close()
+        assert receipt.unit is LossUnit.GAUSSIAN_RHO
+        assert receipt.exhausts
+        assert receipt.total.amount > Fraction(1.1 * budget.to_rho())
+
+
+@every_mechanism
+def test_an_option_that_an_estimator_does_not_have_is_refused_by_name(name: str) -> None:
+    with pytest.raises(TypeError, match="wishful"):
+        make_mean_mechanism(name, wishful=1.0)
+    with pytest.raises(TypeError, match="wishful"):
+        make_mean_mechanism(name, **OPTIONS[name], wishful=None)
 
 
 @every_mechanism
@@ -279,7 +436,7 @@ def test_same_seed_same_bits_and_secure_runs_differ(name: str) -> None:
     assert table.tobytes() == before
     shape = MomentShape(3, n_rows=400, row_norm=None)
     plan = make_mean_mechanism(name, **OPTIONS[name]).plan(shape, PrivacyBudget.zcdp(0.5), "replace_one")
-    secure = [plan.run(rows_of(table), secure_generator()).mean.tobytes() for _ in range(2)]
+    secure = [run_plan(plan, rows_of(table), secure_generator()).mean.tobytes() for _ in range(2)]
     assert secure[0] != secure[1]
 
 

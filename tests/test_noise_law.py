@@ -22,6 +22,7 @@ from dpmoments.moment_release import MomentRelease
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise_law import (
     GaussianNoise,
+    IsotropicNoise,
     LaplaceNoise,
     MatrixLaplaceNoise,
     NoiseLaw,
@@ -34,6 +35,7 @@ from dpmoments.noise_law.gamma_quantiles import gamma_difference_log_tail, gamma
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.repair.repair import Repair, repair_gram
 from dpmoments.verification import FALSE_ALARM, checks
+from opened_filter import Unchecked
 
 FAILURE = 0.1
 PLANS = [
@@ -41,10 +43,12 @@ PLANS = [
     (dpm.mechanisms.Gaussian(variance="entrywise"), PrivacyBudget.zcdp(0.5)),
     (dpm.mechanisms.Laplace(), PrivacyBudget.pure(1.0)),
     (dpm.mechanisms.MatrixLaplace(), PrivacyBudget.pure(1.0)),
+    (dpm.mechanisms.Isotropic(), PrivacyBudget.pure(1.0)),
     (dpm.mechanisms.AdditiveWishart(), PrivacyBudget.approximate(1.0, 1e-6)),
 ]
 LAWS = {
     "gaussian": GaussianNoise(3, 2.0, 1.0, 1.5, 4.0),
+    "isotropic": IsotropicNoise(3, 11.0, 5.5, 6.0, 12.0, rate=1.0),
     "laplace": LaplaceNoise(3, 2.0, 2.0, 3.0, 4.0),
     "matrix-laplace": MatrixLaplaceNoise(3, 5.0, 2.5, 3.0, 6.0, rate=1.0),
     "wishart": WishartNoise(3, 4.0, 2.0, 3.0, 6.0, rate=1.0),
@@ -58,8 +62,9 @@ def normal_of_the_same_variances(law: NoiseLaw) -> GaussianNoise:
 
 def draws(plan: AdditivePlan, n_draws: int, seed: int = 0) -> np.ndarray:
     """Noise on the augmented matrix, unit-ball units, shape (n_draws, D, D)."""
-    generator = insecure_generator(seed)
-    return np.array([plan.draw(generator) for _ in range(n_draws)]) * 4.0**-plan.bits
+    unchecked = Unchecked(plan, insecure_generator(seed))  # a filter would refuse the second draw, and price each anew
+    no_rows = np.zeros((plan.dimension, plan.dimension), dtype=np.int64)
+    return np.array([plan.add_noise(unchecked, "noise", no_rows) for _ in range(n_draws)])
 
 
 @pytest.mark.parametrize(("mechanism", "budget"), PLANS)
@@ -274,7 +279,7 @@ def test_a_law_comes_back_from_its_plain_values(name: str) -> None:
 def test_plain_values_that_are_no_law_are_refused(name: str) -> None:
     values = LAWS[name].to_dict()
     for key, value, words in [
-        ("name", "gausian", "no noise law 'gausian': known are gaussian, laplace, matrix-laplace, wishart"),
+        ("name", "gausian", "no noise law 'gausian': known are gaussian, isotropic, laplace, matrix-laplace, wishart"),
         ("name", None, "name of the noise law"),
         ("skew", 1.0, "unknown entries 'skew'"),
         ("diagonal_variance", None, "no diagonal_variance"),

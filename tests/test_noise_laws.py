@@ -11,7 +11,7 @@ from scipy import stats
 
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.noise.lattice import LARGEST_SCALE, discrete_gaussian, discrete_laplace
-from dpmoments.noise.matrices import inverse_wishart, matrix_laplace, symmetric_gaussian, wishart
+from dpmoments.noise.matrices import inverse_wishart, isotropic, matrix_laplace, symmetric_gaussian, wishart
 
 LIMIT = 1e-4
 """p-value below which a law is rejected: a right sampler at a fixed seed stays above, a planted fault falls below.
@@ -135,6 +135,49 @@ def test_matrix_laplace_is_the_difference_of_two_wisharts(d: int) -> None:
     assert stats.ks_2samp(statistics[0](fast), statistics[0](1.4 * plain)).pvalue < LIMIT
     assert np.var(fast[:, 0, 0]) == pytest.approx((d + 1) / 1.3**2, rel=0.12)
     assert np.var(fast[:, 0, 1]) == pytest.approx((d + 1) / 2 / 1.3**2, rel=0.12)
+
+
+def by_rejection(d: int, rate: float, n_draws: int, rng: np.random.Generator) -> np.ndarray:
+    """The definition, slow and plain: svec cells Laplace, kept with probability e^{c‖y‖₁/√m − c‖y‖₂}; shape (draws, m)."""
+    m = d * (d + 1) // 2
+    kept: list[np.ndarray] = []
+    while sum(map(len, kept)) < n_draws:
+        y = rng.laplace(0.0, math.sqrt(m) / rate, (100_000, m))
+        log_share = rate * (np.abs(y).sum(axis=1) / math.sqrt(m) - np.linalg.norm(y, axis=1))
+        kept.append(y[np.log(rng.random(len(y))) < log_share])
+    return np.concatenate(kept)[:n_draws]
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_isotropic_noise_has_its_density(d: int) -> None:
+    rng, rate, m = insecure_generator(7), 1.3, d * (d + 1) // 2
+    fast = np.array([isotropic(d, rate, rng) for _ in range(6000)])
+    assert (fast == fast.transpose(0, 2, 1)).all()
+    svec = np.hstack([fast[:, *np.diag_indices(d)], math.sqrt(2.0) * fast[:, *np.triu_indices(d, 1)]])
+    plain = by_rejection(d, rate, 6000, rng)
+    statistics: list[Callable[[np.ndarray], np.ndarray]] = [
+        lambda y: y[:, 0],
+        lambda y: y[:, -1],
+        lambda y: y.sum(axis=1),
+        lambda y: np.abs(y).max(axis=1),
+        lambda y: np.linalg.norm(y, axis=1),
+    ]
+    for statistic in statistics:
+        assert stats.ks_2samp(statistic(svec), statistic(plain)).pvalue > LIMIT
+        assert stats.ks_2samp(statistic(0.8 * svec), statistic(plain)).pvalue < LIMIT
+    length = np.linalg.norm(fast, axis=(1, 2))
+    assert stats.kstest(length, stats.gamma(m, scale=1 / rate).cdf).pvalue > LIMIT
+    assert np.mean(length**2) == pytest.approx(m * (m + 1) / rate**2, rel=0.1)
+    # planted faults: the radius of a cell less, and a direction of equal variances in all cells
+    assert stats.kstest(length, stats.gamma(m + 1, scale=1 / rate).cdf).pvalue < LIMIT
+    if d > 1:
+        assert stats.ks_2samp(svec[:, -1] / math.sqrt(2.0), plain[:, -1]).pvalue < LIMIT
+
+
+@pytest.mark.parametrize(("d", "rate"), [(0, 1.0), (2, 0.0), (2, -1.0), (2, math.inf), (2, math.nan)])
+def test_isotropic_noise_of_impossible_parameters_is_refused(d: int, rate: float) -> None:
+    with pytest.raises(ValueError, match="rate" if d else "at least one row"):
+        isotropic(d, rate, insecure_generator(0))
 
 
 def test_wishart_is_a_product_of_normal_rows() -> None:

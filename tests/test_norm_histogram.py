@@ -13,6 +13,7 @@ from dpmoments.mechanisms.parts.norm_histogram import NormHistogram, noisy_norm_
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
+from opened_filter import filter_that_pays
 
 
 def histogram_of(
@@ -20,10 +21,10 @@ def histogram_of(
 ) -> NormHistogram:
     d = table.shape[1]
     return noisy_norm_histogram(
-        Rows.of(table, dpm.Schema.unbounded(d)),
-        insecure_generator(seed),
+        Rows.of(table, dpm.Schema.unbounded(d), neighbors=neighbors),
+        filter_that_pays(dpm.PrivacyBudget.zcdp(rho), neighbors, insecure_generator(seed)),
+        "histogram of norms",
         rho,
-        neighbors,
         edges=norm_edges(math.sqrt(d)),
         center=np.zeros(d),
         linear=np.eye(d),

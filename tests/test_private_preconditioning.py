@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
+from cases import run_plan
 from dpmoments.mechanisms.base import MomentShape, NoisyMoments
 from dpmoments.mechanisms.private_preconditioning import CONTRACTION, RESCALE, SHRINK, _shrink_long
 from dpmoments.noise.entropy import insecure_generator
@@ -21,7 +22,7 @@ def run(table: np.ndarray, mechanism: dpm.mechanisms.base.Mechanism, rho: float,
     plan = mechanism.plan(
         MomentShape(d, n_rows=n, mean=False, row_norm=None), dpm.PrivacyBudget.zcdp(rho), "replace_one"
     )
-    return plan.run(Rows.of(table, dpm.Schema.unbounded(d), neighbors=plan.neighbors), insecure_generator(seed))
+    return run_plan(plan, Rows.of(table, dpm.Schema.unbounded(d), neighbors=plan.neighbors), insecure_generator(seed))
 
 
 def relative_error(gram: np.ndarray, n: int, scales: np.ndarray) -> float:

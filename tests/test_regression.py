@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -95,6 +98,78 @@ def test_the_bound_holds(mechanism: str, mean: bool, neighbors: str) -> None:
     assert (np.array(gaps) <= np.array(bounds) / 50).mean() < 0.95
 
 
+def bound_term_by_term(
+    release: dpm.MomentRelease, features: list[str], target: str, alpha: float, level: float, intercept: bool
+) -> dict[str, float]:
+    """docs/derivations/ridge-error-bound.md, one term after another: the parts of ‖E‖ and the bound."""
+    law, raw, n = release.noise, release.with_repair("none"), release.n_rows
+    assert law is not None
+    names = list(release.feature_names)
+    chosen = [names.index(name) for name in [*features, target]]
+
+    def block(of: dpm.MomentRelease) -> np.ndarray:
+        moment = of.unit_ball_gram / n
+        if intercept:
+            moment = moment - np.outer(of.unit_ball_mean, of.unit_ball_mean)
+        return moment[np.ix_(chosen, chosen)]
+
+    noises = ["Gram"] + (["sum"] if intercept else []) + (["count"] if not release.count_is_public else [])
+    failure = (1.0 - level) / len(noises)
+    terms = {"repair": float(np.linalg.norm(block(release) - block(raw), 2))}
+    terms["Gram"] = law.operator_norm_bound(failure, len(chosen)) / n
+    if "sum" in noises:
+        of_mean = law.sum_norm_bound(failure, len(chosen)) / n
+        terms["sum"] = 2.0 * float(np.linalg.norm(raw.unit_ball_mean[chosen])) * of_mean + of_mean**2
+    if "count" in noises:
+        of_count = (law.count_bound(failure) + 0.5) / n
+        terms["count"] = of_count
+        if intercept:
+            terms["count"] += of_count * (2.0 + of_count)
+    released = block(release)
+    system = released[:-1, :-1] + 2.0 * alpha * np.eye(len(features))
+    weights = np.linalg.inv(system) @ released[:-1, -1]
+    norm = sum(terms.values())
+    curvature = max(2.0 * alpha, float(np.linalg.eigvalsh(system)[0]) - norm)
+    return terms | {"bound": norm * float(np.sqrt(1.0 + weights @ weights)) / curvature}
+
+
+@pytest.mark.parametrize("mechanism", ["matrix-laplace", "laplace", "gaussian"])
+@pytest.mark.parametrize("mean", [True, False])
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_the_bound_is_the_one_derived_at_every_level(mechanism: str, mean: bool, neighbors: str) -> None:
+    """With all features and with one alone; where twice alpha bounds the least eigenvalue, and where the released one does."""
+    table = np.random.default_rng(1).uniform(-0.3, 0.5, (3_000, 3))
+    options: dict[str, object] = dict(mean=mean, neighbors=neighbors, mechanism=mechanism, insecure_seed=3)
+    if not mean and neighbors == "add_remove":
+        options["n_rows"] = len(table)
+    budget = dict(rho=0.1) if mechanism == "gaussian" else dict(epsilon=0.5)
+    release = dpm.release(table, dpm.Schema.unit_ball(3), **budget, **options)  # type: ignore[arg-type]
+    noises = {"Gram"} | ({"sum"} if mean else set()) | ({"count"} if mean and neighbors == "add_remove" else set())
+    for alpha in (0.02, 0.0005):
+        for features in (["x0", "x1"], ["x1"]):
+            found = []
+            for level in (0.2, 0.5, 0.9, 0.95, 0.999):
+                fit = release.ridge("x2", features, alpha=alpha, level=level)
+                expected = bound_term_by_term(release, features, "x2", alpha, level, intercept=mean)
+                assert set(expected) == noises | {"repair", "bound"}
+                # every term is large enough that the comparison would miss it
+                assert all(expected[noise] > 1e-3 * sum(expected[name] for name in noises) for noise in noises)
+                assert fit.unit_ball_error_bound == pytest.approx(expected["bound"], rel=1e-9)
+                assert fit.level == fit.to_dict()["level"] == level
+                assert f"confidence {level:.0%}" in fit.summary()
+                found.append(fit.unit_ball_error_bound)
+            assert all(low < high for low, high in itertools.pairwise(found))
+
+
+def test_the_bound_counts_what_the_repair_moved() -> None:
+    table = np.random.default_rng(2).uniform(-0.3, 0.3, (200, 3))
+    release = dpm.release(table, dpm.Schema.unit_ball(3), epsilon=0.5, insecure_seed=0)
+    expected = bound_term_by_term(release, ["x0", "x1"], "x2", 0.5, 0.9, intercept=True)
+    assert expected["repair"] > 0.01 * expected["Gram"]
+    fit = release.ridge("x2", alpha=0.5, level=0.9)
+    assert fit.unit_ball_error_bound == pytest.approx(expected["bound"], rel=1e-9)
+
+
 def test_defaults_leave_the_targets_column_out() -> None:
     fit = released().ridge("income", alpha=1e-3)
     assert fit.features == ("age", "region=north", "region=south", "region=east")
@@ -123,6 +198,19 @@ def test_defaults_leave_the_targets_column_out() -> None:
 def test_bad_requests(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         released(repair="auto").ridge(**arguments)  # type: ignore[arg-type]
+
+
+def test_a_categorical_target_is_answered_with_its_features() -> None:
+    """All of them; of a long list the first few, and the words say so."""
+    with pytest.raises(ValueError, match=r"name one of its features, 'region=north', 'region=south', 'region=east'$"):
+        released().ridge("region")
+    levels = list("abcdefg")
+    table = {"level": np.array(levels * 10), "x": np.linspace(0.0, 1.0, 70)}
+    long = dpm.release(
+        pd.DataFrame(table), dpm.Schema(dpm.Categorical("level", levels), dpm.Numeric("x", 0, 1)), **UNLIMITED
+    )
+    with pytest.raises(ValueError, match=r"features, such as 'level=a', 'level=b', 'level=c', 'level=d'$"):
+        long.ridge("level")
 
 
 def test_an_intercept_needs_a_mean() -> None:

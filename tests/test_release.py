@@ -219,7 +219,8 @@ def test_auto_takes_the_least_expected_error() -> None:
         best = min(
             row.second_moment_error
             for row in table
-            if row.second_moment_error is not None and row.mechanism in ("gaussian", "laplace", "matrix-laplace")
+            if row.second_moment_error is not None
+            and row.mechanism in ("gaussian", "isotropic", "laplace", "matrix-laplace")
         )
         chosen = table["auto"].second_moment_error
         assert chosen is not None

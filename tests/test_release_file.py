@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import errno
-import hashlib
 import json
 import math
 import os
@@ -22,13 +21,17 @@ from hypothesis import strategies as st
 import dpmoments as dpm
 from dpmoments import documents
 from dpmoments.moment_release import MomentRelease
-from dpmoments.noise_law import GaussianNoise, LaplaceNoise, MatrixLaplaceNoise, NoiseLaw, WishartNoise
+from dpmoments.noise_law import GaussianNoise, IsotropicNoise, LaplaceNoise, MatrixLaplaceNoise, NoiseLaw, WishartNoise
 from dpmoments.plain_values import from_plain, to_plain
-from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy import laws, sensitivity
+from dpmoments.privacy.accounting import LossUnit, allowance
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.receipt import Draw, Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.repair.repair import Repair
 from dpmoments.schema import Schema
+from forged_files import FORGED_RECEIPTS, forge, signed
 
 SECRET = "Smith-4711"
 
@@ -76,10 +79,43 @@ def noise_laws(d: int) -> st.SearchStrategy[NoiseLaw]:
     independent = st.sampled_from([GaussianNoise, LaplaceNoise]).flatmap(
         lambda law: st.builds(law, st.just(d), variance, variance, maybe, maybe)
     )
-    of_wisharts = st.sampled_from([MatrixLaplaceNoise, WishartNoise]).flatmap(
+    of_a_rate = st.sampled_from([IsotropicNoise, MatrixLaplaceNoise, WishartNoise]).flatmap(
         lambda law: st.builds(law, st.just(d), variance, variance, maybe, maybe, st.floats(1e-300, 1e4))
     )
-    return independent | of_wisharts
+    return independent | of_a_rate
+
+
+LOSS_UNITS = {
+    BudgetKind.PURE: LossUnit.EPSILON,
+    BudgetKind.ZCDP: LossUnit.RHO,
+    BudgetKind.APPROXIMATE: LossUnit.EPSILON_DELTA,
+}
+
+
+@st.composite
+def receipts(draw: st.DrawFn, statement: PrivacyStatement) -> Receipt:
+    """Up to three draws that spend what is stated, or less."""
+    unit = LOSS_UNITS[statement.budget.kind]
+    allowed = float(allowance(statement.budget, unit).amount)
+    made = []
+    for _ in range(draw(st.integers(0, 3)) if allowed > 1e-250 else 0):  # below that the scale of the noise overflows
+        units = draw(st.sampled_from([1.0, 2.0**40]))
+        share = allowed * draw(st.floats(0.01, 0.33))
+        if unit is LossUnit.RHO:
+            moved = sensitivity.row_sum_l2(statement.neighbors).in_units(
+                units, rounding=draw(st.sampled_from([0.0, 2.0]))
+            )
+            scale = moved.value / math.sqrt(2 * share)
+            law: laws.DrawLaw = draw(
+                st.sampled_from(
+                    [laws.DiscreteGaussian(scale), laws.DiscreteGaussian(scale, scale), laws.GaussianDraw(scale, True)]
+                )
+            )
+        else:
+            moved = sensitivity.row_sum_l1(statement.neighbors, draw(st.integers(1, 9))).in_units(units)
+            law = laws.DiscreteLaplace(moved.value / share)
+        made.append(Draw(draw(texts), law, moved, law.loss(moved, unit), draw(st.integers(1, 2**70))))
+    return Receipt(statement.neighbors, statement.budget, unit, tuple(made))
 
 
 @st.composite
@@ -91,10 +127,12 @@ def releases(draw: st.DrawFn) -> MomentRelease:
     gram.T[np.triu_indices(d)] = cells
     count = draw(st.none() | finite)
     total = None if count is None else draw(st.none() | st.lists(finite, min_size=d, max_size=d))
+    statement = draw(statements)
     unusual_names = Schema.unbounded(d, names=[f"Größe {i}\n" for i in range(d)])
     return MomentRelease(
         schema=draw(st.sampled_from([Schema.unit_ball(d), unusual_names])),
-        privacy=draw(statements),
+        privacy=statement,
+        receipt=draw(receipts(statement)),
         noise=draw(st.none() | noise_laws(d)),
         mechanism=draw(texts),
         mechanism_options=draw(st.dictionaries(texts, values, max_size=3)),
@@ -125,7 +163,7 @@ def bits(value: Any) -> Any:
     return (type(value).__name__, value)
 
 
-FIELDS = ("schema", "privacy", "noise", "mechanism", "repair")
+FIELDS = ("schema", "privacy", "receipt", "noise", "mechanism", "repair")
 VALUES = ("mechanism_options", "details", "noisy_count", "noisy_sum", "noisy_gram", "diagnostics")
 
 
@@ -213,12 +251,6 @@ def saved(tmp_path: Path) -> Path:
     return tmp_path / "release.json"
 
 
-def signed(document: dict[str, Any]) -> str:
-    """The file of someone who edits and mends the checksum too."""
-    canonical = json.dumps(document["content"], sort_keys=True, separators=(",", ":"))
-    return json.dumps(document | {"sha256": hashlib.sha256(canonical.encode()).hexdigest()})
-
-
 def test_every_truncation_is_refused(saved: Path) -> None:
     whole = saved.read_bytes()
     for size in [*range(0, len(whole), 97), len(whole) - 1]:
@@ -301,7 +333,7 @@ EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
     ("count of text", put("noisy_count"), "50", "noisy_count is not a finite number"),
     ("count of true", put("noisy_count"), True, "noisy_count is not a finite number"),
     ("huge count", put("noisy_count"), 10**400, "noisy_count is not a finite number"),
-    ("mechanism of a number", put("mechanism"), 3, "mechanism must be a name"),
+    ("mechanism of a number", put("mechanism"), 3, "mechanism must be a text"),
     ("options of a list", put("mechanism_options"), [], "mechanism_options must be a mapping"),
     ("a sum without a count", put("noisy_count"), None, "a sum of rows without their number makes no mean"),
     ("details of text", put("details"), "x", "details must be a mapping"),
@@ -330,7 +362,7 @@ EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
     ("rate of text", put("noise", "rate"), "1", "rate of the noise law"),
     ("rate of no Wishart", put("noise", "rate"), 1e300, "no Wishart of rate"),
     ("noise of a number's name", put("noise", "name"), 3, "name of the noise law"),
-    ("unknown noise", put("noise", "name"), "gausian", "no noise law 'gausian': known are gaussian, laplace, matrix-laplace"),
+    ("unknown noise", put("noise", "name"), "gausian", "no noise law 'gausian': known are gaussian, isotropic"),
     ("noise of another law", put("noise", "name"), "gaussian", "unknown entries 'rate'"),
     ("noise for half a feature", put("noise", "n_features"), 2.5, "whole number"),
     ("unknown noise entry", put("noise", "skew"), 3.0, "skew"),
@@ -358,6 +390,57 @@ def test_an_edit_with_a_mended_checksum_is_refused(
         dpm.load(saved)
     assert str(saved) in str(caught.value)
     assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("forgery", FORGED_RECEIPTS)
+@pytest.mark.parametrize(
+    "options", [CASES["pure"], CASES["zcdp"], CASES["replace-one"]], ids=["pure", "zcdp", "replace-one"]
+)
+def test_a_forged_receipt_is_refused(tmp_path: Path, options: dict[str, Any], forgery: str) -> None:
+    path = tmp_path / "release.json"
+    release(**options, output=path)
+    forge(path, lambda content: content)
+    dpm.load(path)  # the checksum alone is not what refuses
+    edit, words = FORGED_RECEIPTS[forgery]
+    forge(path, edit)
+    with pytest.raises(ValueError, match=words) as caught:
+        dpm.load(path)
+    assert f"{path} does not hold a consistent release" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("claim", "words"),
+    [
+        ({"epsilon": 0.5}, "its exact δ is above the stated one"),
+        ({"delta": 1e-12}, "its exact δ is above the stated one"),
+        ({"epsilon": 2.0}, "add up to more than the stated cost"),
+        (None, "is not counted in epsilon-delta"),
+    ],
+)
+def test_a_claim_is_checked_on_the_exact_curve(tmp_path: Path, claim: dict[str, float] | None, words: str) -> None:
+    """A Wishart draw has no formula for its cost: what the plan said it costs is in the file, and is not trusted."""
+    path = tmp_path / "release.json"
+    release(epsilon=1.0, delta=1e-6, mechanism="additive-wishart", output=path)
+
+    def edit(content: dict[str, Any]) -> None:
+        (made,) = content["receipt"]["draws"]
+        made["claim"] = None if claim is None else made["claim"] | claim
+        made["loss"], made["delta"] = (
+            (made["claim"] or {}).get("epsilon", 1.0),
+            (made["claim"] or {}).get("delta", 1e-6),
+        )
+
+    dpm.load(path)
+    forge(path, edit)
+    with pytest.raises(ValueError, match=words):
+        dpm.load(path)
+
+
+def test_a_receipt_that_divides_by_zero_is_an_inconsistent_release(tmp_path: Path) -> None:
+    release(rho=0.5, mechanism="gaussian", output=tmp_path / "release.json")
+    forge(tmp_path / "release.json", lambda content: content["receipt"]["draws"][0]["law"].update(scale=0.0))
+    with pytest.raises(ValueError, match="does not hold a consistent release"):
+        dpm.load(tmp_path / "release.json")
 
 
 @pytest.mark.parametrize("name", [*FIELDS, *VALUES[:4], "noisy_gram_upper_triangle", "diagnostics"])
@@ -395,9 +478,9 @@ def test_entries_that_no_release_has_are_refused(saved: Path) -> None:
         ('"version": 1,', "", "file version 'none'"),
         ('"version": 1,', '"version": [1],', "file version 'none'"),
         ("dpmoments-release", "dpmoments-schema", "not a dpmoments release"),
-        ('"content"', '"contents"', "it has no content"),
+        ('"content"', '"contents"', "it has unknown entries 'contents'"),
         ('"sha256": "', '"sha256": "0', "checksum"),
-        ('"sha256": "', '"sha256": null, "was": "', "checksum"),
+        ('"sha256": "', '"sha256": null, "was": "', "it has unknown entries 'was'"),
     ],
 )
 def test_text_that_no_release_has_is_refused(saved: Path, old: str, new: str, words: str) -> None:
@@ -406,6 +489,27 @@ def test_text_that_no_release_has_is_refused(saved: Path, old: str, new: str, wo
     saved.write_text(text.replace(old, new, 1))
     with pytest.raises(ValueError, match=words):
         dpm.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"content": None}, "it has no content"),
+        ({"content": []}, "it has no content"),
+        ({"sha256": None}, "checksum"),
+        ({"sha256": 0}, "checksum"),
+        ({"signature": "sealed"}, "it has unknown entries 'signature'"),
+    ],
+)
+def test_what_stands_beside_the_content_is_checked(saved: Path, changes: dict[str, Any], words: str) -> None:
+    document = json.loads(saved.read_text())
+    saved.write_text(json.dumps(document | changes))
+    with pytest.raises(ValueError, match=words):
+        dpm.load(saved)
+    for entry in ("format", "version", "sha256", "content"):
+        saved.write_text(json.dumps({key: value for key, value in document.items() if key != entry}))
+        with pytest.raises(ValueError, match=r"release\.json (is not a|is a release of file version|was changed)"):
+            dpm.load(saved)
 
 
 def test_deep_values(saved: Path) -> None:

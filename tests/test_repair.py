@@ -19,6 +19,7 @@ from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.matrices import matrix_laplace, symmetric_gaussian, wishart
 from dpmoments.noise_law import GaussianNoise, LaplaceNoise, MatrixLaplaceNoise, NoiseLaw, WishartNoise
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.repair.bulk_and_outliers import bulk_and_outlier_eigenvalues, trace_estimate
 from dpmoments.repair.repair import Repair, repair_gram, repair_moments
 from dpmoments.repair.rotation_invariant import (
@@ -434,10 +435,10 @@ def test_noise_on_a_covariance_includes_that_of_the_mean() -> None:
     shape = MomentShape(d, n_rows=n)
     plan = dpm.mechanisms.Gaussian().plan(shape, PrivacyBudget.zcdp(0.5), "replace_one")
     law = plan.noise
-    generator = insecure_generator(8)
+    generator, nothing = insecure_generator(8), np.zeros((plan.dimension, plan.dimension), dtype=np.int64)
     squares = []
     for _ in range(2000):
-        noise = plan.draw(generator) * 4.0**-plan.bits
+        noise = plan.add_noise(PrivacyFilter(plan, generator), "noise alone", nothing)
         noisy_mean = (sums + noise[0, 1:] / plan.augmentation) / n
         spread = gram + noise[1:, 1:] - n * np.outer(noisy_mean, noisy_mean)
         squares.append(np.sum((spread - 20.0 * np.eye(d)) ** 2))

@@ -10,16 +10,19 @@ from numpy.testing import assert_allclose
 
 import dpmoments as dpm
 import dpmoments.mechanisms.iterative_eigenvectors as iterative_module
-import dpmoments.mechanisms.kapralov_talwar as kapralov_module
-import dpmoments.mechanisms.parts.spectral as spectral
+import dpmoments.privacy.sampling as sampling
+from cases import run_plan
 from dpmoments.datasets import amin_synthetic
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.parts.spectral import temperature
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.sphere import sample_bingham
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilterError
+from dpmoments.privacy.laws import Directions, DiscreteGaussian, DiscreteLaplace
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import sorted_eigenvalues_l1, sorted_eigenvalues_l2
+from opened_filter import Unchecked, run_unchecked
 
 ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 BOTH = [ADD_REMOVE, REPLACE_ONE]
@@ -107,38 +110,40 @@ class TestOneDraw:
         assert self.pure_loss(strength, neighbors) <= 0.5 + 1e-9
 
 
-class Meter:
-    """Reads off the draws themselves what a run spends, by composition: the plan's own sums are not used."""
+class Meter(Unchecked):
+    """Reads off the draws themselves what a run spends, by composition: neither the plan's sums nor the filter's are used."""
 
-    def __init__(self, monkeypatch, plan):
+    def __init__(self, plan, generator):
+        super().__init__(plan, generator)
         self.plan, self.spent, self.eigenvalue_draws = plan, Fraction(0), 0
-        for name in ("discrete_laplace", "discrete_gaussian"):
-            monkeypatch.setattr(spectral, name, self.metered_noise(getattr(spectral, name)))
-        monkeypatch.setattr(iterative_module, "sample_orthonormal_frame", self.metered_frame)
-        monkeypatch.setattr(kapralov_module, "sample_bingham", self.metered_direction)
 
-    def metered_noise(self, draw):
-        def metered(scale, size, generator):
-            d, bits, add_remove = self.plan.shape.n_features, self.plan.bits, self.plan.neighbors is ADD_REMOVE
-            of_eigenvalues = math.isclose(scale, self.plan.eigenvalue_scale * 4.0**bits, rel_tol=1e-12)
-            if self.plan.pure:
-                sensitivity = (
-                    sorted_eigenvalues_l1(self.plan.neighbors, d) * 4.0**bits + d
-                    if of_eigenvalues
-                    else ((math.sqrt(d) + 1.0 if add_remove else 2.0 * math.sqrt(d)) * 2.0**bits)
-                )
-                self.spent += Fraction(sensitivity) / Fraction(scale)
-            else:
-                sensitivity = (
-                    sorted_eigenvalues_l2(self.plan.neighbors, d) * 4.0**bits + math.sqrt(d)
-                    if of_eigenvalues
-                    else (math.sqrt(2.0) if add_remove else 2.0) * 2.0**bits
-                )
-                self.spent += Fraction(sensitivity) ** 2 / (2 * Fraction(scale) ** 2)
-            self.eigenvalue_draws += of_eigenvalues
-            return draw(scale, size, generator)
+    def draw(self, what, law, query, sensitivity, claim=None):
+        if isinstance(law, Directions):
+            for step, strength in enumerate(law.temperatures):
+                self.direction(strength, len(query) - step if law.projected else len(query))
+        else:
+            assert type(law) is (DiscreteLaplace if self.plan.pure else DiscreteGaussian)
+            self.noise(law.scale)
+        return super().draw(what, law, query, sensitivity, claim)
 
-        return metered
+    def noise(self, scale):
+        d, bits, add_remove = self.plan.shape.n_features, self.plan.bits, self.plan.neighbors is ADD_REMOVE
+        of_eigenvalues = math.isclose(scale, self.plan.eigenvalue_scale * 4.0**bits, rel_tol=1e-12)
+        if self.plan.pure:
+            sensitivity = (
+                sorted_eigenvalues_l1(self.plan.neighbors, d).value * 4.0**bits + d
+                if of_eigenvalues
+                else ((math.sqrt(d) + 1.0 if add_remove else 2.0 * math.sqrt(d)) * 2.0**bits)
+            )
+            self.spent += Fraction(sensitivity) / Fraction(scale)
+        else:
+            sensitivity = (
+                sorted_eigenvalues_l2(self.plan.neighbors, d).value * 4.0**bits + math.sqrt(d)
+                if of_eigenvalues
+                else (math.sqrt(2.0) if add_remove else 2.0) * 2.0**bits
+            )
+            self.spent += Fraction(sensitivity) ** 2 / (2 * Fraction(scale) ** 2)
+        self.eigenvalue_draws += of_eigenvalues
 
     def direction(self, strength, dimension):
         if dimension == 1:
@@ -146,18 +151,7 @@ class Meter:
         width = Fraction(strength) * (1 if self.plan.neighbors is ADD_REMOVE else 2)
         self.spent += width if self.plan.pure else width**2 / 8
 
-    def metered_frame(self, matrix, temperatures, rng):
-        for step, strength in enumerate(temperatures):
-            self.direction(strength, len(matrix) - step)
-        return iterative_module_frame(matrix, temperatures, rng)
 
-    def metered_direction(self, matrix, size, rng):
-        strength = self.plan_temperatures.pop(0)
-        self.direction(strength, len(matrix))
-        return sample_bingham(matrix, size, rng)
-
-
-iterative_module_frame = iterative_module.sample_orthonormal_frame
 BUDGETS = [PrivacyBudget.pure(0.7), PrivacyBudget.zcdp(0.3)]
 
 
@@ -165,8 +159,9 @@ BUDGETS = [PrivacyBudget.pure(0.7), PrivacyBudget.zcdp(0.3)]
 @pytest.mark.parametrize("neighbors", BOTH)
 @pytest.mark.parametrize("mean", [True, False])
 class TestSpending:
-    def check(self, meter, plan, table, neighbors):
-        plan.run(rows_of(table, neighbors), insecure_generator(0))
+    def check(self, plan, table, neighbors):
+        meter = Meter(plan, insecure_generator(0))
+        plan.run(rows_of(table, neighbors), meter)
         whole = Fraction(plan.cost.epsilon if plan.pure else plan.cost.rho)
         assert meter.spent <= whole * (1 + Fraction(1, 10**12))
         assert meter.spent >= whole * Fraction(999_999, 10**6), "part of the budget is not used"
@@ -175,26 +170,26 @@ class TestSpending:
     @pytest.mark.parametrize("d", [1, 2, 5])
     @pytest.mark.parametrize("allocation", ["gaps", "adaptive", "uniform"])
     @pytest.mark.parametrize("rank", [None, 1])
-    def test_iterative_eigenvectors(self, monkeypatch, budget, neighbors, mean, d, allocation, rank):
+    def test_iterative_eigenvectors(self, budget, neighbors, mean, d, allocation, rank):
         table = amin_synthetic(50, d, np.random.default_rng(0))
         plan = make_plan(IterativeEigenvectors(allocation=allocation, rank=rank), table, budget, neighbors, mean=mean)
-        self.check(Meter(monkeypatch, plan), plan, table, neighbors)
+        self.check(plan, table, neighbors)
 
     @pytest.mark.parametrize("d", [1, 3])
     @pytest.mark.parametrize("rank", [None, 1])
-    def test_kapralov_talwar(self, monkeypatch, budget, neighbors, mean, d, rank):
+    def test_kapralov_talwar(self, budget, neighbors, mean, d, rank):
         table = amin_synthetic(50, d, np.random.default_rng(0))
         plan = make_plan(KapralovTalwar(rank=rank), table, budget, neighbors, mean=mean)
-        meter = Meter(monkeypatch, plan)
-        meter.plan_temperatures = list(plan.temperatures)
-        self.check(meter, plan, table, neighbors)
+        self.check(plan, table, neighbors)
 
     def test_a_run_that_overspends_is_noticed(self, monkeypatch, budget, neighbors, mean):
         table = amin_synthetic(50, 4, np.random.default_rng(0))
         plan = make_plan(IterativeEigenvectors(), table, budget, neighbors, mean=mean)
         monkeypatch.setattr(iterative_module, "temperature", lambda *arguments: 1.01 * temperature(*arguments))
         with pytest.raises(AssertionError):
-            self.check(Meter(monkeypatch, plan), plan, table, neighbors)
+            self.check(plan, table, neighbors)
+        with pytest.raises(PrivacyFilterError, match="would spend more than the plan states"):
+            run_plan(plan, rows_of(table, neighbors), insecure_generator(0))
 
 
 def plain_run(table, plan, generator):
@@ -237,9 +232,9 @@ class TestAgainstThePlainAlgorithm:
             )
             assert np.abs(error).max() < 4.5, f"z-scores {np.abs(error).max():.2g}"
 
-    def runs(self, plan, n_runs=800):
+    def runs(self, plan, n_runs=800, run=run_plan):
         rows, generator = rows_of(self.TABLE, plan.neighbors), insecure_generator(5)
-        return [plan.run(rows, generator).gram for _ in range(n_runs)]
+        return [run(plan, rows, generator).gram for _ in range(n_runs)]
 
     @pytest.mark.parametrize(
         ("allocation", "budget", "neighbors"),
@@ -261,7 +256,11 @@ class TestAgainstThePlainAlgorithm:
         hotter = replace(plan, direction_budget=PrivacyBudget.pure(2.0 * plan.direction_budget.epsilon))
         generator = insecure_generator(6)
         with pytest.raises(AssertionError, match="z-scores"):
-            self.check(self.runs(hotter), [plain_run(self.TABLE, plan, generator) for _ in range(800)])
+            self.check(
+                self.runs(hotter, run=run_unchecked), [plain_run(self.TABLE, plan, generator) for _ in range(800)]
+            )
+        with pytest.raises(PrivacyFilterError, match="would spend more than the plan states"):
+            self.runs(hotter, 1)
 
 
 class TestEigenvalues:
@@ -273,30 +272,32 @@ class TestEigenvalues:
     def lift_noise(monkeypatch, amount):
         """Replace all noise by one large positive number (in unit-ball units of the eigenvalues)."""
         for name in ("discrete_laplace", "discrete_gaussian"):
-            monkeypatch.setattr(spectral, name, lambda _scale, size, _generator: np.full(size, amount, dtype=np.int64))
+            monkeypatch.setattr(sampling, name, lambda _scale, size, _generator: np.full(size, amount, dtype=np.int64))
 
     @pytest.mark.parametrize("mechanism", [IterativeEigenvectors(), KapralovTalwar()])
     @pytest.mark.parametrize("budget", BUDGETS, ids=["pure", "zcdp"])
     def test_cut(self, monkeypatch, mechanism, budget):
         self.lift_noise(monkeypatch, 1000 * 4**20)
-        public = make_plan(mechanism, self.TABLE, budget, REPLACE_ONE).run(
-            rows_of(self.TABLE, REPLACE_ONE), insecure_generator(0)
+        public = run_plan(
+            make_plan(mechanism, self.TABLE, budget, REPLACE_ONE),
+            rows_of(self.TABLE, REPLACE_ONE),
+            insecure_generator(0),
         )
         assert_allclose(public.diagnostics["eigenvalues"], 12.0)
-        private = make_plan(mechanism, self.TABLE, budget, ADD_REMOVE).run(
-            rows_of(self.TABLE, ADD_REMOVE), insecure_generator(0)
+        private = run_plan(
+            make_plan(mechanism, self.TABLE, budget, ADD_REMOVE), rows_of(self.TABLE, ADD_REMOVE), insecure_generator(0)
         )
         assert_allclose(private.diagnostics["eigenvalues"], 1004.0)
         self.lift_noise(monkeypatch, 20 * 2**20)
         paid = make_plan(mechanism, self.TABLE, budget, ADD_REMOVE, mean=True)
-        noisy = paid.run(rows_of(self.TABLE, ADD_REMOVE), insecure_generator(0))
+        noisy = run_plan(paid, rows_of(self.TABLE, ADD_REMOVE), insecure_generator(0))
         assert noisy.count == 32.0
         assert max(noisy.diagnostics["eigenvalues"]) <= 32.0
 
     def test_never_negative_and_in_order(self):
         plan = make_plan(IterativeEigenvectors(), self.TABLE, PrivacyBudget.pure(0.01), ADD_REMOVE)
         for seed in range(20):
-            noisy = plan.run(rows_of(self.TABLE, ADD_REMOVE), insecure_generator(seed))
+            noisy = run_plan(plan, rows_of(self.TABLE, ADD_REMOVE), insecure_generator(seed))
             eigenvalues = np.array(noisy.diagnostics["eigenvalues"])
             assert (eigenvalues >= 0).all()
             assert (np.diff(eigenvalues) <= 0).all()
@@ -313,8 +314,8 @@ class TestKapralovTalwar:
             seen.append((matrix, sample_bingham(matrix, size, rng)))
             return seen[-1][1]
 
-        monkeypatch.setattr(kapralov_module, "sample_bingham", spy)
-        noisy = plan.run(rows_of(table, REPLACE_ONE), insecure_generator(2))
+        monkeypatch.setattr(sampling, "sample_bingham", spy)
+        noisy = run_plan(plan, rows_of(table, REPLACE_ONE), insecure_generator(2))
         eigenvalues, remaining = noisy.diagnostics["eigenvalues"], table.T @ table
         assert len(seen) == 4
         for (matrix, direction), eigenvalue, strength in zip(seen, eigenvalues, plan.temperatures, strict=True):
@@ -331,7 +332,7 @@ class TestAccuracy:
     def error(self, mechanism, budget, neighbors=REPLACE_ONE):
         plan = make_plan(mechanism, self.TABLE, budget, neighbors)
         gram, rows = self.TABLE.T @ self.TABLE, rows_of(self.TABLE, neighbors)
-        errors = [np.linalg.norm(plan.run(rows, insecure_generator(seed)).gram - gram) for seed in range(40)]
+        errors = [np.linalg.norm(run_plan(plan, rows, insecure_generator(seed)).gram - gram) for seed in range(40)]
         return np.mean(errors) / len(self.TABLE)
 
     @pytest.mark.parametrize("budget", [PrivacyBudget.pure(1.0), PrivacyBudget.zcdp(0.05)], ids=["pure", "zcdp"])
@@ -360,7 +361,8 @@ class TestOptions:
         for mechanism in (IterativeEigenvectors(rank=2), KapralovTalwar(rank=2)):
             plan = make_plan(mechanism, table, PrivacyBudget.pure(1.0), ADD_REMOVE)
             assert (
-                np.linalg.matrix_rank(plan.run(rows_of(table, ADD_REMOVE), insecure_generator(0)).gram, tol=1e-5) <= 2
+                np.linalg.matrix_rank(run_plan(plan, rows_of(table, ADD_REMOVE), insecure_generator(0)).gram, tol=1e-5)
+                <= 2
             )
             with pytest.raises(ValueError, match="rank=2 is more than"):
                 mechanism.plan(MomentShape(1), PrivacyBudget.pure(1.0), "add_remove")
@@ -424,5 +426,5 @@ class TestOptions:
         for budget in BUDGETS:
             plan = make_plan(IterativeEigenvectors(), table, budget, ADD_REMOVE, mean=True)
             rows, generator = rows_of(table, ADD_REMOVE), insecure_generator(4)
-            errors = [plan.run(rows, generator).sum - table.sum(axis=0) for _ in range(400)]
+            errors = [run_plan(plan, rows, generator).sum - table.sum(axis=0) for _ in range(400)]
             assert_allclose(math.sqrt(np.mean(np.sum(np.square(errors), axis=1))), plan.expected_sum_error, rtol=0.12)

@@ -35,7 +35,12 @@ BAD = {
     "option of a wrong type": ("dpm.mechanisms.CoinPress(steps='three')", "arg-type"),
     "choice that is none": ("dpm.mechanisms.Laplace(calibration='loose')", "arg-type"),
     "misspelt argument": ("dpm.release(None, dpm.Schema.unit_ball(1), epsilom=1.0)", "call-arg"),
-    "misspelt analysis": ("dpm.load('a.json').ridg('age')", "attr-defined"),
+    # What a file holds may be a release of either kind.
+    "misspelt analysis": ("dpm.load('a.json').ridg('age')", "union-attr"),
+    "misspelt analysis of a release": (
+        "dpm.release(None, dpm.Schema.unit_ball(1), rho=1.0).ridg('age')",
+        "attr-defined",
+    ),
     "misspelt option of an analysis": ("dpm.load('a.json').ridge('age', alfa=1.0)", "call-arg"),
 }
 

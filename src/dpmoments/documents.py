@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-__all__ = ["DocumentKind", "check_output"]
+__all__ = ["DocumentKind", "check_output", "read_document"]
 
 Result = TypeVar("Result")
 
@@ -71,68 +71,76 @@ class DocumentKind:
             temporary.unlink(missing_ok=True)
         _flush_folder(path.parent)
 
-    def read(self, path: str | Path, build: Callable[[Mapping[str, Any]], Result]) -> Result:
-        """Read a document and build what it holds. No code in the file is ever run.
 
-        Parameters
-        ----------
-        path : path
-        build : callable
-            Makes the result from the content; an error in it is raised as a ValueError that names the file.
+def read_document(path: str | Path, builders: Mapping[DocumentKind, Callable[[Mapping[str, Any]], Result]]) -> Result:
+    """Read a document of one of several kinds and build what it holds. No code in the file is ever run.
 
-        Raises
-        ------
-        ValueError
-            If the file is of another kind or version, is truncated, was changed after it was written (the checksum finds
-            accidents and careless edits; it is not a signature), or lacks something that ``build`` needs.
-        OSError
-            If the file cannot be read.
-        """
-        content = self._checked_content(path)
-        try:
-            return build(content)
-        except KeyError as error:
-            failure = f"it has no entry {error.args[0]!r}"
-        except (TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-            failure = str(error)
-        raise ValueError(f"{path} does not hold a consistent {self.noun}: {failure}")
+    Parameters
+    ----------
+    path : path
+    builders : mapping of DocumentKind to callable
+        Makes the result from the content; an error in it is raised as a ValueError that names the file.
 
-    def _checked_content(self, path: str | Path) -> dict[str, Any]:
-        """The content, after format, version and checksum are checked. Errors quote no text of a file of another kind."""
-        document: Any = None
-        try:
-            document = json.loads(
-                Path(path).read_bytes().decode(),
-                parse_constant=_refuse_constant,
-                parse_float=_finite_float,
-                object_pairs_hook=_without_repeats,
-            )
-            failure = ""
-        except json.JSONDecodeError as error:
-            failure = f" ({error.msg}: line {error.lineno} column {error.colno})"
-        except _NotADocumentError as error:
-            failure = f" ({error})"
-        except (UnicodeDecodeError, ValueError, RecursionError):
-            failure = " (its text cannot be read)"
-        if failure:
-            raise ValueError(f"{path} is not a {self.noun}: it is damaged or not JSON{failure}")
-        if not isinstance(document, dict) or document.get("format") != self.format:
-            raise ValueError(f"{path} is not a dpmoments {self.noun}")
-        version = document.get("version")
-        if isinstance(version, bool) or version != self.version:
-            shown = version if isinstance(version, int | str) else "none"
-            raise ValueError(
-                f"{path} is a {self.noun} of file version {shown!r}; this library reads version {self.version}"
-            )
-        content = document.get("content")
-        if not isinstance(content, dict):
-            raise ValueError(f"{path} is not a {self.noun}: it has no content")
-        intact = False
-        with suppress(ValueError, RecursionError):
-            intact = document.get("sha256") == _digest(content)
-        if not intact:
-            raise ValueError(f"{path} was changed after it was written, or is damaged: its checksum does not match")
-        return content
+    Raises
+    ------
+    ValueError
+        If the file is of another kind or version, is truncated, was changed after it was written (the checksum finds
+        accidents and careless edits; it is not a signature), or lacks something that its builder needs.
+    OSError
+        If the file cannot be read.
+    """
+    kind, content = _checked_content(path, tuple(builders))
+    try:
+        return builders[kind](content)
+    except KeyError as error:
+        failure = f"it has no entry {error.args[0]!r}"
+    except (TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        failure = str(error)
+    raise ValueError(f"{path} does not hold a consistent {kind.noun}: {failure}")
+
+
+def _checked_content(path: str | Path, kinds: tuple[DocumentKind, ...]) -> tuple[DocumentKind, dict[str, Any]]:
+    """The content, after format, version and checksum are checked. Errors quote no text of a file of another kind."""
+    nouns = " or ".join(kind.noun for kind in kinds)
+    document: Any = None
+    try:
+        document = json.loads(
+            Path(path).read_bytes().decode(),
+            parse_constant=_refuse_constant,
+            parse_float=_finite_float,
+            object_pairs_hook=_without_repeats,
+        )
+        failure = ""
+    except json.JSONDecodeError as error:
+        failure = f" ({error.msg}: line {error.lineno} column {error.colno})"
+    except _NotADocumentError as error:
+        failure = f" ({error})"
+    except (UnicodeDecodeError, ValueError, RecursionError):
+        failure = " (its text cannot be read)"
+    if failure:
+        raise ValueError(f"{path} is not a {nouns}: it is damaged or not JSON{failure}")
+    kind = next((kind for kind in kinds if isinstance(document, dict) and document.get("format") == kind.format), None)
+    if kind is None:
+        raise ValueError(f"{path} is not a dpmoments {nouns}")
+    if unknown := sorted(set(document) - {"format", "version", "sha256", "content"}):
+        raise ValueError(
+            f"{path} was changed after it was written: it has unknown entries {', '.join(map(repr, unknown))}"
+        )
+    version = document.get("version")
+    if isinstance(version, bool) or version != kind.version:
+        shown = version if isinstance(version, int | str) else "none"
+        raise ValueError(
+            f"{path} is a {kind.noun} of file version {shown!r}; this library reads version {kind.version}"
+        )
+    content = document.get("content")
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} is not a {kind.noun}: it has no content")
+    intact = False
+    with suppress(ValueError, RecursionError):
+        intact = document.get("sha256") == _digest(content)
+    if not intact:
+        raise ValueError(f"{path} was changed after it was written, or is damaged: its checksum does not match")
+    return kind, content
 
 
 def check_output(path: str | Path, *, overwrite: bool = False) -> None:

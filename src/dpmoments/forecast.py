@@ -70,7 +70,7 @@ class Forecast:
             if row.refusal is None:
                 errors = f"{_shown(row.second_moment_error):>14}{_shown(row.mean_error):>12}"
                 lines.append(f"{row.mechanism:<26}{errors}  {row.arithmetic}")
-        lines.extend(f"{row.mechanism:<26}not at this budget: {row.refusal}" for row in self.rows if row.refusal)
+        lines.extend(f"{row.mechanism:<26}not possible: {row.refusal}" for row in self.rows if row.refusal)
         return "\n".join(lines)
 
 
@@ -114,7 +114,8 @@ def forecast(
         raise ValueError(f"n_rows={n_rows!r} must be a positive whole number")
     budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     relation = Neighbors.of(neighbors)
-    shape = MomentShape.of(schema, mean=mean, n_rows=n_rows)
+    # Where the number of rows is private a release plans without it, and so does its forecast.
+    shape = MomentShape.of(schema, mean=mean, n_rows=n_rows if relation.count_is_public else None)
     rows = [_row(name, kind(), shape, budget, relation, n_rows) for name, kind in MECHANISMS.items()]
     rows.sort(key=lambda row: (row.refusal is not None, row.second_moment_error or math.inf))
     return Forecast(tuple(rows), n_rows, budget, relation)

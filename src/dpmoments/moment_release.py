@@ -16,13 +16,14 @@ from dpmoments.analysis.regression import ridge
 from dpmoments.array_types import FloatArray
 from dpmoments.documents import DocumentKind
 from dpmoments.noise_law import NoiseLaw
-from dpmoments.plain_values import finite_numbers, from_plain, is_finite_number, to_plain
+from dpmoments.plain_values import finite_numbers, from_plain, is_finite_number, require_kinds, to_plain
+from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.repair.repair import Repair, repair_moments
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
 
-__all__ = ["MomentRelease", "load"]
+__all__ = ["RELEASE_FILE", "MomentRelease"]
 
 RELEASE_FILE = DocumentKind("dpmoments-release", 1, "release")
 
@@ -38,6 +39,8 @@ class MomentRelease:
     schema : Schema
     privacy : PrivacyStatement
         What was spent; ``print(release.privacy.in_words())``.
+    receipt : Receipt
+        Every draw of noise, and what it cost.
     noise : NoiseLaw or None
         The law of the noise on the unit-ball moments, where it has a closed form.
     mechanism : str
@@ -56,6 +59,7 @@ class MomentRelease:
 
     schema: Schema
     privacy: PrivacyStatement
+    receipt: Receipt
     noise: NoiseLaw | None
     mechanism: str
     mechanism_options: Mapping[str, Any]
@@ -74,6 +78,7 @@ class MomentRelease:
     def __post_init__(self) -> None:
         if self.noisy_sum is not None and self.noisy_count is None:
             raise ValueError("a sum of rows without their number makes no mean: release both, or neither")
+        self.receipt.require_for(self.privacy)
         for array in (self.noisy_sum, self.noisy_gram):
             if array is not None:
                 array.setflags(write=False)
@@ -202,6 +207,7 @@ class MomentRelease:
         return {
             "schema": self.schema.to_dict(),
             "privacy": self.privacy.to_dict(),
+            "receipt": self.receipt.to_dict(),
             "noise": None if self.noise is None else self.noise.to_dict(),
             "mechanism": self.mechanism,
             "mechanism_options": to_plain(self.mechanism_options),
@@ -234,17 +240,8 @@ class MomentRelease:
         count = content["noisy_count"]
         if count is not None and not is_finite_number(count):
             raise ValueError("noisy_count is not a finite number")
-        for name, kind, words in (
-            ("mechanism", str, "a name"),
-            ("mechanism_options", dict, "a mapping"),
-            ("details", dict, "a mapping"),
-            ("diagnostics", dict, "a mapping"),
-            ("privacy", dict, "a mapping"),
-        ):
-            if not isinstance(content[name], kind):
-                raise TypeError(f"{name} must be {words}")
-        if not isinstance(content["privacy"]["rules"], list):
-            raise TypeError("the rules of the privacy statement must be a list")
+        require_kinds(content, mechanism=str, mechanism_options=dict, details=dict, diagnostics=dict)
+        require_kinds(content, privacy=dict, receipt=dict)
         noise = None if content["noise"] is None else NoiseLaw.from_dict(content["noise"])
         if noise is not None and noise.n_features != d:
             raise ValueError(f"the noise law is for {noise.n_features} features and the schema has {d}")
@@ -252,6 +249,7 @@ class MomentRelease:
         return cls(
             schema=schema,
             privacy=PrivacyStatement.from_dict(content["privacy"]),
+            receipt=Receipt.from_dict(content["receipt"]),
             noise=noise,
             mechanism=content["mechanism"],
             mechanism_options=from_plain(content["mechanism_options"]),
@@ -270,22 +268,3 @@ class MomentRelease:
             f"MomentRelease({len(self.feature_names)} features{count}, mechanism={self.mechanism!r}, "
             f"{self.privacy.budget}, neighbors={str(self.privacy.neighbors)!r}{flag})"
         )
-
-
-def load(path: str | Path) -> MomentRelease:
-    """Read a release. No code in the file is ever run.
-
-    Parameters
-    ----------
-    path : path
-        A file written by :meth:`dpmoments.MomentRelease.save`.
-
-    Raises
-    ------
-    ValueError
-        If the file is not a release, is of a version this library does not read, is truncated, or differs from what was
-        written (the checksum finds accidents and careless edits; it is not a signature).
-    OSError
-        If the file cannot be read.
-    """
-    return RELEASE_FILE.read(path, MomentRelease.from_dict)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpmoments.array_types import FloatArray
 
-__all__ = ["finite_numbers", "from_plain", "is_finite_number", "to_plain"]
+__all__ = ["finite_numbers", "from_plain", "is_finite_number", "require_kinds", "to_plain"]
 
 ARRAY_TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
 
@@ -116,3 +116,19 @@ def _tagged(tag: str, held: Any) -> Any:
         if isinstance(entries, list) and all(isinstance(entry, bool | int | float) for entry in entries):
             return np.array(entries, dtype=held["dtype"]).reshape(tuple(held["shape"]))
     raise ValueError(f"a value is marked {tag!r} and is not one")
+
+
+def require_kinds(content: Mapping[str, Any], **kinds: type) -> None:
+    """Raise unless the named entries are of these types.
+
+    Raises
+    ------
+    KeyError
+        If an entry is absent.
+    TypeError
+        If it is of another type.
+    """
+    words: dict[type, str] = {str: "a text", dict: "a mapping", list: "a list"}
+    for name, kind in kinds.items():
+        if not isinstance(content[name], kind):
+            raise TypeError(f"{name} must be {words[kind]}")

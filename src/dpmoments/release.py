@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from dpmoments.documents import check_output
-from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan, noise_generator
+from dpmoments.mean_release import MeanRelease
+from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.progress import watched
 from dpmoments.repair.repair import Repair
@@ -30,11 +33,11 @@ class ReleaseWarning(UserWarning):
 
     Attributes
     ----------
-    release : MomentRelease
+    release : MomentRelease or MeanRelease
         Not lost where warnings are turned into errors.
     """
 
-    def __init__(self, text: str, release: MomentRelease) -> None:
+    def __init__(self, text: str, release: MomentRelease | MeanRelease) -> None:
         super().__init__(text)
         self.release = release
 
@@ -44,11 +47,11 @@ class UnsavedReleaseError(OSError):
 
     Attributes
     ----------
-    release : MomentRelease
+    release : MomentRelease or MeanRelease
         What was made: ``error.release.save("elsewhere.json")`` keeps it.
     """
 
-    def __init__(self, path: str | Path, reason: OSError, release: MomentRelease) -> None:
+    def __init__(self, path: str | Path, reason: OSError, release: MomentRelease | MeanRelease) -> None:
         super().__init__(
             f"the release was made and its budget is spent, but {path} could not be written "
             f"({reason.strerror or type(reason).__name__}): keep it with error.release.save(another_path)"
@@ -139,16 +142,10 @@ def release(
     >>> released.covariance.shape, released.privacy.private
     ((3, 3), False)
     """
-    if not isinstance(schema, Schema):
-        raise TypeError(
-            f"schema must be a dpmoments.Schema, got {type(schema).__name__}: dpm.Schema(dpm.Numeric('age', 0, 100), …) or "
-            "dpm.Schema.load('people.yaml')"
-        )
+    require_schema(schema)
     budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     neighbors = Neighbors.of(neighbors)
-    for name, value in (("threads", threads), ("insecure_seed", insecure_seed)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral)):
-            raise TypeError(f"{name} must be a whole number, got {type(value).__name__}")
+    require_whole_numbers(threads=threads, insecure_seed=insecure_seed)
     chosen = make_mechanism(mechanism)
     repair = Repair.of(repair)
     with watched(progress) as on_block:
@@ -165,27 +162,75 @@ def release(
         if output is not None:
             check_output(output)
         # A text file is read through to count its rows, so whatever needs no count was refused before.
-        public_rows = _public_rows(rows, neighbors, n_rows)
+        public_rows = public_row_count(rows, neighbors, n_rows)
         plan = chosen.supported_plan(replace(shape, n_rows=public_rows), budget, neighbors)
         _warn_of_large_delta(plan, public_rows)
-        generator = noise_generator(insecure_seed)
         on_block.expect(rows.source.n_rows)
-        noisy = plan.run(rows, generator)
-    released = _assemble(plan, noisy, schema, repair, n_rows, private=insecure_seed is None)
+        privacy_filter = PrivacyFilter.open(plan, insecure_seed=insecure_seed)
+        noisy = plan.run(rows, privacy_filter)
+        receipt = privacy_filter.close()
+    statement = privacy_statement(plan, schema, private=insecure_seed is None)
+    released = _assemble(plan, noisy, receipt, statement, schema, repair, n_rows)
+    keep(released, output)
+    return released
+
+
+def require_schema(schema: object) -> None:
+    """Raise TypeError unless it is a schema."""
+    if not isinstance(schema, Schema):
+        raise TypeError(
+            f"schema must be a dpmoments.Schema, got {type(schema).__name__}: dpm.Schema(dpm.Numeric('age', 0, 100), …) or "
+            "dpm.Schema.load('people.yaml')"
+        )
+
+
+def require_whole_numbers(**values: object) -> None:
+    """Raise TypeError unless every value is a whole number or None."""
+    for name, value in values.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral)):
+            raise TypeError(f"{name} must be a whole number, got {type(value).__name__}")
+
+
+def privacy_statement(plan: CalibratedPlan[Any], schema: Schema, *, private: bool) -> PrivacyStatement:
+    """What a release by this plan guarantees."""
+    return PrivacyStatement(
+        budget=plan.cost,
+        neighbors=plan.neighbors,
+        arithmetic=str(plan.arithmetic),
+        private=private,
+        rules=schema.rules_in_words(),
+        version=__version__,
+    )
+
+
+def keep(released: MomentRelease | MeanRelease, output: str | Path | None) -> None:
+    """Save a release where it is wanted, then show its warnings.
+
+    Raises
+    ------
+    UnsavedReleaseError
+        If the file cannot be written.
+    """
     if output is not None:
         try:
             released.save(output)
         except OSError as reason:
             raise UnsavedReleaseError(output, reason, released) from reason
     for text in released.warnings:
-        warnings.warn(ReleaseWarning(text, released), stacklevel=2)
-    return released
+        warnings.warn(ReleaseWarning(text, released), stacklevel=3)
 
 
-def _public_rows(rows: Rows, neighbors: Neighbors, n_rows: int | None) -> int | None:
+def public_row_count(rows: Rows, neighbors: Neighbors, n_rows: int | None = None) -> int | None:
+    """The number of rows where it is public, counted or as given; None where it is private.
+
+    Raises
+    ------
+    ValueError
+        If the number given cannot be, or a table whose number of rows is public has none.
+    """
     if n_rows is not None and (isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1):
         raise ValueError(f"n_rows={n_rows!r} must be a positive whole number")
-    if neighbors is Neighbors.ADD_REMOVE:
+    if not neighbors.count_is_public:
         return n_rows
     counted = rows.count()
     if counted == 0:
@@ -210,26 +255,19 @@ def _warn_of_large_delta(plan: Plan, public_rows: int | None) -> None:
 def _assemble(
     plan: Plan,
     noisy: NoisyMoments,
+    receipt: Receipt,
+    statement: PrivacyStatement,
     schema: Schema,
     repair: Repair,
     n_rows: int | None,
-    *,
-    private: bool,
 ) -> MomentRelease:
-    statement = PrivacyStatement(
-        budget=plan.cost,
-        neighbors=plan.neighbors,
-        arithmetic=str(plan.arithmetic),
-        private=private,
-        rules=schema.rules_in_words(),
-        version=__version__,
-    )
     count = noisy.count
     if count is None and n_rows is not None:
         count = float(n_rows)
     return MomentRelease(
         schema=schema,
         privacy=statement,
+        receipt=receipt,
         noise=plan.noise,
         mechanism=plan.mechanism.name,
         mechanism_options=plan.mechanism.options,

@@ -2,64 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from dpmoments.array_types import FloatArray
-from dpmoments.mechanisms.base import MomentShape, noise_generator
+from dpmoments.documents import check_output
+from dpmoments.mean_release import MeanRelease
+from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.progress import watched
+from dpmoments.release import (
+    keep,
+    privacy_statement,
+    public_row_count,
+    require_schema,
+    require_whole_numbers,
+)
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
-from dpmoments.version import __version__
 
-__all__ = ["MeanRelease", "release_mean"]
-
-
-@dataclass(frozen=True, eq=False)
-class MeanRelease:
-    """A mean released under differential privacy.
-
-    Attributes
-    ----------
-    mean : ndarray of shape (d,)
-        In the table's units.
-    n_rows : int
-        Exact where it is public, else noisy, rounded, at least 1.
-    feature_names : tuple of str
-        The names of the entries of ``mean``.
-    privacy : PrivacyStatement
-        What was spent.
-    mechanism : str
-    mechanism_options : mapping
-    diagnostics : mapping
-        What else was learned privately: every step's ball, warnings. In the units in which rows are encoded.
-    """
-
-    mean: FloatArray
-    n_rows: int
-    feature_names: tuple[str, ...]
-    privacy: PrivacyStatement
-    mechanism: str
-    mechanism_options: Mapping[str, Any]
-    diagnostics: Mapping[str, Any]
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What the diagnostics warn of."""
-        return tuple(self.diagnostics.get("warnings", ()))
-
-    def __repr__(self) -> str:
-        flag = "" if self.privacy.private else ", NOT PRIVATE"
-        return (
-            f"MeanRelease({len(self.mean)} features, n_rows={self.n_rows}, mechanism={self.mechanism!r}, "
-            f"{self.privacy.budget}, neighbors={str(self.privacy.neighbors)!r}{flag})"
-        )
+__all__ = ["release_mean"]
 
 
 def release_mean(
@@ -71,6 +38,7 @@ def release_mean(
     rho: float | None = None,
     neighbors: Neighbors | str = "add_remove",
     mechanism: MeanMechanism | str = "variance-aware",
+    output: str | Path | None = None,
     threads: int | None = None,
     progress: bool | Callable[[float | None], None] = False,
     insecure_seed: int | None = None,
@@ -89,6 +57,8 @@ def release_mean(
         defined for ``"replace_one"`` alone.
     mechanism : str or MeanMechanism
         ``"variance-aware"`` (no radius, no scale), ``"coinpress"``, ``"naive"``, ``"karwa-vadhan"``, ``"symq"``.
+    output : path, optional
+        Where to save the release; checked before anything is spent.
     threads, progress, insecure_seed
         As for :func:`dpmoments.release`.
     **options
@@ -101,7 +71,14 @@ def release_mean(
     Raises
     ------
     ValueError, TypeError
-        Before any row is read, for a budget, schema or options that cannot work.
+        Before any row is read, for a budget, schema, options or output that cannot work.
+    UnsavedReleaseError
+        If the file cannot be written after all; the release is its attribute ``release``.
+
+    Warns
+    -----
+    ReleaseWarning
+        Where the estimator found, privately, that its bounds do not fit the table. Shown after the release is saved.
 
     Notes
     -----
@@ -115,35 +92,32 @@ def release_mean(
     >>> bool(abs(released.mean[0] - 1e5) < 10), bool(abs(released.mean[1] + 3.0) < 0.01)
     (True, True)
     """
-    if not isinstance(schema, Schema):
-        raise TypeError(f"schema must be a dpmoments.Schema, got {type(schema).__name__}")
+    require_schema(schema)
     budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     neighbors = Neighbors.of(neighbors)
+    require_whole_numbers(threads=threads, insecure_seed=insecure_seed)
     chosen = make_mean_mechanism(mechanism, **options)
     with watched(progress) as on_block:
         rows = Rows.of(data, schema, neighbors=neighbors, threads=threads, on_block=on_block)
-        n_rows = rows.count() if neighbors.count_is_public else None
-        if n_rows == 0:
-            raise ValueError(
-                "the table has no rows: under replace_one its number of rows is public, and it has no mean"
-            )
-        row_norm = None if schema.row_norm is None else 1.0
-        plan = chosen.plan(MomentShape(schema.n_features, n_rows=n_rows, row_norm=row_norm), budget, neighbors)
+        shape = MomentShape.of(schema, mean=True)
+        chosen.check_support(shape, budget, neighbors)
+        if output is not None:
+            check_output(output)
+        shape = replace(shape, n_rows=public_row_count(rows, neighbors))
+        plan = chosen.supported_plan(shape, budget, neighbors)
         on_block.expect(rows.source.n_rows)
-        noisy = plan.run(rows, noise_generator(insecure_seed))
-    return MeanRelease(
-        mean=schema.encoding(mean=True).decode_mean(noisy.mean),
-        n_rows=max(1, round(noisy.count)),
-        feature_names=schema.feature_names,
-        privacy=PrivacyStatement(
-            budget=plan.cost,
-            neighbors=neighbors,
-            arithmetic=str(plan.arithmetic),
-            private=insecure_seed is None,
-            rules=schema.rules_in_words(),
-            version=__version__,
-        ),
+        privacy_filter = PrivacyFilter.open(plan, insecure_seed=insecure_seed)
+        noisy = plan.run(rows, privacy_filter)
+        receipt = privacy_filter.close()
+    released = MeanRelease(
+        schema=schema,
+        privacy=privacy_statement(plan, schema, private=insecure_seed is None),
+        receipt=receipt,
         mechanism=chosen.name,
         mechanism_options=chosen.options,
+        noisy_mean=noisy.mean,
+        noisy_count=noisy.count,
         diagnostics=noisy.diagnostics,
     )
+    keep(released, output)
+    return released

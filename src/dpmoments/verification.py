@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dpmoments.mechanisms.base import MomentShape, Plan
-from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
+from dpmoments.mean_release import MeanRelease
+from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, MomentShape, Plan
+from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism, make_mechanism
 from dpmoments.moment_release import MomentRelease
 from dpmoments.noise_law import NoiseLaw
+from dpmoments.privacy.laws import WishartSampling
+from dpmoments.privacy.receipt import Receipt
 from dpmoments.repair.repair import Repair
 from dpmoments.version import __version__
 
 __all__ = ["Check", "checks"]
 
 FALSE_ALARM = 1e-9
-"""Most that the probability may be that noise alone makes a sound release fail a check."""
+"""A sound release fails a check because of its noise with at most this probability."""
 COUNT_SHARE = 0.5
-"""Of it that the noise on the count may take; the rest is for that on the Gram matrix, or for what rounding to a lattice adds."""
+"""Share of ``FALSE_ALARM`` that bounds on the noise of the count may use. The other half is for bounds on the noise of the Gram
+matrix. The check of the count alone leaves it unused, since noise on a lattice follows the quantiles of its law only nearly."""
 ROUNDING = 1e-9
+"""Differences of this relative size pass for rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +47,94 @@ class Check:
     detail: str
 
 
-def checks(release: MomentRelease) -> tuple[Check, ...]:
+def checks(release: MomentRelease | MeanRelease) -> tuple[Check, ...]:
     """Everything a release can be asked about itself; reads nothing else.
+
+    Parameters
+    ----------
+    release : MomentRelease or MeanRelease
 
     Returns
     -------
     tuple of Check
     """
+    if isinstance(release, MeanRelease):
+        return (
+            _finite_mean(release),
+            _count_of_mean(release),
+            _rules(release),
+            _receipt(release),
+            _estimator(release),
+        )
     return (
         _finite(release),
         _symmetric(release),
-        _possible(release),
+        _no_negative_eigenvalue(release),
         _count(release),
-        _reach(release),
-        _promise(release),
+        _within_reach(release),
+        _receipt(release),
+        _noise_as_calibrated(release),
     )
+
+
+def _receipt(release: MomentRelease | MeanRelease) -> Check:
+    """Every loss is computed anew from the law and the sensitivity on record, and they are added up again."""
+    what = "receipt adds up to the stated budget"
+    try:
+        anew = Receipt.from_dict(release.receipt.to_dict())
+        anew.require_for(release.privacy)
+    except (ArithmeticError, KeyError, TypeError, ValueError) as refusal:
+        return Check(what, False, str(refusal))
+    if not anew.draws:
+        return Check(what, False, "it has no draw, and what was released is noisy")
+    if wrong := _foreign_draw(anew, release):
+        return Check(what, False, wrong)
+    *_, (_, _, allowed, spent) = anew.lines()
+    draws = "1 draw" if len(anew.draws) == 1 else f"{len(anew.draws)} draws"
+    return Check(
+        what,
+        True,
+        f"{draws}, {spent} {allowed}, recomputed from this file alone. This shows that the file is consistent; it does not show "
+        "that the draws took place",
+    )
+
+
+def _foreign_draw(receipt: Receipt, release: MomentRelease | MeanRelease) -> str | None:
+    """What a draw on record relies on that this release does not have."""
+    d, bound = len(release.feature_names), release.diagnostics.get("eigenvalue_bound", 0.0)
+    for draw in receipt.draws:
+        features = draw.sensitivity.arguments.get("n_features", d)
+        if features != d and draw.sensitivity.name != "row_sum_l1":  # a mean of one coordinate
+            return f"{draw.what} has the sensitivity of {features} features, and the schema has {d}"
+        if isinstance(draw.law, WishartSampling) and draw.law.floor > max(bound - draw.sensitivity.value, 0.0):
+            return f"{draw.what} relies on a smallest eigenvalue above the bound that was drawn"
+    return None
+
+
+def _finite_mean(release: MeanRelease) -> Check:
+    arrays = (release.noisy_mean, release.mean, np.array(release.noisy_count))
+    passed = all(np.isfinite(array).all() for array in arrays)
+    return Check("finite", passed, f"the mean of {len(release.feature_names)} features and the number of rows")
+
+
+def _count_of_mean(release: MeanRelease) -> Check:
+    """A noisy count is raised to 1 before a sum is divided by it."""
+    what, count = "number of rows", release.noisy_count
+    if release.privacy.neighbors.count_is_public:
+        return _public_count(what, count)
+    return Check(what, count >= 1, f"{count:,.1f}, noisy: 1 or more is expected")
+
+
+def _public_count(what: str, count: float) -> Check:
+    return Check(
+        what, count >= 1 and count == round(count), f"{count:,.10g}, public: a whole number above 0 is expected"
+    )
+
+
+def _rules(release: MeanRelease) -> Check:
+    passed = release.privacy.rules == release.schema.rules_in_words()
+    detail = "those of the schema" if passed else "not those of the schema"
+    return Check("rules of the statement", passed, detail)
 
 
 def _finite(release: MomentRelease) -> Check:
@@ -76,14 +154,18 @@ def _symmetric(release: MomentRelease) -> Check:
     return Check("symmetric", passed, f"the second moment of {d} features, after repair")
 
 
-def _possible(release: MomentRelease) -> Check:
+def _no_negative_eigenvalue(release: MomentRelease) -> Check:
     """A covariance has no negative eigenvalue."""
     what = "no negative eigenvalue"
     matrix = release.unit_ball_covariance if release.noisy_sum is not None else release.unit_ball_gram
     smallest = float(np.linalg.eigvalsh(matrix)[0])
     if release.repair is Repair.NONE:
         return Check(what, None, f"the release is not repaired; the smallest is {smallest:.3g} in encoded units")
-    passed = smallest >= -ROUNDING * max(1.0, float(np.trace(matrix)))
+    # A mean far from the centre of the encoding is taken off the second moment, which leaves rounding errors of its size.
+    offset = (
+        float(np.trace(release.unit_ball_gram)) / (release.noisy_count or 1.0) if release.noisy_sum is not None else 0.0
+    )
+    passed = smallest >= -ROUNDING * max(1.0, float(np.trace(matrix))) - 2.0**-46 * offset
     return Check(what, passed, f"after repair {release.repair}" if passed else f"after repair one is {smallest:.3g}")
 
 
@@ -93,9 +175,7 @@ def _count(release: MomentRelease) -> Check:
         passed = not release.privacy.neighbors.count_is_public and release.noisy_sum is None
         return Check(what, passed, "private, and not released")
     if release.count_is_public:
-        return Check(
-            what, count >= 1 and count == round(count), f"{count:,.10g}, public: a whole number above 0 is expected"
-        )
+        return _public_count(what, count)
     if law is None or law.count_variance is None:
         return Check(what, None, f"{count:,.1f}; the law of its noise is not known")
     deviation = math.sqrt(law.count_variance)
@@ -107,7 +187,7 @@ def _least_noise(law: NoiseLaw) -> float:
     return law.count_quantile(COUNT_SHARE * FALSE_ALARM) - ROUNDING
 
 
-def _reach(release: MomentRelease) -> Check:
+def _within_reach(release: MomentRelease) -> Check:
     """Rows of norm 1 at most have a Gram matrix between 0 and n; noise moves it by a known amount at most."""
     what, law, count = "within reach of a possible table", release.noise, release.noisy_count
     if law is None or release.schema.row_norm is None:
@@ -123,33 +203,48 @@ def _reach(release: MomentRelease) -> Check:
     return Check(what, passed, f"the noise reaches {reach:.3g} at most (but with probability {FALSE_ALARM:g})")
 
 
-def _promise(release: MomentRelease) -> Check:
+def _noise_as_calibrated(release: MomentRelease) -> Check:
     """The recorded noise is the one that the mechanism calibrates to the stated budget."""
     what = "noise as the stated budget calls for"
+    return _calibrated(release, what, MECHANISMS, make_mechanism, _shapes(release), _agrees)
+
+
+def _estimator(release: MeanRelease) -> Check:
+    """The mechanism on record can spend the stated budget, and spends it in the unit and to the amount of the receipt."""
+    what = "known mechanism that spends the stated budget"
+    public_rows = release.n_rows if release.privacy.neighbors.count_is_public else None
+    shapes = [MomentShape.of(release.schema, mean=True, n_rows=public_rows)]
+    return _calibrated(release, what, MEAN_MECHANISMS, make_mean_mechanism, shapes, _spends_alike)
+
+
+def _calibrated(
+    release: Any,
+    what: str,
+    known: Mapping[str, Any],
+    make: Callable[..., ConfiguredMechanism[Any]],
+    shapes: Iterable[MomentShape],
+    agrees: Callable[[Any, Any], bool],
+) -> Check:
+    """Make the plan anew for every shape that it may have been made for, and compare. Versions may differ in calibration."""
     stated = f"{release.mechanism}, {release.privacy.budget}, {release.privacy.neighbors}"
     other_version = f"made by dpmoments {release.privacy.version}, and this is {__version__}"
     same_version = release.privacy.version == __version__
-    if release.mechanism not in MECHANISMS:
-        return Check(
-            what, False if same_version else None, f"there is no mechanism {release.mechanism!r} here; {other_version}"
-        )
-    options = {key: _frozen(value) for key, value in release.mechanism_options.items()}
+    if release.mechanism not in known:
+        # A mechanism of the other kind made no such release; one from outside the library may have.
+        elsewhere = release.mechanism in MECHANISMS or release.mechanism in MEAN_MECHANISMS
+        words = f"there is no mechanism {release.mechanism!r} for such a release in this library"
+        return Check(what, False if elsewhere else None, words if same_version else f"{words}; {other_version}")
     try:
-        mechanism = make_mechanism(release.mechanism, **options)
+        mechanism = make(release.mechanism, **release.mechanism_options)
         budget, neighbors = release.privacy.budget, release.privacy.neighbors
-        plans = [mechanism.plan(shape, budget, neighbors) for shape in _shapes(release)]
+        plans = [mechanism.plan(shape, budget, neighbors) for shape in shapes]
     except (TypeError, ValueError) as refusal:
         return Check(what, False if same_version else None, f"{stated}: {refusal}")
-    if any(_agrees(plan, release) for plan in plans):
+    if any(agrees(plan, release) for plan in plans):
         return Check(what, True, f"{stated}, calibrated anew")
     if same_version:
-        return Check(what, False, f"{stated}: calibrated anew it is another noise")
+        return Check(what, False, f"{stated}: calibrated anew it differs")
     return Check(what, None, f"{stated}: calibrated anew it differs; {other_version}")
-
-
-def _frozen(value: Any) -> Any:
-    """Options are tuples, and lists in a file."""
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def _shapes(release: MomentRelease) -> list[MomentShape]:
@@ -163,8 +258,15 @@ def _shapes(release: MomentRelease) -> list[MomentShape]:
 def _agrees(plan: Plan, release: MomentRelease) -> bool:
     law = {} if plan.noise is None else plan.noise.to_dict()
     same_rules = release.privacy.rules == release.schema.rules_in_words()
+    same_law = _equal(law, _law(release)) and _equal(plan.details, release.details)
+    return same_rules and same_law and _spends_alike(plan, release)
+
+
+def _spends_alike(plan: CalibratedPlan[Any], release: MomentRelease | MeanRelease) -> bool:
+    """A plan that gives no reason to leave something unspent spends what it states."""
+    receipt = release.receipt
     same_arithmetic = release.privacy.arithmetic == str(plan.arithmetic)
-    return same_rules and same_arithmetic and _equal(law, _law(release)) and _equal(plan.details, release.details)
+    return same_arithmetic and receipt.unit is plan.loss_unit and (receipt.exhausts or plan.leaves_unspent is not None)
 
 
 def _law(release: MomentRelease) -> Mapping[str, Any]:

@@ -28,7 +28,11 @@ from dpmoments.mechanisms.laplace import Laplace
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.distances import Sensitivity
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.laws import Directions
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.sampling import noised, without_low_bits
 from dpmoments.repair.repair import Repair, repair_moments
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
@@ -53,26 +57,47 @@ class SummedOnce:
         return moments
 
 
+class PrintedDirections(Directions):
+    """Priced like the right law, as the paper prices it, and drawn by the law of the printed acceptance."""
+
+
+@noised.register
+def _(law: PrintedDirections, query: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    gram = np.asarray(query, dtype=np.float64)
+    basis, directions = np.eye(len(gram)), np.empty((len(gram), len(law.temperatures)))
+    for step, temperature in enumerate(law.temperatures):
+        values, vectors = np.linalg.eigh(basis.T @ gram @ basis)
+        basis = basis @ vectors
+        u = printed_law(temperature * (values[-1] - values), 1, generator)[0]
+        directions[:, step] = basis @ u
+        # The reflection that takes u to an axis; its other columns span the complement of u.
+        axis = int(np.argmax(np.abs(u)))
+        normal = u.copy()
+        normal[axis] += np.copysign(1.0, u[axis])
+        reflected = basis - np.outer(basis @ normal, normal) * (2.0 / (normal @ normal))
+        basis = np.delete(reflected, axis, axis=1)
+    return without_low_bits(directions)
+
+
+@dataclass(frozen=True)
+class PrintedAcceptance:
+    """Asks a filter for directions by the printed law where the plan asks for the right one."""
+
+    privacy_filter: PrivacyFilter
+
+    def draw(self, what: str, law: Directions, query: np.ndarray, sensitivity: Sensitivity) -> np.ndarray:
+        """The directions."""
+        printed = PrintedDirections(law.temperatures, law.n_features, law.projected)
+        return self.privacy_filter.draw(what, printed, query, sensitivity)
+
+
 class MisprintedPlan(IterativeEigenvectorsPlan):
     """The same temperatures, directions by the law of the printed acceptance: **not** ε-DP, for comparison alone."""
 
     def draw_directions(
-        self, gram: np.ndarray, eigenvalues: np.ndarray, generator: np.random.Generator
+        self, gram: np.ndarray, eigenvalues: np.ndarray, privacy_filter: PrivacyFilter
     ) -> tuple[np.ndarray, list[float]]:
-        _, temperatures = super().draw_directions(gram, eigenvalues, generator)
-        basis, directions = np.eye(len(gram)), np.empty((len(gram), self.rank))
-        for step, temperature in enumerate(temperatures):
-            values, vectors = np.linalg.eigh(basis.T @ gram @ basis)
-            basis = basis @ vectors
-            u = printed_law(temperature * (values[-1] - values), 1, generator)[0]
-            directions[:, step] = basis @ u
-            # The reflection that takes u to an axis; its other columns span the complement of u.
-            axis = int(np.argmax(np.abs(u)))
-            normal = u.copy()
-            normal[axis] += np.copysign(1.0, u[axis])
-            reflected = basis - np.outer(basis @ normal, normal) * (2.0 / (normal @ normal))
-            basis = np.delete(reflected, axis, axis=1)
-        return directions, temperatures
+        return super().draw_directions(gram, eigenvalues, PrintedAcceptance(privacy_filter))  # type: ignore[arg-type]
 
 
 class Misprinted(IterativeEigenvectors):
@@ -116,7 +141,7 @@ def errors(line: Line, rows: SummedOnce, epsilon: float, trials: int) -> np.ndar
     box = (-np.ones(d), np.ones(d))
     found = []
     for seed in range(trials):
-        noisy = plan.run(rows, insecure_generator(seed))  # type: ignore[arg-type]
+        noisy = plan.run(rows, PrivacyFilter(plan, insecure_generator(seed)))  # type: ignore[arg-type]
         _, gram = repair_moments(n, None, noisy.gram, plan.noise, line.repair, box=box)
         found.append(np.linalg.norm(gram - rows.gram) / n)
     return np.array(found)

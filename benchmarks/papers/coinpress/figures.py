@@ -28,6 +28,7 @@ import dpmoments as dpm
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.noise.entropy import insecure_generator
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows
 
 D = 10
@@ -71,8 +72,8 @@ def covariance_estimate(table: np.ndarray, spread: float, rho: float, seed: int)
     shape = MomentShape(d, n_rows=n, mean=False, row_norm=None)
     mechanism = dpm.mechanisms.CoinPress(eigenvalue_bounds=(1.0, spread))
     plan = mechanism.plan(shape, dpm.PrivacyBudget.zcdp(rho), "replace_one")
-    rows = Rows.of(table, dpm.Schema.unbounded(d), threads=1)
-    return plan.run(rows, insecure_generator(seed)).gram / n
+    rows = Rows.of(table, dpm.Schema.unbounded(d), neighbors="replace_one", threads=1)
+    return plan.run(rows, PrivacyFilter(plan, insecure_generator(seed))).gram / n
 
 
 def covariance_trial(
@@ -102,12 +103,13 @@ def mean_trial(
         "symq": {"radius": radius},
         "variance-aware": {},
     }
-    rows = Rows.of(table, dpm.Schema.unbounded(d), threads=1)
+    rows = Rows.of(table, dpm.Schema.unbounded(d), neighbors="replace_one", threads=1)
     shape, budget = MomentShape(d, n_rows=n, row_norm=None), dpm.PrivacyBudget.zcdp(rho)
     errors = {"non-private": float(np.linalg.norm(table.mean(axis=0) - center))}
     for method in methods:
         plan = make_mean_mechanism(method, **options[method]).plan(shape, budget, "replace_one")
-        errors[method] = float(np.linalg.norm(plan.run(rows, insecure_generator(seed)).mean - center))
+        noisy = plan.run(rows, PrivacyFilter(plan, insecure_generator(seed)))
+        errors[method] = float(np.linalg.norm(noisy.mean - center))
     return errors
 
 
@@ -301,8 +303,9 @@ def map_of_europe(trials: int, folder: Path, output: Path) -> None:
         plan, products = mechanism.plan(shape, budget, "replace_one"), []
         for trial in range(trials):
             turn = rotation(20, rng)  # as published: the coordinates tell nothing of the components
-            rows = Rows.of(table @ turn, dpm.Schema.unbounded(20), threads=1)
-            vectors = turn @ np.linalg.eigh(plan.run(rows, insecure_generator(trial)).gram)[1][:, ::-1][:, :2]
+            rows = Rows.of(table @ turn, dpm.Schema.unbounded(20), neighbors="replace_one", threads=1)
+            gram = plan.run(rows, PrivacyFilter(plan, insecure_generator(trial))).gram
+            vectors = turn @ np.linalg.eigh(gram)[1][:, ::-1][:, :2]
             vectors = vectors * np.sign((vectors * exact).sum(axis=0))
             products.append(np.abs((vectors * exact).sum(axis=0)))
             if trial == 0:
@@ -324,7 +327,8 @@ def _one_map(
 ) -> np.ndarray:
     """Signed first two components at a tenth of the budget."""
     plan = mechanism.plan(shape, dpm.PrivacyBudget.zcdp(0.1), "replace_one")
-    gram = plan.run(Rows.of(table, dpm.Schema.unbounded(20), threads=1), insecure_generator(0)).gram
+    rows = Rows.of(table, dpm.Schema.unbounded(20), neighbors="replace_one", threads=1)
+    gram = plan.run(rows, PrivacyFilter(plan, insecure_generator(0))).gram
     vectors = np.linalg.eigh(gram)[1][:, ::-1][:, :2]
     signed: np.ndarray = vectors * np.sign((vectors * exact).sum(axis=0))
     return signed

@@ -89,7 +89,7 @@ def additive_table() -> Iterator[str]:
         exact = d + additive_wishart_degrees(epsilon, delta, 1.0, relation)
         if additive_wishart_delta(epsilon, chosen.degrees - d, chosen.scale, relation) > delta:
             raise AssertionError(f"not a calibration: {relation}, {epsilon}, {delta}, {d}")
-        gaussian = 0.5 * gaussian_noise_scale(epsilon, delta, gram_frobenius(relation, d)) ** 2
+        gaussian = 0.5 * gaussian_noise_scale(epsilon, delta, gram_frobenius(relation, d).value) ** 2
         # The variance of an entry off the diagonal, k s⁴; all other entries are proportional to it.
         variances = [paper.degrees * paper.scale**2, float(exact), chosen.degrees * chosen.scale**2]
         cells = [str(paper.degrees), str(exact), f"{chosen.degrees}, {chosen.scale:.4g}"]

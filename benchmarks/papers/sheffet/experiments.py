@@ -41,6 +41,7 @@ from benchmarks.papers.sheffet.techniques import (
     techniques,
 )
 from dpmoments.noise.entropy import insecure_generator
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -78,7 +79,9 @@ def measure(experiments: Sequence[Experiment], neighbors: Neighbors, runs: int) 
                 plan = technique.plan(model, n, epsilon, neighbors)
                 name = f"{technique.label}, {technique.calibration}, {epsilon}, {power}"
                 generator = insecure_generator(zlib.crc32(name.encode()))
-                estimates = [technique.repair(plan.run(rows, generator).gram, plan) for _ in range(runs)]
+                estimates = [
+                    technique.repair(plan.run(rows, PrivacyFilter(plan, generator)).gram, plan) for _ in range(runs)
+                ]
                 for experiment in experiments:
                     errors = experiment.errors(estimates, exact)
                     key = (technique.label, technique.calibration, epsilon)

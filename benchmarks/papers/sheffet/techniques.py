@@ -199,7 +199,7 @@ def planned(mechanism: Mechanism) -> Callable[[Experiment, int, float, Neighbors
 def analyze_gauss(experiment: Experiment, n: int, epsilon: float, neighbors: Neighbors) -> Plan:
     """Dwork et al. 2014: σ = Δ√(2 ln(1.25/δ))/ε on every cell of the upper triangle."""
     plan = planned(mechanisms.Gaussian(variance="entrywise"))(experiment, n, epsilon, neighbors)
-    sensitivity = gram_frobenius(neighbors, len(experiment.covariance))
+    sensitivity = gram_frobenius(neighbors, len(experiment.covariance)).value
     noise_scale = max(sensitivity * math.sqrt(2.0 * math.log(1.25 / DELTA)) / epsilon, plan.noise_scale)
     return replace(plan, noise_scale=noise_scale, off_diagonal_scale=noise_scale)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +15,17 @@ from dpmoments.analysis.released import Released
 from dpmoments.array_types import FloatArray
 
 __all__ = ["PrincipalComponents", "pca"]
+
+Scaling: TypeAlias = Literal["units", "bounds", "correlation"]
+
+SCALINGS: Mapping[Scaling, str] = MappingProxyType(
+    {
+        "units": "features in the table's own units",
+        "bounds": "numeric columns divided by the half-width of their bounds",
+        "correlation": "features divided by their released standard deviation",
+    }
+)
+"""Every scaling in words."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +44,9 @@ class PrincipalComponents:
     scale : ndarray of shape (d,)
         What each feature is divided by; ones with ``scaling="units"``.
     feature_names : tuple of str
+    scaling : {"units", "bounds", "correlation"}
+    centered : bool
+        Whether they are of the covariance; else of the second moment about zero, since no mean was released.
     """
 
     components: FloatArray
@@ -39,6 +55,8 @@ class PrincipalComponents:
     mean: FloatArray
     scale: FloatArray
     feature_names: tuple[str, ...]
+    scaling: Scaling
+    centered: bool
 
     def transform(self, values: npt.ArrayLike) -> FloatArray:
         """Scores of rows given in the table's units, (m, d) → (m, k)."""
@@ -46,8 +64,9 @@ class PrincipalComponents:
         return ((rows - self.mean) / self.scale) @ self.components.T
 
     def summary(self) -> str:
-        """The components as text: share of variance and the features that weigh most."""
-        lines = []
+        """The components as text: scaling and centring, then share of variance and the features that weigh most."""
+        about = "about the released mean" if self.centered else "about zero (no mean was released)"
+        lines = [f"principal components {about}, {SCALINGS[self.scaling]}"]
         for index, component in enumerate(self.components):
             order = np.argsort(-np.abs(component), kind="stable")[:5]
             loadings = ", ".join(f"{component[i]:+.2f} {self.feature_names[i]}" for i in order)
@@ -66,12 +85,12 @@ class PrincipalComponents:
             "explained_variance_ratio": finite_or_none(self.explained_variance_ratio),
             "mean": finite_or_none(self.mean),
             "scale": finite_or_none(self.scale),
+            "scaling": self.scaling,
+            "centered": self.centered,
         }
 
 
-def pca(
-    release: Released, n_components: int | None = None, *, scaling: Literal["units", "bounds", "correlation"] = "units"
-) -> PrincipalComponents:
+def pca(release: Released, n_components: int | None = None, *, scaling: Scaling = "units") -> PrincipalComponents:
     """Principal components of a release: post-processing, free of privacy cost.
 
     Parameters
@@ -106,7 +125,8 @@ def pca(
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= d:
         raise ValueError(f"n_components={n_components!r} must be a whole number from 1 to {d}")
     encoding = release.encoding
-    if release.noisy_sum is not None:
+    centered = release.noisy_sum is not None
+    if centered:
         matrix, mean = release.covariance, release.mean
     else:
         matrix, mean = release.second_moment, np.zeros(d)
@@ -125,4 +145,13 @@ def pca(
     components = components * np.where(leading < 0, -1.0, 1.0)[:, None]
     total = float(np.maximum(eigenvalues, 0.0).sum())
     ratio = eigenvalues / total if total > 0 else np.zeros(d)
-    return PrincipalComponents(components[:k], eigenvalues[:k], ratio[:k], mean, scale, release.feature_names)
+    return PrincipalComponents(
+        components=components[:k],
+        explained_variance=eigenvalues[:k],
+        explained_variance_ratio=ratio[:k],
+        mean=mean,
+        scale=scale,
+        feature_names=release.feature_names,
+        scaling=scaling,
+        centered=centered,
+    )

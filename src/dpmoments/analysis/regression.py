@@ -16,6 +16,9 @@ from dpmoments.array_types import FloatArray
 
 __all__ = ["RidgeRegression", "ridge"]
 
+SHOWN_FEATURES = 4
+"""Messages name so many features of a categorical column at most."""
+
 
 @dataclass(frozen=True, eq=False)
 class RidgeRegression:
@@ -203,9 +206,10 @@ def _feature_index(release: Released, name: str) -> int:
         return names.index(name)
     for column in release.schema.columns:
         if column.name == name:
+            shown = ", ".join(map(repr, column.feature_names[:SHOWN_FEATURES]))
+            such_as = "such as " if len(column.feature_names) > SHOWN_FEATURES else ""
             raise ValueError(
-                f"{name!r} is categorical and cannot be a target itself: name one of its features, "
-                f"{', '.join(map(repr, column.feature_names[:4]))}…"
+                f"{name!r} is categorical and cannot be a target itself: name one of its features, {such_as}{shown}"
             )
     raise ValueError(f"the release has no feature {name!r}; its features are {', '.join(map(repr, names))}")
 

@@ -4,6 +4,7 @@ from dpmoments.audit.bounds import epsilon_lower_bound
 from dpmoments.audit.exact import bingham_epsilon, noise_epsilon
 from dpmoments.audit.pairs import NeighboringPair, neighboring_pairs
 from dpmoments.audit.procedure import audit
+from dpmoments.audit.replay import replay, replay_everywhere
 from dpmoments.audit.results import AuditEffort, AuditResult
 from dpmoments.audit.settings import audit_plan
 
@@ -17,4 +18,6 @@ __all__ = [
     "epsilon_lower_bound",
     "neighboring_pairs",
     "noise_epsilon",
+    "replay",
+    "replay_everywhere",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import NoisyMoments, Plan
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.blas import single_threaded_blas
 from dpmoments.rows.kernel import MomentSummary
@@ -50,11 +51,6 @@ class RepeatedRows(Rows):
         remembered: Any = self.remembered[key]
         return remembered  # type: ignore[no-any-return]
 
-    def encoded_blocks(self) -> Iterator[FloatArray]:
-        """As :meth:`dpmoments.rows.rows.Rows.encoded_blocks`."""
-        self.passes[0] += 1
-        return super().encoded_blocks()
-
 
 def repeated_rows(table: FloatArray, neighbors: Neighbors) -> RepeatedRows:
     """Rows of a table in the unit ball, dropped rows treated as a release under ``neighbors`` treats them.
@@ -90,7 +86,7 @@ def run_repeatedly(
     with single_threaded_blas():
         for _ in range(size):
             try:
-                noisy = plan.run(rows, generator)
+                noisy = plan.run(rows, PrivacyFilter(plan, generator))
             except Exception as error:  # whatever it is, the one who asked for the release sees it
                 failure, n_failures = error, n_failures + 1
                 records.append({"failed": 1.0, "error": _code(type(error).__name__)})

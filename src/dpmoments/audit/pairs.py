@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.privacy.neighbors import Neighbors
 
-__all__ = ["NeighboringPair", "neighboring_pairs"]
+__all__ = ["NeighboringPair", "everyday_pairs", "neighboring_pairs"]
 
 
 SOME_ROWS = 16
 MANY_ROWS = 100
-EVEN_ROWS = 30
+ROWS_PER_AXIS = 30
+EVERYDAY_ROWS = 41
 FAR_OUT = 1000.0
 """Norm of a row that the unit ball must clip."""
 
@@ -30,12 +32,15 @@ class NeighboringPair:
     neighbors : Neighbors
     first, second : ndarray of shape (n, d)
         Tables for ``Schema.unit_ball(d, missing="drop")``: a NaN row is one that the schema drops.
+    same_rows : bool
+        Whether the second is the first in another order.
     """
 
     name: str
     neighbors: Neighbors
     first: FloatArray
     second: FloatArray
+    same_rows: bool = False
 
     @property
     def n_features(self) -> int:
@@ -79,6 +84,43 @@ def neighboring_pairs(n_features: int, neighbors: Neighbors | str) -> tuple[Neig
     )
 
 
+def everyday_pairs(
+    n_features: int, neighbors: Neighbors | str, generator: np.random.Generator
+) -> tuple[NeighboringPair, ...]:
+    """Pairs of tables of random rows: one row differs, in the first, a middle or the last place, or the order of all rows does.
+
+    The row is an ordinary one, zero, one that stands there already, far outside the ball, or one that the schema drops; the
+    tables hold such rows otherwise too, and are once sorted.
+
+    Parameters
+    ----------
+    n_features : int
+    neighbors : Neighbors or str
+    generator : numpy.random.Generator
+    """
+    neighbors = Neighbors.of(neighbors)
+    table = generator.normal(0.1, 0.4 / math.sqrt(n_features), (EVERYDAY_ROWS, n_features))
+    table[3], table[17] = FAR_OUT, np.nan
+    tables = {"random table": table, "sorted table": table[np.argsort(table[:, 0])]}
+    rows = {
+        "an ordinary row": generator.normal(0.0, 0.5 / math.sqrt(n_features), n_features),
+        "a zero row": np.zeros(n_features),
+        "a row that it holds": table[5],
+        "a row far outside the ball": np.full(n_features, -FAR_OUT),
+        "a dropped row": np.full(n_features, np.nan),
+    }
+    pairs = []
+    for index, ((of, whole), (what, row)) in enumerate(product(tables.items(), rows.items())):
+        place = (0, EVERYDAY_ROWS // 2, EVERYDAY_ROWS - 1)[index % 3]
+        second = np.insert(whole, place, row, axis=0)
+        if neighbors is Neighbors.REPLACE_ONE:
+            second = np.delete(second, place + 1, axis=0)
+        pairs.append(NeighboringPair(f"{of} | {what} in place {place}", neighbors, whole, second))
+    shuffled = NeighboringPair("sorted table | shuffled", neighbors, tables["sorted table"], table, same_rows=True)
+    reversed_table = NeighboringPair("random table | reversed", neighbors, table, table[::-1].copy(), same_rows=True)
+    return (*pairs, shuffled, reversed_table)
+
+
 def _additions(d: int) -> list[tuple[str, FloatArray, FloatArray]]:
     """(name, rows in common, the row added)."""
     axes, none = np.eye(d), np.zeros((0, d))
@@ -98,7 +140,7 @@ def _additions(d: int) -> list[tuple[str, FloatArray, FloatArray]]:
             ("heavy axis | a canary orthogonal to it", _copies(first, MANY_ROWS), last),
             ("equal leading eigenvalues | one row more", equal, first),
             ("one row on every axis | one more", axes, last),
-            ("many rows on every axis | one more", np.repeat(axes, EVEN_ROWS, axis=0), last),
+            ("many rows on every axis | one more", np.repeat(axes, ROWS_PER_AXIS, axis=0), last),
         ]
     return cases
 
@@ -128,7 +170,7 @@ def _replacements(d: int) -> list[tuple[str, FloatArray, FloatArray, FloatArray]
             ("row | a canary orthogonal to all", others, first, last),
             ("heavy axis | a canary orthogonal to it", _copies(first, MANY_ROWS), first, last),
             ("one row on every axis and one more | elsewhere", axes, first, last),
-            ("many rows on every axis and one more | elsewhere", np.repeat(axes, EVEN_ROWS, axis=0), first, last),
+            ("many rows on every axis and one more | elsewhere", np.repeat(axes, ROWS_PER_AXIS, axis=0), first, last),
         ]
         for size in (8, 50):
             common = np.vstack([_copies(first, size - 1), _copies(second, size - 1)])

@@ -33,17 +33,18 @@ CHOSEN: Mapping[str, Mechanism] = {
     # Few steps, so that some thousand runs can be afforded.
     "coinpress": CoinPress(eigenvalue_bounds=(0.1, 1.0), steps=2),
     "private-preconditioning": PrivatePreconditioning(eigenvalue_bounds=(0.1, 1.0)),
-    # Without a bound it refuses; at this one lie the tables with rows on every axis.
+    # It refuses without a bound. This one is the smallest eigenvalue of the tables that have many rows on every axis.
     "inverse-gaussian": InverseGaussian(smallest_eigenvalue=30.0),
 }
 """Options for mechanisms whose defaults are slow or refuse; all others have their defaults."""
-WITH_THE_MEAN_ALONE = ("auto",)
-"""It runs the others, each of which is audited without the mean by itself."""
+ALWAYS_WITH_MEAN = ("auto",)
+"""Mechanisms audited only with count and mean: ``auto`` runs one of the others, and those are audited without the mean too."""
 SLOW = ("iterative-eigenvectors", "kapralov-talwar")
-"""A run takes several times as long as that of the others."""
-LESS = AuditEffort(pilot=500, final=6000)
-"""The effort for those."""
+"""Mechanisms of which a run takes several times as long as of the others."""
+SLOW_EFFORT = AuditEffort(pilot=500, final=6000)
+"""The default effort for the mechanisms in ``SLOW``."""
 TYPICAL_ROWS = 100
+"""The public number of rows for which a mechanism must have a plan to be audited under ``replace_one``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class AuditSetting:
     ) -> AuditResult:
         """The audit of this setting; with less effort for mechanisms that are slow, where none is given."""
         if effort is None and self.mechanism.name in SLOW:
-            effort = LESS
+            effort = SLOW_EFFORT
         return audit(
             self.mechanism,
             self.budget,
@@ -201,13 +202,13 @@ def audit_settings(
     [('add_remove', False), ('replace_one', False)]
     """
     if means is None:
-        means = (True,) if mechanism.name in WITH_THE_MEAN_ALONE else (True, False)
+        means = (True,) if mechanism.name in ALWAYS_WITH_MEAN else (True, False)
     found, refusal = [], ValueError(f"mechanism {mechanism.name!r} supports none of these budgets and relations")
     for budget in budgets:
         for relation in neighbors:
             if budget.kind not in mechanism.budget_kinds or relation not in mechanism.supported_neighbors:
                 continue
-            n_rows = TYPICAL_ROWS if relation is Neighbors.REPLACE_ONE else None
+            n_rows = TYPICAL_ROWS if relation.count_is_public else None
             for mean in means:
                 try:
                     mechanism.plan(MomentShape(n_features, n_rows=n_rows, mean=mean), budget, relation)

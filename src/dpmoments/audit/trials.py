@@ -14,7 +14,6 @@ from dpmoments.audit.pairs import NeighboringPair
 from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_epsilon
-from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = ["Trial", "make_trials", "stated_promise", "worst_exact"]
 
@@ -85,7 +84,7 @@ def make_trials(
 
 
 def _public_rows(pair: NeighboringPair) -> int | None:
-    return len(pair.first) if pair.neighbors is Neighbors.REPLACE_ONE else None
+    return len(pair.first) if pair.neighbors.count_is_public else None
 
 
 def stated_promise(cost: PrivacyBudget) -> tuple[float, float]:

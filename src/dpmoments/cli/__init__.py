@@ -1,4 +1,7 @@
-"""The command line: ``dpmoments init | forecast | release | show | verify | mechanisms | audit``, and one command an analysis."""
+"""The command line: ``dpmoments init | forecast | release | release-mean | show | verify | mechanisms | audit``.
+
+Every analysis is a command beside them.
+"""
 
 from dpmoments.cli.entry import main
 

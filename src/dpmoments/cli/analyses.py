@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -60,7 +61,7 @@ def command_of(name: str, analysis: Analysis) -> Callable[..., None]:
     def command(release_file: Any, *, as_json: bool, **given: Any) -> None:
         # what was not given is left to the analysis: an empty list and None are not what a person wrote
         chosen = {key: _as_declared(value) for key, value in given.items() if value is not None and value != []}
-        answer = analysis(dpmoments.load(release_file), **chosen)
+        answer = analysis(_moments(release_file, name), **chosen)
         if as_json:
             print_json(answer.to_dict())
         else:
@@ -79,6 +80,17 @@ def command_of(name: str, analysis: Analysis) -> Callable[..., None]:
     example = " ".join(["dpmoments", name, "people.json", *arguments])
     command.__doc__ = f"{_summary(analysis)}\n\nExample:\n\n  {example}\n"
     return command
+
+
+def _moments(release_file: Path, name: str) -> dpmoments.MomentRelease:
+    """The release in a file, where it is one that can be analysed."""
+    released = dpmoments.load(release_file)
+    if isinstance(released, dpmoments.MeanRelease):
+        raise ValueError(
+            f"{release_file} holds a mean alone, and {name!r} needs count, mean and second moment, which 'dpmoments release' "
+            f"makes: 'dpmoments show {release_file}' prints the mean"
+        )
+    return released
 
 
 def _declared(parameter: inspect.Parameter, hint: Any, words: dict[str, str]) -> Any:

@@ -7,8 +7,10 @@ from typing import Any
 import typer
 
 import dpmoments
+from dpmoments.analysis.answers import number
 from dpmoments.cli.options import AsJson, ReleaseFile
 from dpmoments.cli.tables import complain, print_json, print_table, print_text
+from dpmoments.mean_release import MeanRelease
 from dpmoments.moment_release import MomentRelease
 from dpmoments.verification import Check, checks
 
@@ -18,7 +20,9 @@ DESCRIBED = ("n_rows", "feature_names", "mean", "mean_noise", "standard_deviatio
 
 
 def show(file: ReleaseFile, as_json: AsJson = False) -> None:
-    """Show what a release guarantees and what it says, in the table's units.
+    """Show what a release guarantees, what it spent draw by draw, and what it says.
+
+    Values are in the table's units. A release of a mean alone is shown too.
 
     Example:
 
@@ -26,15 +30,51 @@ def show(file: ReleaseFile, as_json: AsJson = False) -> None:
     """
     released = dpmoments.load(file)
     if as_json:
-        print_json(_as_dict(released))
+        print_json(_mean_as_dict(released) if isinstance(released, MeanRelease) else _as_dict(released))
         return
     print_text(released.privacy.in_words())
     print_text()
-    options = ", ".join(f"{key}={value}" for key, value in released.mechanism_options.items())
-    print_text(f"mechanism: {released.mechanism}{f' ({options})' if options else ''}; repair: {released.repair}")
+    print_text("Receipt: what was noised and what it cost; then the sum, and what the stated budget allows.")
+    print_table(("noised", "law", "sensitivity", "loss"), released.receipt.lines())
+    print_text()
+    if isinstance(released, MeanRelease):
+        _show_mean(released)
+    else:
+        _show_moments(released)
+    for text in released.warnings:
+        print_text()
+        print_text(f"WARNING: {text}.")
+
+
+def _show_moments(released: MomentRelease) -> None:
+    print_text(f"{_mechanism(released)}; repair: {released.repair}")
     description = released.describe()
     print_text(f"rows: {description.rows_in_words}")
     print_text()
+    _show_schema(released)
+    head, *features = description.table()
+    print_table(head, features, numbers=head[1:])
+    if description.noise_in_words:
+        print_text(description.noise_in_words)
+
+
+def _show_mean(released: MeanRelease) -> None:
+    print_text("A mean alone: no second moment was released, and no analysis works on it.")
+    print_text(_mechanism(released))
+    exactness = "public, exact" if released.privacy.neighbors.count_is_public else "noisy"
+    print_text(f"rows: {released.n_rows:,} ({exactness})")
+    print_text()
+    _show_schema(released)
+    means = zip(released.feature_names, map(number, released.mean.tolist()), strict=True)
+    print_table(("feature", "mean"), means, numbers=("mean",))
+
+
+def _mechanism(released: MomentRelease | MeanRelease) -> str:
+    options = ", ".join(f"{key}={value}" for key, value in released.mechanism_options.items())
+    return f"mechanism: {released.mechanism}{f' ({options})' if options else ''}"
+
+
+def _show_schema(released: MomentRelease | MeanRelease) -> None:
     print_table(
         ("column", "kind", "public values", "missing"),
         (
@@ -43,19 +83,14 @@ def show(file: ReleaseFile, as_json: AsJson = False) -> None:
         ),
     )
     print_text()
-    head, *features = description.table()
-    print_table(head, features, numbers=head[1:])
-    if description.noise_in_words:
-        print_text(description.noise_in_words)
-    for text in released.warnings:
-        print_text()
-        print_text(f"WARNING: {text}.")
 
 
 def verify(file: ReleaseFile) -> None:
     """Check that a release is whole and agrees with itself. Exit code 1 if not.
 
-    The checksum finds accidents and careless edits; it is not a signature.
+    The checksum finds accidents and careless edits; it is not a signature. The
+    receipt is added up again from the file alone, which shows that the file is
+    consistent; it does not show that the draws of noise took place.
 
     Example:
 
@@ -81,9 +116,7 @@ def _mark(check: Check) -> str:
 def _as_dict(released: MomentRelease) -> dict[str, Any]:
     described = released.describe().to_dict()
     return {
-        "privacy": released.privacy.to_dict() | {"in_words": released.privacy.in_words()},
-        "mechanism": released.mechanism,
-        "mechanism_options": dict(released.mechanism_options),
+        **_spent(released),
         "repair": str(released.repair),
         "warnings": list(released.warnings),
         "noise": None if released.noise is None else released.noise.to_dict(),
@@ -92,4 +125,24 @@ def _as_dict(released: MomentRelease) -> dict[str, Any]:
         "covariance": None if released.noisy_sum is None else released.covariance,
         "second_moment": None if released.noisy_count is None else released.second_moment,
         "gram": released.gram,
+    }
+
+
+def _mean_as_dict(released: MeanRelease) -> dict[str, Any]:
+    return {
+        **_spent(released),
+        "warnings": list(released.warnings),
+        "schema": released.schema.to_dict(),
+        "n_rows": released.n_rows,
+        "feature_names": list(released.feature_names),
+        "mean": released.mean,
+    }
+
+
+def _spent(released: MomentRelease | MeanRelease) -> dict[str, Any]:
+    return {
+        "privacy": released.privacy.to_dict() | {"in_words": released.privacy.in_words()},
+        "receipt": released.receipt.to_dict(),
+        "mechanism": released.mechanism,
+        "mechanism_options": dict(released.mechanism_options),
     }

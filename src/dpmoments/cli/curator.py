@@ -1,9 +1,7 @@
-"""The commands of whoever holds the table: init, forecast, release."""
+"""The commands of whoever holds the table before anything is spent: init, forecast."""
 
 from __future__ import annotations
 
-import sys
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -20,17 +18,13 @@ from dpmoments.cli.options import (
     Rho,
     SchemaFile,
     budget_of,
-    mechanism_of,
 )
-from dpmoments.cli.tables import complain, print_command, print_json, print_table, print_text
-from dpmoments.documents import check_output
-from dpmoments.moment_release import MomentRelease
-from dpmoments.repair.repair import Repair
+from dpmoments.cli.tables import print_command, print_json, print_table, print_text
 from dpmoments.schema.schema import Schema
 from dpmoments.schema.template import default_output, read_header, schema_template
 from dpmoments.table_files import expand_paths
 
-__all__ = ["forecast", "init", "release"]
+__all__ = ["forecast", "init"]
 
 
 def init(
@@ -118,122 +112,3 @@ def forecast(
     for row in table:
         if row.refusal is not None:
             print_text(f"not {row.mechanism}: {row.refusal}")
-
-
-def release(
-    data: Annotated[
-        list[str],
-        typer.Argument(metavar="DATA", help="A Parquet or CSV file, a quoted glob, or a folder.", show_default=False),
-    ],
-    schema: SchemaFile,
-    neighbors: NeighborsOption,
-    output: Annotated[Path, typer.Option("--output", help="Where to write the release; never overwritten.")],
-    epsilon: Epsilon = None,
-    delta: Delta = 0.0,
-    rho: Rho = None,
-    n_rows: Annotated[
-        int | None,
-        typer.Option(
-            "--n-rows",
-            min=1,
-            help="The number of rows, only if it is public from elsewhere than the table.",
-            rich_help_panel="Privacy: what is spent, and on what",
-        ),
-    ] = None,
-    mechanism: Annotated[
-        str, typer.Option("--mechanism", help="A name that 'dpmoments mechanisms' lists.", rich_help_panel="Method")
-    ] = "auto",
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option",
-            metavar="KEY=VALUE",
-            help="An option of the mechanism; may be repeated.",
-            rich_help_panel="Method",
-        ),
-    ] = None,
-    mean: Mean = True,
-    repair: Annotated[
-        Repair, typer.Option("--repair", help="Post-processing of the noisy moments.", rich_help_panel="Method")
-    ] = Repair.AUTO,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")] = False,
-    progress: Annotated[
-        bool | None,
-        typer.Option("--progress/--no-progress", help="A bar while rows are read; default: in a terminal."),
-    ] = None,
-    insecure_seed: Annotated[
-        int | None,
-        typer.Option(
-            "--insecure-seed", min=0, help="FOR TESTS ALONE: repeat the noise. Such a release protects nobody."
-        ),
-    ] = None,
-) -> None:
-    """Release count, mean and second moment of a table, once: this spends budget.
-
-    All that can be refused is refused before a row is read. In a terminal you are
-    asked before anything is spent, unless --yes is given; in a script the
-    command itself is the answer. Quote a glob, so that the shell leaves it alone.
-
-    Example:
-
-      dpmoments release 'people/*.parquet' --schema people.yaml \\
-        --epsilon 1 --neighbors add_remove --output people.json
-    """
-    if len(data) > 1:
-        raise typer.BadParameter("one path is read: put a glob in quotes, 'people/*.parquet'", param_hint="DATA")
-    budget = budget_of(epsilon, delta, rho)
-    configured = mechanism_of(mechanism, option or [])
-    description = Schema.load(schema)
-    check_output(output)
-    if insecure_seed is not None:
-        complain(
-            "WARNING: NOT PRIVATE. --insecure-seed makes noise that anyone can repeat and subtract: the release will protect "
-            "nobody. Never publish it."
-        )
-    if not yes and sys.stdin.isatty() and sys.stderr.isatty():
-        question = (
-            f"Spend {budget} ({neighbors}) on {data[0]}: {description.n_features} features, mechanism {mechanism}, written to "
-            f"{output}?"
-        )
-        if not typer.confirm(question, err=True):
-            complain("dpmoments: nothing was spent")
-            raise typer.Exit(1)
-    try:
-        released = dpmoments.release(
-            data[0],
-            description,
-            epsilon=epsilon,
-            delta=delta,
-            rho=rho,
-            neighbors=neighbors,
-            mechanism=configured,
-            mean=mean,
-            repair=repair,
-            n_rows=n_rows,
-            output=output,
-            progress=sys.stderr.isatty() if progress is None else progress,
-            insecure_seed=insecure_seed,
-        )
-    except dpmoments.UnsavedReleaseError as error:
-        # The budget is spent: the release must not be lost with the disk that was to hold it.
-        refuge = Path(tempfile.mkdtemp(prefix="dpmoments-")) / output.name
-        error.release.save(refuge)
-        complain(f"dpmoments: {output} could not be written after all; the release is kept in {refuge}")
-        raise typer.Exit(1) from None
-    print_text(_released(released, output))
-    print_text()
-    print_text(released.privacy.in_words())
-    print_text()
-    print_text("Next:")
-    print_command(f"dpmoments show {output}")
-
-
-def _released(released: MomentRelease, output: Path) -> str:
-    exactness = "exact" if released.count_is_public else "noisy"
-    count = "" if released.noisy_count is None else f" of {released.n_rows:,} rows ({exactness})"
-    what = "count, mean and second moment" if released.noisy_sum is not None else "the second moment"
-    columns = len(released.schema.columns)
-    return (
-        f"Wrote {output}: {what}{count}, {len(released.feature_names)} features from {columns} columns, by "
-        f"{released.mechanism}; repair {released.repair}."
-    )

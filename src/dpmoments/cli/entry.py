@@ -16,8 +16,9 @@ from dpmoments.cli.analyses import analyses, command_of
 from dpmoments.cli.analyst import show, verify
 from dpmoments.cli.audit import audit
 from dpmoments.cli.catalogue import mechanisms
-from dpmoments.cli.curator import forecast, init, release
+from dpmoments.cli.curator import forecast, init
 from dpmoments.cli.errors import explain
+from dpmoments.cli.spending import release, release_mean
 from dpmoments.cli.tables import complain, print_text
 from dpmoments.version import __version__
 
@@ -59,7 +60,8 @@ def dpmoments_command(
       dpmoments show people.json
 
     Exit codes: 0 done; 1 it cannot be done, or a file is bad; 2 a mistake in the
-    command. A budget is spent when, and only when, a release is written.
+    command. A budget is spent once noise is drawn, after all that can be
+    refused was refused; an error before that spends nothing.
     """
     if version:
         print_text(f"dpmoments {__version__}")
@@ -70,6 +72,7 @@ def dpmoments_command(
 app.command("init", rich_help_panel=CURATOR)(init)
 app.command("forecast", rich_help_panel=CURATOR)(forecast)
 app.command("release", rich_help_panel=CURATOR)(release)
+app.command("release-mean", rich_help_panel=CURATOR)(release_mean)
 app.command("mechanisms", rich_help_panel=CURATOR)(mechanisms)
 app.command("audit", rich_help_panel=CURATOR)(audit)
 app.command("show", rich_help_panel=ANALYST)(show)

@@ -3,33 +3,67 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
-from dpmoments.mechanisms.base import Mechanism
-from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
+from dpmoments.mechanisms.base import ConfiguredMechanism, Mechanism
+from dpmoments.mechanisms.means.base import MeanMechanism
+from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = [
+    "BUDGET_PANEL",
     "AsJson",
+    "Data",
     "Delta",
     "Epsilon",
+    "InsecureSeed",
     "Mean",
+    "MechanismOptions",
     "NeighborsOption",
+    "Output",
+    "Progress",
     "ReleaseFile",
     "Rho",
     "SchemaFile",
+    "Yes",
     "budget_of",
+    "mean_mechanism_of",
     "mechanism_of",
 ]
 
+Configured = TypeVar("Configured", bound=ConfiguredMechanism[Any])
+
 BUDGET_PANEL = "Privacy: what is spent, and on what"
 
+Data = Annotated[
+    list[str],
+    typer.Argument(metavar="DATA", help="A Parquet or CSV file, a quoted glob, or a folder.", show_default=False),
+]
+Output = Annotated[Path, typer.Option("--output", help="Where to write the release; never overwritten.")]
+MechanismOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="KEY=VALUE",
+        help="An option of the mechanism; may be repeated.",
+        rich_help_panel="Method",
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")]
+Progress = Annotated[
+    bool | None,
+    typer.Option("--progress/--no-progress", help="A bar while rows are read; default: in a terminal."),
+]
+InsecureSeed = Annotated[
+    int | None,
+    typer.Option("--insecure-seed", min=0, help="FOR TESTS ALONE: repeat the noise. Such a release protects nobody."),
+]
 SchemaFile = Annotated[
     Path, typer.Option("--schema", help="The public schema of the table, a YAML file from 'dpmoments init'.")
 ]
@@ -96,28 +130,64 @@ def mechanism_of(name: str, options: Sequence[str]) -> Mechanism:
     >>> mechanism_of("laplace", ["calibration=paper"])
     Laplace(calibration='paper')
     """
-    classes = MECHANISMS
+    return _configured(
+        name, MECHANISMS, map(_key_and_value, options), advice=" ('dpmoments mechanisms' describes them)"
+    )
+
+
+def mean_mechanism_of(
+    name: str, options: Sequence[str], *, radius: float | None = None, scale: float | None = None
+) -> MeanMechanism:
+    """The mechanism for means alone, with its options; two of them have flags of their own.
+
+    Raises
+    ------
+    typer.BadParameter
+        As for :func:`mechanism_of`.
+
+    Examples
+    --------
+    >>> mean_mechanism_of("symq", ["quantile=0.4"], radius=10.0)
+    SymmetricQuantiles(radius=10.0, quantile=0.4)
+    """
+    flags = [(f"--{key}", key, value) for key, value in (("radius", radius), ("scale", scale)) if value is not None]
+    return _configured(name, MEAN_MECHANISMS, [*flags, *map(_key_and_value, options)])
+
+
+def _configured(
+    name: str,
+    classes: Mapping[str, type[Configured]],
+    given: Iterable[tuple[str, str, Any]],
+    *,
+    advice: str = "",
+) -> Configured:
+    """The mechanism named, with options given as: how they were written, key, value."""
     if name not in classes:
         raise typer.BadParameter(
-            f"there is no mechanism {name!r}: use one of {', '.join(classes)} ('dpmoments mechanisms' describes them)",
-            param_hint="--mechanism",
+            f"there is no mechanism {name!r}: use one of {', '.join(classes)}{advice}", param_hint="--mechanism"
         )
     known = [option.name for option in fields(classes[name])]
     values: dict[str, Any] = {}
-    for option in options:
-        key, separator, text = option.partition("=")
-        if not separator:
-            raise typer.BadParameter(f"{option!r} is not key=value", param_hint="--option")
+    written: dict[str, None] = {}
+    for flag, key, value in given:
+        written[flag] = None
         if key not in known:
             takes = f"its options are {', '.join(known)}" if known else "it takes no options"
-            raise typer.BadParameter(f"mechanism {name!r} has no option {key!r}: {takes}", param_hint="--option")
+            raise typer.BadParameter(f"mechanism {name!r} has no option {key!r}: {takes}", param_hint=flag)
         if key in values:
-            raise typer.BadParameter(f"{key!r} is given twice", param_hint="--option")
-        values[key] = _option_value(text)
+            raise typer.BadParameter(f"{key!r} is given twice", param_hint=flag)
+        values[key] = value
     try:
-        return make_mechanism(name, **values)
+        return classes[name](**values)
     except (TypeError, ValueError) as error:
-        raise typer.BadParameter(str(error), param_hint="--option") from error
+        raise typer.BadParameter(str(error), param_hint=", ".join(written) or "--mechanism") from error
+
+
+def _key_and_value(option: str) -> tuple[str, str, Any]:
+    key, separator, text = option.partition("=")
+    if not separator:
+        raise typer.BadParameter(f"{option!r} is not key=value", param_hint="--option")
+    return "--option", key, _option_value(text)
 
 
 def _option_value(text: str) -> Any:

@@ -8,6 +8,7 @@ from dpmoments.mechanisms.coinpress import CoinPress
 from dpmoments.mechanisms.gaussian import Gaussian
 from dpmoments.mechanisms.inverse_gaussian import InverseGaussian
 from dpmoments.mechanisms.inverse_wishart import InverseWishart
+from dpmoments.mechanisms.isotropic import Isotropic
 from dpmoments.mechanisms.iterative_eigenvectors import IterativeEigenvectors
 from dpmoments.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss
 from dpmoments.mechanisms.kapralov_talwar import KapralovTalwar
@@ -22,6 +23,7 @@ __all__ = [
     "Gaussian",
     "InverseGaussian",
     "InverseWishart",
+    "Isotropic",
     "IterativeEigenvectors",
     "JohnsonLindenstrauss",
     "KapralovTalwar",

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from dpmoments.array_types import FloatArray, IntegerArray
 from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
-from dpmoments.mechanisms.parts.additive import AdditivePlan, choose_augmentation, choose_bits, round_to_lattice
-from dpmoments.noise.matrices import wishart
+from dpmoments.mechanisms.parts.additive import AdditivePlan, augmented_dimension, choose_augmentation, choose_bits
 from dpmoments.noise_law import WishartNoise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import (
@@ -21,8 +20,11 @@ from dpmoments.privacy.curves import (
     additive_wishart_scale,
     gaussian_noise_scale,
 )
+from dpmoments.privacy.distances import Sensitivity
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.laws import AdditiveWishartDraw
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.sensitivity import gram_frobenius
+from dpmoments.privacy.sensitivity import gram_frobenius, row_norm_square
 from dpmoments.rows.rows import Rows
 
 __all__ = ["AdditiveWishart", "AdditiveWishartPlan"]
@@ -68,11 +70,15 @@ class AdditiveWishartPlan(AdditivePlan):
             "lattice_bits": self.bits,
         }
 
-    def draw(self, generator: np.random.Generator) -> npt.NDArray[np.int64]:
-        identity = np.eye(self.dimension)
-        noise = wishart(math.sqrt(self.scale) * identity, self.degrees, generator)
-        centered = noise - self.degrees * self.scale * identity
-        return round_to_lattice(centered, self.bits, math.sqrt(self.cell_variances[1]), generator)
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return row_norm_square(self.neighbors, self.augmentation)
+
+    def add_noise(self, privacy_filter: PrivacyFilter, what: str, query: IntegerArray) -> FloatArray:
+        unit = 4.0**self.bits
+        law = AdditiveWishartDraw(self.dimension, self.degrees, self.scale, self.bits)
+        noisy = privacy_filter.draw(what, law, query, self.sensitivity.in_units(unit), self.cost)
+        return np.asarray(noisy, dtype=np.float64) / unit
 
 
 @dataclass(frozen=True)
@@ -97,12 +103,12 @@ class PositiveDefinitePlan(Plan):
     def expected_sum_error(self) -> float | None:
         return self.unbiased.expected_sum_error
 
-    def run(self, rows: Rows, generator: np.random.Generator) -> NoisyMoments:
-        noisy = self.unbiased.run(rows, generator)
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
+        noisy = self.unbiased.run(rows, privacy_filter)
         kept = self.kept_shift(noisy.gram)
         return replace(noisy, gram=noisy.gram + kept * np.eye(len(noisy.gram)), diagnostics={"kept_shift": kept})
 
-    def kept_shift(self, gram: npt.NDArray[np.float64]) -> float:
+    def kept_shift(self, gram: FloatArray) -> float:
         """How much of the noise's mean goes back into a Gram matrix from which all of it was taken: post-processing.
 
         Nothing where the matrix is positive definite. Else all but s²(√k − √D − √(2 ln(4/δ)))², which the noise exceeds in
@@ -165,10 +171,14 @@ class AdditiveWishart(Mechanism):
             raise ValueError("the paper's calibration sets the degrees of freedom: leave degrees_of_freedom out")
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> Plan:
-        augmentation = choose_augmentation(shape, neighbors, lambda w: 1.0 + w * w)
-        dimension = shape.n_features + (1 if augmentation else 0)
+        augmentation = choose_augmentation(
+            shape,
+            lambda w: row_norm_square(neighbors, w).value,
+            noisy_count=not neighbors.count_is_public,
+        )
+        dimension = augmented_dimension(shape.n_features, augmentation)
         beyond, scale = self._degrees_and_scale(dimension, budget, neighbors)
-        scale *= 1.0 + augmentation**2
+        scale *= row_norm_square(neighbors, augmentation).value
         degrees = dimension + beyond
         plan = AdditiveWishartPlan(
             mechanism=self,
@@ -206,7 +216,7 @@ def _nearly_best(dimension: int, budget: PrivacyBudget, neighbors: Neighbors) ->
 
     The off-diagonal variance of the noise, ks⁴, tends to σ²/2 of the Gaussian mechanism from above.
     """
-    limit = gaussian_noise_scale(budget.epsilon, budget.delta, gram_frobenius(neighbors, max(dimension, 2)))
+    limit = gaussian_noise_scale(budget.epsilon, budget.delta, gram_frobenius(neighbors, max(dimension, 2)).value)
 
     def is_near(power: int) -> bool:
         enough = TOLERATED_EXCESS * limit / math.sqrt(2.0 * (2**power + dimension))

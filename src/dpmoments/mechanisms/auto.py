@@ -8,6 +8,7 @@ from typing import ClassVar
 from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
 from dpmoments.mechanisms.coinpress import CoinPress
 from dpmoments.mechanisms.gaussian import Gaussian
+from dpmoments.mechanisms.isotropic import Isotropic
 from dpmoments.mechanisms.laplace import Laplace
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -15,22 +16,24 @@ from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = ["Auto"]
 
-CANDIDATES: tuple[Mechanism, ...] = (MatrixLaplace(), Gaussian(), Laplace())
+CANDIDATES: tuple[Mechanism, ...] = (MatrixLaplace(), Isotropic(), Gaussian(), Laplace())
 
 
 @dataclass(frozen=True)
 class Auto(Mechanism):
     """The additive mechanism with the least expected error on the Gram matrix, or CoinPress; the choice reads no data.
 
-    Under an (ε, δ) budget the pure mechanisms are candidates at ε: in few dimensions, or at a very small δ, matrix Laplace
-    noise is smaller than Gaussian noise; the release then states that it spent ε alone. Where columns give rough scales in
-    place of bounds, it is :class:`~dpmoments.mechanisms.CoinPress`.
+    Under an (ε, δ) budget the pure mechanisms are candidates at ε: in few dimensions, or at a very small δ, matrix Laplace or
+    isotropic noise is smaller than Gaussian noise; the release then states that it spent ε alone. Where columns give rough
+    scales in place of bounds, it is :class:`~dpmoments.mechanisms.CoinPress`.
 
     Examples
     --------
     >>> from dpmoments.mechanisms.base import MomentShape
     >>> Auto().plan(MomentShape(13), PrivacyBudget.pure(1.0), "replace_one").mechanism.name
     'matrix-laplace'
+    >>> Auto().plan(MomentShape(2), PrivacyBudget.pure(1.0), "replace_one").mechanism.name
+    'isotropic'
     >>> Auto().plan(MomentShape(50), PrivacyBudget.approximate(1.0, 1e-6), "replace_one").mechanism.name
     'gaussian'
     """

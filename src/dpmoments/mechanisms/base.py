@@ -1,8 +1,9 @@
 """The contract of a mechanism: frozen options, a plan made without data, then one run.
 
 ``config.plan(shape, budget, neighbors)`` calibrates and refuses whatever cannot be done, reading no data; the plan states its
-exact cost, its noise law and its expected error; ``plan.run(rows, generator)`` draws the noise. The class attributes say
-what a mechanism supports: the registry, the command line, the forecast, the docs table and the contract tests read them.
+exact cost, its noise law and its expected error; ``plan.run(rows, privacy_filter)`` asks the filter for noise. The class
+attributes say what a mechanism supports: the registry, the command line, the forecast, the docs table and the contract tests
+read them.
 """
 
 from __future__ import annotations
@@ -12,20 +13,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
-import numpy as np
-
 from dpmoments.array_types import FloatArray
-from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.noise_law import NoiseLaw
+from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.rough_scale import RoughScale
 from dpmoments.schema.schema import Schema
 
 __all__ = [
+    "GAUSSIAN_LOSS_UNITS",
+    "ZCDP_LOSS_UNITS",
     "Arithmetic",
     "CalibratedPlan",
     "ConfiguredMechanism",
@@ -33,11 +36,19 @@ __all__ = [
     "MomentShape",
     "NoisyMoments",
     "Plan",
-    "noise_generator",
-    "without_low_bits",
 ]
 
-KEPT_BITS = 30
+LOSS_UNITS: Mapping[BudgetKind, LossUnit] = MappingProxyType(
+    {
+        BudgetKind.PURE: LossUnit.EPSILON,
+        BudgetKind.ZCDP: LossUnit.RHO,
+        BudgetKind.APPROXIMATE: LossUnit.EPSILON_DELTA,
+    }
+)
+GAUSSIAN_LOSS_UNITS = MappingProxyType({**LOSS_UNITS, BudgetKind.APPROXIMATE: LossUnit.GAUSSIAN_RHO})
+"""For mechanisms whose every draw under (ε, δ) is Gaussian."""
+ZCDP_LOSS_UNITS = MappingProxyType({**LOSS_UNITS, BudgetKind.APPROXIMATE: LossUnit.RHO})
+"""For mechanisms whose draws under (ε, δ) are of several kinds, all of them zCDP."""
 
 Noisy = TypeVar("Noisy")
 PlanType = TypeVar("PlanType", bound="CalibratedPlan[Any]", covariant=True)
@@ -123,15 +134,25 @@ class CalibratedPlan(ABC, Generic[Noisy]):
         """The calibrated numbers (noise scale, degrees of freedom, …), for the record of the release."""
         return {}
 
+    @property
+    def loss_unit(self) -> LossUnit:
+        """In which the losses of its draws add up to the cost."""
+        return self.mechanism.loss_units[self.cost.kind]
+
+    @property
+    def leaves_unspent(self) -> str | None:
+        """Why a run may spend less than the stated cost; None where it spends all of it."""
+        return None
+
     @abstractmethod
-    def run(self, rows: Rows, generator: np.random.Generator) -> Noisy:
-        """Read the rows and draw the noise: the one step that spends the budget.
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> Noisy:
+        """Read the rows and ask for noise: the one step that spends the budget.
 
         Parameters
         ----------
         rows : Rows
-        generator : numpy.random.Generator
-            From :func:`dpmoments.noise.secure_generator` for a private release.
+        privacy_filter : PrivacyFilter
+            Opened for this plan and this run.
         """
 
     def check_rows(self, rows: Rows) -> None:
@@ -160,6 +181,8 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
 
     budget_kinds: ClassVar[frozenset[BudgetKind]]
     supported_neighbors: ClassVar[frozenset[Neighbors]] = frozenset(Neighbors)
+    loss_units: ClassVar[Mapping[BudgetKind, LossUnit]] = LOSS_UNITS
+    """In which unit the losses of its draws add up, by the kind of budget."""
     needs_row_norm: ClassVar[bool] = True
     summary: ClassVar[str]
     source: ClassVar[str]
@@ -227,6 +250,10 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
                 "give every column bounds, or use a mechanism that needs none (dpmoments mechanisms lists them)"
             )
 
+    def divisible(self, budget: PrivacyBudget) -> PrivacyBudget:
+        """What a budget allows its draws to lose together, as a budget to divide among them: ε, ρ or (ε, δ)."""
+        return allowance(budget, self.loss_units[budget.kind]).as_budget
+
     def _budget_advice(self) -> str:
         words = {
             BudgetKind.PURE: "epsilon alone (delta = 0)",
@@ -285,33 +312,3 @@ class Plan(CalibratedPlan[NoisyMoments]):
 @dataclass(frozen=True)
 class Mechanism(ConfiguredMechanism[Plan]):
     """Frozen options of one published algorithm for the second moment, with count and mean where they are wanted."""
-
-
-def noise_generator(insecure_seed: int | None = None) -> np.random.Generator:
-    """The generator a plan is run with: keyed by the operating system, or one that repeats itself and protects nothing.
-
-    Examples
-    --------
-    >>> noise_generator().random() == noise_generator().random()
-    False
-    """
-    return secure_generator() if insecure_seed is None else insecure_generator(insecure_seed)
-
-
-def without_low_bits(values: FloatArray) -> FloatArray:
-    """Round what a floating-point sampler returns to 2^−30 of its largest entry.
-
-    The last bits of such a draw follow the arithmetic that made it, and that depends on the exact table: whether an
-    eigenvalue comes out as 1 or as 1 − 2^−53 told two tables apart. Rounded so coarsely, the output is that of real
-    arithmetic but where a value falls within rounding error of a boundary of the grid. Post-processing of the release.
-
-    Examples
-    --------
-    >>> float(without_low_bits(np.array([1.0 - 2.0**-53]))[0])
-    1.0
-    """
-    largest = float(np.abs(values).max(initial=0.0))
-    if not 0.0 < largest < np.inf:
-        return values
-    exponent = int(np.frexp(largest)[1]) - KEPT_BITS
-    return np.asarray(np.ldexp(np.rint(np.ldexp(values, -exponent)), exponent))

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmoments.array_types import FloatArray
-from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.parts.coinpress_ellipsoid import Ellipsoid, StepRules, run_diagnostics, spectral_edge
-from dpmoments.mechanisms.parts.coinpress_options import CoinPressOptions, checked_eigenvalue_bounds
+from dpmoments.mechanisms.parts.coinpress_options import STAND_IN_ROWS, CoinPressOptions, checked_eigenvalue_bounds
 from dpmoments.mechanisms.parts.coinpress_schedule import (
     MOST_STEPS,
     moment_clip_square,
@@ -20,9 +20,17 @@ from dpmoments.mechanisms.parts.coinpress_schedule import (
     paper_shares,
     spread_schedule,
 )
-from dpmoments.mechanisms.parts.noisy_step import count_first, noisy_step, require_workable_budget, step_plan
+from dpmoments.mechanisms.parts.noisy_step import (
+    NoisyStep,
+    StepNoise,
+    count_first,
+    noisy_step,
+    require_workable_budget,
+)
 from dpmoments.mechanisms.parts.norm_histogram import noisy_norm_histogram, norm_edges
+from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
 
@@ -47,7 +55,7 @@ class CoinPressPlan(Plan):
     Attributes
     ----------
     rho : float
-        The zCDP budget of the run.
+        What the draws of the run may spend together.
     rules : StepRules or None
         None where the number of rows is private: the run then makes it from the noisy count.
     """
@@ -67,34 +75,25 @@ class CoinPressPlan(Plan):
             details |= {"shares": schedule.shares, "predicted_mahalanobis": schedule.predicted_error}
         return details
 
-    def run(self, rows: Rows, generator: np.random.Generator) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
         self.check_rows(rows)
         shape, options, rules, rho = self.shape, self.mechanism, self.rules, self.rho
         if rules is None:
-            count, rho = count_first(rows, generator, rho, None)
+            count, rho = count_first(rows, privacy_filter, rho, None)
             rules = options.step_rules(shape, count, rho, self.neighbors)
         n_rows = rules.n_rows
         ellipsoid = options.first_ellipsoid(shape)
         steps: list[dict[str, Any]] = []
         *early, last = PrivacyBudget.zcdp(rho).split(*rules.schedule.shares)
         for budget in early:
-            plan = step_plan(shape.n_features, budget.rho, self.neighbors, mean=shape.mean)
-            release = noisy_step(
-                rows,
-                generator,
-                plan,
-                center=ellipsoid.center,
-                linear=ellipsoid.linear,
-                radius=rules.radius,
-            )
+            release = self._step(rows, privacy_filter, f"step {len(steps) + 1}", budget.rho, ellipsoid, rules.radius)
             steps.append(ellipsoid.record(rules.radius, budget.rho, release, n_rows))
             if options.constants == "paper":
                 ellipsoid = ellipsoid.ridged(release, n_rows, rules.sampling_ridge, rules.failure)
             else:
                 ellipsoid = ellipsoid.floored(release, n_rows, FLOOR)
-        spend, radius, outside = self._last_radius(rows, generator, last.rho, rules, ellipsoid)
-        plan = step_plan(shape.n_features, spend, self.neighbors, mean=shape.mean)
-        release = noisy_step(rows, generator, plan, center=ellipsoid.center, linear=ellipsoid.linear, radius=radius)
+        spend, radius, outside = self._last_radius(rows, privacy_filter, last.rho, rules, ellipsoid)
+        release = self._step(rows, privacy_filter, "last step", spend, ellipsoid, radius)
         steps.append(ellipsoid.record(radius, last.rho, release, n_rows))
         covariance, mean = ellipsoid.covariance(release, n_rows)
         gram = n_rows * (covariance + np.outer(mean, mean))
@@ -105,10 +104,24 @@ class CoinPressPlan(Plan):
             diagnostics=run_diagnostics(steps, rules, outside, shape.n_features),
         )
 
+    def _step(
+        self,
+        rows: Rows,
+        privacy_filter: PrivacyFilter,
+        what: str,
+        rho: float,
+        ellipsoid: Ellipsoid,
+        radius: float,
+    ) -> NoisyStep:
+        noise = StepNoise.calibrated(self.shape.n_features, rho, self.neighbors, mean=self.shape.mean)
+        return noisy_step(
+            rows, privacy_filter, what, noise, center=ellipsoid.center, linear=ellipsoid.linear, radius=radius
+        )
+
     def _last_radius(
         self,
         rows: Rows,
-        generator: np.random.Generator,
+        privacy_filter: PrivacyFilter,
         rho: float,
         rules: StepRules,
         ellipsoid: Ellipsoid,
@@ -120,15 +133,15 @@ class CoinPressPlan(Plan):
         for_histogram, rest = PrivacyBudget.zcdp(rho).split(HISTOGRAM_SHARE, 1.0 - HISTOGRAM_SHARE)
         histogram = noisy_norm_histogram(
             rows,
-            generator,
+            privacy_filter,
+            "histogram of norms",
             for_histogram.rho,
-            self.neighbors,
             edges=norm_edges(math.sqrt(d)),
             center=ellipsoid.center,
             linear=ellipsoid.linear,
         )
-        plan = step_plan(d, rest.rho, self.neighbors, mean=self.shape.mean)
-        noise_error = plan.noise_scale * math.sqrt(d * (d + 1) / 2.0) / rules.n_rows
+        noise = StepNoise.calibrated(d, rest.rho, self.neighbors, mean=self.shape.mean)
+        noise_error = noise.noise_scale * math.sqrt(d * (d + 1) / 2.0) / rules.n_rows
         best = histogram.best_radius(2, noise_error, 1.0 / math.sqrt(d))
         # Never below the planned radius: for normal rows that is the better choice, since it suffers from no bins and no noise.
         return rest.rho, max(planned, best or 0.0), histogram.share_above(planned)
@@ -145,8 +158,9 @@ class CoinPress(CoinPressOptions, Mechanism):
     removing it by differences of paired rows would cost half the rows (``docs/derivations/coinpress.md``).
 
     **Privacy.** ρ-zCDP, by composition over the steps: each is an exact discrete Gaussian release of integer sums of rows
-    clipped to the radius actually used. An (ε, δ) budget is converted to a ρ that implies it. The guarantee assumes nothing
-    about the rows: if the bounds are wrong only accuracy suffers, and the diagnostics warn of it.
+    clipped to the radius actually used. Under (ε, δ) the steps together are no worse than one Gaussian mechanism, which allows
+    a larger ρ than zCDP alone does (``docs/derivations/composition.md``). The guarantee assumes nothing about the rows: if the
+    bounds are wrong only accuracy suffers, and the diagnostics warn of it.
 
     Parameters
     ----------
@@ -184,6 +198,7 @@ class CoinPress(CoinPressOptions, Mechanism):
     anchor: Sequence[Sequence[float]] | None = field(default=None, repr=False)
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.ZCDP, BudgetKind.APPROXIMATE})
+    loss_units: ClassVar[Mapping[BudgetKind, LossUnit]] = GAUSSIAN_LOSS_UNITS
     needs_row_norm: ClassVar[bool] = False
     summary: ClassVar[str] = "covariance (and mean) from a rough eigenvalue range; needs no bound on a row"
     source: ClassVar[str] = "Biswas, Dong, Kamath & Ullman 2020 (CoinPress), joint with the mean"
@@ -199,11 +214,10 @@ class CoinPress(CoinPressOptions, Mechanism):
             object.__setattr__(self, "anchor", _checked_anchor(self.anchor))
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> CoinPressPlan:
-        rho = budget.to_rho()
+        rho = self.divisible(budget).rho
         if shape.n_rows == 0:
             raise ValueError("coinpress has nothing to estimate from a table that is publicly empty")
-        # Where the count is private, 1000 stands in for it, so that options that cannot work are refused before a row is read.
-        rules = self.step_rules(shape, float(shape.n_rows or 1000), rho, neighbors)
+        rules = self.step_rules(shape, float(shape.n_rows or STAND_IN_ROWS), rho, neighbors)
         require_workable_budget(rho, None if shape.n_rows is None else rules.schedule.shares)
         return CoinPressPlan(
             mechanism=self,
@@ -219,7 +233,7 @@ class CoinPress(CoinPressOptions, Mechanism):
         d = shape.n_features
         lowest, highest, mean_radius = self.bounds(shape)
         # Noise on the second moment of rows in the unit ball, at ρ = 1.
-        unit = step_plan(d, 1.0, neighbors, mean=shape.mean).noise_scale / n_rows
+        unit = StepNoise.calibrated(d, 1.0, neighbors, mean=shape.mean).noise_scale / n_rows
         frobenius = unit * math.sqrt(d * (d + 1) / 2.0)
         edge, failure, ridge, shares = spectral_edge(d), FAILURE / max(MOST_STEPS, self.steps or 0), 0.0, None
         if self.constants == "paper":

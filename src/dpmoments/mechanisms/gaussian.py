@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-import numpy.typing as npt
-
-from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape
-from dpmoments.mechanisms.parts.additive import (
-    AdditivePlan,
-    choose_augmentation,
-    choose_bits,
-    lattice_scale,
-    symmetric_from_triangle,
-)
-from dpmoments.noise.lattice import discrete_gaussian
+from dpmoments.array_types import FloatArray, IntegerArray
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Arithmetic, Mechanism, MomentShape
+from dpmoments.mechanisms.parts.additive import AdditivePlan, choose_augmentation, choose_bits
+from dpmoments.mechanisms.parts.lattice_noise import off_diagonal, with_gaussian_noise
 from dpmoments.noise_law import GaussianNoise
+from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves import discrete_gaussian_noise_scale, gaussian_noise_scale, zcdp_noise_scale
+from dpmoments.privacy.curves import zcdp_noise_scale
+from dpmoments.privacy.distances import Sensitivity
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius
 
 __all__ = ["Gaussian", "GaussianPlan"]
-
-SQRT_HALF = math.sqrt(0.5)
 
 
 @dataclass(frozen=True)
@@ -59,12 +51,19 @@ class GaussianPlan(AdditivePlan):
     def details(self) -> Mapping[str, Any]:
         return {"noise_scale": self.noise_scale, "augmentation": self.augmentation, "lattice_bits": self.bits}
 
-    def draw(self, generator: np.random.Generator) -> npt.NDArray[np.int64]:
-        size = self.dimension
-        diagonal = discrete_gaussian(lattice_scale(self.noise_scale, self.bits), size, generator)
-        off_diagonal_scale = lattice_scale(self.off_diagonal_scale, self.bits)
-        return symmetric_from_triangle(
-            diagonal, discrete_gaussian(off_diagonal_scale, size * (size - 1) // 2, generator)
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return gram_frobenius(self.neighbors, self.shape.n_features, self.augmentation)
+
+    def add_noise(self, privacy_filter: PrivacyFilter, what: str, query: IntegerArray) -> FloatArray:
+        return with_gaussian_noise(
+            privacy_filter,
+            what,
+            query,
+            self.sensitivity,
+            self.noise_scale,
+            bits=2 * self.bits,
+            off_diagonal_scale=self.off_diagonal_scale,
         )
 
 
@@ -95,6 +94,7 @@ class Gaussian(Mechanism):
     variance: Literal["isotropic", "entrywise"] = "isotropic"
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.ZCDP, BudgetKind.APPROXIMATE})
+    loss_units: ClassVar[Mapping[BudgetKind, LossUnit]] = GAUSSIAN_LOSS_UNITS
     summary: ClassVar[str] = (
         "symmetric normal noise on the Gram matrix; exact arithmetic; the default under (ε, δ) and ρ"
     )
@@ -106,40 +106,22 @@ class Gaussian(Mechanism):
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> GaussianPlan:
         def sensitivity(w: float) -> float:
-            return gram_frobenius(neighbors, shape.n_features, w)
+            return gram_frobenius(neighbors, shape.n_features, w).value
 
-        diagonal_ratio = 2.0 if self.variance == "isotropic" else 1.0
-        augmentation = choose_augmentation(shape, neighbors, sensitivity, diagonal_ratio)
-        noise_scale, bits = _noise_scale(sensitivity(augmentation), shape, augmentation, budget)
-        off_diagonal_scale = noise_scale
-        if self.variance == "isotropic":
-            off_diagonal_scale = math.nextafter(math.nextafter(noise_scale * SQRT_HALF, math.inf), math.inf)
+        augmentation = choose_augmentation(
+            shape,
+            sensitivity,
+            noisy_count=not neighbors.count_is_public,
+            diagonal_ratio=2.0 if self.variance == "isotropic" else 1.0,
+        )
+        noise_scale = zcdp_noise_scale(self.divisible(budget).rho, sensitivity(augmentation))
         return GaussianPlan(
             mechanism=self,
             shape=shape,
             neighbors=neighbors,
             cost=budget,
             augmentation=augmentation,
-            bits=bits,
+            bits=choose_bits(noise_scale, shape.n_features),
             noise_scale=noise_scale,
-            off_diagonal_scale=off_diagonal_scale,
+            off_diagonal_scale=off_diagonal(noise_scale) if self.variance == "isotropic" else noise_scale,
         )
-
-
-def _noise_scale(
-    sensitivity: float, shape: MomentShape, augmentation: float, budget: PrivacyBudget
-) -> tuple[float, int]:
-    """σ in unit-ball units and the lattice exponent it is calibrated on."""
-    if budget.kind is BudgetKind.ZCDP:
-        noise_scale = zcdp_noise_scale(budget.rho, sensitivity)
-        return noise_scale, choose_bits(noise_scale, shape.n_features)
-    bits = choose_bits(gaussian_noise_scale(budget.epsilon, budget.delta, sensitivity), shape.n_features)
-    dimension = shape.n_features + (1 if augmentation else 0)
-    on_lattice = discrete_gaussian_noise_scale(
-        budget.epsilon,
-        budget.delta,
-        lattice_scale(sensitivity, bits),
-        n_coordinates=dimension * (dimension + 1) // 2,
-        smallest_ratio=SQRT_HALF,
-    )
-    return math.ldexp(on_lattice, -2 * bits), bits

@@ -10,18 +10,21 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.array_types import FloatArray
-from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan, without_low_bits
-from dpmoments.noise.matrices import symmetric_gaussian
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves import gaussian_noise_scale, zcdp_noise_scale
+from dpmoments.privacy.curves import zcdp_noise_scale
+from dpmoments.privacy.distances import Sensitivity
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.laws import GaussianDraw
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.sensitivity import gram_frobenius, row_sum_l2
+from dpmoments.privacy.sensitivity import count, inverse_gram_frobenius, row_sum_l2
 from dpmoments.rows.rows import Rows
 
 __all__ = ["InverseGaussian", "InverseGaussianPlan"]
 
 MEAN_SHARE = 0.1
-"""Where count and mean are wanted, their share of the Gaussian mechanism's Σ (sensitivity/σ)²."""
+"""Share of the budget for count and mean, where they are wanted."""
 
 
 @dataclass(frozen=True)
@@ -59,21 +62,23 @@ class InverseGaussianPlan(Plan):
     def expected_sum_error(self) -> float | None:
         return None if self.sum_scale is None else self.sum_scale * math.sqrt(self.shape.n_features)
 
-    def run(self, rows: Rows, generator: np.random.Generator) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
         self.check_rows(rows)
         moments = rows.moments()
         eigenvalues, eigenvectors = np.linalg.eigh(moments.gram.astype(np.float64) * moments.scale**2)
         exact = (eigenvectors / np.maximum(eigenvalues, self.smallest_eigenvalue)) @ eigenvectors.T
-        inverse = exact + symmetric_gaussian(self.shape.n_features, self.inverse_scale, generator)
-        inverse = without_low_bits((inverse + inverse.T) / 2.0)
-        total, count = None, self.neighbors.public_count(moments.count)
+        sensitivity = self.mechanism.sensitivity(self.shape.n_features, self.neighbors)
+        law = GaussianDraw(self.inverse_scale, symmetric=True)
+        inverse = privacy_filter.draw("inverse of the Gram matrix", law, exact, sensitivity)
+        total, noisy_count = None, self.neighbors.public_count(moments.count)
         if self.sum_scale is not None:
             exact_sum = moments.sum.astype(np.float64) * moments.scale
-            total = without_low_bits(exact_sum + self.sum_scale * generator.standard_normal(self.shape.n_features))
+            total = privacy_filter.draw("sum", GaussianDraw(self.sum_scale), exact_sum, row_sum_l2(self.neighbors))
         if self.count_scale is not None:
-            count = float(without_low_bits(np.array(moments.count + self.count_scale * generator.standard_normal())))
+            law, one_row = GaussianDraw(self.count_scale), count(self.neighbors)
+            noisy_count = float(privacy_filter.draw("count", law, [float(moments.count)], one_row)[0])
         return NoisyMoments(
-            count=count, sum=total, gram=self.invert(inverse), diagnostics={"inverse": inverse.tolist()}
+            count=noisy_count, sum=total, gram=self.invert(inverse), diagnostics={"inverse": inverse.tolist()}
         )
 
     def invert(self, inverse: FloatArray) -> FloatArray:
@@ -127,6 +132,7 @@ class InverseGaussian(Mechanism):
     calibration: Literal["exact", "paper"] = "exact"
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.ZCDP, BudgetKind.APPROXIMATE})
+    loss_units: ClassVar[Mapping[BudgetKind, LossUnit]] = GAUSSIAN_LOSS_UNITS
     summary: ClassVar[str] = (
         "Gaussian noise on the inverse of the Gram matrix; needs a public bound on its smallest eigenvalue"
     )
@@ -144,37 +150,29 @@ class InverseGaussian(Mechanism):
                 "inverse-gaussian needs a public lower bound on the smallest eigenvalue of Σ x xᵀ (rows in the unit ball): "
                 "InverseGaussian(smallest_eigenvalue=...), from what is known without the table, or another mechanism"
             )
-        with_count = shape.mean and neighbors is Neighbors.ADD_REMOVE
-        # σ for sensitivity 1, with room for rounding. Parts of noise σ·sensitivity/√share, whose shares add up to 1, are together
-        # one Gaussian mechanism of this budget.
-        unit_scale = (
-            zcdp_noise_scale(budget.rho, 1.0)
-            if budget.kind is BudgetKind.ZCDP
-            else gaussian_noise_scale(budget.epsilon, budget.delta, 1.0)
-        ) * (1.0 + 2.0**-50)
-        share = (1.0 - MEAN_SHARE) if shape.mean else 1.0
-        mean_share = MEAN_SHARE / 2.0 if with_count else MEAN_SHARE
+        with_count = shape.mean and not neighbors.count_is_public
+        whole = self.divisible(budget)
+        parts = [1.0 - MEAN_SHARE, *([MEAN_SHARE / 2.0] * 2 if with_count else [MEAN_SHARE])] if shape.mean else [1.0]
+        for_inverse, *for_mean = [part.rho for part in whole.split(*parts)]
         return InverseGaussianPlan(
             mechanism=self,
             shape=shape,
             neighbors=neighbors,
             cost=budget,
             smallest_eigenvalue=self.smallest_eigenvalue,
-            inverse_scale=unit_scale * self.sensitivity(shape.n_features, neighbors) / math.sqrt(share),
-            sum_scale=unit_scale * row_sum_l2(neighbors) / math.sqrt(mean_share) if shape.mean else None,
-            count_scale=unit_scale / math.sqrt(mean_share) if with_count else None,
+            inverse_scale=zcdp_noise_scale(for_inverse, self.sensitivity(shape.n_features, neighbors).value),
+            sum_scale=zcdp_noise_scale(for_mean[0], row_sum_l2(neighbors).value) if shape.mean else None,
+            count_scale=zcdp_noise_scale(for_mean[1], count(neighbors).value) if with_count else None,
         )
 
-    def sensitivity(self, n_features: int, neighbors: Neighbors) -> float:
+    def sensitivity(self, n_features: int, neighbors: Neighbors) -> Sensitivity:
         """Frobenius sensitivity of the inverse."""
         assert self.smallest_eigenvalue is not None
         bound = self.smallest_eigenvalue
-        of_gram = gram_frobenius(neighbors, n_features)
-        if self.calibration == "exact":
-            return of_gram / bound**2
-        if bound <= 1.0:
+        if self.calibration == "paper" and bound <= 1.0:
             raise ValueError(
                 f"smallest_eigenvalue={bound:g}: the paper's sensitivity, 1/(w²(w² − 1)), needs a bound above 1 (the squared "
                 "norm of a row); use calibration='exact'"
             )
-        return of_gram / (bound * (bound - 1.0))
+        published = 1.0 if self.calibration == "paper" else 0.0
+        return inverse_gram_frobenius(neighbors, n_features, bound, published)

@@ -5,12 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.parts.padded_gram import MOST_DEGREES, PaddedGram
-from dpmoments.noise.matrices import inverse_wishart
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 
@@ -52,6 +48,7 @@ class InverseWishart(PaddedGram):
 
     prior_degrees: int | None = None
 
+    inverse: ClassVar[bool] = True
     fewest_beyond_dimension: ClassVar[int] = 4
     summary: ClassVar[str] = "one draw from an inverse-Wishart posterior; positive definite before the subtraction"
     source: ClassVar[str] = "Sheffet 2015, Algorithms 4 and 5; exact calibration"
@@ -68,12 +65,9 @@ class InverseWishart(PaddedGram):
     ) -> int:
         if self.prior_degrees is None:
             return super().chosen_degrees(shape, budget, neighbors, dimension, unit)
-        if neighbors is not Neighbors.REPLACE_ONE or shape.n_rows is None:
+        if not neighbors.count_is_public or shape.n_rows is None:
             raise ValueError(
                 "prior_degrees makes the degrees of freedom depend on the number of rows, which must then be public: "
                 "use neighbors='replace_one' and state n, or give degrees_of_freedom"
             )
         return min(shape.n_rows + self.prior_degrees, MOST_DEGREES)
-
-    def draw(self, root: FloatArray, degrees: int, generator: np.random.Generator) -> FloatArray:
-        return inverse_wishart(root, degrees, generator) * (degrees - len(root) - 1)

@@ -11,9 +11,11 @@ import numpy as np
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Mechanism, MomentShape
 from dpmoments.mechanisms.parts.spectral import Calibration, SpectralPlan, check_options, cut_budget, temperature
-from dpmoments.noise.orthonormal_frame import sample_orthonormal_frame
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.laws import Directions
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.sensitivity import quadratic_form
 
 __all__ = ["IterativeEigenvectors", "IterativeEigenvectorsPlan"]
 
@@ -30,7 +32,7 @@ class IterativeEigenvectorsPlan(SpectralPlan):
     mechanism: IterativeEigenvectors
 
     def draw_directions(
-        self, gram: FloatArray, eigenvalues: FloatArray, generator: np.random.Generator
+        self, gram: FloatArray, eigenvalues: FloatArray, privacy_filter: PrivacyFilter
     ) -> tuple[FloatArray, list[float]]:
         temperatures = np.zeros(self.rank)
         if self.direction_budget is not None:
@@ -39,8 +41,9 @@ class IterativeEigenvectorsPlan(SpectralPlan):
             parts = self.direction_budget.split(*map(float, weights))
             calibration = self.mechanism.calibration
             temperatures[:n_paid] = [temperature(part, self.neighbors, calibration) for part in parts]
-        vectors = sample_orthonormal_frame(gram, temperatures, generator).vectors
-        return vectors, temperatures.tolist()
+        law = Directions(tuple(temperatures.tolist()), len(gram))
+        drawn = privacy_filter.draw("directions", law, gram, quadratic_form(self.neighbors))
+        return orthonormal(drawn), temperatures.tolist()
 
     def _weights(self, eigenvalues: FloatArray) -> FloatArray:
         """Weights to which the directions' shares of the budget are proportional."""
@@ -128,3 +131,12 @@ class IterativeEigenvectors(Mechanism):
                 eigenvalue_share=self.eigenvalue_share,
             )
         )
+
+
+def orthonormal(vectors: FloatArray) -> FloatArray:
+    """Orthonormal columns next to those of ``vectors``, which are orthonormal but for rounding.
+
+    The privacy filter has rounded the directions; rounding errors that depend on the table are gone, and none come back here.
+    """
+    basis, triangle = np.linalg.qr(vectors)
+    return np.asarray(basis * np.where(np.diagonal(triangle) < 0.0, -1.0, 1.0))

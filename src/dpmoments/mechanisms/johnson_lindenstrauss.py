@@ -5,11 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.parts.padded_gram import PaddedGram
-from dpmoments.noise.matrices import wishart
 
 __all__ = ["JohnsonLindenstrauss"]
 
@@ -55,11 +51,9 @@ class JohnsonLindenstrauss(PaddedGram):
     277.6
     """
 
+    inverse: ClassVar[bool] = False
     fewest_beyond_dimension: ClassVar[int] = 0
     summary: ClassVar[str] = (
         "random projection of the table with a ridge appended; positive definite before the subtraction"
     )
     source: ClassVar[str] = "Sheffet 2015, Algorithms 1 and 2; exact calibration"
-
-    def draw(self, root: FloatArray, degrees: int, generator: np.random.Generator) -> FloatArray:
-        return wishart(root, degrees, generator) / degrees

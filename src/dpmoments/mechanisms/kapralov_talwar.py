@@ -10,9 +10,11 @@ import numpy as np
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Mechanism, MomentShape
 from dpmoments.mechanisms.parts.spectral import Calibration, SpectralPlan, check_options, cut_budget, temperature
-from dpmoments.noise.sphere import sample_bingham
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.laws import Directions
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.sensitivity import quadratic_form
 
 __all__ = ["KapralovTalwar", "KapralovTalwarPlan"]
 
@@ -32,13 +34,15 @@ class KapralovTalwarPlan(SpectralPlan):
         return [temperature(part, self.neighbors, self.mechanism.calibration) for part in parts]
 
     def draw_directions(
-        self, gram: FloatArray, eigenvalues: FloatArray, generator: np.random.Generator
+        self, gram: FloatArray, eigenvalues: FloatArray, privacy_filter: PrivacyFilter
     ) -> tuple[FloatArray, list[float]]:
         directions = np.empty((len(gram), self.rank))
         temperatures = self.temperatures
         remaining = gram
         for step, strength in enumerate(temperatures):
-            direction = sample_bingham(strength * remaining, None, generator)
+            law = Directions((strength,), len(gram), projected=False)
+            drawn = privacy_filter.draw(f"direction {step + 1}", law, remaining, quadratic_form(self.neighbors))[:, 0]
+            direction = drawn / np.linalg.norm(drawn)  # the filter has rounded it
             directions[:, step] = direction
             remaining = remaining - eigenvalues[step] * np.outer(direction, direction)
         return directions, temperatures

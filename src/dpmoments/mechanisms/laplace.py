@@ -7,20 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-import numpy.typing as npt
-
+from dpmoments.array_types import FloatArray, IntegerArray
 from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape
-from dpmoments.mechanisms.parts.additive import (
-    AdditivePlan,
-    choose_augmentation,
-    choose_bits,
-    lattice_scale,
-    symmetric_from_triangle,
-)
-from dpmoments.noise.lattice import discrete_laplace
+from dpmoments.mechanisms.parts.additive import AdditivePlan, choose_augmentation, choose_bits
+from dpmoments.mechanisms.parts.lattice_noise import noise_scale_for, with_laplace_noise
 from dpmoments.noise_law import LaplaceNoise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.distances import Sensitivity
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_entrywise_l1
 
@@ -38,7 +32,7 @@ class LaplacePlan(AdditivePlan):
     @property
     def cell_variances(self) -> tuple[float, float]:
         # 1/(2 sinh²(1/2s)) for the discrete law of scale s in lattice units.
-        scale = lattice_scale(self.noise_scale, self.bits)
+        scale = math.ldexp(self.noise_scale, 2 * self.bits)
         half = 0.5 / scale
         variance = 0.0 if half > 300 else 0.5 / math.sinh(half) ** 2 * 16.0**-self.bits
         return variance, variance
@@ -51,11 +45,17 @@ class LaplacePlan(AdditivePlan):
     def details(self) -> Mapping[str, Any]:
         return {"noise_scale": self.noise_scale, "augmentation": self.augmentation, "lattice_bits": self.bits}
 
-    def draw(self, generator: np.random.Generator) -> npt.NDArray[np.int64]:
-        size = self.dimension
-        scale = lattice_scale(self.noise_scale, self.bits)
-        draws = discrete_laplace(scale, size * (size + 1) // 2, generator)
-        return symmetric_from_triangle(draws[:size], draws[size:])
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return gram_entrywise_l1(self.neighbors, self.shape.n_features, self.augmentation)
+
+    @property
+    def leaves_unspent(self) -> str | None:
+        paper = self.mechanism.options["calibration"] == "paper"
+        return "the paper's noise is more than its budget requires" if paper else None
+
+    def add_noise(self, privacy_filter: PrivacyFilter, what: str, query: IntegerArray) -> FloatArray:
+        return with_laplace_noise(privacy_filter, what, query, self.sensitivity, self.noise_scale, bits=2 * self.bits)
 
 
 @dataclass(frozen=True)
@@ -94,10 +94,11 @@ class Laplace(Mechanism):
         def sensitivity(w: float) -> float:
             if self.calibration == "paper":
                 return 2.0 * (shape.n_features + (1 if w else 0)) * (1.0 + w * w)
-            return gram_entrywise_l1(neighbors, shape.n_features, w)
+            return gram_entrywise_l1(neighbors, shape.n_features, w).value
 
-        augmentation = choose_augmentation(shape, neighbors, sensitivity, diagonal_ratio=1.0)
-        noise_scale = float(np.nextafter(sensitivity(augmentation) / budget.epsilon, math.inf))
+        noisy_count = not neighbors.count_is_public
+        augmentation = choose_augmentation(shape, sensitivity, noisy_count=noisy_count, diagonal_ratio=1.0)
+        noise_scale = noise_scale_for(budget, sensitivity(augmentation))
         return LaplacePlan(
             mechanism=self,
             shape=shape,

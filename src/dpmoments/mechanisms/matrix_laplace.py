@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dpmoments.array_types import FloatArray, IntegerArray
 from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape
-from dpmoments.mechanisms.parts.additive import AdditivePlan, choose_augmentation, choose_bits, round_to_lattice
-from dpmoments.noise.matrices import matrix_laplace
+from dpmoments.mechanisms.parts.additive import AdditivePlan, augmented_dimension, choose_augmentation, choose_bits
 from dpmoments.noise_law import MatrixLaplaceNoise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.distances import Sensitivity
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.laws import MatrixLaplaceDraw
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_nuclear
 
@@ -42,9 +44,15 @@ class MatrixLaplacePlan(AdditivePlan):
     def details(self) -> Mapping[str, Any]:
         return {"rate": self.laplace_rate, "augmentation": self.augmentation, "lattice_bits": self.bits}
 
-    def draw(self, generator: np.random.Generator) -> npt.NDArray[np.int64]:
-        noise = matrix_laplace(self.dimension, self.laplace_rate, generator)
-        return round_to_lattice(noise, self.bits, math.sqrt(self.cell_variances[1]), generator)
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return gram_nuclear(self.neighbors, self.shape.n_features, self.augmentation)
+
+    def add_noise(self, privacy_filter: PrivacyFilter, what: str, query: IntegerArray) -> FloatArray:
+        unit = 4.0**self.bits
+        law = MatrixLaplaceDraw(self.laplace_rate, self.bits)
+        noisy = privacy_filter.draw(what, law, query, self.sensitivity.in_units(unit))
+        return np.asarray(noisy, dtype=np.float64) / unit
 
 
 @dataclass(frozen=True)
@@ -71,12 +79,12 @@ class MatrixLaplace(Mechanism):
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> MatrixLaplacePlan:
         def sensitivity(w: float) -> float:
-            return gram_nuclear(neighbors, shape.n_features, w)
+            return gram_nuclear(neighbors, shape.n_features, w).value
 
-        augmentation = choose_augmentation(shape, neighbors, sensitivity)
+        augmentation = choose_augmentation(shape, sensitivity, noisy_count=not neighbors.count_is_public)
         # One unit in the last place down: the quotient must not round above ε/Δ.
         rate = float(np.nextafter(budget.epsilon / sensitivity(augmentation), 0.0))
-        dimension = shape.n_features + (1 if augmentation else 0)
+        dimension = augmented_dimension(shape.n_features, augmentation)
         return MatrixLaplacePlan(
             mechanism=self,
             shape=shape,

@@ -10,11 +10,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmoments.array_types import FloatArray
-from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.parts.coinpress_ellipsoid import spectral_edge
 from dpmoments.mechanisms.parts.coinpress_options import checked_eigenvalue_bounds
-from dpmoments.mechanisms.parts.noisy_step import NoisyStep, count_first, noisy_step, require_workable_budget, step_plan
+from dpmoments.mechanisms.parts.noisy_step import (
+    NoisyStep,
+    StepNoise,
+    count_first,
+    noisy_step,
+    require_workable_budget,
+)
+from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
 
@@ -38,7 +46,7 @@ class PrivatePreconditioningPlan(Plan):
     Attributes
     ----------
     rho : float
-        The zCDP budget of the run.
+        What the draws of the run may spend together.
     n_rounds : int
         Rounds of preconditioning before the last step.
     """
@@ -53,22 +61,23 @@ class PrivatePreconditioningPlan(Plan):
     def details(self) -> Mapping[str, Any]:
         return {"rho": self.rho, "rounds": self.n_rounds}
 
-    def run(self, rows: Rows, generator: np.random.Generator) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
         self.check_rows(rows)
         d, rho, options = self.shape.n_features, self.rho, self.mechanism
-        n_rows, rho = count_first(rows, generator, rho, self.shape.n_rows)
+        n_rows, rho = count_first(rows, privacy_filter, rho, self.shape.n_rows)
         lowest, highest = options.bounds(self.shape)
         kappa, linear = highest / lowest, np.eye(d) / math.sqrt(lowest)
         steps: list[dict[str, Any]] = []
         *rounds, last = PrivacyBudget.zcdp(rho).split(*_shares(self.n_rounds))
         for budget in rounds:
             radius = options.radius(kappa, d, n_rows)
-            release = self._step(rows, generator, budget.rho, linear, radius)
+            what = f"round {len(steps) + 1}"
+            release = self._step(rows, privacy_filter, what, budget.rho, linear, radius)
             steps.append(_record(linear, radius, kappa, release, n_rows))
             linear = RESCALE * _shrink_long(release.gram / n_rows, kappa / 2.0) @ linear
             kappa *= CONTRACTION
         radius = options.radius(kappa, d, n_rows)
-        release = self._step(rows, generator, last.rho, linear, radius)
+        release = self._step(rows, privacy_filter, "last step", last.rho, linear, radius)
         steps.append(_record(linear, radius, kappa, release, n_rows))
         # P⁻¹ M P⁻ᵀ: P, a product of symmetric matrices, is not symmetric itself.
         half = np.linalg.solve(linear, release.gram)
@@ -81,11 +90,17 @@ class PrivatePreconditioningPlan(Plan):
         )
 
     def _step(
-        self, rows: Rows, generator: np.random.Generator, rho: float, linear: FloatArray, radius: float
+        self,
+        rows: Rows,
+        privacy_filter: PrivacyFilter,
+        what: str,
+        rho: float,
+        linear: FloatArray,
+        radius: float,
     ) -> NoisyStep:
         d = self.shape.n_features
-        plan = step_plan(d, rho, self.neighbors, mean=False)
-        return noisy_step(rows, generator, plan, center=np.zeros(d), linear=linear, radius=radius)
+        noise = StepNoise.calibrated(d, rho, self.neighbors, mean=False)
+        return noisy_step(rows, privacy_filter, what, noise, center=np.zeros(d), linear=linear, radius=radius)
 
     def _warnings(self, steps: list[dict[str, Any]], n_rows: float) -> list[str]:
         edge = spectral_edge(self.shape.n_features)
@@ -113,8 +128,8 @@ class PrivatePreconditioning(Mechanism):
     so n must be of the order of 10⁵ at d = 10, where CoinPress needs 10³. It is here because the guarantee is simple
     (``docs/derivations/private_preconditioning.md``).
 
-    **Privacy.** ρ-zCDP by composition of exact discrete Gaussian releases; an (ε, δ) budget is converted. The guarantee assumes
-    nothing about the rows.
+    **Privacy.** ρ-zCDP by composition of exact discrete Gaussian releases; under (ε, δ) they compose as one Gaussian mechanism
+    (``docs/derivations/composition.md``). The guarantee assumes nothing about the rows.
 
     Parameters
     ----------
@@ -140,6 +155,7 @@ class PrivatePreconditioning(Mechanism):
     failure: float = 0.05
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.ZCDP, BudgetKind.APPROXIMATE})
+    loss_units: ClassVar[Mapping[BudgetKind, LossUnit]] = GAUSSIAN_LOSS_UNITS
     needs_row_norm: ClassVar[bool] = False
     summary: ClassVar[str] = "second moment from a rough eigenvalue range, with loose constants; for large tables"
     source: ClassVar[str] = "Kamath, Li, Singhal & Ullman 2019, recursive private preconditioning"
@@ -167,7 +183,7 @@ class PrivatePreconditioning(Mechanism):
         lowest, highest = self.bounds(shape)
         excess = math.log(highest / lowest / self.stop_at)
         n_rounds = max(0, math.ceil(excess / -math.log(CONTRACTION)))
-        rho = budget.to_rho()
+        rho = self.divisible(budget).rho
         require_workable_budget(rho, _shares(n_rounds))
         return PrivatePreconditioningPlan(
             mechanism=self,

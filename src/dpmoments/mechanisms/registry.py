@@ -13,6 +13,7 @@ from dpmoments.mechanisms.coinpress import CoinPress
 from dpmoments.mechanisms.gaussian import Gaussian
 from dpmoments.mechanisms.inverse_gaussian import InverseGaussian
 from dpmoments.mechanisms.inverse_wishart import InverseWishart
+from dpmoments.mechanisms.isotropic import Isotropic
 from dpmoments.mechanisms.iterative_eigenvectors import IterativeEigenvectors
 from dpmoments.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss
 from dpmoments.mechanisms.kapralov_talwar import KapralovTalwar
@@ -42,6 +43,7 @@ MECHANISMS: Mapping[str, type[Mechanism]] = _by_name(
     Gaussian,
     InverseGaussian,
     InverseWishart,
+    Isotropic,
     IterativeEigenvectors,
     JohnsonLindenstrauss,
     KapralovTalwar,

@@ -2,7 +2,7 @@
 
 from dpmoments.noise.entropy import SecureGenerator, insecure_generator, secure_generator
 from dpmoments.noise.lattice import discrete_gaussian, discrete_laplace
-from dpmoments.noise.matrices import inverse_wishart, matrix_laplace, symmetric_gaussian, wishart
+from dpmoments.noise.matrices import inverse_wishart, isotropic, matrix_laplace, symmetric_gaussian, wishart
 from dpmoments.noise.sphere import sample_bingham
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "discrete_laplace",
     "insecure_generator",
     "inverse_wishart",
+    "isotropic",
     "matrix_laplace",
     "sample_bingham",
     "secure_generator",

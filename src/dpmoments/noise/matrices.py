@@ -1,4 +1,4 @@
-"""Random symmetric matrices: Gaussian, matrix Laplace, Wishart, inverse Wishart (continuous laws, in floating point)."""
+"""Random symmetric matrices: Gaussian, matrix Laplace, isotropic, Wishart, inverse Wishart (continuous, in floating point)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy.linalg import solve_triangular
 
 from dpmoments.array_types import FloatArray
 
-__all__ = ["inverse_wishart", "matrix_laplace", "symmetric_gaussian", "wishart"]
+__all__ = ["inverse_wishart", "isotropic", "matrix_laplace", "symmetric_gaussian", "wishart"]
 
 
 def symmetric_gaussian(
@@ -72,6 +72,44 @@ def matrix_laplace(d: int, rate: float, rng: np.random.Generator) -> FloatArray:
     # The same law by one product: with U = (P+Q)/√2 and V = (P−Q)/√2, UᵀU − VᵀV = PᵀQ + QᵀP.
     product = rng.standard_normal((d + 1, d)).T @ rng.standard_normal((d + 1, d))
     return (product + product.T) / (2.0 * rate)
+
+
+def isotropic(d: int, rate: float, rng: np.random.Generator) -> FloatArray:
+    r"""Draw a symmetric matrix N of density ∝ exp(−rate·‖N‖_F), shape (d, d).
+
+    In svec coordinates, the diagonal and √2 times the cells above it, m = d(d+1)/2 in all: a uniform direction times a
+    Gamma(m, 1/rate) radius. Added to a query of Frobenius sensitivity Δ it is rate·Δ-DP; at d = 1 it is the Laplace law of
+    scale 1/rate. Proof in ``docs/derivations/isotropic.md``. Entries are uncorrelated, not independent, with variance
+    (m+1)/rate² on and (m+1)/(2 rate²) off the diagonal.
+
+    Parameters
+    ----------
+    d : int
+        Dimension.
+    rate : float
+        c above; noise is proportional to 1/rate.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of shape (d, d), symmetric
+
+    Examples
+    --------
+    >>> noise = isotropic(4, 0.5, np.random.default_rng(0))
+    >>> noise.shape, bool((noise == noise.T).all())
+    ((4, 4), True)
+    """
+    if d < 1:
+        raise ValueError(f"d={d}: a matrix has at least one row")
+    if not (rate > 0 and math.isfinite(rate)):
+        raise ValueError(f"rate={rate!r} must be positive and finite")
+    # An isotropic normal matrix has a uniform direction; its norm is 0 with probability 2^−50 at most, and then refused.
+    direction = symmetric_gaussian(d, 1.0, rng)
+    norm = float(np.linalg.norm(direction))
+    if norm == 0.0:
+        raise ArithmeticError("a noise draw has no direction: nothing was released; run again")
+    return (rng.standard_gamma(d * (d + 1) / 2) / rate / norm) * direction
 
 
 def wishart(scale_factor: FloatArray, degrees_of_freedom: float, rng: np.random.Generator) -> FloatArray:

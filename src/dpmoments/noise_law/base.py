@@ -91,7 +91,7 @@ class NoiseLaw(ABC):
     def spectral_skews(self) -> tuple[float, float]:
         """κ₊ and κ₋ of R(g) = v g/((1 − κ₊g)(1 + κ₋g)), the R-transform of the noise on the Gram matrix at a large d.
 
-        v is d times the variance of a cell off the diagonal. Here none: a semicircle, as for independent entries.
+        v is d times the variance of a cell off the diagonal. This base class returns 0, 0: a semicircle.
         """
         return 0.0, 0.0
 
@@ -290,7 +290,7 @@ def noise_law_classes() -> Mapping[str, type[NoiseLaw]]:
     Examples
     --------
     >>> [*noise_law_classes()]
-    ['gaussian', 'laplace', 'matrix-laplace', 'wishart']
+    ['gaussian', 'isotropic', 'laplace', 'matrix-laplace', 'wishart']
     """
     return MappingProxyType(dict(sorted(_LAWS.items())))
 

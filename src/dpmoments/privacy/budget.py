@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from numbers import Real
@@ -247,10 +248,25 @@ class PrivacyBudget:
 
     def __str__(self) -> str:
         if self.kind is BudgetKind.ZCDP:
-            return f"{self.rho:g}-zCDP"
+            return f"{no_less(self.rho)}-zCDP"
         if self.kind is BudgetKind.PURE:
-            return f"ε = {self.epsilon:g}, pure"
-        return f"ε = {self.epsilon:g}, δ = {self.delta:g}"
+            return f"ε = {no_less(self.epsilon)}, pure"
+        return f"ε = {no_less(self.epsilon)}, δ = {no_less(self.delta)}"
+
+
+def no_less(loss: float, digits: int = 6) -> str:
+    """A loss in so many significant digits, never less than it is.
+
+    Examples
+    --------
+    >>> no_less(0.1), no_less(1.0000049), no_less(1.00319e-6, 4)
+    ('0.1', '1.00001', '1.004e-06')
+    """
+    text = f"{loss:.{digits}g}"
+    if float(text) < loss:
+        decimal = Decimal(f"{loss:.{digits - 1}e}")
+        text = f"{float(decimal + Decimal((0, (1,), int(decimal.as_tuple().exponent)))):.{digits}g}"
+    return text
 
 
 def _round_down(value: Fraction) -> float:

@@ -1,4 +1,4 @@
-r"""How far one row can move each sum: the only place in the library where a sensitivity is written down.
+r"""How far one row can move each query: the only place in the library where a sensitivity is written down.
 
 Rows are encoded as x with ‖x‖₂ ≤ 1. A release of count and mean beside the Gram matrix appends a constant w to every
 row, z = (w, x), so that Σ z zᵀ holds w²n, wΣx and G = Σ x xᵀ; ``augmentation`` is w, and 0 means that the Gram matrix is
@@ -12,22 +12,42 @@ Every value below is proved in ``docs/derivations/sensitivities.md`` and attaine
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
 
+from dpmoments.plain_values import is_finite_number
+from dpmoments.privacy.distances import Norm, Sensitivity, rounded_up
 from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = [
+    "count",
     "gram_entrywise_l1",
     "gram_frobenius",
     "gram_nuclear",
     "histogram_l2",
+    "inverse_gram_frobenius",
     "quadratic_form",
+    "rank_score",
+    "row_norm_square",
+    "row_sum_l1",
     "row_sum_l2",
+    "sensitivity_from_dict",
+    "smallest_eigenvalue",
     "sorted_eigenvalues_l1",
     "sorted_eigenvalues_l2",
+    "sum_and_count_l1",
+    "sum_and_count_l2",
+    "sum_and_gram_frobenius",
 ]
 
 
-def gram_frobenius(neighbors: Neighbors, n_features: int, augmentation: float = 0.0) -> float:
+MOST_UNITS = 2.0**256
+"""Queries are counted in units of 2^−256 at the finest."""
+
+
+def gram_frobenius(neighbors: Neighbors, n_features: int, augmentation: float = 0.0) -> Sensitivity:
     """Frobenius sensitivity of Σ z zᵀ (the ℓ2 sensitivity of its svec).
 
     Add-remove: ‖z zᵀ‖_F = ‖z‖² ≤ 1 + w². Replace-one: ‖z zᵀ − z′z′ᵀ‖_F² = ‖z‖⁴ + ‖z′‖⁴ − 2⟨z, z′⟩², at most
@@ -35,90 +55,237 @@ def gram_frobenius(neighbors: Neighbors, n_features: int, augmentation: float = 
 
     Examples
     --------
-    >>> gram_frobenius(Neighbors.ADD_REMOVE, 3)
+    >>> gram_frobenius(Neighbors.ADD_REMOVE, 3).value
     1.0
-    >>> round(gram_frobenius(Neighbors.REPLACE_ONE, 3), 6)
+    >>> round(gram_frobenius(Neighbors.REPLACE_ONE, 3).value, 6)
     1.414214
     """
     _check(n_features, augmentation)
-    square = 1.0 + augmentation * augmentation
+    square = _row_square(augmentation)
     if neighbors is Neighbors.ADD_REMOVE:
-        return square
-    if n_features == 1 and augmentation == 0:
-        return 1.0  # d = 1 has no two orthogonal rows; with w > 0 the general bound holds there, though unattained
-    return _up(math.sqrt(2.0) * square)
+        value = square
+    elif n_features == 1 and augmentation == 0:
+        value = 1.0  # one dimension has no orthogonal pair; with w the general bound is safe there, not attained
+    else:
+        value = _up(math.sqrt(2.0) * square)
+    return _made("gram_frobenius", neighbors, Norm.L2, value, n_features=n_features, augmentation=augmentation)
 
 
-def gram_nuclear(neighbors: Neighbors, n_features: int, augmentation: float = 0.0) -> float:
+def sum_and_gram_frobenius(neighbors: Neighbors, n_features: int, augmentation: float) -> Sensitivity:
+    """Frobenius sensitivity of Σ z zᵀ with the count cell w²n left out.
+
+    Add-remove: 2w²‖x‖² + ‖x‖⁴ ≤ 1 + 2w². Replace-one: the count cell does not move, so the value is that of the whole matrix.
+
+    Examples
+    --------
+    >>> round(sum_and_gram_frobenius(Neighbors.ADD_REMOVE, 1, 1.0).value, 6)
+    1.732051
+    """
+    _check(n_features, augmentation)
+    if neighbors is Neighbors.ADD_REMOVE:
+        value = _up(math.sqrt(1.0 + 2.0 * augmentation * augmentation)) if augmentation else 1.0
+    else:
+        value = gram_frobenius(neighbors, n_features, augmentation).value
+    arguments = {"n_features": n_features, "augmentation": augmentation}
+    return _made("sum_and_gram_frobenius", neighbors, Norm.L2, value, **arguments)
+
+
+def gram_nuclear(neighbors: Neighbors, n_features: int, augmentation: float = 0.0) -> Sensitivity:
     """Nuclear-norm sensitivity of Σ z zᵀ: the trace ‖z‖² ≤ 1 + w² under add-remove, twice that under replace-one.
 
     Examples
     --------
-    >>> gram_nuclear(Neighbors.REPLACE_ONE, 3), gram_nuclear(Neighbors.REPLACE_ONE, 1)
+    >>> gram_nuclear(Neighbors.REPLACE_ONE, 3).value, gram_nuclear(Neighbors.REPLACE_ONE, 1).value
     (2.0, 1.0)
     """
     _check(n_features, augmentation)
-    square = 1.0 + augmentation * augmentation
-    if neighbors is Neighbors.ADD_REMOVE:
-        return square
-    return 1.0 if n_features == 1 and augmentation == 0 else 2.0 * square
+    square = _row_square(augmentation)
+    value = square if neighbors is Neighbors.ADD_REMOVE else 2.0 * square
+    if n_features == 1 and augmentation == 0:
+        value = 1.0
+    return _made("gram_nuclear", neighbors, Norm.NUCLEAR, value, n_features=n_features, augmentation=augmentation)
 
 
-def gram_entrywise_l1(neighbors: Neighbors, n_features: int, augmentation: float = 0.0) -> float:
-    """ℓ1 sensitivity of the upper triangle of Σ z zᵀ with its diagonal; under replace-one without the constant entry w²n.
+def gram_entrywise_l1(neighbors: Neighbors, n_features: int, augmentation: float = 0.0) -> Sensitivity:
+    """ℓ1 sensitivity of the upper triangle with diagonal of Σ z zᵀ, the count cell left out under replace-one.
 
     Add-remove: ((Σ|z_i|)² + Σ z_i²)/2 ≤ ((w + √d)² + w² + 1)/2. Replace-one:
     min(d/√2 + 1, √(d(d+3)/2)) for the Gram matrix (proven, attained at d = 2) and w·2√d for the cells that hold wΣx.
 
     Examples
     --------
-    >>> gram_entrywise_l1(Neighbors.ADD_REMOVE, 3)
+    >>> gram_entrywise_l1(Neighbors.ADD_REMOVE, 3).value
     2.0
     """
     _check(n_features, augmentation)
     root = math.sqrt(n_features)
     if neighbors is Neighbors.ADD_REMOVE:
         gram = (n_features + 1) / 2.0
-        return _up(augmentation * augmentation + augmentation * root + gram) if augmentation else gram
-    # Two bounds on the eigenvalue range of a sign matrix; the first is smaller from d = 12 on, the second is attained at d = 2.
-    gram = min(n_features / math.sqrt(2.0) + 1.0, math.sqrt(n_features * (n_features + 3) / 2.0))
-    gram = 1.0 if n_features == 1 else gram
-    return _up(gram + 2.0 * augmentation * root) if n_features > 1 or augmentation else gram
+        value = _up(augmentation * augmentation + augmentation * root + gram) if augmentation else gram
+    else:
+        # Two bounds on the spread of eigenvalues of a sign matrix; the first is the smaller from d = 12 on, the second attained
+        # at 2.
+        gram = min(n_features / math.sqrt(2.0) + 1.0, math.sqrt(n_features * (n_features + 3) / 2.0))
+        gram = 1.0 if n_features == 1 else gram
+        value = _up(gram + 2.0 * augmentation * root) if n_features > 1 or augmentation else gram
+    return _made("gram_entrywise_l1", neighbors, Norm.L1, value, n_features=n_features, augmentation=augmentation)
 
 
-def row_sum_l2(neighbors: Neighbors) -> float:
+def row_norm_square(neighbors: Neighbors, augmentation: float = 0.0) -> Sensitivity:
+    """‖z‖² ≤ 1 + w² of the row that one table has and its neighbour lacks, or has otherwise."""
+    _check(1, augmentation)
+    value = _row_square(augmentation)
+    return _made("row_norm_square", neighbors, Norm.ROW, value, augmentation=augmentation)
+
+
+def smallest_eigenvalue(neighbors: Neighbors, augmentation: float = 0.0) -> Sensitivity:
+    """Sensitivity of the smallest eigenvalue of Σ z zᵀ: ‖z‖² ≤ 1 + w² under both relations.
+
+    It is between those of the matrix without the row in question and 1 + w² above.
+    """
+    _check(1, augmentation)
+    value = _row_square(augmentation)
+    return _made("smallest_eigenvalue", neighbors, Norm.L1, value, augmentation=augmentation)
+
+
+def inverse_gram_frobenius(
+    neighbors: Neighbors, n_features: int, least_eigenvalue: float, published: float = 0.0
+) -> Sensitivity:
+    """Frobenius sensitivity of the inverse of G with eigenvalues below w² = ``least_eigenvalue`` raised to it: Δ/w⁴.
+
+    Δ is that of G; X ↦ max(X, w²)⁻¹ is Lipschitz with constant 1/w⁴ (``docs/derivations/inverse_gaussian.md``). With
+    ``published`` = 1 the larger value of Sheffet (2015), Theorem B.5: Δ/(w²(w² − 1)).
+    """
+    if published not in (0.0, 1.0):
+        raise ValueError(f"published={published!r}: 1 for the published value, else 0")
+    if not least_eigenvalue > published:
+        raise ValueError(f"least_eigenvalue={least_eigenvalue!r} must be above {published:g}")
+    of_gram = gram_frobenius(neighbors, n_features).value
+    value = _up(of_gram / (least_eigenvalue * (least_eigenvalue - published)))
+    arguments = {"n_features": n_features, "least_eigenvalue": least_eigenvalue, "published": published}
+    return _made("inverse_gram_frobenius", neighbors, Norm.L2, value, **arguments)
+
+
+def row_sum_l2(neighbors: Neighbors) -> Sensitivity:
     """ℓ2 sensitivity of Σ x: 1 under add-remove, 2 under replace-one (x′ = −x)."""
-    return 1.0 if neighbors is Neighbors.ADD_REMOVE else 2.0
+    return _made("row_sum_l2", neighbors, Norm.L2, 1.0 if neighbors is Neighbors.ADD_REMOVE else 2.0)
 
 
-def histogram_l2(neighbors: Neighbors) -> float:
+def row_sum_l1(neighbors: Neighbors, n_features: int) -> Sensitivity:
+    """ℓ1 sensitivity of Σ x: √d times the ℓ2 one."""
+    _check(n_features, 0.0)
+    value = row_sum_l2(neighbors).value * math.sqrt(n_features)
+    return _made("row_sum_l1", neighbors, Norm.L1, value if n_features == 1 else _up(value), n_features=n_features)
+
+
+def sum_and_count_l2(neighbors: Neighbors) -> Sensitivity:
+    """ℓ2 sensitivity of (Σx, n) under add-remove, √2, and of Σx under replace-one, 2."""
+    value = _up(math.sqrt(2.0)) if neighbors is Neighbors.ADD_REMOVE else 2.0
+    return _made("sum_and_count_l2", neighbors, Norm.L2, value)
+
+
+def sum_and_count_l1(neighbors: Neighbors, n_features: int) -> Sensitivity:
+    """ℓ1 sensitivity of (Σx, n) under add-remove and of Σx under replace-one: of the sum at most √d times the ℓ2 one."""
+    _check(n_features, 0.0)
+    add_remove = neighbors is Neighbors.ADD_REMOVE
+    value = _up(math.sqrt(n_features) * row_sum_l2(neighbors).value + (1.0 if add_remove else 0.0))
+    return _made("sum_and_count_l1", neighbors, Norm.L1, value, n_features=n_features)
+
+
+def count(neighbors: Neighbors) -> Sensitivity:
+    """Sensitivity of a number of rows: 1 under both relations (under replace-one a number of kept rows, or of some kind)."""
+    return _made("count", neighbors, Norm.L2, 1.0)
+
+
+def histogram_l2(neighbors: Neighbors) -> Sensitivity:
     """ℓ2 sensitivity of counts over disjoint bins: one bin moves by 1, or two bins do under replace-one.
 
     Examples
     --------
-    >>> histogram_l2(Neighbors.ADD_REMOVE)
+    >>> histogram_l2(Neighbors.ADD_REMOVE).value
     1.0
     """
-    return 1.0 if neighbors is Neighbors.ADD_REMOVE else _up(math.sqrt(2.0))
+    return _made("histogram_l2", neighbors, Norm.L2, 1.0 if neighbors is Neighbors.ADD_REMOVE else _up(math.sqrt(2.0)))
 
 
-def quadratic_form(neighbors: Neighbors) -> float:
+def rank_score(neighbors: Neighbors) -> Sensitivity:
+    """Sensitivity of each of a number of scores that count rows, or measure the distance of a rank: 1 under both relations."""
+    return _made("rank_score", neighbors, Norm.SCORE, 1.0)
+
+
+def quadratic_form(neighbors: Neighbors) -> Sensitivity:
     """Sensitivity of uᵀ G u for one unit vector u: 1 under both relations, since 0 ≤ ⟨u, x⟩² ≤ 1.
 
     Amin et al. (2019) use 2 under replace-one.
     """
-    del neighbors
-    return 1.0
+    return _made("quadratic_form", neighbors, Norm.ROW, 1.0)
 
 
-def sorted_eigenvalues_l1(neighbors: Neighbors, n_features: int) -> float:
+def sorted_eigenvalues_l1(neighbors: Neighbors, n_features: int) -> Sensitivity:
     """ℓ1 sensitivity of the sorted eigenvalues of G (Lidskii: at most the nuclear norm of the difference)."""
-    return gram_nuclear(neighbors, n_features)
+    value = gram_nuclear(neighbors, n_features).value
+    return _made("sorted_eigenvalues_l1", neighbors, Norm.L1, value, n_features=n_features)
 
 
-def sorted_eigenvalues_l2(neighbors: Neighbors, n_features: int) -> float:
+def sorted_eigenvalues_l2(neighbors: Neighbors, n_features: int) -> Sensitivity:
     """ℓ2 sensitivity of the sorted eigenvalues of G (Hoffman & Wielandt: at most the Frobenius norm)."""
-    return gram_frobenius(neighbors, n_features)
+    value = gram_frobenius(neighbors, n_features).value
+    return _made("sorted_eigenvalues_l2", neighbors, Norm.L2, value, n_features=n_features)
+
+
+SENSITIVITIES: Mapping[str, Callable[..., Sensitivity]] = MappingProxyType(
+    {
+        made.__name__: made
+        for made in (
+            count,
+            gram_entrywise_l1,
+            gram_frobenius,
+            gram_nuclear,
+            histogram_l2,
+            inverse_gram_frobenius,
+            quadratic_form,
+            rank_score,
+            row_norm_square,
+            row_sum_l1,
+            row_sum_l2,
+            smallest_eigenvalue,
+            sorted_eigenvalues_l1,
+            sorted_eigenvalues_l2,
+            sum_and_count_l1,
+            sum_and_count_l2,
+            sum_and_gram_frobenius,
+        )
+    }
+)
+"""Every sensitivity by name; a release's receipt is added up from these."""
+
+
+def sensitivity_from_dict(values: Mapping[str, Any]) -> Sensitivity:
+    """Make the sensitivity that a file states anew, and refuse one that is stated as less than it is.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        If there is no such sensitivity, or the stated value is below it.
+    """
+    if values["name"] not in SENSITIVITIES:
+        raise ValueError(f"there is no sensitivity {values['name']!r}: use one of {', '.join(SENSITIVITIES)}")
+    for entry in ("units", "rounding", "value"):
+        if not is_finite_number(values[entry]) or values[entry] < 0:
+            raise ValueError(f"{entry} of a sensitivity must be a finite number, 0 or above")
+    if unknown := sorted(set(values) - {"name", "arguments", "neighbors", "units", "rounding", "value"}):
+        raise ValueError(f"a sensitivity has unknown entries {', '.join(map(repr, unknown))}")
+    if not 1.0 <= values["units"] <= MOST_UNITS or math.frexp(values["units"])[0] != 0.5:
+        raise ValueError("units of a sensitivity must be a power of two, 1 or more")
+    base = SENSITIVITIES[values["name"]](Neighbors.of(values["neighbors"]), **values["arguments"])
+    anew = base.in_units(values["units"], rounding=values["rounding"])
+    if anew.value > values["value"]:
+        raise ValueError(f"a sensitivity {values['name']!r} is stated as less than it is")
+    return anew
+
+
+def _made(name: str, neighbors: Neighbors, norm: Norm, value: float, **arguments: float) -> Sensitivity:
+    return Sensitivity(name, MappingProxyType(arguments), neighbors, norm, value)
 
 
 def _check(n_features: int, augmentation: float) -> None:
@@ -128,6 +295,11 @@ def _check(n_features: int, augmentation: float) -> None:
         raise ValueError(f"augmentation={augmentation}: the appended constant is between 0 and 1")
 
 
+def _row_square(augmentation: float) -> float:
+    """1 + w², exact where w is a multiple of 1/64 and else rounded up."""
+    return rounded_up(1 + Fraction(augmentation) ** 2)
+
+
 def _up(value: float) -> float:
-    """Round up by two units in the last place: above the true value after the two or three roundings that precede."""
+    """Two units in the last place up: above the true value whatever the two or three roundings before did."""
     return math.nextafter(math.nextafter(value, math.inf), math.inf)

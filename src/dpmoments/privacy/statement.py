@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget, no_less
 from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = ["PrivacyStatement"]
@@ -73,22 +73,23 @@ class PrivacyStatement:
                 "tables that differ in one row's values (replace-one; the number of rows is public and stated exactly)"
             )
         budget = self.budget
-        if budget.kind is BudgetKind.PURE:
+        if budget.kind is BudgetKind.ZCDP:
+            rho, epsilon = no_less(budget.rho), no_less(budget.to_epsilon(1e-6), 4)
             guarantee = (
-                f"The probability of any set of outputs differs by a factor of at most e^{budget.epsilon:g} (ε-differential "
-                f"privacy, ε = {budget.epsilon:g}) between any two {unit}."
+                f"The Rényi divergence of order α between the outputs on any two {unit} is at most {rho}·α for every α > 1 "
+                f"(ρ-zero-concentrated differential privacy, ρ = {rho}); for example it implies ε = {epsilon} at δ = 1e-06."
             )
-        elif budget.kind is BudgetKind.APPROXIMATE:
+        elif budget.kind is BudgetKind.PURE:
+            epsilon = no_less(budget.epsilon)
             guarantee = (
-                f"The probability of any set of outputs differs by a factor of at most e^{budget.epsilon:g}, but for an added "
-                f"{budget.delta:g} ((ε, δ)-differential privacy, ε = {budget.epsilon:g}, δ = {budget.delta:g}), between any two "
-                f"{unit}."
+                f"The probability of any set of outputs differs by a factor of at most e^{epsilon} (ε-differential privacy, "
+                f"ε = {epsilon}) between any two {unit}."
             )
         else:
+            epsilon, delta = no_less(budget.epsilon), no_less(budget.delta)
             guarantee = (
-                f"The Rényi divergence of order α between the outputs on any two {unit} is at most {budget.rho:g}·α for every "
-                f"α > 1 (ρ-zero-concentrated differential privacy, ρ = {budget.rho:g}); for example it implies "
-                f"ε = {budget.to_epsilon(1e-6):.4g} at δ = 1e-06."
+                f"The probability of any set of outputs differs by a factor of at most e^{epsilon}, but for an added {delta} "
+                f"((ε, δ)-differential privacy, ε = {epsilon}, δ = {delta}), between any two {unit}."
             )
         lines.append(guarantee)
         lines.append(
@@ -113,6 +114,10 @@ class PrivacyStatement:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> PrivacyStatement:
         """The inverse of :meth:`to_dict`."""
+        if unknown := sorted(set(values) - {entry.name for entry in fields(cls)}):
+            raise ValueError(f"the privacy statement has unknown entries {', '.join(map(repr, unknown))}")
+        if not isinstance(values["rules"], list):
+            raise TypeError("the rules of the privacy statement must be a list")
         if values["arithmetic"] not in ARITHMETIC_WORDS:
             raise ValueError(f"unknown arithmetic {values['arithmetic']!r}")
         if not isinstance(values["private"], bool):

@@ -15,10 +15,12 @@ __all__ = ["bulk_and_outlier_eigenvalues", "pooled_spread", "trace_estimate"]
 
 
 OUTLIER_CENTER = 1.5
+"""An eigenvalue so far beyond the edge is taken for an outlier with probability 1/2, in units of √v·d^(−2/3). In those units the
+largest eigenvalue of noise has mean −1.2 and standard deviation 1.3 (Tracy & Widom 1996)."""
 OUTLIER_WIDTH = 2.0
-"""An eigenvalue this many units of √v·d^(−2/3) beyond the edge is taken for an outlier with odds 1, with e times the odds
-for every width more. (In those units the largest eigenvalue of noise has mean −1.2, deviation 1.3: Tracy & Widom 1996.)"""
+"""The odds are e times as high for every such distance more, in the same units."""
 NEGLIGIBLE = 1e-3
+"""A bulk of less weight than this is left out of the average."""
 
 
 def bulk_and_outlier_eigenvalues(

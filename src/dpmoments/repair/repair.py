@@ -84,8 +84,7 @@ def repair_moments(
         With a mean, the covariance gram/count − mean·meanᵀ is what the repair makes positive semi-definite.
     """
     if noisy_sum is None or count is None:
-        mean = None if noisy_sum is None else noisy_sum
-        return mean, repair_gram(noisy_gram, noise, repair, None if box is None else count, TRACE_AT_BOUND)
+        return None, repair_gram(noisy_gram, noise, repair, None if box is None else count, TRACE_AT_BOUND)
     mean = noisy_sum / count
     if repair is Repair.NONE:
         return mean, noisy_gram

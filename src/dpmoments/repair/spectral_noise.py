@@ -122,8 +122,8 @@ class SpectralNoise:
 
     @property
     def _edge_point(self) -> float:
-        # In s = g√v with a, b = κ₊/√v, κ₋/√v: (1 − as)²(1 + bs)² = s²(1 + ab s²), whose left side falls below the right one
-        # once on (0, 1/a): the root of it over s, 1/s + b − a − abs, falls from ∞ to 0 and √(1 + ab s²) grows from 1.
+        # The root s = g√v of (1 − as)²(1 + bs)² = s²(1 + ab s²), a = κ₊/√v, b = κ₋/√v; that it is the only one on (0, 1/a) is
+        # shown in docs/derivations/repairs.md (edge and threshold).
         scale = math.sqrt(self.variance)
         a, b = self.upper_skew / scale, self.lower_skew / scale
         if a == b:

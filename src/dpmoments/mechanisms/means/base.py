@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dpmoments.array_types import FloatArray
-from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, MomentShape
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, CalibratedPlan, ConfiguredMechanism, MomentShape
+from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 
@@ -45,6 +46,7 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
     """Frozen options of one published estimator of means."""
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.ZCDP, BudgetKind.APPROXIMATE})
+    loss_units: ClassVar[Mapping[BudgetKind, LossUnit]] = GAUSSIAN_LOSS_UNITS
     needs_row_norm: ClassVar[bool] = False
     noun: ClassVar[str] = "estimator of means"
 

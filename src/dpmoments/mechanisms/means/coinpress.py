@@ -14,7 +14,7 @@ from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
 from dpmoments.mechanisms.means.parts.clipped_mean import noisy_clipped_sums
-from dpmoments.mechanisms.parts.coinpress_options import CoinPressOptions
+from dpmoments.mechanisms.parts.coinpress_options import STAND_IN_ROWS, CoinPressOptions
 from dpmoments.mechanisms.parts.coinpress_schedule import (
     MOST_STEPS,
     Schedule,
@@ -29,6 +29,7 @@ from dpmoments.mechanisms.parts.coinpress_schedule import (
 from dpmoments.mechanisms.parts.noisy_step import count_first, require_workable_budget
 from dpmoments.mechanisms.parts.norm_histogram import noisy_norm_histogram, norm_edges
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import row_sum_l2
 from dpmoments.rows.rows import Rows
@@ -64,11 +65,11 @@ class CoinPressMeanPlan(MeanPlan):
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
 
-    def run(self, rows: Rows, generator: np.random.Generator) -> NoisyMean:
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
         options, balls, rho, d = self.mechanism, self.balls, self.rho, self.shape.n_features
         if balls is None:
-            count, rho = count_first(rows, generator, rho, None)
+            count, rho = count_first(rows, privacy_filter, rho, None)
             balls = options.balls(self.shape, count, rho, self.neighbors)
         linear = options.whitening(self.shape)
         back = np.linalg.inv(linear)
@@ -76,9 +77,10 @@ class CoinPressMeanPlan(MeanPlan):
         for index, budget in enumerate(PrivacyBudget.zcdp(rho).split(*balls.schedule.shares)):
             radius, spend = balls.radii[index], budget.rho
             if index == len(balls.radii) - 1 and options.widens_last_clip:
-                spend, radius, outside = self._last_radius(rows, generator, spend, radius, center, linear, balls)
+                spend, radius, outside = self._last_radius(rows, privacy_filter, spend, radius, center, linear, balls)
+            what = f"step {index + 1}"
             sums = noisy_clipped_sums(
-                rows, generator, self.neighbors, rho=spend, center=center, linear=linear, radius=radius
+                rows, privacy_filter, what, rho=spend, center=center, linear=linear, radius=radius
             )
             # Rows were clipped to {x : ‖linear·(x − center)‖ ≤ radius}; the mean was known to lie within mean_radius.
             steps.append(
@@ -108,7 +110,7 @@ class CoinPressMeanPlan(MeanPlan):
     def _last_radius(
         self,
         rows: Rows,
-        generator: np.random.Generator,
+        privacy_filter: PrivacyFilter,
         rho: float,
         planned: float,
         center: FloatArray,
@@ -120,14 +122,14 @@ class CoinPressMeanPlan(MeanPlan):
         for_histogram, rest = PrivacyBudget.zcdp(rho).split(HISTOGRAM_SHARE, 1.0 - HISTOGRAM_SHARE)
         histogram = noisy_norm_histogram(
             rows,
-            generator,
+            privacy_filter,
+            "histogram of norms",
             for_histogram.rho,
-            self.neighbors,
             edges=norm_edges(math.sqrt(d)),
             center=center,
             linear=linear,
         )
-        noise_error = row_sum_l2(self.neighbors) * math.sqrt(d / (2.0 * rest.rho)) / balls.n_rows
+        noise_error = row_sum_l2(self.neighbors).value * math.sqrt(d / (2.0 * rest.rho)) / balls.n_rows
         weight = skewed_weight(d)
         best = histogram.best_radius(1, noise_error, weight) or 0.0
         heavier = best > HEAVIER * shell_radius(d, noise_error, weight)
@@ -194,10 +196,10 @@ class CoinPressMean(CoinPressOptions, MeanMechanism):
             object.__setattr__(self, "covariance", tuple(tuple(row) for row in matrix.tolist()))
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> CoinPressMeanPlan:
-        rho = budget.to_rho()
+        rho = self.divisible(budget).rho
         if self.covariance is not None and len(self.covariance) != shape.n_features:
             raise ValueError(f"covariance has {len(self.covariance)} rows and the table {shape.n_features} features")
-        balls = self.balls(shape, float(shape.n_rows or 1000), rho, neighbors)
+        balls = self.balls(shape, float(shape.n_rows or STAND_IN_ROWS), rho, neighbors)
         require_workable_budget(rho, None if shape.n_rows is None else balls.schedule.shares)
         return CoinPressMeanPlan(self, shape, neighbors, budget, rho=rho, balls=None if shape.n_rows is None else balls)
 
@@ -211,7 +213,7 @@ class CoinPressMean(CoinPressOptions, MeanMechanism):
 
     def balls(self, shape: MomentShape, n_rows: float, rho: float, neighbors: Neighbors) -> Balls:
         """Schedule and clipping radii for a number of rows, public or noisy."""
-        d, sensitivity = shape.n_features, row_sum_l2(neighbors)
+        d, sensitivity = shape.n_features, row_sum_l2(neighbors).value
         radius = self.known_radius(self.radius, shape)
         if self.covariance is None:
             radius /= self.known_scale(self.scale, shape)

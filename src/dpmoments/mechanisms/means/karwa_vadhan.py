@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from dpmoments.array_types import FloatArray
-from dpmoments.mechanisms.base import Arithmetic, MomentShape
+from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
-from dpmoments.mechanisms.means.parts.coordinatewise import Coordinate, choose, clamped_mean, divide, zoom
+from dpmoments.mechanisms.means.parts.coordinatewise import Coordinate, choose, clamped_mean, zoom
+from dpmoments.mechanisms.means.symmetric_quantiles import RESOLUTION, private_quantile
+from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.sensitivity import rank_score
 from dpmoments.rows.rows import Rows
 
-__all__ = ["KarwaVadhan", "KarwaVadhanPlan", "private_scales"]
+__all__ = ["KarwaVadhan", "KarwaVadhanPlan", "private_scale"]
 
-LARGEST_EXPONENT = 200
-"""Scales are searched from 2^−200 to 2^200."""
+LEAST_EXPONENT, LARGEST_EXPONENT = -40, 2
+"""Scales are searched from 2^−40 to 4 times the radius: bins that floating point can resolve."""
 
 
 @dataclass(frozen=True)
@@ -35,56 +39,58 @@ class KarwaVadhanPlan(MeanPlan):
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
 
-    def run(self, rows: Rows, generator: np.random.Generator) -> NoisyMean:
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
         n_rows, d = float(rows.count()), self.shape.n_features
-        if self.scale_loss is None:
-            assert self.scale is not None
-            scales = np.full(d, self.scale)
-        else:
-            scales = private_scales(rows, generator, self.scale_loss)
-        centers = np.array([self._locate(rows, generator, j, float(scales[j])) for j in range(d)])
-        # Half a bin, plus √(2 ln n) standard deviations: of n normal values about one at most lies farther from its mean.
-        widths = scales * (0.5 + math.sqrt(2.0 * math.log(max(n_rows, 3.0))))
-        means = [
-            clamped_mean(
+        scales, centers, widths, means = (np.empty(d) for _ in range(4))
+        for j in range(d):
+            scales[j] = self._scale(rows, privacy_filter, j)
+            centers[j] = self._locate(rows, privacy_filter, j, float(scales[j]))
+            # Half a bin, plus √(2 ln n) standard deviations: of n normal values about one at most lies farther from its mean.
+            widths[j] = scales[j] * (0.5 + math.sqrt(2.0 * math.log(max(n_rows, 3.0))))
+            mean = clamped_mean(
                 rows,
-                generator,
+                privacy_filter,
                 self.mean_loss,
                 feature=j,
                 center=float(centers[j]),
                 half_width=float(widths[j]),
                 n_rows=n_rows,
             )
-            for j in range(d)
-        ]
+            means[j] = min(max(mean, -self.radius), self.radius)
         diagnostics = {"scales": scales.tolist(), "centers": centers.tolist(), "half_widths": widths.tolist()}
-        return NoisyMean(np.array(means), n_rows, diagnostics)
+        return NoisyMean(means, n_rows, diagnostics)
 
-    def _locate(self, rows: Rows, generator: np.random.Generator, feature: int, scale: float) -> float:
+    def _scale(self, rows: Rows, privacy_filter: PrivacyFilter, feature: int) -> float:
+        least = math.ldexp(self.radius, LEAST_EXPONENT)
+        if self.scale_loss is None:
+            assert self.scale is not None
+            return max(self.scale, least)
+        return private_scale(rows, privacy_filter, self.scale_loss, feature=feature, radius=self.radius)
+
+    def _locate(self, rows: Rows, privacy_filter: PrivacyFilter, feature: int, scale: float) -> float:
         """Middle of a bin of width ``scale`` that holds many rows: exponential mechanism on the counts."""
         lower, upper = -self.radius - scale / 2.0, self.radius + scale / 2.0
         widths = zoom(lower, upper, min(scale, upper - lower))
-        for width, loss in zip(widths, self.location_loss.split(*[1.0] * len(widths)), strict=True):
-            n_cells = max(1, round((upper - lower) / width))
-            edges = np.linspace(lower, upper, n_cells + 1)
-            counts = rows.histogram(Coordinate(feature), edges).counts.astype(np.float64)
-            chosen = choose(counts, loss, generator)
+        for index, (width, part) in enumerate(zip(widths, self.location_loss.split(*[1.0] * len(widths)), strict=True)):
+            edges = np.linspace(lower, upper, max(1, round((upper - lower) / width)) + 1)
+            counts = rows.histogram(Coordinate(feature), edges).counts
+            what = f"bin of coordinate {feature + 1}, level {index + 1}"
+            chosen = choose(counts, rank_score(rows.neighbors), part, privacy_filter, what)
             lower, upper = float(edges[chosen]), float(edges[chosen + 1])
-        return (lower + upper) / 2.0
+        return min(max((lower + upper) / 2.0, -self.radius), self.radius)
 
 
 @dataclass(frozen=True)
 class KarwaVadhan(MeanMechanism):
     """Per coordinate: private scale, private location, noisy clamped mean.
 
-    Where no scale is given, it comes from a log-scale histogram of paired differences (bins [2^i, 2^{i+1})), a quarter of the
-    budget; a quarter finds a bin of width σ near the mean; the rest is the noisy mean, clamped to that bin ± σ√(2 ln n).
+    Where no scale is given, a quarter of the budget finds it: a private median, and a log-scale histogram of the distances from
+    it (bins [2^i, 2^{i+1})). The next quarter finds a bin of width σ near the mean; the rest is the noisy mean, clamped to that
+    bin ± σ√(2 ln n) and projected on the public range. No step depends on the order of rows, as pairs of rows would.
 
-    **Privacy.** The budget is divided among coordinates and steps. Both searches are exponential mechanisms over a finite range,
-    pure ε or ε²/8-zCDP; the mean is an exact discrete release, divided by the public n. A row is in one pair, so a histogram of
-    pairs is no more sensitive than one of rows. Pairs are formed by position, so the mechanism supports replace-one only: a row
-    added or removed would shift all pairs after it.
+    **Privacy.** The budget is divided among coordinates and steps. The searches are exponential mechanisms over a finite range,
+    pure ε or ε²/8-zCDP; the mean is an exact discrete release, divided by the public n.
 
     Parameters
     ----------
@@ -105,15 +111,16 @@ class KarwaVadhan(MeanMechanism):
     scale: float | None = None
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset(BudgetKind)
+    loss_units: ClassVar[Mapping[BudgetKind, LossUnit]] = ZCDP_LOSS_UNITS
     supported_neighbors: ClassVar[frozenset[Neighbors]] = frozenset({Neighbors.REPLACE_ONE})
     summary: ClassVar[str] = "each coordinate: private scale, private bin, clamped mean"
-    source: ClassVar[str] = "Karwa & Vadhan 2018; finite range, exponential mechanism"
+    source: ClassVar[str] = "Karwa & Vadhan 2018; finite range, exponential mechanism, scale about a private median"
 
     def __post_init__(self) -> None:
         self.require_positive("radius", "scale")
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> KarwaVadhanPlan:
-        share = divide(budget, shape.n_features)
+        share, *_ = self.divisible(budget).split(*[1.0] * shape.n_features)
         scale_loss = None
         if self.scale is None:
             scale_loss, location, mean = share.split(0.25, 0.25, 0.5)
@@ -123,28 +130,34 @@ class KarwaVadhan(MeanMechanism):
         return KarwaVadhanPlan(self, shape, neighbors, budget, radius, self.scale, scale_loss, location, mean)
 
 
-def private_scales(rows: Rows, generator: np.random.Generator, loss: PrivacyBudget) -> FloatArray:
-    """Standard deviation of every coordinate to a factor of about 2, from paired differences; ``loss`` for each coordinate.
+def private_scale(
+    rows: Rows, privacy_filter: PrivacyFilter, loss: PrivacyBudget, *, feature: int, radius: float
+) -> float:
+    """Standard deviation of one coordinate to a factor of about 2.5: the likeliest power of two for the distance from the median.
 
-    |x − x′| of two normal values most often lies in [σ, 2σ) or close to it; the upper edge of the chosen bin is returned.
+    For normal values the distance most often lies in a bin [2^i, 2^{i+1}) about σ; the upper edge of the chosen bin is returned.
+    Distances below the first bin are counted in it, and those above the last in that.
     """
-    edges = np.exp2(np.arange(-LARGEST_EXPONENT, LARGEST_EXPONENT + 1, dtype=np.float64))
-    d = rows.n_features
-    counts = np.zeros((d, len(edges) + 1))
-    for differences in _paired_differences(rows):
-        bins = np.searchsorted(edges, np.abs(differences), side="right")
-        for j in range(d):
-            counts[j] += np.bincount(bins[:, j], minlength=len(edges) + 1)
-    chosen = [choose(counts[j, 1:-1], loss, generator) for j in range(d)]
-    scales: FloatArray = edges[1:][chosen]
-    return scales
+    for_median, for_scale = loss.split(0.5, 0.5)
+    median = private_quantile(
+        rows, privacy_filter, for_median, feature=feature, level=0.5, radius=radius, width=RESOLUTION * radius
+    )
+    edges = radius * np.exp2(np.arange(LEAST_EXPONENT, LARGEST_EXPONENT + 1, dtype=np.float64))
+    exact = rows.histogram(DistanceFrom(feature, median), edges)
+    counts = np.array(exact.counts)
+    counts[0] += exact.below
+    counts[-1] += exact.above
+    what = f"scale of coordinate {feature + 1}"
+    return float(edges[1:][choose(counts, rank_score(rows.neighbors), for_scale, privacy_filter, what)])
 
 
-def _paired_differences(rows: Rows) -> Iterator[FloatArray]:
-    """Differences of rows 0 and 1, 2 and 3, …, however the rows are cut into blocks; an unpaired last row is left out."""
-    waiting: list[Any] = []
-    for block in rows.encoded_blocks():
-        joined = np.concatenate([*waiting, block])
-        paired = len(joined) // 2 * 2
-        waiting = [joined[paired:]] if paired < len(joined) else []
-        yield joined[1:paired:2] - joined[0:paired:2]
+@dataclass(frozen=True, slots=True)
+class DistanceFrom:
+    """The statistic |x − center| of one coordinate x of a row."""
+
+    feature: int
+    center: float
+
+    def __call__(self, block: FloatArray) -> FloatArray:
+        """From one column of a block, shape (m, d) → (m,)."""
+        return np.asarray(np.abs(block[:, self.feature] - self.center))

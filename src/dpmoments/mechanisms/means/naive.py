@@ -9,8 +9,9 @@ import numpy as np
 
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
-from dpmoments.mechanisms.means.parts.coordinatewise import clamped_mean, divide
+from dpmoments.mechanisms.means.parts.coordinatewise import clamped_mean
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
 
@@ -26,13 +27,13 @@ class NaivePlan(MeanPlan):
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
 
-    def run(self, rows: Rows, generator: np.random.Generator) -> NoisyMean:
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
         n_rows = float(rows.count())
         means = [
             clamped_mean(
                 rows,
-                generator,
+                privacy_filter,
                 self.loss,
                 feature=feature,
                 center=0.0,
@@ -78,4 +79,5 @@ class Naive(MeanMechanism):
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> NaivePlan:
         half_width = self.known_radius(self.radius, shape) + 3.0 * self.known_scale(self.scale, shape)
-        return NaivePlan(self, shape, neighbors, budget, half_width, divide(budget, shape.n_features))
+        loss, *_ = self.divisible(budget).split(*[1.0] * shape.n_features)
+        return NaivePlan(self, shape, neighbors, budget, half_width, loss)

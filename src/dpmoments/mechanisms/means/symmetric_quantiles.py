@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtri
 
-from dpmoments.mechanisms.base import Arithmetic, MomentShape
+from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
-from dpmoments.mechanisms.means.parts.coordinatewise import Coordinate, choose, divide, zoom
+from dpmoments.mechanisms.means.parts.coordinatewise import Coordinate, choose, zoom
+from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.sensitivity import rank_score
 from dpmoments.rows.rows import Rows
 
-__all__ = ["SymmetricQuantiles", "SymmetricQuantilesPlan", "private_quantile"]
+__all__ = ["RESOLUTION", "SymmetricQuantiles", "SymmetricQuantilesPlan", "private_quantile"]
+
+RESOLUTION = 2.0**-34
+"""Width of the finest cell of a search for a quantile, as a share of the radius."""
 
 
 @dataclass(frozen=True)
@@ -28,14 +35,20 @@ class SymmetricQuantilesPlan(MeanPlan):
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
 
-    def run(self, rows: Rows, generator: np.random.Generator) -> NoisyMean:
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
         low = self.mechanism.options["quantile"]
         pairs = np.array(
             [
                 [
                     private_quantile(
-                        rows, generator, self.loss, feature=j, level=level, radius=self.radius, width=self.resolution
+                        rows,
+                        privacy_filter,
+                        self.loss,
+                        feature=j,
+                        level=level,
+                        radius=self.radius,
+                        width=self.resolution,
                     )
                     for level in (low, 1.0 - low)
                 ]
@@ -72,6 +85,7 @@ class SymmetricQuantiles(MeanMechanism):
     quantile: float = 0.35
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset(BudgetKind)
+    loss_units: ClassVar[Mapping[BudgetKind, LossUnit]] = ZCDP_LOSS_UNITS
     supported_neighbors: ClassVar[frozenset[Neighbors]] = frozenset({Neighbors.REPLACE_ONE})
     public_name: ClassVar[str | None] = "symq"
     summary: ClassVar[str] = "each coordinate: midpoint of two private quantiles"
@@ -84,13 +98,13 @@ class SymmetricQuantiles(MeanMechanism):
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> SymmetricQuantilesPlan:
         radius = self.known_radius(self.radius, shape)
-        half, _ = divide(budget, shape.n_features).split(0.5, 0.5)
-        return SymmetricQuantilesPlan(self, shape, neighbors, budget, radius, radius * 2.0**-34, half)
+        half, *_ = self.divisible(budget).split(*[1.0] * (2 * shape.n_features))
+        return SymmetricQuantilesPlan(self, shape, neighbors, budget, radius, radius * RESOLUTION, half)
 
 
 def private_quantile(
     rows: Rows,
-    generator: np.random.Generator,
+    privacy_filter: PrivacyFilter,
     loss: PrivacyBudget,
     *,
     feature: int,
@@ -105,12 +119,13 @@ def private_quantile(
     """
     lower, upper = -2.0 * radius, 2.0 * radius
     widths = zoom(lower, upper, width)
-    for cell, loss_of_level in zip(widths, loss.split(*[1.0] * len(widths)), strict=True):
+    for index, (cell, part) in enumerate(zip(widths, loss.split(*[1.0] * len(widths)), strict=True)):
         edges = np.linspace(lower, upper, max(1, round((upper - lower) / cell)) + 1)
         histogram = rows.histogram(Coordinate(feature), edges)
         ranks = histogram.below + np.concatenate([[0], np.cumsum(histogram.counts)])
         target = level * histogram.total
         distance = np.maximum(np.maximum(ranks[:-1] - target, target - ranks[1:]), 0.0)
-        chosen = choose(-distance, loss_of_level, generator)
+        what = f"quantile {level:g} of coordinate {feature + 1}, level {index + 1}"
+        chosen = choose(-distance, rank_score(rows.neighbors), part, privacy_filter, what)
         lower, upper = float(edges[chosen]), float(edges[chosen + 1])
     return (lower + upper) / 2.0

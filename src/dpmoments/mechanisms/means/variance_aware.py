@@ -15,6 +15,7 @@ from dpmoments.mechanisms.means.parts.clipped_mean import noisy_clipped_sums
 from dpmoments.mechanisms.parts.noisy_step import count_first, require_workable_budget
 from dpmoments.mechanisms.parts.norm_histogram import NormHistogram, noisy_norm_histogram, norm_edges
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import histogram_l2, row_sum_l2
 from dpmoments.rows.rows import Rows
@@ -44,9 +45,9 @@ class VarianceAwarePlan(MeanPlan):
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
 
-    def run(self, rows: Rows, generator: np.random.Generator) -> NoisyMean:
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
-        run = _Run.start(self, rows, generator)
+        run = _Run.start(self, rows, privacy_filter)
         run.find_center()
         if self.shape.n_features > 1 and run.radius is not None:
             run.find_scales()
@@ -66,8 +67,8 @@ class VarianceAware(MeanMechanism):
     the private norm quantile of Huang, Liang & Yi (2021).
 
     **Privacy.** ρ-zCDP by adaptive composition of exact discrete Gaussian releases. The number of rounds of the search depends on
-    earlier noisy outputs; whatever it is, the ρ spent never exceeds the budget, which is checked before each release (a zCDP
-    filter: Feldman & Zrnic 2021).
+    earlier noisy outputs; whatever it is, the privacy filter refuses a release that would pass the budget (Feldman & Zrnic
+    2021).
 
     Examples
     --------
@@ -80,20 +81,19 @@ class VarianceAware(MeanMechanism):
     source: ClassVar[str] = "after Huang, Liang & Yi 2021 and Aumüller, Lebeda, Nelson & Pagh 2024 (PLAN)"
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> VarianceAwarePlan:
-        rho = budget.to_rho()
+        rho = self.divisible(budget).rho
         require_workable_budget(rho, None)
         return VarianceAwarePlan(self, shape, neighbors, budget, rho=rho)
 
 
 @dataclass
 class _Run:
-    """The state of one run. ``left`` is what remains of ρ: every release takes its cost from it first."""
+    """The state of one run."""
 
     rows: Rows
-    generator: np.random.Generator
+    privacy_filter: PrivacyFilter
     neighbors: Neighbors
     total: float
-    left: float
     n_rows: float
     center: FloatArray
     spread: FloatArray
@@ -101,19 +101,15 @@ class _Run:
     steps: list[dict[str, Any]]
 
     @classmethod
-    def start(cls, plan: VarianceAwarePlan, rows: Rows, generator: np.random.Generator) -> _Run:
+    def start(cls, plan: VarianceAwarePlan, rows: Rows, privacy_filter: PrivacyFilter) -> _Run:
         d = plan.shape.n_features
-        n_rows, rho = count_first(rows, generator, plan.rho, plan.shape.n_rows)
-        return cls(rows, generator, plan.neighbors, rho, rho, n_rows, np.zeros(d), np.ones(d), radius=None, steps=[])
+        n_rows, rho = count_first(rows, privacy_filter, plan.rho, plan.shape.n_rows)
+        return cls(rows, privacy_filter, plan.neighbors, rho, n_rows, np.zeros(d), np.ones(d), radius=None, steps=[])
 
-    def spend(self, rho: float) -> float:
-        """Take ``rho`` from what is left; the remainder is rounded down."""
-        if not 0.0 < rho <= self.left:
-            raise AssertionError(
-                "a run of variance-aware tried to spend more than its budget: a defect, please report it"
-            )
-        self.left = math.nextafter(self.left - rho, 0.0)
-        return rho
+    @property
+    def left(self) -> float:
+        """What remains of ρ."""
+        return self.privacy_filter.left.as_budget.rho
 
     @property
     def d(self) -> int:
@@ -121,14 +117,14 @@ class _Run:
 
     def noise_error(self, rho: float) -> float:
         """Root mean square error of a mean from noise at clipping radius 1."""
-        return row_sum_l2(self.neighbors) * math.sqrt(self.d / (2.0 * rho)) / self.n_rows
+        return row_sum_l2(self.neighbors).value * math.sqrt(self.d / (2.0 * rho)) / self.n_rows
 
     def histogram(self, rho: float, linear: FloatArray, typical: float, octaves: int) -> NormHistogram:
         return noisy_norm_histogram(
             self.rows,
-            self.generator,
-            self.spend(rho),
-            self.neighbors,
+            self.privacy_filter,
+            f"histogram of norms {len(self.steps) + 1}",
+            rho,
             edges=norm_edges(typical, octaves=octaves),
             center=self.center,
             linear=linear,
@@ -138,9 +134,9 @@ class _Run:
         """Move the centre by the noisy mean of the clipped rows; return the standard deviation of the noise on an entry."""
         sums = noisy_clipped_sums(
             self.rows,
-            self.generator,
-            self.neighbors,
-            rho=self.spend(rho),
+            self.privacy_filter,
+            f"step {len(self.steps) + 1}",
+            rho=rho,
             center=self.center,
             linear=linear,
             radius=radius,
@@ -163,7 +159,7 @@ class _Run:
     def find_center(self) -> None:
         """Clip at a radius from private distances to the centre, move the centre, and stop when the radius no longer shrinks."""
         identity, least_left = np.eye(self.d), (1.0 - EXPLORATION) * self.total
-        bin_scale = histogram_l2(self.neighbors) / (HISTOGRAM_ERROR * max(self.n_rows, 1.0))
+        bin_scale = histogram_l2(self.neighbors).value / (HISTOGRAM_ERROR * max(self.n_rows, 1.0))
         for_histogram = min(bin_scale**2 / 2.0, 0.02 * self.total)
         # The ρ at which noise_error(ρ) = CONTRACTION.
         for_mean = min(self.noise_error(1.0) ** 2 / CONTRACTION**2, 0.04 * self.total)
@@ -195,10 +191,10 @@ class _Run:
             radius = histogram.best_radius(1, self.noise_error(0.3 * cost), 1.0) or 1.5 * math.sqrt(self.d)
             sums = noisy_clipped_sums(
                 self.rows,
-                self.generator,
-                self.neighbors,
-                rho=self.spend(0.3 * cost),
-                squares_rho=self.spend(0.5 * cost),
+                self.privacy_filter,
+                f"step {len(self.steps) + 1}",
+                rho=0.3 * cost,
+                squares_rho=0.5 * cost,
                 center=self.center,
                 linear=linear,
                 radius=radius,
@@ -219,7 +215,7 @@ class _Run:
         if self.radius is not None and self.d == 1:
             typical = self.radius
         histogram = self.histogram(LAST_HISTOGRAM * self.left, linear, typical, SEARCH_OCTAVES)
-        rest = math.nextafter(self.left, 0.0)
+        rest = self.left
         radius = histogram.best_radius(1, self.noise_error(rest), math.sqrt(1.0 / self.d))
         warnings = []
         if radius is None:

@@ -6,7 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["CoinPressOptions", "checked_eigenvalue_bounds"]
+__all__ = ["STAND_IN_ROWS", "CoinPressOptions", "checked_eigenvalue_bounds"]
+
+STAND_IN_ROWS = 1000
+"""Stands in for the number of rows where that is private, so that options that cannot work are refused before a row is read."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import MomentShape
-from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
-from dpmoments.mechanisms.parts.additive import add_integers, augmented_gram, choose_bits
-from dpmoments.noise.lattice import discrete_gaussian
+from dpmoments.mechanisms.parts.additive import augmented_gram, choose_augmentation, choose_bits
+from dpmoments.mechanisms.parts.lattice_noise import off_diagonal, with_gaussian_noise
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.sensitivity import count, sum_and_gram_frobenius
 from dpmoments.rows.rows import Rows
 
-__all__ = ["NoisyStep", "count_first", "noisy_count", "noisy_step", "require_workable_budget", "step_plan"]
+__all__ = ["NoisyStep", "StepNoise", "count_first", "noisy_count", "noisy_step", "require_workable_budget"]
 
 COUNT_SHARE = 0.01
 """Share of ρ for the number of rows, where it is private."""
@@ -47,18 +49,56 @@ class NoisyStep:
     sum_scale: float
 
 
-def step_plan(n_outputs: int, rho: float, neighbors: Neighbors, *, mean: bool) -> GaussianPlan:
-    """Exact isotropic Gaussian noise of cost ρ for rows clipped to the unit ball; reads no data."""
-    shape = MomentShape(n_outputs, mean=mean)
-    plan = Gaussian().plan(shape, PrivacyBudget.zcdp(rho), neighbors)
-    assert isinstance(plan, GaussianPlan)
-    return plan
+@dataclass(frozen=True, slots=True)
+class StepNoise:
+    """Exact isotropic Gaussian noise for the moments of rows clipped to the unit ball; made without data.
+
+    The count is known when a step is made, so its cell gets no noise and costs nothing.
+
+    Attributes
+    ----------
+    neighbors : Neighbors
+    n_outputs : int
+    augmentation : float
+        w of the augmented rows (w, x); 0 for the Gram matrix alone.
+    noise_scale : float
+        Standard deviation σ on the diagonal; ``off_diagonal_scale``, σ/√2, off it.
+    off_diagonal_scale : float
+    bits : int
+        The lattice exponent.
+    """
+
+    neighbors: Neighbors
+    n_outputs: int
+    augmentation: float
+    noise_scale: float
+    off_diagonal_scale: float
+    bits: int
+
+    @classmethod
+    def calibrated(cls, n_outputs: int, rho: float, neighbors: Neighbors, *, mean: bool) -> StepNoise:
+        """Noise that costs ρ."""
+        augmentation = step_augmentation(n_outputs, neighbors, mean=mean)
+        sensitivity = sum_and_gram_frobenius(neighbors, n_outputs, augmentation)
+        scale = zcdp_noise_scale(rho, sensitivity.value)
+        return cls(neighbors, n_outputs, augmentation, scale, off_diagonal(scale), choose_bits(scale, n_outputs))
+
+
+@lru_cache(maxsize=64)
+def step_augmentation(n_outputs: int, neighbors: Neighbors, *, mean: bool) -> float:
+    """The appended constant w of a step; it does not depend on the step's budget."""
+
+    def sensitivity(w: float) -> float:
+        return sum_and_gram_frobenius(neighbors, n_outputs, w).value
+
+    return choose_augmentation(MomentShape(n_outputs, mean=mean), sensitivity, noisy_count=False)
 
 
 def noisy_step(
     rows: Rows,
-    generator: np.random.Generator,
-    plan: GaussianPlan,
+    privacy_filter: PrivacyFilter,
+    what: str,
+    noise: StepNoise,
     *,
     center: FloatArray,
     linear: FloatArray,
@@ -66,44 +106,54 @@ def noisy_step(
 ) -> NoisyStep:
     """Release the moments of w = linear·(x − center), each w clipped to ‖w‖ ≤ radius.
 
-    **Privacy.** ``plan.cost``. Clipped rows are rounded to the lattice of spacing radius·2^−bits, and their norms are checked
-    there in exact integers, so the sums are exact integers of known sensitivity. The discrete Gaussian noise is calibrated
-    to it. ``center``, ``linear`` and ``radius`` may depend on the rows only through earlier noisy outputs.
+    **Privacy.** The ρ that ``noise`` was calibrated for. Clipped rows are rounded to the lattice of spacing radius·2^−bits, and
+    their norms are checked there in exact integers, so the sums are exact integers of known sensitivity. ``center``,
+    ``linear`` and ``radius`` may depend on the rows only through earlier noisy outputs.
 
     Parameters
     ----------
     rows : Rows
-    generator : numpy.random.Generator
-    plan : GaussianPlan
-        From :func:`step_plan`.
+    privacy_filter : PrivacyFilter
+    what : str
+        Name of the step, for the receipt.
+    noise : StepNoise
     center : ndarray of shape (d,)
     linear : ndarray of shape (k, d)
     radius : float
     """
-    moments = rows.moments(center, linear, radius, bits=plan.bits)
-    weight = plan.augmentation
-    noisy = add_integers(augmented_gram(moments, weight), plan.draw(generator))
-    values = noisy.astype(np.float64) * 4.0**-plan.bits
-    gram_scale = plan.noise_scale * radius**2
+    moments = rows.moments(center, linear, radius, bits=noise.bits)
+    weight = noise.augmentation
+    values = with_gaussian_noise(
+        privacy_filter,
+        f"{what}: {'sum and Gram matrix' if weight else 'Gram matrix'}",
+        augmented_gram(moments, weight, count=False),
+        sum_and_gram_frobenius(noise.neighbors, noise.n_outputs, weight),
+        noise.noise_scale,
+        bits=2 * noise.bits,
+        off_diagonal_scale=noise.off_diagonal_scale,
+    )
+    gram_scale = noise.noise_scale * radius**2
     if not weight:
         return NoisyStep(values * radius**2, None, gram_scale, 0.0)
-    sum_scale = plan.off_diagonal_scale * radius / weight
+    sum_scale = noise.off_diagonal_scale * radius / weight
     gram = np.ascontiguousarray(values[1:, 1:]) * radius**2
     return NoisyStep(gram, values[0, 1:] * (radius / weight), gram_scale, sum_scale)
 
 
-def noisy_count(rows: Rows, generator: np.random.Generator, rho: float) -> float:
-    """The number of rows plus discrete Gaussian noise, at least 1; ρ-zCDP under add-remove."""
-    scale = zcdp_noise_scale(rho, 1.0)
-    return max(1.0, float(rows.count() + int(discrete_gaussian(scale, 1, generator)[0])))
+def noisy_count(rows: Rows, privacy_filter: PrivacyFilter, rho: float) -> float:
+    """The number of rows plus discrete Gaussian noise, rounded, at least 1; ρ-zCDP under add-remove."""
+    sensitivity = count(rows.neighbors)
+    scale = zcdp_noise_scale(rho, sensitivity.value)
+    noisy = with_gaussian_noise(privacy_filter, "count", [rows.count()], sensitivity, scale, bits=0)
+    return max(1.0, float(round(noisy[0])))
 
 
-def count_first(rows: Rows, generator: np.random.Generator, rho: float, public_rows: int | None) -> tuple[float, float]:
+def count_first(rows: Rows, privacy_filter: PrivacyFilter, rho: float, public_rows: int | None) -> tuple[float, float]:
     """The number of rows, and what is left of ρ: all of it where the number is public, else all but COUNT_SHARE."""
     if public_rows is not None:
         return float(public_rows), rho
     for_count, rest = PrivacyBudget.zcdp(rho).split(COUNT_SHARE, 1.0 - COUNT_SHARE)
-    return noisy_count(rows, generator, for_count.rho), rest.rho
+    return noisy_count(rows, privacy_filter, for_count.rho), rest.rho
 
 
 def require_workable_budget(rho: float, shares: Sequence[float] | None) -> None:

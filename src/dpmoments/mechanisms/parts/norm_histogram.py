@@ -9,9 +9,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpmoments.array_types import FloatArray
-from dpmoments.noise.lattice import discrete_gaussian
+from dpmoments.mechanisms.parts.lattice_noise import with_gaussian_noise
 from dpmoments.privacy.curves import zcdp_noise_scale
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sensitivity import histogram_l2
 from dpmoments.rows.kernel import transformed_norms
 from dpmoments.rows.rows import Rows
@@ -140,9 +140,9 @@ def norm_edges(typical: float, *, octaves: int = 24) -> FloatArray:
 
 def noisy_norm_histogram(
     rows: Rows,
-    generator: np.random.Generator,
+    privacy_filter: PrivacyFilter,
+    what: str,
     rho: float,
-    neighbors: Neighbors,
     *,
     edges: FloatArray,
     center: FloatArray,
@@ -157,7 +157,8 @@ def noisy_norm_histogram(
     resolution = float(min(max(edges[0] * 2.0**12, 1e-140), 1e140))
 
     exact = rows.histogram(TransformedNorm(center, linear, resolution), edges)
-    scale = zcdp_noise_scale(rho, histogram_l2(neighbors))
-    counts = np.concatenate([[exact.below], exact.counts, [exact.above]])
-    noise = discrete_gaussian(scale, len(counts), generator)
-    return NormHistogram(np.asarray(edges), (counts + noise).astype(np.float64), scale)
+    sensitivity = histogram_l2(rows.neighbors)
+    scale = zcdp_noise_scale(rho, sensitivity.value)
+    query = np.concatenate([[exact.below], exact.counts, [exact.above]])
+    counts = with_gaussian_noise(privacy_filter, what, query, sensitivity, scale, bits=0)
+    return NormHistogram(np.asarray(edges), counts, scale)

@@ -9,7 +9,6 @@ an inverse Wishart distribution with ν degrees of freedom; the release is a dra
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -17,8 +16,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.array_types import FloatArray
-from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan, without_low_bits
-from dpmoments.mechanisms.parts.additive import augmented_gram, choose_augmentation
+from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.parts.additive import augmented_dimension, augmented_gram, choose_augmentation
+from dpmoments.mechanisms.parts.lattice_noise import noise_scale_for
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import (
     gaussian_noise_scale,
@@ -26,8 +26,11 @@ from dpmoments.privacy.curves import (
     wishart_sampling_delta,
     wishart_sampling_padding,
 )
+from dpmoments.privacy.distances import Sensitivity
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.laws import EigenvalueBound, WishartSampling
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.sensitivity import gram_frobenius
+from dpmoments.privacy.sensitivity import gram_frobenius, row_norm_square, smallest_eigenvalue
 from dpmoments.rows.rows import Rows
 
 __all__ = ["PaddedGram", "PaddedGramPlan"]
@@ -66,54 +69,57 @@ class PaddedGramPlan(Plan):
     arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
 
     @property
-    def squared_row_norm(self) -> float:
+    def row_norm_square(self) -> Sensitivity:
         """B²: bound on ‖z‖², 1 + w²."""
-        return 1.0 + self.augmentation**2
+        return row_norm_square(self.neighbors, self.augmentation)
 
     @property
     def details(self) -> Mapping[str, Any]:
         return {"degrees_of_freedom": self.degrees, "padding": self.padding, "augmentation": self.augmentation}
 
-    def run(self, rows: Rows, generator: np.random.Generator) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
         self.check_rows(rows)
         moments = rows.moments()
         exact = augmented_gram(moments, self.augmentation).astype(np.float64) * moments.scale**2
-        eigenvalues, eigenvectors = np.linalg.eigh(exact)
-        degrees, padding, diagnostics = self.degrees, self.padding, dict[str, Any]()
+        degrees, padding, floor, diagnostics = self.degrees, self.padding, 0.0, dict[str, Any]()
         if self.mechanism.adaptive:
-            bound = self._eigenvalue_bound(float(eigenvalues[0]), generator)
-            degrees, padding = self._adapt(bound)
+            bound = self._eigenvalue_bound(exact, privacy_filter)
+            degrees, padding, floor = self._adapt(bound)
             diagnostics = {"eigenvalue_bound": bound, "degrees_of_freedom": degrees, "padding": padding}
-        # Any square root of the scale matrix serves; this one exists for singular matrices too.
-        root = eigenvectors * np.sqrt(np.maximum(eigenvalues, 0.0) + padding)
-        draw = self.mechanism.draw(root, degrees, generator)
+        law = WishartSampling(degrees, padding, floor, self.mechanism.inverse)
+        noisy = privacy_filter.draw("padded Gram matrix", law, exact, self.row_norm_square, self.parts[-1])
         if self.mechanism.subtract_padding:
-            draw = draw - padding * np.eye(len(draw))
-        return self._split(draw, float(moments.count), diagnostics)
+            noisy = noisy - padding * np.eye(len(noisy))
+        return self._split(noisy, float(moments.count), diagnostics)
 
-    def _eigenvalue_bound(self, smallest: float, generator: np.random.Generator) -> float:
+    def _eigenvalue_bound(self, exact: FloatArray, privacy_filter: PrivacyFilter) -> float:
         """A private lower bound on the smallest eigenvalue; it fails with probability at most this part's δ.
 
         Under both relations the smallest eigenvalue moves by at most B²: for either table it lies between the smallest
         eigenvalue without the row that differs and B² above that. (Sheffet 2015, Algorithm 2.)
         """
         first = self.parts[0]
-        scale = self.squared_row_norm / first.epsilon
-        allowance = scale * max(math.log(0.5 / first.delta), 0.0)
-        noisy = without_low_bits(np.array(smallest + generator.laplace(0.0, scale)))
-        return max(0.0, float(noisy) - allowance)
+        sensitivity = smallest_eigenvalue(self.neighbors, self.augmentation)
+        scale = noise_scale_for(PrivacyBudget.pure(first.epsilon), sensitivity.value)
+        allowance = scale * max(math.log(0.5 / first.delta), 0.0) * (1.0 + 2.0**-40)
+        smallest = float(np.linalg.eigvalsh(exact)[0])
+        law = EigenvalueBound(scale, allowance)
+        return float(privacy_filter.draw("bound on the smallest eigenvalue", law, smallest, sensitivity))
 
-    def _adapt(self, bound: float) -> tuple[int, float]:
-        """Degrees of freedom and padding, given ``bound``. Without any one row the smallest eigenvalue can be B² lower."""
-        unit = self.squared_row_norm
-        if self.padding + unit > bound:
-            return self.degrees, self.padding + unit - bound
-        allowed = self.mechanism.most_degrees(self.parts[-1], (bound - unit) / unit, self.neighbors)
-        return max(allowed, self.degrees), 0.0
+    def _adapt(self, bound: float) -> tuple[int, float, float]:
+        """Degrees of freedom, padding, and the smallest eigenvalue that is relied upon, given ``bound``.
+
+        Without any one row the smallest eigenvalue can be B² lower.
+        """
+        unit = self.row_norm_square.value
+        floor = max(bound - unit, 0.0)
+        if self.padding > floor:
+            return self.degrees, self.padding - floor, floor
+        allowed = self.mechanism.most_degrees(self.parts[-1], floor / unit, self.neighbors)
+        return max(allowed, self.degrees), 0.0, floor
 
     def _split(self, matrix: FloatArray, count: float, diagnostics: Mapping[str, Any]) -> NoisyMoments:
         public_count = self.neighbors.public_count(count)
-        matrix = without_low_bits(matrix)
         if not self.augmentation:
             return NoisyMoments(count=public_count, sum=None, gram=matrix, diagnostics=diagnostics)
         w = self.augmentation
@@ -135,6 +141,8 @@ class PaddedGram(Mechanism):
     calibration: Literal["exact", "paper"] = "exact"
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.APPROXIMATE})
+    inverse: ClassVar[bool]
+    """Whether the draw is inverse Wishart."""
     fewest_beyond_dimension: ClassVar[int]
     """Degrees of freedom must be at least the dimension plus this."""
 
@@ -144,14 +152,13 @@ class PaddedGram(Mechanism):
         if self.degrees_of_freedom is not None and not 1 <= self.degrees_of_freedom <= MOST_DEGREES:
             raise ValueError(f"degrees_of_freedom={self.degrees_of_freedom!r} must be between 1 and {MOST_DEGREES}")
 
-    @abstractmethod
-    def draw(self, root: FloatArray, degrees: int, generator: np.random.Generator) -> FloatArray:
-        """Draw a matrix of mean root·rootᵀ, shape (D, D)."""
-
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PaddedGramPlan:
-        augmentation = choose_augmentation(shape, neighbors, lambda w: 1.0 + w * w)
-        dimension = shape.n_features + (1 if augmentation else 0)
-        unit = 1.0 + augmentation**2
+        def unit_for(w: float) -> float:
+            return row_norm_square(neighbors, w).value
+
+        augmentation = choose_augmentation(shape, unit_for, noisy_count=not neighbors.count_is_public)
+        dimension = augmented_dimension(shape.n_features, augmentation)
+        unit = unit_for(augmentation)
         parts = budget.split(1.0, 1.0) if self.adaptive else (budget,)
         degrees = self.chosen_degrees(shape, parts[-1], neighbors, dimension, unit)
         if degrees < dimension + self.fewest_beyond_dimension:
@@ -235,7 +242,7 @@ def default_degrees(
     costs no privacy.
     """
     sensitivity = gram_frobenius(neighbors, max(dimension, 2))
-    noise = gaussian_noise_scale(budget.epsilon, budget.delta, sensitivity)
+    noise = gaussian_noise_scale(budget.epsilon, budget.delta, sensitivity.value)
     tail = -math.log(budget.delta) / budget.epsilon
 
     def mean_square_error(degrees: int) -> float:

@@ -15,13 +15,20 @@ from typing import Any, Literal
 import numpy as np
 
 from dpmoments.array_types import FloatArray
-from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan, without_low_bits
-from dpmoments.mechanisms.parts.additive import choose_bits, lattice_scale
-from dpmoments.noise.lattice import LARGEST_SCALE, discrete_gaussian, discrete_laplace
+from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.parts.additive import LARGEST_NOISE, choose_bits
+from dpmoments.mechanisms.parts.lattice_noise import noise_scale_for, with_noise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves import zcdp_noise_scale
+from dpmoments.privacy.distances import Sensitivity
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.sensitivity import quadratic_form, row_sum_l2, sorted_eigenvalues_l1, sorted_eigenvalues_l2
+from dpmoments.privacy.sensitivity import (
+    quadratic_form,
+    sorted_eigenvalues_l1,
+    sorted_eigenvalues_l2,
+    sum_and_count_l1,
+    sum_and_count_l2,
+)
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 
@@ -68,9 +75,17 @@ class SpectralPlan(Plan):
 
     @abstractmethod
     def draw_directions(
-        self, gram: FloatArray, eigenvalues: FloatArray, generator: np.random.Generator
+        self, gram: FloatArray, eigenvalues: FloatArray, privacy_filter: PrivacyFilter
     ) -> tuple[FloatArray, list[float]]:
-        """Unit vectors, shape (d, rank), and the temperature each was drawn at; ``eigenvalues`` are the noisy ones."""
+        """Vectors of about unit length, shape (d, rank), and the temperature each was drawn at.
+
+        ``eigenvalues`` are the noisy ones.
+        """
+
+    @property
+    def leaves_unspent(self) -> str | None:
+        paper = self.mechanism.options["calibration"] == "paper"
+        return "the paper's noise is more than its budget requires" if paper else None
 
     @property
     def pure(self) -> bool:
@@ -94,45 +109,56 @@ class SpectralPlan(Plan):
             return None
         return self.sum_scale * math.sqrt((2.0 if self.pure else 1.0) * self.shape.n_features)
 
-    def run(self, rows: Rows, generator: np.random.Generator) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
         self.check_rows(rows)
         moments = rows.moments(bits=self.bits)
-        count, total = self._noisy_sum(moments, generator)
+        count, total = self._noisy_sum(moments, privacy_filter)
         gram = moments.gram.astype(np.float64) * 4.0**-self.bits
-        eigenvalues = self._noisy_eigenvalues(gram, count, generator)
-        directions, temperatures = self.draw_directions(gram, eigenvalues, generator)
+        eigenvalues = self._noisy_eigenvalues(gram, count, privacy_filter)
+        directions, temperatures = self.draw_directions(gram, eigenvalues, privacy_filter)
         estimate = (directions * eigenvalues[: self.rank]) @ directions.T
         return NoisyMoments(
             count=count,
             sum=total,
-            gram=without_low_bits(0.5 * (estimate + estimate.T)),
+            gram=0.5 * (estimate + estimate.T),
             diagnostics={"eigenvalues": eigenvalues.tolist(), "temperatures": temperatures},
         )
 
-    def _noisy_sum(self, moments: Moments, generator: np.random.Generator) -> tuple[float | None, FloatArray | None]:
+    def _noisy_sum(self, moments: Moments, privacy_filter: PrivacyFilter) -> tuple[float | None, FloatArray | None]:
         public = self.neighbors.public_count(moments.count)
         if self.sum_scale is None:
             return public, None
-        sums = moments.sum.astype(object)  # Python integers: nothing overflows
+        sums, what = moments.sum.astype(object), "sum"  # Python integers: nothing overflows
         if public is None:
-            sums = np.append(sums, moments.count << moments.bits)
-        scale = math.ldexp(self.sum_scale, self.bits)
-        noisy = (sums + self._discrete(scale, len(sums), generator)).astype(np.float64) * 2.0**-self.bits
+            sums, what = np.append(sums, moments.count << moments.bits), "sum and count"
+        noisy = with_noise(
+            privacy_filter,
+            what,
+            sums,
+            sum_sensitivity(self.neighbors, self.shape.n_features, pure=self.pure),
+            self.sum_scale,
+            bits=self.bits,
+            pure=self.pure,
+        )
         d = self.shape.n_features
         return (float(noisy[d]) if public is None else public), noisy[:d]
 
-    def _noisy_eigenvalues(self, gram: FloatArray, count: float | None, generator: np.random.Generator) -> FloatArray:
+    def _noisy_eigenvalues(self, gram: FloatArray, count: float | None, privacy_filter: PrivacyFilter) -> FloatArray:
         """All eigenvalues plus noise, in descending order, at least 0 and at most n where n is public or was released."""
-        on_lattice = np.rint(np.linalg.eigvalsh(gram) * 4.0**self.bits)
-        scale = lattice_scale(self.eigenvalue_scale, self.bits)
-        noisy = (on_lattice + self._discrete(scale, len(gram), generator)) * 4.0**-self.bits
+        rounded = np.rint(np.linalg.eigvalsh(gram) * 4.0**self.bits)
+        on_lattice = np.array([int(value) for value in rounded], dtype=object)  # 2^63 is 8 million rows one way
+        noisy = with_noise(
+            privacy_filter,
+            "eigenvalues",
+            on_lattice,
+            eigenvalue_sensitivity(self.neighbors, self.shape.n_features, self.bits, pure=self.pure),
+            self.eigenvalue_scale,
+            bits=2 * self.bits,
+            pure=self.pure,
+        )
         # The exact eigenvalues are sorted, so sorting the noisy ones never adds error (rearrangement inequality).
         most = math.inf if count is None else max(count, 0.0)
         return np.asarray(np.clip(np.sort(noisy)[::-1], 0.0, most), dtype=np.float64)
-
-    def _discrete(self, scale: float, size: int, generator: np.random.Generator) -> Any:
-        draw = discrete_laplace if self.pure else discrete_gaussian
-        return draw(scale, size, generator)
 
 
 def check_options(rank: int | None, calibration: str, sum_share: float | None, eigenvalue_share: float | None) -> None:
@@ -163,7 +189,7 @@ def temperature(part: PrivacyBudget, neighbors: Neighbors, calibration: Calibrat
     if calibration == "paper":
         width = 2.0 * PAPER_SENSITIVITY
     else:
-        width = quadratic_form(neighbors) * (1.0 if neighbors is Neighbors.ADD_REMOVE else 2.0)
+        width = quadratic_form(neighbors).value * (1.0 if neighbors is Neighbors.ADD_REMOVE else 2.0)
     return float(np.nextafter(np.nextafter(bounded_range / width, 0.0), 0.0))
 
 
@@ -200,8 +226,8 @@ def cut_budget(
     pure = budget.kind is BudgetKind.PURE
     tight = calibration == "tight"
     kind_of_eigenvalues = sorted_eigenvalues_l1 if pure else sorted_eigenvalues_l2
-    spread = kind_of_eigenvalues(neighbors, d) if tight else PAPER_SENSITIVITY
-    sum_sensitivity = _sum_sensitivity(neighbors, d, pure)
+    spread = kind_of_eigenvalues(neighbors, d).value if tight else PAPER_SENSITIVITY
+    of_sum = sum_sensitivity(neighbors, d, pure=pure).value
 
     def share(sensitivity: float, n_entries: int, least: float, most: float) -> float:
         """Share of the budget at which noise on ``n_entries`` numbers has norm TOLERABLE·n, clipped to [least, most]."""
@@ -214,17 +240,18 @@ def cut_budget(
         return min(max(ratio if pure else ratio * ratio, least), most)
 
     if sum_share is None:
-        sum_share = share(sum_sensitivity, d, 0.1, 0.3)
+        sum_share = share(of_sum, d, 0.1, 0.3)
     if eigenvalue_share is None:
         eigenvalue_share = share(spread, d, 0.2 if pure else 0.1, 0.5)
     sum_part, rest = budget.split(sum_share, 1.0 - sum_share) if shape.mean else (None, budget)
     eigenvalue_part, direction_part = rest.split(eigenvalue_share, 1.0 - eigenvalue_share) if n_paid else (rest, None)
 
-    bits = choose_bits(math.sqrt(2.0) * _noise_scale(eigenvalue_part, spread))
-    # Eigenvalues are rounded to the lattice, which changes each difference between neighbours by at most one unit.
-    spread += (d if pure else math.sqrt(d)) * 4.0**-bits
-    sum_scale = None if sum_part is None else _noise_scale(sum_part, sum_sensitivity)
-    if sum_scale is not None and math.ldexp(sum_scale, bits) > LARGEST_SCALE:
+    bits = choose_bits(math.sqrt(2.0) * noise_scale_for(eigenvalue_part, spread))
+    rounded = eigenvalue_sensitivity(neighbors, d, bits, pure=pure).value
+    # The paper's constant is for eigenvalues that are not rounded.
+    spread = rounded if tight else max(rounded, PAPER_SENSITIVITY)
+    sum_scale = None if sum_part is None else noise_scale_for(sum_part, of_sum)
+    if sum_scale is not None and math.ldexp(sum_scale, bits) > LARGEST_NOISE:
         raise ValueError(
             f"{mechanism.name}: the sum's part of {budget} is too small to release anything: raise sum_share"
         )
@@ -238,24 +265,25 @@ def cut_budget(
         sum_budget=sum_part,
         eigenvalue_budget=eigenvalue_part,
         direction_budget=direction_part,
-        eigenvalue_scale=_noise_scale(eigenvalue_part, spread),
+        eigenvalue_scale=noise_scale_for(eigenvalue_part, spread),
         sum_scale=sum_scale,
     )
 
 
-def _sum_sensitivity(neighbors: Neighbors, d: int, pure: bool) -> float:
-    """Sensitivity of (Σx, n) under add-remove, of Σx under replace-one: in ℓ1 (at most √d times ℓ2) if ``pure``, else in ℓ2."""
-    of_sum = row_sum_l2(neighbors)
-    private_count = 1.0 if neighbors is Neighbors.ADD_REMOVE else 0.0
-    value = math.sqrt(d) * of_sum + private_count if pure else math.hypot(of_sum, private_count)
-    return math.nextafter(math.nextafter(value, math.inf), math.inf)
+def sum_sensitivity(neighbors: Neighbors, n_features: int, *, pure: bool) -> Sensitivity:
+    """Of the sum, and of the count beside it where that is private."""
+    return sum_and_count_l1(neighbors, n_features) if pure else sum_and_count_l2(neighbors)
 
 
-def _noise_scale(part: PrivacyBudget, sensitivity: float) -> float:
-    """Laplace scale under pure ε, standard deviation under zCDP; rounded up."""
-    if part.kind is BudgetKind.PURE:
-        return math.nextafter(math.nextafter(sensitivity, math.inf) / part.epsilon, math.inf)
-    return zcdp_noise_scale(part.rho, math.nextafter(sensitivity, math.inf))
+def eigenvalue_sensitivity(neighbors: Neighbors, n_features: int, bits: int, *, pure: bool) -> Sensitivity:
+    """Of the eigenvalues rounded to the lattice of spacing 2^(−2·bits).
+
+    Rounding changes the difference of two eigenvalues by at most one unit.
+    """
+    if pure:
+        return sorted_eigenvalues_l1(neighbors, n_features).in_units(1.0, rounding=n_features * 4.0**-bits)
+    rounding = math.nextafter(math.sqrt(n_features), math.inf) * 4.0**-bits
+    return sorted_eigenvalues_l2(neighbors, n_features).in_units(1.0, rounding=rounding)
 
 
 def _amount(part: PrivacyBudget) -> float:

@@ -14,6 +14,7 @@ from dpmoments.privacy.curves.discrete_gaussian import (
     discrete_gaussian_delta,
     discrete_gaussian_log_delta,
     discrete_gaussian_noise_scale,
+    discrete_gaussian_rho,
 )
 from dpmoments.privacy.curves.gaussian import (
     gaussian_delta,
@@ -26,7 +27,6 @@ from dpmoments.privacy.curves.wishart_sampling import (
     wishart_sampling_delta,
     wishart_sampling_log_delta,
     wishart_sampling_padding,
-    wishart_sampling_renyi,
 )
 from dpmoments.privacy.curves.zcdp import (
     pure_to_zcdp,
@@ -45,6 +45,7 @@ __all__ = [
     "discrete_gaussian_delta",
     "discrete_gaussian_log_delta",
     "discrete_gaussian_noise_scale",
+    "discrete_gaussian_rho",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_log_delta",
@@ -54,7 +55,6 @@ __all__ = [
     "wishart_sampling_delta",
     "wishart_sampling_log_delta",
     "wishart_sampling_padding",
-    "wishart_sampling_renyi",
     "zcdp_delta",
     "zcdp_epsilon",
     "zcdp_log_delta",

@@ -13,7 +13,19 @@ from dpmoments.privacy.curves.arguments import require_delta, require_nonnegativ
 from dpmoments.privacy.curves.gaussian import RELATIVE_ERROR, gaussian_log_delta, gaussian_noise_scale
 from dpmoments.privacy.curves.inversion import safe_root
 
-__all__ = ["discrete_gaussian_delta", "discrete_gaussian_log_delta", "discrete_gaussian_noise_scale"]
+__all__ = [
+    "LEAST_COMPOSED_SCALE",
+    "MOST_COMPOSED_COORDINATES",
+    "discrete_gaussian_delta",
+    "discrete_gaussian_log_delta",
+    "discrete_gaussian_noise_scale",
+    "discrete_gaussian_rho",
+]
+
+LEAST_COMPOSED_SCALE = 2.0**20
+"""Draws that are composed have at least this standard deviation, in lattice units, ..."""
+MOST_COMPOSED_COORDINATES = 2**30
+"""... and together at most so many coordinates: then the margin between discrete and continuous noise is below 1e-9."""
 
 _ROUNDING = 1e-12  # allowed relative error of a coordinate's scale against noise_scale times its ratio
 _TAIL = 30.0  # the high-probability set leaves out exp(-30) times delta
@@ -145,3 +157,47 @@ def discrete_gaussian_noise_scale(
         return discrete_gaussian_log_delta(epsilon, sensitivity, scale, n_coordinates, smallest_ratio) - target
 
     return safe_root(excess, gaussian_noise_scale(epsilon, delta, sensitivity), safe="above")
+
+
+def discrete_gaussian_rho(epsilon: float, delta: float) -> float:
+    r"""Most that adaptively chosen discrete Gaussian draws may spend together for (epsilon, delta)-privacy.
+
+    A draw of scale :math:`\sigma` on an integer query that moves by :math:`\Delta` spends
+    :math:`\rho = \Delta^2/(2\sigma^2)`. However each draw is chosen from the results of those before it, draws that spend
+    no more than the result together lose no more than one Gaussian mechanism of :math:`\mu = \sqrt{2\rho}`, plus the
+    margin of :func:`discrete_gaussian_delta` for all their coordinates.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive.
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        On the safe side, for draws of scale ``LEAST_COMPOSED_SCALE`` at least, in lattice units, with
+        ``MOST_COMPOSED_COORDINATES`` coordinates at most in all.
+
+    References
+    ----------
+    Dong, Roth & Su (2022) for :math:`\mu`; Smith & Thakurta (2022) for adaptively chosen :math:`\mu`;
+    ``docs/derivations/composition.md`` for discrete noise.
+
+    Examples
+    --------
+    >>> round(discrete_gaussian_rho(1.0, 1e-6), 5)
+    0.02801
+    """
+    epsilon = require_positive("epsilon", epsilon)
+    target = math.log(require_delta(delta)) - RELATIVE_ERROR
+
+    def excess(mu: float) -> float:
+        sensitivity = mu * LEAST_COMPOSED_SCALE * (1.0 + 2.0**-50)
+        return (
+            discrete_gaussian_log_delta(epsilon, sensitivity, LEAST_COMPOSED_SCALE, MOST_COMPOSED_COORDINATES) - target
+        )
+
+    mu = safe_root(excess, 1.0 / gaussian_noise_scale(epsilon, delta, 1.0), safe="below")
+    return 0.5 * mu * mu * (1.0 - 2.0**-50)

@@ -13,6 +13,7 @@ Every other pair is a post-processing of these; ``docs/derivations/johnson_linde
 """
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
@@ -28,11 +29,14 @@ __all__ = [
     "wishart_sampling_delta",
     "wishart_sampling_log_delta",
     "wishart_sampling_padding",
-    "wishart_sampling_renyi",
 ]
 
 RELATIVE_ERROR = 1e-9
 """Error of delta that every inversion allows for; tests find it below 1e-10 (against 40-digit arithmetic)."""
+
+
+KNEES = (1.0, 6.0, 40.0)
+"""1 - exp(-loss) rises from 0 within losses of about 1, after which it is flat: the integrals are cut here."""
 
 
 def wishart_sampling_log_delta(
@@ -63,11 +67,16 @@ def _with_row(epsilon: float, degrees: float, padding: float) -> float:
     threshold = (epsilon + 0.5 * degrees * math.log1p(1.0 / padding)) / slope
     unit = 2.0 * (1.0 + 1.0 / padding)  # T / unit is gamma of shape r/2
 
-    def log_integrand(u: FloatArray) -> FloatArray:
-        gain: FloatArray = np.log(-np.expm1(-slope * u))
-        return log_gamma_density((threshold + u) / unit, 0.5 * degrees) - math.log(unit) + gain
+    def log_integrand(root: FloatArray) -> FloatArray:
+        # T = threshold + root^2: no cancellation beside the threshold, and no singularity where that is near 0.
+        beyond = root * root
+        density: FloatArray = log_gamma_density((threshold + beyond) / unit, 0.5 * degrees) + np.log(2.0 * root / unit)
+        return density + np.log(-np.expm1(-slope * beyond))
 
-    return log_integral_above(log_integrand, 0.0, unit)
+    knees = sorted([0.0, math.sqrt(threshold), *(math.sqrt(knee / slope) for knee in KNEES)])
+    pieces = [log_integral(log_integrand, first, last) for first, last in pairwise(knees)]
+    pieces.append(log_integral_above(log_integrand, knees[-1], math.sqrt(unit)))
+    return _log_sum(pieces)
 
 
 def _without_row(epsilon: float, degrees: float, padding: float) -> float:
@@ -77,13 +86,26 @@ def _without_row(epsilon: float, degrees: float, padding: float) -> float:
     if threshold <= 0.0:
         return -math.inf
 
-    def log_integrand(root: FloatArray) -> FloatArray:
-        # Substituting T = root^2 removes the singularity at 0 that few degrees of freedom bring.
-        gain = np.log(-np.expm1(slope * (root * root - threshold)))
-        density: FloatArray = log_gamma_density(0.5 * root * root, 0.5 * degrees) + np.log(root) + gain
-        return density
+    def below(root: FloatArray) -> FloatArray:
+        # T = root^2, which removes the singularity at 0 that few degrees of freedom bring.
+        density: FloatArray = log_gamma_density(0.5 * root * root, 0.5 * degrees) + np.log(root)
+        return density + np.log(-np.expm1(slope * (root * root - threshold)))
 
-    return log_integral(log_integrand, 0.0, math.sqrt(threshold))
+    def beside(root: FloatArray) -> FloatArray:
+        # T = threshold - root^2, which cancels nothing beside the threshold.
+        short = root * root
+        density: FloatArray = log_gamma_density(0.5 * (threshold - short), 0.5 * degrees) + np.log(root)
+        return density + np.log(-np.expm1(-slope * short))
+
+    widths = [0.0, *(math.sqrt(min(knee / slope, 0.5 * threshold)) for knee in KNEES)]
+    pieces = [log_integral(beside, first, last) for first, last in pairwise(widths) if first < last]
+    return _log_sum([*pieces, log_integral(below, 0.0, math.sqrt(threshold - widths[-1] ** 2))])
+
+
+def _log_sum(logarithms: list[float]) -> float:
+    """Logarithm of a sum of numbers given by theirs."""
+    largest = max(logarithms)
+    return largest if largest == -math.inf else largest + math.log(math.fsum(math.exp(x - largest) for x in logarithms))
 
 
 def _replaced(epsilon: float, degrees: float, padding: float) -> float:
@@ -223,49 +245,3 @@ def wishart_sampling_degrees(epsilon: float, delta: float, padding: float, neigh
     while degrees > 1 and excess(degrees) > 0.0:
         degrees -= 1
     return degrees
-
-
-def wishart_sampling_renyi(
-    order: float, degrees_of_freedom: float, padding: float, neighbors: Neighbors | str
-) -> float:
-    r"""Rényi divergence of the worst pair, for composition with other mechanisms.
-
-    Parameters
-    ----------
-    order : float
-        :math:`\alpha > 1`.
-    degrees_of_freedom : float
-        r, at least 1.
-    padding : float
-        :math:`w^2/B^2`, as in :func:`wishart_sampling_delta`.
-    neighbors : Neighbors or str
-
-    Returns
-    -------
-    float
-        Infinite for :math:`\alpha \ge 1 + w^2/B^2`.
-
-    Notes
-    -----
-    With :math:`q = B^2/w^2`, the two directions are
-    :math:`-\tfrac r2\ln(1+q) - \tfrac{r}{2(\alpha-1)}\ln(1 - (\alpha-1)q)` and
-    :math:`\tfrac r2\ln(1+q) + \tfrac{r}{2(\alpha-1)}\ln\frac{1+q}{1+\alpha q}`: the larger under add-remove,
-    their sum under replace-one.
-
-    Examples
-    --------
-    >>> round(wishart_sampling_renyi(10.0, 50, 26.86, "add_remove"), 4)
-    0.2197
-    """
-    require_positive("order", order)
-    if order <= 1.0:
-        raise ValueError(f"the order of a Rényi divergence must be above 1 here; got {order!r}")
-    degrees = require_positive("degrees_of_freedom", degrees_of_freedom)
-    q = 1.0 / require_positive("padding", padding)
-    neighbors = Neighbors.of(neighbors)
-    if (order - 1.0) * q >= 1.0:
-        return math.inf
-    with_row = -math.log1p(q) - math.log1p(-(order - 1.0) * q) / (order - 1.0)
-    without_row = math.log1p(q) + (math.log1p(q) - math.log1p(order * q)) / (order - 1.0)
-    either = max(with_row, without_row) if neighbors is Neighbors.ADD_REMOVE else with_row + without_row
-    return 0.5 * degrees * either

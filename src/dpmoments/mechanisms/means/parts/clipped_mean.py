@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.parts.additive import choose_bits
-from dpmoments.noise.lattice import discrete_gaussian
+from dpmoments.mechanisms.parts.lattice_noise import with_gaussian_noise
 from dpmoments.privacy.curves import zcdp_noise_scale
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sensitivity import gram_frobenius, row_sum_l2
 from dpmoments.rows.rows import Rows
 
@@ -40,8 +39,8 @@ class ClippedSums:
 
 def noisy_clipped_sums(
     rows: Rows,
-    generator: np.random.Generator,
-    neighbors: Neighbors,
+    privacy_filter: PrivacyFilter,
+    what: str,
     *,
     rho: float,
     center: FloatArray,
@@ -55,18 +54,20 @@ def noisy_clipped_sums(
     (add-remove) or 2·radius. The squares are the diagonal of the Gram matrix, so they move by no more in ℓ2 than it does
     in Frobenius norm.
     """
-    k = len(linear)
-    scale = zcdp_noise_scale(rho, row_sum_l2(neighbors))
-    squares_scale = zcdp_noise_scale(squares_rho, gram_frobenius(neighbors, k)) if squares_rho else 0.0
+    k, neighbors = len(linear), rows.neighbors
+    of_sum, of_squares = row_sum_l2(neighbors), gram_frobenius(neighbors, k)
+    scale = zcdp_noise_scale(rho, of_sum.value)
+    squares_scale = zcdp_noise_scale(squares_rho, of_squares.value) if squares_rho else 0.0
     bits = min(choose_bits(max(scale, squares_scale)), _finest(k))
     moments = rows.moments(center, linear, radius, bits=bits)
-    noise = discrete_gaussian(math.ldexp(scale, bits), k, generator)
-    total = (moments.sum + noise).astype(np.float64) * 2.0**-bits * radius
+    total = with_gaussian_noise(privacy_filter, f"{what}: sum", moments.sum, of_sum, scale, bits=bits) * radius
     if not squares_rho:
         return ClippedSums(total, scale * radius)
-    noise = discrete_gaussian(math.ldexp(squares_scale, 2 * bits), k, generator)
-    squares = (np.diagonal(moments.gram) + noise).astype(np.float64) * 4.0**-bits * radius**2
-    return ClippedSums(total, scale * radius, squares, squares_scale * radius**2)
+    exact_squares = np.diagonal(moments.gram)
+    squares = with_gaussian_noise(
+        privacy_filter, f"{what}: squares", exact_squares, of_squares, squares_scale, bits=2 * bits
+    )
+    return ClippedSums(total, scale * radius, squares * radius**2, squares_scale * radius**2)
 
 
 def _finest(n_features: int) -> int:

@@ -1,43 +1,34 @@
-"""Parts shared by estimators that treat one coordinate after another: budget, clamped means, private choices."""
+"""Parts shared by estimators that treat one coordinate after another: clamped means, private choices, searches."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.parts.additive import choose_bits
-from dpmoments.noise.lattice import discrete_gaussian, discrete_laplace
+from dpmoments.mechanisms.parts.lattice_noise import noise_scale_for, with_noise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves import zcdp_noise_scale
-from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.sensitivity import row_sum_l2
+from dpmoments.privacy.distances import Sensitivity
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.laws import Choice
+from dpmoments.privacy.sensitivity import row_sum_l1, row_sum_l2
 from dpmoments.rows.rows import Rows
 
-__all__ = ["CELLS", "Coordinate", "choose", "clamped_mean", "divide", "zoom"]
+__all__ = ["CELLS", "Coordinate", "choose", "clamped_mean", "zoom"]
 
 CELLS = 4096
 """Most cells of one level of a search; a range that needs more is searched in several levels."""
 
 
-def divide(budget: PrivacyBudget, n_features: int) -> PrivacyBudget:
-    """The share of one coordinate: ε/d under pure composition; ρ/d under zCDP, to which (ε, δ) budgets are converted.
-
-    Examples
-    --------
-    >>> divide(PrivacyBudget.zcdp(0.5), 2), divide(PrivacyBudget.pure(1.0), 4)
-    (PrivacyBudget.zcdp(rho=0.25), PrivacyBudget.pure(epsilon=0.25))
-    """
-    whole = PrivacyBudget.zcdp(budget.to_rho()) if budget.kind is BudgetKind.APPROXIMATE else budget
-    return whole.split(*[1.0] * n_features)[0]
-
-
 def clamped_mean(
     rows: Rows,
-    generator: np.random.Generator,
+    privacy_filter: PrivacyFilter,
     loss: PrivacyBudget,
     *,
     feature: int,
@@ -53,25 +44,27 @@ def clamped_mean(
     """
     linear, offset = np.zeros((1, rows.n_features)), np.zeros(rows.n_features)
     linear[0, feature], offset[feature] = 1.0, center
-    sensitivity = row_sum_l2(Neighbors.REPLACE_ONE)
     pure = loss.kind is BudgetKind.PURE
-    scale = math.nextafter(sensitivity / loss.epsilon, math.inf) if pure else zcdp_noise_scale(loss.rho, sensitivity)
+    sensitivity = row_sum_l1(rows.neighbors, 1) if pure else row_sum_l2(rows.neighbors)
+    scale = noise_scale_for(loss, sensitivity.value)
     bits = choose_bits(scale)
     total = rows.moments(offset, linear, half_width, bits=bits).sum
-    draw = discrete_laplace if pure else discrete_gaussian
-    noisy = float((total + draw(math.ldexp(scale, bits), 1, generator))[0])
-    return center + noisy * 2.0**-bits * half_width / n_rows
+    what = f"mean of coordinate {feature + 1}"
+    noisy = with_noise(privacy_filter, what, total, sensitivity, scale, bits=bits, pure=pure)
+    return center + float(noisy[0]) * half_width / n_rows
 
 
-def choose(scores: FloatArray, loss: PrivacyBudget, generator: np.random.Generator) -> int:
-    """Exponential mechanism: an index with probability ∝ exp(ε·score/2), for scores of sensitivity 1.
+def choose(
+    scores: npt.NDArray[Any], sensitivity: Sensitivity, loss: PrivacyBudget, privacy_filter: PrivacyFilter, what: str
+) -> int:
+    """Exponential mechanism: an index with probability ∝ exp(ε·score/(2Δ)), Δ the sensitivity of the scores.
 
     **Privacy.** ε-DP, with bounded range ε, hence ε²/8-zCDP (Cesar & Rogers 2021): a zCDP loss ρ allows ε = √(8ρ).
-
-    Drawn by the Gumbel trick, in log space, so that no weight overflows.
     """
-    epsilon = loss.epsilon if loss.kind is BudgetKind.PURE else math.nextafter(math.sqrt(8.0 * loss.rho), 0.0)
-    return int(np.argmax(0.5 * epsilon * scores + generator.gumbel(size=len(scores))))
+    epsilon = loss.epsilon if loss.kind is BudgetKind.PURE else math.sqrt(8.0 * loss.rho)
+    # Two units in the last place down: the square root and the quotient may round up.
+    law = Choice(math.nextafter(math.nextafter(epsilon / sensitivity.value, 0.0), 0.0))
+    return int(privacy_filter.draw(what, law, scores, sensitivity))
 
 
 def zoom(lower: float, upper: float, width: float) -> Sequence[float]:

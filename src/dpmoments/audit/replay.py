@@ -1,0 +1,221 @@
+"""Replay: a run on one table, repeated on its neighbour with the same answers, to see what it gives away beyond what it pays for.
+
+A run sees the table through exact queries and sends each through the privacy filter. Here the first run's answers are given to a
+second run, on a neighbouring table. Then every query of the second must lie within its stated sensitivity of the first run's, and
+everything that leaves the run must be the same bit for bit: the result, its diagnostics, the receipt, warnings, errors, and
+what was asked of the table. What could differ was not paid for.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dpmoments.audit.pairs import everyday_pairs, neighboring_pairs
+from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, MomentShape
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.filter import TOLERANCE, PrivacyFilter, Recorder, Replayer
+from dpmoments.privacy.laws import EigenvalueBound, WishartSampling
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.rows.rows import Rows
+from dpmoments.rows.summary import Summary
+from dpmoments.schema.schema import Schema
+
+__all__ = ["differences", "replay", "replay_everywhere"]
+
+Running = TypeVar("Running")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WatchedRows(Rows):
+    """Rows that remember what was asked of them."""
+
+    asked: list[Summary[Any, Any]] = field(default_factory=list)
+
+    def summarise(self, summary: Summary[Running, Result]) -> Result:
+        """As :meth:`dpmoments.rows.rows.Rows.summarise`."""
+        self.asked.append(summary)
+        return super().summarise(summary)
+
+    @classmethod
+    def watching(cls, rows: Rows) -> WatchedRows:
+        """The same rows, watched."""
+        return cls(rows.schema, rows.neighbors, rows.source, rows.threads)
+
+
+@dataclass(frozen=True)
+class Departure:
+    """Everything that left a run."""
+
+    result: Any
+    error: tuple[str, str] | None
+    warnings: tuple[tuple[str, str], ...]
+    asked: tuple[Any, ...]
+    receipt: Mapping[str, Any]
+    plan: CalibratedPlan[Any]
+    details: Mapping[str, Any]
+
+
+def replay(
+    plan: CalibratedPlan[Any],
+    first: Rows,
+    second: Rows,
+    generator: np.random.Generator,
+    *,
+    same_rows: bool = False,
+) -> tuple[str, ...]:
+    """What a run on the second of two neighbouring tables would give away that its plan does not pay for.
+
+    Parameters
+    ----------
+    plan : CalibratedPlan
+    first, second : Rows
+        Of two tables that are neighbours for the plan's relation.
+    generator : numpy.random.Generator
+        For the run on the first table.
+    same_rows : bool
+        Whether the second table has the rows of the first in another order: then no query may move at all.
+
+    Returns
+    -------
+    tuple of str
+        One sentence a finding, mostly none. A sentence may hold private numbers of the two tables.
+    """
+    recorder = Recorder(plan, generator)
+    before = _departure(plan, first, recorder)
+    replayer = Replayer(plan, recorder.exchanges, same_rows=same_rows)
+    after = _departure(plan, second, replayer)
+    replayer.check_all_made()
+    stopped = []
+    if before.error is not None:
+        spent = "after it had spent" if recorder.exchanges else "before it spent anything"
+        stopped.append(f"the run stopped {spent}: {before.error[0]}: {before.error[1]}")
+    return (*stopped, *_unfounded_floors(recorder), *replayer.faults, *differences(before, after, "the run's outcome"))
+
+
+def _unfounded_floors(recorder: Recorder) -> list[str]:
+    """Where the matrix of a Wishart draw is not the one that a bound was drawn for, or is no sum of squares."""
+    found, bounded = [], list[float]()
+    for exchange in recorder.exchanges:
+        if isinstance(exchange.made.law, EigenvalueBound):
+            bounded.append(float(exchange.query))
+        if isinstance(exchange.made.law, WishartSampling):
+            eigenvalues = np.linalg.eigvalsh(exchange.query)
+            rounding = TOLERANCE * max(1.0, float(eigenvalues[-1]))
+            if eigenvalues[0] < -rounding:
+                found.append(f"{exchange.made.what} has a negative eigenvalue: its curve is for sums of squares")
+            if any(bound > eigenvalues[0] + rounding for bound in bounded):
+                found.append(f"{exchange.made.what} relies on a bound that is for another matrix")
+    return found
+
+
+def replay_everywhere(
+    mechanism: ConfiguredMechanism[Any],
+    budget: PrivacyBudget,
+    neighbors: Neighbors | str,
+    generator: np.random.Generator,
+    *,
+    n_features: int = 3,
+    mean: bool = True,
+) -> tuple[str, ...]:
+    """:func:`replay` a mechanism on many pairs of tables in the unit ball.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or MeanMechanism
+    budget : PrivacyBudget
+    neighbors : Neighbors or str
+    generator : numpy.random.Generator
+    n_features : int
+    mean : bool
+        Whether count and mean are wanted.
+
+    Returns
+    -------
+    tuple of str
+        Every finding, after the name of its pair.
+
+    Examples
+    --------
+    >>> from dpmoments.mechanisms import MatrixLaplace
+    >>> from dpmoments.noise import insecure_generator
+    >>> replay_everywhere(MatrixLaplace(), PrivacyBudget.pure(1.0), "add_remove", insecure_generator(0))
+    ()
+    """
+    neighbors, found = Neighbors.of(neighbors), list[str]()
+    schema = Schema.unit_ball(n_features, missing="drop")
+    pairs = (*neighboring_pairs(n_features, neighbors), *everyday_pairs(n_features, neighbors, generator))
+    plans = dict[int | None, CalibratedPlan[Any]]()
+    for index, pair in enumerate(pairs):
+        n_rows = len(pair.first) if neighbors.count_is_public else None
+        if n_rows not in plans:
+            plans[n_rows] = mechanism.plan(MomentShape(n_features, n_rows=n_rows, mean=mean), budget, neighbors)
+        rows = [
+            Rows.of(table, schema, mean=mean, neighbors=neighbors, threads=1) for table in (pair.first, pair.second)
+        ]
+        # A distance is the same both ways; what follows from the answers is tried from either table in turn.
+        first, second = rows[:: -1 if index % 2 else 1]
+        findings = replay(plans[n_rows], first, second, generator, same_rows=pair.same_rows)
+        found += [f"{pair.name}: {finding}" for finding in findings]
+    return tuple(found)
+
+
+def _departure(plan: CalibratedPlan[Any], rows: Rows, privacy_filter: PrivacyFilter) -> Departure:
+    plan = deepcopy(plan)  # what one run keeps in its plan must not reach the other
+    watched, result, error = WatchedRows.watching(rows), None, None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = plan.run(watched, privacy_filter)
+        except Exception as reason:  # whatever it is, the one who asked for the release sees it
+            error = (type(reason).__name__, str(reason))
+    said = tuple((warning.category.__name__, str(warning.message)) for warning in caught)
+    # A release publishes its plan's numbers after the run.
+    receipt = privacy_filter.close().to_dict()
+    return Departure(result, error, said, tuple(watched.asked), receipt, plan, plan.details)
+
+
+def differences(first: Any, second: Any, name: str = "value") -> list[str]:
+    """Where two values of any plain kind, arrays or dataclasses differ, to the last bit; one sentence a place.
+
+    Examples
+    --------
+    >>> differences({"a": 1.0, "b": [2]}, {"a": 1.0, "b": [3]})
+    ["value['b'][0] is 2 in one run and 3 in the other"]
+    """
+    if type(first) is not type(second):
+        return [f"{name} is a {type(first).__name__} in one run and a {type(second).__name__} in the other"]
+    if isinstance(first, np.ndarray):
+        alike = (first.shape, first.dtype) == (second.shape, second.dtype)
+        if not alike or _bits(first) != _bits(second):
+            return [f"{name} differs between the runs"]
+        return []
+    if isinstance(first, Mapping):
+        if list(first) != list(second):
+            return [f"{name} has the entries {list(first)} in one run and {list(second)} in the other"]
+        return [found for key in first for found in differences(first[key], second[key], f"{name}[{key!r}]")]
+    if isinstance(first, Sequence) and not isinstance(first, str | bytes):
+        if len(first) != len(second):
+            return [f"{name} has {len(first)} entries in one run and {len(second)} in the other"]
+        pairs = enumerate(zip(first, second, strict=True))
+        return [found for index, (a, b) in pairs for found in differences(a, b, f"{name}[{index}]")]
+    if is_dataclass(first) and not isinstance(first, type):
+        names = [entry.name for entry in fields(first)]
+        return [
+            found
+            for entry in names
+            for found in differences(getattr(first, entry), getattr(second, entry), f"{name}.{entry}")
+        ]
+    if repr(first) == repr(second):  # repr of a float tells every bit, and NaN from no number but itself
+        return []
+    return [f"{name} is {first!r} in one run and {second!r} in the other"]
+
+
+def _bits(array: np.ndarray[Any, Any]) -> Any:
+    return array.tolist() if array.dtype == object else array.tobytes()

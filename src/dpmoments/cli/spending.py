@@ -1,0 +1,241 @@
+"""The commands that spend a budget: release, release-mean."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+
+import dpmoments
+from dpmoments.cli.options import (
+    BUDGET_PANEL,
+    Data,
+    Delta,
+    Epsilon,
+    InsecureSeed,
+    Mean,
+    MechanismOptions,
+    NeighborsOption,
+    Output,
+    Progress,
+    Rho,
+    SchemaFile,
+    Yes,
+    budget_of,
+    mean_mechanism_of,
+    mechanism_of,
+)
+from dpmoments.cli.tables import complain, print_command, print_text
+from dpmoments.documents import check_output
+from dpmoments.mean_release import MeanRelease
+from dpmoments.mechanisms.registry import MEAN_MECHANISMS
+from dpmoments.moment_release import MomentRelease
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.repair.repair import Repair
+from dpmoments.schema.schema import Schema
+
+__all__ = ["release", "release_mean"]
+
+Released = TypeVar("Released", MomentRelease, MeanRelease)
+
+
+def release(
+    data: Data,
+    schema: SchemaFile,
+    neighbors: NeighborsOption,
+    output: Output,
+    epsilon: Epsilon = None,
+    delta: Delta = 0.0,
+    rho: Rho = None,
+    n_rows: Annotated[
+        int | None,
+        typer.Option(
+            "--n-rows",
+            min=1,
+            help="The number of rows, only if it is public from elsewhere than the table.",
+            rich_help_panel=BUDGET_PANEL,
+        ),
+    ] = None,
+    mechanism: Annotated[
+        str, typer.Option("--mechanism", help="A name that 'dpmoments mechanisms' lists.", rich_help_panel="Method")
+    ] = "auto",
+    option: MechanismOptions = None,
+    mean: Mean = True,
+    repair: Annotated[
+        Repair, typer.Option("--repair", help="Post-processing of the noisy moments.", rich_help_panel="Method")
+    ] = Repair.AUTO,
+    yes: Yes = False,
+    progress: Progress = None,
+    insecure_seed: InsecureSeed = None,
+) -> None:
+    """Release count, mean and second moment of a table, once: this spends budget.
+
+    All that can be refused is refused before a row is read. In a terminal you are
+    asked before anything is spent, unless --yes is given; in a script the
+    command itself is the answer. Quote a glob, so that the shell leaves it alone.
+
+    Example:
+
+      dpmoments release 'people/*.parquet' --schema people.yaml \\
+        --epsilon 1 --neighbors add_remove --output people.json
+    """
+    table = _one_path(data)
+    budget = budget_of(epsilon, delta, rho)
+    configured = mechanism_of(mechanism, option or [])
+    description = Schema.load(schema)
+    _ask(table, description, budget, neighbors, mechanism, output, yes=yes, insecure_seed=insecure_seed)
+    released = _kept(
+        output,
+        lambda: dpmoments.release(
+            table,
+            description,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            neighbors=neighbors,
+            mechanism=configured,
+            mean=mean,
+            repair=repair,
+            n_rows=n_rows,
+            output=output,
+            progress=_bar(progress),
+            insecure_seed=insecure_seed,
+        ),
+    )
+    exactness = "exact" if released.count_is_public else "noisy"
+    count = "" if released.noisy_count is None else f" of {released.n_rows:,} rows ({exactness})"
+    what = "count, mean and second moment" if released.noisy_sum is not None else "the second moment"
+    _report(released, output, f"{what}{count}", f"; repair {released.repair}")
+
+
+def release_mean(
+    data: Data,
+    schema: SchemaFile,
+    neighbors: NeighborsOption,
+    output: Output,
+    epsilon: Epsilon = None,
+    delta: Delta = 0.0,
+    rho: Rho = None,
+    mechanism: Annotated[
+        str,
+        typer.Option("--mechanism", help=f"One of {', '.join(MEAN_MECHANISMS)}.", rich_help_panel="Method"),
+    ] = "variance-aware",
+    radius: Annotated[
+        float | None,
+        typer.Option(
+            "--radius",
+            help="A public bound on the mean, for a mechanism that needs one; in the units in which rows are encoded.",
+            rich_help_panel="Method",
+        ),
+    ] = None,
+    scale: Annotated[
+        float | None,
+        typer.Option(
+            "--scale",
+            help="A public bound on the standard deviation, likewise.",
+            rich_help_panel="Method",
+        ),
+    ] = None,
+    option: MechanismOptions = None,
+    yes: Yes = False,
+    progress: Progress = None,
+    insecure_seed: InsecureSeed = None,
+) -> None:
+    """Release the mean of a table alone, once: this spends budget.
+
+    No second moment comes with it, so no analysis works on it. All of the budget
+    is spent on the mean, and on the number of rows where it is private.
+
+    Example:
+
+      dpmoments release-mean people.parquet --schema people.yaml \\
+        --rho 0.5 --neighbors add_remove --output mean.json
+    """
+    table = _one_path(data)
+    budget = budget_of(epsilon, delta, rho)
+    configured = mean_mechanism_of(mechanism, option or [], radius=radius, scale=scale)
+    description = Schema.load(schema)
+    _ask(table, description, budget, neighbors, mechanism, output, yes=yes, insecure_seed=insecure_seed)
+    released = _kept(
+        output,
+        lambda: dpmoments.release_mean(
+            table,
+            description,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            neighbors=neighbors,
+            mechanism=configured,
+            output=output,
+            progress=_bar(progress),
+            insecure_seed=insecure_seed,
+        ),
+    )
+    exactness = "exact" if neighbors.count_is_public else "noisy"
+    _report(released, output, f"the mean of {released.n_rows:,} rows ({exactness})")
+
+
+def _one_path(data: list[str]) -> str:
+    if len(data) > 1:
+        raise typer.BadParameter("one path is read: put a glob in quotes, 'people/*.parquet'", param_hint="DATA")
+    return data[0]
+
+
+def _ask(
+    table: str,
+    schema: Schema,
+    budget: PrivacyBudget,
+    neighbors: Neighbors,
+    mechanism: str,
+    output: Path,
+    *,
+    yes: bool,
+    insecure_seed: int | None,
+) -> None:
+    """Refuse an output that cannot be written, warn of a seed, and ask a person at a terminal."""
+    check_output(output)
+    if insecure_seed is not None:
+        complain(
+            "WARNING: NOT PRIVATE. --insecure-seed makes noise that anyone can repeat and subtract: the release will protect "
+            "nobody. Never publish it."
+        )
+    if not yes and sys.stdin.isatty() and sys.stderr.isatty():
+        question = (
+            f"Spend {budget} ({neighbors}) on {table}: {schema.n_features} features, mechanism {mechanism}, written to "
+            f"{output}?"
+        )
+        if not typer.confirm(question, err=True):
+            complain("dpmoments: nothing was spent")
+            raise typer.Exit(1)
+
+
+def _bar(progress: bool | None) -> bool:
+    return sys.stderr.isatty() if progress is None else progress
+
+
+def _kept(output: Path, make: Callable[[], Released]) -> Released:
+    """What was released; where its file cannot be written after all, it is saved elsewhere."""
+    try:
+        return make()
+    except dpmoments.UnsavedReleaseError as error:
+        # The budget is spent: the release must not be lost with the disk that was to hold it.
+        refuge = Path(tempfile.mkdtemp(prefix="dpmoments-")) / output.name
+        error.release.save(refuge)
+        complain(f"dpmoments: {output} could not be written after all; the release is kept in {refuge}")
+        raise typer.Exit(1) from None
+
+
+def _report(released: MomentRelease | MeanRelease, output: Path, what: str, method: str = "") -> None:
+    columns = len(released.schema.columns)
+    features = len(released.feature_names)
+    print_text(f"Wrote {output}: {what}, {features} features from {columns} columns, by {released.mechanism}{method}.")
+    print_text()
+    print_text(released.privacy.in_words())
+    print_text()
+    print_text("Next:")
+    print_command(f"dpmoments show {output}")

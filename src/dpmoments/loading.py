@@ -1,0 +1,41 @@
+"""Reading back what a release or a mean release was saved as."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dpmoments.documents import DocumentKind, read_document
+from dpmoments.mean_release import MEAN_RELEASE_FILE, MeanRelease
+from dpmoments.moment_release import RELEASE_FILE, MomentRelease
+
+__all__ = ["load"]
+
+
+def load(path: str | Path) -> MomentRelease | Any:
+    """Read a release, or a mean release. No code in the file is ever run.
+
+    Parameters
+    ----------
+    path : path
+        A file written by :meth:`dpmoments.MomentRelease.save` or :meth:`dpmoments.MeanRelease.save`.
+
+    Returns
+    -------
+    MomentRelease or MeanRelease
+        What the file holds; to a type checker it may be either.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a release, is of a version this library does not read, is truncated, differs from what was
+        written (the checksum finds accidents and careless edits; it is not a signature), or its receipt does not add up.
+    OSError
+        If the file cannot be read.
+    """
+    builders: dict[DocumentKind, Callable[[Mapping[str, Any]], MomentRelease | MeanRelease]] = {
+        RELEASE_FILE: MomentRelease.from_dict,
+        MEAN_RELEASE_FILE: MeanRelease.from_dict,
+    }
+    return read_document(path, builders)

@@ -1,0 +1,103 @@
+"""In which unit the losses of one run add up, and how much of it a stated cost allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from functools import lru_cache
+
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.curves.discrete_gaussian import LEAST_COMPOSED_SCALE, discrete_gaussian_rho
+from dpmoments.privacy.curves.zcdp import zcdp_rho
+from dpmoments.privacy.distances import rounded_down
+
+__all__ = ["Loss", "LossUnit", "allowance"]
+
+
+class LossUnit(StrEnum):
+    """The unit in which losses of draws are counted; the theorems are in ``docs/derivations/composition.md``.
+
+    ``EPSILON``: pure losses ε add up. ``RHO``: zCDP losses ρ add up, and imply an (ε, δ) cost where that is stated.
+    ``GAUSSIAN_RHO``: where every draw is Gaussian, ρ = μ²/2 adds up too, and the whole run loses no more than one Gaussian
+    mechanism of that μ, which is less than ρ-zCDP in general. ``EPSILON_DELTA``: (ε, δ) losses add up, part by part.
+    """
+
+    EPSILON = "epsilon"
+    RHO = "rho"
+    GAUSSIAN_RHO = "gaussian-rho"
+    EPSILON_DELTA = "epsilon-delta"
+
+    @property
+    def least_lattice_scale(self) -> float:
+        """Least standard deviation of discrete Gaussian noise, in lattice units, for which the composition is proven."""
+        return LEAST_COMPOSED_SCALE if self is LossUnit.GAUSSIAN_RHO else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """An amount of loss in one unit, exact; ``delta`` is 0 but for ``EPSILON_DELTA``."""
+
+    unit: LossUnit
+    amount: Fraction
+    delta: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        if self.amount < 0 or self.delta < 0:
+            raise ValueError("a loss cannot be negative")
+
+    def __add__(self, other: Loss) -> Loss:
+        if self.unit is not other.unit:
+            raise ValueError(f"losses in {self.unit} and {other.unit} do not add up")
+        return Loss(self.unit, self.amount + other.amount, self.delta + other.delta)
+
+    def within(self, other: Loss) -> bool:
+        """Whether it is no more than ``other``."""
+        return self.unit is other.unit and self.amount <= other.amount and self.delta <= other.delta
+
+    @property
+    def as_budget(self) -> PrivacyBudget:
+        """The budget that a run can divide among its draws: never more than the loss."""
+        amount = rounded_down(self.amount)
+        if self.unit is LossUnit.EPSILON:
+            return PrivacyBudget.pure(amount)
+        if self.unit is LossUnit.EPSILON_DELTA:
+            return PrivacyBudget.approximate(amount, rounded_down(self.delta))
+        return PrivacyBudget.zcdp(amount)
+
+    @classmethod
+    def none(cls, unit: LossUnit) -> Loss:
+        """No loss."""
+        return cls(unit, Fraction(0))
+
+
+@lru_cache(maxsize=256)
+def allowance(cost: PrivacyBudget, unit: LossUnit) -> Loss:
+    """The most that the draws of a run may lose together for it to keep its stated cost.
+
+    Raises
+    ------
+    ValueError
+        If losses in that unit do not add up to a cost of that kind.
+
+    Examples
+    --------
+    >>> float(allowance(PrivacyBudget.zcdp(0.5), LossUnit.RHO).amount)
+    0.5
+    >>> budget = PrivacyBudget.approximate(1.0, 1e-6)
+    >>> round(float(allowance(budget, LossUnit.RHO).amount), 4), round(float(allowance(budget, LossUnit.GAUSSIAN_RHO).amount), 4)
+    (0.0244, 0.028)
+    """
+    kind = cost.kind
+    if kind is BudgetKind.PURE and unit is LossUnit.EPSILON:
+        return Loss(unit, Fraction(cost.epsilon))
+    if kind is BudgetKind.ZCDP and unit is LossUnit.RHO:
+        return Loss(unit, Fraction(cost.rho))
+    if kind is BudgetKind.APPROXIMATE:
+        if unit is LossUnit.RHO:
+            return Loss(unit, Fraction(zcdp_rho(cost.epsilon, cost.delta)))
+        if unit is LossUnit.GAUSSIAN_RHO:
+            return Loss(unit, Fraction(discrete_gaussian_rho(cost.epsilon, cost.delta)))
+        if unit is LossUnit.EPSILON_DELTA:
+            return Loss(unit, Fraction(cost.epsilon), Fraction(cost.delta))
+    raise ValueError(f"losses counted in {unit} do not add up to a cost of {cost}")

@@ -1,0 +1,155 @@
+"""How the distance of a query on two neighbours is measured, and a bound on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmoments.privacy.neighbors import Neighbors
+
+__all__ = ["Norm", "Sensitivity", "query_distance", "rounded_down", "rounded_up"]
+
+
+class Norm(StrEnum):
+    """How the distance of a query on two neighbours is measured.
+
+    ``L1``, ``L2``: of the vector of its entries; of a symmetric matrix, ``L1`` of the upper triangle with the diagonal and ``L2``
+    the Frobenius norm. ``NUCLEAR``: sum of absolute eigenvalues. ``ROW``: the matrices differ by rows z zᵀ taken away or added,
+    and the number bounds ‖z‖²; of a difference alone it can be told exactly where one row is added or the two are orthogonal.
+    ``SCORE``: largest change of any one score.
+    """
+
+    L1 = "l1"
+    L2 = "l2"
+    NUCLEAR = "nuclear"
+    ROW = "row"
+    SCORE = "score"
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """A bound on how far a query moves between neighbours; made by the functions of this file alone.
+
+    Attributes
+    ----------
+    name : str
+        The function that made it.
+    arguments : mapping
+        Its arguments, without ``neighbors``.
+    neighbors : Neighbors
+    norm : Norm
+    value : float
+        In units of the query, rounded up.
+    units : float
+        Units of the query in one unit of the encoded rows: a power of two, or a radius's.
+    rounding : float
+        What rounding the query to a lattice adds, in units of the query; part of ``value``.
+    """
+
+    name: str
+    arguments: Mapping[str, float]
+    neighbors: Neighbors
+    norm: Norm
+    value: float
+    units: float = 1.0
+    rounding: float = 0.0
+
+    def in_units(self, units: float, *, rounding: float = 0.0) -> Sensitivity:
+        """The same bound for a query counted in smaller units, and rounded to whole ones where ``rounding`` says so.
+
+        Parameters
+        ----------
+        units : float
+            New units in one old one.
+        rounding : float
+            Most that rounding moves the distance of two queries by, in new units.
+        """
+        if units < 1.0 or rounding < 0.0:
+            raise ValueError("a query is counted in smaller units, and rounding adds to its distance")
+        exact = Fraction(self.value) * Fraction(units) + Fraction(rounding)
+        return Sensitivity(
+            self.name,
+            self.arguments,
+            self.neighbors,
+            self.norm,
+            rounded_up(exact),
+            self.units * units,
+            self.rounding * units + rounding,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file."""
+        return {
+            "name": self.name,
+            "arguments": dict(self.arguments),
+            "neighbors": str(self.neighbors),
+            "units": self.units,
+            "rounding": self.rounding,
+            "value": self.value,
+        }
+
+
+def query_distance(norm: Norm, first: npt.ArrayLike, second: npt.ArrayLike, neighbors: Neighbors) -> float:
+    """Distance of a query on two neighbouring tables, as the norm measures it.
+
+    Parameters
+    ----------
+    norm : Norm
+    first, second : array_like of one shape
+        Vectors, or symmetric matrices; exact integers, or floats.
+    neighbors : Neighbors
+
+    Returns
+    -------
+    float
+        Infinite where the shapes differ.
+
+    Examples
+    --------
+    >>> query_distance(Norm.L2, np.eye(2, dtype=int), np.zeros((2, 2), dtype=int), Neighbors.ADD_REMOVE)
+    1.4142135623730951
+    """
+    ours, theirs = np.asarray(first), np.asarray(second)
+    if ours.shape != theirs.shape:
+        return math.inf
+    integers = all(part.dtype == object or np.issubdtype(part.dtype, np.integer) for part in (ours, theirs))
+    # Python integers: a difference of two int64 may not be one.
+    difference = ours.astype(object) - theirs.astype(object) if integers else ours - theirs
+    square = difference.ndim == 2
+    if norm is Norm.L1:
+        entries = difference[np.triu_indices(len(difference))] if square else difference.ravel()
+        return float(sum(abs(entry) for entry in entries.tolist()))
+    if norm is Norm.L2:
+        total = sum(entry * entry for entry in difference.ravel().tolist())
+        return math.sqrt(total)
+    if norm is Norm.SCORE:
+        return float(max((abs(entry) for entry in difference.ravel().tolist()), default=0))
+    eigenvalues = np.linalg.eigvalsh(difference.astype(np.float64))
+    added, removed = float(eigenvalues[eigenvalues > 0].sum()), -float(eigenvalues[eigenvalues < 0].sum())
+    # Under add-remove one of the two is zero; a replaced row takes one z zᵀ away and brings another.
+    both = norm is Norm.NUCLEAR or neighbors is Neighbors.ADD_REMOVE
+    return added + removed if both else max(added, removed)
+
+
+def rounded_up(value: Fraction) -> float:
+    """The least float that is not below ``value``.
+
+    Examples
+    --------
+    >>> rounded_up(Fraction(1, 3)) > Fraction(1, 3)
+    True
+    """
+    rounded = float(value)
+    return rounded if Fraction(rounded) >= value else math.nextafter(rounded, math.inf)
+
+
+def rounded_down(value: Fraction) -> float:
+    """The greatest float that is not above ``value``."""
+    return -rounded_up(-value)

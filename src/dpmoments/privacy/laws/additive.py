@@ -1,0 +1,160 @@
+"""Noise added to every coordinate of a query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from dpmoments.privacy.accounting import Loss, LossUnit
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.distances import Norm, Sensitivity
+from dpmoments.privacy.laws.base import Answer, DrawLaw, pure_loss
+
+__all__ = ["DiscreteGaussian", "DiscreteLaplace", "GaussianDraw", "IsotropicDraw", "MatrixLaplaceDraw"]
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian(DrawLaw):
+    """Independent discrete Gaussian noise on integers: ρ = Δ²/(2σ²) (Canonne, Kamath & Steinke 2020, Theorem 4).
+
+    On a symmetric matrix each cell of the upper triangle has noise of its own, σ on the diagonal and ``off_diagonal_scale`` ≥
+    σ/√2 off it: then Σ (Δ_ij/σ_ij)² ≤ ‖Δ‖_F²/σ².
+
+    Attributes
+    ----------
+    scale : float
+        σ, in units of the query.
+    off_diagonal_scale : float or None
+        None for a vector.
+    """
+
+    scale: float
+    off_diagonal_scale: float | None = None
+
+    on_lattice: ClassVar[bool] = True
+    name: ClassVar[str] = "discrete-gaussian"
+    norm: ClassVar[Norm] = Norm.L2
+
+    @property
+    def answers(self) -> Answer:
+        return Answer.VECTOR if self.off_diagonal_scale is None else Answer.MATRIX
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        del claim
+        square = Fraction(self.scale) ** 2
+        least = self.scale
+        if self.off_diagonal_scale is not None:
+            if 2 * Fraction(self.off_diagonal_scale) ** 2 < square:
+                raise ValueError("noise off the diagonal must be at least 1/√2 of that on it")
+            least = min(least, self.off_diagonal_scale)
+        if unit is LossUnit.GAUSSIAN_RHO and least < unit.least_lattice_scale:
+            raise ValueError(
+                "the noise is too small in lattice units for its composition to be proven: use a finer lattice"
+            )
+        return _gaussian_loss(self, Fraction(sensitivity.value) ** 2 / square, unit)
+
+
+@dataclass(frozen=True)
+class GaussianDraw(DrawLaw):
+    """Normal noise drawn in floating point, σ on every entry, or σ on and σ/√2 off the diagonal of a symmetric matrix.
+
+    The same losses as :class:`DiscreteGaussian`; idealized.
+    """
+
+    scale: float
+    symmetric: bool = False
+
+    name: ClassVar[str] = "gaussian"
+    norm: ClassVar[Norm] = Norm.L2
+
+    @property
+    def answers(self) -> Answer:
+        return Answer.MATRIX if self.symmetric else Answer.VECTOR
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        del claim
+        return _gaussian_loss(self, Fraction(sensitivity.value) ** 2 / Fraction(self.scale) ** 2, unit)
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(DrawLaw):
+    """Independent discrete Laplace noise on integers, of a symmetric matrix on its upper triangle: ε = Δ₁/b."""
+
+    scale: float
+
+    on_lattice: ClassVar[bool] = True
+    name: ClassVar[str] = "discrete-laplace"
+    norm: ClassVar[Norm] = Norm.L1
+
+    @property
+    def answers(self) -> Answer:
+        return Answer.EITHER
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        del claim
+        return pure_loss(self, Fraction(sensitivity.value) / Fraction(self.scale), unit)
+
+
+@dataclass(frozen=True)
+class MatrixLaplaceDraw(DrawLaw):
+    """The difference of two Wisharts on a symmetric integer matrix, rounded to its lattice: ε = rate·Δ_*.
+
+    Attributes
+    ----------
+    rate : float
+        c, for a matrix in the units of the encoded rows.
+    bits : int
+        The query is in units of 2^(−2·bits) of those.
+    """
+
+    rate: float
+    bits: int
+
+    on_lattice: ClassVar[bool] = True
+    name: ClassVar[str] = "matrix-laplace"
+    norm: ClassVar[Norm] = Norm.NUCLEAR
+
+    @property
+    def answers(self) -> Answer:
+        return Answer.MATRIX
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        del claim
+        rate = Fraction(self.rate) / (1 << 2 * self.bits)
+        return pure_loss(self, rate * Fraction(sensitivity.value), unit)
+
+
+@dataclass(frozen=True)
+class IsotropicDraw(DrawLaw):
+    """Noise of density ∝ exp(−rate·‖N‖_F) on a symmetric integer matrix, rounded to its lattice: ε = rate·Δ_F.
+
+    Attributes
+    ----------
+    rate : float
+        c, for a matrix in the units of the encoded rows.
+    bits : int
+        The query is in units of 2^(−2·bits) of those.
+    """
+
+    rate: float
+    bits: int
+
+    on_lattice: ClassVar[bool] = True
+    name: ClassVar[str] = "isotropic"
+    norm: ClassVar[Norm] = Norm.L2
+
+    @property
+    def answers(self) -> Answer:
+        return Answer.MATRIX
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        del claim
+        rate = Fraction(self.rate) / (1 << 2 * self.bits)
+        return pure_loss(self, rate * Fraction(sensitivity.value), unit)
+
+
+def _gaussian_loss(law: DrawLaw, ratio_square: Fraction, unit: LossUnit) -> Loss:
+    if unit in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO):
+        return Loss(unit, ratio_square / 2)
+    raise law.refused(unit)

@@ -1,0 +1,125 @@
+"""What every law of a draw has: a name, the norm its price is in, the price."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass, fields
+from enum import Enum
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from dpmoments.plain_values import is_finite_number
+from dpmoments.privacy.accounting import Loss, LossUnit
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.curves.zcdp import pure_to_zcdp
+from dpmoments.privacy.distances import Norm, Sensitivity
+
+__all__ = ["Answer", "DrawLaw", "pure_loss"]
+
+
+class Answer(Enum):
+    """What a law adds noise to, or chooses from."""
+
+    VECTOR = "a vector"
+    MATRIX = "a symmetric matrix"
+    EITHER = "a vector or a symmetric matrix"
+
+
+@dataclass(frozen=True)
+class DrawLaw(ABC):
+    """The law of one draw: frozen, plain parameters, registered by name."""
+
+    name: ClassVar[str]
+    norm: ClassVar[Norm]
+    """In which the query's sensitivity must be stated."""
+
+    on_lattice: ClassVar[bool] = False
+    """Whether its noise is of integers, for queries of integers alone."""
+    claims: ClassVar[bool] = False
+    """Whether its cost is a claim that is checked on an exact curve, instead of a formula."""
+
+    def __post_init__(self) -> None:
+        for entry in fields(self):
+            _check_parameter(self.name, entry.name, entry.type, getattr(self, entry.name))
+
+    def loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None = None) -> Loss:
+        """What a draw costs, exactly or rounded up.
+
+        Parameters
+        ----------
+        sensitivity : Sensitivity
+            Of the query.
+        unit : LossUnit
+        claim : PrivacyBudget, optional
+            The (ε, δ) that the plan says the draw costs, for laws that have an exact curve instead of a formula.
+
+        Raises
+        ------
+        ValueError
+            If the sensitivity is in another norm, the loss does not add up in that unit, or the claim is too small or not wanted.
+        """
+        if sensitivity.norm is not self.norm:
+            raise ValueError(f"{self.name} noise needs a sensitivity in {self.norm}, got one in {sensitivity.norm}")
+        if claim is not None and not self.claims:
+            raise ValueError(f"a draw of {self.name} has a price of its own and takes no claim")
+        return self._loss(sensitivity, unit, claim)
+
+    @abstractmethod
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss: ...
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise ValueError where its noise, and so its price, is not for a query of that shape."""
+        square = len(shape) == 2 and shape[0] == shape[1]
+        fits = {Answer.VECTOR: len(shape) == 1, Answer.MATRIX: square, Answer.EITHER: len(shape) == 1 or square}
+        if not fits[self.answers] or 0 in shape:
+            raise ValueError(f"a draw of {self.name} is not for a query of shape {shape}")
+
+    @property
+    @abstractmethod
+    def answers(self) -> Answer:
+        """What queries it is for."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file."""
+        return {"name": self.name} | asdict(self)
+
+    def refused(self, unit: LossUnit) -> ValueError:
+        """The error where its loss does not add up in a unit."""
+        return ValueError(f"a loss of {self.name} is not counted in {unit}")
+
+
+def pure_loss(law: DrawLaw, epsilon: Fraction, unit: LossUnit) -> Loss:
+    """The loss of a draw whose log-ratio is at most ``epsilon``, in any unit in which it adds up."""
+    if unit is LossUnit.EPSILON or unit is LossUnit.EPSILON_DELTA:
+        return Loss(unit, epsilon)
+    if unit is LossUnit.RHO:
+        return Loss(unit, Fraction(pure_to_zcdp(math.nextafter(float(epsilon), math.inf))))
+    raise law.refused(unit)
+
+
+MOST_BITS = 64
+POSITIVE = ("scale", "off_diagonal_scale", "rate")
+
+
+def _check_parameter(law: str, name: str, kind: Any, value: Any) -> None:
+    """Raise TypeError or ValueError where a file, or a mechanism, gives what is no parameter of a law."""
+    words = f"{name} of a {law} draw"
+    if value is None and kind == "float | None":
+        return
+    if kind == "bool":
+        if not isinstance(value, bool):
+            raise TypeError(f"{words} must be true or false")
+    elif kind == "int":
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError(f"{words} must be a whole number")
+        if value < (0 if name == "bits" else 1) or (name == "bits" and value > MOST_BITS):
+            raise ValueError(f"{words} is out of range")
+    else:
+        several = kind == "tuple[float, ...]"
+        if several and not isinstance(value, tuple):
+            raise TypeError(f"{words} must be a tuple")
+        if not all(map(is_finite_number, value if several else (value,))):
+            raise ValueError(f"{words} must be finite numbers" if several else f"{words} must be a finite number")
+        if not several and (value < 0.0 or (name in POSITIVE and value == 0.0)):
+            raise ValueError(f"{words} must be {'above 0' if name in POSITIVE else '0 or above'}")

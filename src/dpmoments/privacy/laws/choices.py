@@ -1,0 +1,84 @@
+"""Exponential mechanisms: one of finitely many things, or directions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from dpmoments.privacy.accounting import Loss, LossUnit
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.distances import Norm, Sensitivity
+from dpmoments.privacy.laws.base import Answer, DrawLaw, pure_loss
+from dpmoments.privacy.neighbors import Neighbors
+
+__all__ = ["Choice", "Directions"]
+
+
+@dataclass(frozen=True)
+class Choice(DrawLaw):
+    """The exponential mechanism over finitely many scores, probability ∝ exp(ε·score/2).
+
+    Its log-ratios range over an interval of length εΔ: ε·Δ, and (εΔ)²/8-zCDP (bounded range, Cesar & Rogers 2021).
+    """
+
+    epsilon: float
+
+    name: ClassVar[str] = "choice"
+    norm: ClassVar[Norm] = Norm.SCORE
+
+    @property
+    def answers(self) -> Answer:
+        return Answer.VECTOR
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        del claim
+        width = Fraction(self.epsilon) * Fraction(sensitivity.value)
+        return Loss(unit, width**2 / 8) if unit is LossUnit.RHO else pure_loss(self, width, unit)
+
+
+@dataclass(frozen=True)
+class Directions(DrawLaw):
+    """Unit vectors, direction i with density ∝ exp(t_i uᵀCu), orthogonal to those before it where ``projected``.
+
+    The log-ratio of a draw ranges over an interval of length η = tΔ under add-remove, where uᵀCu moves one way for all u, and
+    2tΔ under replace-one: ε = Σ η_i, and Σ η_i²/8-zCDP. The last of d orthogonal directions is fixed by the others and free; in
+    one dimension every direction is.
+
+    Attributes
+    ----------
+    temperatures : tuple of float
+    n_features : int
+    projected : bool
+    """
+
+    temperatures: tuple[float, ...]
+    n_features: int
+    projected: bool = True
+
+    name: ClassVar[str] = "directions"
+    norm: ClassVar[Norm] = Norm.ROW
+
+    @property
+    def n_paid(self) -> int:
+        """How many of the directions cost anything."""
+        if self.n_features == 1:
+            return 0
+        return min(len(self.temperatures), self.n_features - 1) if self.projected else len(self.temperatures)
+
+    @property
+    def answers(self) -> Answer:
+        return Answer.MATRIX
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        super().check_shape(shape)
+        if shape[0] != self.n_features or len(self.temperatures) > self.n_features:
+            raise ValueError(f"directions of {self.n_features} features are not for a query of shape {shape}")
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        del claim
+        sides = 1 if sensitivity.neighbors is Neighbors.ADD_REMOVE else 2
+        widths = [abs(Fraction(t)) * sides * Fraction(sensitivity.value) for t in self.temperatures[: self.n_paid]]
+        if unit is LossUnit.RHO:
+            return Loss(unit, sum((width**2 for width in widths), Fraction(0)) / 8)
+        return pure_loss(self, sum(widths, Fraction(0)), unit)

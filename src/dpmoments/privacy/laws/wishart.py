@@ -1,0 +1,143 @@
+"""Random matrices that are private by an exact (ε, δ) curve of their own, and the bound that one of them relies on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar
+
+from dpmoments.privacy.accounting import Loss, LossUnit
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.curves.additive_wishart import additive_wishart_delta
+from dpmoments.privacy.curves.wishart_sampling import wishart_sampling_delta
+from dpmoments.privacy.distances import Norm, Sensitivity
+from dpmoments.privacy.laws.base import Answer, DrawLaw
+
+__all__ = ["AdditiveWishartDraw", "EigenvalueBound", "WishartSampling"]
+
+
+# A plan that is run many times asks for the same point of a curve every time.
+_additive_wishart_delta = lru_cache(maxsize=256)(additive_wishart_delta)
+_wishart_sampling_delta = lru_cache(maxsize=256)(wishart_sampling_delta)
+
+
+@dataclass(frozen=True)
+class EigenvalueBound(DrawLaw):
+    """A lower bound on the smallest eigenvalue: Laplace noise, an allowance taken off, rounded down.
+
+    ε = Δ/scale. The δ is not for the draw, which is pure, but for what is built on it: the bound is too high with probability
+    ½e^{−allowance/scale}.
+    """
+
+    scale: float
+    allowance: float
+
+    name: ClassVar[str] = "eigenvalue-bound"
+    norm: ClassVar[Norm] = Norm.L1
+
+    @property
+    def answers(self) -> Answer:
+        return Answer.VECTOR
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        if shape != ():
+            raise ValueError(f"a bound on one eigenvalue is not for a query of shape {shape}")
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        del claim
+        if unit is not LossUnit.EPSILON_DELTA:
+            raise self.refused(unit)
+        failure = max(0.5 * math.exp(-self.allowance / self.scale) * (1.0 + 2.0**-48), 5e-324)
+        return Loss(unit, Fraction(sensitivity.value) / Fraction(self.scale), Fraction(failure))
+
+
+@dataclass(frozen=True)
+class AdditiveWishartDraw(DrawLaw):
+    """Wishart(s²I, k) noise less its mean on a symmetric integer matrix, rounded to its lattice; a claimed (ε, δ).
+
+    Attributes
+    ----------
+    dimension : int
+    degrees : int
+        k.
+    scale : float
+        s², for a matrix in the units of the encoded rows.
+    bits : int
+        The query is in units of 2^(−2·bits) of those.
+    """
+
+    dimension: int
+    degrees: int
+    scale: float
+    bits: int
+
+    claims: ClassVar[bool] = True
+    on_lattice: ClassVar[bool] = True
+    name: ClassVar[str] = "additive-wishart"
+    norm: ClassVar[Norm] = Norm.ROW
+
+    @property
+    def answers(self) -> Answer:
+        return Answer.MATRIX
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        super().check_shape(shape)
+        if shape[0] != self.dimension:
+            raise ValueError(f"noise of dimension {self.dimension} is not for a query of shape {shape}")
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        row = math.ldexp(sensitivity.value, -2 * self.bits)
+
+        def delta_at(epsilon: float) -> float:
+            beyond, ratio = self.degrees - self.dimension, self.scale / row
+            return _additive_wishart_delta(epsilon, beyond, ratio, sensitivity.neighbors)
+
+        return _claimed(self, claim, unit, delta_at)
+
+
+@dataclass(frozen=True)
+class WishartSampling(DrawLaw):
+    """One draw around the padded Gram matrix, Wishart or inverse Wishart, rescaled to its mean; a claimed (ε, δ).
+
+    Attributes
+    ----------
+    degrees : int
+        ν.
+    padding : float
+        ψ, added to every eigenvalue.
+    floor : float
+        A lower bound on the smallest eigenvalue of the matrix before padding, without any one row: 0, or from an
+        :class:`EigenvalueBound` drawn before, one row taken off.
+    inverse : bool
+    """
+
+    degrees: int
+    padding: float
+    floor: float = 0.0
+    inverse: bool = False
+
+    claims: ClassVar[bool] = True
+    name: ClassVar[str] = "wishart-sampling"
+    norm: ClassVar[Norm] = Norm.ROW
+
+    @property
+    def answers(self) -> Answer:
+        return Answer.MATRIX
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        def delta_at(epsilon: float) -> float:
+            ratio = (self.padding + self.floor) / sensitivity.value
+            return _wishart_sampling_delta(epsilon, self.degrees, ratio, sensitivity.neighbors)
+
+        return _claimed(self, claim, unit, delta_at)
+
+
+def _claimed(law: DrawLaw, claim: PrivacyBudget | None, unit: LossUnit, delta_at: Callable[[float], float]) -> Loss:
+    if unit is not LossUnit.EPSILON_DELTA or claim is None or claim.kind is not BudgetKind.APPROXIMATE:
+        raise law.refused(unit)
+    if not delta_at(claim.epsilon) <= claim.delta:
+        raise ValueError(f"a draw of {law.name} costs more than the plan claims: its exact δ is above the stated one")
+    return Loss(unit, Fraction(claim.epsilon), Fraction(claim.delta))

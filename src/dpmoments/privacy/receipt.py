@@ -1,0 +1,247 @@
+"""The receipt of a run: every draw that was made, what each cost, and that together they keep the stated cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any
+
+from dpmoments.plain_values import from_plain, is_finite_number, require_kinds, to_plain
+from dpmoments.privacy.accounting import Loss, LossUnit, allowance
+from dpmoments.privacy.budget import PrivacyBudget, no_less
+from dpmoments.privacy.curves.discrete_gaussian import MOST_COMPOSED_COORDINATES
+from dpmoments.privacy.distances import Sensitivity, rounded_up
+from dpmoments.privacy.laws import LAWS, DrawLaw, EigenvalueBound, WishartSampling
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.sensitivity import sensitivity_from_dict
+from dpmoments.privacy.statement import PrivacyStatement
+
+__all__ = ["Draw", "Receipt", "total_loss"]
+
+DRAW_ENTRIES = {"what", "law", "sensitivity", "loss", "delta", "size", "claim", "group"}
+EXHAUSTED = 1.0 - 1e-9
+"""A plan that says it exhausts its budget spends at least this share of it."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One draw of noise.
+
+    Attributes
+    ----------
+    what : str
+        What was noised.
+    law : DrawLaw
+    sensitivity : Sensitivity
+    loss : Loss
+    size : int
+        Number of coordinates that got noise of their own.
+    claim : PrivacyBudget or None
+        What the plan said it would cost, for a law with an exact curve.
+    group : str or None
+        The level of a disjoint group of rows that it was drawn for.
+    """
+
+    what: str
+    law: DrawLaw
+    sensitivity: Sensitivity
+    loss: Loss
+    size: int
+    claim: PrivacyBudget | None = None
+    group: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file."""
+        return {
+            "what": self.what,
+            "law": to_plain(self.law.to_dict()),
+            "sensitivity": to_plain(self.sensitivity.to_dict()),
+            "loss": rounded_up(self.loss.amount),
+            "delta": rounded_up(self.loss.delta),
+            "size": self.size,
+            "claim": None if self.claim is None else self.claim.to_dict(),
+            "group": self.group,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], unit: LossUnit) -> Draw:
+        """Read a draw, its sensitivity and its loss computed anew; refuse one that is stated as less than it is.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If an entry is absent, unknown, or less than it must be.
+        """
+        require_kinds(values, what=str, law=dict, sensitivity=dict)
+        if unknown := sorted(set(values) - DRAW_ENTRIES):
+            raise ValueError(f"a draw of the receipt has unknown entries {', '.join(map(repr, unknown))}")
+        entries = dict(from_plain(values["law"]))
+        name = entries.pop("name")
+        if not isinstance(name, str) or name not in LAWS:
+            raise ValueError(f"there is no law {name!r} of a draw: use one of {', '.join(LAWS)}")
+        if set(entries) != {entry.name for entry in fields(LAWS[name])}:
+            known = ", ".join(entry.name for entry in fields(LAWS[name]))
+            raise ValueError(f"the parameters of a {name} draw are {known}, and the file has others")
+        law = LAWS[name](**entries)
+        sensitivity = sensitivity_from_dict(from_plain(values["sensitivity"]))
+        claim = None if values["claim"] is None else PrivacyBudget.from_dict(values["claim"])
+        loss = law.loss(sensitivity, unit, claim)
+        for entry in ("loss", "delta"):
+            if not is_finite_number(values[entry]):
+                raise TypeError(f"the {entry} of {values['what']!r} must be a finite number")
+        if (rounded_up(loss.amount), rounded_up(loss.delta)) != (values["loss"], values["delta"]):
+            raise ValueError(f"the loss of {values['what']!r} is not what its law and sensitivity come to")
+        group, size = values["group"], values["size"]
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise ValueError(f"the size of {values['what']!r} must be a whole number, 1 or more")
+        if group is not None and not isinstance(group, str):
+            raise TypeError(f"the group of {values['what']!r} must be a text")
+        return cls(values["what"], law, sensitivity, loss, size, claim, group)
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What a run spent, draw by draw.
+
+    Attributes
+    ----------
+    neighbors : Neighbors
+    cost : PrivacyBudget
+        What the release states.
+    unit : LossUnit
+        In which the losses add up.
+    draws : tuple of Draw
+    """
+
+    neighbors: Neighbors
+    cost: PrivacyBudget
+    unit: LossUnit
+    draws: tuple[Draw, ...]
+
+    def __post_init__(self) -> None:
+        if not self.total.within(self.allowance):
+            raise ValueError("the draws of this receipt add up to more than the stated cost")
+        if self.unit is LossUnit.GAUSSIAN_RHO and sum(draw.size for draw in self.draws) > MOST_COMPOSED_COORDINATES:
+            raise ValueError("the draws of this receipt have more coordinates than their composition is proven for")
+        laws = [draw.law for draw in self.draws]
+        for place, law in enumerate(laws):
+            if needs_a_bound(law) and not any(isinstance(before, EigenvalueBound) for before in laws[:place]):
+                raise ValueError(
+                    "a draw of this receipt relies on a bound on the smallest eigenvalue that was not drawn"
+                )
+
+    @property
+    def allowance(self) -> Loss:
+        """The most that the draws may lose together."""
+        return allowance(self.cost, self.unit)
+
+    @property
+    def total(self) -> Loss:
+        """What they lose together."""
+        return total_loss(self.draws, self.allowance.unit, self.neighbors)
+
+    @property
+    def exhausts(self) -> bool:
+        """Whether all but a billionth of the stated cost was spent."""
+        spent, allowed, share = self.total, self.allowance, Fraction(EXHAUSTED)
+        return spent.amount >= share * allowed.amount and spent.delta >= share * allowed.delta
+
+    def require_for(self, statement: PrivacyStatement) -> None:
+        """Raise unless this is the receipt of what a privacy statement says.
+
+        Raises
+        ------
+        ValueError
+            If the relation or the cost is another.
+        """
+        if any(draw.group is not None for draw in self.draws):
+            raise ValueError("the receipt is of several groups of rows, and this release of all rows")
+        if self.neighbors is not statement.neighbors or self.cost != statement.budget:
+            raise ValueError("the receipt is not for the stated budget and relation")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file."""
+        return {
+            "protected_unit": "row",
+            "neighbors": str(self.neighbors),
+            "cost": self.cost.to_dict(),
+            "loss_unit": str(self.unit),
+            "allowance": rounded_up(self.allowance.amount),
+            "draws": [draw.to_dict() for draw in self.draws],
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Receipt:
+        """Read a receipt and add it up again from what it states.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If an entry is absent or unknown, or the draws do not add up to the stated cost or less.
+        """
+        try:
+            return cls._read(values)
+        except (ArithmeticError, IndexError) as reason:
+            raise ValueError("the receipt holds a number that is out of range") from reason
+
+    @classmethod
+    def _read(cls, values: Mapping[str, Any]) -> Receipt:
+        if unknown := sorted(set(values) - {"protected_unit", "neighbors", "cost", "loss_unit", "allowance", "draws"}):
+            raise ValueError(f"the receipt has unknown entries {', '.join(map(repr, unknown))}")
+        if values["protected_unit"] != "row":
+            raise ValueError("the receipt is for another protected unit than a row")
+        unit, neighbors = LossUnit(values["loss_unit"]), Neighbors.of(values["neighbors"])
+        cost = PrivacyBudget.from_dict(values["cost"])
+        counted = allowance(cost, unit)
+        if not isinstance(values["draws"], list):
+            raise TypeError("the draws of a receipt must be a list")
+        draws = tuple(Draw.from_dict(draw, counted.unit) for draw in values["draws"])
+        if any(draw.sensitivity.neighbors is not neighbors for draw in draws):
+            raise ValueError("a draw of the receipt has the sensitivity of another relation")
+        if not is_finite_number(values["allowance"]) or values["allowance"] != rounded_up(counted.amount):
+            raise ValueError("the receipt's allowance is not what its cost comes to")
+        return cls(neighbors, cost, unit, draws)
+
+    def lines(self) -> list[tuple[str, str, str, str]]:
+        """One line a draw: what, law, sensitivity (in units of 1, not of the lattice), loss; and their sum."""
+        shown = [
+            (
+                draw.what if draw.group is None else f"{draw.what} of {draw.group}",
+                draw.law.name,
+                f"{draw.sensitivity.name} = {draw.sensitivity.value / draw.sensitivity.units:.6g}",
+                _shown(draw.loss),
+            )
+            for draw in self.draws
+        ]
+        return [*shown, ("together", "", f"of {_shown(self.allowance)}", _shown(self.total))]
+
+
+def needs_a_bound(law: DrawLaw) -> bool:
+    """Whether a draw relies on a lower bound on the smallest eigenvalue that was drawn before."""
+    return isinstance(law, WishartSampling) and law.floor > 0.0
+
+
+def total_loss(draws: Iterable[Draw], unit: LossUnit, neighbors: Neighbors) -> Loss:
+    """Losses added up: all that are of no group, and of disjoint groups the largest, or the two largest.
+
+    A row that is added or removed is in one group, so that the other groups' draws do not move; a row that is replaced may leave
+    one group for another (``docs/derivations/composition.md``).
+    """
+    alone, groups = Loss.none(unit), dict[str, Loss]()
+    for draw in draws:
+        if draw.group is None:
+            alone = alone + draw.loss
+        else:
+            groups[draw.group] = groups.get(draw.group, Loss.none(unit)) + draw.loss
+    touched = 1 if neighbors is Neighbors.ADD_REMOVE else 2
+    amounts = sorted((loss.amount for loss in groups.values()), reverse=True)[:touched]
+    deltas = sorted((loss.delta for loss in groups.values()), reverse=True)[:touched]
+    return alone + Loss(unit, sum(amounts, Fraction(0)), sum(deltas, Fraction(0)))
+
+
+def _shown(loss: Loss) -> str:
+    """Rounded up, in words of its unit."""
+    symbol = "ρ" if loss.unit in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO) else "ε"
+    amount = f"{symbol} = {no_less(rounded_up(loss.amount))}"
+    return f"{amount}, δ = {no_less(rounded_up(loss.delta), 3)}" if loss.unit is LossUnit.EPSILON_DELTA else amount

@@ -1,0 +1,233 @@
+"""Noise added to a query by a law: sampled, rounded and dithered here, so that what comes out is what was paid for."""
+
+from __future__ import annotations
+
+import math
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmoments.array_types import FloatArray, IntegerArray
+from dpmoments.noise.lattice import discrete_gaussian, discrete_laplace
+from dpmoments.noise.matrices import inverse_wishart, isotropic, matrix_laplace, symmetric_gaussian, wishart
+from dpmoments.noise.orthonormal_frame import sample_orthonormal_frame
+from dpmoments.noise.sphere import sample_bingham
+from dpmoments.privacy.laws import (
+    AdditiveWishartDraw,
+    Choice,
+    Directions,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    DrawLaw,
+    EigenvalueBound,
+    GaussianDraw,
+    IsotropicDraw,
+    MatrixLaplaceDraw,
+    WishartSampling,
+)
+
+__all__ = ["coordinates_of", "lattice_scale", "noised", "round_to_lattice", "without_low_bits"]
+
+KEPT_BITS = 30
+DITHER_SHARE = 10
+"""Floating-point noise is resolved to 2^-10 standard deviations; below that, uniform integers replace its bits."""
+
+
+def coordinates_of(query: npt.ArrayLike) -> int:
+    """How many coordinates of a query get noise of their own: of a symmetric matrix its upper triangle."""
+    shape = np.shape(query)
+    return shape[0] * (shape[0] + 1) // 2 if len(shape) == 2 else math.prod(shape)
+
+
+@singledispatch
+def noised(law: DrawLaw, query: Any, generator: np.random.Generator) -> Any:  # noqa: ARG001 - what samplers take
+    """Draw the answer to a query under a law.
+
+    Parameters
+    ----------
+    law : DrawLaw
+    query : array_like
+        The exact answer: integers for laws on a lattice.
+    generator : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray, float or int
+        Of the query's shape; integers for laws on a lattice, else values without low bits; the place of the chosen score.
+    """
+    raise TypeError(f"there is no sampler for a law {type(law).__name__}")
+
+
+@noised.register
+def _(law: DiscreteGaussian, query: Any, generator: np.random.Generator) -> IntegerArray:
+    if law.off_diagonal_scale is None:
+        exact = np.asarray(query)
+        return add_integers(exact, discrete_gaussian(law.scale, exact.size, generator))
+    exact = upper_triangle_mirrored(query)
+    size = len(exact)
+    diagonal = discrete_gaussian(law.scale, size, generator)
+    off_diagonal = discrete_gaussian(law.off_diagonal_scale, size * (size - 1) // 2, generator)
+    return add_integers(exact, symmetric_from_triangle(diagonal, off_diagonal))
+
+
+@noised.register
+def _(law: DiscreteLaplace, query: Any, generator: np.random.Generator) -> IntegerArray:
+    draws = discrete_laplace(law.scale, coordinates_of(query), generator)
+    if np.ndim(query) == 1:
+        return add_integers(np.asarray(query), draws)
+    exact = upper_triangle_mirrored(query)
+    return add_integers(exact, symmetric_from_triangle(draws[: len(exact)], draws[len(exact) :]))
+
+
+@noised.register
+def _(law: GaussianDraw, query: Any, generator: np.random.Generator) -> FloatArray:
+    exact = np.asarray(query, dtype=np.float64)
+    if law.symmetric:
+        noisy = exact + symmetric_gaussian(len(exact), law.scale, generator)
+        return without_low_bits((noisy + noisy.T) / 2.0)
+    return without_low_bits(exact + law.scale * generator.standard_normal(exact.shape))
+
+
+@noised.register
+def _(law: MatrixLaplaceDraw, query: Any, generator: np.random.Generator) -> IntegerArray:
+    exact = upper_triangle_mirrored(query)
+    deviation = math.sqrt((len(exact) + 1) / 2.0) / law.rate
+    noise = matrix_laplace(len(exact), law.rate, generator)
+    return add_integers(exact, round_to_lattice(noise, law.bits, deviation, generator))
+
+
+@noised.register
+def _(law: IsotropicDraw, query: Any, generator: np.random.Generator) -> IntegerArray:
+    exact = upper_triangle_mirrored(query)
+    deviation = math.sqrt((coordinates_of(exact) + 1) / 2.0) / law.rate
+    noise = isotropic(len(exact), law.rate, generator)
+    return add_integers(exact, round_to_lattice(noise, law.bits, deviation, generator))
+
+
+@noised.register
+def _(law: AdditiveWishartDraw, query: Any, generator: np.random.Generator) -> IntegerArray:
+    exact, identity = upper_triangle_mirrored(query), np.eye(law.dimension)
+    noise = wishart(math.sqrt(law.scale) * identity, law.degrees, generator) - law.degrees * law.scale * identity
+    deviation = math.sqrt(law.degrees * law.scale**2)
+    return add_integers(exact, round_to_lattice(noise, law.bits, deviation, generator))
+
+
+@noised.register
+def _(law: WishartSampling, query: Any, generator: np.random.Generator) -> FloatArray:
+    eigenvalues, eigenvectors = np.linalg.eigh(np.asarray(query, dtype=np.float64))
+    # Any square root of the scale matrix serves; this one exists for singular matrices too.
+    root = eigenvectors * np.sqrt(np.maximum(eigenvalues, 0.0) + law.padding)
+    if law.inverse:
+        return without_low_bits(inverse_wishart(root, law.degrees, generator) * (law.degrees - len(root) - 1))
+    return without_low_bits(wishart(root, law.degrees, generator) / law.degrees)
+
+
+@noised.register
+def _(law: EigenvalueBound, query: Any, generator: np.random.Generator) -> float:
+    noisy = float(without_low_bits(np.array(float(query) + generator.laplace(0.0, law.scale)), down=True))
+    return max(0.0, noisy - law.allowance)
+
+
+@noised.register
+def _(law: Choice, query: Any, generator: np.random.Generator) -> int:
+    # By the Gumbel trick, in log space: no weight overflows.
+    scores = np.asarray(query, dtype=np.float64)
+    return int(np.argmax(0.5 * law.epsilon * scores + generator.gumbel(size=len(scores))))
+
+
+@noised.register
+def _(law: Directions, query: Any, generator: np.random.Generator) -> FloatArray:
+    matrix = np.asarray(query, dtype=np.float64)
+    if law.projected:
+        return without_low_bits(sample_orthonormal_frame(matrix, law.temperatures, generator).vectors)
+    return without_low_bits(np.column_stack([sample_bingham(t * matrix, None, generator) for t in law.temperatures]))
+
+
+def upper_triangle_mirrored(query: npt.ArrayLike) -> IntegerArray:
+    """The symmetric matrix with this upper triangle: noise is drawn for that, and nothing below it may come out without."""
+    upper = np.triu(np.asarray(query))
+    mirrored: IntegerArray = upper + np.triu(upper, 1).T
+    return mirrored
+
+
+def add_integers(matrix: IntegerArray, noise: npt.NDArray[np.int64]) -> IntegerArray:
+    """Exact sum of two integer arrays, in int64 where it cannot overflow and in Python integers elsewhere."""
+    fits = matrix.dtype != object and (matrix.size == 0 or int(np.abs(matrix).max()) < 2**62)
+    total: IntegerArray = (matrix if fits else matrix.astype(object)) + noise
+    return total
+
+
+def symmetric_from_triangle(
+    diagonal: npt.NDArray[np.int64], off_diagonal: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """The symmetric matrix with the given diagonal and, row by row, the cells above it."""
+    size = len(diagonal)
+    matrix = np.zeros((size, size), dtype=np.int64)
+    matrix[np.triu_indices(size, 1)] = off_diagonal
+    matrix += matrix.T
+    matrix[np.diag_indices(size)] = diagonal
+    return matrix
+
+
+def round_to_lattice(
+    noise: FloatArray, bits: int, noise_scale: float, generator: np.random.Generator
+) -> npt.NDArray[np.int64]:
+    """Symmetric noise in unit-ball units, as integers in units of 2^(−2·bits).
+
+    Rounding the noise equals rounding the noisy sum, since the sum is an integer. But a float64 of size 2^l lies on a
+    grid of 2^(l−52), and ties round to even: the low bits of the rounded noise are not fair coins, and over many cells their
+    bias would show the low bits of the sum. So an independent uniform integer of k bits, k = ⌊log₂ σ⌋ − 10, is added to
+    every cell: the low k bits of the result are then exactly uniform, whatever the sum's are, and the noise grows by a relative
+    10⁻⁷. On the idealised law it is post-processing (``docs/derivations/additive.md``).
+
+    Parameters
+    ----------
+    noise : ndarray of shape (D, D)
+    bits : int
+    noise_scale : float
+        σ: the public, calibrated standard deviation of an entry, unit-ball units.
+    generator : numpy.random.Generator
+
+    Raises
+    ------
+    ArithmeticError
+        If a draw is beyond 2^52 units (over 64 standard deviations).
+    """
+    scaled = noise * 4.0**bits
+    if not float(np.abs(scaled).max()) < 2.0**52:
+        raise ArithmeticError("a noise draw left the lattice: nothing was released; run again")
+    rounded = np.rint(scaled).astype(np.int64)
+    uniform_bits = math.frexp(lattice_scale(noise_scale, bits))[1] - 1 - DITHER_SHARE
+    if uniform_bits < 1:
+        return rounded
+    size = len(rounded)
+    half = 1 << (uniform_bits - 1)
+    dither = generator.integers(-half, half, size * (size + 1) // 2, dtype=np.int64)
+    return rounded + symmetric_from_triangle(dither[:size], dither[size:])
+
+
+def lattice_scale(noise_scale: float, bits: int) -> float:
+    """A noise scale in units of 2^(−2·bits); exact, as a power of two."""
+    return math.ldexp(noise_scale, 2 * bits)
+
+
+def without_low_bits(values: FloatArray, *, down: bool = False) -> FloatArray:
+    """Round what a floating-point sampler returns to 2^−30 of its largest entry, or down to such a multiple.
+
+    The last bits of such a draw follow the arithmetic that made it, and that depends on the exact table: whether an
+    eigenvalue comes out as 1 or as 1 − 2^−53 told two tables apart. Rounded so coarsely, the output is that of real
+    arithmetic but where a value falls within rounding error of a boundary of the grid.
+
+    Examples
+    --------
+    >>> float(without_low_bits(np.array([1.0 - 2.0**-53]))[0])
+    1.0
+    """
+    largest = float(np.abs(values).max(initial=0.0))
+    if not 0.0 < largest < np.inf:
+        return values
+    exponent = int(np.frexp(largest)[1]) - KEPT_BITS
+    rounding = np.floor if down else np.rint
+    return np.asarray(np.ldexp(rounding(np.ldexp(values, -exponent)), exponent))

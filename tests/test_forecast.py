@@ -1,0 +1,121 @@
+"""A forecast states the error of the plan that a release makes: every mechanism, budget and relation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpmoments as dpm
+from dpmoments.mechanisms.base import MomentShape, Plan
+from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.neighbors import Neighbors
+
+N_ROWS = 150
+BUDGETS: dict[str, dict[str, float]] = {
+    "pure": dict(epsilon=1.0),
+    "approximate": dict(epsilon=1.0, delta=1e-6),
+    "zcdp": dict(rho=0.5),
+}
+SCHEMAS = {
+    "unit ball": dpm.Schema.unit_ball(3),
+    "columns": dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Numeric("income", 0, 1e5), dpm.Boolean("employed")),
+    "rough scales": dpm.Schema.unbounded(3),
+}
+every_relation = pytest.mark.parametrize("neighbors", list(Neighbors))
+every_budget = pytest.mark.parametrize("budget", BUDGETS)
+every_schema = pytest.mark.parametrize("schema", SCHEMAS)
+
+
+class PlannedError(Exception):
+    """Carries the plan of a release, which stops before it reads a row."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__()
+        self.plan = plan
+
+
+def plan_of_a_release(
+    name: str, schema: dpm.Schema, monkeypatch: pytest.MonkeyPatch, **options: Any
+) -> Plan | ValueError:
+    """The plan for which a release opens its privacy filter, or its refusal."""
+
+    def stop(plan: Plan, **_: Any) -> None:
+        raise PlannedError(plan)
+
+    table = np.zeros((N_ROWS, 3))
+    with monkeypatch.context() as patched:
+        patched.setattr(PrivacyFilter, "open", stop)
+        try:
+            dpm.release(table, schema, mechanism=make_mechanism(name), insecure_seed=0, **options)
+        except PlannedError as planned:
+            return planned.plan
+        except ValueError as refusal:
+            return refusal
+    raise AssertionError("the release opened no filter")
+
+
+def compared(schema: str, budget: str, neighbors: Neighbors, mean: bool, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Compare every mechanism; how many have an error in closed form."""
+    options: dict[str, Any] = dict(neighbors=neighbors, mean=mean, **BUDGETS[budget])
+    forecast = dpm.forecast(SCHEMAS[schema], n_rows=N_ROWS, **options)
+    assert sorted(row.mechanism for row in forecast) == list(MECHANISMS)
+    known = 0
+    for row in forecast:
+        plan = plan_of_a_release(row.mechanism, SCHEMAS[schema], monkeypatch, **options)
+        if isinstance(plan, ValueError):
+            assert row.refusal == str(plan)
+            assert (row.second_moment_error, row.mean_error, row.arithmetic) == (None, None, None)
+            continue
+        assert row.refusal is None, row.mechanism
+        assert row.arithmetic == str(plan.arithmetic)
+        for stated, planned in (
+            (row.second_moment_error, plan.expected_error),
+            (row.mean_error, plan.expected_sum_error),
+        ):
+            assert stated == (None if planned is None else planned / N_ROWS), row.mechanism
+        known += plan.expected_error is not None
+    return known
+
+
+@every_relation
+@every_budget
+@every_schema
+@pytest.mark.parametrize("mean", [True, False])
+def test_every_error_is_that_of_the_plan_of_a_release(
+    schema: str, budget: str, neighbors: Neighbors, mean: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = compared(schema, budget, neighbors, mean, monkeypatch)
+    assert (known > 0) == (schema != "rough scales")
+
+
+def test_the_plan_is_that_of_a_release_that_runs() -> None:
+    """Without the stop: the noise law of the release has the error that was forecast."""
+    table = np.random.default_rng(0).uniform(-0.5, 0.5, (N_ROWS, 3))
+    for neighbors in Neighbors:
+        options: dict[str, Any] = dict(epsilon=1.0, neighbors=neighbors)
+        forecast = dpm.forecast(SCHEMAS["unit ball"], n_rows=N_ROWS, **options)
+        for name in ("auto", "laplace", "matrix-laplace"):
+            law = dpm.release(table, SCHEMAS["unit ball"], mechanism=name, insecure_seed=0, **options).noise
+            assert law is not None
+            assert law.sum_error is not None
+            assert forecast[name].second_moment_error == law.frobenius_error / N_ROWS
+            assert forecast[name].mean_error == law.sum_error / N_ROWS
+
+
+def test_a_forecast_that_takes_a_private_number_of_rows_for_public_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted fault: under add-remove the guessed number of rows goes into the plan, and divides its budget by it."""
+    original = MomentShape.of
+
+    def with_the_guess(schema: dpm.Schema, *, mean: bool, n_rows: int | None = None) -> MomentShape:
+        return original(schema, mean=mean, n_rows=N_ROWS if n_rows is None else n_rows)
+
+    class FaultyShape:
+        of = staticmethod(with_the_guess)
+
+    monkeypatch.setitem(dpm.forecast.__globals__, "MomentShape", FaultyShape)
+    with pytest.raises(AssertionError, match="iterative-eigenvectors"):
+        compared("unit ball", "pure", Neighbors.ADD_REMOVE, True, monkeypatch)
+    compared("unit ball", "pure", Neighbors.REPLACE_ONE, True, monkeypatch)  # there it is public

@@ -1,0 +1,258 @@
+"""Overspends planted in the library's own code, one at a time: the privacy filter refuses every one before the draw is made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from cases import run_plan
+from dpmoments.mechanisms import additive_wishart, coinpress, iterative_eigenvectors, kapralov_talwar
+from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.means import karwa_vadhan, symmetric_quantiles
+from dpmoments.mechanisms.means import variance_aware as variance_aware_module
+from dpmoments.mechanisms.parts import lattice_noise, noisy_step, padded_gram, spectral
+from dpmoments.mechanisms.registry import make_mean_mechanism, make_mechanism
+from dpmoments.noise.entropy import insecure_generator
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilterError
+from dpmoments.privacy.laws import MatrixLaplaceDraw
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.sensitivity import count, gram_nuclear
+from dpmoments.rows.rows import Rows
+from dpmoments.schema.schema import Schema
+
+PURE, ZCDP, APPROXIMATE = PrivacyBudget.pure(1.0), PrivacyBudget.zcdp(0.5), PrivacyBudget.approximate(1.0, 1e-6)
+ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
+Patch = pytest.MonkeyPatch
+
+
+def noise_of_the_count_halved(patch: Patch) -> None:
+    honest = noisy_step.zcdp_noise_scale
+    patch.setattr(noisy_step, "zcdp_noise_scale", lambda rho, sensitivity: honest(rho, sensitivity) / 2.0)
+
+
+def a_count_not_paid_for(patch: Patch) -> None:
+    def count_first(rows: Any, privacy_filter: Any, rho: float, public_rows: Any) -> tuple[float, float]:
+        del public_rows
+        return noisy_step.noisy_count(rows, privacy_filter, noisy_step.COUNT_SHARE * rho), rho
+
+    patch.setattr(coinpress, "count_first", count_first)
+
+
+def a_histogram_not_paid_for(patch: Patch) -> None:
+    class Whole(PrivacyBudget):
+        def split(self, *shares: float) -> tuple[PrivacyBudget, ...]:
+            parts = super().split(*shares)
+            return (parts[0], self) if shares[0] == coinpress.HISTOGRAM_SHARE else parts
+
+    patch.setattr(coinpress, "PrivacyBudget", Whole)
+
+
+def a_loss_spent_twice(patch: Patch) -> None:
+    honest = iterative_eigenvectors.IterativeEigenvectorsPlan._noisy_eigenvalues
+
+    def twice(self: Any, *arguments: Any) -> Any:
+        honest(self, *arguments)
+        return honest(self, *arguments)
+
+    patch.setattr(iterative_eigenvectors.IterativeEigenvectorsPlan, "_noisy_eigenvalues", twice)
+
+
+def a_quantile_that_spends_both_shares(patch: Patch) -> None:
+    honest = symmetric_quantiles.private_quantile
+
+    def greedy(rows: Any, privacy_filter: Any, loss: PrivacyBudget, **options: Any) -> float:
+        double = (
+            PrivacyBudget.pure(2 * loss.epsilon) if loss.kind is BudgetKind.PURE else PrivacyBudget.zcdp(2 * loss.rho)
+        )
+        return honest(rows, privacy_filter, double, **options)
+
+    patch.setattr(symmetric_quantiles, "private_quantile", greedy)
+
+
+def zoom_levels_not_split(patch: Patch) -> None:
+    class Unsplit(PrivacyBudget):
+        def split(self, *shares: float) -> tuple[PrivacyBudget, ...]:
+            return (self,) * len(shares)
+
+    honest = karwa_vadhan.KarwaVadhanPlan._locate
+
+    def locate(self: Any, *arguments: Any) -> float:
+        unsplit = Unsplit(self.location_loss.kind, **{k: getattr(self.location_loss, k) for k in ("rho",)})
+        return honest(replace(self, location_loss=unsplit), *arguments)
+
+    patch.setattr(karwa_vadhan.KarwaVadhanPlan, "_locate", locate)
+
+
+def additive_wishart_without_the_appended_constant(patch: Patch) -> None:
+    """The scale of B² = 1 where rows (w, x) have B² = 1 + w²."""
+    honest = additive_wishart.AdditiveWishart.calibrate
+
+    def calibrate(self: Any, *arguments: Any) -> Any:
+        plan = honest(self, *arguments)
+        return replace(plan, scale=plan.scale / (1.0 + plan.augmentation**2))
+
+    patch.setattr(additive_wishart.AdditiveWishart, "calibrate", calibrate)
+
+
+def padding_without_the_appended_constant(patch: Patch) -> None:
+    honest = padded_gram.PaddedGram.calibrate
+
+    def calibrate(self: Any, *arguments: Any) -> Any:
+        plan = honest(self, *arguments)
+        return replace(plan, padding=plan.padding / (1.0 + plan.augmentation**2))
+
+    patch.setattr(padded_gram.PaddedGram, "calibrate", calibrate)
+
+
+def an_eigenvalue_bound_without_its_allowance(patch: Patch) -> None:
+    honest = padded_gram.EigenvalueBound
+    patch.setattr(padded_gram, "EigenvalueBound", lambda scale, allowance: honest(scale, 0.9 * allowance))
+
+
+def a_floor_that_was_not_drawn(patch: Patch) -> None:
+    honest = padded_gram.PaddedGramPlan._adapt
+    patch.setattr(padded_gram.PaddedGramPlan, "_adapt", lambda self, bound: honest(self, bound + 1.0))
+
+
+def directions_too_hot(patch: Patch) -> None:
+    honest = spectral.temperature
+    for module in (iterative_eigenvectors, kapralov_talwar):
+        patch.setattr(module, "temperature", lambda *arguments: 2.0 * honest(*arguments))
+
+
+def choices_too_sharp(patch: Patch) -> None:
+    honest = math.sqrt
+    patch.setattr("dpmoments.mechanisms.means.parts.coordinatewise.math.sqrt", lambda value: 1.5 * honest(value))
+
+
+def a_clipped_mean_of_the_wrong_neighbour(patch: Patch) -> None:
+    from dpmoments.mechanisms.means.parts import clipped_mean
+
+    honest = clipped_mean.row_sum_l2
+    patch.setattr(clipped_mean, "row_sum_l2", lambda _: honest(ADD_REMOVE))
+
+
+def half_of_all_gaussian_noise(patch: Patch) -> None:
+    honest = lattice_noise.DiscreteGaussian
+
+    def half(scale: float, off_diagonal_scale: float | None) -> Any:
+        return honest(scale / 2.0, None if off_diagonal_scale is None else off_diagonal_scale / 2.0)
+
+    patch.setattr(lattice_noise, "DiscreteGaussian", half)
+
+
+def too_little_noise_off_the_diagonal(patch: Patch) -> None:
+    honest = lattice_noise.DiscreteGaussian
+    patch.setattr(lattice_noise, "DiscreteGaussian", lambda scale, off: honest(scale, off and off * 0.9))
+
+
+def a_remainder_counted_before_the_draw(patch: Patch) -> None:
+    """The search of variance-aware believes that everything it had at first is left."""
+    patch.setattr(variance_aware_module._Run, "left", property(lambda self: self.total))
+
+
+def of_means(name: str, **options: Any) -> Any:
+    return make_mean_mechanism(name, **options)
+
+
+OVERSPENDS: list[tuple[Callable[[Patch], None], Any, PrivacyBudget, Neighbors, bool]] = [
+    (noise_of_the_count_halved, make_mechanism("coinpress"), ZCDP, ADD_REMOVE, True),
+    (a_count_not_paid_for, make_mechanism("coinpress"), APPROXIMATE, ADD_REMOVE, True),
+    (a_histogram_not_paid_for, make_mechanism("coinpress"), ZCDP, REPLACE_ONE, True),
+    (a_loss_spent_twice, make_mechanism("iterative-eigenvectors"), PURE, ADD_REMOVE, False),
+    (a_quantile_that_spends_both_shares, of_means("symq"), PURE, REPLACE_ONE, True),
+    (zoom_levels_not_split, of_means("karwa-vadhan", scale=1e-9), ZCDP, REPLACE_ONE, True),
+    (additive_wishart_without_the_appended_constant, make_mechanism("additive-wishart"), APPROXIMATE, ADD_REMOVE, True),
+    (padding_without_the_appended_constant, make_mechanism("johnson-lindenstrauss"), APPROXIMATE, REPLACE_ONE, True),
+    (padding_without_the_appended_constant, make_mechanism("inverse-wishart"), APPROXIMATE, ADD_REMOVE, True),
+    (
+        an_eigenvalue_bound_without_its_allowance,
+        make_mechanism("johnson-lindenstrauss", adaptive=True),
+        APPROXIMATE,
+        ADD_REMOVE,
+        True,
+    ),
+    (
+        a_floor_that_was_not_drawn,
+        make_mechanism("inverse-wishart", adaptive=True),
+        PrivacyBudget.approximate(50.0, 0.1),
+        ADD_REMOVE,
+        False,
+    ),
+    (directions_too_hot, make_mechanism("iterative-eigenvectors"), ZCDP, REPLACE_ONE, False),
+    (directions_too_hot, make_mechanism("kapralov-talwar"), PURE, ADD_REMOVE, False),
+    (choices_too_sharp, of_means("symq"), ZCDP, REPLACE_ONE, True),
+    (a_clipped_mean_of_the_wrong_neighbour, of_means("coinpress"), ZCDP, REPLACE_ONE, True),
+    (half_of_all_gaussian_noise, make_mechanism("gaussian"), APPROXIMATE, ADD_REMOVE, True),
+    (half_of_all_gaussian_noise, make_mechanism("private-preconditioning"), ZCDP, ADD_REMOVE, False),
+    (too_little_noise_off_the_diagonal, make_mechanism("gaussian"), ZCDP, REPLACE_ONE, True),
+    (a_remainder_counted_before_the_draw, of_means("variance-aware"), ZCDP, REPLACE_ONE, True),
+]
+
+
+def run(mechanism: Any, budget: PrivacyBudget, neighbors: Neighbors, mean: bool) -> Any:
+    table = np.random.default_rng(3).uniform(-0.5, 0.5, (300, 3))
+    shape = MomentShape(3, n_rows=300 if neighbors.count_is_public else None, mean=mean)
+    plan = mechanism.plan(shape, budget, neighbors)
+    return run_plan(plan, Rows.of(table, Schema.unit_ball(3), neighbors=neighbors), insecure_generator(0))
+
+
+@pytest.mark.parametrize(
+    ("plant", "mechanism", "budget", "neighbors", "mean"),
+    OVERSPENDS,
+    ids=lambda value: value.__name__ if callable(value) else None,
+)
+def test_an_overspend_is_refused(
+    plant: Callable[[Patch], None],
+    mechanism: Any,
+    budget: PrivacyBudget,
+    neighbors: Neighbors,
+    mean: bool,
+    monkeypatch: Patch,
+) -> None:
+    run(mechanism, budget, neighbors, mean)  # as it is, nothing is refused
+    plant(monkeypatch)
+    with pytest.raises(PrivacyFilterError):
+        run(mechanism, budget, neighbors, mean)
+
+
+@dataclass(frozen=True)
+class DoublePlan(Plan):
+    """What a newcomer writes who takes ε for each of two parts."""
+
+    def run(self, rows: Rows, privacy_filter: Any) -> NoisyMoments:
+        d, bits = rows.n_features, 10
+        moments = rows.moments(bits=bits)
+        rate, unit = self.cost.epsilon / gram_nuclear(self.neighbors, d).value, 4.0**bits
+        gram = privacy_filter.draw(
+            "Gram matrix", MatrixLaplaceDraw(rate, bits), moments.gram, gram_nuclear(self.neighbors, d).in_units(unit)
+        )
+        one_row = count(self.neighbors)
+        noisy_count = lattice_noise.with_laplace_noise(
+            privacy_filter,
+            "count",
+            [moments.count],
+            replace(one_row, norm=one_row.norm.L1),
+            1.0 / self.cost.epsilon,
+            bits=0,
+        )
+        return NoisyMoments(float(noisy_count[0]), None, np.asarray(gram, dtype=np.float64) / unit)
+
+
+@dataclass(frozen=True)
+class Double(Mechanism):
+    budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.PURE})
+
+    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> Plan:
+        return DoublePlan(self, shape, neighbors, budget)
+
+
+def test_a_new_mechanism_that_spends_twice_its_epsilon_is_refused() -> None:
+    with pytest.raises(PrivacyFilterError, match="count would spend more than the plan states"):
+        run(Double(), PURE, ADD_REMOVE, mean=False)
