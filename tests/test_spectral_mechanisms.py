@@ -1,8 +1,10 @@
 """Iterative eigenvectors and Kapralov–Talwar: privacy of a draw, what a run spends, and the plain algorithm beside."""
 
 import math
+import warnings
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ from dpmoments.mechanisms.parts.spectral import temperature
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.sphere import sample_bingham
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.filter import PrivacyFilterError
+from dpmoments.privacy.filter import PrivacyFilterError, Recorder
 from dpmoments.privacy.laws import Directions, DiscreteGaussian, DiscreteLaplace
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import sorted_eigenvalues_l1, sorted_eigenvalues_l2
@@ -428,3 +430,18 @@ class TestOptions:
             rows, generator = rows_of(table, ADD_REMOVE), insecure_generator(4)
             errors = [run_plan(plan, rows, generator).sum - table.sum(axis=0) for _ in range(400)]
             assert_allclose(math.sqrt(np.mean(np.sum(np.square(errors), axis=1))), plan.expected_sum_error, rtol=0.12)
+
+
+@pytest.mark.parametrize("mechanism", [dpm.mechanisms.IterativeEigenvectors(), dpm.mechanisms.KapralovTalwar()])
+def test_eigenvalues_of_a_huge_table_do_not_overflow(mechanism: Any) -> None:
+    """At 2^23 rows one way an eigenvalue passed 2^63 lattice units, and came out as −2^63 with a warning on one side alone."""
+    plan = mechanism.plan(MomentShape(2, mean=False), PrivacyBudget.pure(1.0), ADD_REMOVE)
+    queries = []
+    for n_rows in (2**23 - 1, 2**23, 2**50):
+        recorder = Recorder(plan, insecure_generator(0))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            plan._noisy_eigenvalues(np.diag([float(n_rows), 1.0]), None, recorder)
+        queries.append([int(value) for value in recorder.exchanges[0].query])
+    unit = 4**plan.bits
+    assert queries == [[unit, (2**23 - 1) * unit], [unit, 2**23 * unit], [unit, 2**50 * unit]]
