@@ -10,6 +10,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments.mechanisms.base import MomentShape, Plan
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
+from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 
@@ -119,3 +120,28 @@ def test_a_forecast_that_takes_a_private_number_of_rows_for_public_is_found(monk
     with pytest.raises(AssertionError, match="iterative-eigenvectors"):
         compared("unit ball", "pure", Neighbors.ADD_REMOVE, True, monkeypatch)
     compared("unit ball", "pure", Neighbors.REPLACE_ONE, True, monkeypatch)  # there it is public
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+@pytest.mark.parametrize(
+    "budget",
+    [
+        {"epsilon": 1e60},
+        {"epsilon": 1e100},
+        {"rho": 1e90},
+        {"epsilon": 1e60, "delta": 1e-6},
+        {"epsilon": 1e100, "delta": 1e-300},
+    ],
+)
+def test_extreme_budgets_have_a_forecast(budget: dict[str, float], neighbors: str) -> None:
+    forecast = dpm.forecast(dpm.Schema.unit_ball(4), n_rows=1000, neighbors=neighbors, **budget)
+    assert forecast["auto"].refusal is None
+
+
+def test_auto_takes_what_remains_where_a_candidate_refuses() -> None:
+    shape = MomentShape(1000, mean=False)
+    with pytest.raises(ValueError, match="the budget is so small"):
+        dpm.mechanisms.Laplace().plan(shape, PrivacyBudget.pure(1e-8), "add_remove")
+    assert dpm.mechanisms.Auto().plan(shape, PrivacyBudget.pure(1e-8), "add_remove").mechanism.name == "matrix-laplace"
+    with pytest.raises(ValueError, match="the budget is so small"):
+        dpm.mechanisms.Auto().plan(shape, PrivacyBudget.pure(1e-30), "add_remove")

@@ -56,11 +56,17 @@ class Auto(Mechanism):
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> Plan:
         if shape.row_norm is None:
             return CoinPress().plan(shape, budget, neighbors)
-        plans = []
+        plans, refusals = list[Plan](), list[ValueError]()
         for mechanism in CANDIDATES:
             spend = budget
             if budget.kind is BudgetKind.APPROXIMATE and BudgetKind.APPROXIMATE not in mechanism.budget_kinds:
                 spend = PrivacyBudget.pure(budget.epsilon)
-            if spend.kind in mechanism.budget_kinds:
+            if spend.kind not in mechanism.budget_kinds:
+                continue
+            try:
                 plans.append(mechanism.plan(shape, spend, neighbors))
+            except ValueError as refusal:  # another may do at this budget
+                refusals.append(refusal)
+        if not plans:
+            raise refusals[0]
         return min(plans, key=lambda plan: plan.expected_error or float("inf"))

@@ -15,6 +15,10 @@ from dpmoments.privacy.distances import rounded_down
 __all__ = ["Loss", "LossUnit", "allowance"]
 
 
+LARGEST_JOINT_EPSILON = 1e20
+"""Beyond it the curve of one Gaussian mechanism has no use, and its inversion no room in floating point."""
+
+
 class LossUnit(StrEnum):
     """The unit in which losses of draws are counted; the theorems are in ``docs/derivations/composition.md``.
 
@@ -97,7 +101,10 @@ def allowance(cost: PrivacyBudget, unit: LossUnit) -> Loss:
         if unit is LossUnit.RHO:
             return Loss(unit, Fraction(zcdp_rho(cost.epsilon, cost.delta)))
         if unit is LossUnit.GAUSSIAN_RHO:
-            return Loss(unit, Fraction(discrete_gaussian_rho(cost.epsilon, cost.delta)))
+            # Both are proven. The margin of the first grows with ε, and passes its gain where budgets are beyond all use.
+            by_zcdp = zcdp_rho(cost.epsilon, cost.delta)
+            joint = discrete_gaussian_rho(cost.epsilon, cost.delta) if cost.epsilon <= LARGEST_JOINT_EPSILON else 0.0
+            return Loss(unit, Fraction(max(by_zcdp, joint)))
         if unit is LossUnit.EPSILON_DELTA:
             return Loss(unit, Fraction(cost.epsilon), Fraction(cost.delta))
     raise ValueError(f"losses counted in {unit} do not add up to a cost of {cost}")

@@ -61,6 +61,9 @@ def discrete_gaussian_log_delta(
     chi = math.sqrt(m + 2.0 * math.sqrt(-log_tail * m) - 2.0 * log_tail)
     radius = (chi + 0.5 * math.sqrt(m) / smallest_scale + sensitivity / noise_scale) / shrink
 
+    if radius > 1e70:
+        return 0.0  # its powers overflow, and the margin is beyond any epsilon
+
     # Bounds on log(discrete / rounded) and on log(rounded / discrete) inside the set, and on the first one anywhere.
     above = m / (576.0 * tau**4) + radius**2 / (3456.0 * tau**6) + radius**4 / (2880.0 * tau**4)
     theta = math.exp(-2.0 * math.pi**2 * smallest_scale**2)
