@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpmoments.privacy.budget import BudgetKind, PrivacyBudget, no_less
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.rounding import no_less
 
 positive = st.floats(1e-12, 1e12)
 deltas = st.floats(1e-300, 0.999)

@@ -23,13 +23,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import CASES, MEAN_CASES, Case, run_plan
+from dpmoments.audit.recording import Exchange, Recorder, Replayer
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import wishart_sampling_padding
 from dpmoments.privacy.curves.discrete_gaussian import LEAST_COMPOSED_SCALE, MOST_COMPOSED_COORDINATES
-from dpmoments.privacy.distances import Sensitivity, rounded_down
-from dpmoments.privacy.filter import Exchange, GroupFilter, PrivacyFilter, PrivacyFilterError, Recorder, Replayer
+from dpmoments.privacy.distances import Sensitivity
+from dpmoments.privacy.filter import GroupFilter, PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.laws import (
     LAWS,
     AdditiveWishartDraw,
@@ -45,6 +46,7 @@ from dpmoments.privacy.laws import (
 )
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.receipt import Draw, Receipt
+from dpmoments.privacy.rounding import rounded_down
 from dpmoments.privacy.sensitivity import (
     count,
     gram_frobenius,

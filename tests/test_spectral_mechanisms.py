@@ -14,13 +14,14 @@ import dpmoments as dpm
 import dpmoments.mechanisms.iterative_eigenvectors as iterative_module
 import dpmoments.privacy.sampling as sampling
 from cases import run_plan
+from dpmoments.audit.recording import Recorder
 from dpmoments.datasets import amin_synthetic
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.parts.spectral import temperature
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.sphere import sample_bingham
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.filter import PrivacyFilterError, Recorder
+from dpmoments.privacy.filter import PrivacyFilterError
 from dpmoments.privacy.laws import Directions, DiscreteGaussian, DiscreteLaplace
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import sorted_eigenvalues_l1, sorted_eigenvalues_l2

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dpmoments.plain_values import require_known
+
 __all__ = ["DocumentKind", "check_output", "read_document"]
 
 Result = TypeVar("Result")
@@ -122,10 +124,7 @@ def _checked_content(path: str | Path, kinds: tuple[DocumentKind, ...]) -> tuple
     kind = next((kind for kind in kinds if isinstance(document, dict) and document.get("format") == kind.format), None)
     if kind is None:
         raise ValueError(f"{path} is not a dpmoments {nouns}")
-    if unknown := sorted(set(document) - {"format", "version", "sha256", "content"}):
-        raise ValueError(
-            f"{path} was changed after it was written: it has unknown entries {', '.join(map(repr, unknown))}"
-        )
+    require_known(document, ("format", "version", "sha256", "content"), f"{path} was changed after it was written: it")
     version = document.get("version")
     if isinstance(version, bool) or version != kind.version:
         shown = version if isinstance(version, int | str) else "none"

@@ -9,7 +9,7 @@ from typing import Any
 
 from dpmoments.array_types import FloatArray
 from dpmoments.documents import DocumentKind
-from dpmoments.plain_values import finite_numbers, from_plain, is_finite_number, require_kinds, to_plain
+from dpmoments.plain_values import finite_numbers, from_plain, is_finite_number, require_kinds, require_known, to_plain
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.schema.schema import Schema
@@ -110,8 +110,7 @@ class MeanRelease:
         KeyError, TypeError, ValueError
             If an entry is absent, unknown, or not what it must be.
         """
-        if unknown := sorted(set(content) - {entry.name for entry in fields(cls)}):
-            raise ValueError(f"it has unknown entries {', '.join(map(repr, unknown))}")
+        require_known(content, (entry.name for entry in fields(cls)), "it")
         require_kinds(content, mechanism=str, mechanism_options=dict, diagnostics=dict, privacy=dict, receipt=dict)
         schema = Schema.from_dict(content["schema"])
         if not is_finite_number(content["noisy_count"]):

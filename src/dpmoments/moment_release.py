@@ -16,7 +16,7 @@ from dpmoments.analysis.regression import ridge
 from dpmoments.array_types import FloatArray
 from dpmoments.documents import DocumentKind
 from dpmoments.noise_law import NoiseLaw
-from dpmoments.plain_values import finite_numbers, from_plain, is_finite_number, require_kinds, to_plain
+from dpmoments.plain_values import finite_numbers, from_plain, is_finite_number, require_kinds, require_known, to_plain
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.repair.repair import Repair, repair_moments
@@ -229,8 +229,7 @@ class MomentRelease:
             If an entry is absent, unknown, or not what it must be.
         """
         known = {entry.name for entry in fields(cls)} - {"noisy_gram"} | {"noisy_gram_upper_triangle"}
-        if unknown := sorted(set(content) - known):
-            raise ValueError(f"it has unknown entries {', '.join(map(repr, unknown))}")
+        require_known(content, known, "it")
         schema = Schema.from_dict(content["schema"])
         d = schema.n_features
         upper = finite_numbers(content["noisy_gram_upper_triangle"], d * (d + 1) // 2, "noisy_gram_upper_triangle")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from dpmoments.array_types import FloatArray
 
-__all__ = ["finite_numbers", "from_plain", "is_finite_number", "require_kinds", "to_plain"]
+__all__ = ["finite_numbers", "from_plain", "is_finite_number", "require_kinds", "require_known", "to_plain"]
 
 ARRAY_TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
 
@@ -116,6 +116,12 @@ def _tagged(tag: str, held: Any) -> Any:
         if isinstance(entries, list) and all(isinstance(entry, bool | int | float) for entry in entries):
             return np.array(entries, dtype=held["dtype"]).reshape(tuple(held["shape"]))
     raise ValueError(f"a value is marked {tag!r} and is not one")
+
+
+def require_known(given: Iterable[str], known: Iterable[str], what: str) -> None:
+    """Raise ValueError where ``what`` has entries beside the known ones."""
+    if unknown := sorted(set(given) - set(known)):
+        raise ValueError(f"{what} has unknown entries {', '.join(map(repr, unknown))}")
 
 
 def require_kinds(content: Mapping[str, Any], **kinds: type) -> None:

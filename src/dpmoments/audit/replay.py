@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpmoments.audit.pairs import everyday_pairs, neighboring_pairs
+from dpmoments.audit.recording import TOLERANCE, Recorder, Replayer
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, MomentShape
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.filter import TOLERANCE, PrivacyFilter, Recorder, Replayer
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import EigenvalueBound, WishartSampling
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows

@@ -12,6 +12,7 @@ import numpy as np
 from dpmoments.array_types import FloatArray, IntegerArray
 from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.parts.additive import AdditivePlan, augmented_dimension, choose_augmentation, choose_bits
+from dpmoments.mechanisms.parts.lattice_noise import under_law
 from dpmoments.noise_law import WishartNoise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import (
@@ -75,10 +76,8 @@ class AdditiveWishartPlan(AdditivePlan):
         return row_norm_square(self.neighbors, self.augmentation)
 
     def add_noise(self, privacy_filter: PrivacyFilter, what: str, query: IntegerArray) -> FloatArray:
-        unit = 4.0**self.bits
         law = AdditiveWishartDraw(self.dimension, self.degrees, self.scale, self.bits)
-        noisy = privacy_filter.draw(what, law, query, self.sensitivity.in_units(unit), self.cost)
-        return np.asarray(noisy, dtype=np.float64) / unit
+        return under_law(privacy_filter, what, law, query, self.sensitivity, bits=2 * self.bits, claim=self.cost)
 
 
 @dataclass(frozen=True)

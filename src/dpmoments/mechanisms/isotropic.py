@@ -12,6 +12,7 @@ import numpy as np
 from dpmoments.array_types import FloatArray, IntegerArray
 from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape
 from dpmoments.mechanisms.parts.additive import AdditivePlan, augmented_dimension, choose_augmentation, choose_bits
+from dpmoments.mechanisms.parts.lattice_noise import under_law
 from dpmoments.noise_law import IsotropicNoise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
@@ -49,10 +50,8 @@ class IsotropicPlan(AdditivePlan):
         return gram_frobenius(self.neighbors, self.shape.n_features, self.augmentation)
 
     def add_noise(self, privacy_filter: PrivacyFilter, what: str, query: IntegerArray) -> FloatArray:
-        unit = 4.0**self.bits
         law = IsotropicDraw(self.rate, self.bits)
-        noisy = privacy_filter.draw(what, law, query, self.sensitivity.in_units(unit))
-        return np.asarray(noisy, dtype=np.float64) / unit
+        return under_law(privacy_filter, what, law, query, self.sensitivity, bits=2 * self.bits)
 
 
 @dataclass(frozen=True)

@@ -65,10 +65,7 @@ def matrix_laplace(d: int, rate: float, rng: np.random.Generator) -> FloatArray:
     >>> noise.shape, bool((noise == noise.T).all())
     ((4, 4), True)
     """
-    if d < 1:
-        raise ValueError(f"d={d}: a matrix has at least one row")
-    if not (rate > 0 and math.isfinite(rate)):
-        raise ValueError(f"rate={rate!r} must be positive and finite")
+    _check_size_and_rate(d, rate)
     # The same law by one product: with U = (P+Q)/√2 and V = (P−Q)/√2, UᵀU − VᵀV = PᵀQ + QᵀP.
     product = rng.standard_normal((d + 1, d)).T @ rng.standard_normal((d + 1, d))
     return (product + product.T) / (2.0 * rate)
@@ -100,10 +97,7 @@ def isotropic(d: int, rate: float, rng: np.random.Generator) -> FloatArray:
     >>> noise.shape, bool((noise == noise.T).all())
     ((4, 4), True)
     """
-    if d < 1:
-        raise ValueError(f"d={d}: a matrix has at least one row")
-    if not (rate > 0 and math.isfinite(rate)):
-        raise ValueError(f"rate={rate!r} must be positive and finite")
+    _check_size_and_rate(d, rate)
     # An isotropic normal matrix has a uniform direction; its norm is 0 with probability 2^−50 at most, and then refused.
     direction = symmetric_gaussian(d, 1.0, rng)
     norm = float(np.linalg.norm(direction))
@@ -148,6 +142,13 @@ def inverse_wishart(scale_factor: FloatArray, degrees_of_freedom: float, rng: np
     bartlett = _bartlett(len(scale_factor), degrees_of_freedom, rng)
     factor = scale_factor @ solve_triangular(bartlett, np.eye(len(bartlett)), lower=True).T
     return factor @ factor.T
+
+
+def _check_size_and_rate(d: int, rate: float) -> None:
+    if d < 1:
+        raise ValueError(f"d={d}: a matrix has at least one row")
+    if not (rate > 0 and math.isfinite(rate)):
+        raise ValueError(f"rate={rate!r} must be positive and finite")
 
 
 def _bartlett(d: int, degrees_of_freedom: float, rng: np.random.Generator) -> FloatArray:

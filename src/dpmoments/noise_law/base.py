@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpmoments.array_types import FloatArray
-from dpmoments.plain_values import is_finite_number
+from dpmoments.plain_values import is_finite_number, require_known
 
 __all__ = ["NoiseLaw", "cantelli_quantile", "noise_law_classes", "register_noise_law"]
 
@@ -216,8 +216,7 @@ class NoiseLaw(ABC):
             raise ValueError(f"there is no noise law {name!r}: known are {', '.join(sorted(_LAWS))}")
         known = [entry.name for entry in fields(_LAWS[name])]
         given = {key: value for key, value in values.items() if key != "name"}
-        if unknown := sorted(set(given) - set(known)):
-            raise ValueError(f"the noise law {name!r} has unknown entries {', '.join(map(repr, unknown))}")
+        require_known(given, known, f"the noise law {name!r}")
         if absent := [key for key in known if key not in given]:
             raise ValueError(f"the noise law has no {', '.join(absent)}")
         return _LAWS[name](**given)

@@ -9,8 +9,7 @@ from functools import lru_cache
 
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.discrete_gaussian import LEAST_COMPOSED_SCALE, discrete_gaussian_rho
-from dpmoments.privacy.curves.zcdp import zcdp_rho
-from dpmoments.privacy.distances import rounded_down
+from dpmoments.privacy.rounding import no_less, rounded_down, rounded_up
 
 __all__ = ["Loss", "LossUnit", "allowance"]
 
@@ -55,6 +54,17 @@ class Loss:
             raise ValueError(f"losses in {self.unit} and {other.unit} do not add up")
         return Loss(self.unit, self.amount + other.amount, self.delta + other.delta)
 
+    def __sub__(self, other: Loss) -> Loss:
+        if self.unit is not other.unit:
+            raise ValueError(f"a loss in {other.unit} is not taken from one in {self.unit}")
+        return Loss(self.unit, self.amount - other.amount, self.delta - other.delta)
+
+    def __str__(self) -> str:
+        """Rounded up, in words of its unit."""
+        symbol = "ρ" if self.unit in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO) else "ε"
+        amount = f"{symbol} = {no_less(rounded_up(self.amount))}"
+        return f"{amount}, δ = {no_less(rounded_up(self.delta), 3)}" if self.unit is LossUnit.EPSILON_DELTA else amount
+
     def within(self, other: Loss) -> bool:
         """Whether it is no more than ``other``."""
         return self.unit is other.unit and self.amount <= other.amount and self.delta <= other.delta
@@ -95,16 +105,13 @@ def allowance(cost: PrivacyBudget, unit: LossUnit) -> Loss:
     kind = cost.kind
     if kind is BudgetKind.PURE and unit is LossUnit.EPSILON:
         return Loss(unit, Fraction(cost.epsilon))
-    if kind is BudgetKind.ZCDP and unit is LossUnit.RHO:
-        return Loss(unit, Fraction(cost.rho))
+    if kind is not BudgetKind.PURE and unit is LossUnit.RHO:
+        return Loss(unit, Fraction(cost.to_rho()))
     if kind is BudgetKind.APPROXIMATE:
-        if unit is LossUnit.RHO:
-            return Loss(unit, Fraction(zcdp_rho(cost.epsilon, cost.delta)))
         if unit is LossUnit.GAUSSIAN_RHO:
-            # Both are proven. The margin of the first grows with ε, and passes its gain where budgets are beyond all use.
-            by_zcdp = zcdp_rho(cost.epsilon, cost.delta)
+            # Both are proven. The margin of the joint curve grows with ε, and passes its gain where budgets are beyond all use.
             joint = discrete_gaussian_rho(cost.epsilon, cost.delta) if cost.epsilon <= LARGEST_JOINT_EPSILON else 0.0
-            return Loss(unit, Fraction(max(by_zcdp, joint)))
+            return Loss(unit, Fraction(max(cost.to_rho(), joint)))
         if unit is LossUnit.EPSILON_DELTA:
             return Loss(unit, Fraction(cost.epsilon), Fraction(cost.delta))
     raise ValueError(f"losses counted in {unit} do not add up to a cost of {cost}")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from numbers import Real
 from typing import Any
+
+from dpmoments.privacy.rounding import no_less, rounded_down, rounded_up
 
 __all__ = ["BudgetKind", "PrivacyBudget"]
 
@@ -149,7 +150,7 @@ class PrivacyBudget:
         total = sum(Fraction(weight) for weight in weights)
 
         def parts(whole: float) -> list[float]:
-            return [_round_down(Fraction(whole) * Fraction(weight) / total) for weight in weights]
+            return [rounded_down(Fraction(whole) * Fraction(weight) / total) for weight in weights]
 
         if self.kind is BudgetKind.ZCDP:
             return tuple(PrivacyBudget.zcdp(rho) for rho in parts(self.rho))
@@ -254,26 +255,6 @@ class PrivacyBudget:
         return f"ε = {no_less(self.epsilon)}, δ = {no_less(self.delta)}"
 
 
-def no_less(loss: float, digits: int = 6) -> str:
-    """A loss in so many significant digits, never less than it is.
-
-    Examples
-    --------
-    >>> no_less(0.1), no_less(1.0000049), no_less(1.00319e-6, 4)
-    ('0.1', '1.00001', '1.004e-06')
-    """
-    text = f"{loss:.{digits}g}"
-    if float(text) < loss:
-        decimal = Decimal(f"{loss:.{digits - 1}e}")
-        text = f"{float(decimal + Decimal((0, (1,), int(decimal.as_tuple().exponent)))):.{digits}g}"
-    return text
-
-
-def _round_down(value: Fraction) -> float:
-    rounded = float(value)
-    return rounded if Fraction(rounded) <= value else math.nextafter(rounded, 0.0)
-
-
 def add_up(losses: Sequence[float]) -> float:
     """Sum of privacy losses, rounded up.
 
@@ -282,6 +263,4 @@ def add_up(losses: Sequence[float]) -> float:
     >>> add_up([0.1, 0.2])
     0.30000000000000004
     """
-    exact = sum((Fraction(loss) for loss in losses), Fraction(0))
-    rounded = float(exact)
-    return rounded if Fraction(rounded) >= exact else math.nextafter(rounded, math.inf)
+    return rounded_up(sum((Fraction(loss) for loss in losses), Fraction(0)))

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.rounding import rounded_up
 
-__all__ = ["Norm", "Sensitivity", "query_distance", "rounded_down", "rounded_up"]
+__all__ = ["Norm", "Sensitivity", "query_distance"]
 
 
 class Norm(StrEnum):
@@ -136,20 +137,3 @@ def query_distance(norm: Norm, first: npt.ArrayLike, second: npt.ArrayLike, neig
     # Under add-remove one of the two is zero; a replaced row takes one z zᵀ away and brings another.
     both = norm is Norm.NUCLEAR or neighbors is Neighbors.ADD_REMOVE
     return added + removed if both else max(added, removed)
-
-
-def rounded_up(value: Fraction) -> float:
-    """The least float that is not below ``value``.
-
-    Examples
-    --------
-    >>> rounded_up(Fraction(1, 3)) > Fraction(1, 3)
-    True
-    """
-    rounded = float(value)
-    return rounded if Fraction(rounded) >= value else math.nextafter(rounded, math.inf)
-
-
-def rounded_down(value: Fraction) -> float:
-    """The greatest float that is not above ``value``."""
-    return -rounded_up(-value)

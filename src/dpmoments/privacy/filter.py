@@ -1,13 +1,11 @@
 """The privacy filter: the only door to noise. It prices a draw, refuses one that is not paid for, makes it, and writes it down.
 
-A filter serves one run of one plan, in one thread. The losses of all draws, however each was chosen from the results of those
+A filter serves one run of one plan. The losses of all draws, however each was chosen from the results of those
 before it, never pass what the plan's stated cost allows (``docs/derivations/composition.md``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any, NoReturn, Protocol
 
@@ -17,18 +15,14 @@ from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.discrete_gaussian import MOST_COMPOSED_COORDINATES
-from dpmoments.privacy.distances import Sensitivity, query_distance
+from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.laws import DrawLaw, EigenvalueBound, WishartSampling
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.receipt import Draw, Receipt, total_loss
 from dpmoments.privacy.sampling import coordinates_of, noised
 from dpmoments.privacy.sensitivity import sensitivity_from_dict
 
-__all__ = ["Exchange", "PrivacyFilter", "PrivacyFilterError", "PrivatePlan", "Recorder", "Replayer"]
-
-
-TOLERANCE = 1e-9
-"""Relative rounding error allowed where the distance of two queries is measured in floating point."""
+__all__ = ["GroupFilter", "PrivacyFilter", "PrivacyFilterError", "PrivatePlan"]
 
 
 class PrivacyFilterError(RuntimeError):
@@ -77,6 +71,8 @@ class PrivacyFilter:
         self._allowance = allowance(plan.cost, plan.loss_unit)
         self._generator = generator
         self._draws: list[Draw] = []
+        self._spent: dict[str | None, Loss] = {}
+        self._n_coordinates = 0
         self._closed = False
         self._lock = RLock()
         self._highest_bounds: dict[str | None, float] = {}
@@ -152,10 +148,11 @@ class PrivacyFilter:
         except (TypeError, ValueError, ArithmeticError) as reason:  # a price beyond the range of floating point is none
             self._refuse(f"{what}: {reason}")
         made = Draw(what, law, sensitivity, loss, coordinates_of(query), claim, group)
-        draws = [*self._draws, made]
-        if not total_loss(draws, self.unit, self._plan.neighbors).within(self._allowance):
+        spent = self._spent | {group: self._spent.get(group, Loss.none(self.unit)) + loss}
+        n_coordinates = self._n_coordinates + made.size
+        if not total_loss(spent, self.unit, self._plan.neighbors).within(self._allowance):
             self._refuse(f"a draw for {what} would spend more than the plan states")
-        if self.unit is LossUnit.GAUSSIAN_RHO and sum(draw.size for draw in draws) > MOST_COMPOSED_COORDINATES:
+        if self.unit is LossUnit.GAUSSIAN_RHO and n_coordinates > MOST_COMPOSED_COORDINATES:
             self._refuse(f"a draw for {what} has more coordinates than the composition is proven for")
         # A bound for one group of rows, or for all of them, says nothing of the rows of another.
         bound = self._highest_bounds.get(group, 0.0)
@@ -163,7 +160,8 @@ class PrivacyFilter:
             self._refuse(f"{what} relies on a bound on the smallest eigenvalue that was not drawn")
         if law.on_lattice and not _is_integral(query):
             self._refuse(f"{what} is not in integers, and noise on a lattice hides nothing between its points")
-        self._draws = draws
+        self._draws.append(made)
+        self._spent, self._n_coordinates = spent, n_coordinates
         try:
             answer = self._answer(made, query)
         except BaseException:
@@ -171,6 +169,7 @@ class PrivacyFilter:
             raise
         if isinstance(law, EigenvalueBound):
             self._highest_bounds[group] = max(bound, answer)
+        self._note(made, query, answer)
         return answer
 
     def close(self) -> Receipt:
@@ -185,16 +184,16 @@ class PrivacyFilter:
     @property
     def left(self) -> Loss:
         """What the run may still lose; public, since every loss is."""
-        spent = total_loss(self._draws, self.unit, self._plan.neighbors)
-        return Loss(self.unit, self._allowance.amount - spent.amount, self._allowance.delta - spent.delta)
+        return self._allowance - total_loss(self._spent, self.unit, self._plan.neighbors)
 
     def left_for(self, level: str) -> Loss:
         """What the draws for one group may still lose."""
-        others = [draw for draw in self._draws if draw.group is not None and draw.group != level]
-        spent = total_loss([draw for draw in self._draws if draw not in others], self.unit, self._plan.neighbors)
+        counted = {group: loss for group, loss in self._spent.items() if group in (None, level)}
+        others = {group: loss for group, loss in self._spent.items() if group not in counted}
+        spent = total_loss(counted, self.unit, self._plan.neighbors)
         if self._plan.neighbors is Neighbors.REPLACE_ONE:
             spent = spent + total_loss(others, self.unit, Neighbors.ADD_REMOVE)
-        return Loss(self.unit, self._allowance.amount - spent.amount, self._allowance.delta - spent.delta)
+        return self._allowance - spent
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -210,6 +209,9 @@ class PrivacyFilter:
 
     def _answer(self, made: Draw, query: Any) -> Any:
         return noised(made.law, query, self._generator)
+
+    def _note(self, made: Draw, query: Any, answer: Any) -> None:
+        """Called after every draw; an audit keeps what it sees here."""
 
 
 def _is_integral(query: Any) -> bool:
@@ -255,78 +257,3 @@ class GroupFilter(PrivacyFilter):
     def close(self) -> Receipt:
         """Refused: the whole run is closed at once."""
         raise TypeError("close the filter of the whole run")
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """A query as a run made it, and what it was answered: private data, for tests and audits alone."""
-
-    made: Draw
-    query: Any = field(repr=False)
-    answer: Any = field(repr=False)
-
-
-class Recorder(PrivacyFilter):
-    """A filter that keeps every query with its answer."""
-
-    def __init__(self, plan: PrivatePlan, generator: np.random.Generator) -> None:
-        super().__init__(plan, generator)
-        self.exchanges: list[Exchange] = []
-
-    def _answer(self, made: Draw, query: Any) -> Any:
-        answer = super()._answer(made, query)
-        self.exchanges.append(Exchange(made, np.array(query), np.array(answer)))
-        return answer
-
-
-class Replayer(PrivacyFilter):
-    """A filter that gives the answers of another run, and measures how far its queries are from that run's.
-
-    Parameters
-    ----------
-    plan : PrivatePlan
-    recorded : iterable of Exchange
-        Of a run on a neighbouring table.
-    same_rows : bool
-        Whether that table had the same rows in another order, so that no query may move.
-
-    Attributes
-    ----------
-    faults : list of str
-        A query of another law or shape, or farther from the recorded one than its sensitivity.
-    """
-
-    def __init__(self, plan: PrivatePlan, recorded: Iterable[Exchange], *, same_rows: bool = False) -> None:
-        super().__init__(plan, insecure_generator(0))
-        self._same_rows = same_rows
-        self._recorded = list(recorded)
-        self.faults: list[str] = []
-
-    def _answer(self, made: Draw, query: Any) -> Any:
-        place = len(self._draws) - 1
-        if place >= len(self._recorded):
-            fault = f"draw {place}, {made.what}: the other run did not make it"
-            self.faults.append(fault)
-            raise PrivacyFilterError(fault)
-        before = self._recorded[place]
-        if (made.what, made.law, made.sensitivity, made.claim, made.group) != (
-            before.made.what,
-            before.made.law,
-            before.made.sensitivity,
-            before.made.claim,
-            before.made.group,
-        ):
-            self.faults.append(
-                f"draw {place}: {made.what} under {made.law}, before {before.made.what} under {before.made.law}"
-            )
-        moved = query_distance(made.sensitivity.norm, query, before.query, made.sensitivity.neighbors)
-        paid_for = 0.0 if self._same_rows else made.sensitivity.value * (1.0 + TOLERANCE)
-        if not moved <= paid_for:
-            self.faults.append(f"draw {place}, {made.what}: moved by {moved!r} where {paid_for!r} is paid for")
-        answer = before.answer
-        return answer.copy() if answer.ndim else answer.item()
-
-    def check_all_made(self) -> None:
-        """Note draws of the other run that this one did not make."""
-        if len(self._draws) < len(self._recorded):
-            self.faults.append(f"{len(self._recorded) - len(self._draws)} draws of the other run were not made")

@@ -7,19 +7,21 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any
 
-from dpmoments.plain_values import from_plain, is_finite_number, require_kinds, to_plain
+from dpmoments.plain_values import from_plain, is_finite_number, require_kinds, require_known, to_plain
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
-from dpmoments.privacy.budget import PrivacyBudget, no_less
+from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.discrete_gaussian import MOST_COMPOSED_COORDINATES
-from dpmoments.privacy.distances import Sensitivity, rounded_up
+from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.laws import LAWS, DrawLaw, EigenvalueBound, WishartSampling
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.rounding import rounded_up
 from dpmoments.privacy.sensitivity import sensitivity_from_dict
 from dpmoments.privacy.statement import PrivacyStatement
 
-__all__ = ["Draw", "Receipt", "total_loss"]
+__all__ = ["Draw", "Receipt", "loss_by_group", "total_loss"]
 
 DRAW_ENTRIES = {"what", "law", "sensitivity", "loss", "delta", "size", "claim", "group"}
+RECEIPT_ENTRIES = {"protected_unit", "neighbors", "cost", "loss_unit", "allowance", "draws"}
 EXHAUSTED = 1.0 - 1e-9
 """A plan that says it exhausts its budget spends at least this share of it."""
 
@@ -74,8 +76,7 @@ class Draw:
             If an entry is absent, unknown, or less than it must be.
         """
         require_kinds(values, what=str, law=dict, sensitivity=dict)
-        if unknown := sorted(set(values) - DRAW_ENTRIES):
-            raise ValueError(f"a draw of the receipt has unknown entries {', '.join(map(repr, unknown))}")
+        require_known(values, DRAW_ENTRIES, "a draw of the receipt")
         entries = dict(from_plain(values["law"]))
         name = entries.pop("name")
         if not isinstance(name, str) or name not in LAWS:
@@ -139,7 +140,7 @@ class Receipt:
     @property
     def total(self) -> Loss:
         """What they lose together."""
-        return total_loss(self.draws, self.allowance.unit, self.neighbors)
+        return total_loss(loss_by_group(self.draws), self.unit, self.neighbors)
 
     @property
     def exhausts(self) -> bool:
@@ -187,19 +188,18 @@ class Receipt:
 
     @classmethod
     def _read(cls, values: Mapping[str, Any]) -> Receipt:
-        if unknown := sorted(set(values) - {"protected_unit", "neighbors", "cost", "loss_unit", "allowance", "draws"}):
-            raise ValueError(f"the receipt has unknown entries {', '.join(map(repr, unknown))}")
+        require_known(values, RECEIPT_ENTRIES, "the receipt")
         if values["protected_unit"] != "row":
             raise ValueError("the receipt is for another protected unit than a row")
         unit, neighbors = LossUnit(values["loss_unit"]), Neighbors.of(values["neighbors"])
         cost = PrivacyBudget.from_dict(values["cost"])
-        counted = allowance(cost, unit)
+        allowed = rounded_up(allowance(cost, unit).amount)
         if not isinstance(values["draws"], list):
             raise TypeError("the draws of a receipt must be a list")
-        draws = tuple(Draw.from_dict(draw, counted.unit) for draw in values["draws"])
+        draws = tuple(Draw.from_dict(draw, unit) for draw in values["draws"])
         if any(draw.sensitivity.neighbors is not neighbors for draw in draws):
             raise ValueError("a draw of the receipt has the sensitivity of another relation")
-        if not is_finite_number(values["allowance"]) or values["allowance"] != rounded_up(counted.amount):
+        if not is_finite_number(values["allowance"]) or values["allowance"] != allowed:
             raise ValueError("the receipt's allowance is not what its cost comes to")
         return cls(neighbors, cost, unit, draws)
 
@@ -210,11 +210,11 @@ class Receipt:
                 draw.what if draw.group is None else f"{draw.what} of {draw.group}",
                 draw.law.name,
                 f"{draw.sensitivity.name} = {draw.sensitivity.value / draw.sensitivity.units:.6g}",
-                _shown(draw.loss),
+                str(draw.loss),
             )
             for draw in self.draws
         ]
-        return [*shown, ("together", "", f"of {_shown(self.allowance)}", _shown(self.total))]
+        return [*shown, ("together", "", f"of {self.allowance}", str(self.total))]
 
 
 def needs_a_bound(law: DrawLaw) -> bool:
@@ -222,26 +222,23 @@ def needs_a_bound(law: DrawLaw) -> bool:
     return isinstance(law, WishartSampling) and law.floor > 0.0
 
 
-def total_loss(draws: Iterable[Draw], unit: LossUnit, neighbors: Neighbors) -> Loss:
+def loss_by_group(draws: Iterable[Draw]) -> dict[str | None, Loss]:
+    """What the draws for each group of rows lose together; under None those for no group."""
+    losses: dict[str | None, Loss] = {}
+    for draw in draws:
+        losses[draw.group] = losses[draw.group] + draw.loss if draw.group in losses else draw.loss
+    return losses
+
+
+def total_loss(by_group: Mapping[str | None, Loss], unit: LossUnit, neighbors: Neighbors) -> Loss:
     """Losses added up: all that are of no group, and of disjoint groups the largest, or the two largest.
 
     A row that is added or removed is in one group, so that the other groups' draws do not move; a row that is replaced may leave
     one group for another (``docs/derivations/composition.md``).
     """
-    alone, groups = Loss.none(unit), dict[str, Loss]()
-    for draw in draws:
-        if draw.group is None:
-            alone = alone + draw.loss
-        else:
-            groups[draw.group] = groups.get(draw.group, Loss.none(unit)) + draw.loss
+    alone = by_group.get(None, Loss.none(unit))
+    groups = [loss for group, loss in by_group.items() if group is not None]
     touched = 1 if neighbors is Neighbors.ADD_REMOVE else 2
-    amounts = sorted((loss.amount for loss in groups.values()), reverse=True)[:touched]
-    deltas = sorted((loss.delta for loss in groups.values()), reverse=True)[:touched]
+    amounts = sorted((loss.amount for loss in groups), reverse=True)[:touched]
+    deltas = sorted((loss.delta for loss in groups), reverse=True)[:touched]
     return alone + Loss(unit, sum(amounts, Fraction(0)), sum(deltas, Fraction(0)))
-
-
-def _shown(loss: Loss) -> str:
-    """Rounded up, in words of its unit."""
-    symbol = "ρ" if loss.unit in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO) else "ε"
-    amount = f"{symbol} = {no_less(rounded_up(loss.amount))}"
-    return f"{amount}, δ = {no_less(rounded_up(loss.delta), 3)}" if loss.unit is LossUnit.EPSILON_DELTA else amount

@@ -92,26 +92,30 @@ def _(law: GaussianDraw, query: Any, generator: np.random.Generator) -> FloatArr
 
 @noised.register
 def _(law: MatrixLaplaceDraw, query: Any, generator: np.random.Generator) -> IntegerArray:
-    exact = upper_triangle_mirrored(query)
-    deviation = math.sqrt((len(exact) + 1) / 2.0) / law.rate
-    noise = matrix_laplace(len(exact), law.rate, generator)
-    return add_integers(exact, round_to_lattice(noise, law.bits, deviation, generator))
+    size = len(query)
+    noise, deviation = matrix_laplace(size, law.rate, generator), math.sqrt((size + 1) / 2.0) / law.rate
+    return _with_rounded(noise, deviation, law.bits, query, generator)
 
 
 @noised.register
 def _(law: IsotropicDraw, query: Any, generator: np.random.Generator) -> IntegerArray:
-    exact = upper_triangle_mirrored(query)
-    deviation = math.sqrt((coordinates_of(exact) + 1) / 2.0) / law.rate
-    noise = isotropic(len(exact), law.rate, generator)
-    return add_integers(exact, round_to_lattice(noise, law.bits, deviation, generator))
+    size = len(query)
+    noise, deviation = isotropic(size, law.rate, generator), math.sqrt((coordinates_of(query) + 1) / 2.0) / law.rate
+    return _with_rounded(noise, deviation, law.bits, query, generator)
 
 
 @noised.register
 def _(law: AdditiveWishartDraw, query: Any, generator: np.random.Generator) -> IntegerArray:
-    exact, identity = upper_triangle_mirrored(query), np.eye(law.dimension)
+    identity = np.eye(law.dimension)
     noise = wishart(math.sqrt(law.scale) * identity, law.degrees, generator) - law.degrees * law.scale * identity
-    deviation = math.sqrt(law.degrees * law.scale**2)
-    return add_integers(exact, round_to_lattice(noise, law.bits, deviation, generator))
+    return _with_rounded(noise, math.sqrt(law.degrees * law.scale**2), law.bits, query, generator)
+
+
+def _with_rounded(
+    noise: FloatArray, deviation: float, bits: int, query: Any, generator: np.random.Generator
+) -> IntegerArray:
+    """A symmetric query with floating-point noise rounded to its lattice; ``deviation`` is that of a cell off the diagonal."""
+    return add_integers(upper_triangle_mirrored(query), round_to_lattice(noise, bits, deviation, generator))
 
 
 @noised.register

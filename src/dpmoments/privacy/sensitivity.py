@@ -17,9 +17,10 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from dpmoments.plain_values import is_finite_number
-from dpmoments.privacy.distances import Norm, Sensitivity, rounded_up
+from dpmoments.plain_values import is_finite_number, require_known
+from dpmoments.privacy.distances import Norm, Sensitivity
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.rounding import rounded_up
 
 __all__ = [
     "count",
@@ -273,8 +274,7 @@ def sensitivity_from_dict(values: Mapping[str, Any]) -> Sensitivity:
     for entry in ("units", "rounding", "value"):
         if not is_finite_number(values[entry]) or values[entry] < 0:
             raise ValueError(f"{entry} of a sensitivity must be a finite number, 0 or above")
-    if unknown := sorted(set(values) - {"name", "arguments", "neighbors", "units", "rounding", "value"}):
-        raise ValueError(f"a sensitivity has unknown entries {', '.join(map(repr, unknown))}")
+    require_known(values, ("name", "arguments", "neighbors", "units", "rounding", "value"), "a sensitivity")
     if not 1.0 <= values["units"] <= MOST_UNITS or math.frexp(values["units"])[0] != 0.5:
         raise ValueError("units of a sensitivity must be a power of two, 1 or more")
     base = SENSITIVITIES[values["name"]](Neighbors.of(values["neighbors"]), **values["arguments"])

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dpmoments.privacy.budget import BudgetKind, PrivacyBudget, no_less
+from dpmoments.plain_values import require_known
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.rounding import no_less
 
 __all__ = ["PrivacyStatement"]
 
@@ -114,8 +116,7 @@ class PrivacyStatement:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> PrivacyStatement:
         """The inverse of :meth:`to_dict`."""
-        if unknown := sorted(set(values) - {entry.name for entry in fields(cls)}):
-            raise ValueError(f"the privacy statement has unknown entries {', '.join(map(repr, unknown))}")
+        require_known(values, (entry.name for entry in fields(cls)), "the privacy statement")
         if not isinstance(values["rules"], list):
             raise TypeError("the rules of the privacy statement must be a list")
         if values["arithmetic"] not in ARITHMETIC_WORDS:

@@ -17,9 +17,9 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.laws import DiscreteGaussian, DiscreteLaplace
+from dpmoments.privacy.laws import DiscreteGaussian, DiscreteLaplace, DrawLaw
 
-__all__ = ["noise_scale_for", "off_diagonal", "with_gaussian_noise", "with_laplace_noise", "with_noise"]
+__all__ = ["noise_scale_for", "off_diagonal", "under_law", "with_gaussian_noise", "with_laplace_noise", "with_noise"]
 
 
 def noise_scale_for(part: PrivacyBudget, sensitivity: float) -> float:
@@ -61,9 +61,7 @@ def with_laplace_noise(
     privacy_filter: PrivacyFilter, what: str, query: npt.ArrayLike, sensitivity: Sensitivity, scale: float, *, bits: int
 ) -> FloatArray:
     """The answer to an integer query with discrete Laplace noise; see :func:`with_gaussian_noise`."""
-    law = DiscreteLaplace(math.ldexp(scale, bits))
-    noisy = privacy_filter.draw(what, law, np.asarray(query), sensitivity.in_units(2.0**bits))
-    return np.asarray(noisy, dtype=np.float64) * 2.0**-bits
+    return under_law(privacy_filter, what, DiscreteLaplace(math.ldexp(scale, bits)), query, sensitivity, bits=bits)
 
 
 def with_gaussian_noise(
@@ -104,9 +102,32 @@ def with_gaussian_noise(
     if finer:
         exact = exact.astype(object) * (1 << finer)  # Python integers: nothing overflows
     bits += finer
-    off_diagonal = None if off_diagonal_scale is None else math.ldexp(off_diagonal_scale, bits)
-    law = DiscreteGaussian(math.ldexp(scale, bits), off_diagonal)
-    noisy = privacy_filter.draw(what, law, exact, sensitivity.in_units(2.0**bits))
+    on_lattice = None if off_diagonal_scale is None else math.ldexp(off_diagonal_scale, bits)
+    law = DiscreteGaussian(math.ldexp(scale, bits), on_lattice)
+    return under_law(privacy_filter, what, law, exact, sensitivity, bits=bits)
+
+
+def under_law(
+    privacy_filter: PrivacyFilter,
+    what: str,
+    law: DrawLaw,
+    query: npt.ArrayLike,
+    sensitivity: Sensitivity,
+    *,
+    bits: int,
+    claim: PrivacyBudget | None = None,
+) -> FloatArray:
+    """The answer to an integer query under a law in its units, 2^−bits, as floating point in units of 1.
+
+    Parameters
+    ----------
+    privacy_filter, what, query, sensitivity, bits
+        As for :func:`with_gaussian_noise`.
+    law : DrawLaw
+    claim : PrivacyBudget, optional
+        What the plan says it costs, for a law with an exact curve.
+    """
+    noisy = privacy_filter.draw(what, law, np.asarray(query), sensitivity.in_units(2.0**bits), claim)
     return np.asarray(noisy, dtype=np.float64) * 2.0**-bits
 
 
@@ -120,4 +141,5 @@ def _finer_bits(scale: float, least: float) -> int:
     """
     if scale >= least:
         return 0
-    return max(0, math.frexp(least / scale)[1] - (1 if math.frexp(least / scale)[0] == 0.5 else 0))
+    mantissa, exponent = math.frexp(least / scale)
+    return exponent - 1 if mantissa == 0.5 else exponent

@@ -97,8 +97,10 @@ class DiscreteLaplace(DrawLaw):
 
 
 @dataclass(frozen=True)
-class MatrixLaplaceDraw(DrawLaw):
-    """The difference of two Wisharts on a symmetric integer matrix, rounded to its lattice: ε = rate·Δ_*.
+class NormDraw(DrawLaw):
+    """Noise on a symmetric integer matrix, rounded to its lattice, whose log density falls by rate·‖X‖ at most under a shift X.
+
+    ε = rate·Δ, Δ the sensitivity in that norm.
 
     Attributes
     ----------
@@ -112,8 +114,6 @@ class MatrixLaplaceDraw(DrawLaw):
     bits: int
 
     on_lattice: ClassVar[bool] = True
-    name: ClassVar[str] = "matrix-laplace"
-    norm: ClassVar[Norm] = Norm.NUCLEAR
 
     @property
     def answers(self) -> Answer:
@@ -126,32 +126,19 @@ class MatrixLaplaceDraw(DrawLaw):
 
 
 @dataclass(frozen=True)
-class IsotropicDraw(DrawLaw):
-    """Noise of density ∝ exp(−rate·‖N‖_F) on a symmetric integer matrix, rounded to its lattice: ε = rate·Δ_F.
+class MatrixLaplaceDraw(NormDraw):
+    """The difference of two Wisharts: the nuclear norm."""
 
-    Attributes
-    ----------
-    rate : float
-        c, for a matrix in the units of the encoded rows.
-    bits : int
-        The query is in units of 2^(−2·bits) of those.
-    """
+    name: ClassVar[str] = "matrix-laplace"
+    norm: ClassVar[Norm] = Norm.NUCLEAR
 
-    rate: float
-    bits: int
 
-    on_lattice: ClassVar[bool] = True
+@dataclass(frozen=True)
+class IsotropicDraw(NormDraw):
+    """Density ∝ exp(−rate·‖N‖_F): the Frobenius norm."""
+
     name: ClassVar[str] = "isotropic"
     norm: ClassVar[Norm] = Norm.L2
-
-    @property
-    def answers(self) -> Answer:
-        return Answer.MATRIX
-
-    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
-        del claim
-        rate = Fraction(self.rate) / (1 << 2 * self.bits)
-        return pure_loss(self, rate * Fraction(sensitivity.value), unit)
 
 
 def _gaussian_loss(law: DrawLaw, ratio_square: Fraction, unit: LossUnit) -> Loss:

@@ -21,6 +21,7 @@ __all__ = ["Answer", "DrawLaw", "pure_loss"]
 class Answer(Enum):
     """What a law adds noise to, or chooses from."""
 
+    NUMBER = "a number"
     VECTOR = "a vector"
     MATRIX = "a symmetric matrix"
     EITHER = "a vector or a symmetric matrix"
@@ -70,8 +71,13 @@ class DrawLaw(ABC):
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise ValueError where its noise, and so its price, is not for a query of that shape."""
-        square = len(shape) == 2 and shape[0] == shape[1]
-        fits = {Answer.VECTOR: len(shape) == 1, Answer.MATRIX: square, Answer.EITHER: len(shape) == 1 or square}
+        vector, square = len(shape) == 1, len(shape) == 2 and shape[0] == shape[1]
+        fits = {
+            Answer.NUMBER: shape == (),
+            Answer.VECTOR: vector,
+            Answer.MATRIX: square,
+            Answer.EITHER: vector or square,
+        }
         if not fits[self.answers] or 0 in shape:
             raise ValueError(f"a draw of {self.name} is not for a query of shape {shape}")
 
@@ -91,7 +97,7 @@ class DrawLaw(ABC):
 
 def pure_loss(law: DrawLaw, epsilon: Fraction, unit: LossUnit) -> Loss:
     """The loss of a draw whose log-ratio is at most ``epsilon``, in any unit in which it adds up."""
-    if unit is LossUnit.EPSILON or unit is LossUnit.EPSILON_DELTA:
+    if unit in (LossUnit.EPSILON, LossUnit.EPSILON_DELTA):
         return Loss(unit, epsilon)
     if unit is LossUnit.RHO:
         return Loss(unit, Fraction(pure_to_zcdp(math.nextafter(float(epsilon), math.inf))))

@@ -40,11 +40,7 @@ class EigenvalueBound(DrawLaw):
 
     @property
     def answers(self) -> Answer:
-        return Answer.VECTOR
-
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        if shape != ():
-            raise ValueError(f"a bound on one eigenvalue is not for a query of shape {shape}")
+        return Answer.NUMBER
 
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
         del claim
