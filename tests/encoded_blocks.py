@@ -15,6 +15,6 @@ def encoded_blocks(rows: Rows) -> Iterator[np.ndarray]:
     """Dropped rows are rows of zeros, or left out, as ``rows.neighbors`` says."""
     assert isinstance(rows.source, LocalSource)
     for block in rows.source.blocks():
-        yield plain_rows(block, rows.source.missing, keep_dropped=rows.neighbors.keeps_dropped_rows)
+        yield plain_rows(block, rows.source.missing)
         if rows.on_block is not None:
             rows.on_block(len(block))

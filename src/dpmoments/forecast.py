@@ -115,7 +115,7 @@ def forecast(
     budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     relation = Neighbors.of(neighbors)
     # Where the number of rows is private a release plans without it, and so does its forecast.
-    shape = MomentShape.of(schema, mean=mean, n_rows=n_rows if relation.count_is_public else None)
+    shape = MomentShape.of(schema, mean=mean, n_rows=n_rows if relation.table_size_is_public else None)
     rows = [_row(name, kind(), shape, budget, relation, n_rows) for name, kind in MECHANISMS.items()]
     rows.sort(key=lambda row: (row.refusal is not None, row.second_moment_error or math.inf))
     return Forecast(tuple(rows), n_rows, budget, relation)

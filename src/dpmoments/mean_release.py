@@ -67,8 +67,13 @@ class MeanRelease:
 
     @property
     def n_rows(self) -> int:
-        """The number of rows: exact where it is public, else noisy, rounded, at least 1."""
+        """The number of rows that count (dropped ones do not): exact where it is public, else noisy, rounded, at least 1."""
         return max(1, round(self.noisy_count))
+
+    @property
+    def count_is_public(self) -> bool:
+        """Whether the number of rows carries no noise."""
+        return self.privacy.neighbors.count_is_public(self.schema.drops_rows)
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -95,7 +95,7 @@ class MomentRelease:
 
     @property
     def n_rows(self) -> int:
-        """The number of rows: exact where it is public, else the noisy count, rounded, at least 1.
+        """The number of rows that count (dropped ones do not): exact where it is public, else noisy, rounded, at least 1.
 
         Raises
         ------
@@ -104,8 +104,9 @@ class MomentRelease:
         """
         if self.noisy_count is None:
             raise ValueError(
-                "no count was released: under add_remove the number of rows is private, and mean=False spends nothing on it. "
-                "Use release.gram, release with mean=True, or pass a public n_rows to release()"
+                "no count was released: under add_remove, and wherever a rule of the schema drops rows, the number of those that "
+                "count is private, and mean=False spends nothing on it. Use release.gram, release with mean=True, or say what is "
+                "public: n_rows under add_remove, rules that drop no row under replace_one"
             )
         return max(1, round(self.noisy_count))
 
@@ -113,10 +114,12 @@ class MomentRelease:
     def count_is_public(self) -> bool:
         """Whether the number of rows is here and carries no noise.
 
-        So it is where the neighbouring relation makes it public, and where a second moment alone was released beside a count
-        that is public from elsewhere; a mean is divided by a count that was released with it.
+        So it is under ``replace_one`` where no rule of the schema drops a row, and where a second moment alone was released
+        beside a count that is public from elsewhere; a mean is divided by a count that was released with it.
         """
-        return self.noisy_count is not None and (self.privacy.neighbors.count_is_public or self.noisy_sum is None)
+        return self.noisy_count is not None and (
+            self.privacy.neighbors.count_is_public(self.schema.drops_rows) or self.noisy_sum is None
+        )
 
     @cached_property
     def _repaired(self) -> tuple[FloatArray | None, FloatArray]:

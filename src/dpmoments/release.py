@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
@@ -26,6 +26,10 @@ from dpmoments.schema.schema import Schema
 from dpmoments.version import __version__
 
 __all__ = ["ReleaseWarning", "UnsavedReleaseError", "release"]
+
+SHARE_LEFT_OUT = 0.02
+NOISE_DEVIATIONS = 4.0
+"""More dropped rows than this share of a table, and this many standard deviations of the noise on their number, are warned of."""
 
 
 class ReleaseWarning(UserWarning):
@@ -90,17 +94,18 @@ def release(
     rho : float
         Budget in zero-concentrated differential privacy, instead of ``epsilon``.
     neighbors : {"add_remove", "replace_one"}
-        What is hidden: one row's presence (the number of rows is private), or one row's values (it is public).
+        What is hidden: one row's presence (the number of rows is private), or one row's values (it is public; the number of rows
+        that the schema's rules do not drop is private under both).
     mechanism : str or Mechanism
         A registry name (``dpmoments mechanisms`` lists them) or a configured mechanism.
     mean : bool
-        False: second moment alone, all of the budget on it; rows are then encoded without centring, and under
-        ``add_remove`` no count is released.
+        False: second moment alone, all of the budget on it; rows are then encoded without centring, and no private count is
+        released.
     repair : str
         Post-processing of the noisy moments: ``auto``, ``none``, ``clip``, ``shift``, ``shrink`` or ``rotation-invariant``.
     n_rows : int, optional
         The number of rows, where it is public knowledge. Under ``replace_one`` it is counted if not given. Under
-        ``add_remove`` give it only if it is known from elsewhere than the table.
+        ``add_remove`` give it only if it is known from elsewhere than the table, without rows that a rule drops.
     output : path, optional
         Where to save the release; checked before anything is spent.
     threads : int, optional
@@ -169,8 +174,14 @@ def release(
         privacy_filter = PrivacyFilter.open(plan, insecure_seed=insecure_seed)
         noisy = plan.run(rows, privacy_filter)
         receipt = privacy_filter.close()
+    known = None if neighbors.table_size_is_public else n_rows
+    noisy = replace(
+        noisy,
+        count=known if noisy.count is None else noisy.count,
+        diagnostics=with_dropped_rows(noisy.diagnostics, plan, noisy.count, public_rows),
+    )
     statement = privacy_statement(plan, schema, private=insecure_seed is None)
-    released = _assemble(plan, noisy, receipt, statement, schema, repair, n_rows)
+    released = _assemble(plan, noisy, receipt, statement, schema, repair)
     keep(released, output)
     return released
 
@@ -221,7 +232,7 @@ def keep(released: MomentRelease | MeanRelease, output: str | Path | None) -> No
 
 
 def public_row_count(rows: Rows, neighbors: Neighbors, n_rows: int | None = None) -> int | None:
-    """The number of rows where it is public, counted or as given; None where it is private.
+    """The number of rows of the table where it is public, counted or as given; None where it is private.
 
     Raises
     ------
@@ -230,9 +241,9 @@ def public_row_count(rows: Rows, neighbors: Neighbors, n_rows: int | None = None
     """
     if n_rows is not None and (isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1):
         raise ValueError(f"n_rows={n_rows!r} must be a positive whole number")
-    if not neighbors.count_is_public:
+    if not neighbors.table_size_is_public:
         return n_rows
-    counted = rows.count()
+    counted = rows.table_size()
     if counted == 0:
         raise ValueError(
             "the table has no rows: under replace_one there is nothing to release (under add_remove the number of rows is "
@@ -241,6 +252,24 @@ def public_row_count(rows: Rows, neighbors: Neighbors, n_rows: int | None = None
     if n_rows is not None and n_rows != counted:
         raise ValueError(f"n_rows={n_rows} and the table has another number of rows: leave n_rows out")
     return counted
+
+
+def with_dropped_rows(
+    diagnostics: Mapping[str, Any], plan: CalibratedPlan[Any], noisy_count: float | None, table_size: int | None
+) -> Mapping[str, Any]:
+    """Diagnostics with a warning where many rows of a table of public size were dropped, as the noisy count tells."""
+    if noisy_count is None or table_size is None or plan.count_is_public or not plan.neighbors.table_size_is_public:
+        return diagnostics
+    error = plan.expected_count_error
+    allowed = SHARE_LEFT_OUT * table_size + NOISE_DEVIATIONS * error if error is not None else 0.5 * table_size
+    if table_size - noisy_count <= allowed:
+        return diagnostics
+    share = min(1.0 - noisy_count / table_size, 1.0)
+    text = (
+        f"about {share:.0%} of the table's {table_size:,} rows were dropped by the schema's rules (missing cells, or levels that "
+        "it does not list): the release is of the others"
+    )
+    return {**diagnostics, "warnings": [*diagnostics.get("warnings", ()), text]}
 
 
 def _warn_of_large_delta(plan: Plan, public_rows: int | None) -> None:
@@ -259,11 +288,7 @@ def _assemble(
     statement: PrivacyStatement,
     schema: Schema,
     repair: Repair,
-    n_rows: int | None,
 ) -> MomentRelease:
-    count = noisy.count
-    if count is None and n_rows is not None:
-        count = float(n_rows)
     return MomentRelease(
         schema=schema,
         privacy=statement,
@@ -273,7 +298,7 @@ def _assemble(
         mechanism_options=plan.mechanism.options,
         details=plan.details,
         repair=repair,
-        noisy_count=count,
+        noisy_count=noisy.count,
         noisy_sum=noisy.sum,
         noisy_gram=noisy.gram,
         diagnostics=noisy.diagnostics,

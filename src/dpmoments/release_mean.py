@@ -22,6 +22,7 @@ from dpmoments.release import (
     public_row_count,
     require_schema,
     require_whole_numbers,
+    with_dropped_rows,
 )
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
@@ -103,7 +104,8 @@ def release_mean(
         chosen.check_support(shape, budget, neighbors)
         if output is not None:
             check_output(output)
-        shape = replace(shape, n_rows=public_row_count(rows, neighbors))
+        table_size = public_row_count(rows, neighbors)
+        shape = replace(shape, n_rows=table_size)
         plan = chosen.supported_plan(shape, budget, neighbors)
         on_block.expect(rows.source.n_rows)
         privacy_filter = PrivacyFilter.open(plan, insecure_seed=insecure_seed)
@@ -117,7 +119,7 @@ def release_mean(
         mechanism_options=chosen.options,
         noisy_mean=noisy.mean,
         noisy_count=noisy.count,
-        diagnostics=noisy.diagnostics,
+        diagnostics=with_dropped_rows(noisy.diagnostics, plan, noisy.count, table_size),
     )
     keep(released, output)
     return released

@@ -120,7 +120,7 @@ def _finite_mean(release: MeanRelease) -> Check:
 def _count_of_mean(release: MeanRelease) -> Check:
     """A noisy count is raised to 1 before a sum is divided by it."""
     what, count = "number of rows", release.noisy_count
-    if release.privacy.neighbors.count_is_public:
+    if release.count_is_public:
         return _public_count(what, count)
     return Check(what, count >= 1, f"{count:,.1f}, noisy: 1 or more is expected")
 
@@ -172,7 +172,7 @@ def _no_negative_eigenvalue(release: MomentRelease) -> Check:
 def _count(release: MomentRelease) -> Check:
     what, count, law = "number of rows", release.noisy_count, release.noise
     if count is None:
-        passed = not release.privacy.neighbors.count_is_public and release.noisy_sum is None
+        passed = not release.privacy.neighbors.count_is_public(release.schema.drops_rows) and release.noisy_sum is None
         return Check(what, passed, "private, and not released")
     if release.count_is_public:
         return _public_count(what, count)
@@ -212,7 +212,7 @@ def _noise_as_calibrated(release: MomentRelease) -> Check:
 def _estimator(release: MeanRelease) -> Check:
     """The mechanism on record can spend the stated budget, and spends it in the unit and to the amount of the receipt."""
     what = "known mechanism that spends the stated budget"
-    public_rows = release.n_rows if release.privacy.neighbors.count_is_public else None
+    public_rows = release.n_rows if release.count_is_public else None
     shapes = [MomentShape.of(release.schema, mean=True, n_rows=public_rows)]
     return _calibrated(release, what, MEAN_MECHANISMS, make_mean_mechanism, shapes, _spends_alike)
 
@@ -250,7 +250,7 @@ def _calibrated(
 def _shapes(release: MomentRelease) -> list[MomentShape]:
     """What the plan may have been made for: the file does not say whether a count under add-remove was public."""
     counts = {None if release.noisy_count is None else release.n_rows}
-    if not release.privacy.neighbors.count_is_public:
+    if not release.privacy.neighbors.count_is_public(release.schema.drops_rows):
         counts.add(None)
     return [MomentShape.of(release.schema, mean=release.noisy_sum is not None, n_rows=count) for count in counts]
 

@@ -52,15 +52,15 @@ class RepeatedRows(Rows):
         return remembered  # type: ignore[no-any-return]
 
 
-def repeated_rows(table: FloatArray, neighbors: Neighbors) -> RepeatedRows:
-    """Rows of a table in the unit ball, dropped rows treated as a release under ``neighbors`` treats them.
+def repeated_rows(table: FloatArray, schema: Schema, neighbors: Neighbors) -> RepeatedRows:
+    """Rows of a table that is read once.
 
     Examples
     --------
-    >>> repeated_rows(np.array([[1.0, 0.0], [np.nan, 0.0]]), Neighbors.ADD_REMOVE).moments().count
+    >>> schema = Schema.unit_ball(2, missing="drop")
+    >>> repeated_rows(np.array([[1.0, 0.0], [np.nan, 0.0]]), schema, Neighbors.ADD_REMOVE).moments().count
     1
     """
-    schema = Schema.unit_ball(table.shape[1], missing="drop")
     rows = RepeatedRows.of(table, schema, neighbors=neighbors, threads=1)
     assert isinstance(rows, RepeatedRows)
     return rows

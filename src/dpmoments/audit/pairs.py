@@ -10,6 +10,7 @@ import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.schema.schema import Schema
 
 __all__ = ["NeighboringPair", "everyday_pairs", "neighboring_pairs"]
 
@@ -31,7 +32,7 @@ class NeighboringPair:
     name : str
     neighbors : Neighbors
     first, second : ndarray of shape (n, d)
-        Tables for ``Schema.unit_ball(d, missing="drop")``: a NaN row is one that the schema drops.
+        Rows in the unit ball; a NaN row is one that the schema drops.
     same_rows : bool
         Whether the second is the first in another order.
     """
@@ -46,6 +47,12 @@ class NeighboringPair:
     def n_features(self) -> int:
         """d."""
         return int(self.first.shape[1])
+
+    @property
+    def schema(self) -> Schema:
+        """Of both tables; only where one of them has a NaN row does it have a rule that drops rows."""
+        dropped = np.isnan(self.first).any() or np.isnan(self.second).any()
+        return Schema.unit_ball(self.n_features, missing="drop" if dropped else "error")
 
 
 def neighboring_pairs(n_features: int, neighbors: Neighbors | str) -> tuple[NeighboringPair, ...]:

@@ -12,7 +12,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, TypeVar
+from itertools import product
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -140,7 +141,8 @@ def replay_everywhere(
     Returns
     -------
     tuple of str
-        Every finding, after the name of its pair.
+        Every finding, after the name of its pair. Under ``replace_one`` each is tried with a schema that drops rows with missing
+        cells, where the number of rows is private, and with one that drops none, where it is public.
 
     Examples
     --------
@@ -150,19 +152,20 @@ def replay_everywhere(
     ()
     """
     neighbors, found = Neighbors.of(neighbors), list[str]()
-    schema = Schema.unit_ball(n_features, missing="drop")
     pairs = (*neighboring_pairs(n_features, neighbors), *everyday_pairs(n_features, neighbors, generator))
-    plans = dict[int | None, CalibratedPlan[Any]]()
-    for index, pair in enumerate(pairs):
-        n_rows = len(pair.first) if neighbors.count_is_public else None
-        if n_rows not in plans:
-            plans[n_rows] = mechanism.plan(MomentShape(n_features, n_rows=n_rows, mean=mean), budget, neighbors)
+    plans = dict[MomentShape, CalibratedPlan[Any]]()
+    rules: tuple[Literal["drop", "center"], ...] = ("drop", "center") if neighbors.table_size_is_public else ("drop",)
+    for index, (pair, rule) in enumerate(product(pairs, rules)):
+        schema = Schema.unit_ball(n_features, missing=rule)
+        shape = MomentShape.of(schema, mean=mean, n_rows=len(pair.first) if neighbors.table_size_is_public else None)
+        if shape not in plans:
+            plans[shape] = mechanism.plan(shape, budget, neighbors)
         rows = [
             Rows.of(table, schema, mean=mean, neighbors=neighbors, threads=1) for table in (pair.first, pair.second)
         ]
         # A distance is the same both ways; what follows from the answers is tried from either table in turn.
-        first, second = rows[:: -1 if index % 2 else 1]
-        findings = replay(plans[n_rows], first, second, generator, same_rows=pair.same_rows)
+        first, second = rows[:: -1 if index // len(rules) % 2 else 1]
+        findings = replay(plans[shape], first, second, generator, same_rows=pair.same_rows)
         found += [f"{pair.name}: {finding}" for finding in findings]
     return tuple(found)
 

@@ -208,7 +208,7 @@ def audit_settings(
         for relation in neighbors:
             if budget.kind not in mechanism.budget_kinds or relation not in mechanism.supported_neighbors:
                 continue
-            n_rows = TYPICAL_ROWS if relation.count_is_public else None
+            n_rows = TYPICAL_ROWS if relation.table_size_is_public else None
             for mean in means:
                 try:
                     mechanism.plan(MomentShape(n_features, n_rows=n_rows, mean=mean), budget, relation)

@@ -60,21 +60,19 @@ def make_trials(
     mechanism: Mechanism, budget: PrivacyBudget, pairs: Sequence[NeighboringPair], mean: bool
 ) -> list[Trial]:
     """A plan on every pair whose number of rows the mechanism accepts."""
-    plans: dict[int | None, Plan | ValueError] = {}
+    plans: dict[MomentShape, Plan | ValueError] = {}
     for pair in pairs:
-        n_rows = _public_rows(pair)
-        if n_rows not in plans:
-            shape = MomentShape(pair.n_features, n_rows=n_rows, mean=mean)
+        if (shape := _shape(pair, mean)) not in plans:
             try:
-                plans[n_rows] = mechanism.plan(shape, budget, pair.neighbors)
+                plans[shape] = mechanism.plan(shape, budget, pair.neighbors)
             except ValueError as refusal:
-                plans[n_rows] = refusal
+                plans[shape] = refusal
     costs = {plan.cost for plan in plans.values() if isinstance(plan, Plan)}
     cost = costs.pop() if len(costs) == 1 else budget
     trials = []
     for pair in pairs:
-        if isinstance(plan := plans[_public_rows(pair)], Plan):
-            first, second = (repeated_rows(table, pair.neighbors) for table in (pair.first, pair.second))
+        if isinstance(plan := plans[_shape(pair, mean)], Plan):
+            first, second = (repeated_rows(table, pair.schema, pair.neighbors) for table in (pair.first, pair.second))
             trials.append(Trial(pair, plan, first, second, cost, stated_promise(cost)[1]))
     if trials:
         return trials
@@ -83,8 +81,9 @@ def make_trials(
     raise ValueError("there is no pair of tables to audit on")
 
 
-def _public_rows(pair: NeighboringPair) -> int | None:
-    return len(pair.first) if pair.neighbors.count_is_public else None
+def _shape(pair: NeighboringPair, mean: bool) -> MomentShape:
+    n_rows = len(pair.first) if pair.neighbors.table_size_is_public else None
+    return MomentShape.of(pair.schema, mean=mean, n_rows=n_rows)
 
 
 def stated_promise(cost: PrivacyBudget) -> tuple[float, float]:

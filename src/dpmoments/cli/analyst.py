@@ -61,7 +61,7 @@ def _show_moments(released: MomentRelease) -> None:
 def _show_mean(released: MeanRelease) -> None:
     print_text("A mean alone: no second moment was released, and no analysis works on it.")
     print_text(_mechanism(released))
-    exactness = "public, exact" if released.privacy.neighbors.count_is_public else "noisy"
+    exactness = "public, exact" if released.count_is_public else "noisy"
     print_text(f"rows: {released.n_rows:,} ({exactness})")
     print_text()
     _show_schema(released)

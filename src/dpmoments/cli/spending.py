@@ -176,7 +176,7 @@ def release_mean(
             insecure_seed=insecure_seed,
         ),
     )
-    exactness = "exact" if neighbors.count_is_public else "noisy"
+    exactness = "exact" if released.count_is_public else "noisy"
     _report(released, output, f"the mean of {released.n_rows:,} rows ({exactness})")
 
 

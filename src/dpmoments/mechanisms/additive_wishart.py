@@ -173,7 +173,7 @@ class AdditiveWishart(Mechanism):
         augmentation = choose_augmentation(
             shape,
             lambda w: row_norm_square(neighbors, w).value,
-            noisy_count=not neighbors.count_is_public,
+            noisy_count=not shape.count_is_public(neighbors),
         )
         dimension = augmented_dimension(shape.n_features, augmentation)
         beyond, scale = self._degrees_and_scale(dimension, budget, neighbors)

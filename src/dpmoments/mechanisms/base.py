@@ -8,10 +8,11 @@ read them.
 
 from __future__ import annotations
 
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
@@ -76,13 +77,16 @@ class MomentShape:
     n_features : int
         d, after encoding.
     n_rows : int or None
-        The number of rows where it is public, else None.
+        The number of rows, where it is public, else None. Under ``replace_one`` no plan uses it where a rule can drop a row: the
+        number of those that count is then private.
     mean : bool
         Whether count and mean are wanted beside the second moment.
     row_norm : float or None
         Bound on the Euclidean norm of an encoded row: 1 (the unit ball), or None where the schema gives no bound.
     rough_scale : RoughScale or None
         Where the schema gives rough scales in place of bounds, what they say of the encoded rows.
+    drops_rows : bool
+        Whether a rule of the schema can drop a row.
     """
 
     n_features: int
@@ -90,6 +94,7 @@ class MomentShape:
     mean: bool = True
     row_norm: float | None = 1.0
     rough_scale: RoughScale | None = None
+    drops_rows: bool = False
 
     @classmethod
     def of(cls, schema: Schema, *, mean: bool, n_rows: int | None = None) -> MomentShape:
@@ -100,6 +105,7 @@ class MomentShape:
             mean=mean,
             row_norm=None if schema.row_norm is None else 1.0,
             rough_scale=schema.rough_scale(mean=mean),
+            drops_rows=schema.drops_rows,
         )
 
     def __post_init__(self) -> None:
@@ -107,6 +113,10 @@ class MomentShape:
             raise ValueError(f"n_features={self.n_features}: a table needs at least one feature")
         if self.n_rows is not None and self.n_rows < 0:
             raise ValueError(f"n_rows={self.n_rows} cannot be negative")
+
+    def count_is_public(self, neighbors: Neighbors) -> bool:
+        """Whether the number of rows that count may be told as it is."""
+        return neighbors.count_is_public(self.drops_rows)
 
 
 @dataclass(frozen=True)
@@ -128,6 +138,11 @@ class CalibratedPlan(ABC, Generic[Noisy]):
     cost: PrivacyBudget
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
+
+    @property
+    def expected_count_error(self) -> float | None:
+        """Root mean square error of the number of rows: 0 where it is public, None where it is not known or not released."""
+        return 0.0 if self.count_is_public else None
 
     @property
     def details(self) -> Mapping[str, Any]:
@@ -155,8 +170,17 @@ class CalibratedPlan(ABC, Generic[Noisy]):
             Opened for this plan and this run.
         """
 
+    @property
+    def count_is_public(self) -> bool:
+        """Whether the number of rows that count is released as it is; else it has noise, or is not released."""
+        return self.shape.count_is_public(self.neighbors)
+
+    def public_count(self, count: int) -> float | None:
+        """An exact number of rows where it is public, else None."""
+        return float(count) if self.count_is_public else None
+
     def check_rows(self, rows: Rows) -> None:
-        """Refuse rows that do not have the shape, or the relation, that this plan was made for.
+        """Refuse rows that do not have the shape, the rules, or the relation that this plan was made for.
 
         Raises
         ------
@@ -171,7 +195,12 @@ class CalibratedPlan(ABC, Generic[Noisy]):
         if rows.neighbors is not self.neighbors:
             raise ValueError(
                 f"the plan is for neighbors={str(self.neighbors)!r} and the rows were opened for {str(rows.neighbors)!r}, which "
-                "treats dropped rows otherwise: make both for the same relation"
+                "has other sensitivities: make both for the same relation"
+            )
+        if rows.schema.drops_rows and not self.shape.drops_rows:
+            raise ValueError(
+                "the schema has a rule that drops rows, and the plan is for one that has none, so that it may tell their number: "
+                "make the plan from the same schema"
             )
 
 
@@ -225,6 +254,8 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
 
     def supported_plan(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PlanType:
         """As :meth:`plan`, for arguments that :meth:`check_support` has let pass."""
+        if neighbors.table_size_is_public and not shape.count_is_public(neighbors):
+            shape = replace(shape, n_rows=None)
         plan = self.calibrate(shape, budget, neighbors)
         if not budget.covers(plan.cost):
             raise AssertionError(f"{self.name} planned to spend {plan.cost} of {budget}: a defect, please report it")
@@ -274,7 +305,7 @@ class NoisyMoments:
     Attributes
     ----------
     count : float or None
-        Exact where the number of rows is public, noisy where count and mean were wanted, else None.
+        Number of rows that count: exact where it is public, noisy where count and mean were wanted, else None.
     sum : ndarray of shape (d,) or None
     gram : ndarray of shape (d, d), symmetric; not repaired
     diagnostics : mapping
@@ -307,6 +338,12 @@ class Plan(CalibratedPlan[NoisyMoments]):
     def expected_sum_error(self) -> float | None:
         """Root mean square of the error on the sum of rows (‖·‖₂, unit ball), or None."""
         return None if self.noise is None else self.noise.sum_error
+
+    @property
+    def expected_count_error(self) -> float | None:
+        if self.noise is None or self.noise.count_variance is None:
+            return super().expected_count_error
+        return math.sqrt(self.noise.count_variance)
 
 
 @dataclass(frozen=True)

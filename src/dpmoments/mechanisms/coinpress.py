@@ -24,6 +24,7 @@ from dpmoments.mechanisms.parts.noisy_step import (
     NoisyStep,
     StepNoise,
     count_first,
+    first_count_error,
     noisy_step,
     require_workable_budget,
 )
@@ -75,6 +76,10 @@ class CoinPressPlan(Plan):
             details |= {"shares": schedule.shares, "predicted_mahalanobis": schedule.predicted_error}
         return details
 
+    @property
+    def expected_count_error(self) -> float | None:
+        return first_count_error(self.rho, self.rules is None)
+
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
         self.check_rows(rows)
         shape, options, rules, rho = self.shape, self.mechanism, self.rules, self.rho
@@ -98,7 +103,7 @@ class CoinPressPlan(Plan):
         covariance, mean = ellipsoid.covariance(release, n_rows)
         gram = n_rows * (covariance + np.outer(mean, mean))
         return NoisyMoments(
-            count=n_rows if shape.mean else self.neighbors.public_count(n_rows),
+            count=n_rows if shape.mean or self.neighbors.table_size_is_public else None,
             sum=n_rows * mean if shape.mean else None,
             gram=(gram + gram.T) / 2.0,
             diagnostics=run_diagnostics(steps, rules, outside, shape.n_features),

@@ -111,7 +111,7 @@ class Gaussian(Mechanism):
         augmentation = choose_augmentation(
             shape,
             sensitivity,
-            noisy_count=not neighbors.count_is_public,
+            noisy_count=not shape.count_is_public(neighbors),
             diagonal_ratio=2.0 if self.variance == "isotropic" else 1.0,
         )
         noise_scale = zcdp_noise_scale(self.divisible(budget).rho, sensitivity(augmentation))

@@ -62,6 +62,10 @@ class InverseGaussianPlan(Plan):
     def expected_sum_error(self) -> float | None:
         return None if self.sum_scale is None else self.sum_scale * math.sqrt(self.shape.n_features)
 
+    @property
+    def expected_count_error(self) -> float | None:
+        return super().expected_count_error if self.count_scale is None else self.count_scale
+
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
         self.check_rows(rows)
         moments = rows.moments()
@@ -70,7 +74,7 @@ class InverseGaussianPlan(Plan):
         sensitivity = self.mechanism.sensitivity(self.shape.n_features, self.neighbors)
         law = GaussianDraw(self.inverse_scale, symmetric=True)
         inverse = privacy_filter.draw("inverse of the Gram matrix", law, exact, sensitivity)
-        total, noisy_count = None, self.neighbors.public_count(moments.count)
+        total, noisy_count = None, self.public_count(moments.count)
         if self.sum_scale is not None:
             exact_sum = moments.sum.astype(np.float64) * moments.scale
             total = privacy_filter.draw("sum", GaussianDraw(self.sum_scale), exact_sum, row_sum_l2(self.neighbors))
@@ -150,7 +154,7 @@ class InverseGaussian(Mechanism):
                 "inverse-gaussian needs a public lower bound on the smallest eigenvalue of Σ x xᵀ (rows in the unit ball): "
                 "InverseGaussian(smallest_eigenvalue=...), from what is known without the table, or another mechanism"
             )
-        with_count = shape.mean and not neighbors.count_is_public
+        with_count = shape.mean and not shape.count_is_public(neighbors)
         whole = self.divisible(budget)
         parts = [1.0 - MEAN_SHARE, *([MEAN_SHARE / 2.0] * 2 if with_count else [MEAN_SHARE])] if shape.mean else [1.0]
         for_inverse, *for_mean = [part.rho for part in whole.split(*parts)]

@@ -65,9 +65,9 @@ class InverseWishart(PaddedGram):
     ) -> int:
         if self.prior_degrees is None:
             return super().chosen_degrees(shape, budget, neighbors, dimension, unit)
-        if not neighbors.count_is_public or shape.n_rows is None:
+        if not shape.count_is_public(neighbors) or shape.n_rows is None:
             raise ValueError(
-                "prior_degrees makes the degrees of freedom depend on the number of rows, which must then be public: "
-                "use neighbors='replace_one' and state n, or give degrees_of_freedom"
+                "prior_degrees makes the degrees of freedom depend on the number of rows, which must then be public: use "
+                "neighbors='replace_one' and a schema none of whose rules drops a row, and state n; or give degrees_of_freedom"
             )
         return min(shape.n_rows + self.prior_degrees, MOST_DEGREES)

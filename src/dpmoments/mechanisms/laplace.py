@@ -96,7 +96,7 @@ class Laplace(Mechanism):
                 return 2.0 * (shape.n_features + (1 if w else 0)) * (1.0 + w * w)
             return gram_entrywise_l1(neighbors, shape.n_features, w).value
 
-        noisy_count = not neighbors.count_is_public
+        noisy_count = not shape.count_is_public(neighbors)
         augmentation = choose_augmentation(shape, sensitivity, noisy_count=noisy_count, diagonal_ratio=1.0)
         noise_scale = noise_scale_for(budget, sensitivity(augmentation))
         return LaplacePlan(

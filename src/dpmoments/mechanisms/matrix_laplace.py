@@ -80,7 +80,7 @@ class MatrixLaplace(Mechanism):
         def sensitivity(w: float) -> float:
             return gram_nuclear(neighbors, shape.n_features, w).value
 
-        augmentation = choose_augmentation(shape, sensitivity, noisy_count=not neighbors.count_is_public)
+        augmentation = choose_augmentation(shape, sensitivity, noisy_count=not shape.count_is_public(neighbors))
         # One unit in the last place down: the quotient must not round above ε/Δ.
         rate = float(np.nextafter(budget.epsilon / sensitivity(augmentation), 0.0))
         dimension = augmented_dimension(shape.n_features, augmentation)

@@ -17,6 +17,7 @@ from dpmoments.mechanisms.parts.noisy_step import (
     NoisyStep,
     StepNoise,
     count_first,
+    first_count_error,
     noisy_step,
     require_workable_budget,
 )
@@ -61,6 +62,10 @@ class PrivatePreconditioningPlan(Plan):
     def details(self) -> Mapping[str, Any]:
         return {"rho": self.rho, "rounds": self.n_rounds}
 
+    @property
+    def expected_count_error(self) -> float | None:
+        return first_count_error(self.rho, self.shape.n_rows is None)
+
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
         self.check_rows(rows)
         d, rho, options = self.shape.n_features, self.rho, self.mechanism
@@ -83,7 +88,7 @@ class PrivatePreconditioningPlan(Plan):
         half = np.linalg.solve(linear, release.gram)
         gram = np.linalg.solve(linear, half.T)
         return NoisyMoments(
-            count=self.neighbors.public_count(n_rows),
+            count=n_rows if self.neighbors.table_size_is_public else None,
             sum=None,
             gram=(gram + gram.T) / 2.0,
             diagnostics={"steps": steps, "warnings": self._warnings(steps, n_rows)},

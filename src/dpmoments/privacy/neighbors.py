@@ -40,24 +40,20 @@ class Neighbors(StrEnum):
             ) from None
 
     @property
-    def count_is_public(self) -> bool:
-        """Whether the number of rows may be told as it is."""
+    def table_size_is_public(self) -> bool:
+        """Whether the number of rows of the table, dropped ones among them, may be told as it is."""
         return self is Neighbors.REPLACE_ONE
 
-    @property
-    def keeps_dropped_rows(self) -> bool:
-        """Whether a row dropped by its column rules still counts, as a row of zeros; otherwise it is left out altogether.
+    def count_is_public(self, drops_rows: bool) -> bool:
+        """Whether the number of rows that count may be told as it is.
 
-        Under ``replace_one`` the number of rows is public, so a row that only one of two neighbours drops must stay in the count.
-        """
-        return self.count_is_public
-
-    def public_count(self, n_rows: float) -> float | None:
-        """``n_rows`` under ``replace_one``, where the number of rows is public; else None.
+        A row that its column rules drop contributes nothing to any answer, the count included. Where a rule can drop a row
+        (``drops_rows``), a replaced row may be dropped in one of two neighbours alone, so the number of those kept is private
+        under ``replace_one`` too; the table's own number of rows is not.
 
         Examples
         --------
-        >>> Neighbors.REPLACE_ONE.public_count(100), Neighbors.ADD_REMOVE.public_count(100)
-        (100.0, None)
+        >>> Neighbors.REPLACE_ONE.count_is_public(drops_rows=False), Neighbors.REPLACE_ONE.count_is_public(drops_rows=True)
+        (True, False)
         """
-        return float(n_rows) if self.count_is_public else None
+        return self.table_size_is_public and not drops_rows

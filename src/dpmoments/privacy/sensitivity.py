@@ -24,6 +24,7 @@ from dpmoments.privacy.rounding import rounded_up
 
 __all__ = [
     "count",
+    "count_l1",
     "gram_entrywise_l1",
     "gram_frobenius",
     "gram_nuclear",
@@ -75,7 +76,8 @@ def gram_frobenius(neighbors: Neighbors, n_features: int, augmentation: float = 
 def sum_and_gram_frobenius(neighbors: Neighbors, n_features: int, augmentation: float) -> Sensitivity:
     """Frobenius sensitivity of Σ z zᵀ with the count cell w²n left out.
 
-    Add-remove: 2w²‖x‖² + ‖x‖⁴ ≤ 1 + 2w². Replace-one: the count cell does not move, so the value is that of the whole matrix.
+    Add-remove: 2w²‖x‖² + ‖x‖⁴ ≤ 1 + 2w². Replace-one: the count cell does not move between rows that are kept, so the value is
+    that of the whole matrix.
 
     Examples
     --------
@@ -108,10 +110,11 @@ def gram_nuclear(neighbors: Neighbors, n_features: int, augmentation: float = 0.
 
 
 def gram_entrywise_l1(neighbors: Neighbors, n_features: int, augmentation: float = 0.0) -> Sensitivity:
-    """ℓ1 sensitivity of the upper triangle with diagonal of Σ z zᵀ, the count cell left out under replace-one.
+    """ℓ1 sensitivity of the upper triangle with diagonal of Σ z zᵀ.
 
     Add-remove: ((Σ|z_i|)² + Σ z_i²)/2 ≤ ((w + √d)² + w² + 1)/2. Replace-one:
-    min(d/√2 + 1, √(d(d+3)/2)) for the Gram matrix (proven, attained at d = 2) and w·2√d for the cells that hold wΣx.
+    min(d/√2 + 1, √(d(d+3)/2)) for the Gram matrix (proven, attained at d = 2) and w·2√d for the cells that hold wΣx. The count
+    cell moves, by w², where one of two neighbours alone drops the row; then nothing moves by more than under add-remove.
 
     Examples
     --------
@@ -180,13 +183,13 @@ def row_sum_l1(neighbors: Neighbors, n_features: int) -> Sensitivity:
 
 
 def sum_and_count_l2(neighbors: Neighbors) -> Sensitivity:
-    """ℓ2 sensitivity of (Σx, n) under add-remove, √2, and of Σx under replace-one, 2."""
+    """ℓ2 sensitivity of (Σx, n): √2 under add-remove; under replace-one 2, of Σx, or √2 where one row is dropped."""
     value = _up(math.sqrt(2.0)) if neighbors is Neighbors.ADD_REMOVE else 2.0
     return _made("sum_and_count_l2", neighbors, Norm.L2, value)
 
 
 def sum_and_count_l1(neighbors: Neighbors, n_features: int) -> Sensitivity:
-    """ℓ1 sensitivity of (Σx, n) under add-remove and of Σx under replace-one: of the sum at most √d times the ℓ2 one."""
+    """ℓ1 sensitivity of (Σx, n): √d + 1 under add-remove; under replace-one 2√d, which covers a row dropped."""
     _check(n_features, 0.0)
     add_remove = neighbors is Neighbors.ADD_REMOVE
     value = _up(math.sqrt(n_features) * row_sum_l2(neighbors).value + (1.0 if add_remove else 0.0))
@@ -196,6 +199,11 @@ def sum_and_count_l1(neighbors: Neighbors, n_features: int) -> Sensitivity:
 def count(neighbors: Neighbors) -> Sensitivity:
     """Sensitivity of a number of rows: 1 under both relations (under replace-one a number of kept rows, or of some kind)."""
     return _made("count", neighbors, Norm.L2, 1.0)
+
+
+def count_l1(neighbors: Neighbors) -> Sensitivity:
+    """:func:`count`, for Laplace noise."""
+    return _made("count_l1", neighbors, Norm.L1, 1.0)
 
 
 def histogram_l2(neighbors: Neighbors) -> Sensitivity:
@@ -239,6 +247,7 @@ SENSITIVITIES: Mapping[str, Callable[..., Sensitivity]] = MappingProxyType(
         made.__name__: made
         for made in (
             count,
+            count_l1,
             gram_entrywise_l1,
             gram_frobenius,
             gram_nuclear,

@@ -71,9 +71,7 @@ class PrivacyStatement:
         if self.neighbors is Neighbors.ADD_REMOVE:
             unit = "tables that differ by one row present or absent (add-remove; the number of rows is private)"
         else:
-            unit = (
-                "tables that differ in one row's values (replace-one; the number of rows is public and stated exactly)"
-            )
+            unit = "tables that differ in one row's values (replace-one; the number of rows of the table is public)"
         budget = self.budget
         if budget.kind is BudgetKind.ZCDP:
             rho, epsilon = no_less(budget.rho), no_less(budget.to_epsilon(1e-6), 4)

@@ -81,16 +81,14 @@ def fill_missing(values: NDArray[np.float64], missing: Missing) -> int:
     return int(np.count_nonzero(lost))
 
 
-def plain_rows(block: NDArray[Any], missing: Missing, *, keep_dropped: bool) -> FloatArray:
-    """Rows as statistics read them: float64, C-contiguous, every cell finite; a copy.
+def plain_rows(block: NDArray[Any], missing: Missing) -> FloatArray:
+    """Rows as statistics read them: float64, C-contiguous, every cell finite, dropped rows left out; a copy.
 
     Parameters
     ----------
     block : ndarray, shape (n, d)
         Encoded rows; a row that its column rules dropped is NaN throughout.
     missing : {"error", "center", "drop"}
-    keep_dropped : bool
-        Whether dropped rows become rows of zeros; else they are left out.
 
     Raises
     ------
@@ -100,7 +98,7 @@ def plain_rows(block: NDArray[Any], missing: Missing, *, keep_dropped: bool) -> 
     Examples
     --------
     >>> block = np.array([[np.nan, np.nan], [2.0, 3.0]])
-    >>> plain_rows(block, "drop", keep_dropped=False).tolist()
+    >>> plain_rows(block, "drop").tolist()
     [[2.0, 3.0]]
     """
     rows: FloatArray = np.array(block, dtype=np.float64, order="C")
@@ -108,7 +106,7 @@ def plain_rows(block: NDArray[Any], missing: Missing, *, keep_dropped: bool) -> 
     if finite.all():
         return rows
     n_dropped = fill_missing(rows, missing)
-    return rows if keep_dropped or not n_dropped else rows[finite.all(axis=1)]
+    return rows[finite.all(axis=1)] if n_dropped else rows
 
 
 def dropped_by_missing(missing: BoolArray, rule: str, column: str, *, cell: str, instead: str) -> BoolArray:

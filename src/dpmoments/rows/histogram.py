@@ -60,9 +60,7 @@ class HistogramSummary(Summary[CountArray, Histogram]):
     statistic : RowStatistic
     edges : ndarray, increasing
     missing : {"error", "center", "drop"}
-        What a cell that is not finite does.
-    keep_dropped : bool
-        Whether a dropped row counts as a row of zeros.
+        What a cell that is not finite does. A dropped row is in no bin.
 
     Raises
     ------
@@ -73,7 +71,6 @@ class HistogramSummary(Summary[CountArray, Histogram]):
     statistic: RowStatistic
     edges: FloatArray
     missing: Missing = "error"
-    keep_dropped: bool = False
 
     def __post_init__(self) -> None:
         edges = np.asarray(self.edges, dtype=np.float64)
@@ -85,7 +82,7 @@ class HistogramSummary(Summary[CountArray, Histogram]):
         return np.zeros(len(self.edges) + 1, dtype=np.int64)
 
     def add(self, running: CountArray, block: npt.NDArray[Any]) -> None:
-        rows = plain_rows(block, self.missing, keep_dropped=self.keep_dropped)
+        rows = plain_rows(block, self.missing)
         values = np.asarray(self.statistic(rows), dtype=np.float64)
         if values.shape != (len(rows),):
             raise ValueError("the statistic did not return one value a row")  # the number of rows is private
@@ -118,7 +115,7 @@ class RowCount(Summary[_Tally, int]):
 
     def add(self, running: _Tally, block: npt.NDArray[Any]) -> None:
         whole = self.keep_dropped and self.missing == "drop"
-        running.rows += len(block if whole else plain_rows(block, self.missing, keep_dropped=self.keep_dropped))
+        running.rows += len(block if whole else plain_rows(block, self.missing))
 
     def finish(self, running: _Tally) -> int:
         return running.rows

@@ -168,7 +168,7 @@ class MomentSummary(Summary["RunningMoments", Moments]):
     n_features, bits, radius, center, linear, missing
         As in :func:`exact_moments`.
     keep_dropped : bool
-        Whether a dropped row stays in the count (its other sums are zeros); else it leaves no trace.
+        Whether a dropped row is counted, in ``count`` and ``dropped``; else it leaves no trace.
     """
 
     n_features: int

@@ -35,8 +35,7 @@ class Rows:
     ----------
     schema : Schema
     neighbors : Neighbors
-        It says what becomes of rows that their column rules drop: under ``replace_one`` they stay in the count as rows of
-        zeros, so that the number of rows is the table's own; under ``add_remove`` they are left out altogether.
+        The relation that the rows were opened for. Under both, rows that their column rules drop are left out of every answer.
     source : Source
     threads : int or None
     on_block : callable or None
@@ -125,7 +124,7 @@ class Rows:
         Returns
         -------
         Moments
-            Of all rows; a dropped one contributes zeros, and counts where ``neighbors`` keeps it.
+            Of all rows but dropped ones.
 
         Raises
         ------
@@ -140,7 +139,6 @@ class Rows:
                 center,
                 linear,
                 missing=self.source.missing,
-                keep_dropped=self.neighbors.keeps_dropped_rows,
             )
         )
 
@@ -159,6 +157,7 @@ class Rows:
         Returns
         -------
         Histogram
+            Of all rows but dropped ones.
 
         Raises
         ------
@@ -169,19 +168,18 @@ class Rows:
             statistic,
             np.array(list(edges), dtype=np.float64),
             missing=self.source.missing,
-            keep_dropped=self.neighbors.keeps_dropped_rows,
         )
         require_rowwise(statistic, self.n_features)
         return self.summarise(summary)
 
     def count(self) -> int:
-        """Number of rows, dropped ones included where ``neighbors`` keeps them; from file footers where those have it."""
+        """Number of rows but dropped ones."""
+        return self.summarise(RowCount(missing=self.source.missing))
+
+    def table_size(self) -> int:
+        """Number of rows of the table, dropped ones included; from file footers where those have it."""
         known = self.source.n_rows
-        if known is not None and self.neighbors.keeps_dropped_rows:
-            return known
-        return self.summarise(
-            RowCount(missing=self.source.missing, keep_dropped=self.neighbors.keeps_dropped_rows),
-        )
+        return known if known is not None else self.summarise(RowCount(missing=self.source.missing, keep_dropped=True))
 
     def __repr__(self) -> str:
         shown = f"{type(self.source).__name__}, n_features={self.n_features}, neighbors={str(self.neighbors)!r}"

@@ -181,6 +181,14 @@ class Schema:
         """Whether every column is a bare coordinate, as :meth:`unit_ball` and :meth:`unbounded` make them."""
         return all(isinstance(column, Coordinate) for column in self.columns)
 
+    @property
+    def drops_rows(self) -> bool:
+        """Whether a rule of some column can drop a row; then the number of rows that count is private under every relation."""
+        return any(
+            column.missing == "drop" or (isinstance(column, Categorical) and column.other == "drop")
+            for column in self.columns
+        )
+
     def rough_scale(self, *, mean: bool = True) -> RoughScale | None:
         """Ranges of the encoded features' standard deviations and means; None if no column has a scale in place of bounds."""
         return RoughScale.of(self.columns, mean=mean)

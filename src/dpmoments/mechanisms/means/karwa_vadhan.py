@@ -12,7 +12,14 @@ import numpy as np
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
-from dpmoments.mechanisms.means.parts.coordinatewise import Coordinate, choose, clamped_mean, zoom
+from dpmoments.mechanisms.means.parts.coordinatewise import (
+    Coordinate,
+    choose,
+    clamped_mean,
+    count_for,
+    divide_for_count,
+    zoom,
+)
 from dpmoments.mechanisms.means.symmetric_quantiles import RESOLUTION, private_quantile
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -33,6 +40,7 @@ class KarwaVadhanPlan(MeanPlan):
 
     radius: float
     scale: float | None
+    count_loss: PrivacyBudget | None
     scale_loss: PrivacyBudget | None
     location_loss: PrivacyBudget
     mean_loss: PrivacyBudget
@@ -41,7 +49,7 @@ class KarwaVadhanPlan(MeanPlan):
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
-        n_rows, d = float(rows.count()), self.shape.n_features
+        n_rows, d = count_for(rows, privacy_filter, self.count_loss), self.shape.n_features
         scales, centers, widths, means = (np.empty(d) for _ in range(4))
         for j in range(d):
             scales[j] = self._scale(rows, privacy_filter, j)
@@ -120,14 +128,17 @@ class KarwaVadhan(MeanMechanism):
         self.require_positive("radius", "scale")
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> KarwaVadhanPlan:
-        share, *_ = self.divisible(budget).split(*[1.0] * shape.n_features)
+        count_loss, rest = divide_for_count(self.divisible(budget), shape.count_is_public(neighbors))
+        share, *_ = rest.split(*[1.0] * shape.n_features)
         scale_loss = None
         if self.scale is None:
             scale_loss, location, mean = share.split(0.25, 0.25, 0.5)
         else:
             location, mean = share.split(0.25, 0.75)
         radius = self.known_radius(self.radius, shape)
-        return KarwaVadhanPlan(self, shape, neighbors, budget, radius, self.scale, scale_loss, location, mean)
+        return KarwaVadhanPlan(
+            self, shape, neighbors, budget, radius, self.scale, count_loss, scale_loss, location, mean
+        )
 
 
 def private_scale(

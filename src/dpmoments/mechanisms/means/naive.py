@@ -9,7 +9,7 @@ import numpy as np
 
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
-from dpmoments.mechanisms.means.parts.coordinatewise import clamped_mean
+from dpmoments.mechanisms.means.parts.coordinatewise import clamped_mean, count_for, divide_for_count
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
@@ -23,13 +23,14 @@ class NaivePlan(MeanPlan):
     """A calibrated :class:`Naive`: every coordinate is clamped to ±half_width, and its mean costs ``loss``."""
 
     half_width: float
+    count_loss: PrivacyBudget | None
     loss: PrivacyBudget
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
-        n_rows = float(rows.count())
+        n_rows = count_for(rows, privacy_filter, self.count_loss)
         means = [
             clamped_mean(
                 rows,
@@ -79,5 +80,6 @@ class Naive(MeanMechanism):
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> NaivePlan:
         half_width = self.known_radius(self.radius, shape) + 3.0 * self.known_scale(self.scale, shape)
-        loss, *_ = self.divisible(budget).split(*[1.0] * shape.n_features)
-        return NaivePlan(self, shape, neighbors, budget, half_width, loss)
+        count_loss, rest = divide_for_count(self.divisible(budget), shape.count_is_public(neighbors))
+        loss, *_ = rest.split(*[1.0] * shape.n_features)
+        return NaivePlan(self, shape, neighbors, budget, half_width, count_loss, loss)

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
-from dpmoments.mechanisms.means.parts.coordinatewise import Coordinate, choose, zoom
+from dpmoments.mechanisms.means.parts.coordinatewise import Coordinate, choose, count_for, divide_for_count, zoom
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -31,12 +31,14 @@ class SymmetricQuantilesPlan(MeanPlan):
 
     radius: float
     resolution: float
+    count_loss: PrivacyBudget | None
     loss: PrivacyBudget
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
+        n_rows = count_for(rows, privacy_filter, self.count_loss)
         low = self.mechanism.options["quantile"]
         pairs = np.array(
             [
@@ -57,7 +59,7 @@ class SymmetricQuantilesPlan(MeanPlan):
         )
         means = pairs.mean(axis=1)
         scales = (pairs.max(axis=1) - means) / -float(ndtri(low))
-        return NoisyMean(means, float(rows.count()), {"quantiles": pairs.tolist(), "scales": scales.tolist()})
+        return NoisyMean(means, n_rows, {"quantiles": pairs.tolist(), "scales": scales.tolist()})
 
 
 @dataclass(frozen=True)
@@ -98,8 +100,9 @@ class SymmetricQuantiles(MeanMechanism):
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> SymmetricQuantilesPlan:
         radius = self.known_radius(self.radius, shape)
-        half, *_ = self.divisible(budget).split(*[1.0] * (2 * shape.n_features))
-        return SymmetricQuantilesPlan(self, shape, neighbors, budget, radius, radius * RESOLUTION, half)
+        count_loss, rest = divide_for_count(self.divisible(budget), shape.count_is_public(neighbors))
+        half, *_ = rest.split(*[1.0] * (2 * shape.n_features))
+        return SymmetricQuantilesPlan(self, shape, neighbors, budget, radius, radius * RESOLUTION, count_loss, half)
 
 
 def private_quantile(

@@ -151,7 +151,7 @@ class AdditivePlan(Plan):
             diagonal_variance=diagonal,
             off_diagonal_variance=off_diagonal,
             sum_variance=off_diagonal / w**2 if w else None,
-            count_variance=0.0 if self.neighbors.count_is_public else count_variance,
+            count_variance=0.0 if self.count_is_public else count_variance,
         )
 
     @property
@@ -168,7 +168,7 @@ class AdditivePlan(Plan):
         moments = rows.moments(bits=self.bits)
         what = "count, sum and Gram matrix" if self.augmentation else "Gram matrix"
         values = self.add_noise(privacy_filter, what, augmented_gram(moments, self.augmentation))
-        public_count = self.neighbors.public_count(moments.count)
+        public_count = self.public_count(moments.count)
         if not self.augmentation:
             return NoisyMoments(count=public_count, sum=None, gram=values)
         w = self.augmentation

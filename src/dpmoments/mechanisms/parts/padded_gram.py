@@ -90,7 +90,7 @@ class PaddedGramPlan(Plan):
         noisy = privacy_filter.draw("padded Gram matrix", law, exact, self.row_norm_square, self.parts[-1])
         if self.mechanism.subtract_padding:
             noisy = noisy - padding * np.eye(len(noisy))
-        return self._split(noisy, float(moments.count), diagnostics)
+        return self._split(noisy, moments.count, diagnostics)
 
     def _eigenvalue_bound(self, exact: FloatArray, privacy_filter: PrivacyFilter) -> float:
         """A private lower bound on the smallest eigenvalue; it fails with probability at most this part's δ.
@@ -118,8 +118,8 @@ class PaddedGramPlan(Plan):
         allowed = self.mechanism.most_degrees(self.parts[-1], floor / unit, self.neighbors)
         return max(allowed, self.degrees), 0.0, floor
 
-    def _split(self, matrix: FloatArray, count: float, diagnostics: Mapping[str, Any]) -> NoisyMoments:
-        public_count = self.neighbors.public_count(count)
+    def _split(self, matrix: FloatArray, count: int, diagnostics: Mapping[str, Any]) -> NoisyMoments:
+        public_count = self.public_count(count)
         if not self.augmentation:
             return NoisyMoments(count=public_count, sum=None, gram=matrix, diagnostics=diagnostics)
         w = self.augmentation
@@ -156,7 +156,7 @@ class PaddedGram(Mechanism):
         def unit_for(w: float) -> float:
             return row_norm_square(neighbors, w).value
 
-        augmentation = choose_augmentation(shape, unit_for, noisy_count=not neighbors.count_is_public)
+        augmentation = choose_augmentation(shape, unit_for, noisy_count=not shape.count_is_public(neighbors))
         dimension = augmented_dimension(shape.n_features, augmentation)
         unit = unit_for(augmentation)
         parts = budget.split(1.0, 1.0) if self.adaptive else (budget,)

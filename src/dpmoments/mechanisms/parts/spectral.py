@@ -109,6 +109,12 @@ class SpectralPlan(Plan):
             return None
         return self.sum_scale * math.sqrt((2.0 if self.pure else 1.0) * self.shape.n_features)
 
+    @property
+    def expected_count_error(self) -> float | None:
+        if self.count_is_public or self.sum_scale is None:
+            return super().expected_count_error
+        return self.sum_scale * (math.sqrt(2.0) if self.pure else 1.0)
+
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
         self.check_rows(rows)
         moments = rows.moments(bits=self.bits)
@@ -125,7 +131,7 @@ class SpectralPlan(Plan):
         )
 
     def _noisy_sum(self, moments: Moments, privacy_filter: PrivacyFilter) -> tuple[float | None, FloatArray | None]:
-        public = self.neighbors.public_count(moments.count)
+        public = self.public_count(moments.count)
         if self.sum_scale is None:
             return public, None
         sums, what = moments.sum.astype(object), "sum"  # Python integers: nothing overflows

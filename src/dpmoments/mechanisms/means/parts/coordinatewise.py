@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.parts.additive import choose_bits
 from dpmoments.mechanisms.parts.lattice_noise import noise_scale_for, with_noise
+from dpmoments.mechanisms.parts.noisy_step import COUNT_SHARE, noisy_count
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
@@ -20,10 +21,29 @@ from dpmoments.privacy.laws import Choice
 from dpmoments.privacy.sensitivity import row_sum_l1, row_sum_l2
 from dpmoments.rows.rows import Rows
 
-__all__ = ["CELLS", "Coordinate", "choose", "clamped_mean", "zoom"]
+__all__ = ["CELLS", "Coordinate", "choose", "clamped_mean", "count_for", "divide_for_count", "zoom"]
 
 CELLS = 4096
 """Most cells of one level of a search; a range that needs more is searched in several levels."""
+
+
+def divide_for_count(whole: PrivacyBudget, count_is_public: bool) -> tuple[PrivacyBudget | None, PrivacyBudget]:
+    """What is spent on the number of rows (None where it is public), and what is left.
+
+    Examples
+    --------
+    >>> divide_for_count(PrivacyBudget.pure(1.0), count_is_public=True)
+    (None, PrivacyBudget.pure(epsilon=1.0))
+    """
+    if count_is_public:
+        return None, whole
+    for_count, rest = whole.split(COUNT_SHARE, 1.0 - COUNT_SHARE)
+    return for_count, rest
+
+
+def count_for(rows: Rows, privacy_filter: PrivacyFilter, loss: PrivacyBudget | None) -> float:
+    """The number of rows, noisy for that loss; exact where there is none."""
+    return float(rows.count()) if loss is None else noisy_count(rows, privacy_filter, loss)
 
 
 def clamped_mean(
@@ -38,9 +58,8 @@ def clamped_mean(
 ) -> float:
     """Noisy mean of one coordinate clamped to [center − half_width, center + half_width].
 
-    **Privacy.** ``loss`` under replace-one, for a public number of rows. The integer sum moves by at most twice the half width;
-    its noise is discrete Gaussian for a zCDP loss, discrete Laplace for a pure one. It is divided by the public n, since the
-    number of rows in range is private.
+    **Privacy.** ``loss`` under replace-one. The integer sum moves by at most twice the half width; its noise is discrete Gaussian
+    for a zCDP loss, discrete Laplace for a pure one. It is divided by ``n_rows``, public or noisy.
     """
     linear, offset = np.zeros((1, rows.n_features)), np.zeros(rows.n_features)
     linear[0, feature], offset[feature] = 1.0, center
