@@ -12,7 +12,7 @@ from dpmoments.rows.sources.local import LocalSource
 
 
 def encoded_blocks(rows: Rows) -> Iterator[np.ndarray]:
-    """Dropped rows are rows of zeros, or left out, as ``rows.neighbors`` says."""
+    """Dropped rows are left out."""
     assert isinstance(rows.source, LocalSource)
     for block in rows.source.blocks():
         yield plain_rows(block, rows.source.missing)

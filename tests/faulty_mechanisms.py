@@ -171,25 +171,24 @@ class PrivateCountClip(MatrixLaplace):
         return as_a(super().calibrate(shape, budget, neighbors), PrivateCountClipPlan)
 
 
-# Dropped rows left out of a public count, and out of the noisy one ----------------------------------------------------
+# The exact number of rows that the rules keep, as if it were public ---------------------------------------------------
 
 
-class DroppedAsZeroPlan(GaussianPlan):
+class KeptCountPlan(GaussianPlan):
     def run(self, rows, privacy_filter):
         self.check_rows(rows)
         moments = rows.moments(bits=self.bits)
-        kept = replace(moments, count=moments.count - moments.dropped, dropped=0)
-        values = self.add_noise(privacy_filter, "everything", augmented_gram(kept, self.augmentation))
-        count = float(kept.count)
+        values = self.add_noise(privacy_filter, "everything", augmented_gram(moments, self.augmentation))
+        count = float(moments.count)
         return NoisyMoments(count, values[0, 1:] / self.augmentation, np.ascontiguousarray(values[1:, 1:]))
 
 
 @dataclass(frozen=True)
-class DroppedAsZero(Gaussian):
-    """Encodes a dropped row as 0 instead of (w, 0), so that the public count moves."""
+class KeptCount(Gaussian):
+    """Tells the number of rows kept as it is where a rule drops rows, under replace-one too."""
 
     def calibrate(self, shape, budget, neighbors):
-        return as_a(super().calibrate(shape, budget, neighbors), DroppedAsZeroPlan)
+        return as_a(super().calibrate(shape, budget, neighbors), KeptCountPlan)
 
 
 # One-sided Wishart noise ----------------------------------------------------------------------------------------------
@@ -503,7 +502,7 @@ FAULTS = (
     Fault("clipping at a private number of rows", PrivateCountClip(), ONE, ADD_REMOVE, np.inf, TINY_EFFORT),
     Fault(
         "a dropped row encoded as 0 and left out of a public count",
-        DroppedAsZero(),
+        KeptCount(),
         WITH_DELTA,
         REPLACE_ONE,
         np.inf,

@@ -22,7 +22,7 @@ from dpmoments.moment_release import RELEASE_FILE
 from dpmoments.verification import Check, checks
 from forged_files import FORGED_RECEIPTS, Edit, forge, signed, smaller_budget_everywhere
 
-SCHEMA = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Categorical("region", ["north", "south"]))
+SCHEMA = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Categorical("region", ["north", "south"], other="zero"))
 CASES: dict[str, dict[str, Any]] = {
     "variance-aware, private count": dict(rho=0.5),
     "variance-aware, public count": dict(rho=0.5, neighbors="replace_one"),

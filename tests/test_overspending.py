@@ -32,14 +32,14 @@ Patch = pytest.MonkeyPatch
 
 
 def noise_of_the_count_halved(patch: Patch) -> None:
-    honest = noisy_step.zcdp_noise_scale
-    patch.setattr(noisy_step, "zcdp_noise_scale", lambda rho, sensitivity: honest(rho, sensitivity) / 2.0)
+    honest = noisy_step.count_scale
+    patch.setattr(noisy_step, "count_scale", lambda loss: honest(loss) / 2.0)
 
 
 def a_count_not_paid_for(patch: Patch) -> None:
     def count_first(rows: Any, privacy_filter: Any, rho: float, public_rows: Any) -> tuple[float, float]:
         del public_rows
-        return noisy_step.noisy_count(rows, privacy_filter, noisy_step.COUNT_SHARE * rho), rho
+        return noisy_step.noisy_count(rows, privacy_filter, PrivacyBudget.zcdp(noisy_step.COUNT_SHARE * rho)), rho
 
     patch.setattr(coinpress, "count_first", count_first)
 

@@ -23,7 +23,7 @@ from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.rows.rows import Rows
 from faulty_mechanisms import (
-    DroppedAsZero,
+    KeptCount,
     PrivateCountClip,
     TellingDiagnostic,
     TellingError,
@@ -129,7 +129,7 @@ class DroppedRowPlan(GaussianPlan):
 
     def run(self, rows: Rows, privacy_filter: Any) -> NoisyMoments:
         moments = rows.moments(bits=self.bits)
-        gram = moments.gram.astype(object) + moments.dropped * 4**self.bits * 2
+        gram = moments.gram.astype(object) + (rows.table_size() - moments.count) * 4**self.bits * 2
         return NoisyMoments(None, None, self.add_noise(privacy_filter, "Gram matrix", gram))
 
 
@@ -206,7 +206,7 @@ FAULTS: list[tuple[str, Mechanism, PrivacyBudget, Neighbors, str]] = [
     ("a query that depends on the order of rows", faulty(OrderedQueryPlan)(), ZCDP, REPLACE_ONE, "is paid for"),
     ("the order of rows, add-remove", faulty(OrderedQueryPlan)(), ZCDP, ADD_REMOVE, "is paid for"),
     ("a dropped row that reaches a query", faulty(DroppedRowPlan)(), ZCDP, REPLACE_ONE, "is paid for"),
-    ("a dropped row left out of a public count", DroppedAsZero(), ZCDP, REPLACE_ONE, "outcome.result.count"),
+    ("the exact number of rows kept", KeptCount(), ZCDP, REPLACE_ONE, "outcome.result.count"),
     ("rows that are not clipped", UnclippedRows(), PURE, ADD_REMOVE, "is paid for"),
     ("a data-dependent number of draws", faulty(NumberOfDrawsPlan)(), ZCDP, ADD_REMOVE, "were not made"),
     ("the same, seen from the other table", faulty(NumberOfDrawsPlan)(), ZCDP, ADD_REMOVE, "did not make"),

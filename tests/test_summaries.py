@@ -25,7 +25,7 @@ from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.threads import summarise_in_threads
-from table_forms import FORMS, SCHEMA
+from table_forms import EXPECTED, FORMS, N_ROWS, SCHEMA
 
 Running = TypeVar("Running")
 Result = TypeVar("Result")
@@ -38,12 +38,10 @@ SUMMARIES: dict[str, Callable[[bool], Summary[Any, Any]]] = {
         D, 20, 1.5, np.full(D, 0.25), LINEAR, missing="drop", keep_dropped=keep
     ),
     "moments, missing at the centre": lambda keep: MomentSummary(D, missing="center", keep_dropped=keep),
-    "norms": lambda keep: HistogramSummary(
-        TransformedNorm(np.zeros(D), LINEAR, 1.0), np.array([0.1, 0.5, 1.0, 2.0]), missing="drop", keep_dropped=keep
+    "norms": lambda _: HistogramSummary(
+        TransformedNorm(np.zeros(D), LINEAR, 1.0), np.array([0.1, 0.5, 1.0, 2.0]), missing="drop"
     ),
-    "coordinate": lambda keep: HistogramSummary(
-        Coordinate(1), np.linspace(-1, 1, 9), missing="drop", keep_dropped=keep
-    ),
+    "coordinate": lambda _: HistogramSummary(Coordinate(1), np.linspace(-1, 1, 9), missing="drop"),
     "count": lambda keep: RowCount(missing="drop", keep_dropped=keep),
 }
 every_summary = pytest.mark.parametrize("make", SUMMARIES.values(), ids=SUMMARIES)
@@ -180,10 +178,11 @@ def test_an_error_in_a_thread_is_raised_and_stops_the_pass() -> None:
 
 def test_the_count_is_that_of_the_rows_kept() -> None:
     for name, form in FORMS.items():
-        kept, left_out = (Rows.of(form(), SCHEMA, neighbors=relation) for relation in ("replace_one", "add_remove"))
-        counted = kept.summarise(RowCount(missing=kept.source.missing, keep_dropped=True))
-        assert counted == kept.count() == kept.moments().count, name
-        assert left_out.count() == left_out.moments().count == kept.count() - kept.moments().dropped
+        for relation in ("replace_one", "add_remove"):
+            rows = Rows.of(form(), SCHEMA, neighbors=relation)
+            all_of_them = rows.summarise(RowCount(missing=rows.source.missing, keep_dropped=True))
+            assert rows.table_size() == all_of_them == N_ROWS, name
+            assert rows.count() == rows.moments().count == EXPECTED.count < N_ROWS, name
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -26,6 +26,7 @@ from dpmoments.schema.schema import Schema
 __all__ = ["RELEASE_FILE", "MomentRelease"]
 
 RELEASE_FILE = DocumentKind("dpmoments-release", 1, "release")
+NO_MEAN = "no mean was released (mean=False): release with mean=True"
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +53,9 @@ class MomentRelease:
     noisy_count : float or None
     noisy_sum : ndarray of shape (d,) or None
     noisy_gram : ndarray of shape (d, d)
-        What the mechanism returned, in unit-ball units, before any repair.
+        What the mechanism returned, in unit-ball units, before any repair; sum and Gram matrix about ``center``.
+    center : ndarray of shape (d,) or None
+        Where the mechanism found the mean, so that a covariance is not lost beside the square of a mean far away; None for 0.
     diagnostics : mapping
         What else the mechanism learned privately.
     """
@@ -68,6 +71,7 @@ class MomentRelease:
     noisy_count: float | None
     noisy_sum: FloatArray | None
     noisy_gram: FloatArray
+    center: FloatArray | None = None
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
 
     # One line an analysis: a function of a release is a method of it. The command line has a command for each.
@@ -76,10 +80,12 @@ class MomentRelease:
     pca = pca
 
     def __post_init__(self) -> None:
+        if self.center is not None and self.noisy_sum is None:
+            raise ValueError("moments about a centre need the sum about it, else their mean is not known")
         if self.noisy_sum is not None and self.noisy_count is None:
             raise ValueError("a sum of rows without their number makes no mean: release both, or neither")
         self.receipt.require_for(self.privacy)
-        for array in (self.noisy_sum, self.noisy_gram):
+        for array in (self.noisy_sum, self.noisy_gram, self.center):
             if array is not None:
                 array.setflags(write=False)
 
@@ -123,9 +129,17 @@ class MomentRelease:
 
     @cached_property
     def _repaired(self) -> tuple[FloatArray | None, FloatArray]:
-        """Mean and Gram matrix in the unit ball after the repair."""
+        """Mean and Gram matrix in the unit ball after the repair, about ``center``."""
         count = None if self.noisy_count is None else self.n_rows
-        mean, gram = repair_moments(count, self.noisy_sum, self.noisy_gram, self.noise, self.repair, box=self._mean_box)
+        mean, gram = repair_moments(
+            count,
+            self.noisy_sum,
+            self.noisy_gram,
+            self.noise,
+            self.repair,
+            box=self._mean_box,
+            center=self.center,
+        )
         for array in (mean, gram):
             if array is not None:
                 array.setflags(write=False)  # kept, and handed out
@@ -145,19 +159,25 @@ class MomentRelease:
         """E[x] of the encoded rows, repaired, shape (d,)."""
         mean = self._repaired[0]
         if mean is None:
-            raise ValueError("no mean was released (mean=False): release with mean=True")
-        return mean
+            raise ValueError(NO_MEAN)
+        return mean if self.center is None else self.center + mean
 
     @property
     def unit_ball_gram(self) -> FloatArray:
         """Σ x xᵀ of the encoded rows, repaired, shape (d, d)."""
-        return self._repaired[1]
+        mean, gram = self._repaired
+        if self.center is None or mean is None:
+            return gram
+        cross = np.outer(self.center, mean)
+        return gram + self.n_rows * (cross + cross.T + np.outer(self.center, self.center))
 
     @property
     def unit_ball_covariance(self) -> FloatArray:
         """Cov(x) of the encoded rows, repaired, shape (d, d)."""
-        mean = self.unit_ball_mean
-        return self.unit_ball_gram / self.n_rows - np.outer(mean, mean)
+        mean, gram = self._repaired
+        if mean is None:
+            raise ValueError(NO_MEAN)
+        return gram / self.n_rows - np.outer(mean, mean)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -219,6 +239,7 @@ class MomentRelease:
             "noisy_count": self.noisy_count,
             "noisy_sum": None if self.noisy_sum is None else self.noisy_sum.tolist(),
             "noisy_gram_upper_triangle": upper.tolist(),
+            "center": None if self.center is None else self.center.tolist(),
             "diagnostics": to_plain(self.diagnostics),
         }
 
@@ -247,7 +268,7 @@ class MomentRelease:
         noise = None if content["noise"] is None else NoiseLaw.from_dict(content["noise"])
         if noise is not None and noise.n_features != d:
             raise ValueError(f"the noise law is for {noise.n_features} features and the schema has {d}")
-        noisy_sum = content["noisy_sum"]
+        noisy_sum, center = content["noisy_sum"], content["center"]
         return cls(
             schema=schema,
             privacy=PrivacyStatement.from_dict(content["privacy"]),
@@ -260,6 +281,7 @@ class MomentRelease:
             noisy_count=None if count is None else float(count),
             noisy_sum=None if noisy_sum is None else finite_numbers(noisy_sum, d, "noisy_sum"),
             noisy_gram=gram,
+            center=None if center is None else finite_numbers(center, d, "center"),
             diagnostics=from_plain(content["diagnostics"]),
         )
 

@@ -301,5 +301,6 @@ def _assemble(
         noisy_count=noisy.count,
         noisy_sum=noisy.sum,
         noisy_gram=noisy.gram,
+        center=noisy.center,
         diagnostics=noisy.diagnostics,
     )

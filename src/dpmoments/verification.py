@@ -161,10 +161,11 @@ def _no_negative_eigenvalue(release: MomentRelease) -> Check:
     smallest = float(np.linalg.eigvalsh(matrix)[0])
     if release.repair is Repair.NONE:
         return Check(what, None, f"the release is not repaired; the smallest is {smallest:.3g} in encoded units")
-    # A mean far from the centre of the encoding is taken off the second moment, which leaves rounding errors of its size.
-    offset = (
-        float(np.trace(release.unit_ball_gram)) / (release.noisy_count or 1.0) if release.noisy_sum is not None else 0.0
-    )
+    # The square of a mean far from the centre is taken off the second moment, which leaves rounding errors of its size.
+    offset = 0.0
+    if release.noisy_sum is not None:
+        from_center = release.unit_ball_mean - (0.0 if release.center is None else release.center)
+        offset = float(np.trace(matrix)) + float(from_center @ from_center)
     passed = smallest >= -ROUNDING * max(1.0, float(np.trace(matrix))) - 2.0**-46 * offset
     return Check(what, passed, f"after repair {release.repair}" if passed else f"after repair one is {smallest:.3g}")
 

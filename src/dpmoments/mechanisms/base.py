@@ -307,7 +307,12 @@ class NoisyMoments:
     count : float or None
         Number of rows that count: exact where it is public, noisy where count and mean were wanted, else None.
     sum : ndarray of shape (d,) or None
-    gram : ndarray of shape (d, d), symmetric; not repaired
+        Σ(x − center).
+    gram : ndarray of shape (d, d)
+        Σ(x − center)(x − center)ᵀ, symmetric; not repaired.
+    center : ndarray of shape (d,) or None
+        What sum and Gram matrix are taken about, itself a private answer; None for 0. About 0 the moments of rows whose mean is
+        far from 0 hold no covariance: in float64 none is left where the mean is 10⁸ standard deviations away.
     diagnostics : mapping
         What else the run learned privately (plain values and arrays); covered by the plan's cost.
     """
@@ -315,6 +320,7 @@ class NoisyMoments:
     count: float | None
     sum: FloatArray | None
     gram: FloatArray
+    center: FloatArray | None = None
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -101,11 +101,11 @@ class CoinPressPlan(Plan):
         release = self._step(rows, privacy_filter, "last step", spend, ellipsoid, radius)
         steps.append(ellipsoid.record(radius, last.rho, release, n_rows))
         covariance, mean = ellipsoid.covariance(release, n_rows)
-        gram = n_rows * (covariance + np.outer(mean, mean))
         return NoisyMoments(
             count=n_rows if shape.mean or self.neighbors.table_size_is_public else None,
-            sum=n_rows * mean if shape.mean else None,
-            gram=(gram + gram.T) / 2.0,
+            sum=np.zeros_like(mean) if shape.mean else None,
+            gram=n_rows * (covariance + covariance.T) / 2.0,
+            center=mean if shape.mean else None,
             diagnostics=run_diagnostics(steps, rules, outside, shape.n_features),
         )
 

@@ -63,8 +63,9 @@ def repair_moments(
     repair: Repair,
     *,
     box: tuple[FloatArray, FloatArray] | None,
+    center: FloatArray | None = None,
 ) -> tuple[FloatArray | None, FloatArray]:
-    """Mean and Gram matrix of rows in the unit ball, repaired.
+    """Mean and Gram matrix of rows in the unit ball, repaired, both about ``center``.
 
     Parameters
     ----------
@@ -76,6 +77,8 @@ def repair_moments(
     repair : Repair
     box : pair of ndarrays of shape (d,), optional
         Public bounds on the mean, into which a repaired mean is moved.
+    center : ndarray of shape (d,), optional
+        What the noisy sum and Gram matrix are taken about; 0 if not given.
 
     Returns
     -------
@@ -85,13 +88,16 @@ def repair_moments(
     """
     if noisy_sum is None or count is None:
         return None, repair_gram(noisy_gram, noise, repair, None if box is None else count, TRACE_AT_BOUND)
-    mean = noisy_sum / count
+    mean = noisy_mean = noisy_sum / count
     if repair is Repair.NONE:
         return mean, noisy_gram
     if box is not None:
-        mean = np.clip(mean, *box)
-        mean = mean / max(1.0, float(np.linalg.norm(mean)))
-    spread = noisy_gram - count * np.outer(mean, mean)
+        origin = np.zeros_like(mean) if center is None else center
+        possible = np.clip(origin + mean, *box)
+        mean = possible / max(1.0, float(np.linalg.norm(possible))) - origin
+    # About a centre that the run estimated, the noise on the mean is not that on the spread: only the mean is moved.
+    about = mean if center is None else noisy_mean
+    spread = noisy_gram - count * np.outer(about, about)
     upper = None if box is None else count
     if noise is not None:
         noise = _noise_on_the_spread(noise, mean)

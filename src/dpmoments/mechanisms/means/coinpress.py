@@ -26,7 +26,7 @@ from dpmoments.mechanisms.parts.coinpress_schedule import (
     shell_quantile,
     shell_radius,
 )
-from dpmoments.mechanisms.parts.noisy_step import count_first, require_workable_budget
+from dpmoments.mechanisms.parts.noisy_step import count_first, first_count_error, require_workable_budget
 from dpmoments.mechanisms.parts.norm_histogram import noisy_norm_histogram, norm_edges
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -64,6 +64,10 @@ class CoinPressMeanPlan(MeanPlan):
     balls: Balls | None
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
+
+    @property
+    def expected_count_error(self) -> float | None:
+        return first_count_error(self.rho, self.balls is None)
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)

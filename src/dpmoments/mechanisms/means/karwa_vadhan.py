@@ -16,6 +16,7 @@ from dpmoments.mechanisms.means.parts.coordinatewise import (
     Coordinate,
     choose,
     clamped_mean,
+    count_error,
     count_for,
     divide_for_count,
     zoom,
@@ -46,6 +47,10 @@ class KarwaVadhanPlan(MeanPlan):
     mean_loss: PrivacyBudget
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
+
+    @property
+    def expected_count_error(self) -> float | None:
+        return count_error(self.count_loss)
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
-from dpmoments.mechanisms.means.parts.coordinatewise import clamped_mean, count_for, divide_for_count
+from dpmoments.mechanisms.means.parts.coordinatewise import clamped_mean, count_error, count_for, divide_for_count
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
@@ -27,6 +27,10 @@ class NaivePlan(MeanPlan):
     loss: PrivacyBudget
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
+
+    @property
+    def expected_count_error(self) -> float | None:
+        return count_error(self.count_loss)
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)

@@ -11,7 +11,14 @@ from scipy.special import ndtri
 
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
-from dpmoments.mechanisms.means.parts.coordinatewise import Coordinate, choose, count_for, divide_for_count, zoom
+from dpmoments.mechanisms.means.parts.coordinatewise import (
+    Coordinate,
+    choose,
+    count_error,
+    count_for,
+    divide_for_count,
+    zoom,
+)
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -35,6 +42,10 @@ class SymmetricQuantilesPlan(MeanPlan):
     loss: PrivacyBudget
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
+
+    @property
+    def expected_count_error(self) -> float | None:
+        return count_error(self.count_loss)
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)

@@ -12,7 +12,7 @@ from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
 from dpmoments.mechanisms.means.parts.clipped_mean import noisy_clipped_sums
-from dpmoments.mechanisms.parts.noisy_step import count_first, require_workable_budget
+from dpmoments.mechanisms.parts.noisy_step import count_first, first_count_error, require_workable_budget
 from dpmoments.mechanisms.parts.norm_histogram import NormHistogram, noisy_norm_histogram, norm_edges
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -44,6 +44,10 @@ class VarianceAwarePlan(MeanPlan):
     rho: float
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
+
+    @property
+    def expected_count_error(self) -> float | None:
+        return first_count_error(self.rho, self.shape.n_rows is None)
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)

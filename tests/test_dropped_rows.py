@@ -1,0 +1,160 @@
+"""A row that a column rule drops contributes nothing to any answer, and the number of rows kept is then private everywhere."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpmoments as dpm
+from cases import run_plan
+from dpmoments.mechanisms import Gaussian, MatrixLaplace
+from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
+from dpmoments.noise.entropy import insecure_generator
+from dpmoments.privacy.budget import BudgetKind
+from dpmoments.release import ReleaseWarning
+from dpmoments.rows.rows import Rows
+from dpmoments.verification import checks
+from test_means import OPTIONS
+
+N_ROWS, N_DROPPED = 5_000, 500
+DROPPING = dpm.Schema(dpm.Numeric("x", 0, 100, missing="drop"), dpm.Numeric("y", 0, 100))
+KEEPING = dpm.Schema(dpm.Numeric("x", 0, 100, missing="center"), dpm.Numeric("y", 0, 100))
+PURE: dict[str, Any] = dict(epsilon=100.0)
+APPROXIMATE: dict[str, Any] = dict(epsilon=100.0, delta=1e-6)
+SETTINGS: list[tuple[Any, dict[str, Any]]] = [
+    ("laplace", PURE),
+    ("matrix-laplace", PURE),
+    ("isotropic", PURE),
+    ("iterative-eigenvectors", PURE),
+    ("kapralov-talwar", PURE),
+    ("gaussian", APPROXIMATE),
+    ("iterative-eigenvectors", dict(rho=100.0)),
+    ("johnson-lindenstrauss", APPROXIMATE),
+    ("inverse-wishart", APPROXIMATE),
+    ("additive-wishart", APPROXIMATE),
+    (dpm.mechanisms.InverseGaussian(smallest_eigenvalue=20.0), APPROXIMATE),
+    ("coinpress", APPROXIMATE),
+]
+
+
+def table(n_dropped: int = N_DROPPED) -> pa.Table:
+    """Two columns about 10 in [0, 100]; the first ``n_dropped`` cells of one are missing."""
+    values = np.random.default_rng(0).normal(10.0, 2.0, (N_ROWS, 2))
+    x: list[float | None] = values[:, 0].tolist()
+    x[:n_dropped] = [None] * n_dropped
+    return pa.table({"x": x, "y": values[:, 1]})
+
+
+def quietly(*arguments: Any, **options: Any) -> dpm.MomentRelease:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReleaseWarning)
+        return dpm.release(*arguments, insecure_seed=0, **options)
+
+
+def test_every_mechanism_is_in_these_settings() -> None:
+    named = {mechanism if isinstance(mechanism, str) else mechanism.name for mechanism, _ in SETTINGS}
+    # Its rows have mean zero, so there is nothing here that they could be moved by.
+    assert named == set(MECHANISMS) - {"private-preconditioning"}
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+@pytest.mark.parametrize(("mechanism", "budget"), SETTINGS, ids=lambda value: getattr(value, "name", str(value)))
+def test_a_tenth_of_the_rows_dropped_moves_no_mean(mechanism: Any, budget: dict[str, Any], neighbors: str) -> None:
+    """Encoded at the midpoint of their bounds they would move it from 10 to 14."""
+    release = quietly(table(), DROPPING, mechanism=mechanism, neighbors=neighbors, **budget)
+    np.testing.assert_allclose(release.mean, 10.0, atol=0.5)
+    assert abs(release.n_rows - (N_ROWS - N_DROPPED)) < 0.02 * N_ROWS
+    assert not release.count_is_public
+    assert any("count" in draw.what or "padded Gram" in draw.what for draw in release.receipt.draws)
+    assert [check.what for check in checks(release) if check.passed is False] == []
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.2])
+def test_dropped_rows_are_no_outliers_for_coinpress(rate: float) -> None:
+    """A histogram that counts them at 0, far from the mean, would give a clipping radius of 10⁵."""
+    rng = np.random.default_rng(1)
+    rows = rng.normal(0.0, 1.0, (N_ROWS, 3)) + 1e5
+    rows[rng.random(N_ROWS) < rate, 0] = np.nan
+    mechanism = dpm.mechanisms.CoinPress(eigenvalue_bounds=(0.1, 100.0), mean_radius=1e6)
+    schema = dpm.Schema.unbounded(3, missing="drop")
+    release = quietly(rows, schema, rho=2.0, neighbors="replace_one", mechanism=mechanism)
+    np.testing.assert_allclose(release.covariance, np.eye(3), atol=0.2)
+    np.testing.assert_allclose(release.mean, 1e5, atol=0.2)
+    assert release.receipt.draws[0].what == "count"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        (name, kind)
+        for name, mechanism in sorted(MEAN_MECHANISMS.items())
+        for kind in (dict(rho=50.0), dict(epsilon=200.0))
+        if "rho" in kind or BudgetKind.PURE in mechanism.budget_kinds
+    ],
+)
+def test_means_alone_leave_dropped_rows_out(name: str, kind: dict[str, float], tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(50.0, 1.0, (N_ROWS, 2))
+    rows[:N_DROPPED, 1] = np.nan
+    path = tmp_path / "mean.json"
+    with pytest.warns(ReleaseWarning, match="about 10% of the table's 5,000 rows were dropped"):
+        release = dpm.release_mean(
+            rows,
+            dpm.Schema.unbounded(2, missing="drop"),
+            neighbors="replace_one",
+            mechanism=name,
+            output=path,
+            insecure_seed=0,
+            **kind,
+            **OPTIONS[name],
+        )
+    np.testing.assert_allclose(release.mean, 50.0, atol=0.5)
+    assert abs(release.n_rows - (N_ROWS - N_DROPPED)) < 10
+    assert not release.count_is_public
+    assert [draw.what for draw in release.receipt.draws].count("count") == 1
+    assert all(check.passed is not False for check in checks(dpm.load(path)))
+
+
+def test_a_plan_that_may_tell_the_number_of_rows_refuses_rows_that_a_rule_drops() -> None:
+    rows = Rows.of(table(), DROPPING, neighbors="replace_one")
+    for mechanism in (MatrixLaplace(), Gaussian()):
+        budget = dpm.PrivacyBudget.pure(1.0) if isinstance(mechanism, MatrixLaplace) else dpm.PrivacyBudget.zcdp(1.0)
+        telling = mechanism.plan(MomentShape(2, n_rows=N_ROWS), budget, "replace_one")
+        assert telling.count_is_public
+        with pytest.raises(ValueError, match="has a rule that drops rows"):
+            run_plan(telling, rows, insecure_generator(0))
+        plan = mechanism.plan(MomentShape.of(DROPPING, mean=True, n_rows=N_ROWS), budget, "replace_one")
+        assert not plan.count_is_public
+        assert plan.shape.n_rows is None
+        run_plan(plan, rows, insecure_generator(0))
+
+
+def test_where_no_rule_drops_a_row_the_count_is_public_and_exact() -> None:
+    release = quietly(table(), KEEPING, epsilon=1.0, neighbors="replace_one")
+    assert (release.n_rows, release.count_is_public) == (N_ROWS, True)
+    assert "rows were dropped" not in " ".join(release.warnings)
+
+
+def test_levels_that_match_nothing_are_said() -> None:
+    schema = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Categorical("ward", ["A", "B", "ICU"]))
+    frame = pa.table({"age": [40.0] * 3_000, "ward": ["a", "b", "icu"] * 1_000})
+    with pytest.warns(
+        ReleaseWarning, match=r"about 100% of the table's 3,000 rows were dropped.*levels that it does not"
+    ):
+        release = dpm.release(frame, schema, epsilon=1.0, neighbors="replace_one", insecure_seed=0)
+    assert any("100%" in text for text in release.warnings)
+
+
+def test_noise_is_not_taken_for_dropped_rows() -> None:
+    for seed in range(20):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ReleaseWarning)
+            dpm.release(
+                table(50).slice(0, 200), DROPPING, epsilon=0.02, neighbors="replace_one", insecure_seed=seed
+            )  # 25 % of 200 rows, and noise that is far more
+            dpm.release(table(0), DROPPING, epsilon=1.0, neighbors="replace_one", insecure_seed=seed)
