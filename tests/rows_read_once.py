@@ -17,5 +17,5 @@ class RowsReadOnce:
     def __init__(self, table: Any, neighbors: str = "add_remove") -> None:
         table = np.asarray(table, dtype=float)
         rows = Rows.of(table, dpm.Schema.unit_ball(table.shape[1]), neighbors=neighbors)
-        self.n_features, self.neighbors = rows.n_features, rows.neighbors
+        self.n_features, self.neighbors, self.schema = rows.n_features, rows.neighbors, rows.schema
         self.moments = cache(rows.moments)

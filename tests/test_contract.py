@@ -35,12 +35,16 @@ def test_unlimited_budget_gives_the_exact_answer(case: Case) -> None:
     noisy = run(case, "unlimited")
     eigenvalues, eigenvectors = np.linalg.eigh(table.T @ table)
     leading = eigenvectors[:, -case.rank :]
-    np.testing.assert_allclose(noisy.gram, leading * eigenvalues[-case.rank :] @ leading.T, atol=case.tolerance)
+    center = np.zeros(table.shape[1]) if noisy.center is None else noisy.center
+    total, gram = np.zeros_like(center) if noisy.sum is None else noisy.sum, noisy.gram
     if case.mean:
         assert noisy.sum is not None
         assert noisy.count is not None
-        np.testing.assert_allclose(noisy.sum, table.sum(axis=0), atol=case.tolerance)
         assert noisy.count == pytest.approx(len(table), abs=case.tolerance)
+        cross = np.outer(center, total)
+        gram = gram + cross + cross.T + len(table) * np.outer(center, center)
+        np.testing.assert_allclose(total + len(table) * center, table.sum(axis=0), atol=case.tolerance)
+    np.testing.assert_allclose(gram, leading * eigenvalues[-case.rank :] @ leading.T, atol=case.tolerance)
 
 
 @every_case

@@ -57,10 +57,26 @@ def quietly(*arguments: Any, **options: Any) -> dpm.MomentRelease:
         return dpm.release(*arguments, insecure_seed=0, **options)
 
 
+@pytest.mark.parametrize(("mechanism", "budget"), SETTINGS, ids=lambda value: getattr(value, "name", str(value)))
+def test_without_a_mean_a_hundredth_of_the_budget_is_for_the_number_of_rows(
+    mechanism: Any, budget: dict[str, Any]
+) -> None:
+    release = quietly(table(), DROPPING, mechanism=mechanism, neighbors="replace_one", mean=False, **budget)
+    assert abs(release.n_rows - (N_ROWS - N_DROPPED)) < 50
+    assert not release.count_is_public
+    (draw,) = (draw for draw in release.receipt.draws if draw.what == "count")
+    assert draw.loss.amount == pytest.approx(0.01 * release.receipt.allowance.amount, rel=1e-9)
+    assert [check.what for check in checks(release) if check.passed is False] == []
+    np.testing.assert_allclose(np.diag(release.second_moment), 104.0, rtol=0.15)
+    told = quietly(table(0), KEEPING, mechanism=mechanism, neighbors="replace_one", mean=False, **budget)
+    assert told.count_is_public
+    assert "count" not in [draw.what for draw in told.receipt.draws]
+
+
 def test_every_mechanism_is_in_these_settings() -> None:
     named = {mechanism if isinstance(mechanism, str) else mechanism.name for mechanism, _ in SETTINGS}
-    # Its rows have mean zero, so there is nothing here that they could be moved by.
-    assert named == set(MECHANISMS) - {"private-preconditioning"}
+    # The first is one of the others; the second wants rows of mean zero.
+    assert named == set(MECHANISMS) - {"auto", "private-preconditioning"}
 
 
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])

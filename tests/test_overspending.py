@@ -15,7 +15,7 @@ from dpmoments.mechanisms import additive_wishart, coinpress, iterative_eigenvec
 from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.means import karwa_vadhan, symmetric_quantiles
 from dpmoments.mechanisms.means import variance_aware as variance_aware_module
-from dpmoments.mechanisms.parts import lattice_noise, noisy_step, padded_gram, spectral
+from dpmoments.mechanisms.parts import lattice_noise, padded_gram, row_count, spectral
 from dpmoments.mechanisms.registry import make_mean_mechanism, make_mechanism
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -32,14 +32,16 @@ Patch = pytest.MonkeyPatch
 
 
 def noise_of_the_count_halved(patch: Patch) -> None:
-    honest = noisy_step.count_scale
-    patch.setattr(noisy_step, "count_scale", lambda loss: honest(loss) / 2.0)
+    honest = row_count.count_scale
+    patch.setattr(row_count, "count_scale", lambda loss: honest(loss) / 2.0)
 
 
 def a_count_not_paid_for(patch: Patch) -> None:
     def count_first(rows: Any, privacy_filter: Any, rho: float, public_rows: Any) -> tuple[float, float]:
         del public_rows
-        return noisy_step.noisy_count(rows, privacy_filter, PrivacyBudget.zcdp(noisy_step.COUNT_SHARE * rho)), rho
+        return row_count.noisy_count(
+            rows.count(), privacy_filter, PrivacyBudget.zcdp(row_count.COUNT_SHARE * rho), rows.neighbors
+        ), rho
 
     patch.setattr(coinpress, "count_first", count_first)
 
@@ -198,7 +200,7 @@ OVERSPENDS: list[tuple[Callable[[Patch], None], Any, PrivacyBudget, Neighbors, b
 
 def run(mechanism: Any, budget: PrivacyBudget, neighbors: Neighbors, mean: bool) -> Any:
     table = np.random.default_rng(3).uniform(-0.5, 0.5, (300, 3))
-    shape = MomentShape(3, n_rows=300 if neighbors.count_is_public else None, mean=mean)
+    shape = MomentShape(3, n_rows=300 if neighbors.table_size_is_public else None, mean=mean)
     plan = mechanism.plan(shape, budget, neighbors)
     return run_plan(plan, Rows.of(table, Schema.unit_ball(3), neighbors=neighbors), insecure_generator(0))
 

@@ -110,9 +110,8 @@ class MomentRelease:
         """
         if self.noisy_count is None:
             raise ValueError(
-                "no count was released: under add_remove, and wherever a rule of the schema drops rows, the number of those that "
-                "count is private, and mean=False spends nothing on it. Use release.gram, release with mean=True, or say what is "
-                "public: n_rows under add_remove, rules that drop no row under replace_one"
+                "no count was released: under add_remove the number of rows is private, and mean=False spends nothing on it. "
+                "Use release.gram, release with mean=True, or pass a public n_rows to release()"
             )
         return max(1, round(self.noisy_count))
 
@@ -120,11 +119,12 @@ class MomentRelease:
     def count_is_public(self) -> bool:
         """Whether the number of rows is here and carries no noise.
 
-        So it is under ``replace_one`` where no rule of the schema drops a row, and where a second moment alone was released
-        beside a count that is public from elsewhere; a mean is divided by a count that was released with it.
+        So it is under ``replace_one`` where no rule of the schema drops a row, and under ``add_remove`` where a second
+        moment alone was released beside a count that is public from elsewhere; a mean is divided by a count that was released with it.
         """
         return self.noisy_count is not None and (
-            self.privacy.neighbors.count_is_public(self.schema.drops_rows) or self.noisy_sum is None
+            self.privacy.neighbors.count_is_public(self.schema.drops_rows)
+            or (self.noisy_sum is None and not self.privacy.neighbors.table_size_is_public)
         )
 
     @cached_property

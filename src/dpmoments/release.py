@@ -99,8 +99,8 @@ def release(
     mechanism : str or Mechanism
         A registry name (``dpmoments mechanisms`` lists them) or a configured mechanism.
     mean : bool
-        False: second moment alone, all of the budget on it; rows are then encoded without centring, and no private count is
-        released.
+        False: second moment alone, all of the budget on it; rows are then encoded without centring, and under
+        ``add_remove`` no count is released. (Where ``replace_one`` leaves a count private, a hundredth of the budget is for it.)
     repair : str
         Post-processing of the noisy moments: ``auto``, ``none``, ``clip``, ``shift``, ``shrink`` or ``rotation-invariant``.
     n_rows : int, optional

@@ -173,7 +173,7 @@ def _no_negative_eigenvalue(release: MomentRelease) -> Check:
 def _count(release: MomentRelease) -> Check:
     what, count, law = "number of rows", release.noisy_count, release.noise
     if count is None:
-        passed = not release.privacy.neighbors.count_is_public(release.schema.drops_rows) and release.noisy_sum is None
+        passed = not release.privacy.neighbors.table_size_is_public and release.noisy_sum is None
         return Check(what, passed, "private, and not released")
     if release.count_is_public:
         return _public_count(what, count)

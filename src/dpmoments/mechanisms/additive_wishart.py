@@ -46,10 +46,13 @@ class AdditiveWishartPlan(AdditivePlan):
         k.
     scale : float
         s²: the noise before its mean is taken off is Wishart(s²I, k), unit-ball units.
+    matrix_cost : PrivacyBudget
+        What the draw costs.
     """
 
     degrees: int
     scale: float
+    matrix_cost: PrivacyBudget
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.LATTICE_ROUNDED
 
@@ -77,7 +80,7 @@ class AdditiveWishartPlan(AdditivePlan):
 
     def add_noise(self, privacy_filter: PrivacyFilter, what: str, query: IntegerArray) -> FloatArray:
         law = AdditiveWishartDraw(self.dimension, self.degrees, self.scale, self.bits)
-        return under_law(privacy_filter, what, law, query, self.sensitivity, bits=2 * self.bits, claim=self.cost)
+        return under_law(privacy_filter, what, law, query, self.sensitivity, bits=2 * self.bits, claim=self.matrix_cost)
 
 
 @dataclass(frozen=True)
@@ -104,8 +107,10 @@ class PositiveDefinitePlan(Plan):
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
         noisy = self.unbiased.run(rows, privacy_filter)
+        count = noisy.count if self.count_loss is None else self.released_count(rows.count(), privacy_filter)
         kept = self.kept_shift(noisy.gram)
-        return replace(noisy, gram=noisy.gram + kept * np.eye(len(noisy.gram)), diagnostics={"kept_shift": kept})
+        gram = noisy.gram + kept * np.eye(len(noisy.gram))
+        return replace(noisy, count=count, gram=gram, diagnostics={"kept_shift": kept})
 
     def kept_shift(self, gram: FloatArray) -> float:
         """How much of the noise's mean goes back into a Gram matrix from which all of it was taken: post-processing.
@@ -188,6 +193,7 @@ class AdditiveWishart(Mechanism):
             bits=choose_bits(scale * (degrees + math.sqrt(2.0 * degrees)), shape.n_features),
             degrees=degrees,
             scale=scale,
+            matrix_cost=budget,
         )
         if self.debias == "mean":
             return plan

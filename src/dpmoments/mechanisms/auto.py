@@ -38,6 +38,7 @@ class Auto(Mechanism):
     'gaussian'
     """
 
+    counts_rows: ClassVar[bool] = True  # the mechanism chosen does
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset(BudgetKind)
     summary: ClassVar[str] = "the additive mechanism with the least expected error at your budget, chosen without data"
     source: ClassVar[str] = "this library"

@@ -18,14 +18,14 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from dpmoments.array_types import FloatArray
+from dpmoments.mechanisms.moment_shape import MomentShape
+from dpmoments.mechanisms.parts.row_count import count_error, noisy_count, split_for_count
 from dpmoments.noise_law import NoiseLaw
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
-from dpmoments.schema.rough_scale import RoughScale
-from dpmoments.schema.schema import Schema
 
 __all__ = [
     "GAUSSIAN_LOSS_UNITS",
@@ -68,57 +68,6 @@ class Arithmetic(StrEnum):
     IDEALIZED = "idealized"
 
 
-@dataclass(frozen=True, slots=True)
-class MomentShape:
-    """What is public about the moments to release.
-
-    Attributes
-    ----------
-    n_features : int
-        d, after encoding.
-    n_rows : int or None
-        The number of rows, where it is public, else None. Under ``replace_one`` no plan uses it where a rule can drop a row: the
-        number of those that count is then private.
-    mean : bool
-        Whether count and mean are wanted beside the second moment.
-    row_norm : float or None
-        Bound on the Euclidean norm of an encoded row: 1 (the unit ball), or None where the schema gives no bound.
-    rough_scale : RoughScale or None
-        Where the schema gives rough scales in place of bounds, what they say of the encoded rows.
-    drops_rows : bool
-        Whether a rule of the schema can drop a row.
-    """
-
-    n_features: int
-    n_rows: int | None = None
-    mean: bool = True
-    row_norm: float | None = 1.0
-    rough_scale: RoughScale | None = None
-    drops_rows: bool = False
-
-    @classmethod
-    def of(cls, schema: Schema, *, mean: bool, n_rows: int | None = None) -> MomentShape:
-        """The shape of the moments of a table with this schema."""
-        return cls(
-            schema.n_features,
-            n_rows=n_rows,
-            mean=mean,
-            row_norm=None if schema.row_norm is None else 1.0,
-            rough_scale=schema.rough_scale(mean=mean),
-            drops_rows=schema.drops_rows,
-        )
-
-    def __post_init__(self) -> None:
-        if self.n_features < 1:
-            raise ValueError(f"n_features={self.n_features}: a table needs at least one feature")
-        if self.n_rows is not None and self.n_rows < 0:
-            raise ValueError(f"n_rows={self.n_rows} cannot be negative")
-
-    def count_is_public(self, neighbors: Neighbors) -> bool:
-        """Whether the number of rows that count may be told as it is."""
-        return neighbors.count_is_public(self.drops_rows)
-
-
 @dataclass(frozen=True)
 class CalibratedPlan(ABC, Generic[Noisy]):
     """A calibrated mechanism of any kind, made without data.
@@ -130,18 +79,23 @@ class CalibratedPlan(ABC, Generic[Noisy]):
     neighbors : Neighbors
     cost : PrivacyBudget
         Exactly what :meth:`run` spends.
+    count_loss : PrivacyBudget or None
+        The part of it for the number of rows, where that is private and has a draw of its own that was planned beforehand.
     """
 
     mechanism: ConfiguredMechanism[Any]
     shape: MomentShape
     neighbors: Neighbors
     cost: PrivacyBudget
+    count_loss: PrivacyBudget | None = field(default=None, kw_only=True)
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
 
     @property
     def expected_count_error(self) -> float | None:
         """Root mean square error of the number of rows: 0 where it is public, None where it is not known or not released."""
+        if self.count_loss is not None:
+            return count_error(self.count_loss)
         return 0.0 if self.count_is_public else None
 
     @property
@@ -175,8 +129,10 @@ class CalibratedPlan(ABC, Generic[Noisy]):
         """Whether the number of rows that count is released as it is; else it has noise, or is not released."""
         return self.shape.count_is_public(self.neighbors)
 
-    def public_count(self, count: int) -> float | None:
-        """An exact number of rows where it is public, else None."""
+    def released_count(self, count: int, privacy_filter: PrivacyFilter) -> float | None:
+        """The number of rows: exact where it is public, noisy where that was planned for it alone, else None."""
+        if self.count_loss is not None:
+            return noisy_count(count, privacy_filter, self.count_loss, self.neighbors)
         return float(count) if self.count_is_public else None
 
     def check_rows(self, rows: Rows) -> None:
@@ -213,6 +169,8 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
     loss_units: ClassVar[Mapping[BudgetKind, LossUnit]] = LOSS_UNITS
     """In which unit the losses of its draws add up, by the kind of budget."""
     needs_row_norm: ClassVar[bool] = True
+    counts_rows: ClassVar[bool] = False
+    """Whether a run pays for the number of rows, where it is private, even if no mean is wanted."""
     summary: ClassVar[str]
     source: ClassVar[str]
     noun: ClassVar[str] = "mechanism"
@@ -254,9 +212,14 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
 
     def supported_plan(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PlanType:
         """As :meth:`plan`, for arguments that :meth:`check_support` has let pass."""
+        count_loss, rest = None, budget
         if neighbors.table_size_is_public and not shape.count_is_public(neighbors):
             shape = replace(shape, n_rows=None)
-        plan = self.calibrate(shape, budget, neighbors)
+            if not (shape.mean or self.counts_rows):
+                count_loss, rest = split_for_count(self.divisible(budget))
+        plan = self.calibrate(shape, rest, neighbors)
+        if count_loss is not None:
+            plan = replace(plan, cost=budget, count_loss=count_loss)
         if not budget.covers(plan.cost):
             raise AssertionError(f"{self.name} planned to spend {plan.cost} of {budget}: a defect, please report it")
         return plan
@@ -305,7 +268,7 @@ class NoisyMoments:
     Attributes
     ----------
     count : float or None
-        Number of rows that count: exact where it is public, noisy where count and mean were wanted, else None.
+        Number of rows that count: exact where it is public, noisy where it was paid for, else None.
     sum : ndarray of shape (d,) or None
         Σ(x − center).
     gram : ndarray of shape (d, d)
@@ -347,7 +310,7 @@ class Plan(CalibratedPlan[NoisyMoments]):
 
     @property
     def expected_count_error(self) -> float | None:
-        if self.noise is None or self.noise.count_variance is None:
+        if self.count_loss is not None or self.noise is None or self.noise.count_variance is None:
             return super().expected_count_error
         return math.sqrt(self.noise.count_variance)
 

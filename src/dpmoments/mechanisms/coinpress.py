@@ -205,6 +205,7 @@ class CoinPress(CoinPressOptions, Mechanism):
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.ZCDP, BudgetKind.APPROXIMATE})
     loss_units: ClassVar[Mapping[BudgetKind, LossUnit]] = GAUSSIAN_LOSS_UNITS
     needs_row_norm: ClassVar[bool] = False
+    counts_rows: ClassVar[bool] = True
     summary: ClassVar[str] = "covariance (and mean) from a rough eigenvalue range; needs no bound on a row"
     source: ClassVar[str] = "Biswas, Dong, Kamath & Ullman 2020 (CoinPress), joint with the mean"
     public_name: ClassVar[str | None] = "coinpress"

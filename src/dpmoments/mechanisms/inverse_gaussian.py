@@ -74,7 +74,7 @@ class InverseGaussianPlan(Plan):
         sensitivity = self.mechanism.sensitivity(self.shape.n_features, self.neighbors)
         law = GaussianDraw(self.inverse_scale, symmetric=True)
         inverse = privacy_filter.draw("inverse of the Gram matrix", law, exact, sensitivity)
-        total, noisy_count = None, self.public_count(moments.count)
+        total, noisy_count = None, self.released_count(moments.count, privacy_filter)
         if self.sum_scale is not None:
             exact_sum = moments.sum.astype(np.float64) * moments.scale
             total = privacy_filter.draw("sum", GaussianDraw(self.sum_scale), exact_sum, row_sum_l2(self.neighbors))

@@ -162,6 +162,7 @@ class PrivatePreconditioning(Mechanism):
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.ZCDP, BudgetKind.APPROXIMATE})
     loss_units: ClassVar[Mapping[BudgetKind, LossUnit]] = GAUSSIAN_LOSS_UNITS
     needs_row_norm: ClassVar[bool] = False
+    counts_rows: ClassVar[bool] = True
     summary: ClassVar[str] = "second moment from a rough eigenvalue range, with loose constants; for large tables"
     source: ClassVar[str] = "Kamath, Li, Singhal & Ullman 2019, recursive private preconditioning"
 

@@ -9,9 +9,12 @@ from typing import Any, ClassVar
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, CalibratedPlan, ConfiguredMechanism, MomentShape
+from dpmoments.mechanisms.parts.row_count import split_for_count
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.rows.rows import Rows
 
 __all__ = ["MeanMechanism", "MeanPlan", "NoisyMean"]
 
@@ -40,6 +43,14 @@ class MeanPlan(CalibratedPlan[NoisyMean]):
 
     mechanism: MeanMechanism
 
+    def count_of(self, rows: Rows, privacy_filter: PrivacyFilter) -> float:
+        """The number of rows to divide by: exact where it is public, else as :attr:`count_loss` pays for it."""
+        if self.count_loss is None and not self.count_is_public:
+            raise AssertionError("a private number of rows is divided by, and nothing was planned for it: a defect")
+        n_rows = self.released_count(rows.count(), privacy_filter)
+        assert n_rows is not None
+        return n_rows
+
 
 @dataclass(frozen=True)
 class MeanMechanism(ConfiguredMechanism[MeanPlan]):
@@ -54,6 +65,13 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
         super().check_support(shape, budget, neighbors)
         if shape.n_rows == 0:
             raise ValueError("a table that is publicly empty has no mean")
+
+    def divide_for_count(
+        self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors
+    ) -> tuple[PrivacyBudget | None, PrivacyBudget]:
+        """What is spent on the number of rows (None where it is public), and what is left."""
+        whole = self.divisible(budget)
+        return (None, whole) if shape.count_is_public(neighbors) else split_for_count(whole)
 
     def require_positive(self, *names: str) -> None:
         """Raise unless the options named are positive finite numbers, or None."""

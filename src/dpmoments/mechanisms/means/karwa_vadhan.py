@@ -16,9 +16,6 @@ from dpmoments.mechanisms.means.parts.coordinatewise import (
     Coordinate,
     choose,
     clamped_mean,
-    count_error,
-    count_for,
-    divide_for_count,
     zoom,
 )
 from dpmoments.mechanisms.means.symmetric_quantiles import RESOLUTION, private_quantile
@@ -41,20 +38,15 @@ class KarwaVadhanPlan(MeanPlan):
 
     radius: float
     scale: float | None
-    count_loss: PrivacyBudget | None
     scale_loss: PrivacyBudget | None
     location_loss: PrivacyBudget
     mean_loss: PrivacyBudget
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
 
-    @property
-    def expected_count_error(self) -> float | None:
-        return count_error(self.count_loss)
-
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
-        n_rows, d = count_for(rows, privacy_filter, self.count_loss), self.shape.n_features
+        n_rows, d = self.count_of(rows, privacy_filter), self.shape.n_features
         scales, centers, widths, means = (np.empty(d) for _ in range(4))
         for j in range(d):
             scales[j] = self._scale(rows, privacy_filter, j)
@@ -133,7 +125,7 @@ class KarwaVadhan(MeanMechanism):
         self.require_positive("radius", "scale")
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> KarwaVadhanPlan:
-        count_loss, rest = divide_for_count(self.divisible(budget), shape.count_is_public(neighbors))
+        count_loss, rest = self.divide_for_count(shape, budget, neighbors)
         share, *_ = rest.split(*[1.0] * shape.n_features)
         scale_loss = None
         if self.scale is None:
@@ -142,7 +134,7 @@ class KarwaVadhan(MeanMechanism):
             location, mean = share.split(0.25, 0.75)
         radius = self.known_radius(self.radius, shape)
         return KarwaVadhanPlan(
-            self, shape, neighbors, budget, radius, self.scale, count_loss, scale_loss, location, mean
+            self, shape, neighbors, budget, radius, self.scale, scale_loss, location, mean, count_loss=count_loss
         )
 
 

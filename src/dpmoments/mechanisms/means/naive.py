@@ -9,7 +9,7 @@ import numpy as np
 
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
-from dpmoments.mechanisms.means.parts.coordinatewise import clamped_mean, count_error, count_for, divide_for_count
+from dpmoments.mechanisms.means.parts.coordinatewise import clamped_mean
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
@@ -23,18 +23,13 @@ class NaivePlan(MeanPlan):
     """A calibrated :class:`Naive`: every coordinate is clamped to ±half_width, and its mean costs ``loss``."""
 
     half_width: float
-    count_loss: PrivacyBudget | None
     loss: PrivacyBudget
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
 
-    @property
-    def expected_count_error(self) -> float | None:
-        return count_error(self.count_loss)
-
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
-        n_rows = count_for(rows, privacy_filter, self.count_loss)
+        n_rows = self.count_of(rows, privacy_filter)
         means = [
             clamped_mean(
                 rows,
@@ -84,6 +79,6 @@ class Naive(MeanMechanism):
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> NaivePlan:
         half_width = self.known_radius(self.radius, shape) + 3.0 * self.known_scale(self.scale, shape)
-        count_loss, rest = divide_for_count(self.divisible(budget), shape.count_is_public(neighbors))
+        count_loss, rest = self.divide_for_count(shape, budget, neighbors)
         loss, *_ = rest.split(*[1.0] * shape.n_features)
-        return NaivePlan(self, shape, neighbors, budget, half_width, count_loss, loss)
+        return NaivePlan(self, shape, neighbors, budget, half_width, loss, count_loss=count_loss)

@@ -14,9 +14,6 @@ from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
 from dpmoments.mechanisms.means.parts.coordinatewise import (
     Coordinate,
     choose,
-    count_error,
-    count_for,
-    divide_for_count,
     zoom,
 )
 from dpmoments.privacy.accounting import LossUnit
@@ -38,18 +35,13 @@ class SymmetricQuantilesPlan(MeanPlan):
 
     radius: float
     resolution: float
-    count_loss: PrivacyBudget | None
     loss: PrivacyBudget
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
 
-    @property
-    def expected_count_error(self) -> float | None:
-        return count_error(self.count_loss)
-
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
-        n_rows = count_for(rows, privacy_filter, self.count_loss)
+        n_rows = self.count_of(rows, privacy_filter)
         low = self.mechanism.options["quantile"]
         pairs = np.array(
             [
@@ -111,9 +103,11 @@ class SymmetricQuantiles(MeanMechanism):
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> SymmetricQuantilesPlan:
         radius = self.known_radius(self.radius, shape)
-        count_loss, rest = divide_for_count(self.divisible(budget), shape.count_is_public(neighbors))
+        count_loss, rest = self.divide_for_count(shape, budget, neighbors)
         half, *_ = rest.split(*[1.0] * (2 * shape.n_features))
-        return SymmetricQuantilesPlan(self, shape, neighbors, budget, radius, radius * RESOLUTION, count_loss, half)
+        return SymmetricQuantilesPlan(
+            self, shape, neighbors, budget, radius, radius * RESOLUTION, half, count_loss=count_loss
+        )
 
 
 def private_quantile(

@@ -168,12 +168,12 @@ class AdditivePlan(Plan):
         moments = rows.moments(bits=self.bits)
         what = "count, sum and Gram matrix" if self.augmentation else "Gram matrix"
         values = self.add_noise(privacy_filter, what, augmented_gram(moments, self.augmentation))
-        public_count = self.public_count(moments.count)
+        count = self.released_count(moments.count, privacy_filter)
         if not self.augmentation:
-            return NoisyMoments(count=public_count, sum=None, gram=values)
+            return NoisyMoments(count=count, sum=None, gram=values)
         w = self.augmentation
         return NoisyMoments(
-            count=public_count if public_count is not None else float(values[0, 0]) / w**2,
+            count=count if count is not None else float(values[0, 0]) / w**2,
             sum=values[0, 1:] / w,
             gram=np.ascontiguousarray(values[1:, 1:]),
         )

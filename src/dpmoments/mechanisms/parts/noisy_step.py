@@ -11,27 +11,24 @@ import numpy as np
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.parts.additive import augmented_gram, choose_augmentation, choose_bits
-from dpmoments.mechanisms.parts.lattice_noise import noise_scale_for, off_diagonal, with_gaussian_noise, with_noise
-from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.mechanisms.parts.lattice_noise import off_diagonal, with_gaussian_noise
+from dpmoments.mechanisms.parts.row_count import count_scale, noisy_count, split_for_count
+from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.sensitivity import count, count_l1, sum_and_gram_frobenius
+from dpmoments.privacy.sensitivity import sum_and_gram_frobenius
 from dpmoments.rows.rows import Rows
 
 __all__ = [
     "NoisyStep",
     "StepNoise",
     "count_first",
-    "count_scale",
     "first_count_error",
-    "noisy_count",
     "noisy_step",
     "require_workable_budget",
 ]
 
-COUNT_SHARE = 0.01
-"""Share of ρ for the number of rows, where it is private."""
 SMALLEST_SHARE = 1e-4
 """Least share of ρ that a step can get, for runs whose shares are not known beforehand."""
 
@@ -149,31 +146,17 @@ def noisy_step(
     return NoisyStep(gram, values[0, 1:] * (radius / weight), gram_scale, sum_scale)
 
 
-def noisy_count(rows: Rows, privacy_filter: PrivacyFilter, loss: PrivacyBudget) -> float:
-    """The number of rows plus discrete noise (Laplace where the loss is pure, else Gaussian), rounded, at least 1."""
-    pure = loss.kind is BudgetKind.PURE
-    sensitivity = count_l1(rows.neighbors) if pure else count(rows.neighbors)
-    scale = count_scale(loss)
-    noisy = with_noise(privacy_filter, "count", [rows.count()], sensitivity, scale, bits=0, pure=pure)
-    return max(1.0, float(round(noisy[0])))
-
-
-def count_scale(loss: PrivacyBudget) -> float:
-    """Scale of the noise of :func:`noisy_count`; the sensitivity of a count is the same under both relations."""
-    return noise_scale_for(loss, count(Neighbors.ADD_REMOVE).value)
-
-
 def count_first(rows: Rows, privacy_filter: PrivacyFilter, rho: float, public_rows: int | None) -> tuple[float, float]:
     """The number of rows, and what is left of ρ: all of it where the number is public, else all but COUNT_SHARE."""
     if public_rows is not None:
         return float(public_rows), rho
-    for_count, rest = PrivacyBudget.zcdp(rho).split(COUNT_SHARE, 1.0 - COUNT_SHARE)
-    return noisy_count(rows, privacy_filter, for_count), rest.rho
+    for_count, rest = split_for_count(PrivacyBudget.zcdp(rho))
+    return noisy_count(rows.count(), privacy_filter, for_count, rows.neighbors), rest.rho
 
 
 def first_count_error(rho: float, private: bool) -> float:
     """Standard deviation of the noise that :func:`count_first` adds; 0 where the number of rows is public."""
-    return count_scale(PrivacyBudget.zcdp(COUNT_SHARE * rho)) if private else 0.0
+    return count_scale(split_for_count(PrivacyBudget.zcdp(rho))[0]) if private else 0.0
 
 
 def require_workable_budget(rho: float, shares: Sequence[float] | None) -> None:

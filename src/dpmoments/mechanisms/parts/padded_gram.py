@@ -90,7 +90,7 @@ class PaddedGramPlan(Plan):
         noisy = privacy_filter.draw("padded Gram matrix", law, exact, self.row_norm_square, self.parts[-1])
         if self.mechanism.subtract_padding:
             noisy = noisy - padding * np.eye(len(noisy))
-        return self._split(noisy, moments.count, diagnostics)
+        return self._split(noisy, self.released_count(moments.count, privacy_filter), diagnostics)
 
     def _eigenvalue_bound(self, exact: FloatArray, privacy_filter: PrivacyFilter) -> float:
         """A private lower bound on the smallest eigenvalue; it fails with probability at most this part's δ.
@@ -118,13 +118,12 @@ class PaddedGramPlan(Plan):
         allowed = self.mechanism.most_degrees(self.parts[-1], floor / unit, self.neighbors)
         return max(allowed, self.degrees), 0.0, floor
 
-    def _split(self, matrix: FloatArray, count: int, diagnostics: Mapping[str, Any]) -> NoisyMoments:
-        public_count = self.public_count(count)
+    def _split(self, matrix: FloatArray, count: float | None, diagnostics: Mapping[str, Any]) -> NoisyMoments:
         if not self.augmentation:
-            return NoisyMoments(count=public_count, sum=None, gram=matrix, diagnostics=diagnostics)
+            return NoisyMoments(count=count, sum=None, gram=matrix, diagnostics=diagnostics)
         w = self.augmentation
         return NoisyMoments(
-            count=public_count if public_count is not None else float(matrix[0, 0]) / w**2,
+            count=count if count is not None else float(matrix[0, 0]) / w**2,
             sum=matrix[0, 1:] / w,
             gram=np.ascontiguousarray(matrix[1:, 1:]),
             diagnostics=diagnostics,

@@ -131,7 +131,7 @@ class SpectralPlan(Plan):
         )
 
     def _noisy_sum(self, moments: Moments, privacy_filter: PrivacyFilter) -> tuple[float | None, FloatArray | None]:
-        public = self.public_count(moments.count)
+        public = self.released_count(moments.count, privacy_filter)
         if self.sum_scale is None:
             return public, None
         sums, what = moments.sum.astype(object), "sum"  # Python integers: nothing overflows

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.parts.additive import choose_bits
 from dpmoments.mechanisms.parts.lattice_noise import noise_scale_for, with_noise
-from dpmoments.mechanisms.parts.noisy_step import COUNT_SHARE, count_scale, noisy_count
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
@@ -21,36 +20,10 @@ from dpmoments.privacy.laws import Choice
 from dpmoments.privacy.sensitivity import row_sum_l1, row_sum_l2
 from dpmoments.rows.rows import Rows
 
-__all__ = ["CELLS", "Coordinate", "choose", "clamped_mean", "count_error", "count_for", "divide_for_count", "zoom"]
+__all__ = ["CELLS", "Coordinate", "choose", "clamped_mean", "zoom"]
 
 CELLS = 4096
 """Most cells of one level of a search; a range that needs more is searched in several levels."""
-
-
-def divide_for_count(whole: PrivacyBudget, count_is_public: bool) -> tuple[PrivacyBudget | None, PrivacyBudget]:
-    """What is spent on the number of rows (None where it is public), and what is left.
-
-    Examples
-    --------
-    >>> divide_for_count(PrivacyBudget.pure(1.0), count_is_public=True)
-    (None, PrivacyBudget.pure(epsilon=1.0))
-    """
-    if count_is_public:
-        return None, whole
-    for_count, rest = whole.split(COUNT_SHARE, 1.0 - COUNT_SHARE)
-    return for_count, rest
-
-
-def count_for(rows: Rows, privacy_filter: PrivacyFilter, loss: PrivacyBudget | None) -> float:
-    """The number of rows, noisy for that loss; exact where there is none."""
-    return float(rows.count()) if loss is None else noisy_count(rows, privacy_filter, loss)
-
-
-def count_error(loss: PrivacyBudget | None) -> float:
-    """Standard deviation of the noise that :func:`count_for` adds."""
-    if loss is None:
-        return 0.0
-    return count_scale(loss) * (math.sqrt(2.0) if loss.kind is BudgetKind.PURE else 1.0)
 
 
 def clamped_mean(
