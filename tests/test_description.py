@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from analyses import FEATURES, released
+from analyses import FEATURES, records, released
 from cases import run_plan
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.registry import make_mechanism
@@ -46,8 +46,8 @@ def test_with_mean_and_count() -> None:
 
 
 def test_a_public_count() -> None:
-    schema = dpm.Schema(dpm.Numeric("age", 20, 65), dpm.Boolean("employed"))
-    told = dpm.release(pa.table(people()), schema, epsilon=1.0, neighbors="replace_one")
+    schema = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Boolean("employed"))
+    told = dpm.release(records(), schema, epsilon=1.0, neighbors="replace_one")
     assert told.describe().rows_in_words == "4,000 (public, exact)"
     assert (told.describe().count_is_public, told.describe().count_noise) == (True, 0.0)
     # a rule of the schema can drop rows

@@ -120,7 +120,8 @@ class MomentRelease:
         """Whether the number of rows is here and carries no noise.
 
         So it is under ``replace_one`` where no rule of the schema drops a row, and under ``add_remove`` where a second
-        moment alone was released beside a count that is public from elsewhere; a mean is divided by a count that was released with it.
+        moment alone was released beside a count that is public from elsewhere. A mean is divided by a count that was released
+        with it.
         """
         return self.noisy_count is not None and (
             self.privacy.neighbors.count_is_public(self.schema.drops_rows)
