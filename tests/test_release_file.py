@@ -164,7 +164,7 @@ def bits(value: Any) -> Any:
 
 
 FIELDS = ("schema", "privacy", "receipt", "noise", "mechanism", "repair")
-VALUES = ("mechanism_options", "details", "noisy_count", "noisy_sum", "noisy_gram", "diagnostics")
+VALUES = ("mechanism_options", "details", "noisy_count", "noisy_sum", "noisy_gram", "center", "diagnostics")
 
 
 def assert_same(first: MomentRelease, second: MomentRelease) -> None:

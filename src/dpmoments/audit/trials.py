@@ -72,7 +72,7 @@ def make_trials(
     trials = []
     for pair in pairs:
         if isinstance(plan := plans[_shape(pair, mean)], Plan):
-            first, second = (repeated_rows(table, pair.schema, pair.neighbors) for table in (pair.first, pair.second))
+            first, second = (repeated_rows(table, pair.neighbors, pair.schema) for table in (pair.first, pair.second))
             trials.append(Trial(pair, plan, first, second, cost, stated_promise(cost)[1]))
     if trials:
         return trials

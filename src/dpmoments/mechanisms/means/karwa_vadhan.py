@@ -12,12 +12,7 @@ import numpy as np
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
-from dpmoments.mechanisms.means.parts.coordinatewise import (
-    Coordinate,
-    choose,
-    clamped_mean,
-    zoom,
-)
+from dpmoments.mechanisms.means.parts.coordinatewise import Coordinate, choose, clamped_mean, zoom
 from dpmoments.mechanisms.means.symmetric_quantiles import RESOLUTION, private_quantile
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget

@@ -11,11 +11,7 @@ from scipy.special import ndtri
 
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
-from dpmoments.mechanisms.means.parts.coordinatewise import (
-    Coordinate,
-    choose,
-    zoom,
-)
+from dpmoments.mechanisms.means.parts.coordinatewise import Coordinate, choose, zoom
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
