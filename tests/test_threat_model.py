@@ -26,6 +26,7 @@ from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.noise.lattice import discrete_gaussian
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows
+from forged_files import forge
 
 ROOT = Path(__file__).parent.parent
 
@@ -351,3 +352,43 @@ def test_exact_noise_differs_after_a_fork() -> None:
     childs, ours = os.read(reader, 64), drawn()
     assert len(childs) == len(ours)
     assert childs != ours
+
+
+# A file from a stranger ------------------------------------------------------------------------------------------------------
+
+ESCAPES = "\x1b[2J\x1b]0;title\x07\x9b31m\r\u202e"
+
+
+def test_a_file_cannot_steer_the_terminal(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names, rules and warnings of a release are printed without control characters, on both streams."""
+    monkeypatch.chdir(tmp_path)
+    name = f"age{ESCAPES}"
+    schema = dpm.Schema(dpm.Numeric(name, 0, 1), dpm.Numeric("pay", 0, 1))
+    dpm.release(np.full((9, 2), 0.5), schema, epsilon=1.0, insecure_seed=0, output="plain.json")
+    dpm.release(np.full((9, 2), 0.5), schema, epsilon=1.0, insecure_seed=0, output="told.json")
+
+    def edit(content: dict[str, Any]) -> None:
+        content["privacy"]["rules"][0] += ESCAPES
+        content["mechanism"] += ESCAPES
+        content["diagnostics"]["warnings"] = [f"look{ESCAPES}"]
+
+    forge(Path("told.json"), edit)
+    Path("schema.yaml").write_text(f'columns: [{{name: "{ESCAPES.encode("unicode_escape").decode()}", kind: numeric}}]')
+    said = []
+    for command in (
+        ["show", "told.json"],
+        ["verify", "told.json"],
+        ["describe", "plain.json"],
+        ["ridge", "plain.json", name],
+        ["ridge", "plain.json", "pay"],
+        ["pca", "plain.json"],
+        ["forecast", "--schema", "schema.yaml", "--n-rows", "9", "--epsilon", "1"],
+        ["show", f"absent{ESCAPES}.json"],
+    ):
+        main(command)
+        said += capfd.readouterr()
+    steering = {"\x1b", "\x07", "\x9b", "\r", "\u202e"}
+    assert [text for text in said if steering & set(text)] == []
+    assert sum("age\N{REPLACEMENT CHARACTER}" in text for text in said) >= 3  # the names were printed
