@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpmoments as dpm
+from cases import CASES, MEAN_CASES
 from dpmoments.audit.recording import Exchange, Recorder, Replayer
 from dpmoments.cli import main
 from dpmoments.noise import entropy
@@ -74,6 +75,17 @@ def test_a_test_that_is_gone_would_be_found() -> None:
     assert missing_tests(good) == []
     for gone in (f"{here}::test_that_is_gone", "test_gone.py", "test_gone.py::test_a", f"{here}::missing_tests"):
         assert missing_tests(f"{good} and `{gone}`") == [gone]
+
+
+def test_the_known_limits_list_every_mechanism_under_its_arithmetic() -> None:
+    text = (ROOT / "docs" / "known-limits.md").read_text(encoding="utf-8")
+    listed = {
+        line.split("`")[1]: set(re.findall(r"`([a-z-]+)`", line)) for line in text.splitlines() if line[:3] == "- `"
+    }
+    for case in CASES + MEAN_CASES:
+        name = case.mechanism.name
+        if name != "auto":  # which has that of the mechanism it takes
+            assert {kind for kind, names in listed.items() if name in names} == {str(case.plan().arithmetic)}, name
 
 
 # The whole job, replayed -----------------------------------------------------------------------------------------------------
