@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ NAMED = re.compile(r"`(test_\w+\.py)(?:::(\w+(?:::\w+)?))?`")
 """A test as the pages name it: `test_file.py::test_function`, `test_file.py::TestClass::test_method`, or a whole file."""
 
 
+@cache
 def defined_tests(path: Path) -> set[str]:
     """Names of the tests that a file defines, methods after the name of their class."""
     found = set()
