@@ -14,15 +14,22 @@ from rich.table import Table
 
 __all__ = ["complain", "print_command", "print_json", "print_page", "print_table", "print_text"]
 
+TERMINAL_CODES = {
+    code: "\N{REPLACEMENT CHARACTER}"
+    for code in (*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+    if chr(code) not in "\n\t"
+}
+"""Control characters and changes of writing direction: in a name from a file they could rewrite what a terminal shows."""
+
 
 def print_text(text: str = "", *, indent: int = 0) -> None:
     """Print to standard output, wrapped at the width of the terminal (names of columns are never read as markup)."""
-    _print(Padding(text, (0, 0, 0, indent)))
+    _print(Padding(_plain_text(text), (0, 0, 0, indent)))
 
 
 def print_command(text: str) -> None:
     """Print a command to copy: indented, on one line however long."""
-    _console().print(f"  {text}", soft_wrap=True)
+    _console().print(f"  {_plain_text(text)}", soft_wrap=True)
 
 
 def print_page(text: str) -> None:
@@ -36,10 +43,13 @@ def print_table(headers: Sequence[str], rows: Iterable[tuple[str, ...]], *, numb
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=named)
     for header in headers:
         table.add_column(
-            header, justify="right" if header in numbers else "left", overflow="fold", no_wrap=header in numbers
+            _plain_text(header),
+            justify="right" if header in numbers else "left",
+            overflow="fold",
+            no_wrap=header in numbers,
         )
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(_plain_text, row))
     _print(Padding(table, (0, 0, 0, 2)))
 
 
@@ -50,7 +60,11 @@ def print_json(value: dict[str, Any]) -> None:
 
 def complain(text: str) -> None:
     """Print to standard error."""
-    _console(stderr=True).print(text, soft_wrap=True)
+    _console(stderr=True).print(_plain_text(text), soft_wrap=True)
+
+
+def _plain_text(text: str) -> str:
+    return text.translate(TERMINAL_CODES)
 
 
 def _print(content: Padding) -> None:
