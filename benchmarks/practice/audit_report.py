@@ -51,10 +51,10 @@ which alone count: Clopper–Pearson bounds on the probabilities p and q of an e
   additive noise, and `iterative-eigenvectors` in the plane, where a run draws one direction, with a density whose constant
   is a Bessel function (under zCDP: the ε that the least ρ implies).
 - *Measured ε* is the same with the temperature of that direction replaced by the least one that the runs are compatible
-  with. Directions are an exponential family in the temperature, and Chernoff's bound on their total score is a confidence
-  bound. A direction that is drawn too hot loses most where it is all but never seen, so that no count of events finds it.
-  As a bound on ε it holds if directions are Bingham draws, at whatever temperature; above the stated ε, it refutes the
-  stated law in any case.
+  with, and all other draws as stated. Directions are an exponential family in the temperature, and Chernoff's bound on
+  their total score is a confidence bound. A direction that is drawn too hot loses most where it is all but never seen, so
+  that no count of events finds it. As a bound on ε it holds if directions are Bingham draws, at whatever temperature; above
+  the stated ε, it refutes the stated law in any case.
 
 Everything that is tried on fresh runs (events, orders of a pair, both probabilities, the temperature) and all lines of both
 tables share 0.1 % equally: by Bonferroni's inequality all bounds of this page hold together with 99.9 % confidence.
@@ -220,12 +220,15 @@ def main() -> int:
     started = time.perf_counter()
     todo = audit_plan().settings
     with ProcessPoolExecutor(usable_cores()) as pool:
-        faults = pool.map(audit_fault, range(len(FAULTS)))
+        audits, faults = pool.map(audit_setting, range(len(todo)), todo), pool.map(audit_fault, range(len(FAULTS)))
         results = []
-        for number, result in enumerate(pool.map(audit_setting, range(len(todo)), todo), start=1):
+        for number, result in enumerate(audits, start=1):
             results.append(result)
             print(f"{number}/{len(todo)} {mechanism_line(result)}", flush=True)
-        found = list(faults)
+        found = []
+        for fault, result in zip(FAULTS, faults, strict=True):
+            found.append(result)
+            print(fault_line(fault, result), flush=True)
     OUTPUT.write_text(page(results, found, time.perf_counter() - started), encoding="utf-8")
     print(f"wrote {OUTPUT}")
     return int(any(result.exceeded for result in results) or not all(result.exceeded for result in found))

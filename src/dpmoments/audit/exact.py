@@ -99,7 +99,7 @@ def bingham_rho(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
         for order in ORDERS:
             mixed = bingham_log_normalizer(np.linalg.eigvalsh(order * one + (1.0 - order) * other))
             divergence = (mixed - order * ends[0] + (order - 1.0) * ends[1]) / (order - 1.0)
-            largest = max(largest, divergence / order)
+            largest = max(largest, float(divergence / order))
     return largest
 
 
