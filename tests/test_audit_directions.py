@@ -202,7 +202,7 @@ def test_a_bound_from_a_distant_pair_is_for_one_row() -> None:
         insecure_generator(0),
         mean=False,
         pairs=pairs,
-        effort=AuditEffort(100, 800),
+        effort=AuditEffort(100, 1500),
     )
     assert 0.1 < found.lower_bound <= 0.2
     assert 10 * found.lower_bound > 0.2  # planted fault: the log-ratio taken for one row's
