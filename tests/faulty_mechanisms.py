@@ -587,7 +587,7 @@ FAULTS = (
         ONE,
         ADD_REMOVE,
         1.5,
-        AuditEffort(8000, 40_000, 1),
+        AuditEffort(8000, 100_000, 1),
         TWO_ROWS,
     ),
     Fault(
