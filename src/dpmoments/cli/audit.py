@@ -16,7 +16,7 @@ from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = ["audit"]
 
-HEADERS = ("neighbors", "mean", "budget", "at δ", "stated ε", "ε at least", "exact ε", "seconds")
+HEADERS = ("neighbors", "mean", "budget", "at δ", "stated ε", "ε at least", "exact ε", "measured ε", "seconds")
 NUMBERS = HEADERS[3:]
 
 
@@ -40,7 +40,7 @@ def audit(
         typer.Option(
             "--draws",
             min=20,
-            help="Runs that a bound rests on, on each table; default: 20000, fewer for slow mechanisms.",
+            help="Runs that a bound rests on, on each table; default: 6000, fewer for slow mechanisms.",
             show_default=False,
         ),
     ] = None,
@@ -98,8 +98,8 @@ def audit(
         for name, words in plan.refusals.items():
             print_text(f"not {name}: {words}")
         print_text(
-            "'ε at least' was seen, with 99.9 % confidence; 'exact ε' is that of the stated noise law on the worst pair. "
-            "--json names the pairs."
+            "'ε at least' was seen, with 99.9 % confidence; 'exact ε' is that of the stated laws on the worst pair; 'measured ε' "
+            "is that at the temperature that directions show at least, with the same confidence. --json names the pairs."
         )
     if exceeded:
         names = ", ".join(sorted({result.mechanism for result in exceeded}))
@@ -116,5 +116,6 @@ def _row(result: AuditResult) -> tuple[str, ...]:
         f"{result.stated_epsilon:.3f}",
         f"{'EXCEEDED ' if result.exceeded else ''}{result.lower_bound:.3f}",
         number(result.exact),
+        number(None if result.direction is None else result.direction.epsilon),
         f"{result.seconds:.1f}",
     )
