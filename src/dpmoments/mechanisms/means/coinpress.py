@@ -14,6 +14,7 @@ from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
 from dpmoments.mechanisms.means.parts.clipped_mean import noisy_clipped_sums
+from dpmoments.mechanisms.means.parts.reliability import MOST_CLIPPED, NOISE_DECIDES, norm_quantile, spread_about_mean
 from dpmoments.mechanisms.parts.coinpress_options import STAND_IN_ROWS, CoinPressOptions
 from dpmoments.mechanisms.parts.coinpress_schedule import (
     MOST_STEPS,
@@ -45,6 +46,13 @@ OUTSIDE_BALL = 0.01
 FAILURE = 0.05
 """β in the paper's constants: bound on the probability that they fail in any step of the run."""
 
+FROM_EDGE = 4.0
+"""Multiples of the noise's root mean square that noise alone does not reach."""
+FAR = 1.5
+"""A last step longer than this many radii of the ball that was to hold the mean shows that it was not in the ball."""
+HALF = 0.5
+"""Share of the rows that must be seen in the histogram of norms before it says that most are clipped."""
+
 
 @dataclass(frozen=True, slots=True)
 class Balls:
@@ -53,6 +61,28 @@ class Balls:
     n_rows: float
     schedule: Schedule
     radii: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LastClip:
+    """The last step's budget and clipping radius, and what the histogram of norms showed.
+
+    Attributes
+    ----------
+    rho, radius : float
+    share_outside : float
+        Estimated share of rows beyond the planned radius, among those seen.
+    seen : float
+        Share of the rows in bins that stand out of the noise.
+    median : float or None
+        Of the norms, among the rows seen; None where none are.
+    """
+
+    rho: float
+    radius: float
+    share_outside: float
+    seen: float
+    median: float | None
 
 
 @dataclass(frozen=True)
@@ -73,11 +103,12 @@ class CoinPressMeanPlan(MeanPlan):
             balls = options.balls(self.shape, count, rho, self.neighbors)
         linear = options.whitening(self.shape)
         back = np.linalg.inv(linear)
-        center, steps, outside = np.zeros(d), [], None
+        center, steps, last = np.zeros(d), list[dict[str, Any]](), None
         for index, budget in enumerate(PrivacyBudget.zcdp(rho).split(*balls.schedule.shares)):
             radius, spend = balls.radii[index], budget.rho
             if index == len(balls.radii) - 1 and options.widens_last_clip:
-                spend, radius, outside = self._last_radius(rows, privacy_filter, spend, radius, center, linear, balls)
+                last = self._last_clip(rows, privacy_filter, spend, radius, center, linear, balls)
+                spend, radius = last.rho, last.radius
             what = f"step {index + 1}"
             sums = noisy_clipped_sums(
                 rows, privacy_filter, what, rho=spend, center=center, linear=linear, radius=radius
@@ -92,22 +123,44 @@ class CoinPressMeanPlan(MeanPlan):
                     "noise_scale": sums.sum_scale / balls.n_rows,
                 }
             )
-            center = center + back @ (sums.sum / balls.n_rows)
+            moved = sums.sum / balls.n_rows
+            center = center + back @ moved
+        noise = math.sqrt(d) * steps[-1]["noise_scale"]
+        warnings = self._doubts(balls, last, noise, float(np.linalg.norm(moved)))
+        whitened = linear @ center
+        distance = float(np.linalg.norm(whitened))
+        bound = balls.schedule.scales[0]
+        if distance > bound + FROM_EDGE * noise:
+            warnings.append("the mean lies beyond the stated radius, by more than noise explains: give a larger radius")
+        elif distance > bound:
+            center = back @ (whitened * (bound / distance))
         diagnostics: dict[str, Any] = {
             "steps": steps,
             "linear": linear.tolist(),
             "predicted_error": balls.schedule.predicted_error,
-            "share_outside": outside,
-            "warnings": [],
+            "share_outside": None if last is None else last.share_outside,
+            "warnings": warnings,
         }
-        # Of normal rows within the bounds at most half lie beyond the planned radius; three quarters leave room for noise.
-        if outside is not None and outside > 0.75:
-            diagnostics["warnings"].append(
-                "most rows were clipped: they lie far outside the stated radius or scale (or have very heavy tails)"
-            )
         return NoisyMean(center, balls.n_rows, diagnostics)
 
-    def _last_radius(
+    def _doubts(self, balls: Balls, last: LastClip | None, noise: float, moved: float) -> list[str]:
+        """Warnings; ``noise`` is the root mean square error that the last step's noise brings, ``moved`` the step it made."""
+        found, d = [], self.shape.n_features
+        far = moved > FAR * balls.schedule.scales[-1] + FROM_EDGE * noise
+        if far or (last is not None and last.seen >= HALF and last.share_outside > MOST_CLIPPED):
+            found.append(
+                "most rows were clipped: they lie far outside the stated radius or scale (or have very heavy tails)"
+            )
+        # Rows as wide as the stated scale have norms about √d; the histogram may have seen that they are narrower.
+        spread = math.sqrt(d) if last is None or last.median is None else spread_about_mean(last.median, moved, noise)
+        if noise > NOISE_DECIDES * spread:
+            found.append(
+                "noise decides the mean: it is not small against the rows' own spread. Give more rows, a larger budget, or a "
+                "smaller scale where the stated one is too large"
+            )
+        return found
+
+    def _last_clip(
         self,
         rows: Rows,
         privacy_filter: PrivacyFilter,
@@ -116,8 +169,8 @@ class CoinPressMeanPlan(MeanPlan):
         center: FloatArray,
         linear: FloatArray,
         balls: Balls,
-    ) -> tuple[float, float, float]:
-        """Budget left for the last step, its clipping radius, and the estimated share of rows beyond the planned radius."""
+    ) -> LastClip:
+        """What a histogram of norms, bought with a part of the last step's budget, says of that step."""
         d = self.shape.n_features
         for_histogram, rest = PrivacyBudget.zcdp(rho).split(HISTOGRAM_SHARE, 1.0 - HISTOGRAM_SHARE)
         histogram = noisy_norm_histogram(
@@ -133,7 +186,13 @@ class CoinPressMeanPlan(MeanPlan):
         weight = skewed_weight(d)
         best = histogram.best_radius(1, noise_error, weight) or 0.0
         heavier = best > HEAVIER * shell_radius(d, noise_error, weight)
-        return rest.rho, max(planned, best) if heavier else planned, histogram.share_above(planned)
+        return LastClip(
+            rest.rho,
+            max(planned, best) if heavier else planned,
+            histogram.share_above(planned),
+            seen=float(histogram.occupied.sum()) / balls.n_rows,
+            median=norm_quantile(histogram, 0.5),
+        )
 
 
 @dataclass(frozen=True)

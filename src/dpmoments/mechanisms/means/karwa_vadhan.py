@@ -9,10 +9,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
-from dpmoments.mechanisms.means.parts.coordinatewise import Coordinate, choose, clamped_mean, zoom
+from dpmoments.mechanisms.means.parts.coordinatewise import (
+    ClampedMean,
+    Coordinate,
+    DistanceFrom,
+    choose,
+    examined_mean,
+    require_workable_loss,
+    zoom,
+)
+from dpmoments.mechanisms.means.parts.reliability import coordinate_warnings
 from dpmoments.mechanisms.means.symmetric_quantiles import RESOLUTION, private_quantile
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -42,24 +50,37 @@ class KarwaVadhanPlan(MeanPlan):
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
         n_rows, d = float(rows.count()), self.shape.n_features
-        scales, centers, widths, means = (np.empty(d) for _ in range(4))
+        scales, centers, widths = (np.empty(d) for _ in range(3))
+        found = list[ClampedMean]()
         for j in range(d):
             scales[j] = self._scale(rows, privacy_filter, j)
             centers[j] = self._locate(rows, privacy_filter, j, float(scales[j]))
             # Half a bin, plus √(2 ln n) standard deviations: of n normal values about one at most lies farther from its mean.
             widths[j] = scales[j] * (0.5 + math.sqrt(2.0 * math.log(max(n_rows, 3.0))))
-            mean = clamped_mean(
-                rows,
-                privacy_filter,
-                self.mean_loss,
-                feature=j,
-                center=float(centers[j]),
-                half_width=float(widths[j]),
-                n_rows=n_rows,
+            found.append(
+                examined_mean(
+                    rows,
+                    privacy_filter,
+                    self.mean_loss,
+                    feature=j,
+                    center=float(centers[j]),
+                    half_width=float(widths[j]),
+                    n_rows=n_rows,
+                )
             )
-            means[j] = min(max(mean, -self.radius), self.radius)
-        diagnostics = {"scales": scales.tolist(), "centers": centers.tolist(), "half_widths": widths.tolist()}
-        return NoisyMean(means, n_rows, diagnostics)
+        diagnostics = {
+            "scales": scales.tolist(),
+            "centers": centers.tolist(),
+            "half_widths": widths.tolist(),
+            "noise_scales": [one.noise_scale for one in found],
+            "shares_clamped": [one.share_clamped for one in found],
+            # Noise below what the search can tell apart decides nothing.
+            "warnings": coordinate_warnings(
+                rows.schema.feature_names, found, self.radius, least_noise=math.ldexp(self.radius, LEAST_EXPONENT)
+            ),
+        }
+        means = np.array([one.mean for one in found])
+        return NoisyMean(np.clip(means, -self.radius, self.radius), n_rows, diagnostics)
 
     def _scale(self, rows: Rows, privacy_filter: PrivacyFilter, feature: int) -> float:
         least = math.ldexp(self.radius, LEAST_EXPONENT)
@@ -91,6 +112,7 @@ class KarwaVadhan(MeanMechanism):
 
     **Privacy.** The budget is divided among coordinates and steps. The searches are exponential mechanisms over a finite range,
     pure ε or ε²/8-zCDP; the mean is an exact discrete release, divided by the public n.
+    A twenty-fifth of its part counts, with noise, the values that were clamped and those farther from the bin than that noise.
 
     Parameters
     ----------
@@ -126,6 +148,7 @@ class KarwaVadhan(MeanMechanism):
             scale_loss, location, mean = share.split(0.25, 0.25, 0.5)
         else:
             location, mean = share.split(0.25, 0.75)
+        require_workable_loss(mean)
         radius = self.known_radius(self.radius, shape)
         return KarwaVadhanPlan(self, shape, neighbors, budget, radius, self.scale, scale_loss, location, mean)
 
@@ -149,15 +172,3 @@ def private_scale(
     counts[-1] += exact.above
     what = f"scale of coordinate {feature + 1}"
     return float(edges[1:][choose(counts, rank_score(rows.neighbors), for_scale, privacy_filter, what)])
-
-
-@dataclass(frozen=True, slots=True)
-class DistanceFrom:
-    """The statistic |x − center| of one coordinate x of a row."""
-
-    feature: int
-    center: float
-
-    def __call__(self, block: FloatArray) -> FloatArray:
-        """From one column of a block, shape (m, d) → (m,)."""
-        return np.asarray(np.abs(block[:, self.feature] - self.center))

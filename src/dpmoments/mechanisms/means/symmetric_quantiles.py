@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,7 +12,8 @@ from scipy.special import ndtri
 
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
-from dpmoments.mechanisms.means.parts.coordinatewise import Coordinate, choose, zoom
+from dpmoments.mechanisms.means.parts.coordinatewise import CELLS, Coordinate, choice_epsilon, choose, zoom
+from dpmoments.mechanisms.means.parts.reliability import listed
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -23,6 +25,8 @@ __all__ = ["RESOLUTION", "SymmetricQuantiles", "SymmetricQuantilesPlan", "privat
 
 RESOLUTION = 2.0**-34
 """Width of the finest cell of a search for a quantile, as a share of the radius."""
+CERTAIN = 2.0
+"""By this factor the score of the right cell must exceed what many wrong ones make up for by their number."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +61,36 @@ class SymmetricQuantilesPlan(MeanPlan):
         )
         means = pairs.mean(axis=1)
         scales = (pairs.max(axis=1) - means) / -float(ndtri(low))
-        return NoisyMean(means, float(rows.count()), {"quantiles": pairs.tolist(), "scales": scales.tolist()})
+        n_rows = float(rows.count())
+        # Both quantiles beyond the radius: two thirds of the values lie there.
+        beyond = np.abs(pairs).min(axis=1) > self.radius
+        beyond &= pairs[:, 0] * pairs[:, 1] > 0.0
+        warnings = []
+        if beyond.any():
+            warnings.append(
+                "most values lie beyond the stated radius, and the mean was put on its edge: give a larger radius "
+                f"({listed(rows.schema.feature_names, beyond.tolist())})"
+            )
+        if not self._resolves(low, n_rows):
+            warnings.append(
+                "noise decides the mean: the budget is too small for so few rows to find their quantiles. Give more rows or a "
+                "larger budget"
+            )
+        diagnostics = {"quantiles": pairs.tolist(), "scales": scales.tolist(), "warnings": warnings}
+        return NoisyMean(np.clip(means, -self.radius, self.radius), n_rows, diagnostics)
+
+    def _resolves(self, level: float, n_rows: float) -> bool:
+        """Whether the right cell of a search outweighs all others together: e^(ε·level·n/2) against their number, with room."""
+        levels = zoom(-2.0 * self.radius, 2.0 * self.radius, self.resolution)
+        part, *_ = self.loss.split(*[1.0] * len(levels))
+        return choice_epsilon(part) * level * n_rows / 2.0 >= CERTAIN * math.log(CELLS)
 
 
 @dataclass(frozen=True)
 class SymmetricQuantiles(MeanMechanism):
     """Per coordinate: the midpoint of the private quantiles b and 1 − b, which is the mean of a symmetric distribution.
+
+    Quantiles are searched in twice the radius; a midpoint beyond the radius is put on its edge.
 
     **Privacy.** Half of a coordinate's budget for each quantile, an exponential mechanism over a grid (several levels of 4096
     cells where the range is wide), pure ε or ε²/8-zCDP.

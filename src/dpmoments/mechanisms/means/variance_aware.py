@@ -11,13 +11,21 @@ import numpy as np
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
-from dpmoments.mechanisms.means.parts.clipped_mean import noisy_clipped_sums
+from dpmoments.mechanisms.means.parts.clipped_mean import ClippedSums, noisy_clipped_sums
+from dpmoments.mechanisms.means.parts.reliability import (
+    MOST_CLIPPED,
+    NOISE_DECIDES,
+    norm_quantile,
+    shrunk_move,
+    spread_about_mean,
+)
 from dpmoments.mechanisms.parts.noisy_step import count_first, require_workable_budget
 from dpmoments.mechanisms.parts.norm_histogram import NormHistogram, noisy_norm_histogram, norm_edges
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.sensitivity import histogram_l2, row_sum_l2
+from dpmoments.privacy.sensitivity import gram_frobenius, histogram_l2, row_sum_l2
 from dpmoments.rows.rows import Rows
 
 __all__ = ["VarianceAware", "VarianceAwarePlan"]
@@ -35,6 +43,16 @@ SCALES = 0.05
 """Share of ρ for estimating the spread of every coordinate."""
 LAST_HISTOGRAM = 0.02
 SEARCH_OCTAVES = 120
+USEFUL = 0.5
+"""A round whose planned noise is more than this share of its clipping radius brings no centre nearer, and is not made."""
+SCALE_ERROR = 1.0
+"""Scales are estimated where the planned noise on a squared coordinate is at most this many times its mean."""
+SMALLEST, LARGEST = 1e-120, 1e120
+"""Clipping radii and scales that the lattice of rows takes, with room for a search about them."""
+RESOLUTION = 2.0**-40
+"""The search stops at this share of the centre's largest coordinate: floating point tells no rows apart much below it."""
+UNSETTLED = 0.5
+"""Where the search did not settle, a last step longer than this share of the rows' median distance shows that they are far."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +67,7 @@ class VarianceAwarePlan(MeanPlan):
         self.check_rows(rows)
         run = _Run.start(self, rows, privacy_filter)
         run.find_center()
-        if self.shape.n_features > 1 and run.radius is not None:
-            run.find_scales()
+        run.find_scales()
         return run.finish()
 
 
@@ -62,6 +79,9 @@ class VarianceAware(MeanMechanism):
     clipping radius, and the noisy clipped mean a new centre, until the radius settles. (ii) Noisy sums of squares give the
     spread σ̂_j of each coordinate, in two rounds. (iii) Most of the budget is spent on the clipped mean of (x − c)/√σ̂, at a
     radius that balances noise against clipping on a last histogram; the result is mapped back to the original units.
+
+    A step that noise would decide is left out: no round of (i) whose noise exceeds half its radius, no (ii) whose noise exceeds the
+    squares themselves. No last radius is below the private median norm.
 
     The noise is then proportional to Σσ_j instead of √d·(Σσ_j²)^{1/2}. This is PLAN (Aumüller, Lebeda, Nelson & Pagh 2024) with
     the private norm quantile of Huang, Liang & Yi (2021).
@@ -99,6 +119,8 @@ class _Run:
     spread: FloatArray
     radius: float | None
     steps: list[dict[str, Any]]
+    settled: bool = False
+    moved: float = 0.0
 
     @classmethod
     def start(cls, plan: VarianceAwarePlan, rows: Rows, privacy_filter: PrivacyFilter) -> _Run:
@@ -130,20 +152,27 @@ class _Run:
             linear=linear,
         )
 
-    def recenter(self, rho: float, linear: FloatArray, radius: float) -> float:
-        """Move the centre by the noisy mean of the clipped rows; return the standard deviation of the noise on an entry."""
+    def clipped(
+        self, rho: float, linear: FloatArray, radius: float, *, squares_rho: float = 0.0, shrink: bool = True
+    ) -> ClippedSums:
+        """Noisy sums of the clipped rows, by which the centre moves; shortened for their noise where ``shrink``."""
         sums = noisy_clipped_sums(
             self.rows,
             self.privacy_filter,
             f"step {len(self.steps) + 1}",
             rho=rho,
+            squares_rho=squares_rho,
             center=self.center,
             linear=linear,
             radius=radius,
         )
-        self.record(linear, radius, rho)
-        self.center = self.center + np.linalg.solve(linear, sums.sum / self.n_rows)
-        return sums.sum_scale / self.n_rows
+        self.record(linear, radius, rho + squares_rho)
+        move = sums.sum / self.n_rows
+        self.moved = float(np.linalg.norm(move / radius)) * radius
+        if shrink:
+            move = shrunk_move(move / radius, sums.sum_scale / (self.n_rows * radius)) * radius
+        self.center = np.clip(self.center + move / np.diagonal(linear), -LARGEST, LARGEST)
+        return sums
 
     def record(self, linear: FloatArray, radius: float, rho: float) -> None:
         """Keep the step for the diagnostics: rows were clipped to {x : ‖linear·(x − center)‖ ≤ radius}."""
@@ -163,49 +192,61 @@ class _Run:
         for_histogram = min(bin_scale**2 / 2.0, 0.02 * self.total)
         # The ρ at which noise_error(ρ) = CONTRACTION.
         for_mean = min(self.noise_error(1.0) ** 2 / CONTRACTION**2, 0.04 * self.total)
-        settled = False
+        unseen = 0.0  # ρ of a histogram that was too little
         for _ in range(MOST_ROUNDS):
-            round_cost = for_mean * (4.0 if settled else 1.0)
-            if self.left - for_histogram - round_cost < least_left:
-                return
+            round_cost = for_mean * (4.0 if self.settled else 1.0)
+            useful = self.noise_error(round_cost) <= USEFUL
+            room = self.left - least_left - (round_cost if useful else 0.0)
+            if for_histogram > room:
+                if self.radius is not None or room <= unseen:
+                    return
+                for_histogram = room  # all that is left, to see any row at all
             typical = 1.0 if self.radius is None else self.radius
             histogram = self.histogram(for_histogram, identity, typical, SEARCH_OCTAVES)
             radius = histogram.best_radius(1, self.noise_error(round_cost), 1.0)
             if radius is None:  # no bin stands out of the noise: spend more on the next histogram
-                for_histogram *= 4.0
+                unseen, for_histogram = for_histogram, for_histogram * 4.0
                 continue
-            self.recenter(round_cost, identity, radius)
+            radius = within_range(radius)
             before, self.radius = self.radius, radius
-            if settled:
+            if not useful:
+                self.radius = within_range(norm_quantile(histogram, 0.5) or radius)
                 return
-            settled = before is not None and radius > CALM * before
+            self.clipped(round_cost, identity, radius)
+            if self.settled or radius <= self.resolution:
+                self.settled = True
+                return
+            self.settled = before is not None and radius > CALM * before
+
+    @property
+    def resolution(self) -> float:
+        """A radius below which floating point tells no rows apart."""
+        return max(2.0 * SMALLEST, RESOLUTION * float(np.abs(self.center).max()))
 
     def find_scales(self) -> None:
         """Estimate every coordinate's spread from noisy squares, in two rounds; variances below the noise are raised to it."""
-        assert self.radius is not None
-        self.spread = np.full(self.d, self.radius / math.sqrt(self.d))
+        if self.d == 1 or self.radius is None:
+            return
+        spread = np.full(self.d, self.radius / math.sqrt(self.d))
+        self.spread = spread
         for share in (1.0 / 3.0, 2.0 / 3.0):
             cost = share * SCALES * self.total
+            if self.squares_error(0.5 * cost) > SCALE_ERROR:
+                continue
             linear = np.diag(1.0 / self.spread)
             histogram = self.histogram(0.2 * cost, linear, math.sqrt(self.d), 24)
             radius = histogram.best_radius(1, self.noise_error(0.3 * cost), 1.0) or 1.5 * math.sqrt(self.d)
-            sums = noisy_clipped_sums(
-                self.rows,
-                self.privacy_filter,
-                f"step {len(self.steps) + 1}",
-                rho=0.3 * cost,
-                squares_rho=0.5 * cost,
-                center=self.center,
-                linear=linear,
-                radius=radius,
-            )
-            self.record(linear, radius, 0.8 * cost)
+            sums = self.clipped(0.3 * cost, linear, radius, squares_rho=0.5 * cost)
             assert sums.squares is not None
             mean, noise = sums.sum / self.n_rows, sums.sum_scale / self.n_rows
             # E[m̂²] exceeds m² by the variance of the noise.
             variance = sums.squares / self.n_rows - mean**2 + noise**2
-            self.center = self.center + self.spread * mean
-            self.spread = self.spread * np.sqrt(np.maximum(variance, sums.squares_scale / self.n_rows))
+            found = self.spread * np.sqrt(np.maximum(variance, sums.squares_scale / self.n_rows))
+            self.spread = np.clip(found, SMALLEST, LARGEST)
+
+    def squares_error(self, rho: float) -> float:
+        """Noise on the mean square of a coordinate of unit spread, at the clipping radius √d."""
+        return zcdp_noise_scale(rho, gram_frobenius(self.neighbors, self.d).value) * self.d / self.n_rows
 
     def finish(self) -> NoisyMean:
         """Spend the rest of the budget on the mean of (x − c)/√spread."""
@@ -216,19 +257,50 @@ class _Run:
             typical = self.radius
         histogram = self.histogram(LAST_HISTOGRAM * self.left, linear, typical, SEARCH_OCTAVES)
         rest = self.left
-        radius = histogram.best_radius(1, self.noise_error(rest), math.sqrt(1.0 / self.d))
-        warnings = []
-        if radius is None:
-            radius = 1.5 * typical
-            warnings.append("the budget is too small to see where the rows are: more rows or a larger rho are needed")
-        self.recenter(rest, linear, radius)
+        noise_error = self.noise_error(rest)
+        radius = histogram.best_radius(1, noise_error, math.sqrt(1.0 / self.d))
+        median = norm_quantile(histogram, 0.5)
+        seen = radius is not None and median is not None
+        radius = within_range(max(radius, median) if radius is not None and median is not None else 1.5 * typical)
+        self.clipped(rest, linear, radius, shrink=False)
+        outside = histogram.share_above(radius)
         return NoisyMean(
             self.center,
             self.n_rows,
             {
                 "steps": self.steps,
                 "spread": self.spread.tolist() if self.d > 1 else None,
-                "share_outside": histogram.share_above(radius),
-                "warnings": warnings,
+                "share_outside": outside,
+                "noise_error": noise_error * radius,
+                "warnings": self.doubts(
+                    median if median is not None else typical,
+                    noise_error * radius,
+                    outside,
+                    seen or self.radius is not None,
+                ),
             },
         )
+
+    def doubts(self, median: float, noise: float, outside: float, seen: bool) -> list[str]:
+        """Warnings of the last step: rows' median norm in it, its noise, the share of rows it clipped, whether rows were seen."""
+        if not seen:
+            return ["the budget is too small to see where the rows are: more rows or a larger rho are needed"]
+        found = []
+        if outside > MOST_CLIPPED:
+            found.append("most rows were clipped: their values are larger than the mechanism can serve")
+        lost = noise > NOISE_DECIDES * spread_about_mean(median, self.moved, noise)
+        if lost:
+            found.append(
+                "the budget is too small for so few rows: noise decides the mean, it is not small against the rows' own spread"
+            )
+        elif not self.settled and math.hypot(UNSETTLED * median, noise) < self.moved:
+            found.append(
+                "the search for the rows had not settled when its share of the budget was spent: the mean's noise is that of "
+                "their distance from 0, not of their spread. Give more rows or a larger budget, or use coinpress with a radius"
+            )
+        return found
+
+
+def within_range(radius: float) -> float:
+    """The nearest radius that the lattice of rows takes, with room for a search about it."""
+    return min(max(radius, SMALLEST), LARGEST)
