@@ -47,7 +47,7 @@ FAILURE = 0.05
 """β in the paper's constants: bound on the probability that they fail in any step of the run."""
 
 FROM_EDGE = 4.0
-"""Multiples of the noise's root mean square that noise alone does not reach."""
+"""By so many standard deviations of an entry the norm of noise does not pass its root mean square."""
 FAR = 1.5
 """A last step longer than this many radii of the ball that was to hold the mean shows that it was not in the ball."""
 HALF = 0.5
@@ -125,12 +125,13 @@ class CoinPressMeanPlan(MeanPlan):
             )
             moved = sums.sum / balls.n_rows
             center = center + back @ moved
-        noise = math.sqrt(d) * steps[-1]["noise_scale"]
-        warnings = self._doubts(balls, last, noise, float(np.linalg.norm(moved)))
+        entry = steps[-1]["noise_scale"]
+        noise = math.sqrt(d) * entry
+        warnings = self._doubts(balls, last, entry, float(np.linalg.norm(moved)))
         whitened = linear @ center
         distance = float(np.linalg.norm(whitened))
         bound = balls.schedule.scales[0]
-        if distance > bound + FROM_EDGE * noise:
+        if distance > math.hypot(bound, noise) + FROM_EDGE * entry:
             warnings.append("the mean lies beyond the stated radius, by more than noise explains: give a larger radius")
         elif distance > bound:
             center = back @ (whitened * (bound / distance))
@@ -143,10 +144,11 @@ class CoinPressMeanPlan(MeanPlan):
         }
         return NoisyMean(center, balls.n_rows, diagnostics)
 
-    def _doubts(self, balls: Balls, last: LastClip | None, noise: float, moved: float) -> list[str]:
-        """Warnings; ``noise`` is the root mean square error that the last step's noise brings, ``moved`` the step it made."""
+    def _doubts(self, balls: Balls, last: LastClip | None, entry: float, moved: float) -> list[str]:
+        """Warnings; ``entry`` is the noise on an entry of the last step, ``moved`` the length of that step."""
         found, d = [], self.shape.n_features
-        far = moved > FAR * balls.schedule.scales[-1] + FROM_EDGE * noise
+        noise = math.sqrt(d) * entry
+        far = moved > math.hypot(FAR * balls.schedule.scales[-1], noise) + FROM_EDGE * entry
         if far or (last is not None and last.seen >= HALF and last.share_outside > MOST_CLIPPED):
             found.append(
                 "most rows were clipped: they lie far outside the stated radius or scale (or have very heavy tails)"

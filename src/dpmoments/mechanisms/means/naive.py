@@ -58,8 +58,8 @@ class Naive(MeanMechanism):
     """Mean of each coordinate clamped to ±(R + 3σ), put on ±R where noise takes it farther: the baseline of the papers.
 
     **Privacy.** The budget is divided among the coordinates (ρ/d under zCDP, ε/d under pure composition); each is an exact
-    discrete release with sensitivity 2(R + 3σ)/n; a twenty-fifth of its budget counts, with noise, the values that were clamped and
-    those that are larger than the noise.
+    discrete release with sensitivity 2(R + 3σ)/n. A twenty-fifth of its budget counts, with noise, the values that were clamped
+    and those that are larger than the noise.
 
     Parameters
     ----------

@@ -15,6 +15,7 @@ from dpmoments.mechanisms.means.parts.clipped_mean import ClippedSums, noisy_cli
 from dpmoments.mechanisms.means.parts.reliability import (
     MOST_CLIPPED,
     NOISE_DECIDES,
+    noise_margin,
     norm_quantile,
     shrunk_move,
     spread_about_mean,
@@ -47,10 +48,18 @@ USEFUL = 0.5
 """A round whose planned noise is more than this share of its clipping radius brings no centre nearer, and is not made."""
 SCALE_ERROR = 1.0
 """Scales are estimated where the planned noise on a squared coordinate is at most this many times its mean."""
-SMALLEST, LARGEST = 1e-120, 1e120
+SMALLEST, LARGEST = 1e-100, 1e100
 """Clipping radii and scales that the lattice of rows takes, with room for a search about them."""
 RESOLUTION = 2.0**-40
 """The search stops at this share of the centre's largest coordinate: floating point tells no rows apart much below it."""
+COUNT_ERROR = 0.01
+"""Planned noise on the count of far rows, as a share of the number of rows."""
+COUNT_SHARE = 0.02
+"""Largest share of ρ for that count."""
+FAR_ROWS = 4.0
+"""A row this many clipping radii from the centre is far: most of its length is cut off."""
+LEAST_FAR = 0.01
+"""Share of far rows from which a warning tells of them."""
 UNSETTLED = 0.5
 """Where the search did not settle, a last step longer than this share of the rows' median distance shows that they are far."""
 
@@ -80,8 +89,8 @@ class VarianceAware(MeanMechanism):
     spread σ̂_j of each coordinate, in two rounds. (iii) Most of the budget is spent on the clipped mean of (x − c)/√σ̂, at a
     radius that balances noise against clipping on a last histogram; the result is mapped back to the original units.
 
-    A step that noise would decide is left out: no round of (i) whose noise exceeds half its radius, no (ii) whose noise exceeds the
-    squares themselves. No last radius is below the private median norm.
+    A step that noise would decide is left out: no round of (i) whose noise exceeds half its radius, no (ii) whose noise exceeds
+    the squares themselves. No last radius is below the private median norm. A small count of rows far beyond it goes with (iii).
 
     The noise is then proportional to Σσ_j instead of √d·(Σσ_j²)^{1/2}. This is PLAN (Aumüller, Lebeda, Nelson & Pagh 2024) with
     the private norm quantile of Huang, Liang & Yi (2021).
@@ -191,7 +200,9 @@ class _Run:
         bin_scale = histogram_l2(self.neighbors).value / (HISTOGRAM_ERROR * max(self.n_rows, 1.0))
         for_histogram = min(bin_scale**2 / 2.0, 0.02 * self.total)
         # The ρ at which noise_error(ρ) = CONTRACTION.
-        for_mean = min(self.noise_error(1.0) ** 2 / CONTRACTION**2, 0.04 * self.total)
+        for_mean = self.noise_error(1.0) ** 2 / CONTRACTION**2
+        # Six rounds at least, or two where only so few are worth making.
+        for_mean = min(for_mean, (0.04 if self.noise_error(0.04 * self.total) <= USEFUL else 0.1) * self.total)
         unseen = 0.0  # ρ of a histogram that was too little
         for _ in range(MOST_ROUNDS):
             round_cost = for_mean * (4.0 if self.settled else 1.0)
@@ -256,49 +267,65 @@ class _Run:
         if self.radius is not None and self.d == 1:
             typical = self.radius
         histogram = self.histogram(LAST_HISTOGRAM * self.left, linear, typical, SEARCH_OCTAVES)
-        rest = self.left
-        noise_error = self.noise_error(rest)
-        radius = histogram.best_radius(1, noise_error, math.sqrt(1.0 / self.d))
+        best = histogram.best_radius(1, self.noise_error(self.left), math.sqrt(1.0 / self.d))
         median = norm_quantile(histogram, 0.5)
-        seen = radius is not None and median is not None
-        radius = within_range(max(radius, median) if radius is not None and median is not None else 1.5 * typical)
+        unseen = self.radius is None and median is None
+        radius = within_range(1.5 * typical if best is None or median is None else max(best, median))
+        far, far_shows = self.far_rows(linear, radius)
+        rest = self.left
+        noise, outside = self.noise_error(rest) * radius, histogram.share_above(radius)
         self.clipped(rest, linear, radius, shrink=False)
-        outside = histogram.share_above(radius)
-        return NoisyMean(
-            self.center,
-            self.n_rows,
-            {
-                "steps": self.steps,
-                "spread": self.spread.tolist() if self.d > 1 else None,
-                "share_outside": outside,
-                "noise_error": noise_error * radius,
-                "warnings": self.doubts(
-                    median if median is not None else typical,
-                    noise_error * radius,
-                    outside,
-                    seen or self.radius is not None,
-                ),
-            },
+        warnings = (
+            ["the budget is too small to see where the rows are: more rows or a larger rho are needed"]
+            if unseen
+            else []
         )
-
-    def doubts(self, median: float, noise: float, outside: float, seen: bool) -> list[str]:
-        """Warnings of the last step: rows' median norm in it, its noise, the share of rows it clipped, whether rows were seen."""
-        if not seen:
-            return ["the budget is too small to see where the rows are: more rows or a larger rho are needed"]
-        found = []
         if outside > MOST_CLIPPED:
-            found.append("most rows were clipped: their values are larger than the mechanism can serve")
-        lost = noise > NOISE_DECIDES * spread_about_mean(median, self.moved, noise)
-        if lost:
-            found.append(
-                "the budget is too small for so few rows: noise decides the mean, it is not small against the rows' own spread"
+            warnings.append("most rows were clipped: their values are larger than the mechanism can serve")
+        elif far_shows:
+            warnings.append(
+                f"about {100.0 * far:.2g} % of the rows lie far from the others and were clipped: the mean is nearly that of the "
+                "others. A mechanism with a public radius and scale counts them in"
             )
-        elif not self.settled and math.hypot(UNSETTLED * median, noise) < self.moved:
-            found.append(
+        if not unseen:
+            warnings += self.doubts(typical if median is None else median, noise)
+        diagnostics = {
+            "steps": self.steps,
+            "spread": self.spread.tolist() if self.d > 1 else None,
+            "share_outside": outside,
+            "share_far": far,
+            "warnings": warnings,
+        }
+        return NoisyMean(self.center, self.n_rows, diagnostics)
+
+    def far_rows(self, linear: FloatArray, radius: float) -> tuple[float, bool]:
+        """Noisy share of rows farther than FAR_ROWS clipping radii, in [0, 1], and whether it is more than noise."""
+        scale = histogram_l2(self.neighbors).value / (COUNT_ERROR * max(self.n_rows, 1.0))
+        counted = noisy_norm_histogram(
+            self.rows,
+            self.privacy_filter,
+            "rows far beyond the last radius",
+            min(scale**2 / 2.0, COUNT_SHARE * self.total),
+            edges=np.array([FAR_ROWS * radius, 2.0 * FAR_ROWS * radius]),
+            center=self.center,
+            linear=linear,
+        )
+        share = float(counted.counts[1:].sum()) / self.n_rows
+        margin = noise_margin(math.sqrt(2.0) * counted.noise_scale / self.n_rows, 1, pure=False)
+        return min(max(share, 0.0), 1.0), share > LEAST_FAR + margin
+
+    def doubts(self, median: float, noise: float) -> list[str]:
+        """What the last step's length says of it, where rows have that median norm and noise that root mean square."""
+        if noise > NOISE_DECIDES * spread_about_mean(median, self.moved, noise):
+            return [
+                "the budget is too small for so few rows: noise decides the mean, being large against the rows' own spread"
+            ]
+        if not self.settled and self.moved > math.hypot(UNSETTLED * median, noise):
+            return [
                 "the search for the rows had not settled when its share of the budget was spent: the mean's noise is that of "
                 "their distance from 0, not of their spread. Give more rows or a larger budget, or use coinpress with a radius"
-            )
-        return found
+            ]
+        return []
 
 
 def within_range(radius: float) -> float:

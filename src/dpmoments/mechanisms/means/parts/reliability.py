@@ -14,7 +14,6 @@ from scipy.special import ndtri
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.parts.norm_histogram import NormHistogram
-from dpmoments.privacy.filter import PrivacyFilter
 
 __all__ = [
     "FALSE_ALARM",
@@ -155,7 +154,7 @@ def coordinate_warnings(
     lost = [one.noise_decides and one.noise_scale > least_noise for one in found]
     if any(lost):
         warnings.append(
-            "noise decides the mean: it is larger than most values are, or differ. Give a smaller radius or scale, more rows or a "
-            f"larger budget ({listed(names, lost)})"
+            "noise decides the mean: it is larger than most values are, or differ. Give a smaller radius or scale, more rows or "
+            f"a larger budget ({listed(names, lost)})"
         )
     return warnings
