@@ -87,7 +87,7 @@ def test_the_variance_aware_mean_of_constant_rows(value: float, neighbors: str) 
         noisy = run("variance-aware", np.full((n, d), value), budget, neighbors=neighbors)
         assert np.isfinite(noisy.mean).all()
         if n == 200 and abs(value) < 1e100 and budget is not ZCDP:
-            np.testing.assert_allclose(noisy.mean, value, rtol=1e-6, atol=1e-80)
+            np.testing.assert_allclose(noisy.mean, value, rtol=1e-6, atol=1e-70)
         if abs(value) > 1e100:
             assert noisy.diagnostics["warnings"]
 
@@ -128,13 +128,16 @@ def test_a_search_that_did_not_arrive_says_so() -> None:
 
 
 def test_rows_far_from_the_others_are_told_of() -> None:
-    table = np.zeros((2000, 3))
+    table = np.zeros((4000, 3))
     table[:200] = np.random.default_rng(5).normal(50.0, 5.0, (200, 3))
     noisy = run("variance-aware", table)
-    assert "10 % of the rows lie far from the others" in said(noisy) or noisy.diagnostics["share_far"] == pytest.approx(
-        0.1, abs=0.02
-    )
-    assert noisy.diagnostics["warnings"]
+    assert np.abs(noisy.mean).max() < 1.0  # the mean of the rows is 2.5
+    assert "of the rows lie far from the others" in said(noisy)
+    assert noisy.diagnostics["share_far"] == pytest.approx(0.05, abs=0.02)
+    table[:800] = np.random.default_rng(5).normal(50.0, 5.0, (800, 3))  # so many are counted in
+    noisy = run("variance-aware", table)
+    np.testing.assert_allclose(noisy.mean, 10.0, atol=0.5)
+    assert not said(noisy)
     assert not said(run("variance-aware", np.random.default_rng(6).standard_t(3, (2000, 3))))
 
 

@@ -14,7 +14,7 @@ from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
 from dpmoments.mechanisms.means.parts.clipped_mean import noisy_clipped_sums
-from dpmoments.mechanisms.means.parts.reliability import MOST_CLIPPED, NOISE_DECIDES, norm_quantile, spread_about_mean
+from dpmoments.mechanisms.means.parts.reliability import MOST_CLIPPED, NOISE_DECIDES, clipped_norm, spread_about_mean
 from dpmoments.mechanisms.parts.coinpress_options import STAND_IN_ROWS, CoinPressOptions
 from dpmoments.mechanisms.parts.coinpress_schedule import (
     MOST_STEPS,
@@ -74,15 +74,15 @@ class LastClip:
         Estimated share of rows beyond the planned radius, among those seen.
     seen : float
         Share of the rows in bins that stand out of the noise.
-    median : float or None
-        Of the norms, among the rows seen; None where none are.
+    norm : float or None
+        Root mean square of the clipped norms, among the rows seen; None where none are.
     """
 
     rho: float
     radius: float
     share_outside: float
     seen: float
-    median: float | None
+    norm: float | None
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class CoinPressMeanPlan(MeanPlan):
                 "most rows were clipped: they lie far outside the stated radius or scale (or have very heavy tails)"
             )
         # Rows as wide as the stated scale have norms about √d; the histogram may have seen that they are narrower.
-        spread = math.sqrt(d) if last is None or last.median is None else spread_about_mean(last.median, moved, noise)
+        spread = math.sqrt(d) if last is None or last.norm is None else spread_about_mean(last.norm, moved, noise)
         if noise > NOISE_DECIDES * spread:
             found.append(
                 "noise decides the mean: it is not small against the rows' own spread. Give more rows, a larger budget, or a "
@@ -188,12 +188,13 @@ class CoinPressMeanPlan(MeanPlan):
         weight = skewed_weight(d)
         best = histogram.best_radius(1, noise_error, weight) or 0.0
         heavier = best > HEAVIER * shell_radius(d, noise_error, weight)
+        radius = max(planned, best) if heavier else planned
         return LastClip(
             rest.rho,
-            max(planned, best) if heavier else planned,
+            radius,
             histogram.share_above(planned),
             seen=float(histogram.occupied.sum()) / balls.n_rows,
-            median=norm_quantile(histogram, 0.5),
+            norm=clipped_norm(histogram, radius),
         )
 
 

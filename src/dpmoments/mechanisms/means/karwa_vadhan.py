@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,13 +15,14 @@ from dpmoments.mechanisms.means.parts.coordinatewise import (
     ClampedMean,
     Coordinate,
     DistanceFrom,
+    choice_epsilon,
     choose,
     examined_mean,
     require_workable_loss,
     zoom,
 )
-from dpmoments.mechanisms.means.parts.reliability import coordinate_warnings
-from dpmoments.mechanisms.means.symmetric_quantiles import RESOLUTION, private_quantile
+from dpmoments.mechanisms.means.parts.reliability import coordinate_warnings, listed
+from dpmoments.mechanisms.means.symmetric_quantiles import CERTAIN, RESOLUTION, private_quantile
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -33,6 +34,9 @@ __all__ = ["KarwaVadhan", "KarwaVadhanPlan", "private_scale"]
 
 LEAST_EXPONENT, LARGEST_EXPONENT = -40, 2
 """Scales are searched from 2^−40 to 4 times the radius: bins that floating point can resolve."""
+
+FULLEST_BIN = 0.3
+"""Share of normal values in the fullest bin as wide as their standard deviation: 0.38 at best, 0.34 where the bins lie badly."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +55,11 @@ class KarwaVadhanPlan(MeanPlan):
         self.check_rows(rows)
         n_rows, d = float(rows.count()), self.shape.n_features
         scales, centers, widths = (np.empty(d) for _ in range(3))
-        found = list[ClampedMean]()
+        found, certain = list[ClampedMean](), list[bool]()
         for j in range(d):
             scales[j] = self._scale(rows, privacy_filter, j)
             centers[j] = self._locate(rows, privacy_filter, j, float(scales[j]))
+            certain.append(self._resolves(float(scales[j]), n_rows))
             # Half a bin, plus √(2 ln n) standard deviations: of n normal values about one at most lies farther from its mean.
             widths[j] = scales[j] * (0.5 + math.sqrt(2.0 * math.log(max(n_rows, 3.0))))
             found.append(
@@ -68,16 +73,22 @@ class KarwaVadhanPlan(MeanPlan):
                     n_rows=n_rows,
                 )
             )
+        # Noise below what the search can tell apart decides nothing.
+        least_noise = math.ldexp(self.radius, LEAST_EXPONENT)
+        names = rows.schema.feature_names
+        warnings = coordinate_warnings(names, found, self.radius, least_noise=least_noise)
+        if not all(certain):
+            warnings.append(
+                "noise decides the mean: the budget is too small for so few rows to find where they are. Give more rows or a "
+                f"larger budget ({listed(names, [not one for one in certain])})"
+            )
         diagnostics = {
             "scales": scales.tolist(),
             "centers": centers.tolist(),
             "half_widths": widths.tolist(),
             "noise_scales": [one.noise_scale for one in found],
             "shares_clamped": [one.share_clamped for one in found],
-            # Noise below what the search can tell apart decides nothing.
-            "warnings": coordinate_warnings(
-                rows.schema.feature_names, found, self.radius, least_noise=math.ldexp(self.radius, LEAST_EXPONENT)
-            ),
+            "warnings": warnings,
         }
         means = np.array([one.mean for one in found])
         return NoisyMean(np.clip(means, -self.radius, self.radius), n_rows, diagnostics)
@@ -91,8 +102,7 @@ class KarwaVadhanPlan(MeanPlan):
 
     def _locate(self, rows: Rows, privacy_filter: PrivacyFilter, feature: int, scale: float) -> float:
         """Middle of a bin of width ``scale`` that holds many rows: exponential mechanism on the counts."""
-        lower, upper = -self.radius - scale / 2.0, self.radius + scale / 2.0
-        widths = zoom(lower, upper, min(scale, upper - lower))
+        lower, upper, widths = self._bins(scale)
         for index, (width, part) in enumerate(zip(widths, self.location_loss.split(*[1.0] * len(widths)), strict=True)):
             edges = np.linspace(lower, upper, max(1, round((upper - lower) / width)) + 1)
             counts = rows.histogram(Coordinate(feature), edges).counts
@@ -100,6 +110,18 @@ class KarwaVadhanPlan(MeanPlan):
             chosen = choose(counts, rank_score(rows.neighbors), part, privacy_filter, what)
             lower, upper = float(edges[chosen]), float(edges[chosen + 1])
         return min(max((lower + upper) / 2.0, -self.radius), self.radius)
+
+    def _bins(self, scale: float) -> tuple[float, float, Sequence[float]]:
+        """Ends of the search for a location, and the width of its bins, level by level."""
+        lower, upper = -self.radius - scale / 2.0, self.radius + scale / 2.0
+        return lower, upper, zoom(lower, upper, min(scale, upper - lower))
+
+    def _resolves(self, scale: float, n_rows: float) -> bool:
+        """Whether a bin with FULLEST_BIN of the rows outweighs all others together, by the room that SYMQ asks for."""
+        lower, upper, widths = self._bins(scale)
+        part, *_ = self.location_loss.split(*[1.0] * len(widths))
+        cells = max((upper - lower) / widths[0], 1.0)
+        return choice_epsilon(part) * FULLEST_BIN * n_rows / 2.0 >= CERTAIN * math.log(cells)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import rank_score
 from dpmoments.rows.rows import Rows
 
-__all__ = ["RESOLUTION", "SymmetricQuantiles", "SymmetricQuantilesPlan", "private_quantile"]
+__all__ = ["CERTAIN", "RESOLUTION", "SymmetricQuantiles", "SymmetricQuantilesPlan", "private_quantile"]
 
 RESOLUTION = 2.0**-34
 """Width of the finest cell of a search for a quantile, as a share of the radius."""
@@ -143,7 +143,8 @@ def private_quantile(
     """A value near the ``level`` quantile of one coordinate, in [−2·radius, 2·radius], to within ``width``.
 
     Exponential mechanism over cells: a cell's score is minus the distance from level·n to the interval of ranks the cell covers,
-    which one replaced row changes by at most 1. The chosen cell is divided into smaller cells at the next level.
+    which one replaced row changes by at most 1; values beyond the range are taken to lie at its ends. The chosen cell is divided
+    into smaller cells at the next level.
     """
     lower, upper = -2.0 * radius, 2.0 * radius
     widths = zoom(lower, upper, width)
@@ -151,6 +152,9 @@ def private_quantile(
         edges = np.linspace(lower, upper, max(1, round((upper - lower) / cell)) + 1)
         histogram = rows.histogram(Coordinate(feature), edges)
         ranks = histogram.below + np.concatenate([[0], np.cumsum(histogram.counts)])
+        # Values beyond the range count at its ends: if not, all cells would be alike where most values lie there.
+        ranks[0] = 0 if lower <= -2.0 * radius else ranks[0]
+        ranks[-1] = histogram.total if upper >= 2.0 * radius else ranks[-1]
         target = level * histogram.total
         distance = np.maximum(np.maximum(ranks[:-1] - target, target - ranks[1:]), 0.0)
         what = f"quantile {level:g} of coordinate {feature + 1}, level {index + 1}"

@@ -15,6 +15,7 @@ from dpmoments.mechanisms.means.parts.clipped_mean import ClippedSums, noisy_cli
 from dpmoments.mechanisms.means.parts.reliability import (
     MOST_CLIPPED,
     NOISE_DECIDES,
+    clipped_norm,
     noise_margin,
     norm_quantile,
     shrunk_move,
@@ -52,7 +53,7 @@ SMALLEST, LARGEST = 1e-100, 1e100
 """Clipping radii and scales that the lattice of rows takes, with room for a search about them."""
 RESOLUTION = 2.0**-40
 """The search stops at this share of the centre's largest coordinate: floating point tells no rows apart much below it."""
-COUNT_ERROR = 0.01
+COUNT_ERROR = 0.003
 """Planned noise on the count of far rows, as a share of the number of rows."""
 COUNT_SHARE = 0.02
 """Largest share of ρ for that count."""
@@ -61,7 +62,7 @@ FAR_ROWS = 4.0
 LEAST_FAR = 0.01
 """Share of far rows from which a warning tells of them."""
 UNSETTLED = 0.5
-"""Where the search did not settle, a last step longer than this share of the rows' median distance shows that they are far."""
+"""Where the search did not settle, a last step longer than this share of the rows' norm shows that they are far."""
 
 
 @dataclass(frozen=True)
@@ -288,7 +289,7 @@ class _Run:
                 "others. A mechanism with a public radius and scale counts them in"
             )
         if not unseen:
-            warnings += self.doubts(typical if median is None else median, noise)
+            warnings += self.doubts(clipped_norm(histogram, radius) or typical, noise)
         diagnostics = {
             "steps": self.steps,
             "spread": self.spread.tolist() if self.d > 1 else None,
@@ -314,13 +315,13 @@ class _Run:
         margin = noise_margin(math.sqrt(2.0) * counted.noise_scale / self.n_rows, 1, pure=False)
         return min(max(share, 0.0), 1.0), share > LEAST_FAR + margin
 
-    def doubts(self, median: float, noise: float) -> list[str]:
-        """What the last step's length says of it, where rows have that median norm and noise that root mean square."""
-        if noise > NOISE_DECIDES * spread_about_mean(median, self.moved, noise):
+    def doubts(self, norm: float, noise: float) -> list[str]:
+        """What the last step's length says of it, where rows have that norm and its noise that size, root mean squares."""
+        if noise > NOISE_DECIDES * spread_about_mean(norm, self.moved, noise):
             return [
                 "the budget is too small for so few rows: noise decides the mean, being large against the rows' own spread"
             ]
-        if not self.settled and self.moved > math.hypot(UNSETTLED * median, noise):
+        if not self.settled and self.moved > math.hypot(UNSETTLED * norm, noise):
             return [
                 "the search for the rows had not settled when its share of the budget was spent: the mean's noise is that of "
                 "their distance from 0, not of their spread. Give more rows or a larger budget, or use coinpress with a radius"

@@ -19,6 +19,7 @@ __all__ = [
     "FALSE_ALARM",
     "MOST_CLIPPED",
     "NOISE_DECIDES",
+    "clipped_norm",
     "coordinate_warnings",
     "listed",
     "noise_margin",
@@ -32,7 +33,7 @@ FALSE_ALARM = 1e-3
 MOST_CLIPPED = 0.75
 """Of normal rows within the bounds at most half lie beyond a clipping radius; three quarters leave room for noise."""
 NOISE_DECIDES = 0.5
-"""Noise decides where its root mean square passes this share of the rows' median distance from the centre."""
+"""Noise decides where its root mean square passes this share of the rows' own from their mean."""
 FROM_EDGE = 4.0
 """A mean this many standard deviations of noise beyond the radius lies beyond it."""
 MOST_NAMED = 5
@@ -64,6 +65,16 @@ def norm_quantile(histogram: NormHistogram, level: float) -> float | None:
     return float(histogram.edges[min(place, len(histogram.edges) - 1)])
 
 
+def clipped_norm(histogram: NormHistogram, radius: float) -> float | None:
+    """Root mean square of norms clipped at ``radius``, each taken at the upper edge of its bin; None where no bin stands out."""
+    occupied = histogram.occupied
+    total = float(occupied.sum())
+    if total == 0.0:
+        return None
+    relative = np.minimum(np.append(histogram.edges, math.inf) / radius, 1.0)
+    return radius * math.sqrt(float(occupied @ relative**2) / total)
+
+
 def shrunk_move(noisy_mean: FloatArray, noise_scale: float) -> FloatArray:
     """A noisy step towards the mean, shortened by the share of its square that is noise; as it is in one or two dimensions.
 
@@ -74,19 +85,18 @@ def shrunk_move(noisy_mean: FloatArray, noise_scale: float) -> FloatArray:
     return noisy_mean * (max(0.0, 1.0 - noise / square) if square > 0.0 else 0.0)
 
 
-def spread_about_mean(median_norm: float, moved: float, noise: float) -> float:
-    """Distance of rows from their mean, where that is ``moved`` (with ``noise``, root mean square) from where norms were taken.
+def spread_about_mean(norm: float, moved: float, noise: float) -> float:
+    """Root mean square distance of rows from their mean, where it is ``norm`` from a point ``moved`` away from that mean.
+
+    ``noise`` is the root mean square of the noise in ``moved``.
 
     Examples
     --------
     >>> round(spread_about_mean(5.0, 4.0, 0.0), 6), round(spread_about_mean(5.0, 0.1, 1.0), 6)
     (3.0, 5.0)
     """
-    ratio, doubt = (
-        moved / median_norm,
-        noise / median_norm,
-    )  # of squares, where the norm's own may be beyond floating point
-    return median_norm * math.sqrt(max(1.0 - max(ratio**2 - doubt**2, 0.0), 0.0))
+    ratio, doubt = moved / norm, noise / norm  # of squares, norm² may be beyond floating point
+    return norm * math.sqrt(max(1.0 - max(ratio**2 - doubt**2, 0.0), 0.0))
 
 
 def listed(names: Sequence[str], chosen: Sequence[bool]) -> str:
