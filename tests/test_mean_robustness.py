@@ -157,8 +157,8 @@ def test_a_wrong_radius_is_said_and_a_right_one_is_not(name: str, budget: Privac
         assert np.abs(right.mean - center).max() < 0.3
         narrow = run(name, table, budget, seed, radius=0.3, **scale)
         assert "radius" in said(narrow), name
-        if name != "coinpress":
-            assert np.abs(narrow.mean).max() <= 0.3
+        # Found to lie outside, it is released as it is: nearer to the truth than the edge. Karwa–Vadhan always ends in the range.
+        assert (np.abs(narrow.mean).max() <= 0.3) == (name == "karwa-vadhan")
         far = run(name, table + math.copysign(1e9, center), budget, seed, radius=5.0, **scale)
         assert "radius" in said(far)
 

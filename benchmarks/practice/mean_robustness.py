@@ -1,12 +1,12 @@
 """Estimators of means where rows or radius are not as hoped: median error, and how often a release warns.
 
-``python -m benchmarks.practice.mean_robustness [trials]`` prints the tables of ``docs/mean-robustness.md``.
+``python -m benchmarks.practice.mean_robustness [mechanism …]`` prints the tables of ``docs/mean-robustness.md``.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -68,20 +68,20 @@ def cell(name: str, rows: str, n: int, d: int, widen: float, trials: int) -> str
     return f"{np.median(errors):.2g} ({warned / trials:.0%}{stopped})" if errors else "all stop"
 
 
-def lines(trials: int) -> Iterator[str]:
+def lines(names: Sequence[str]) -> Iterator[str]:
     """One row a mechanism, kind of rows and radius; one column a size."""
     yield f"| mechanism | rows | radius | {' | '.join(f'd/n = {ratio}' for ratio in SIZES)} |"
     yield f"| --- | --- | --- |{' ---: |' * len(SIZES)}"
-    for name in ("variance-aware", "coinpress", *COORDINATEWISE):
+    for name in names:
         for rows in ROWS:
             for radius, widen in RADII.items() if name != "variance-aware" else (("none", 1.0),):
                 sizes = [
-                    "" if name in COORDINATEWISE and d > 10 else cell(name, rows, n, d, widen, trials)
+                    "" if name in COORDINATEWISE and d > 5 else cell(name, rows, n, d, widen, TRIALS)
                     for n, d in SIZES.values()
                 ]
                 yield f"| {name} | {rows} | {radius} | {' | '.join(sizes)} |"
 
 
 if __name__ == "__main__":
-    for line in lines(int(sys.argv[1]) if len(sys.argv) > 1 else TRIALS):
+    for line in lines(sys.argv[1:] or ("variance-aware", "coinpress", *COORDINATEWISE)):
         print(line, flush=True)

@@ -10,7 +10,7 @@ import numpy as np
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
 from dpmoments.mechanisms.means.parts.coordinatewise import examined_mean, require_workable_loss
-from dpmoments.mechanisms.means.parts.reliability import coordinate_warnings
+from dpmoments.mechanisms.means.parts.reliability import beyond_radius, coordinate_warnings
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
@@ -44,7 +44,9 @@ class NaivePlan(MeanPlan):
             )
             for feature in range(self.shape.n_features)
         ]
-        means = np.clip([one.mean for one in found], -self.radius, self.radius)
+        means = np.array([one.mean for one in found])
+        # What noise took out of the range is put back; what lies farther out shows that the range is wrong.
+        means = np.where(beyond_radius(found, self.radius), means, np.clip(means, -self.radius, self.radius))
         diagnostics = {
             "noise_scales": [one.noise_scale for one in found],
             "shares_clamped": [one.share_clamped for one in found],
@@ -55,7 +57,7 @@ class NaivePlan(MeanPlan):
 
 @dataclass(frozen=True)
 class Naive(MeanMechanism):
-    """Mean of each coordinate clamped to ±(R + 3σ), put on ±R where noise takes it farther: the baseline of the papers.
+    """Mean of each coordinate clamped to ±(R + 3σ), put on ±R where noise takes it farther: the papers' baseline.
 
     **Privacy.** The budget is divided among the coordinates (ρ/d under zCDP, ε/d under pure composition); each is an exact
     discrete release with sensitivity 2(R + 3σ)/n. A twenty-fifth of its budget counts, with noise, the values that were clamped

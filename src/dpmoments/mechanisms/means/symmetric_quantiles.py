@@ -68,7 +68,7 @@ class SymmetricQuantilesPlan(MeanPlan):
         warnings = []
         if beyond.any():
             warnings.append(
-                "most values lie beyond the stated radius, and the mean was put on its edge: give a larger radius "
+                "most values lie beyond the stated radius, and are searched no farther than twice as far: give a larger radius "
                 f"({listed(rows.schema.feature_names, beyond.tolist())})"
             )
         if not self._resolves(low, n_rows):
@@ -77,7 +77,7 @@ class SymmetricQuantilesPlan(MeanPlan):
                 "larger budget"
             )
         diagnostics = {"quantiles": pairs.tolist(), "scales": scales.tolist(), "warnings": warnings}
-        return NoisyMean(np.clip(means, -self.radius, self.radius), n_rows, diagnostics)
+        return NoisyMean(np.where(beyond, means, np.clip(means, -self.radius, self.radius)), n_rows, diagnostics)
 
     def _resolves(self, level: float, n_rows: float) -> bool:
         """Whether the right cell of a search outweighs all others together: e^(ε·level·n/2) against their number, with room."""
@@ -90,7 +90,8 @@ class SymmetricQuantilesPlan(MeanPlan):
 class SymmetricQuantiles(MeanMechanism):
     """Per coordinate: the midpoint of the private quantiles b and 1 − b, which is the mean of a symmetric distribution.
 
-    Quantiles are searched in twice the radius; a midpoint beyond the radius is put on its edge.
+    Quantiles are searched in twice the radius; a midpoint beyond the radius is put on its edge,
+    unless both of its quantiles lie there.
 
     **Privacy.** Half of a coordinate's budget for each quantile, an exponential mechanism over a grid (several levels of 4096
     cells where the range is wide), pure ε or ε²/8-zCDP.

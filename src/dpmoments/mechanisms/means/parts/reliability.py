@@ -19,6 +19,7 @@ __all__ = [
     "FALSE_ALARM",
     "MOST_CLIPPED",
     "NOISE_DECIDES",
+    "beyond_radius",
     "clipped_norm",
     "coordinate_warnings",
     "listed",
@@ -137,15 +138,20 @@ class Examined(Protocol):
         """Whether the noise is larger than most values."""
 
 
+def beyond_radius(found: Sequence[Examined], radius: float) -> list[bool]:
+    """Which means lie outside [−radius, radius] by more than noise explains."""
+    return [abs(one.mean) > radius + FROM_EDGE * one.noise_scale for one in found]
+
+
 def coordinate_warnings(
     names: Sequence[str], found: Sequence[Examined], radius: float, *, least_noise: float = 0.0
 ) -> list[str]:
     """What speaks against clamped means of coordinates whose means are said to lie in [−radius, radius]."""
     warnings = []
-    beyond = [abs(one.mean) > radius + FROM_EDGE * one.noise_scale for one in found]
+    beyond = beyond_radius(found, radius)
     if any(beyond):
         warnings.append(
-            f"the mean lies beyond the stated radius, by more than noise explains, and was put on its edge: give a larger radius "
+            "the mean found lies beyond the stated radius, by more than noise explains: give a larger radius "
             f"({listed(names, beyond)})"
         )
     most = [one.clamping_shows and one.share_clamped > 0.5 for one in found]
