@@ -90,7 +90,7 @@ def one_direction_epsilon(
     if plan.sum_scale is not None:
         sums = [np.asarray(moments.sum, dtype=np.float64) * moments.scale for moments in (first, second)]
         shifts += list((sums[1] - sums[0]) / plan.sum_scale)
-        if not plan.neighbors.count_is_public:
+        if not plan.count_is_public:
             shifts.append((second.count - first.count) / plan.sum_scale)
     hot = t * grams[0], t * grams[1]
     if plan.pure:
