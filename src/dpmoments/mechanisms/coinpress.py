@@ -82,7 +82,7 @@ class CoinPressPlan(Plan):
             count, rho = count_first(rows, privacy_filter, rho, None)
             rules = options.step_rules(shape, count, rho, self.neighbors)
         n_rows = rules.n_rows
-        ellipsoid = options.first_ellipsoid(shape)
+        ellipsoid = options.first_ellipsoid(shape, rules.radius)
         steps: list[dict[str, Any]] = []
         *early, last = PrivacyBudget.zcdp(rho).split(*rules.schedule.shares)
         for budget in early:
@@ -257,13 +257,19 @@ class CoinPress(CoinPressOptions, Mechanism):
         )
         return StepRules(n_rows, math.sqrt(clip_square), ridge, failure, schedule)
 
-    def first_ellipsoid(self, shape: MomentShape) -> Ellipsoid:
-        """The ellipsoid that the public bounds imply."""
+    def first_ellipsoid(self, shape: MomentShape, radius: float) -> Ellipsoid:
+        """The ellipsoid that the public bounds imply.
+
+        A flag is held to the scale at which its rarer value is √(radius² − d) away from the other, so that a row of normal
+        features beside it is not clipped, however rare it is.
+        """
         _, highest, mean_radius = self.bounds(shape)
-        anchor = self.anchor
-        if anchor is None and shape.rough_scale is not None:
-            anchor = shape.rough_scale.anchor
-        return Ellipsoid.first(shape.n_features, None if anchor is None else np.array(anchor), highest + mean_radius**2)
+        anchor, held = self.anchor, None
+        if shape.rough_scale is not None:
+            anchor = shape.rough_scale.anchor if anchor is None else anchor
+            held = np.diag(np.square(shape.rough_scale.span)) / max(radius**2 - shape.n_features, 1.0)
+        first = None if anchor is None else np.array(anchor)
+        return Ellipsoid.first(shape.n_features, first, highest + mean_radius**2, held)
 
     def bounds(self, shape: MomentShape) -> tuple[float, float, float]:
         """Lowest and highest eigenvalue, and radius of the mean (0 where it is not wanted)."""

@@ -15,6 +15,10 @@ from dpmoments.mechanisms.parts.noisy_step import NoisyStep
 __all__ = ["Ellipsoid", "StepRules", "run_diagnostics", "spectral_edge"]
 
 
+SURE = 2.0
+"""A variance counts as seen where it is above the noise's spectral edge by more than this many standard deviations of the noise."""
+
+
 def spectral_edge(n_features: int) -> float:
     """Largest eigenvalue, for large d, of a symmetric normal matrix with standard deviation 1 on its diagonal: √(2d).
 
@@ -43,20 +47,29 @@ class Ellipsoid:
     center : ndarray of shape (d,)
     linear : ndarray of shape (d, d)
         Invertible; not symmetric from the second step on.
+    seen : ndarray of shape (d, d)
+        Not definite: earlier steps saw that Cov(w) ⪰ seen, but for their noise.
+    held : ndarray of shape (d, d)
+        Positive semi-definite: directions are enlarged no further than if Cov(w) ⪰ held, since their rows would be clipped.
     """
 
     center: FloatArray
     linear: FloatArray
+    seen: FloatArray
+    held: FloatArray
 
     @classmethod
-    def first(cls, n_features: int, anchor: FloatArray | None, largest: float) -> Ellipsoid:
-        """The ellipsoid of the bounds: E[x xᵀ] ⪯ largest·anchor."""
+    def first(
+        cls, n_features: int, anchor: FloatArray | None, largest: float, held: FloatArray | None = None
+    ) -> Ellipsoid:
+        """The ellipsoid of the bounds: E[x xᵀ] ⪯ largest·anchor; ``held`` for the rows x."""
         if anchor is None:
             root = np.eye(n_features)
         else:
             eigenvalues, eigenvectors = np.linalg.eigh(anchor)
             root = (eigenvectors / np.sqrt(eigenvalues)) @ eigenvectors.T
-        return cls(np.zeros(n_features), root / math.sqrt(largest))
+        linear, unit = root / math.sqrt(largest), np.eye(n_features)
+        return cls(np.zeros(n_features), linear, -unit, 0.0 * unit if held is None else linear @ held @ linear.T)
 
     def estimate(self, release: NoisyStep, n_rows: float) -> tuple[FloatArray, FloatArray]:
         """Noisy covariance of w, and the centre moved to the noisy mean.
@@ -76,11 +89,39 @@ class Ellipsoid:
         """The next ellipsoid: eigenvalues below ``floor`` times the noise's spectral edge are raised to it.
 
         The noise hides smaller variances. The rescaling enlarges these directions, so that a later step can resolve them.
+        Clipping only takes away, so what a step saw above its noise bounds the covariance from below for good: a direction that a
+        later step finds smaller has lost rows to the clip. It is not enlarged again but reduced, to where these rows fit.
         """
         covariance, center = self.estimate(release, n_rows)
-        least = floor * spectral_edge(len(center)) * release.gram_scale / n_rows
+        d = len(center)
+        edge = spectral_edge(d) * release.gram_scale / n_rows
+        sure = (math.sqrt(2.0 * d) + SURE) * release.gram_scale / n_rows
+        if release.sum is not None:  # the noise e of m̂ is in m̂m̂ᵀ as m̂eᵀ + em̂ᵀ
+            sure += float(np.linalg.norm(release.sum)) / n_rows * (math.sqrt(d) + SURE) * release.sum_scale / n_rows
         eigenvalues, eigenvectors = np.linalg.eigh(covariance)
-        return self._rescaled(np.maximum(eigenvalues, least), eigenvectors, center)
+        resolved = np.maximum(eigenvalues, floor * edge)
+        outer = (eigenvectors * resolved) @ eigenvectors.T
+        seen = upper(covariance - sure * np.eye(d), self.seen)
+        held = upper(self.held, self._clipped(covariance, edge, floor))
+        outer = upper(upper(outer, self.seen), held)
+        values, vectors = np.linalg.eigh(outer)
+        step = vectors.T / np.sqrt(values)[:, None]
+        return Ellipsoid(
+            center, step @ self.linear, step @ seen @ step.T, step @ held @ step.T
+        )
+
+    def _clipped(self, covariance: FloatArray, edge: float, floor: float) -> FloatArray:
+        """Where ``seen`` is above the covariance by more than the noise: the scale at which the rows that were clipped fit.
+
+        If a share p of rows at distance s makes up the variance ps² of a direction, ℓ or more, and they were clipped to
+        the radius γ, then λ = pγ² is measured: s²/γ² ≥ ℓ/λ.
+        """
+        excess, vectors = np.linalg.eigh(self.seen - covariance - edge * np.eye(len(covariance)))
+        lost = vectors[:, excess > 0.0]
+        known = np.einsum("ij,ik,kj->j", lost, self.seen, lost)
+        measured = np.maximum(np.einsum("ij,ik,kj->j", lost, covariance, lost), floor * edge)
+        matrix: FloatArray = (lost * (known / measured)) @ lost.T
+        return matrix
 
     def ridged(self, release: NoisyStep, n_rows: float, sampling: float, failure: float) -> Ellipsoid:
         """The paper's next ellipsoid, from U = Z₊ + (η + ν)I.
@@ -91,12 +132,13 @@ class Ellipsoid:
         bound = math.sqrt(2.0 * len(center)) + math.sqrt(2.0 * math.log(2.0 / failure))
         eigenvalues, eigenvectors = np.linalg.eigh(covariance)
         ridge = sampling + bound * release.gram_scale / n_rows
-        return self._rescaled(np.maximum(eigenvalues, 0.0) + ridge, eigenvectors, center)
+        step = eigenvectors.T / np.sqrt(np.maximum(eigenvalues, 0.0) + ridge)[:, None]
+        return Ellipsoid(center, step @ self.linear, self.seen, self.held)
 
     def covariance(self, release: NoisyStep, n_rows: float) -> tuple[FloatArray, FloatArray]:
         """The final estimates: covariance of x, with negative eigenvalues set to 0, and mean of x."""
         covariance, center = self.estimate(release, n_rows)
-        eigenvalues, eigenvectors = np.linalg.eigh(covariance)
+        eigenvalues, eigenvectors = np.linalg.eigh(upper(covariance, self.seen))
         root = np.linalg.solve(self.linear, eigenvectors * np.sqrt(np.maximum(eigenvalues, 0.0)))
         return root @ root.T, center
 
@@ -114,9 +156,15 @@ class Ellipsoid:
             "fill": float(np.trace(release.gram)) / (n_rows * radius**2),
         }
 
-    def _rescaled(self, eigenvalues: FloatArray, eigenvectors: FloatArray, center: FloatArray) -> Ellipsoid:
-        step = eigenvectors.T / np.sqrt(eigenvalues)[:, None]
-        return Ellipsoid(center, step @ self.linear)
+
+def upper(first: FloatArray, second: FloatArray) -> FloatArray:
+    """A matrix ⪰ both: ``first`` plus the positive part of what ``second`` has above it; ``first`` itself where that is nothing."""
+    eigenvalues, eigenvectors = np.linalg.eigh(second - first)
+    if eigenvalues[-1] <= 0.0:
+        return first
+    above = eigenvectors[:, eigenvalues > 0.0] * np.sqrt(eigenvalues[eigenvalues > 0.0])
+    total: FloatArray = first + above @ above.T
+    return total
 
 
 def run_diagnostics(steps: list[dict[str, Any]], rules: StepRules, outside: float | None, d: int) -> dict[str, Any]:
