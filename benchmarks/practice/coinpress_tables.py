@@ -155,6 +155,15 @@ def flagged(n: int, shares: Sequence[float], d: int = 2) -> Draw:
     return draw
 
 
+def numbered_flag(n: int, share: float, d: int = 2) -> Draw:
+    """Normal columns beside a rare flag that the schema knows as a number with a scale."""
+
+    def draw(rng: np.random.Generator) -> Case:
+        return array_case(np.column_stack([rng.normal(size=(n, d)), rng.random(n) < share]), scales=(0.01, 100.0))
+
+    return draw
+
+
 def inflated(n: int, share: float, law: str = "lognormal", d: int = 3) -> Draw:
     """Normal columns beside one that is zero in most rows."""
 
@@ -253,6 +262,10 @@ def _settings() -> list[Setting]:
         budget = {"epsilon": epsilon, "delta": 1e-6}
         found.append(Setting(f"the same, flag of 0.5%, ε = {epsilon:g}", "flags", flagged(20_000, [0.005]), budget))
     found.append(Setting("five normals, four flags of .3 to 3 %, n = 20,000", "flags", flagged(20_000, [0.003, 0.006, 0.01, 0.03], 5)))
+    for share in (0.005, 0.01, 0.03):
+        for epsilon in (1.0, 3.0, 10.0):
+            budget = {"epsilon": epsilon, "delta": 1e-6}
+            found.append(Setting(f"two normals, number of 0 or 1 ({share:.1%}), n = 20,000, ε = {epsilon:g}", "flags", numbered_flag(20_000, share), budget))
     for epsilon in (0.3, 1.0, 3.0, 10.0):
         budget = {"epsilon": epsilon, "delta": 1e-6}
         found.append(Setting(f"three normals, a lognormal zero in 95 %, n = 6000, ε = {epsilon:g}", "flags", inflated(6000, 0.05), budget))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,7 +27,7 @@ from dpmoments.mechanisms.parts.noisy_step import (
     noisy_step,
     require_workable_budget,
 )
-from dpmoments.mechanisms.parts.norm_histogram import noisy_norm_histogram, norm_edges
+from dpmoments.mechanisms.parts.norm_histogram import noisy_tail_histograms, tail_edges
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -41,9 +41,12 @@ FLOOR = 0.5
 CAUTION = 0.7
 """The schedule is planned as if the noise reached only this fraction of its spectral edge, which is what experiments show."""
 HISTOGRAM_SHARE = 0.02
-"""Share of the last step's budget that buys the histogram of norms."""
+"""Share of the last step's budget that buys the histogram of norms, for ten features or more."""
+LARGEST_HISTOGRAM_SHARE = 0.1
 LEAST_EIGENVALUE = 0.1
 """Default lower bound on the eigenvalues, relative to the schema's least variances: correlation makes eigenvalues smaller."""
+FAR = 4.0
+"""A last radius above this multiple of the planned one is warned of; rows along unchecked directions do not widen it so far."""
 FAILURE = 0.05
 """β in the paper's constants: bound on the probability that they fail in any step of the run."""
 
@@ -91,7 +94,7 @@ class CoinPressPlan(Plan):
             if options.constants == "paper":
                 ellipsoid = ellipsoid.ridged(release, n_rows, rules.sampling_ridge, rules.failure)
             else:
-                ellipsoid = ellipsoid.floored(release, n_rows, FLOOR)
+                ellipsoid = ellipsoid.floored(release, n_rows, FLOOR, final=len(steps) == len(early))
         spend, radius, outside = self._last_radius(rows, privacy_filter, last.rho, rules, ellipsoid)
         release = self._step(rows, privacy_filter, "last step", spend, ellipsoid, radius)
         steps.append(ellipsoid.record(radius, last.rho, release, n_rows))
@@ -130,18 +133,23 @@ class CoinPressPlan(Plan):
         planned, d = rules.radius, self.shape.n_features
         if not self.mechanism.widens_last_clip:
             return rho, planned, None
-        for_histogram, rest = PrivacyBudget.zcdp(rho).split(HISTOGRAM_SHARE, 1.0 - HISTOGRAM_SHARE)
-        histogram = noisy_norm_histogram(
+        share = histogram_share(d)
+        for_histogram, rest = PrivacyBudget.zcdp(rho).split(share, 1.0 - share)
+        # A row very far out along directions enlarged unchecked only says how far these were enlarged: such rows are counted apart.
+        whole, apart = noisy_tail_histograms(
             rows,
             privacy_filter,
             "histogram of norms",
             for_histogram.rho,
-            edges=norm_edges(math.sqrt(d)),
+            edges=tail_edges(planned),
             center=ellipsoid.center,
             linear=ellipsoid.linear,
+            apart=ellipsoid.linear[ellipsoid.unchecked],
         )
         noise = StepNoise.calibrated(d, rest.rho, self.neighbors, mean=self.shape.mean)
         noise_error = noise.noise_scale * math.sqrt(d * (d + 1) / 2.0) / rules.n_rows
+        near = apart.typical_norms <= FAR * planned
+        histogram = replace(whole, counts=whole.counts + np.where(near, apart.occupied, 0.0))
         best = histogram.best_radius(2, noise_error, 1.0 / math.sqrt(d))
         # Never below the planned radius: for normal rows that is the better choice, since it suffers from no bins and no noise.
         return rest.rho, max(planned, best or 0.0), histogram.share_above(planned)
@@ -302,6 +310,20 @@ class CoinPress(CoinPressOptions, Mechanism):
                     "mean=False for rows of mean zero"
                 )
         return (*bounds, radius)
+
+
+def histogram_share(n_features: int) -> float:
+    """Share of the last step's budget for the histogram of norms.
+
+    A tail of c rows is worth a wider clip where its part in the covariance, c/√d, exceeds the noise, which is in proportion to
+    d: from c ∝ d^1.5 on. With few features thin tails matter, and the histogram must see them.
+
+    Examples
+    --------
+    >>> [round(histogram_share(d), 3) for d in (1, 3, 5, 10, 50)]
+    [0.1, 0.1, 0.057, 0.02, 0.02]
+    """
+    return min(LARGEST_HISTOGRAM_SHARE, HISTOGRAM_SHARE * max(1.0, (10.0 / n_features) ** 1.5))
 
 
 def _checked_anchor(anchor: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:

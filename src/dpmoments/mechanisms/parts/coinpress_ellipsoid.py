@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.array_types import FloatArray
+from dpmoments.array_types import BoolArray, FloatArray
+from dpmoments.mechanisms.parts.coinpress_evidence import RESOLVED, Evidence, Observation, upper
 from dpmoments.mechanisms.parts.coinpress_schedule import Schedule
 from dpmoments.mechanisms.parts.noisy_step import NoisyStep
 
 __all__ = ["Ellipsoid", "StepRules", "run_diagnostics", "spectral_edge"]
 
-
-SURE = 2.0
-"""A variance counts as seen where it is above the noise's spectral edge by more than this many standard deviations of the noise."""
 
 
 def spectral_edge(n_features: int) -> float:
@@ -47,16 +45,20 @@ class Ellipsoid:
     center : ndarray of shape (d,)
     linear : ndarray of shape (d, d)
         Invertible; not symmetric from the second step on.
-    seen : ndarray of shape (d, d)
-        Not definite: earlier steps saw that Cov(w) ⪰ seen, but for their noise.
+    evidence : Evidence
+        What earlier steps measured.
     held : ndarray of shape (d, d)
         Positive semi-definite: directions are enlarged no further than if Cov(w) ⪰ held, since their rows would be clipped.
+    unchecked : ndarray of bool, shape (d,)
+        The coordinates of w that were enlarged much since they were last measured, or had lost rows to the clip then; none where
+        all did.
     """
 
     center: FloatArray
     linear: FloatArray
-    seen: FloatArray
+    evidence: Evidence
     held: FloatArray
+    unchecked: BoolArray
 
     @classmethod
     def first(
@@ -69,7 +71,7 @@ class Ellipsoid:
             eigenvalues, eigenvectors = np.linalg.eigh(anchor)
             root = (eigenvectors / np.sqrt(eigenvalues)) @ eigenvectors.T
         linear, unit = root / math.sqrt(largest), np.eye(n_features)
-        return cls(np.zeros(n_features), linear, -unit, 0.0 * unit if held is None else linear @ held @ linear.T)
+        return cls(np.zeros(n_features), linear, Evidence(), 0.0 * unit if held is None else linear @ held @ linear.T, np.full(n_features, False))
 
     def estimate(self, release: NoisyStep, n_rows: float) -> tuple[FloatArray, FloatArray]:
         """Noisy covariance of w, and the centre moved to the noisy mean.
@@ -85,7 +87,7 @@ class Ellipsoid:
         center = self.center + np.linalg.solve(self.linear, mean)
         return second_moment - np.outer(mean, mean) + excess, center
 
-    def floored(self, release: NoisyStep, n_rows: float, floor: float) -> Ellipsoid:
+    def floored(self, release: NoisyStep, n_rows: float, floor: float, *, final: bool) -> Ellipsoid:
         """The next ellipsoid: eigenvalues below ``floor`` times the noise's spectral edge are raised to it.
 
         The noise hides smaller variances. The rescaling enlarges these directions, so that a later step can resolve them.
@@ -93,35 +95,34 @@ class Ellipsoid:
         later step finds smaller has lost rows to the clip. It is not enlarged again but reduced, to where these rows fit.
         """
         covariance, center = self.estimate(release, n_rows)
-        d = len(center)
-        edge = spectral_edge(d) * release.gram_scale / n_rows
-        sure = (math.sqrt(2.0 * d) + SURE) * release.gram_scale / n_rows
-        if release.sum is not None:  # the noise e of m̂ is in m̂m̂ᵀ as m̂eᵀ + em̂ᵀ
-            sure += float(np.linalg.norm(release.sum)) / n_rows * (math.sqrt(d) + SURE) * release.sum_scale / n_rows
+        now = Observation.now(covariance, self.noise(release, n_rows))
         eigenvalues, eigenvectors = np.linalg.eigh(covariance)
-        resolved = np.maximum(eigenvalues, floor * edge)
-        outer = (eigenvectors * resolved) @ eigenvectors.T
-        seen = upper(covariance - sure * np.eye(d), self.seen)
-        held = upper(self.held, self._clipped(covariance, edge, floor))
-        outer = upper(upper(outer, self.seen), held)
-        values, vectors = np.linalg.eigh(outer)
+        least = floor * spectral_edge(len(center)) * release.gram_scale / n_rows
+        kept = self.evidence.resolved(eigenvectors)
+        if final:  # what noise made too large by less than a factor of two is put right before the last step
+            kept &= eigenvalues < RESOLVED
+        least = np.where(kept, 1.0, least)
+        outer = (eigenvectors * np.maximum(eigenvalues, least)) @ eigenvectors.T
+        held = upper(self.held, self.evidence.held(now))
+        values, vectors = np.linalg.eigh(upper(self.evidence.raised(outer), held))
         step = vectors.T / np.sqrt(values)[:, None]
+        measured = np.einsum("ij,ij->j", vectors, covariance @ vectors)
+        unchecked = (values < RESOLVED) | (measured < RESOLVED * values)
         return Ellipsoid(
-            center, step @ self.linear, step @ seen @ step.T, step @ held @ step.T
+            center,
+            step @ self.linear,
+            self.evidence.moved(step, now),
+            step @ held @ step.T,
+            unchecked & ~unchecked.all(),
         )
 
-    def _clipped(self, covariance: FloatArray, edge: float, floor: float) -> FloatArray:
-        """Where ``seen`` is above the covariance by more than the noise: the scale at which the rows that were clipped fit.
-
-        If a share p of rows at distance s makes up the variance ps² of a direction, ℓ or more, and they were clipped to
-        the radius γ, then λ = pγ² is measured: s²/γ² ≥ ℓ/λ.
-        """
-        excess, vectors = np.linalg.eigh(self.seen - covariance - edge * np.eye(len(covariance)))
-        lost = vectors[:, excess > 0.0]
-        known = np.einsum("ij,ik,kj->j", lost, self.seen, lost)
-        measured = np.maximum(np.einsum("ij,ik,kj->j", lost, covariance, lost), floor * edge)
-        matrix: FloatArray = (lost * (known / measured)) @ lost.T
-        return matrix
+    def noise(self, release: NoisyStep, n_rows: float) -> float:
+        """Standard deviation of the noise on a diagonal entry of :meth:`estimate`."""
+        scale = release.gram_scale / n_rows
+        if release.sum is None:
+            return scale
+        # The noise e of m̂ is in m̂m̂ᵀ as m̂eᵀ + em̂ᵀ.
+        return math.hypot(scale, 2.0 * float(np.linalg.norm(release.sum)) / n_rows * release.sum_scale / n_rows)
 
     def ridged(self, release: NoisyStep, n_rows: float, sampling: float, failure: float) -> Ellipsoid:
         """The paper's next ellipsoid, from U = Z₊ + (η + ν)I.
@@ -133,12 +134,12 @@ class Ellipsoid:
         eigenvalues, eigenvectors = np.linalg.eigh(covariance)
         ridge = sampling + bound * release.gram_scale / n_rows
         step = eigenvectors.T / np.sqrt(np.maximum(eigenvalues, 0.0) + ridge)[:, None]
-        return Ellipsoid(center, step @ self.linear, self.seen, self.held)
+        return Ellipsoid(center, step @ self.linear, self.evidence, self.held, self.unchecked)
 
     def covariance(self, release: NoisyStep, n_rows: float) -> tuple[FloatArray, FloatArray]:
         """The final estimates: covariance of x, with negative eigenvalues set to 0, and mean of x."""
         covariance, center = self.estimate(release, n_rows)
-        eigenvalues, eigenvectors = np.linalg.eigh(upper(covariance, self.seen))
+        eigenvalues, eigenvectors = np.linalg.eigh(self.evidence.raised(covariance))
         root = np.linalg.solve(self.linear, eigenvectors * np.sqrt(np.maximum(eigenvalues, 0.0)))
         return root @ root.T, center
 
@@ -155,16 +156,6 @@ class Ellipsoid:
             "noise_scale": release.gram_scale / n_rows,
             "fill": float(np.trace(release.gram)) / (n_rows * radius**2),
         }
-
-
-def upper(first: FloatArray, second: FloatArray) -> FloatArray:
-    """A matrix ⪰ both: ``first`` plus the positive part of what ``second`` has above it; ``first`` itself where that is nothing."""
-    eigenvalues, eigenvectors = np.linalg.eigh(second - first)
-    if eigenvalues[-1] <= 0.0:
-        return first
-    above = eigenvectors[:, eigenvalues > 0.0] * np.sqrt(eigenvalues[eigenvalues > 0.0])
-    total: FloatArray = first + above @ above.T
-    return total
 
 
 def run_diagnostics(steps: list[dict[str, Any]], rules: StepRules, outside: float | None, d: int) -> dict[str, Any]:
