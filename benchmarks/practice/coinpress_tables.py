@@ -60,7 +60,9 @@ def array_case(numbers: np.ndarray, flags: np.ndarray | None = None, scales: Any
     columns: list[Any] = []
     for j in range(k):
         low, high = decades(float(numbers[:, j].std())) if scales is None else scales
-        columns.append(dpm.Numeric(f"x{j}", scale=(low, high), radius=max(10 * high, 2 * abs(float(numbers[:, j].mean())))))
+        columns.append(
+            dpm.Numeric(f"x{j}", scale=(low, high), radius=max(10 * high, 2 * abs(float(numbers[:, j].mean()))))
+        )
     columns += [dpm.Boolean(f"flag{j}") for j in range(table.shape[1] - k)]
     frame = pd.DataFrame(table, columns=[column.name for column in columns])
     for column in columns[k:]:
@@ -82,7 +84,9 @@ def frame_case(frame: pd.DataFrame, numbers: Sequence[str], levels: Mapping[str,
         columns.append(dpm.Categorical(name, list(known)))
         features += [(frame[name] == level).to_numpy(dtype=float) for level in known]
     truth = np.atleast_2d(np.cov(np.array(features), bias=True))
-    return Case(frame[[column.name for column in columns]], dpm.Schema(*columns), truth, np.arange(len(features)) < len(numbers))
+    return Case(
+        frame[[column.name for column in columns]], dpm.Schema(*columns), truth, np.arange(len(features)) < len(numbers)
+    )
 
 
 # ---- rows of known law -------------------------------------------------------------------------------------------------------
@@ -230,10 +234,16 @@ RHO: Mapping[str, float] = {"rho": 0.5}
 def _published() -> list[Setting]:
     cells = [("isotropic", 3000, 10, WIDE, False, 0.5), ("skewed", 3000, 10, WIDE, True, 0.5)]
     cells += [("isotropic", 8000, 10, WIDE, False, 0.5), ("skewed", 8000, 10, WIDE, True, 0.5)]
-    cells += [("isotropic", 7000, 10, 1e4 * math.sqrt(10), False, 0.5), ("isotropic", 7000, 10, 1e6 * math.sqrt(10), False, 0.5)]
+    cells += [
+        ("isotropic", 7000, 10, 1e4 * math.sqrt(10), False, 0.5),
+        ("isotropic", 7000, 10, 1e6 * math.sqrt(10), False, 0.5),
+    ]
     cells += [("isotropic", 8000, 10, WIDE, False, 0.05), ("isotropic", 8000, 10, WIDE, False, 0.01)]
     cells += [("skewed", 8000, 10, WIDE, True, 0.05), ("skewed", 7000, 10, 1e4 * math.sqrt(10), True, 0.5)]
-    cells += [("isotropic", 3000, 20, 10 * math.sqrt(20), False, 0.5), ("skewed", 3000, 20, 10 * math.sqrt(20), True, 0.5)]
+    cells += [
+        ("isotropic", 3000, 20, 10 * math.sqrt(20), False, 0.5),
+        ("skewed", 3000, 20, 10 * math.sqrt(20), True, 0.5),
+    ]
     return [
         Setting(
             f"{kind}, d = {d}, n = {n}, K = {spread:.3g}, ρ = {rho}",
@@ -255,23 +265,51 @@ def _settings() -> list[Setting]:
                 found.append(Setting(f"{law}, d = {d}, n = {n}", "tails", tails(law, n, d), RHO, trials=20))
     for d in (2, 5):
         for n in (1000, 3000, 10_000):
-            found.append(Setting(f"5 % at 10 sd, d = {d}, n = {n}, ε = 1", "tails", tails("contaminated", n, d), trials=20))
+            found.append(
+                Setting(f"5 % at 10 sd, d = {d}, n = {n}, ε = 1", "tails", tails("contaminated", n, d), trials=20)
+            )
     for share in (0.001, 0.005, 0.01, 0.03):
         found.append(Setting(f"two normals, flag of {share:.1%}, n = 20,000", "flags", flagged(20_000, [share])))
     for epsilon in (0.3, 3.0, 10.0):
         budget = {"epsilon": epsilon, "delta": 1e-6}
         found.append(Setting(f"the same, flag of 0.5%, ε = {epsilon:g}", "flags", flagged(20_000, [0.005]), budget))
-    found.append(Setting("five normals, four flags of .3 to 3 %, n = 20,000", "flags", flagged(20_000, [0.003, 0.006, 0.01, 0.03], 5)))
+    found.append(
+        Setting(
+            "five normals, four flags of .3 to 3 %, n = 20,000", "flags", flagged(20_000, [0.003, 0.006, 0.01, 0.03], 5)
+        )
+    )
     for share in (0.005, 0.01, 0.03):
         for epsilon in (1.0, 3.0, 10.0):
             budget = {"epsilon": epsilon, "delta": 1e-6}
-            found.append(Setting(f"two normals, number of 0 or 1 ({share:.1%}), n = 20,000, ε = {epsilon:g}", "flags", numbered_flag(20_000, share), budget))
+            found.append(
+                Setting(
+                    f"two normals, number of 0 or 1 ({share:.1%}), n = 20,000, ε = {epsilon:g}",
+                    "flags",
+                    numbered_flag(20_000, share),
+                    budget,
+                )
+            )
     for epsilon in (0.3, 1.0, 3.0, 10.0):
         budget = {"epsilon": epsilon, "delta": 1e-6}
-        found.append(Setting(f"three normals, a lognormal zero in 95 %, n = 6000, ε = {epsilon:g}", "flags", inflated(6000, 0.05), budget))
+        found.append(
+            Setting(
+                f"three normals, a lognormal zero in 95 %, n = 6000, ε = {epsilon:g}",
+                "flags",
+                inflated(6000, 0.05),
+                budget,
+            )
+        )
     for epsilon in (1.0, 3.0):
         budget = {"epsilon": epsilon, "delta": 1e-6}
-        found.append(Setting(f"Adult: age, hours; race, ε = {epsilon:g}", "real", adult(["age", "hours-per-week"], ["race"]), budget, trials=10))
+        found.append(
+            Setting(
+                f"Adult: age, hours; race, ε = {epsilon:g}",
+                "real",
+                adult(["age", "hours-per-week"], ["race"]),
+                budget,
+                trials=10,
+            )
+        )
     return found + _held_out()
 
 
@@ -294,8 +332,18 @@ def _held_out() -> list[Setting]:
             add(f"{law}, d = {d}, n = {n}", "tails", tails(law, n, d), budget=RHO)
             add(f"{law}, d = {d}, n = {n}, ε = 1", "tails", tails(law, n, d))
     for shares in ((0.002,), (0.02,), (0.004, 0.004, 0.004), (0.0005, 0.05)):
-        add(f"four normals, flags of {', '.join(f'{s:.2%}' for s in shares)}, n = 50,000", "flags", flagged(50_000, shares, 4))
-        add(f"the same, n = 8000, replace-one, ρ = 0.5", "flags", flagged(8000, shares, 4), budget=RHO, neighbors="replace_one")
+        add(
+            f"four normals, flags of {', '.join(f'{s:.2%}' for s in shares)}, n = 50,000",
+            "flags",
+            flagged(50_000, shares, 4),
+        )
+        add(
+            f"the same, n = 8000, replace-one, ρ = 0.5",
+            "flags",
+            flagged(8000, shares, 4),
+            budget=RHO,
+            neighbors="replace_one",
+        )
     for n in (4000, 40_000):
         add(f"five normals, a Poisson zero in 98 %, n = {n}", "flags", inflated(n, 0.02, "poisson", 5))
     for epsilon in (0.3, 1.0, 3.0, 10.0):
@@ -303,7 +351,10 @@ def _held_out() -> list[Setting]:
         real: list[tuple[str, Draw]] = [
             ("Fair's affairs", statsmodels_table("fair")),
             ("RAND health insurance", statsmodels_table("randhie")),
-            ("Adult: all six numbers", adult(["age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"], [])),
+            (
+                "Adult: all six numbers",
+                adult(["age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"], []),
+            ),
             ("Adult: age, hours; occupation, sex", adult(["age", "hours-per-week"], ["occupation", "sex"])),
             ("Adult: education-num; native-country", adult(["education-num"], ["native-country"])),
             ("Election study 1996", statsmodels_table("anes96")),

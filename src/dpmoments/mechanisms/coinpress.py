@@ -11,7 +11,14 @@ import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
-from dpmoments.mechanisms.parts.coinpress_ellipsoid import Ellipsoid, StepRules, run_diagnostics, spectral_edge
+from dpmoments.mechanisms.parts.coinpress_ellipsoid import (
+    FAR,
+    Ellipsoid,
+    LastClip,
+    StepRules,
+    run_diagnostics,
+    spectral_edge,
+)
 from dpmoments.mechanisms.parts.coinpress_options import STAND_IN_ROWS, CoinPressOptions, checked_eigenvalue_bounds
 from dpmoments.mechanisms.parts.coinpress_schedule import (
     MOST_STEPS,
@@ -45,8 +52,6 @@ HISTOGRAM_SHARE = 0.02
 LARGEST_HISTOGRAM_SHARE = 0.1
 LEAST_EIGENVALUE = 0.1
 """Default lower bound on the eigenvalues, relative to the schema's least variances: correlation makes eigenvalues smaller."""
-FAR = 4.0
-"""A last radius above this multiple of the planned one is warned of; rows along unchecked directions do not widen it so far."""
 FAILURE = 0.05
 """β in the paper's constants: bound on the probability that they fail in any step of the run."""
 
@@ -95,7 +100,8 @@ class CoinPressPlan(Plan):
                 ellipsoid = ellipsoid.ridged(release, n_rows, rules.sampling_ridge, rules.failure)
             else:
                 ellipsoid = ellipsoid.floored(release, n_rows, FLOOR, final=len(steps) == len(early))
-        spend, radius, outside = self._last_radius(rows, privacy_filter, last.rho, rules, ellipsoid)
+        spend, clip = self._last_clip(rows, privacy_filter, last.rho, rules, ellipsoid)
+        radius = clip.radius
         release = self._step(rows, privacy_filter, "last step", spend, ellipsoid, radius)
         steps.append(ellipsoid.record(radius, last.rho, release, n_rows))
         covariance, mean = ellipsoid.covariance(release, n_rows)
@@ -104,7 +110,7 @@ class CoinPressPlan(Plan):
             count=n_rows if shape.mean else self.neighbors.public_count(n_rows),
             sum=n_rows * mean if shape.mean else None,
             gram=(gram + gram.T) / 2.0,
-            diagnostics=run_diagnostics(steps, rules, outside, shape.n_features),
+            diagnostics=run_diagnostics(steps, rules, clip, ellipsoid.half_seen(release, n_rows)),
         )
 
     def _step(
@@ -121,18 +127,18 @@ class CoinPressPlan(Plan):
             rows, privacy_filter, what, noise, center=ellipsoid.center, linear=ellipsoid.linear, radius=radius
         )
 
-    def _last_radius(
+    def _last_clip(
         self,
         rows: Rows,
         privacy_filter: PrivacyFilter,
         rho: float,
         rules: StepRules,
         ellipsoid: Ellipsoid,
-    ) -> tuple[float, float, float | None]:
-        """Budget left for the last step, its clipping radius, and the estimated share of rows beyond the planned radius."""
+    ) -> tuple[float, LastClip]:
+        """Budget left for the last step, and its clipping radius with what was learned on the way to it."""
         planned, d = rules.radius, self.shape.n_features
         if not self.mechanism.widens_last_clip:
-            return rho, planned, None
+            return rho, LastClip(planned)
         share = histogram_share(d)
         for_histogram, rest = PrivacyBudget.zcdp(rho).split(share, 1.0 - share)
         # A row very far out along directions enlarged unchecked only says how far these were enlarged: such rows are counted apart.
@@ -152,7 +158,12 @@ class CoinPressPlan(Plan):
         histogram = replace(whole, counts=whole.counts + np.where(near, apart.occupied, 0.0))
         best = histogram.best_radius(2, noise_error, 1.0 / math.sqrt(d))
         # Never below the planned radius: for normal rows that is the better choice, since it suffers from no bins and no noise.
-        return rest.rho, max(planned, best or 0.0), histogram.share_above(planned)
+        return rest.rho, LastClip(
+            max(planned, best or 0.0),
+            outside=histogram.share_above(planned),
+            left_out=bool((apart.occupied > 0.0)[~near].any()),
+            unseen_tail=2.0 * whole.least_seen / rules.n_rows,
+        )
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,10 @@ class Evidence:
         if len(self.observations) < STEPS_BEFORE:
             return np.full(directions.shape[1], False)
         least = VISIBLE * math.sqrt(2.0 * len(directions))
-        seen = [_forms(directions, one.covariance) / _forms(directions, one.noise) for one in self.observations[:STEPS_BEFORE]]
+        seen = [
+            _forms(directions, one.covariance) / _forms(directions, one.noise)
+            for one in self.observations[:STEPS_BEFORE]
+        ]
         together: BoolArray = np.mean(seen, axis=0) > least
         return together
 

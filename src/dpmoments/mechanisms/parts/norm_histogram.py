@@ -206,7 +206,9 @@ def noisy_tail_histograms(
     """
     share = 0.5 * (1.0 + len(apart) / len(linear))
     statistic = TransformedNorm(center, linear, _resolution(edges), apart if len(apart) else None, share)
-    both = _noisy(rows, privacy_filter, what, rho, statistic, np.concatenate([-edges[::-1], edges]) if len(apart) else edges)
+    both = _noisy(
+        rows, privacy_filter, what, rho, statistic, np.concatenate([-edges[::-1], edges]) if len(apart) else edges
+    )
     if not len(apart):
         return both, NormHistogram(edges, np.zeros(len(edges) + 1), both.noise_scale)
     m = len(edges)
