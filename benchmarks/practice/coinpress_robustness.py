@@ -33,15 +33,14 @@ OUTPUT = ROOT / "docs" / "coinpress-robustness.md"
 HEAD = """\
 # CoinPress on tables it was not made for
 
-Made by `python -m benchmarks.practice.coinpress_robustness --before {before}` on {machine}: the rules of that version against this
-one, the same tables and the same number of trials ({share:.0%} of those listed in `benchmarks/practice/coinpress_tables.py`, at least
-four). ε stands for (ε, 1e-6) under add-remove, ρ for ρ = ½ unless said, and the schema knows every number within a factor of about
-ten or a thousand.
+Made by `python -m benchmarks.practice.coinpress_robustness --before {before}` on {machine}: the rules of that version
+against this one, the same tables and as many trials ({share:.0%} of those that `coinpress_tables.py` lists, at least four).
+ε stands for (ε, 1e-6) under add-remove, 1 where none is named; ρ is ½. A number's scale is known within three decades.
 
-*Error* is the trimmed mean (10 % at either end) of ‖D^−½(Σ̂ − Σ)D^−½‖_F / ‖D^−½ΣD^−½‖_F, D = diag Σ, Σ the covariance of the table's own
-rows; on published cells and spectra, the Mahalanobis error to the covariance of the law. *Numbers* is the largest relative error of a
-variance among numeric columns. *Warned* is the share of runs of this version with a warning. Constants were frozen on the first
-part; nobody had looked at the second before. The reasons are in [the derivation](derivations/coinpress.md).
+*Error* is the trimmed mean (10 % at either end) of ‖D^−½(Σ̂ − Σ)D^−½‖_F / ‖D^−½ΣD^−½‖_F, D = diag Σ, Σ the covariance of
+the table's own rows; on published cells and spectra, the Mahalanobis error to the covariance of the law. *Numbers* is the
+largest relative error of a variance among numeric columns. *Warned* is the share of runs of this version with a warning.
+Constants were frozen on the first part; nobody had looked at the second before. Reasons: [derivation](derivations/coinpress.md).
 """
 
 
@@ -76,10 +75,11 @@ def measure(share: float) -> dict[str, dict[str, float]]:
     """Every setting, by the package that is imported."""
     found: dict[str, dict[str, float]] = {}
     for index, setting in enumerate(SETTINGS):
-        runs = []
         try:
-            for trial in range(max(4, round(share * setting.trials))):
-                runs.append(run(setting.draw(np.random.default_rng([index, trial])), setting, trial))
+            runs = [
+                run(setting.draw(np.random.default_rng([index, trial])), setting, trial)
+                for trial in range(max(4, round(share * setting.trials)))
+            ]
         except FileNotFoundError as reason:
             print(f"{setting.name}: left out, {reason}", file=sys.stderr)
             continue
@@ -122,8 +122,9 @@ def summary(held_out: bool, before: dict[str, dict[str, float]], after: dict[str
         if key in before and SETTINGS[int(key)].held_out is held_out
     ]
     worse = sum(ratio > 1.03 for ratio in ratios)
+    better = sum(ratio <= 0.8 for ratio in ratios)
     return (
-        f"{len(ratios)} tables: error at most 0.8 × that before on {sum(ratio <= 0.8 for ratio in ratios)}, more than 1.03 × on {worse}; "
+        f"{len(ratios)} tables: error at most 0.8 × that before on {better}, more than 1.03 × on {worse}; "
         f"median ratio {np.median(ratios):.2f}, largest {max(ratios):.2f}."
     )
 
@@ -142,7 +143,8 @@ def main() -> None:
         archive = subprocess.run(
             ["git", "archive", arguments.before, "src"], cwd=ROOT, check=True, stdout=subprocess.PIPE
         )
-        tarfile.open(fileobj=BytesIO(archive.stdout)).extractall(folder, filter="data")
+        with tarfile.open(fileobj=BytesIO(archive.stdout)) as source:
+            source.extractall(folder, filter="data")
         before = measure_with(Path(folder) / "src", arguments.trials)
     after = measure_with(ROOT / "src", arguments.trials)
     machine = (

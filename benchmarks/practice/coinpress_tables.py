@@ -1,4 +1,4 @@
-"""Tables on which CoinPress is tried: those its rules were tuned on, and those that nobody looked at before the rules were frozen."""
+"""Tables on which CoinPress is tried: those its rules were tuned on, and those held out until the rules were frozen."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def decades(sd: float) -> tuple[float, float]:
 
 def array_case(numbers: np.ndarray, flags: np.ndarray | None = None, scales: Any = None) -> Case:
     """Columns of numbers known by their scale, and flags."""
-    n, k = numbers.shape
+    k = numbers.shape[1]
     table = numbers if flags is None else np.column_stack([numbers, flags])
     columns: list[Any] = []
     for j in range(k):
@@ -222,7 +222,7 @@ def statsmodels_table(name: str, leave_out: Iterable[str] = ()) -> Draw:
             head = next(csv.reader(file))
         frame = pd.read_csv(path, names=[cell.strip('" ') for cell in head], header=0)
         kept = [c for c in frame.columns if c not in leave_out and frame[c].notna().all() and frame[c].std() > 0]
-        return frame_case(frame.astype({c: float for c in kept}), kept)
+        return frame_case(frame.astype(dict.fromkeys(kept, float)), kept)
 
     return draw
 
@@ -338,7 +338,7 @@ def _held_out() -> list[Setting]:
             flagged(50_000, shares, 4),
         )
         add(
-            f"the same, n = 8000, replace-one, ρ = 0.5",
+            "the same, n = 8000, replace-one, ρ = 0.5",
             "flags",
             flagged(8000, shares, 4),
             budget=RHO,

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
-from dpmoments.mechanisms.parts.coinpress_ellipsoid import (
-    FAR,
-    Ellipsoid,
-    LastClip,
-    StepRules,
-    run_diagnostics,
-    spectral_edge,
-)
+from dpmoments.mechanisms.parts.coinpress_diagnostics import run_diagnostics
+from dpmoments.mechanisms.parts.coinpress_ellipsoid import Ellipsoid, StepRules, spectral_edge
+from dpmoments.mechanisms.parts.coinpress_last_clip import LastClip, widened_clip
 from dpmoments.mechanisms.parts.coinpress_options import STAND_IN_ROWS, CoinPressOptions, checked_eigenvalue_bounds
 from dpmoments.mechanisms.parts.coinpress_schedule import (
     MOST_STEPS,
@@ -34,7 +29,6 @@ from dpmoments.mechanisms.parts.noisy_step import (
     noisy_step,
     require_workable_budget,
 )
-from dpmoments.mechanisms.parts.norm_histogram import noisy_tail_histograms, tail_edges
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -47,9 +41,6 @@ FLOOR = 0.5
 """Before rescaling, a step raises eigenvalues below this fraction of the noise's spectral edge to it."""
 CAUTION = 0.7
 """The schedule is planned as if the noise reached only this fraction of its spectral edge, which is what experiments show."""
-HISTOGRAM_SHARE = 0.02
-"""Share of the last step's budget that buys the histogram of norms, for ten features or more."""
-LARGEST_HISTOGRAM_SHARE = 0.1
 LEAST_EIGENVALUE = 0.1
 """Default lower bound on the eigenvalues, relative to the schema's least variances: correlation makes eigenvalues smaller."""
 FAILURE = 0.05
@@ -100,10 +91,11 @@ class CoinPressPlan(Plan):
                 ellipsoid = ellipsoid.ridged(release, n_rows, rules.sampling_ridge, rules.failure)
             else:
                 ellipsoid = ellipsoid.floored(release, n_rows, FLOOR, final=len(steps) == len(early))
-        spend, clip = self._last_clip(rows, privacy_filter, last.rho, rules, ellipsoid)
-        radius = clip.radius
-        release = self._step(rows, privacy_filter, "last step", spend, ellipsoid, radius)
-        steps.append(ellipsoid.record(radius, last.rho, release, n_rows))
+        clip = LastClip(last.rho, rules.radius)
+        if options.widens_last_clip:
+            clip = widened_clip(rows, privacy_filter, clip, ellipsoid, n_rows=n_rows, mean=shape.mean)
+        release = self._step(rows, privacy_filter, "last step", clip.rho, ellipsoid, clip.radius)
+        steps.append(ellipsoid.record(clip.radius, last.rho, release, n_rows))
         covariance, mean = ellipsoid.covariance(release, n_rows)
         gram = n_rows * (covariance + np.outer(mean, mean))
         return NoisyMoments(
@@ -125,44 +117,6 @@ class CoinPressPlan(Plan):
         noise = StepNoise.calibrated(self.shape.n_features, rho, self.neighbors, mean=self.shape.mean)
         return noisy_step(
             rows, privacy_filter, what, noise, center=ellipsoid.center, linear=ellipsoid.linear, radius=radius
-        )
-
-    def _last_clip(
-        self,
-        rows: Rows,
-        privacy_filter: PrivacyFilter,
-        rho: float,
-        rules: StepRules,
-        ellipsoid: Ellipsoid,
-    ) -> tuple[float, LastClip]:
-        """Budget left for the last step, and its clipping radius with what was learned on the way to it."""
-        planned, d = rules.radius, self.shape.n_features
-        if not self.mechanism.widens_last_clip:
-            return rho, LastClip(planned)
-        share = histogram_share(d)
-        for_histogram, rest = PrivacyBudget.zcdp(rho).split(share, 1.0 - share)
-        # A row very far out along directions enlarged unchecked only says how far these were enlarged: such rows are counted apart.
-        whole, apart = noisy_tail_histograms(
-            rows,
-            privacy_filter,
-            "histogram of norms",
-            for_histogram.rho,
-            edges=tail_edges(planned),
-            center=ellipsoid.center,
-            linear=ellipsoid.linear,
-            apart=ellipsoid.linear[ellipsoid.unchecked],
-        )
-        noise = StepNoise.calibrated(d, rest.rho, self.neighbors, mean=self.shape.mean)
-        noise_error = noise.noise_scale * math.sqrt(d * (d + 1) / 2.0) / rules.n_rows
-        near = apart.typical_norms <= FAR * planned
-        histogram = replace(whole, counts=whole.counts + np.where(near, apart.occupied, 0.0))
-        best = histogram.best_radius(2, noise_error, 1.0 / math.sqrt(d))
-        # Never below the planned radius: for normal rows that is the better choice, since it suffers from no bins and no noise.
-        return rest.rho, LastClip(
-            max(planned, best or 0.0),
-            outside=histogram.share_above(planned),
-            left_out=bool((apart.occupied > 0.0)[~near].any()),
-            unseen_tail=2.0 * whole.least_seen / rules.n_rows,
         )
 
 
@@ -197,8 +151,8 @@ class CoinPress(CoinPressOptions, Mechanism):
         ``"paper"``: clipping radius, ridge and budget split of the paper's theorems, which hold with probability 0.95 but
         are loose.
     clip : {"adaptive", "gaussian"}
-        ``"adaptive"``: 2 % of the last step's budget buys a histogram of norms, from which the last clip is widened where
-        tails are heavy. ``"gaussian"``: clip as for normal rows.
+        ``"adaptive"``: 2 % of the last step's budget (up to 10 % below ten features) buys a histogram of norms, from which the
+        last clip is widened where tails are heavy. ``"gaussian"``: clip as for normal rows.
     steps : int, optional
         Number of steps; by default it follows from n, d, ρ and hi/lo.
     split : sequence of float, optional
@@ -321,20 +275,6 @@ class CoinPress(CoinPressOptions, Mechanism):
                     "mean=False for rows of mean zero"
                 )
         return (*bounds, radius)
-
-
-def histogram_share(n_features: int) -> float:
-    """Share of the last step's budget for the histogram of norms.
-
-    A tail of c rows is worth a wider clip where its part in the covariance, c/√d, exceeds the noise, which is in proportion to
-    d: from c ∝ d^1.5 on. With few features thin tails matter, and the histogram must see them.
-
-    Examples
-    --------
-    >>> [round(histogram_share(d), 3) for d in (1, 3, 5, 10, 50)]
-    [0.1, 0.1, 0.057, 0.02, 0.02]
-    """
-    return min(LARGEST_HISTOGRAM_SHARE, HISTOGRAM_SHARE * max(1.0, (10.0 / n_features) ** 1.5))
 
 
 def _checked_anchor(anchor: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:

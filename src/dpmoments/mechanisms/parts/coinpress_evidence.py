@@ -1,14 +1,14 @@
 """What earlier steps of CoinPress say of later ones: rows that a clip took away were once seen.
 
-Clipping only takes away from E[w wᵀ], so what a step saw, less its noise, bounds the covariance from below for good. A direction that a
-later step finds smaller has lost rows to the clip: it must not be enlarged again. ``docs/derivations/coinpress.md`` has the reasons.
+Clipping only takes away from E[w wᵀ], so what a step saw, less its noise, bounds the covariance from below for good. A
+direction that a later step finds smaller has lost rows to the clip: it must not be enlarged again. The reasons are in
+``docs/derivations/coinpress.md``.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 
@@ -16,19 +16,18 @@ from dpmoments.array_types import BoolArray, FloatArray
 
 __all__ = ["Evidence", "Observation", "upper"]
 
-MOST_KEPT = 12
-"""Steps that are remembered."""
 SURE = 2.0
-"""A variance counts as seen where it is above the noise's spectral edge by this many standard deviations of the noise."""
+"""A variance counts as seen where it is this many standard deviations of the noise above the noise's spectral edge."""
 VISIBLE = 0.75
-"""A direction that was above this fraction of the noise's spectral edge, on average over the steps before, is not enlarged further."""
+"""A direction above this fraction of the noise's spectral edge, on average over the steps before, is not enlarged further."""
 STEPS_BEFORE = 2
+"""How many steps are remembered."""
 RESOLVED = 0.5
 """Only directions of less measured variance than this can have lost most of their rows."""
 
 
 def upper(first: FloatArray, second: FloatArray) -> FloatArray:
-    """A matrix ⪰ both: ``first`` plus the positive part of what ``second`` has above it; ``first`` itself where that is nothing."""
+    """A matrix ⪰ both: ``first`` plus the positive part of ``second − first``; ``first`` itself where that is nothing."""
     eigenvalues, eigenvectors = np.linalg.eigh(second - first)
     if eigenvalues[-1] <= 0.0:
         return first
@@ -47,19 +46,15 @@ class Observation:
         Noisy; not above Cov(w) but for its noise.
     noise : ndarray of shape (d, d)
         vᵀ·noise·v is the standard deviation of vᵀ·covariance·v.
-    scale : ndarray of shape (d, d)
-        vᵀ·scale·v is the squared factor by which that step's coordinates were coarser in the direction v.
     """
 
     covariance: FloatArray
     noise: FloatArray
-    scale: FloatArray
 
     @classmethod
     def now(cls, covariance: FloatArray, noise: float) -> Observation:
         """The present step's."""
-        identity = np.eye(len(covariance))
-        return cls(covariance, noise * identity, identity)
+        return cls(covariance, noise * np.eye(len(covariance)))
 
     @property
     def bound(self) -> FloatArray:
@@ -69,7 +64,7 @@ class Observation:
 
     def moved(self, step: FloatArray) -> Observation:
         """The same after w ← step·w."""
-        return Observation(*(step @ matrix @ step.T for matrix in (self.covariance, self.noise, self.scale)))
+        return Observation(step @ self.covariance @ step.T, step @ self.noise @ step.T)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,36 +74,33 @@ class Evidence:
     observations: tuple[Observation, ...] = ()
 
     def raised(self, covariance: FloatArray) -> FloatArray:
-        """The covariance, not below what was seen before."""
-        return reduce(upper, (one.bound for one in self.observations[:1]), covariance)
+        """The covariance, not below what the last step saw."""
+        return upper(covariance, self.observations[0].bound) if self.observations else covariance
 
     def resolved(self, directions: FloatArray) -> BoolArray:
         """Of the columns of ``directions``, those in which the two last steps saw variance above their noise, shape (k,)."""
         if len(self.observations) < STEPS_BEFORE:
             return np.full(directions.shape[1], False)
         least = VISIBLE * math.sqrt(2.0 * len(directions))
-        seen = [
-            _forms(directions, one.covariance) / _forms(directions, one.noise)
-            for one in self.observations[:STEPS_BEFORE]
-        ]
+        seen = [_forms(directions, one.covariance) / _forms(directions, one.noise) for one in self.observations]
         together: BoolArray = np.mean(seen, axis=0) > least
         return together
 
     def held(self, now: Observation) -> FloatArray:
         """Positive semi-definite: what the covariance is to be taken for at least, where rows were clipped; 0 where none were."""
-        found: FloatArray = np.zeros_like(now.covariance)
-        edge = math.sqrt(2.0 * len(found))
-        for one in self.observations[:1]:
-            excess, vectors = np.linalg.eigh(one.bound - now.covariance - edge * now.noise)
-            lost = vectors[:, excess > 0.0]
-            # Variance ps² of rows at distance s, now measured as λ = pγ²: at the scale √(ps²/λ) they fit into the clip.
-            measured = np.maximum(_forms(lost, now.covariance), 0.5 * edge * _forms(lost, now.noise))
-            found = upper(found, (lost * (_forms(lost, one.covariance) / measured)) @ lost.T)
-        return found
+        if not self.observations:
+            return np.zeros_like(now.covariance)
+        before, edge = self.observations[0], math.sqrt(2.0 * len(now.covariance))
+        excess, vectors = np.linalg.eigh(before.bound - now.covariance - edge * now.noise)
+        lost = vectors[:, excess > 0.0]
+        # Variance ps² of rows at distance s, now measured as λ = pγ²: at the scale √(ps²/λ) they fit into the clip.
+        measured = np.maximum(_forms(lost, now.covariance), 0.5 * edge * _forms(lost, now.noise))
+        matrix: FloatArray = (lost * (_forms(lost, before.covariance) / measured)) @ lost.T
+        return matrix
 
     def moved(self, step: FloatArray, now: Observation) -> Evidence:
         """With the present step's observation, after w ← step·w."""
-        return Evidence(tuple(one.moved(step) for one in (now, *self.observations)[:MOST_KEPT]))
+        return Evidence(tuple(one.moved(step) for one in (now, *self.observations)[:STEPS_BEFORE]))
 
 
 def _forms(vectors: FloatArray, matrix: FloatArray) -> FloatArray:

@@ -199,7 +199,7 @@ def noisy_tail_histograms(
 ) -> tuple[NormHistogram, NormHistogram]:
     """Two histograms of long rows in one: of those that ``apart`` accounts for, and of the others.
 
-    A row is in the second where more of its squared norm than halfway from its share by dimension to 1 is in ‖apart·(x − center)‖².
+    A row is in the second where ‖apart·(x − center)‖² has more of its squared norm than halfway from its share by dimension to 1.
     The first bin of the first holds all rows shorter than edges[0]; that of the second is empty.
 
     **Privacy.** As of :func:`noisy_norm_histogram`: a row is in one bin of one of the two.
