@@ -7,7 +7,7 @@ import runpy
 import sys
 from pathlib import Path
 
-NOT_BENCHMARKS = ("__main__", "papers.sheffet.techniques", "peers.programs")
+NOT_BENCHMARKS = ("__main__", "papers.sheffet.techniques", "peers.programs", "practice.coinpress_tables")
 """What benchmarks import or start."""
 
 
