@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from dpmoments.plain_values import shown
+
 __all__ = ["Neighbors"]
 
 
@@ -35,7 +37,7 @@ class Neighbors(StrEnum):
             return cls(value)
         except ValueError:
             raise ValueError(
-                f"neighbors={value!r} is not a neighbouring relation: use 'add_remove' (the number of rows is private) "
+                f"neighbors={shown(value)} is not a neighbouring relation: use 'add_remove' (the number of rows is private) "
                 "or 'replace_one' (the number of rows is public)"
             ) from None
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.noise_law import NoiseLaw
+from dpmoments.plain_values import shown
 from dpmoments.repair.bulk_and_outliers import bulk_and_outlier_eigenvalues, pooled_spread
 from dpmoments.repair.rotation_invariant import possible_eigenvalues, rotation_invariant_eigenvalues
 from dpmoments.repair.spectral_noise import SpectralNoise
@@ -52,7 +53,7 @@ class Repair(StrEnum):
         try:
             return cls(value)
         except ValueError:
-            raise ValueError(f"repair={value!r}: use one of {', '.join(map(repr, map(str, cls)))}") from None
+            raise ValueError(f"repair={shown(value)}: use one of {', '.join(map(repr, map(str, cls)))}") from None
 
 
 def repair_moments(
