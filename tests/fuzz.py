@@ -15,7 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -25,6 +26,8 @@ __all__ = ["READERS", "SHARES", "Outcome", "run", "tried"]
 
 MEMORY_BYTES = 1 << 30
 SECONDS_PER_INPUT = 20
+REPORT = 1
+"""Where a child writes what becomes of its inputs: a pipe."""
 SHARES: Mapping[str, float] = {
     "release": 0.30, "mean-release": 0.20, "schema": 0.30, "csv": 0.10, "frame": 0.06, "parquet": 0.04,
 }  # fmt: skip
@@ -67,7 +70,7 @@ class _TooLongError(BaseException):
     """No reader catches it."""
 
 
-def _too_long(number: int, frame: FrameType | None) -> None:
+def _too_long(_number: int, _frame: FrameType | None) -> None:
     raise _TooLongError
 
 
@@ -90,71 +93,100 @@ def _bound_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
-def child(reader: str, seed: int, start: int, stop: int) -> None:
-    """Inputs one after another; a line for each that begins, is accepted or is a fault."""
+def child(plan: Sequence[tuple[str, int, int]], seed: int) -> None:
+    """Inputs of (reader, first, last + 1) one after another; a line for each that begins, is accepted or is a fault."""
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as name:
         folder = Path(name)
-        for number in range(3):  # imports and pools of threads
-            tried(reader, -1, number, folder)
+        signal.signal(signal.SIGALRM, _too_long)
+        for reader, _, _ in plan:
+            signal.alarm(SECONDS_PER_INPUT)
+            tried(reader, -1, 0, folder)  # imports, seeds and pools of threads
+            signal.alarm(0)
         if sys.platform == "linux":
             _bound_memory()
-        signal.signal(signal.SIGALRM, _too_long)
-        for number in range(start, stop):
-            os.write(3, f"begin {number}\n".encode())
-            signal.alarm(SECONDS_PER_INPUT)
-            accepted, fault = tried(reader, seed, number, folder)
-            signal.alarm(0)
-            if accepted:
-                os.write(3, b"accepted\n")
-            if fault is not None:
-                os.write(3, f"fault {fault}\n".encode())
+        for reader, start, stop in plan:
+            for number in range(start, stop):
+                os.write(REPORT, f"begin {reader} {number}\n".encode())
+                signal.alarm(SECONDS_PER_INPUT)
+                accepted, fault = tried(reader, seed, number, folder)
+                signal.alarm(0)
+                if accepted:
+                    os.write(REPORT, b"accepted\n")
+                if fault is not None:
+                    os.write(REPORT, f"fault {fault}\n".encode())
     os._exit(0)  # what libraries do at the end of a process is no matter of files
 
 
-def run(reader: str, cases: int, *, seed: int = 0, start: int = 0) -> Outcome:
-    """Inputs of one reader in child processes; one that dies is a fault, and the next goes on after it."""
-    began, at, stop = time.monotonic(), start, start + cases
-    accepted, faults = 0, []
-    while at < stop and len(faults) < 100:
-        reading, writing = os.pipe()
-        command = [sys.executable, __file__, "--child", "--reader", reader, "--seed", str(seed), "--start", str(at)]
-        process = subprocess.Popen(
-            ["/bin/sh", "-c", f'exec "$@" 3>&{writing}', "sh", *command, "--cases", str(stop - at)],
-            pass_fds=(writing,),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        os.close(writing)
-        with os.fdopen(reading, encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                word, _, rest = line.rstrip("\n").partition(" ")
-                if word == "begin":
-                    at = int(rest)
-                accepted += word == "accepted"
-                if word == "fault":
-                    faults.append(rest)
-        if process.wait() == 0:
-            break
-        faults.append(f"{at}: the process died ({process.returncode})")
-        at += 1
-    return Outcome(reader, cases, accepted, tuple(faults), time.monotonic() - began)
+def run(cases: Mapping[str, int], *, seed: int = 0, start: int = 0) -> tuple[Outcome, ...]:
+    """Inputs of each reader in a child process; where it dies that is a fault, and another goes on after it."""
+    plan = [(reader, start, start + number) for reader, number in cases.items()]
+    accepted, seconds = Counter[str](), Counter[str]()
+    faults: dict[str, list[str]] = {reader: [] for reader in cases}
+    while plan and sum(map(len, faults.values())) < 100:
+        reader, number, began = plan[0][0], plan[0][1], time.monotonic()
+        for line in _reports(plan, seed):
+            word, _, rest = line.rstrip("\n").partition(" ")
+            if word == "begin":
+                seconds[reader] += time.monotonic() - began
+                began = time.monotonic()
+                reader, number = rest.split()[0], int(rest.split()[1])
+            elif word == "accepted":
+                accepted[reader] += 1
+            elif word == "fault":
+                faults[reader].append(rest)
+            elif word != "done":
+                faults[reader].append(f"{number}: the process died")
+                left = [reader for reader, _, _ in plan].index(reader)
+                rest_of_it = [(reader, number + 1, plan[left][2])] if number + 1 < plan[left][2] else []
+                plan = [*rest_of_it, *plan[left + 1 :]]
+                break
+        else:
+            plan = []
+    return tuple(
+        Outcome(reader, cases[reader], accepted[reader], tuple(faults[reader]), seconds[reader]) for reader in cases
+    )
+
+
+def _reports(plan: Sequence[tuple[str, int, int]], seed: int) -> Iterator[str]:
+    """The lines of a child, and in the end ``died`` if it did."""
+    reading, writing = os.pipe()
+    given = [f"{reader}:{start}:{stop}" for reader, start, stop in plan]
+    process = subprocess.Popen(
+        [sys.executable, __file__, "--seed", str(seed), "--report", str(writing), "--child", *given],
+        pass_fds=(writing,),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(writing)
+    with os.fdopen(reading, encoding="utf-8", errors="replace") as lines:
+        yield from lines
+    if process.wait() != 0:
+        yield "died"
 
 
 def main() -> int:
+    global REPORT
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", type=int, default=100_000, help="inputs; shared out among the readers, or all for one")
+    parser.add_argument(
+        "--cases", type=int, default=100_000, help="inputs; shared out among the readers, or all for one"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--start", type=int, default=0, help="number of the first input")
     parser.add_argument("--reader", choices=READERS, action="append")
-    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
+    parser.add_argument("--report", type=int, default=1, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
-        child(given.reader[0], given.seed, given.start, given.start + given.cases)
+        REPORT = given.report
+        child(
+            [(reader, int(start), int(stop)) for reader, start, stop in (part.split(":") for part in given.child)],
+            given.seed,
+        )
     chosen = given.reader or READERS
     total = sum(SHARES[reader] for reader in chosen)
     failed = False
     for reader in chosen:
-        outcome = run(reader, round(given.cases * SHARES[reader] / total), seed=given.seed, start=given.start)
+        (outcome,) = run({reader: round(given.cases * SHARES[reader] / total)}, seed=given.seed, start=given.start)
         failed |= bool(outcome.faults)
         print(outcome, flush=True)
     return int(failed)

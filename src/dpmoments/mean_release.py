@@ -10,7 +10,14 @@ from typing import Any
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.array_types import FloatArray
 from dpmoments.documents import DocumentKind
-from dpmoments.plain_values import finite_numbers, is_finite_number, plain_mapping, require_kinds, require_known, to_plain
+from dpmoments.plain_values import (
+    finite_numbers,
+    is_finite_number,
+    plain_mapping,
+    require_kinds,
+    require_known,
+    to_plain,
+)
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.schema.schema import Schema

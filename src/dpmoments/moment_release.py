@@ -17,7 +17,14 @@ from dpmoments.analysis.regression import ridge
 from dpmoments.array_types import FloatArray
 from dpmoments.documents import DocumentKind
 from dpmoments.noise_law import NoiseLaw
-from dpmoments.plain_values import finite_numbers, is_finite_number, plain_mapping, require_kinds, require_known, to_plain
+from dpmoments.plain_values import (
+    finite_numbers,
+    is_finite_number,
+    plain_mapping,
+    require_kinds,
+    require_known,
+    to_plain,
+)
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.repair.repair import Repair, repair_moments

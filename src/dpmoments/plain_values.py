@@ -23,7 +23,7 @@ __all__ = [
     "to_plain",
 ]
 
-MOST_DEPTH = 64
+MOST_DEPTH = 128
 """Lists and mappings in one another: what is read must not be too deep to be written again."""
 ARRAY_TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from numbers import Real
 from typing import Any
 
-from dpmoments.plain_values import is_finite_number, require_known
+from dpmoments.plain_values import is_finite_number, require_known, shown
 from dpmoments.privacy.rounding import no_less, rounded_down, rounded_up
 
 __all__ = ["BudgetKind", "PrivacyBudget"]
@@ -233,7 +233,7 @@ class PrivacyBudget:
         """
         require_known(values, ("kind", "epsilon", "delta", "rho"), "a budget")
         if values["kind"] not in tuple(BudgetKind):
-            raise ValueError(f"there is no budget of the given kind: it is one of {', '.join(BudgetKind)}")
+            raise ValueError(f"there is no budget of kind {shown(values['kind'])}: use one of {', '.join(BudgetKind)}")
         for entry, value in values.items():
             if entry != "kind" and not is_finite_number(value):
                 raise TypeError(f"{entry} of a budget must be a finite number")

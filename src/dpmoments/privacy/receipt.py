@@ -85,7 +85,7 @@ class Draw:
         entries = plain_mapping(values, "law")
         name = entries.pop("name")
         if not isinstance(name, str) or name not in LAWS:
-            raise ValueError(f"there is no law {name!r} of a draw: use one of {', '.join(LAWS)}")
+            raise ValueError(f"there is no law {shown(name)} of a draw: use one of {', '.join(LAWS)}")
         if set(entries) != {entry.name for entry in fields(LAWS[name])}:
             known = ", ".join(entry.name for entry in fields(LAWS[name]))
             raise ValueError(f"the parameters of a {name} draw are {known}, and the file has others")
@@ -199,7 +199,9 @@ class Receipt:
         if values["protected_unit"] != "row":
             raise ValueError("the receipt is for another protected unit than a row")
         if values["loss_unit"] not in tuple(LossUnit):
-            raise ValueError(f"{shown(values['loss_unit'])} is not a valid LossUnit: losses are counted in {', '.join(LossUnit)}")
+            raise ValueError(
+                f"{shown(values['loss_unit'])} is not a valid LossUnit: losses are counted in {', '.join(LossUnit)}"
+            )
         unit, neighbors = LossUnit(values["loss_unit"]), Neighbors.of(values["neighbors"])
         cost = PrivacyBudget.from_dict(values["cost"])
         allowed = rounded_up(allowance(cost, unit).amount)

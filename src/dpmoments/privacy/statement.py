@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dpmoments.plain_values import require_known, shown
+from dpmoments.plain_values import require_kinds, require_known, shown
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.rounding import no_less
@@ -123,8 +123,9 @@ class PrivacyStatement:
             If an entry is absent, unknown, or not what it must be.
         """
         require_known(values, (entry.name for entry in fields(cls)), "the privacy statement")
-        if not isinstance(values["rules"], list):
-            raise TypeError("the rules of the privacy statement must be a list")
+        require_kinds(values, rules=list, version=str)
+        if not all(isinstance(rule, str) for rule in values["rules"]):
+            raise TypeError("the rules of the privacy statement must be texts")
         if values["arithmetic"] not in tuple(ARITHMETIC_WORDS):
             raise ValueError(f"unknown arithmetic {shown(values['arithmetic'])}")
         if not isinstance(values["private"], bool):
@@ -134,6 +135,6 @@ class PrivacyStatement:
             neighbors=Neighbors.of(values["neighbors"]),
             arithmetic=values["arithmetic"],
             private=values["private"],
-            rules=tuple(map(str, values["rules"])),
-            version=str(values["version"]),
+            rules=tuple(values["rules"]),
+            version=values["version"],
         )

@@ -50,10 +50,9 @@ class Repair(StrEnum):
         ValueError
             If there is no such repair.
         """
-        try:
-            return cls(value)
-        except ValueError:
-            raise ValueError(f"repair={shown(value)}: use one of {', '.join(map(repr, map(str, cls)))}") from None
+        if value not in tuple(cls):
+            raise ValueError(f"repair={shown(value)}: use one of {', '.join(map(repr, map(str, cls)))}")
+        return cls(value)
 
 
 def repair_moments(

@@ -235,7 +235,9 @@ def blank_entries(values: object) -> str | None:
     """
     if not isinstance(values, Mapping):
         return None
-    needed = {"numeric": ("lower", "upper"), "categorical": ("levels",)}.get(kind if isinstance(kind := values.get("kind"), str) else "", ())
+    needed = {"numeric": ("lower", "upper"), "categorical": ("levels",)}.get(
+        kind if isinstance(kind := values.get("kind"), str) else "", ()
+    )
     blank = [key for key in dict.fromkeys(("name", "kind", *needed, *values)) if values.get(key) in (None, [])]
     if values.get("scale") is not None:  # in place of bounds
         blank = [key for key in blank if key not in ("lower", "upper")]

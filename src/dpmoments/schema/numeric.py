@@ -109,8 +109,8 @@ class Numeric:
         scale = self.scale
         if isinstance(scale, str) or not isinstance(scale, Sequence | np.ndarray) or len(scale) != 2:
             raise ValueError(
-                f"column {self.name!r}: scale={shown(scale)} must be a pair, the least and the largest standard deviation that are "
-                "possible"
+                f"column {self.name!r}: scale={shown(scale)} must be a pair, the least and the largest standard "
+                "deviation that are possible"
             )
         least, largest = self._number("the least scale", scale[0]), self._number("the largest scale", scale[1])
         if not 0.0 < least <= largest:

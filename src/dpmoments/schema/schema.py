@@ -94,8 +94,8 @@ class Schema:
                 )
             if row_norm not in ("default", None):
                 raise ValueError(
-                    f"row_norm={shown(row_norm)} and column {rough[0]!r} has a scale, in place of bounds: nothing bounds a row, so "
-                    "leave row_norm out"
+                    f"row_norm={shown(row_norm)} and column {rough[0]!r} has a scale, in place of bounds: nothing bounds a "
+                    "row, so leave row_norm out"
                 )
             row_norm = None
         elif row_norm == "default":

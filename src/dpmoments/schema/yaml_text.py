@@ -115,13 +115,15 @@ class _CoreLoader(yaml.SafeLoader):
         before, anchor, alias = self._values, str(getattr(event, "anchor", "")), isinstance(event, yaml.AliasEvent)
         if alias:
             if anchor in self.anchors and anchor not in self._sizes:
-                raise _NotPlainError(problem="an alias stands for something that holds it", problem_mark=event.start_mark)
+                raise _NotPlainError(
+                    problem="an alias stands for something that holds it", problem_mark=event.start_mark
+                )
             self._values += self._sizes.get(anchor, 0)
         self._values += 1
         self._depth += 1
         if self._values > MOST_VALUES or self._depth > MOST_DEPTH:
             raise _NotPlainError(
-                problem=f"it holds more than {MOST_VALUES:,} values, aliases written out, or more than {MOST_DEPTH} levels of them",
+                problem=f"it holds more than {MOST_VALUES:,} values, aliases written out, or values {MOST_DEPTH} deep",
                 problem_mark=event.start_mark,
             )
         node = super().compose_node(parent, index)
@@ -159,7 +161,12 @@ CORE_TYPES = {
     "int": re.compile("[-+]?(0|[1-9][0-9]*)"),
     "float": re.compile(r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?"),
 }
-for _kind, _first in (("bool", "tTfF"), ("null", ["~", "n", "N", ""]), ("int", "-+0123456789"), ("float", "-+.0123456789")):
+for _kind, _first in (
+    ("bool", "tTfF"),
+    ("null", ["~", "n", "N", ""]),
+    ("int", "-+0123456789"),
+    ("float", "-+.0123456789"),
+):
     _tag = f"tag:yaml.org,2002:{_kind}"
     _CoreLoader.add_implicit_resolver(_tag, re.compile(f"^(?:{CORE_TYPES[_kind].pattern})$"), list(_first))
     _CoreLoader.add_constructor(_tag, _CoreLoader.construct_scalar_of)

@@ -79,7 +79,7 @@ class ParquetSource(ArrowSource):
 
     def __post_init__(self) -> None:
         for path in self.paths:
-            names = read_quietly(lambda path=path: pq.read_schema(path).names, path)  # of which some may not be text
+            names = read_quietly(partial(_parquet_names, path), path)  # of which some may not be text
             require_columns(names, self.schema, str(path))
 
     @property
@@ -218,6 +218,10 @@ def _with_line_end(path: Path) -> Any:
     if len(head) < HEADER_BYTES and line.strip() and b"\n" not in line and b"\r" not in line:
         return pa.BufferReader(line + b"\n")
     return pa.input_stream(str(path), compression="detect")
+
+
+def _parquet_names(path: Path) -> list[str]:
+    return list(pq.read_schema(path).names)
 
 
 def _csv_type(column: Any) -> Any:
