@@ -405,4 +405,4 @@ def test_a_file_cannot_steer_the_terminal(
         said += capfd.readouterr()
     steering = {"\x1b", "\x07", "\x9b", "\r", "\u202e"}
     assert [text for text in said if steering & set(text)] == []
-    assert sum("age\N{REPLACEMENT CHARACTER}" in text for text in said) >= 3  # the names were printed
+    assert sum("age\\x1b" in text for text in said) >= 3  # the names were printed
