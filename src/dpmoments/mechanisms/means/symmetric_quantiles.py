@@ -62,16 +62,18 @@ class SymmetricQuantilesPlan(MeanPlan):
         )
         means = pairs.mean(axis=1)
         scales = (pairs.max(axis=1) - means) / -float(ndtri(low))
-        # Both quantiles beyond the radius: two thirds of the values lie there.
+        # Both quantiles beyond the radius, and not by noise: two thirds of the values lie there.
         beyond = np.abs(pairs).min(axis=1) > self.radius
         beyond &= pairs[:, 0] * pairs[:, 1] > 0.0
+        resolves = self._resolves(low, n_rows)
+        beyond &= resolves
         warnings = []
         if beyond.any():
             warnings.append(
                 "most values lie beyond the stated radius, and are searched no farther than twice as far: give a larger radius "
                 f"({listed(rows.schema.feature_names, beyond.tolist())})"
             )
-        if not self._resolves(low, n_rows):
+        if not resolves:
             warnings.append(
                 "noise decides the mean: the budget is too small for so few rows to find their quantiles. Give more rows or a "
                 "larger budget"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
@@ -18,8 +18,10 @@ from dpmoments.rows.rows import Rows
 
 __all__ = ["NormHistogram", "noisy_norm_histogram", "noisy_tail_histograms", "norm_edges", "tail_edges"]
 
-FALSE_BIN = 1e-4
+FALSE_BIN = 1e-6
 """Bound on the probability that noise alone makes some empty bin count as occupied."""
+FALSE_TAIL = 1e-4
+"""The same in the histogram of a tail, where a bin overlooked costs more than one too many."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,11 +57,14 @@ class NormHistogram:
         Noisy numbers of rows below the first edge, between consecutive edges, and at or above the last.
     noise_scale : float
         Standard deviation of the noise on a count.
+    false_bin : float
+        Bound on the probability that noise alone makes some empty bin count as occupied.
     """
 
     edges: FloatArray
     counts: FloatArray
     noise_scale: float
+    false_bin: float = FALSE_BIN
 
     @property
     def occupied(self) -> FloatArray:
@@ -81,7 +86,7 @@ class NormHistogram:
     @property
     def least_seen(self) -> float:
         """The number of rows in one bin that noise alone does not explain."""
-        return -float(ndtri(FALSE_BIN / (2 * len(self.counts)))) * self.noise_scale
+        return -float(ndtri(self.false_bin / (2 * len(self.counts)))) * self.noise_scale
 
     @property
     def typical_norms(self) -> FloatArray:
@@ -210,10 +215,15 @@ def noisy_tail_histograms(
         rows, privacy_filter, what, rho, statistic, np.concatenate([-edges[::-1], edges]) if len(apart) else edges
     )
     if not len(apart):
-        return both, NormHistogram(edges, np.zeros(len(edges) + 1), both.noise_scale)
+        empty = NormHistogram(edges, np.zeros(len(edges) + 1), both.noise_scale, FALSE_TAIL)
+        return replace(both, false_bin=FALSE_TAIL), empty
     m = len(edges)
     far_apart = np.concatenate([[0.0], both.counts[:m][::-1]])
-    return NormHistogram(edges, both.counts[m:], both.noise_scale), NormHistogram(edges, far_apart, both.noise_scale)
+    near, far = both.counts[m:], far_apart
+    return (
+        NormHistogram(edges, near, both.noise_scale, FALSE_TAIL),
+        NormHistogram(edges, far, both.noise_scale, FALSE_TAIL),
+    )
 
 
 def _resolution(edges: FloatArray) -> float:
