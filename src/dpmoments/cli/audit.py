@@ -16,7 +16,7 @@ from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = ["audit"]
 
-HEADERS = ("neighbors", "mean", "budget", "at δ", "stated ε", "ε at least", "exact ε", "measured ε", "seconds")
+HEADERS = ("neighbors", "mean", "budget", "at δ", "stated ε", "ε at least", "exact ε", "seconds")
 NUMBERS = HEADERS[3:]
 
 
@@ -94,12 +94,18 @@ def audit(
             shown = ", ".join(f"{key}={value}" for key, value in options.items())
             print_text(f"{name} ({shown})" if shown else name)
             print_table(HEADERS, (_row(result) for result in results if result.mechanism == name), numbers=NUMBERS)
+            for result in results:
+                if result.mechanism == name and (found := result.direction) is not None:
+                    print_text(
+                        f"{result.neighbors}, {result.cost}{', mean' if result.mean else ''}: directions are at temperature "
+                        f"{found.at_least:.3g} or more where {found.stated:.3g} is stated; exact ε there {found.epsilon:.3f}"
+                    )
             print_text()
         for name, words in plan.refusals.items():
             print_text(f"not {name}: {words}")
         print_text(
-            "'ε at least' was seen, with 99.9 % confidence; 'exact ε' is that of the stated laws on the worst pair; 'measured ε' "
-            "is that at the temperature that directions show at least, with the same confidence. --json names the pairs."
+            "'ε at least' was seen, with 99.9 % confidence; 'exact ε' is that of the stated laws on the worst pair. "
+            "--json names the pairs."
         )
     if exceeded:
         names = ", ".join(sorted({result.mechanism for result in exceeded}))
@@ -116,6 +122,5 @@ def _row(result: AuditResult) -> tuple[str, ...]:
         f"{result.stated_epsilon:.3f}",
         f"{'EXCEEDED ' if result.exceeded else ''}{result.lower_bound:.3f}",
         number(result.exact),
-        number(None if result.direction is None else result.direction.epsilon),
         f"{result.seconds:.1f}",
     )
