@@ -349,6 +349,25 @@ def test_fewer_rows_than_features_and_tiny_budgets_say_what_they_cannot_do() -> 
     assert any("budget is too small" in text for text in starved.diagnostics["warnings"])
 
 
+@pytest.mark.parametrize(
+    ("n_rows", "spread", "rho", "said"),
+    [
+        (20_000, 5.0, 50.0, False),
+        (20_000, 3.0, 1e3, False),
+        (3_000, 1e4, 0.5, False),
+        (300, 1e4, 1e-4, True),
+        (2_000, 5.0, 1e-6, True),
+    ],
+)
+def test_the_budget_is_called_too_small_where_it_is_and_nowhere_else(
+    n_rows: int, spread: float, rho: float, said: bool
+) -> None:
+    """With an ample budget one step is best, and the range of eigenvalues stays as wide as it was: that is no fault."""
+    table = np.random.default_rng(8).normal(size=(n_rows, 3))
+    noisy = run(table, dpm.mechanisms.CoinPress((1.0, spread)), 0, rho=rho)
+    assert any("budget is too small" in text for text in noisy.diagnostics["warnings"]) == said
+
+
 def test_one_dimension() -> None:
     rng = np.random.default_rng(10)
     table = rng.normal(1e4, 30.0, size=(2000, 1))

@@ -27,7 +27,8 @@ def run_diagnostics(steps: list[dict[str, Any]], rules: StepRules, clip: LastCli
             "most rows were clipped: they lie far outside the stated bounds (or have very heavy tails); "
             "widen the schema's scale or radius, or eigenvalue_bounds or mean_radius"
         )
-    if rules.schedule.scales[-1] > 4.0:
+    # An error of √d leaves nothing of the least directions. A range that stays wide, because one step is best, is no fault.
+    if rules.schedule.predicted_error > math.sqrt(d):
         found.append(
             "the budget is too small for this range of eigenvalues: the smallest ones are lost in the noise "
             "(more rows, a larger rho, or a narrower range)"

@@ -219,11 +219,10 @@ def noisy_tail_histograms(
         return replace(both, false_bin=FALSE_TAIL), empty
     m = len(edges)
     far_apart = np.concatenate([[0.0], both.counts[:m][::-1]])
-    near, far = both.counts[m:], far_apart
-    return (
-        NormHistogram(edges, near, both.noise_scale, FALSE_TAIL),
-        NormHistogram(edges, far, both.noise_scale, FALSE_TAIL),
+    by_others, by_apart = (
+        NormHistogram(edges, counts, both.noise_scale, FALSE_TAIL) for counts in (both.counts[m:], far_apart)
     )
+    return by_others, by_apart
 
 
 def _resolution(edges: FloatArray) -> float:
