@@ -40,6 +40,45 @@ def test_impossible_rho_is_refused(rho: float) -> None:
         PrivacyBudget.of(rho=rho)
 
 
+def test_the_largest_loss_is_a_budget_and_none_beyond() -> None:
+    for make in (PrivacyBudget.pure, PrivacyBudget.zcdp):
+        assert make(1e100) == make(10**100)
+        with pytest.raises(ValueError, match="positive and finite"):
+            make(math.nextafter(1e100, math.inf))
+        assert make(5e-324)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        (BudgetKind.PURE, {"epsilon": 1.0, "rho": 1.0}),
+        (BudgetKind.PURE, {"epsilon": 1.0, "delta": 1e-6}),
+        (BudgetKind.APPROXIMATE, {"epsilon": 1.0, "delta": 1e-6, "rho": 1.0}),
+        (BudgetKind.APPROXIMATE, {"epsilon": 1.0}),
+        (BudgetKind.APPROXIMATE, {"epsilon": 1.0, "delta": 1.0}),
+        (BudgetKind.ZCDP, {"rho": 1.0, "epsilon": 1.0}),
+        (BudgetKind.ZCDP, {"rho": 1.0, "delta": 1e-6}),
+        (BudgetKind.ZCDP, {"epsilon": 1.0}),
+    ],
+)
+def test_a_budget_has_the_losses_of_its_kind_alone(kind: BudgetKind, arguments: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=r"rho|delta"):
+        PrivacyBudget(kind, **arguments)
+
+
+@pytest.mark.parametrize("delta", ["1", None, True])
+def test_a_delta_of_another_type_is_refused(delta: object) -> None:
+    with pytest.raises(TypeError, match="delta"):
+        PrivacyBudget(BudgetKind.APPROXIMATE, epsilon=1.0, delta=delta)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("weights", [(), (1.0, 0.0), (1.0, -1.0), (math.inf, 1.0), (math.nan,)])
+def test_impossible_weights_are_refused(weights: tuple[float, ...]) -> None:
+    for budget in (PrivacyBudget.pure(1.0), PrivacyBudget.zcdp(1.0), PrivacyBudget.approximate(1.0, 1e-6)):
+        with pytest.raises(ValueError, match="weights"):
+            budget.split(*weights)
+
+
 @pytest.mark.parametrize("arguments", [{}, {"epsilon": 1.0, "rho": 1.0}, {"rho": 1.0, "delta": 1e-6}])
 def test_contradictions_are_refused(arguments: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="rho"):
@@ -96,6 +135,16 @@ def test_coverage_between_kinds() -> None:
     assert not PrivacyBudget.zcdp(0.499).covers(PrivacyBudget.pure(1.0))
     assert not PrivacyBudget.approximate(9.0, 0.1).covers(PrivacyBudget.zcdp(1e-9))
     assert not PrivacyBudget.pure(1.0).covers(PrivacyBudget.pure(math.nextafter(1.0, 2.0)))
+
+
+def test_what_a_budget_implies_at_a_delta() -> None:
+    budget = PrivacyBudget.approximate(1.0, 1e-6)
+    assert budget.to_epsilon(1e-6) == budget.to_epsilon(1e-5) == 1.0
+    with pytest.raises(ValueError, match="own delta"):
+        budget.to_epsilon(math.nextafter(1e-6, 0.0))
+    assert PrivacyBudget.pure(2.0).to_epsilon(1e-6) == 2.0
+    with pytest.raises(ValueError, match="no ρ implies"):
+        PrivacyBudget.pure(2.0).to_rho()
 
 
 def test_to_epsilon_agrees_with_the_curve() -> None:

@@ -44,7 +44,7 @@ from dpmoments.privacy.laws import (
     WishartSampling,
 )
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.sampling import KEPT_BITS, coordinates_of, noised, without_low_bits
+from dpmoments.privacy.sampling import KEPT_BITS, add_integers, coordinates_of, noised, without_low_bits
 from dpmoments.privacy.sensitivity import (
     count,
     gram_nuclear,
@@ -1147,6 +1147,17 @@ def test_integers_beyond_int64_are_added_exactly() -> None:
     assert all(0 <= abs(int(cell)) < 10**4 for cell in noisy - query)
 
 
+def test_integers_near_the_ends_of_int64_are_added_exactly() -> None:
+    """In int64 such a sum would wrap around, and the noise with it."""
+    ends = np.array([2**63 - 1, -(2**63) + 1, -(2**63), 2**62, -(2**62), 0], dtype=np.int64)
+    for query in (ends, ends[:2], ends[2:3], ends[5:]):
+        for noise in (2**62 - 1, -(2**62) + 1):
+            total = add_integers(query, np.full(query.size, noise))
+            assert total.tolist() == [cell + noise for cell in query.tolist()]
+    assert add_integers(ends[3:] // 2, np.ones(3, dtype=np.int64)).dtype == np.int64
+    assert add_integers(ends[:0], ends[:0]).size == 0
+
+
 # Rounding ------------------------------------------------------------------------------------------------------------
 
 
@@ -1216,6 +1227,13 @@ def test_a_bound_on_an_eigenvalue_is_rounded_down_and_never_negative() -> None:
         return max(0.0, float(noisy) - law.allowance)
 
     assert not bounds_from_below(law, to_the_nearest)
+
+
+def test_a_bound_on_an_eigenvalue_carries_few_bits() -> None:
+    law = EigenvalueBound(0.25, 0.5)
+    noisy = [noised(law, 7.0 + 1e-9 * seed, insecure_generator(seed)) + law.allowance for seed in range(50)]
+    assert all(bits_of(value) <= KEPT_BITS for value in noisy)
+    assert any(bits_of(value - 1e-9) > KEPT_BITS for value in noisy)
 
 
 def test_padding_by_the_curve_is_just_enough() -> None:

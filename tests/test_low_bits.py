@@ -10,7 +10,7 @@ import pytest
 import dpmoments as dpm
 from cases import run_plan
 from dpmoments.mechanisms.base import MomentShape
-from dpmoments.mechanisms.parts.additive import AdditivePlan, choose_bits
+from dpmoments.mechanisms.parts.additive import LARGEST_NOISE, AdditivePlan, choose_bits
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.matrices import matrix_laplace
 from dpmoments.privacy.budget import PrivacyBudget
@@ -83,6 +83,22 @@ def test_dither_leaves_the_law_alone(mechanism: str) -> None:
 def test_wide_rows_get_a_lattice_they_can_be_summed_on() -> None:
     assert choose_bits(1.0, 8192) == 20
     assert choose_bits(1.0, 8193) == 19
+
+
+def test_a_lattice_is_the_finest_on_which_the_noise_has_room() -> None:
+    """Below 2^46 units, whatever the noise: a draw stays 64 standard deviations from what int64 and float64 hold exactly."""
+    for power in range(-20, 35):
+        for mantissa in (1.0, 1.0 + 2.0**-52, 1.5, 2.0 - 2.0**-52):
+            scale = math.ldexp(mantissa, power)
+            if scale > 2.0**34:
+                with pytest.raises(ValueError, match="budget is so small"):
+                    choose_bits(scale)
+                continue
+            bits = choose_bits(scale)
+            assert scale * 4.0**bits <= 2.0**46
+            assert 6 <= bits <= 20
+            assert bits == 20 or scale * 4.0 ** (bits + 1) > 2.0**46
+    assert LARGEST_NOISE == 2.0**46
 
 
 def share_above_one(row: list[float], n_runs: int = 600) -> float:

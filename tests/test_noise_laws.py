@@ -86,6 +86,25 @@ def test_secure_generators_differ_and_cannot_be_stored() -> None:
         copy.copy(first)
 
 
+def test_every_bit_of_a_key_is_the_operating_systems(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    asked: list[int] = []
+
+    def drawn(flipped: int | None) -> bytes:
+        def urandom(size: int) -> bytes:
+            asked.append(size)
+            bits = int.from_bytes(bytes(range(size)), "little") ^ (0 if flipped is None else 1 << flipped)
+            return bits.to_bytes(size, "little")
+
+        monkeypatch.setattr(os, "urandom", urandom)
+        return secure_generator().bytes(16)
+
+    assert len({drawn(flipped) for flipped in (None, *range(128))}) == 129
+    assert drawn(3) == drawn(3)  # of nothing else
+    assert set(asked) == {16}
+
+
 @pytest.mark.parametrize("isotropic", [True, False])
 def test_symmetric_gaussian_entries(isotropic: bool) -> None:
     rng, d, sigma = insecure_generator(3), 4, 2.0

@@ -28,7 +28,11 @@ from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import wishart_sampling_padding
-from dpmoments.privacy.curves.discrete_gaussian import LEAST_COMPOSED_SCALE, MOST_COMPOSED_COORDINATES
+from dpmoments.privacy.curves.discrete_gaussian import (
+    LEAST_COMPOSED_SCALE,
+    MOST_COMPOSED_COORDINATES,
+    discrete_gaussian_rho,
+)
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import GroupFilter, PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.laws import (
@@ -249,6 +253,48 @@ def test_a_refusal_keeps_the_receipt_of_what_came_before() -> None:
     with pytest.raises(PrivacyFilterError, match="the plan's whole cost counts as spent"):
         opening.draw("second", Choice(0.5), CELLS, rank_score(ADD))
     assert opening.close().total.amount == Fraction(0.5)
+
+
+def test_which_losses_add_up_to_which_cost() -> None:
+    pure, zcdp = PrivacyBudget.pure(0.7), PrivacyBudget.zcdp(0.3)
+    known = {
+        (pure, LossUnit.EPSILON): (0.7, 0.0),
+        (APPROXIMATE, LossUnit.RHO): (APPROXIMATE.to_rho(), 0.0),
+        (APPROXIMATE, LossUnit.GAUSSIAN_RHO): (discrete_gaussian_rho(0.731, 1.37e-6), 0.0),
+        (APPROXIMATE, LossUnit.EPSILON_DELTA): (0.731, 1.37e-6),
+        (zcdp, LossUnit.RHO): (0.3, 0.0),
+    }
+    for cost in (pure, APPROXIMATE, zcdp):
+        for unit in LossUnit:
+            if (cost, unit) in known:
+                most = allowance(cost, unit)
+                assert (most.unit, most.amount, most.delta) == (unit, *map(Fraction, known[cost, unit]))
+            else:
+                with pytest.raises(ValueError, match="do not add up"):
+                    allowance(cost, unit)
+
+
+def test_losses_of_one_unit_alone_are_added_and_compared() -> None:
+    one, other = Loss(LossUnit.EPSILON_DELTA, Fraction(3), Fraction(1, 8)), Loss(LossUnit.RHO, Fraction(1))
+    part = Loss(LossUnit.EPSILON_DELTA, Fraction(1), Fraction(1, 16))
+    assert one - part == Loss(LossUnit.EPSILON_DELTA, Fraction(2), Fraction(1, 16))
+    assert one + part == Loss(LossUnit.EPSILON_DELTA, Fraction(4), Fraction(3, 16))
+    for combined in (Loss.__add__, Loss.__sub__):
+        with pytest.raises(ValueError, match="rho"):
+            combined(one, other)
+    assert part.within(one)
+    assert one.within(one)
+    assert not one.within(part)
+    assert not Loss(LossUnit.EPSILON_DELTA, Fraction(1), Fraction(1, 4)).within(one)
+    assert not Loss(LossUnit.RHO, Fraction(0)).within(one)
+    for amounts in ((Fraction(-1), Fraction(0)), (Fraction(1), Fraction(-1))):
+        with pytest.raises(ValueError, match="negative"):
+            Loss(LossUnit.EPSILON_DELTA, *amounts)
+    assert Loss.none(LossUnit.RHO) == Loss(LossUnit.RHO, Fraction(0))
+    # Noise of any scale may be counted where nothing is composed jointly.
+    assert {unit: unit.least_lattice_scale > 0 for unit in LossUnit if unit.least_lattice_scale != 0} == {
+        LossUnit.GAUSSIAN_RHO: True
+    }
 
 
 def test_as_many_coordinates_as_the_composition_is_proven_for() -> None:
