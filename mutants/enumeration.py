@@ -100,6 +100,8 @@ def mutants_of(module: str) -> Iterator[Mutant]:
             index = seen[line, column] = seen.get((line, column), -1) + 1
             if any(start <= (line, column) < end for start, end in zones):
                 continue
+            if operator_name.startswith("ReplaceBinaryOperator") and node.get_previous_leaf().value in "(,":
+                continue  # the mark after which arguments have names
             if operator_name == "NumberReplacer" and not is_small_integer(node.value):
                 continue
             if operator_name == "AddNot" and _negated_otherwise(node):

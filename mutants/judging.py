@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import signal
@@ -121,6 +122,7 @@ class Judge:
         def work(say: Callable[[str], None]) -> None:
             def each(items: dict[str, pytest.Item]) -> None:
                 living = functions_of(module_path(self.module))
+                gc.freeze()  # what is there already is not looked at, and so not copied, by collections in children
                 for mutant in mutants:
                     mutated = mutant.source()
                     if mutated is None:

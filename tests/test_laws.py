@@ -828,6 +828,12 @@ ONE_OF_EACH: dict[str, tuple[DrawLaw, set[LossUnit]]] = {
 }
 
 
+def test_which_laws_are_for_integers_alone() -> None:
+    on_lattice = {name for name, (law, _) in ONE_OF_EACH.items() if law.on_lattice}
+    assert on_lattice == {"additive-wishart", "discrete-gaussian", "discrete-laplace", "isotropic", "matrix-laplace"}
+    assert {name for name, (law, _) in ONE_OF_EACH.items() if law.claims} == set(BY_CLAIM)
+
+
 BY_CLAIM = ("additive-wishart", "wishart-sampling")
 
 

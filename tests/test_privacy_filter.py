@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from cases import CASES, MEAN_CASES, Case, run_plan
 from dpmoments.audit.recording import Exchange, Recorder, Replayer
-from dpmoments.noise.entropy import insecure_generator
+from dpmoments.noise.entropy import SecureGenerator, insecure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import wishart_sampling_padding
@@ -345,6 +345,26 @@ def test_a_floor_is_covered_by_the_highest_bound_that_was_drawn() -> None:
     for draws in ([last], [last, first]):
         with pytest.raises(ValueError, match="was not drawn"):
             Receipt.from_dict(in_a_file(receipt) | {"draws": draws})
+
+
+@pytest.mark.parametrize("floor", [5e-324, 0.5, 1.0])
+def test_no_floor_is_covered_without_a_bound(floor: float) -> None:
+    opening = opened(APPROXIMATE, LossUnit.EPSILON_DELTA, seed=4)
+    with pytest.raises(PrivacyFilterError, match="was not drawn"):
+        opening.draw("matrix", WishartSampling(9, 400.0, floor), GRAM, row_norm_square(ADD), HALF)
+
+
+def test_a_filter_draws_from_the_operating_system_unless_told_otherwise() -> None:
+    plan = OpenPlan(PrivacyBudget.zcdp(0.5), ADD, LossUnit.RHO)
+    law, query = DiscreteGaussian(2.0**30), np.zeros(4, dtype=np.int64)
+
+    def drawn(**arguments: Any) -> list[int]:
+        opening = PrivacyFilter.open(plan, **arguments)
+        assert isinstance(opening._generator, SecureGenerator) == (not arguments)
+        return opening.draw("count", law, query, count(ADD)).tolist()
+
+    assert drawn() != drawn()
+    assert drawn(insecure_seed=3) == drawn(insecure_seed=3) != drawn(insecure_seed=4)
 
 
 # Parts of a budget add up exactly ------------------------------------------------------------------------------------
