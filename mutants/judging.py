@@ -19,7 +19,7 @@ from mutants.targets import test_files
 
 __all__ = ["Judge", "Verdict"]
 
-MOST_FILES = 4
+MOST_FILES = 2
 """Of a fault that acts on import, every test file has to be loaded anew: so many at most."""
 NO_MUTANT, KILLED, SURVIVED = "none", "killed", "survived"
 

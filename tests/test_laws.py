@@ -14,6 +14,7 @@ from functools import cache
 from itertools import product
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import special, stats
@@ -22,7 +23,7 @@ from threadpoolctl import threadpool_limits
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.curves import wishart_sampling_padding
+from dpmoments.privacy.curves import wishart_sampling_delta, wishart_sampling_padding
 from dpmoments.privacy.curves.discrete_gaussian import (
     LEAST_COMPOSED_SCALE,
     MOST_COMPOSED_COORDINATES,
@@ -633,6 +634,20 @@ def test_eigenvalue_bound(scale: float, allowance: float, neighbors: Neighbors) 
         assert not eigenvalue_bound_is_paid_for(charged_as(law, faulty), neighbors)
 
 
+def test_the_failure_of_a_bound_is_never_stated_as_less_than_it_is() -> None:
+    rng = np.random.default_rng(6)
+    with mpmath.workdps(40):
+        for scale, ratio in zip(rng.uniform(0.1, 9.0, 300).tolist(), rng.uniform(0.0, 740.0, 300).tolist(), strict=True):
+            law = EigenvalueBound(scale, scale * ratio)
+            stated = law.loss(smallest_eigenvalue(Neighbors.ADD_REMOVE), LossUnit.EPSILON_DELTA).delta
+            exact = mpmath.exp(-mpmath.mpf(law.allowance) / mpmath.mpf(scale)) / 2
+            stated_here = mpmath.mpf(stated.numerator) / stated.denominator
+            assert exact <= stated_here
+            assert ratio > 700.0 or stated_here <= exact * (1 + mpmath.mpf(2) ** -41)
+    beyond = EigenvalueBound(1.0, 900.0).loss(smallest_eigenvalue(Neighbors.ADD_REMOVE), LossUnit.EPSILON_DELTA)
+    assert 0 < beyond.delta < Fraction(1, 10**322)
+
+
 # Laws with a claim ---------------------------------------------------------------------------------------------------
 
 
@@ -826,6 +841,66 @@ ONE_OF_EACH: dict[str, tuple[DrawLaw, set[LossUnit]]] = {
         (WishartSampling(50, 26.9), {LossUnit.EPSILON_DELTA}),
     ]
 }
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_prices_grow_with_what_a_row_moves(name: str) -> None:
+    law, units = ONE_OF_EACH[name]
+    if law.claims:
+        return
+    for unit in units - ({LossUnit.RHO} if LossUnit.EPSILON in units else set()):  # a pure loss is no power of its ρ
+        one, four = (moves_by(law.norm, size, Neighbors.ADD_REMOVE) for size in (1.0, 4.0))
+        power = 2 if unit in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO) else 1
+        assert float(law.loss(four, unit).amount) == pytest.approx(4.0**power * float(law.loss(one, unit).amount))
+        with pytest.raises(ValueError, match="takes no claim"):
+            law.loss(one, unit, CLAIM)
+
+
+def test_parameters_that_mean_nothing_are_refused() -> None:
+    for bits in (0, 64):
+        MatrixLaplaceDraw(1.0, bits)
+    for degrees in (1, 2**70):
+        AdditiveWishartDraw(1, degrees, 1.0, 1)
+    for faulty in (-1, 65):
+        with pytest.raises(ValueError, match="out of range"):
+            MatrixLaplaceDraw(1.0, faulty)
+    with pytest.raises(ValueError, match="out of range"):
+        AdditiveWishartDraw(1, 0, 1.0, 1)
+    faulty_kinds: list[Any] = [True, 1.0, "1", None]
+    for kind in faulty_kinds:
+        with pytest.raises(TypeError, match="whole number"):
+            MatrixLaplaceDraw(1.0, kind)
+        with pytest.raises(TypeError, match="whole number"):
+            WishartSampling(kind, 1.0)
+    assert EigenvalueBound(1.0, 0.0).allowance == WishartSampling(3, 0.0).padding == 0.0
+    for make in (DiscreteGaussian, DiscreteLaplace, GaussianDraw, lambda scale: MatrixLaplaceDraw(scale, 3)):
+        for scale in (0.0, -1.0, math.inf, math.nan):
+            with pytest.raises(ValueError, match=r"above 0|finite"):
+                make(scale)
+
+
+def test_an_empty_query_is_refused() -> None:
+    for shape in ((0,), (0, 0)):
+        for law in (DiscreteLaplace(3.0), Choice(1.0), MatrixLaplaceDraw(1.0, 3)):
+            with pytest.raises(ValueError, match="not for a query of shape"):
+                law.check_shape(shape)
+    for shape in ((2, 3), (3, 2), (2, 2, 2), ()):
+        with pytest.raises(ValueError, match="not for a query of shape"):
+            DiscreteLaplace(3.0).check_shape(shape)
+
+
+def test_how_many_directions_are_paid_for() -> None:
+    assert [Directions((1.0,) * n, 3).n_paid for n in (1, 2, 3)] == [1, 2, 2]
+    assert [Directions((1.0,) * n, 3, projected=False).n_paid for n in (1, 2, 3)] == [1, 2, 3]
+    assert [Directions((1.0,), 1, projected=projected).n_paid for projected in (True, False)] == [0, 0]
+
+
+def test_a_claim_of_exactly_what_the_curve_says_is_taken() -> None:
+    delta = wishart_sampling_delta(1.0, 50, 30.0, Neighbors.ADD_REMOVE)
+    law, one_row = WishartSampling(50, 30.0), row_norm_square(Neighbors.ADD_REMOVE)
+    law.loss(one_row, LossUnit.EPSILON_DELTA, PrivacyBudget.approximate(1.0, delta))
+    with pytest.raises(ValueError, match="more than the plan claims"):
+        law.loss(one_row, LossUnit.EPSILON_DELTA, PrivacyBudget.approximate(1.0, math.nextafter(delta, 0.0)))
 
 
 def test_which_laws_are_for_integers_alone() -> None:

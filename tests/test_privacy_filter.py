@@ -49,7 +49,7 @@ from dpmoments.privacy.laws import (
     WishartSampling,
 )
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.receipt import Draw, Receipt
+from dpmoments.privacy.receipt import Draw, Receipt, total_loss
 from dpmoments.privacy.rounding import rounded_down
 from dpmoments.privacy.sensitivity import (
     count,
@@ -529,6 +529,20 @@ def test_parts_with_delta_count_by_group_too() -> None:
         assert Receipt.from_dict(json.loads(json.dumps(receipt.to_dict()))) == receipt
 
 
+def test_the_largest_losses_of_groups_count_part_by_part() -> None:
+    """One group may have the largest ε, another the largest δ."""
+    unit = LossUnit.EPSILON_DELTA
+    losses = {
+        None: Loss(unit, Fraction(1, 2), Fraction(1, 1000)),
+        "a": Loss(unit, Fraction(3), Fraction(1, 64)),
+        "b": Loss(unit, Fraction(1), Fraction(1, 8)),
+        "c": Loss(unit, Fraction(2), Fraction(1, 16)),
+    }
+    assert total_loss(losses, unit, ADD) == Loss(unit, Fraction(7, 2), Fraction(126, 1000))
+    assert total_loss(losses, unit, REPLACE) == Loss(unit, Fraction(11, 2), Fraction(3, 16) + Fraction(1, 1000))
+    assert total_loss({}, unit, REPLACE) == Loss.none(unit)
+
+
 def test_the_filter_of_a_group() -> None:
     opening = opened(PURE, LossUnit.EPSILON)
     door = opening.for_group("north")
@@ -773,6 +787,7 @@ TAMPERINGS: dict[str, Edit] = {
     ),
     "cost true": of_receipt(lambda content: content["cost"].update({cost_key(content): True})),
     "size negative": of_costliest(set_to("size", lambda _: -1)),
+    "size zero": of_costliest(set_to("size", lambda _: 0)),
     "size true": of_costliest(set_to("size", lambda _: True)),
     "size a float": of_costliest(set_to("size", float)),
     "an unknown key": of_receipt(with_unknown()),
