@@ -198,7 +198,13 @@ def test_composed_draws_may_spend_what_the_derivation_allows(epsilon, delta):
 
 
 def test_a_bound_is_for_one_coordinate_or_more_and_numbers_that_mean_something():
-    faults = ((1.0, 1.0, 10.0, 0), (1.0, 0.0, 10.0, 1), (1.0, 1.0, 0.0, 1), (-1.0, 1.0, 10.0, 1), (1.0, 1.0, 9.0, 1, 0.0))
+    faults = (
+        (1.0, 1.0, 10.0, 0),
+        (1.0, 0.0, 10.0, 1),
+        (1.0, 1.0, 0.0, 1),
+        (-1.0, 1.0, 10.0, 1),
+        (1.0, 1.0, 9.0, 1, 0.0),
+    )
     for arguments in faults:
         with pytest.raises(ValueError, match="must be"):
             curves.discrete_gaussian_log_delta(*arguments)

@@ -637,7 +637,9 @@ def test_eigenvalue_bound(scale: float, allowance: float, neighbors: Neighbors) 
 def test_the_failure_of_a_bound_is_never_stated_as_less_than_it_is() -> None:
     rng = np.random.default_rng(6)
     with mpmath.workdps(40):
-        for scale, ratio in zip(rng.uniform(0.1, 9.0, 300).tolist(), rng.uniform(0.0, 740.0, 300).tolist(), strict=True):
+        for scale, ratio in zip(
+            rng.uniform(0.1, 9.0, 300).tolist(), rng.uniform(0.0, 740.0, 300).tolist(), strict=True
+        ):
             law = EigenvalueBound(scale, scale * ratio)
             stated = law.loss(smallest_eigenvalue(Neighbors.ADD_REMOVE), LossUnit.EPSILON_DELTA).delta
             exact = mpmath.exp(-mpmath.mpf(law.allowance) / mpmath.mpf(scale)) / 2
