@@ -1233,7 +1233,7 @@ def test_integers_beyond_int64_are_added_exactly() -> None:
 def test_integers_near_the_ends_of_int64_are_added_exactly() -> None:
     """In int64 such a sum would wrap around, and the noise with it."""
     ends = np.array([2**63 - 1, -(2**63) + 1, -(2**63), 2**62, -(2**62), 0], dtype=np.int64)
-    for query in (ends, ends[:2], ends[2:3], ends[5:]):
+    for query in (ends, *ends.reshape(-1, 1)):
         for noise in (2**62 - 1, -(2**62) + 1):
             total = add_integers(query, np.full(query.size, noise))
             assert total.tolist() == [cell + noise for cell in query.tolist()]
