@@ -1223,6 +1223,27 @@ def test_a_draw_has_noise_on_every_coordinate_that_is_counted() -> None:
     assert coordinates_of(3.0) == 1
 
 
+def test_nothing_below_the_diagonal_of_a_query_comes_out() -> None:
+    """Noise is drawn for the upper triangle: what a query holds below it would come out as a difference."""
+    symmetric = np.array([[5, 2, 7], [2, 1, 3], [7, 3, 9]])
+    garbled = symmetric + np.tril(np.full((3, 3), 10**6), -1)
+    for law in (
+        DiscreteGaussian(2.0**30, 2.0**30),
+        DiscreteLaplace(2.0**30),
+        MatrixLaplaceDraw(0.1, 10),
+        IsotropicDraw(0.1, 10),
+        AdditiveWishartDraw(3, 30, 1.0, 10),
+    ):
+        for query in (symmetric, symmetric.astype(object)):
+            expected = noised(law, query, insecure_generator(2))
+            assert (expected == expected.T).all()
+            assert (noised(law, garbled.astype(query.dtype), insecure_generator(2)) == expected).all()
+    # Beside noise of less than a unit the query is there, cell by cell.
+    for law in (DiscreteGaussian(1e-3, 1e-3), DiscreteLaplace(1e-3), MatrixLaplaceDraw(1e9, 3), IsotropicDraw(1e9, 3)):
+        assert (noised(law, garbled, insecure_generator(2)) == symmetric).all()
+    assert (noised(AdditiveWishartDraw(3, 30, 1e-9, 3), garbled, insecure_generator(2)) == symmetric).all()
+
+
 def test_integers_beyond_int64_are_added_exactly() -> None:
     query = np.array([3 * 2**70, -(2**80)], dtype=object)
     noisy = noised(DiscreteGaussian(1000.0), query, insecure_generator(0))
