@@ -16,7 +16,7 @@ from mutants.report import write
 from mutants.results import Kept, Results
 from mutants.targets import modules
 
-AT_LEAST = 12
+AT_LEAST = 8
 """Mutants of a module in a sample, where it has as many."""
 
 

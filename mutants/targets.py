@@ -27,7 +27,7 @@ TESTS = {
     "privacy/budget": ("budget", "privacy_filter", "release_file", "bad_input"),
     "privacy/filter": ("privacy_filter", "overspending", "low_bits", "replay"),
     "privacy/receipt": ("privacy_filter", "release_file", "overspending", "laws"),
-    "privacy/statement": ("privacy_filter", "release_file", "release"),
+    "privacy/statement": ("budget", "privacy_filter", "release_file"),
     "privacy/rounding": ("privacy_filter", "sensitivity", "laws", "budget"),
     "privacy/sampling": ("low_bits", "laws", "privacy_filter", "noise_laws"),
     "privacy/laws/": ("laws", "privacy_filter", "release_file"),

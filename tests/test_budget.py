@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.rounding import no_less
+from dpmoments.privacy.statement import ARITHMETIC_WORDS, PrivacyStatement
 
 positive = st.floats(1e-12, 1e12)
 deltas = st.floats(1e-300, 0.999)
@@ -172,3 +175,67 @@ def test_the_statement_of_a_budget_just_above_a_round_number_says_so() -> None:
     assert str(PrivacyBudget.pure(1.0000049)) == "ε = 1.00001, pure"
     assert str(PrivacyBudget.pure(0.1)) == "ε = 0.1, pure"
     assert str(PrivacyBudget.approximate(1.0, 1.0000049e-6)) == "ε = 1, δ = 1.00001e-06"
+
+
+# The statement of a release in words ------------------------------------------------------------------------------------
+
+
+def statement(budget: PrivacyBudget, **changes: Any) -> PrivacyStatement:
+    values: dict[str, Any] = {"neighbors": Neighbors.ADD_REMOVE, "arithmetic": "idealized", "private": True}
+    return PrivacyStatement(budget, **(values | {"rules": ("one rule", "another"), "version": "7.8"} | changes))
+
+
+def test_a_statement_has_the_losses_of_its_kind() -> None:
+    losses = {
+        PrivacyBudget.pure(0.3): (0.3, 0.0, None),
+        PrivacyBudget.approximate(0.3, 1e-7): (0.3, 1e-7, None),
+        PrivacyBudget.zcdp(0.3): (None, None, 0.3),
+    }
+    for budget, expected in losses.items():
+        stated = statement(budget)
+        assert (stated.epsilon, stated.delta, stated.rho) == expected
+        assert PrivacyStatement.from_dict(stated.to_dict()) == stated
+
+
+def test_words_of_a_statement_round_up() -> None:
+    assert "e^1.00001 (ε-differential privacy, ε = 1.00001)" in statement(PrivacyBudget.pure(1.0000049)).in_words()
+    words = statement(PrivacyBudget.approximate(1.0000049, 1.0000049e-6)).in_words()
+    assert "e^1.00001, but for an added 1.00001e-06 ((ε, δ)-differential privacy, ε = 1.00001, δ = 1.00001e-06)" in words
+    for rho in (0.10000049, 0.5, 3.0):
+        words = statement(PrivacyBudget.zcdp(rho)).in_words()
+        assert f"ρ = {no_less(rho)})" in words
+        assert f"at most {no_less(rho)}·α for every α > 1" in words
+        shown = re.search(r"implies ε = (\S+) at δ = 1e-06", words)
+        assert shown is not None
+        implied = PrivacyBudget.zcdp(rho).to_epsilon(1e-6)
+        assert implied <= float(shown[1]) <= implied * 1.001
+        assert len(shown[1].replace(".", "").lstrip("0")) == 4
+
+
+def test_words_of_a_statement_say_all_of_it() -> None:
+    lines = statement(PrivacyBudget.pure(1.0)).in_words().split("\n")
+    assert "present or absent (add-remove" in lines[0]
+    assert lines[1].startswith("The protected unit is one row. A person with several rows is protected less")
+    assert lines[2] == ARITHMETIC_WORDS["idealized"]
+    assert lines[3:] == ["- one rule", "- another", "Made by dpmoments 7.8."]
+    insecure = statement(PrivacyBudget.pure(1.0), private=False, neighbors=Neighbors.REPLACE_ONE).in_words().split("\n")
+    assert insecure[0].startswith("NOT PRIVATE")
+    assert "replace-one" in insecure[1]
+    assert insecure[2:] == lines[1:]
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"surplus": 1}, ValueError),
+        ({"rules": "one"}, TypeError),
+        ({"rules": None}, TypeError),
+        ({"arithmetic": "approximate"}, ValueError),
+        ({"private": 1}, TypeError),
+        ({"private": "true"}, TypeError),
+        ({"neighbors": "friends"}, ValueError),
+    ],
+)
+def test_a_statement_that_cannot_be_is_refused(changes: dict[str, Any], kind: type[Exception]) -> None:
+    with pytest.raises(kind):
+        PrivacyStatement.from_dict(statement(PrivacyBudget.pure(1.0)).to_dict() | changes)
