@@ -177,6 +177,9 @@ def test_no_root_is_made_up():
         safe_root(lambda _: 1.0, 1.0, safe="above")
     with pytest.raises(ArithmeticError, match="no boundary"):
         safe_root(lambda _: -1.0, 1.0, safe="below")
+    for at_the_end in (lambda x: 1.0 if x < math.inf else -1.0, lambda x: 1.0 if x > 0.0 else -1.0):
+        with pytest.raises(ArithmeticError, match="no boundary"):
+            safe_root(at_the_end, 1.0, safe="above" if at_the_end(math.inf) < 0.0 else "below")
     with pytest.raises(ArithmeticError, match="not a number"):
         safe_root(lambda _: math.nan, 1.0, safe="above")
     # Safe at the one point at which the root finder is not: the walk to the safe side goes on for ever.
