@@ -915,6 +915,47 @@ def test_a_tampered_receipt_is_refused(name: str) -> None:
             Receipt.from_dict(content)
 
 
+@pytest.mark.parametrize(
+    ("changes", "kind", "words"),
+    [
+        ({"what": 3}, TypeError, "what"),
+        ({"law": None}, TypeError, "law"),
+        ({"law": "discrete-gaussian"}, TypeError, "law"),
+        ({"sensitivity": []}, TypeError, "sensitivity"),
+        ({"surplus": 1}, ValueError, "surplus"),
+        ({"law": {"name": "wishful"}}, ValueError, "there is no law"),
+        ({"law": {"name": 5}}, ValueError, "there is no law"),
+        ({"law": {"name": ["discrete-gaussian"]}}, ValueError, "there is no law"),
+        ({"law": {"name": "discrete-gaussian", "scale": 5.0}}, ValueError, "parameters of a"),
+        ({"loss": None}, TypeError, "finite number"),
+        ({"loss": "0.02"}, TypeError, "finite number"),
+        ({"loss": math.nan}, TypeError, "finite number"),
+        ({"delta": math.inf}, TypeError, "finite number"),
+        ({"delta": True}, TypeError, "finite number"),
+        ({"loss": 0.0}, ValueError, "is not what its law"),
+        ({"delta": 1e-9}, ValueError, "is not what its law"),
+        *(({"size": size}, ValueError, "whole number") for size in (0, -1, True, 2.0, "2", None)),
+        *(({"group": group}, TypeError, "must be a text") for group in (3, True, ["a"])),
+    ],
+)
+def test_a_draw_that_cannot_be_is_refused(changes: Plain, kind: type[Exception], words: str) -> None:
+    law, moved = DiscreteGaussian(5.0), count(ADD)
+    draw = Draw("count", law, moved, law.loss(moved, LossUnit.RHO), 1, None, "a group")
+    values = draw.to_dict()
+    assert Draw.from_dict(values, LossUnit.RHO) == draw
+    with pytest.raises(kind, match=words):
+        Draw.from_dict(values | changes, LossUnit.RHO)
+
+
+def test_a_receipt_of_groups_is_for_no_release_of_all_rows() -> None:
+    cost, law, moved = PrivacyBudget.zcdp(0.5), DiscreteGaussian(5.0), count(ADD)
+    draw = Draw("count", law, moved, law.loss(moved, LossUnit.RHO), 1)
+    statement = PrivacyStatement(cost, ADD, "idealized", True, (), "1")
+    Receipt(ADD, cost, LossUnit.RHO, (draw, draw)).require_for(statement)
+    with pytest.raises(ValueError, match="several groups"):
+        Receipt(ADD, cost, LossUnit.RHO, (draw, replace(draw, group="a"))).require_for(statement)
+
+
 def test_untouched_receipts_and_those_with_a_draw_less_are_accepted() -> None:
     """A draw that is left out cannot be seen in the file; what is left still adds up to the cost or less."""
     for receipt in receipts():
