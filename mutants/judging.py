@@ -9,6 +9,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import pytest
 
@@ -64,7 +65,7 @@ class Judge:
             yield mutant, self._judge_imported(mutant)
 
     def chosen(self, mutant: Mutant, *, ran_on_import: bool | None = None) -> list[str]:
-        """Tests to run: those that killed others here, then one of each test function, the quickest, and so on round.
+        """Tests to run: those that killed others here, then the quickest, then the others, one of each test function in turn.
 
         A test file that runs the line when it is collected, to make its cases, has seen the code as it was: its tests judge
         in a process that imports everything anew, ``ran_on_import``, and only after all others.
@@ -75,15 +76,16 @@ class Judge:
         functions: dict[str, list[str]] = {}
         for test in sorted(covered, key=lambda test: (-self.kills[test], self.times[test])):
             functions.setdefault(test.split("[")[0], []).append(test)
-        rounds = [(place, test) for tests in functions.values() for place, test in enumerate(tests)]
-        rounds.sort(key=lambda pair: (-self.kills[pair[1]], pair[0], self.times[pair[1]]))
-        chosen, spent = [], 0.0
-        for _, test in rounds:
-            spent += self.times[test]
-            if chosen and spent > self.seconds:
-                break
-            chosen.append(test)
-        return chosen
+        in_turn = [(place, test) for tests in functions.values() for place, test in enumerate(tests)]
+        killers = sorted((test for test in covered if self.kills[test]), key=lambda test: -self.kills[test])
+        quickest = self._within(sorted(covered, key=self.times.__getitem__), self.seconds / 2.0)
+        others = [test for _, test in sorted(in_turn, key=lambda pair: (pair[0], self.times[pair[1]]))]
+        return self._within(list(dict.fromkeys([*killers, *quickest, *others])), self.seconds)
+
+    def _within(self, tests: list[str], seconds: float) -> list[str]:
+        """The first so many, one at least, that take no longer together."""
+        spent = list(accumulate(self.times[test] for test in tests))
+        return [test for place, test in enumerate(tests) if place == 0 or spent[place] <= seconds]
 
     def _runs_on_import(self, mutant: Mutant, test: str) -> bool:
         return COLLECTING in self.covering[test.split("::")[0]].lines.get(mutant.line, ())
@@ -96,7 +98,8 @@ class Judge:
             # A line inside a statement may have no code of its own.
             while line > body and not any(line in found.lines for found in self.covering.values()):
                 line -= 1
-            return self._running({line})
+            # What runs in another process is not seen to be run: the first test file is asked then.
+            return self._running({line}) or set(self.covering[self.files[1]].seconds)
         if definition.body_line is not None:
             return self._running(set(range(definition.body_line, definition.last_line + 1)))
         own_name = definition.name.split(".")[-1]

@@ -26,7 +26,7 @@ left out, a rounding to the safe side forgotten. It is killed when a test fails.
 
 The faults are those of [cosmic-ray](https://github.com/sixty-north/cosmic-ray), thinned out, and four of our own
 (`mutants/operators.py`). Each is judged by the tests that run its line, among the files that `mutants/targets.py` names for its
-module: those that found others before, then one of each test function, the quickest first, until {seconds} seconds have passed.
+module: those that found others before, the quickest, then one of each test function in turn, until {seconds} seconds have passed.
 A mutant that only a test outside that limit would find counts as a survivor, so that the true score is no lower than this one. A
 test that runs eight times as long as it should, or takes 4 GB more, has found its mutant.
 

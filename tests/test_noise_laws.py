@@ -207,10 +207,25 @@ def test_isotropic_noise_has_its_density(d: int) -> None:
         assert stats.ks_2samp(svec[:, -1] / math.sqrt(2.0), plain[:, -1]).pvalue < LIMIT
 
 
+def test_each_exact_sampler_asks_for_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever is the first that a process draws from."""
+    import opendp.prelude as opendp
+
+    asked: list[str] = []
+    enable = opendp.enable_features
+    monkeypatch.setattr(opendp, "enable_features", lambda feature: (asked.append(feature), enable(feature)))
+    for draw in (discrete_gaussian, discrete_laplace):
+        asked.clear()
+        draw(3.0, 2, secure_generator())
+        assert asked == ["contrib"]
+
+
 @pytest.mark.parametrize(("d", "rate"), [(0, 1.0), (2, 0.0), (2, -1.0), (2, math.inf), (2, math.nan)])
 def test_isotropic_noise_of_impossible_parameters_is_refused(d: int, rate: float) -> None:
     with pytest.raises(ValueError, match="rate" if d else "at least one row"):
         isotropic(d, rate, insecure_generator(0))
+    with pytest.raises(ValueError, match="rate" if d else "at least one row"):
+        matrix_laplace(d, rate, insecure_generator(0))
 
 
 def test_wishart_is_a_product_of_normal_rows() -> None:
@@ -239,8 +254,10 @@ def test_inverse_wishart_inverts_a_wishart() -> None:
 
 @pytest.mark.parametrize(("d", "nu"), [(3, 2.0), (3, 1.0)])
 def test_too_few_degrees_of_freedom_are_refused(d: int, nu: float) -> None:
-    with pytest.raises(ValueError, match="degrees_of_freedom"):
-        wishart(np.eye(d), nu, insecure_generator(0))
+    for draw in (wishart, inverse_wishart):
+        with pytest.raises(ValueError, match="degrees_of_freedom"):
+            draw(np.eye(d), nu, insecure_generator(0))
+        assert (np.linalg.eigvalsh(draw(np.eye(d), d - 0.9, insecure_generator(0))) > 0.0).all()
 
 
 # Matrix Laplace privacy by deterministic integration -----------------------------------------------------------------
