@@ -237,30 +237,26 @@ def test_default_degrees_nearly_minimise_the_worst_case():
 
 @pytest.mark.parametrize("neighbors", list(Neighbors))
 @pytest.mark.parametrize("stays", [True, False])
-def test_default_degrees_are_the_fewest_within_a_twentieth(neighbors, stays):
+@pytest.mark.parametrize("unit", [1.0, 1.7])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "dimension", "total"),
+    [(1.0, 1e-6, 6, 1e4), (0.3, 1e-9, 2, 400.0), (4.0, 1e-3, 30, 1e6), (1.0, 1e-6, 1, 50.0), (0.05, 1e-5, 9, 1e9)],
+)
+def test_default_degrees_are_the_fewest_within_a_twentieth(neighbors, stays, unit, epsilon, delta, dimension, total):
     """The formula of the docstring, the padding in its limit for many degrees, over every power of two."""
-    for epsilon, delta, dimension, total in [
-        (1.0, 1e-6, 6, 1e4),
-        (0.3, 1e-9, 2, 400.0),
-        (4.0, 1e-3, 30, 1e6),
-        (1.0, 1e-6, 1, 50.0),
-        (0.05, 1e-5, 9, 1e9),
-    ]:
-        for unit in (1.0, 1.7):
-            two = max(dimension, 2)
-            noise = curves.gaussian_noise_scale(epsilon, delta, gram_frobenius(neighbors, two).value)
+    noise = curves.gaussian_noise_scale(epsilon, delta, gram_frobenius(neighbors, max(dimension, 2)).value)
 
-            def error(degrees):
-                padding = unit * (noise * math.sqrt(degrees / 2) - math.log(delta) / epsilon)
-                shares = [(total + dimension * padding) ** 2, (total + padding) ** 2, (dimension - 1) * padding**2]
-                return sum(shares) / degrees + (dimension * padding**2 if stays else 0.0)
+    def error(degrees):
+        padding = unit * (noise * math.sqrt(degrees / 2) - math.log(delta) / epsilon)
+        shares = [(total + dimension * padding) ** 2, (total + padding) ** 2, (dimension - 1) * padding**2]
+        return sum(shares) / degrees + (dimension * padding**2 if stays else 0.0)
 
-            fewest = dimension + 2
-            every = [fewest, *(2**power for power in range(1, 35) if 2**power > fewest)]
-            least = min(map(error, every))
-            expected = next(degrees for degrees in every if error(degrees) <= 1.05 * least)
-            budget = PrivacyBudget.approximate(epsilon, delta)
-            assert default_degrees(budget, neighbors, fewest, dimension, total, unit, stays) == expected
+    fewest = dimension + 2
+    every = [fewest, *(2**power for power in range(1, 35) if 2**power > fewest)]
+    least = min(map(error, every))
+    expected = next(degrees for degrees in every if error(degrees) <= 1.05 * least)
+    budget = PrivacyBudget.approximate(epsilon, delta)
+    assert default_degrees(budget, neighbors, fewest, dimension, total, unit, stays) == expected
 
 
 @pytest.mark.parametrize("neighbors", list(Neighbors))
