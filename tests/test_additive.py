@@ -14,6 +14,7 @@ from dpmoments.mechanisms.parts.additive import (
     augmented_dimension,
     augmented_gram,
     choose_augmentation,
+    choose_bits,
 )
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
@@ -116,6 +117,24 @@ def test_variances_of_cells_are_those_of_the_laws() -> None:
     ]
     for plan, exact in zip(plans, expected, strict=True):
         assert plan.cell_variances == pytest.approx(exact, rel=1e-6)
+
+
+def test_the_lattice_of_a_plan_has_room_for_its_noise() -> None:
+    """The finest for the standard deviation on the diagonal, or for the whole Wishart matrix before its mean is taken off."""
+    for epsilon in np.exp(np.linspace(math.log(1e-7), math.log(1e-4), 24)).tolist():
+        pure, approximate = PrivacyBudget.pure(epsilon), PrivacyBudget.approximate(epsilon, 1e-6)
+        shape, mechanisms = MomentShape(3), dpm.mechanisms
+        plans: list[Any] = [
+            mechanisms.Laplace().plan(shape, pure, ADD_REMOVE),
+            mechanisms.MatrixLaplace().plan(shape, pure, ADD_REMOVE),
+            mechanisms.Isotropic().plan(shape, pure, ADD_REMOVE),
+            mechanisms.Gaussian().plan(shape, PrivacyBudget.zcdp(epsilon**2), ADD_REMOVE),
+        ]
+        for plan in plans:
+            assert plan.bits == choose_bits(math.sqrt(plan.cell_variances[0]) * (1.0 - 1e-9), 3)
+        wishart: Any = mechanisms.AdditiveWishart(200).plan(shape, approximate, ADD_REMOVE)
+        assert wishart.bits == choose_bits(wishart.scale * (200.0 + math.sqrt(400.0)) * (1.0 - 1e-9), 3)
+        assert max(plan.bits for plan in plans) < 20
 
 
 def test_the_augmented_matrix_is_exact() -> None:
