@@ -45,8 +45,15 @@ def judge_all(options: argparse.Namespace, results: Results) -> None:
     every = modules([])
     for module in modules(options.modules):
         key = "again" if options.again else tests_key(module)
-        mutants = sampled(module, options.sample)
-        left = [m for m in mutants if m.name not in results.kept or not results.kept[m.name].holds(key)]
+        chosen = {mutant.name for mutant in sampled(module, options.sample)}
+        known = {mutant.name: mutant for mutant in mutants_of(module)}
+        left = [
+            mutant
+            for name, mutant in known.items()
+            # A sample that was larger before keeps its survivors, and they are judged again with the others.
+            if (name in chosen and name not in results.kept)
+            or (name in results.kept and not results.kept[name].holds(key))
+        ]
         if not left:
             continue
         started, counts = time.monotonic(), Counter[str]()

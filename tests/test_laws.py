@@ -905,10 +905,17 @@ def test_a_claim_of_exactly_what_the_curve_says_is_taken() -> None:
         law.loss(one_row, LossUnit.EPSILON_DELTA, PrivacyBudget.approximate(1.0, math.nextafter(delta, 0.0)))
 
 
-def test_which_laws_are_for_integers_alone() -> None:
-    on_lattice = {name for name, (law, _) in ONE_OF_EACH.items() if law.on_lattice}
-    assert on_lattice == {"additive-wishart", "discrete-gaussian", "discrete-laplace", "isotropic", "matrix-laplace"}
-    assert {name for name, (law, _) in ONE_OF_EACH.items() if law.claims} == set(BY_CLAIM)
+def test_what_queries_each_law_is_for() -> None:
+    vectors = {"choice", "discrete-gaussian", "gaussian"}
+    either, numbers = {"discrete-laplace"}, {"eigenvalue-bound"}
+    for name, (law, _) in ONE_OF_EACH.items():
+        kind = "vector" if name in vectors else "either" if name in either else "number" if name in numbers else "matrix"
+        assert law.answers.name == kind.upper()
+        assert law.claims == (name in BY_CLAIM)
+        assert law.on_lattice == (
+            name in {"additive-wishart", "discrete-gaussian", "discrete-laplace", "isotropic", "matrix-laplace"}
+        )
+    assert DiscreteGaussian(2.0, 2.0).answers.name == GaussianDraw(2.0, symmetric=True).answers.name == "MATRIX"
 
 
 BY_CLAIM = ("additive-wishart", "wishart-sampling")
