@@ -716,6 +716,16 @@ def test_a_sensitivity_that_cannot_be_is_refused(changes: dict[str, Any], kind: 
             sensitivity_from_dict({name: value for name, value in values.items() if name != entry})
 
 
+def test_units_go_down_to_a_power_of_two() -> None:
+    for made in (count(ADD_REMOVE), gram_frobenius(REPLACE_ONE, 3, 0.5)):
+        finest = made.in_units(2.0**256)
+        assert sensitivity_from_dict(finest.to_dict()) == finest
+        for units in (2.0**257, 0.5, 0.25, 3.0, -2.0):
+            values = finest.to_dict() | {"units": units, "value": 2.0**300}
+            with pytest.raises(ValueError, match=r"power of two|smaller units|0 or above"):
+                sensitivity_from_dict(values)
+
+
 def test_impossible_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="n_features"):
         gram_frobenius(Neighbors.ADD_REMOVE, 0)
