@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+MUTANTS_STAMP := $(VENV)/.mutants-installed
 
-.PHONY: demo test test-slow lint bench audit fuzz clean
+.PHONY: demo test test-slow lint bench audit fuzz mutants clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "dpmoments needs Python 3.11 or newer; set PYTHON=python3.11 or later")'
@@ -12,6 +13,10 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable . --group test
 	touch $(STAMP)
+
+$(MUTANTS_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --editable . --group mutants
+	touch $(MUTANTS_STAMP)
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -36,5 +41,9 @@ audit: $(STAMP)
 fuzz: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/fuzz.py
 
+# An interrupted run goes on where it was. `make mutants MUTANTS="privacy/filter --sample 0.2"` for a part, or a sample.
+mutants: $(MUTANTS_STAMP)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m mutants $(MUTANTS)
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .mutants build dist .pytest_cache .mypy_cache .ruff_cache

@@ -371,7 +371,7 @@ class WrongTemperature(IterativeEigenvectors):
 class RedrawnEigenvaluesPlan(IterativeEigenvectorsPlan):
     def run(self, rows, privacy_filter):
         gram = unit_gram(rows)
-        count = self.neighbors.public_count(rows.moments().count)
+        count = self.released_count(rows.moments().count, privacy_filter)
         first = self._noisy_eigenvalues(gram, count, Unpriced(privacy_filter))
         noisy = super().run(rows, privacy_filter)
         return replace(noisy, diagnostics={**noisy.diagnostics, "allocated_by": first})

@@ -152,6 +152,20 @@ def test_noise_law_states_the_true_moments():
         assert np.mean(values**2) != pytest.approx(2 * variance, rel=0.15)
 
 
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("degrees", [None, 30])
+def test_scale_is_that_of_the_curve_for_an_augmented_row(neighbors, degrees):
+    """A row (w, x) has the square 1 + w², and the curve is for rows of square 1."""
+    plan = AdditiveWishart(degrees).plan(MomentShape(3), USUAL, neighbors)
+    beyond, square = plan.degrees - plan.dimension, 1.0 + plan.augmentation**2
+    assert plan.dimension == 4
+    assert square > 1.0
+    assert plan.degrees == 30 or degrees is None
+    assert plan.scale == curves.additive_wishart_scale(1.0, 1e-6, beyond, plan.neighbors) * square
+    exact = curves.additive_wishart_delta(1.0, beyond, plan.scale / square, plan.neighbors)
+    assert exact <= 1e-6 < curves.additive_wishart_delta(1.0, beyond, plan.scale / square * (1 - 1e-6), plan.neighbors)
+
+
 def test_lattice_keeps_the_last_bits_of_the_noise():
     for budget in (USUAL, PrivacyBudget.approximate(1e-4, 1e-9), PrivacyBudget.approximate(20.0, 1e-3)):
         plan = AdditiveWishart().plan(MomentShape(10), budget, "replace_one")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.rounding import no_less
+from dpmoments.privacy.statement import ARITHMETIC_WORDS, PrivacyStatement
 
 positive = st.floats(1e-12, 1e12)
 deltas = st.floats(1e-300, 0.999)
@@ -38,6 +41,45 @@ def test_impossible_delta_is_refused(delta: float) -> None:
 def test_impossible_rho_is_refused(rho: float) -> None:
     with pytest.raises(ValueError, match="rho"):
         PrivacyBudget.of(rho=rho)
+
+
+def test_the_largest_loss_is_a_budget_and_none_beyond() -> None:
+    for make in (PrivacyBudget.pure, PrivacyBudget.zcdp):
+        assert make(1e100) == make(10**100)
+        with pytest.raises(ValueError, match="positive and finite"):
+            make(math.nextafter(1e100, math.inf))
+        assert make(5e-324)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        (BudgetKind.PURE, {"epsilon": 1.0, "rho": 1.0}),
+        (BudgetKind.PURE, {"epsilon": 1.0, "delta": 1e-6}),
+        (BudgetKind.APPROXIMATE, {"epsilon": 1.0, "delta": 1e-6, "rho": 1.0}),
+        (BudgetKind.APPROXIMATE, {"epsilon": 1.0}),
+        (BudgetKind.APPROXIMATE, {"epsilon": 1.0, "delta": 1.0}),
+        (BudgetKind.ZCDP, {"rho": 1.0, "epsilon": 1.0}),
+        (BudgetKind.ZCDP, {"rho": 1.0, "delta": 1e-6}),
+        (BudgetKind.ZCDP, {"epsilon": 1.0}),
+    ],
+)
+def test_a_budget_has_the_losses_of_its_kind_alone(kind: BudgetKind, arguments: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=r"rho|delta"):
+        PrivacyBudget(kind, **arguments)
+
+
+@pytest.mark.parametrize("delta", ["1", None, True])
+def test_a_delta_of_another_type_is_refused(delta: object) -> None:
+    with pytest.raises(TypeError, match="delta"):
+        PrivacyBudget(BudgetKind.APPROXIMATE, epsilon=1.0, delta=delta)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("weights", [(), (1.0, 0.0), (1.0, -1.0), (math.inf, 1.0), (math.nan,)])
+def test_impossible_weights_are_refused(weights: tuple[float, ...]) -> None:
+    for budget in (PrivacyBudget.pure(1.0), PrivacyBudget.zcdp(1.0), PrivacyBudget.approximate(1.0, 1e-6)):
+        with pytest.raises(ValueError, match="weights"):
+            budget.split(*weights)
 
 
 @pytest.mark.parametrize("arguments", [{}, {"epsilon": 1.0, "rho": 1.0}, {"rho": 1.0, "delta": 1e-6}])
@@ -98,6 +140,16 @@ def test_coverage_between_kinds() -> None:
     assert not PrivacyBudget.pure(1.0).covers(PrivacyBudget.pure(math.nextafter(1.0, 2.0)))
 
 
+def test_what_a_budget_implies_at_a_delta() -> None:
+    budget = PrivacyBudget.approximate(1.0, 1e-6)
+    assert budget.to_epsilon(1e-6) == budget.to_epsilon(1e-5) == 1.0
+    with pytest.raises(ValueError, match="own delta"):
+        budget.to_epsilon(math.nextafter(1e-6, 0.0))
+    assert PrivacyBudget.pure(2.0).to_epsilon(1e-6) == 2.0
+    with pytest.raises(ValueError, match="no ρ implies"):
+        PrivacyBudget.pure(2.0).to_rho()
+
+
 def test_to_epsilon_agrees_with_the_curve() -> None:
     assert PrivacyBudget.pure(2.0).to_epsilon(1e-9) == 2.0
     with pytest.raises(ValueError, match="delta"):
@@ -123,3 +175,69 @@ def test_the_statement_of_a_budget_just_above_a_round_number_says_so() -> None:
     assert str(PrivacyBudget.pure(1.0000049)) == "ε = 1.00001, pure"
     assert str(PrivacyBudget.pure(0.1)) == "ε = 0.1, pure"
     assert str(PrivacyBudget.approximate(1.0, 1.0000049e-6)) == "ε = 1, δ = 1.00001e-06"
+
+
+# The statement of a release in words ------------------------------------------------------------------------------------
+
+
+def statement(budget: PrivacyBudget, **changes: Any) -> PrivacyStatement:
+    values: dict[str, Any] = {"neighbors": Neighbors.ADD_REMOVE, "arithmetic": "idealized", "private": True}
+    return PrivacyStatement(budget, **(values | {"rules": ("one rule", "another"), "version": "7.8"} | changes))
+
+
+def test_a_statement_has_the_losses_of_its_kind() -> None:
+    losses = {
+        PrivacyBudget.pure(0.3): (0.3, 0.0, None),
+        PrivacyBudget.approximate(0.3, 1e-7): (0.3, 1e-7, None),
+        PrivacyBudget.zcdp(0.3): (None, None, 0.3),
+    }
+    for budget, expected in losses.items():
+        stated = statement(budget)
+        assert (stated.epsilon, stated.delta, stated.rho) == expected
+        assert PrivacyStatement.from_dict(stated.to_dict()) == stated
+
+
+def test_words_of_a_statement_round_up() -> None:
+    assert "e^1.00001 (ε-differential privacy, ε = 1.00001)" in statement(PrivacyBudget.pure(1.0000049)).in_words()
+    words = statement(PrivacyBudget.approximate(1.0000049, 1.0000049e-6)).in_words()
+    assert (
+        "e^1.00001, but for an added 1.00001e-06 ((ε, δ)-differential privacy, ε = 1.00001, δ = 1.00001e-06)" in words
+    )
+    for rho in (0.10000049, 0.5, 3.0):
+        words = statement(PrivacyBudget.zcdp(rho)).in_words()
+        assert f"ρ = {no_less(rho)})" in words
+        assert f"at most {no_less(rho)}·α for every α > 1" in words
+        shown = re.search(r"implies ε = (\S+) at δ = 1e-06", words)
+        assert shown is not None
+        implied = PrivacyBudget.zcdp(rho).to_epsilon(1e-6)
+        assert implied <= float(shown[1]) <= implied * 1.001
+        assert len(shown[1].replace(".", "").lstrip("0")) == 4
+
+
+def test_words_of_a_statement_say_all_of_it() -> None:
+    lines = statement(PrivacyBudget.pure(1.0)).in_words().split("\n")
+    assert "present or absent (add-remove" in lines[0]
+    assert lines[1].startswith("The protected unit is one row. A person with several rows is protected less")
+    assert lines[2] == ARITHMETIC_WORDS["idealized"]
+    assert lines[3:] == ["- one rule", "- another", "Made by dpmoments 7.8."]
+    insecure = statement(PrivacyBudget.pure(1.0), private=False, neighbors=Neighbors.REPLACE_ONE).in_words().split("\n")
+    assert insecure[0].startswith("NOT PRIVATE")
+    assert "replace-one" in insecure[1]
+    assert insecure[2:] == lines[1:]
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"surplus": 1}, ValueError),
+        ({"rules": "one"}, TypeError),
+        ({"rules": None}, TypeError),
+        ({"arithmetic": "approximate"}, ValueError),
+        ({"private": 1}, TypeError),
+        ({"private": "true"}, TypeError),
+        ({"neighbors": "friends"}, ValueError),
+    ],
+)
+def test_a_statement_that_cannot_be_is_refused(changes: dict[str, Any], kind: type[Exception]) -> None:
+    with pytest.raises(kind):
+        PrivacyStatement.from_dict(statement(PrivacyBudget.pure(1.0)).to_dict() | changes)

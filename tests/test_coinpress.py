@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from scipy import stats
 import dpmoments as dpm
 from cases import run_plan
 from dpmoments.mechanisms.base import MomentShape, NoisyMoments
+from dpmoments.mechanisms.parts.coinpress_ellipsoid import run_diagnostics
 from dpmoments.mechanisms.parts.noisy_step import StepNoise, noisy_step
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import LossUnit, allowance
@@ -337,6 +339,33 @@ def test_rows_far_outside_the_bounds_are_warned_of() -> None:
         assert any("most rows were clipped" in text for text in warnings), clip
         inside = run(table / 1e4, dpm.mechanisms.CoinPress((1.0, 10.0), clip=clip), 0).diagnostics["warnings"]
         assert inside == []
+
+
+@pytest.mark.parametrize("mean", [True, False])
+def test_the_last_clip_is_never_below_the_planned_one(mean: bool) -> None:
+    """Rows so close together that a histogram would clip them far closer."""
+    table = np.zeros((4000, 3)) + np.array([1e-3, 0.0, 0.0])
+    mechanism = dpm.mechanisms.CoinPress((0.01, 1.0), 1.0 if mean else None)
+    for seed in range(3):
+        steps = run(table, mechanism, seed, rho=2.0, mean=mean).diagnostics["steps"]
+        assert steps[-1]["radius"] == steps[0]["radius"]
+
+
+def test_most_rows_outside_is_more_than_half() -> None:
+    """By the histogram; and where the last clip is the planned one, also by how full its ball is."""
+    rules: Any = SimpleNamespace(radius=3.0, n_rows=100.0, schedule=SimpleNamespace(scales=[1.0], predicted_error=0.1))
+
+    def found(outside: float | None, radius: float = 4.0, fill: float = 0.0) -> int:
+        steps = [{"radius": radius, "noise_scale": 0.5, "fill": fill}]
+        return len(run_diagnostics(steps, rules, outside, 4)["warnings"])
+
+    assert [found(outside) for outside in (None, 0.0, 0.5, math.nextafter(0.5, 1.0), 0.7, 1.0)] == [0, 0, 0, 1, 1, 1]
+    # Halfway between d and radius², and four deviations of the noise.
+    limit = (4 + 9) / (2 * 9) + 4 * 0.5 * 2 / 9
+    for outside in (None, 0.1):
+        assert found(outside, 3.0, limit + 1e-9) == 1
+        assert found(outside, 3.0, limit - 1e-9) == 0
+        assert found(outside, 3.1, 2.0 * limit) == 0
 
 
 def test_fewer_rows_than_features_and_tiny_budgets_say_what_they_cannot_do() -> None:

@@ -129,3 +129,88 @@ def test_says_nothing_below_one_lattice_step_and_refuses_nonsense():
         curves.discrete_gaussian_delta(1.0, 1.0, 10.0, 0)
     with pytest.raises(ValueError, match="smallest_ratio"):
         curves.discrete_gaussian_noise_scale(1.0, 1e-6, 10.0, 3, 0.0)
+
+
+def proven_log_delta(epsilon, sensitivity, scale, m, ratio):
+    """The result (8) of the derivation in 60 digits, without the allowances for rounding."""
+    with mp.workdps(60):
+        epsilon, sensitivity, scale, ratio = map(mp.mpf, (epsilon, sensitivity, scale, ratio))
+
+        def normal(epsilon, scale):
+            half, tilt = sensitivity / (2 * scale), epsilon * scale / sensitivity
+            return mp.ncdf(half - tilt) - mp.exp(epsilon) * mp.ncdf(-half - tilt)
+
+        least = scale * ratio
+        shrink = mp.sqrt(1 - 1 / (12 * least**2))
+        tau, eta = shrink * least, 2 / mp.expm1(2 * mp.pi**2 * least**2)
+        t = 30 - mp.log(normal(epsilon, shrink * scale))
+        reach = mp.sqrt(m + 2 * mp.sqrt(m * t) + 2 * t) + mp.sqrt(m) / (2 * least) + sensitivity / scale
+        square = (reach / shrink) ** 2
+        a = m / (576 * tau**4) + square / (3456 * tau**6) + square**2 / (2880 * tau**4)
+        b = m * (eta + 1 / (640 * tau**4)) + square / (288 * tau**4)
+        if a + b >= epsilon:
+            return mp.mpf(0)
+        inside = mp.exp(a) * normal(epsilon - a - b, shrink * scale)
+        return min(mp.log(inside + mp.exp(m / (24 * least**2) - t)), mp.mpf(0))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "sensitivity", "scale", "m", "ratio"),
+    [
+        (12.0, 1.0, 3.0, 1, 1.0),
+        (25.0, 4.0, 2.0, 2, 1.0),
+        (1.0, 1.0, 9.0, 1, 1.0),
+        (1.0, 2.0, 8.0, 3, math.sqrt(0.5)),
+        (5.0, 4.0, 6.0, 2, 1.0),
+        (30.0, 3.0, 2.5, 1, 1.0),
+        (2.0, 9.0, 30.0, 4000, 1.0),
+        (0.3, 100.0, 500.0, 40, 0.9),
+        (0.05, 2.0**16, 2.0**18, 500_000, math.sqrt(0.5)),
+    ],
+)
+def test_the_bound_is_the_one_of_the_derivation(epsilon, sensitivity, scale, m, ratio):
+    bound = curves.discrete_gaussian_log_delta(epsilon, sensitivity, scale, m, ratio)
+    proven = proven_log_delta(epsilon, sensitivity, scale, m, ratio)
+    assert proven < 0
+    assert 0 <= bound - proven <= 1e-8 * (1 + abs(proven))
+
+
+def test_where_the_margin_takes_all_of_epsilon_nothing_is_claimed():
+    for epsilon, sensitivity, scale, m in ((0.01, 1.0, 3.0, 1), (1.0, 1.0, 2.0, 1000), (1e-6, 1.0, 20.0, 1)):
+        assert curves.discrete_gaussian_log_delta(epsilon, sensitivity, scale, m) == 0.0
+        assert proven_log_delta(epsilon, sensitivity, scale, m, 1.0) == 0
+    assert curves.discrete_gaussian_log_delta(1.0, 1e80, 1.5, 1) == 0.0
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 1e-12), (1.0, 1e-6), (6.0, 1e-3)])
+def test_composed_draws_may_spend_what_the_derivation_allows(epsilon, delta):
+    rho = curves.discrete_gaussian_rho(epsilon, delta)
+
+    def proven(rho):
+        scale = 2.0**20
+        return proven_log_delta(epsilon, math.sqrt(2.0 * rho) * scale, scale, 2**30, 1.0)
+
+    assert proven(rho) <= math.log(delta)
+    assert proven(rho * (1.0 + 1e-8)) > math.log(delta)
+    scale = curves.discrete_gaussian_noise_scale(epsilon, delta, 1000.0, 7, 0.8)
+    assert proven_log_delta(epsilon, 1000.0, scale, 7, 0.8) <= math.log(delta)
+    assert proven_log_delta(epsilon, 1000.0, scale * (1.0 - 1e-8), 7, 0.8) > math.log(delta)
+
+
+def test_a_bound_is_for_one_coordinate_or_more_and_numbers_that_mean_something():
+    faults = (
+        (1.0, 1.0, 10.0, 0),
+        (1.0, 0.0, 10.0, 1),
+        (1.0, 1.0, 0.0, 1),
+        (-1.0, 1.0, 10.0, 1),
+        (1.0, 1.0, 9.0, 1, 0.0),
+    )
+    for arguments in faults:
+        with pytest.raises(ValueError, match="must be"):
+            curves.discrete_gaussian_log_delta(*arguments)
+    assert curves.discrete_gaussian_log_delta(20.0, 1.0, 1.0, 1) == 0.0  # the allowance for rounding takes it below 1
+    for epsilon, delta in ((0.0, 1e-6), (1.0, 0.0), (1.0, 1.0)):
+        with pytest.raises(ValueError, match="must"):
+            curves.discrete_gaussian_rho(epsilon, delta)
+        with pytest.raises(ValueError, match="must"):
+            curves.discrete_gaussian_noise_scale(epsilon, delta, 1.0, 1)

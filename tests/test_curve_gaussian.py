@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from dpmoments.privacy import curves
+from dpmoments.privacy.curves.arguments import require_delta, require_nonnegative, require_positive
+from dpmoments.privacy.curves.inversion import safe_root
 
 EPSILONS = [1e-6, 1e-3, 0.1, 1.0, 4.0, 30.0, 1e4, 1e8, 1e12]
 DELTAS = [1e-300, 1e-100, 1e-30, 1e-9, 1e-3, 0.1, 0.5, 0.9, 0.999]
@@ -128,3 +130,74 @@ def test_matches_simulation():
 def test_refuses_what_is_not_a_budget(arguments):
     with pytest.raises(ValueError, match="must"):
         curves.gaussian_noise_scale(*arguments)
+
+
+# Inversion ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("safe", ["above", "below"])
+@pytest.mark.parametrize("power", [1, 3])
+@pytest.mark.parametrize("root", [1e-250, 1e-3, 1.0, math.pi, 1e250])
+def test_a_root_is_found_from_anywhere_on_the_safe_side(root, power, safe):
+    side = 1.0 if safe == "above" else -1.0
+    evaluated = {}
+
+    def excess(x):
+        evaluated[x] = side * power * (math.log(root) - math.log(x))
+        return evaluated[x]
+
+    for start in (root, root * (1 + 1e-15), root / 2, root * 7, 1e-250, 1.0, 1e250):
+        evaluated.clear()
+        found = safe_root(excess, start, safe=safe)
+        assert evaluated[found] <= 0
+        assert found == pytest.approx(root, rel=2e-13, abs=0.0)
+        assert len(evaluated) < 120
+
+
+@pytest.mark.parametrize("safe", ["above", "below"])
+def test_a_root_of_a_curve_that_is_rounded_or_infinite_in_places_is_safe(safe):
+    side = 1.0 if safe == "above" else -1.0
+
+    def rounded(x):
+        """Jumps about within 1e-10 of its root, as a curve does that is added up in floating point."""
+        return side * (1.0 - x) + 1e-10 * math.cos(1e13 * x)
+
+    def with_cliffs(x):
+        return side * math.inf if x < 0.5 else -side * math.inf if x > 2.0 else side * (1.0 - x)
+
+    for start in (0.01, 0.9, 1.0, 1.1, 40.0):
+        for curve in (rounded, with_cliffs):
+            found = safe_root(curve, start, safe=safe)
+            assert curve(found) <= 0.0
+            assert found == pytest.approx(1.0, abs=3e-10)
+
+
+def test_no_root_is_made_up():
+    with pytest.raises(ArithmeticError, match="no boundary"):
+        safe_root(lambda _: 1.0, 1.0, safe="above")
+    with pytest.raises(ArithmeticError, match="no boundary"):
+        safe_root(lambda _: -1.0, 1.0, safe="below")
+    for at_the_end in (lambda x: 1.0 if x < math.inf else -1.0, lambda x: 1.0 if x > 0.0 else -1.0):
+        with pytest.raises(ArithmeticError, match="no boundary"):
+            safe_root(at_the_end, 1.0, safe="above" if at_the_end(math.inf) < 0.0 else "below")
+    with pytest.raises(ArithmeticError, match="not a number"):
+        safe_root(lambda _: math.nan, 1.0, safe="above")
+    # Safe at the one point at which the root finder is not: the walk to the safe side goes on for ever.
+    with pytest.raises(ArithmeticError, match="not monotone"):
+        safe_root(lambda x: -1.0 if x == 1.0 else 1.0, 1.0, safe="below")
+
+
+def test_arguments_of_curves():
+    for check, allowed in ((require_positive, 5e-324), (require_nonnegative, 0.0), (require_nonnegative, 0)):
+        assert check("x", allowed) == allowed
+        assert check("x", 1e308) == 1e308
+        for value in (-5e-324, -1.0, math.inf, -math.inf, math.nan):
+            with pytest.raises(ValueError, match="x must be"):
+                check("x", value)
+    with pytest.raises(ValueError, match="positive"):
+        require_positive("x", 0.0)
+    for value in (5e-324, 0.5, 1.0 - 2.0**-53):
+        assert require_delta(value) == value
+    for value in (0.0, 1.0, -0.1, 1.1, math.nan, math.inf):
+        with pytest.raises(ValueError, match="strictly between"):
+            require_delta(value)

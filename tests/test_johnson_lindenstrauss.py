@@ -16,6 +16,7 @@ from dpmoments.privacy import curves
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.sensitivity import gram_frobenius
 from opened_filter import run_unchecked
 from rows_read_once import RowsReadOnce
 
@@ -234,11 +235,54 @@ def test_default_degrees_nearly_minimise_the_worst_case():
         assert chosen == min(errors) or errors[chosen] < errors[min(errors)]
 
 
+@pytest.mark.parametrize("neighbors", list(Neighbors))
+@pytest.mark.parametrize("stays", [True, False])
+@pytest.mark.parametrize("unit", [1.0, 1.7])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "dimension", "total"),
+    [(1.0, 1e-6, 6, 1e4), (0.3, 1e-9, 2, 400.0), (4.0, 1e-3, 30, 1e6), (1.0, 1e-6, 1, 50.0), (0.05, 1e-5, 9, 1e9)],
+)
+def test_default_degrees_are_the_fewest_within_a_twentieth(neighbors, stays, unit, epsilon, delta, dimension, total):
+    """The formula of the docstring, the padding in its limit for many degrees, over every power of two."""
+    noise = curves.gaussian_noise_scale(epsilon, delta, gram_frobenius(neighbors, max(dimension, 2)).value)
+
+    def error(degrees):
+        padding = unit * (noise * math.sqrt(degrees / 2) - math.log(delta) / epsilon)
+        shares = [(total + dimension * padding) ** 2, (total + padding) ** 2, (dimension - 1) * padding**2]
+        return sum(shares) / degrees + (dimension * padding**2 if stays else 0.0)
+
+    fewest = dimension + 2
+    every = [fewest, *(2**power for power in range(1, 35) if 2**power > fewest)]
+    least = min(map(error, every))
+    expected = next(degrees for degrees in every if error(degrees) <= 1.05 * least)
+    budget = PrivacyBudget.approximate(epsilon, delta)
+    assert default_degrees(budget, neighbors, fewest, dimension, total, unit, stays) == expected
+
+
+@pytest.mark.parametrize("neighbors", list(Neighbors))
+@pytest.mark.parametrize("padding", [20.0, 60.0, 300.0, 5000.0])
+def test_most_degrees_are_all_that_a_padding_allows(neighbors, padding):
+    exact = JohnsonLindenstrauss(4).most_degrees(USUAL, padding, neighbors)
+    if exact > 1:
+        assert curves.wishart_sampling_delta(1.0, exact, padding, neighbors) <= 1e-6
+        assert curves.wishart_sampling_delta(1.0, exact + 1, padding, neighbors) > 1e-6 * (1 - 1e-8)
+    paper = JohnsonLindenstrauss(4, calibration="paper").most_degrees(USUAL, padding, neighbors)
+    assert paper <= exact
+    if paper > 0:
+        assert paper_padding(USUAL, paper) <= padding < paper_padding(USUAL, paper + 1)
+    else:
+        assert paper_padding(USUAL, 1) > padding
+    assert JohnsonLindenstrauss(4).most_degrees(USUAL, 1e9, neighbors) == 2**34
+
+
 def test_refusals_say_what_to_do():
     with pytest.raises(ValueError, match="calibration"):
         JohnsonLindenstrauss(calibration="tight")
-    with pytest.raises(ValueError, match="between 1 and"):
-        JohnsonLindenstrauss(0)
+    for degrees in (0, 2**34 + 1):
+        with pytest.raises(ValueError, match="between 1 and"):
+            JohnsonLindenstrauss(degrees)
+    JohnsonLindenstrauss(2**34)
+    assert JohnsonLindenstrauss(5).plan(MomentShape(4), USUAL, "add_remove").degrees == 5
     with pytest.raises(ValueError, match="at least 5 degrees of freedom"):
         JohnsonLindenstrauss(4).plan(MomentShape(4), USUAL, "add_remove")
     with pytest.raises(ValueError, match="epsilon and delta"):

@@ -14,6 +14,7 @@ from functools import cache
 from itertools import product
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import special, stats
@@ -22,7 +23,7 @@ from threadpoolctl import threadpool_limits
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.curves import wishart_sampling_padding
+from dpmoments.privacy.curves import wishart_sampling_delta, wishart_sampling_padding
 from dpmoments.privacy.curves.discrete_gaussian import (
     LEAST_COMPOSED_SCALE,
     MOST_COMPOSED_COORDINATES,
@@ -44,7 +45,7 @@ from dpmoments.privacy.laws import (
     WishartSampling,
 )
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.sampling import KEPT_BITS, coordinates_of, noised, without_low_bits
+from dpmoments.privacy.sampling import KEPT_BITS, add_integers, coordinates_of, noised, without_low_bits
 from dpmoments.privacy.sensitivity import (
     count,
     gram_nuclear,
@@ -633,6 +634,22 @@ def test_eigenvalue_bound(scale: float, allowance: float, neighbors: Neighbors) 
         assert not eigenvalue_bound_is_paid_for(charged_as(law, faulty), neighbors)
 
 
+def test_the_failure_of_a_bound_is_never_stated_as_less_than_it_is() -> None:
+    rng = np.random.default_rng(6)
+    with mpmath.workdps(40):
+        for scale, ratio in zip(
+            rng.uniform(0.1, 9.0, 300).tolist(), rng.uniform(0.0, 740.0, 300).tolist(), strict=True
+        ):
+            law = EigenvalueBound(scale, scale * ratio)
+            stated = law.loss(smallest_eigenvalue(Neighbors.ADD_REMOVE), LossUnit.EPSILON_DELTA).delta
+            exact = mpmath.exp(-mpmath.mpf(law.allowance) / mpmath.mpf(scale)) / 2
+            stated_here = mpmath.mpf(stated.numerator) / stated.denominator
+            assert exact <= stated_here
+            assert ratio > 700.0 or stated_here <= exact * (1 + mpmath.mpf(2) ** -41)
+    beyond = EigenvalueBound(1.0, 900.0).loss(smallest_eigenvalue(Neighbors.ADD_REMOVE), LossUnit.EPSILON_DELTA)
+    assert 0 < beyond.delta < Fraction(1, 10**322)
+
+
 # Laws with a claim ---------------------------------------------------------------------------------------------------
 
 
@@ -826,6 +843,81 @@ ONE_OF_EACH: dict[str, tuple[DrawLaw, set[LossUnit]]] = {
         (WishartSampling(50, 26.9), {LossUnit.EPSILON_DELTA}),
     ]
 }
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_prices_grow_with_what_a_row_moves(name: str) -> None:
+    law, units = ONE_OF_EACH[name]
+    if law.claims:
+        return
+    for unit in units - ({LossUnit.RHO} if LossUnit.EPSILON in units else set()):  # a pure loss is no power of its ρ
+        one, four = (moves_by(law.norm, size, Neighbors.ADD_REMOVE) for size in (1.0, 4.0))
+        power = 2 if unit in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO) else 1
+        assert float(law.loss(four, unit).amount) == pytest.approx(4.0**power * float(law.loss(one, unit).amount))
+        with pytest.raises(ValueError, match="takes no claim"):
+            law.loss(one, unit, CLAIM)
+
+
+def test_parameters_that_mean_nothing_are_refused() -> None:
+    for bits in (0, 64):
+        MatrixLaplaceDraw(1.0, bits)
+    for degrees in (1, 2**70):
+        AdditiveWishartDraw(1, degrees, 1.0, 1)
+    for faulty in (-1, 65):
+        with pytest.raises(ValueError, match="out of range"):
+            MatrixLaplaceDraw(1.0, faulty)
+    with pytest.raises(ValueError, match="out of range"):
+        AdditiveWishartDraw(1, 0, 1.0, 1)
+    faulty_kinds: list[Any] = [True, 1.0, "1", None]
+    for kind in faulty_kinds:
+        with pytest.raises(TypeError, match="whole number"):
+            MatrixLaplaceDraw(1.0, kind)
+        with pytest.raises(TypeError, match="whole number"):
+            WishartSampling(kind, 1.0)
+    assert EigenvalueBound(1.0, 0.0).allowance == WishartSampling(3, 0.0).padding == 0.0
+    for make in (DiscreteGaussian, DiscreteLaplace, GaussianDraw, lambda scale: MatrixLaplaceDraw(scale, 3)):
+        for scale in (0.0, -1.0, math.inf, math.nan):
+            with pytest.raises(ValueError, match=r"above 0|finite"):
+                make(scale)
+
+
+def test_an_empty_query_is_refused() -> None:
+    for shape in ((0,), (0, 0)):
+        for law in (DiscreteLaplace(3.0), Choice(1.0), MatrixLaplaceDraw(1.0, 3)):
+            with pytest.raises(ValueError, match="not for a query of shape"):
+                law.check_shape(shape)
+    for shape in ((2, 3), (3, 2), (2, 2, 2), ()):
+        with pytest.raises(ValueError, match="not for a query of shape"):
+            DiscreteLaplace(3.0).check_shape(shape)
+
+
+def test_how_many_directions_are_paid_for() -> None:
+    assert [Directions((1.0,) * n, 3).n_paid for n in (1, 2, 3)] == [1, 2, 2]
+    assert [Directions((1.0,) * n, 3, projected=False).n_paid for n in (1, 2, 3)] == [1, 2, 3]
+    assert [Directions((1.0,), 1, projected=projected).n_paid for projected in (True, False)] == [0, 0]
+
+
+def test_a_claim_of_exactly_what_the_curve_says_is_taken() -> None:
+    delta = wishart_sampling_delta(1.0, 50, 30.0, Neighbors.ADD_REMOVE)
+    law, one_row = WishartSampling(50, 30.0), row_norm_square(Neighbors.ADD_REMOVE)
+    law.loss(one_row, LossUnit.EPSILON_DELTA, PrivacyBudget.approximate(1.0, delta))
+    with pytest.raises(ValueError, match="more than the plan claims"):
+        law.loss(one_row, LossUnit.EPSILON_DELTA, PrivacyBudget.approximate(1.0, math.nextafter(delta, 0.0)))
+
+
+def test_what_queries_each_law_is_for() -> None:
+    vectors = {"choice", "discrete-gaussian", "gaussian"}
+    either, numbers = {"discrete-laplace"}, {"eigenvalue-bound"}
+    for name, (law, _) in ONE_OF_EACH.items():
+        kind = (
+            "vector" if name in vectors else "either" if name in either else "number" if name in numbers else "matrix"
+        )
+        assert law.answers.name == kind.upper()
+        assert law.claims == (name in BY_CLAIM)
+        assert law.on_lattice == (
+            name in {"additive-wishart", "discrete-gaussian", "discrete-laplace", "isotropic", "matrix-laplace"}
+        )
+    assert DiscreteGaussian(2.0, 2.0).answers.name == GaussianDraw(2.0, symmetric=True).answers.name == "MATRIX"
 
 
 BY_CLAIM = ("additive-wishart", "wishart-sampling")
@@ -1140,11 +1232,43 @@ def test_a_draw_has_noise_on_every_coordinate_that_is_counted() -> None:
     assert coordinates_of(3.0) == 1
 
 
+def test_nothing_below_the_diagonal_of_a_query_comes_out() -> None:
+    """Noise is drawn for the upper triangle: what a query holds below it would come out as a difference."""
+    symmetric = np.array([[5, 2, 7], [2, 1, 3], [7, 3, 9]])
+    garbled = symmetric + np.tril(np.full((3, 3), 10**6), -1)
+    for law in (
+        DiscreteGaussian(2.0**30, 2.0**30),
+        DiscreteLaplace(2.0**30),
+        MatrixLaplaceDraw(0.1, 10),
+        IsotropicDraw(0.1, 10),
+        AdditiveWishartDraw(3, 30, 1.0, 10),
+    ):
+        for query in (symmetric, symmetric.astype(object)):
+            expected = noised(law, query, insecure_generator(2))
+            assert (expected == expected.T).all()
+            assert (noised(law, garbled.astype(query.dtype), insecure_generator(2)) == expected).all()
+    # Beside noise of less than a unit the query is there, cell by cell.
+    for law in (DiscreteGaussian(1e-3, 1e-3), DiscreteLaplace(1e-3), MatrixLaplaceDraw(1e9, 3), IsotropicDraw(1e9, 3)):
+        assert (noised(law, garbled, insecure_generator(2)) == symmetric).all()
+    assert (noised(AdditiveWishartDraw(3, 30, 1e-9, 3), garbled, insecure_generator(2)) == symmetric).all()
+
+
 def test_integers_beyond_int64_are_added_exactly() -> None:
     query = np.array([3 * 2**70, -(2**80)], dtype=object)
     noisy = noised(DiscreteGaussian(1000.0), query, insecure_generator(0))
     assert noisy.dtype == object
     assert all(0 <= abs(int(cell)) < 10**4 for cell in noisy - query)
+
+
+def test_integers_near_the_ends_of_int64_are_added_exactly() -> None:
+    """In int64 such a sum would wrap around, and the noise with it."""
+    ends = np.array([2**63 - 1, -(2**63) + 1, -(2**63), 2**62, -(2**62), 0], dtype=np.int64)
+    for query in (ends, *ends.reshape(-1, 1)):
+        for noise in (2**62 - 1, -(2**62) + 1):
+            total = add_integers(query, np.full(query.size, noise))
+            assert total.tolist() == [cell + noise for cell in query.tolist()]
+    assert add_integers(ends[3:] // 2, np.ones(3, dtype=np.int64)).dtype == np.int64
+    assert add_integers(ends[:0], ends[:0]).size == 0
 
 
 # Rounding ------------------------------------------------------------------------------------------------------------
@@ -1216,6 +1340,13 @@ def test_a_bound_on_an_eigenvalue_is_rounded_down_and_never_negative() -> None:
         return max(0.0, float(noisy) - law.allowance)
 
     assert not bounds_from_below(law, to_the_nearest)
+
+
+def test_a_bound_on_an_eigenvalue_carries_few_bits() -> None:
+    law = EigenvalueBound(0.25, 0.5)
+    noisy = [noised(law, 7.0 + 1e-9 * seed, insecure_generator(seed)) + law.allowance for seed in range(50)]
+    assert all(bits_of(value) <= KEPT_BITS for value in noisy)
+    assert any(bits_of(value - 1e-9) > KEPT_BITS for value in noisy)
 
 
 def test_padding_by_the_curve_is_just_enough() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,11 +11,13 @@ import pytest
 import dpmoments as dpm
 from cases import run_plan
 from dpmoments.mechanisms.base import MomentShape
-from dpmoments.mechanisms.parts.additive import AdditivePlan, choose_bits
+from dpmoments.mechanisms.parts.additive import LARGEST_NOISE, AdditivePlan, choose_bits
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.matrices import matrix_laplace
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.laws import AdditiveWishartDraw, IsotropicDraw, MatrixLaplaceDraw
+from dpmoments.privacy.sampling import noised, round_to_lattice
 from rows_read_once import RowsReadOnce
 
 D = 400
@@ -83,6 +86,66 @@ def test_dither_leaves_the_law_alone(mechanism: str) -> None:
 def test_wide_rows_get_a_lattice_they_can_be_summed_on() -> None:
     assert choose_bits(1.0, 8192) == 20
     assert choose_bits(1.0, 8193) == 19
+
+
+class Watched:
+    """A generator, and between which integers it was asked for uniform ones."""
+
+    def __init__(self, seed: int) -> None:
+        self.generator, self.asked = insecure_generator(seed), []
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.generator, name)
+
+    def integers(self, low: int, high: int, size: int, **kinds: object) -> object:
+        self.asked.append((low, high, size))
+        return self.generator.integers(low, high, size, **kinds)
+
+
+def test_uniform_bits_reach_ten_below_the_noise() -> None:
+    """For every law that is drawn in floating point: k = ⌊log₂ σ⌋ − 10 bits, σ that of a cell off the diagonal."""
+    rng, query = np.random.default_rng(5), np.zeros((4, 4), dtype=np.int64)
+    for seed in range(60):
+        rate, bits, degrees = float(np.exp(rng.uniform(-5.0, 2.0))), int(rng.integers(6, 21)), int(rng.integers(5, 90))
+        for law, deviation in (
+            (MatrixLaplaceDraw(rate, bits), math.sqrt(5.0 / 2.0) / rate),
+            (IsotropicDraw(rate, bits), math.sqrt(11.0 / 2.0) / rate),
+            (AdditiveWishartDraw(4, degrees, rate, bits), math.sqrt(degrees) * rate),
+        ):
+            watched: Any = Watched(seed)
+            noised(law, query, watched)
+            uniform_bits = math.floor(math.log2(deviation * 4.0**bits)) - 10
+            expected = [(-(2 ** (uniform_bits - 1)), 2 ** (uniform_bits - 1), 10)] if uniform_bits > 0 else []
+            assert watched.asked == expected
+
+
+def test_noise_is_rounded_to_the_lattice_and_refused_where_it_leaves_it() -> None:
+    generator = insecure_generator(0)
+    noise = np.array([[0.3, -0.7], [-0.7, 1.9]])
+    # So little noise that no bit of it is replaced.
+    assert (round_to_lattice(noise, 4, 2.0**2, generator) == np.rint(noise * 256.0)).all()
+    for size in (1.0, -1.0):
+        at_the_end = np.array([[size * 2.0**52 * 4.0**-9]])
+        assert round_to_lattice(np.nextafter(at_the_end, 0.0), 9, 1e-3, generator).shape == (1, 1)
+        for beyond in (at_the_end, 2.0 * at_the_end, at_the_end * np.nan):
+            with pytest.raises(ArithmeticError, match="left the lattice"):
+                round_to_lattice(beyond, 9, 1e-3, generator)
+
+
+def test_a_lattice_is_the_finest_on_which_the_noise_has_room() -> None:
+    """Below 2^46 units, whatever the noise: a draw stays 64 standard deviations from what int64 and float64 hold exactly."""
+    for power in range(-20, 35):
+        for mantissa in (1.0, 1.0 + 2.0**-52, 1.5, 2.0 - 2.0**-52):
+            scale = math.ldexp(mantissa, power)
+            if scale > 2.0**34:
+                with pytest.raises(ValueError, match="budget is so small"):
+                    choose_bits(scale)
+                continue
+            bits = choose_bits(scale)
+            assert scale * 4.0**bits <= 2.0**46
+            assert 6 <= bits <= 20
+            assert bits == 20 or scale * 4.0 ** (bits + 1) > 2.0**46
+    assert LARGEST_NOISE == 2.0**46
 
 
 def share_above_one(row: list[float], n_runs: int = 600) -> float:

@@ -70,6 +70,20 @@ def test_large_lattice_scales(secure: bool) -> None:
     assert stats.kstest(laplace * 1.2, stats.laplace.cdf).pvalue < limit
 
 
+def test_the_largest_scale_and_the_least_are_drawn() -> None:
+    assert LARGEST_SCALE == 2.0**52
+    for draw in (discrete_gaussian, discrete_laplace):
+        for generator in (secure_generator(), insecure_generator(1)):
+            large = draw(LARGEST_SCALE, 300, generator)
+            assert large.dtype == np.int64
+            assert large.shape == (300,)
+            assert 2.0**51.5 < np.std(large.astype(float)) < 2.0**53.5
+            assert (draw(1e-3, 50, generator) == 0).all()
+            assert draw(1.0, 0, generator).shape == (0,)
+            with pytest.raises(ValueError, match="at most"):
+                draw(math.nextafter(LARGEST_SCALE, math.inf), 3, generator)
+
+
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, 2 * LARGEST_SCALE])
 def test_impossible_scales_are_refused(scale: float) -> None:
     for draw in (discrete_gaussian, discrete_laplace):
@@ -84,6 +98,25 @@ def test_secure_generators_differ_and_cannot_be_stored() -> None:
     assert first.random(4).tobytes() != second.random(4).tobytes()
     with pytest.raises(TypeError, match="share"):
         copy.copy(first)
+
+
+def test_every_bit_of_a_key_is_the_operating_systems(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    asked: list[int] = []
+
+    def drawn(flipped: int | None) -> bytes:
+        def urandom(size: int) -> bytes:
+            asked.append(size)
+            bits = int.from_bytes(bytes(range(size)), "little") ^ (0 if flipped is None else 1 << flipped)
+            return bits.to_bytes(size, "little")
+
+        monkeypatch.setattr(os, "urandom", urandom)
+        return secure_generator().bytes(16)
+
+    assert len({drawn(flipped) for flipped in (None, *range(128))}) == 129
+    assert drawn(3) == drawn(3)  # of nothing else
+    assert set(asked) == {16}
 
 
 @pytest.mark.parametrize("isotropic", [True, False])
@@ -174,10 +207,25 @@ def test_isotropic_noise_has_its_density(d: int) -> None:
         assert stats.ks_2samp(svec[:, -1] / math.sqrt(2.0), plain[:, -1]).pvalue < LIMIT
 
 
+def test_each_exact_sampler_asks_for_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever is the first that a process draws from."""
+    import opendp.prelude as opendp
+
+    asked: list[str] = []
+    enable = opendp.enable_features
+    monkeypatch.setattr(opendp, "enable_features", lambda feature: (asked.append(feature), enable(feature)))
+    for draw in (discrete_gaussian, discrete_laplace):
+        asked.clear()
+        draw(3.0, 2, secure_generator())
+        assert asked == ["contrib"]
+
+
 @pytest.mark.parametrize(("d", "rate"), [(0, 1.0), (2, 0.0), (2, -1.0), (2, math.inf), (2, math.nan)])
 def test_isotropic_noise_of_impossible_parameters_is_refused(d: int, rate: float) -> None:
     with pytest.raises(ValueError, match="rate" if d else "at least one row"):
         isotropic(d, rate, insecure_generator(0))
+    with pytest.raises(ValueError, match="rate" if d else "at least one row"):
+        matrix_laplace(d, rate, insecure_generator(0))
 
 
 def test_wishart_is_a_product_of_normal_rows() -> None:
@@ -206,8 +254,10 @@ def test_inverse_wishart_inverts_a_wishart() -> None:
 
 @pytest.mark.parametrize(("d", "nu"), [(3, 2.0), (3, 1.0)])
 def test_too_few_degrees_of_freedom_are_refused(d: int, nu: float) -> None:
-    with pytest.raises(ValueError, match="degrees_of_freedom"):
-        wishart(np.eye(d), nu, insecure_generator(0))
+    for draw in (wishart, inverse_wishart):
+        with pytest.raises(ValueError, match="degrees_of_freedom"):
+            draw(np.eye(d), nu, insecure_generator(0))
+        assert np.isfinite(draw(np.eye(d), d - 0.5, insecure_generator(0))).all()
 
 
 # Matrix Laplace privacy by deterministic integration -----------------------------------------------------------------

@@ -5,16 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from cases import run_plan
-from dpmoments.mechanisms import additive_wishart, coinpress, iterative_eigenvectors, kapralov_talwar
+from dpmoments.mechanisms import (
+    Isotropic,
+    MatrixLaplace,
+    additive_wishart,
+    coinpress,
+    iterative_eigenvectors,
+    kapralov_talwar,
+)
 from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.means import karwa_vadhan, symmetric_quantiles
 from dpmoments.mechanisms.means import variance_aware as variance_aware_module
+from dpmoments.mechanisms.means.parts import coordinatewise
 from dpmoments.mechanisms.parts import lattice_noise, padded_gram, row_count, spectral
 from dpmoments.mechanisms.registry import make_mean_mechanism, make_mechanism
 from dpmoments.noise.entropy import insecure_generator
@@ -22,7 +31,7 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilterError
 from dpmoments.privacy.laws import MatrixLaplaceDraw
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.sensitivity import count, gram_nuclear
+from dpmoments.privacy.sensitivity import count, gram_frobenius, gram_nuclear, rank_score
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 
@@ -258,3 +267,52 @@ class Double(Mechanism):
 def test_a_new_mechanism_that_spends_twice_its_epsilon_is_refused() -> None:
     with pytest.raises(PrivacyFilterError, match="count would spend more than the plan states"):
         run(Double(), PURE, ADD_REMOVE, mean=False)
+
+
+class Noting:
+    """Stands for a privacy filter: keeps the law that it is asked for."""
+
+    def draw(self, what: str, law: Any, query: Any, sensitivity: Any) -> int:
+        del what, query, sensitivity
+        self.law = law
+        return 0
+
+
+def test_no_noise_is_a_last_place_too_small() -> None:
+    """In exact fractions, over budgets of all sizes; and none is larger by more than a few last places."""
+    rng, widest = np.random.default_rng(4), 1 + Fraction(1, 2**48)
+    shapes = [MomentShape(d, n_rows=100, mean=mean) for d in (2, 3, 10) for mean in (True, False)]
+    for amount in map(float, np.exp(rng.uniform(math.log(1e-3), math.log(50.0), size=150))):
+        exact = Fraction(amount)
+        for relation in Neighbors:
+            shape = shapes[rng.integers(len(shapes))]
+            for mechanism, measured in ((MatrixLaplace(), gram_nuclear), (Isotropic(), gram_frobenius)):
+                plan: Any = mechanism.plan(shape, PrivacyBudget.pure(amount), relation)
+                rate = plan.laplace_rate if measured is gram_nuclear else plan.rate
+                spent = Fraction(rate) * Fraction(measured(relation, shape.n_features, plan.augmentation).value)
+                assert spent <= exact <= spent * widest
+            sides = 1 if relation is ADD_REMOVE else 2
+            heat = Fraction(spectral.temperature(PrivacyBudget.pure(amount), relation, "tight"))
+            assert sides * heat <= exact <= sides * heat * widest
+            heat = Fraction(spectral.temperature(PrivacyBudget.zcdp(amount), relation, "tight"))
+            assert (sides * heat) ** 2 / 8 <= exact <= (sides * heat) ** 2 / 8 * widest
+        moved = float(rng.uniform(0.5, 3.0))
+        needed = Fraction(moved) / Fraction(lattice_noise.noise_scale_for(PrivacyBudget.pure(amount), moved))
+        assert needed <= exact <= needed * widest
+        deviation = Fraction(lattice_noise.noise_scale_for(PrivacyBudget.zcdp(amount), moved))
+        assert Fraction(moved) ** 2 / (2 * deviation**2) <= exact <= Fraction(moved) ** 2 / (2 * deviation**2) * widest
+        off_diagonal = 2 * Fraction(lattice_noise.off_diagonal(amount)) ** 2
+        assert exact**2 <= off_diagonal <= exact**2 * widest
+        noting: Any = Noting()
+        coordinatewise.choose(np.zeros(3), rank_score(ADD_REMOVE), PrivacyBudget.pure(amount), noting, "place")
+        assert Fraction(noting.law.epsilon) <= exact <= Fraction(noting.law.epsilon) * widest
+        coordinatewise.choose(np.zeros(3), rank_score(ADD_REMOVE), PrivacyBudget.zcdp(amount), noting, "place")
+        assert Fraction(noting.law.epsilon) ** 2 / 8 <= exact <= Fraction(noting.law.epsilon) ** 2 / 8 * widest
+
+
+def test_eigenvalues_on_a_lattice_are_paid_for_to_the_last_place() -> None:
+    for d in range(1, 120):
+        for relation in Neighbors:
+            by_l2 = spectral.eigenvalue_sensitivity(relation, d, 3, pure=False).rounding
+            assert d <= (Fraction(by_l2) * 64) ** 2 <= d * (1 + Fraction(1, 2**50))
+            assert spectral.eigenvalue_sensitivity(relation, d, 3, pure=True).rounding == d / 64

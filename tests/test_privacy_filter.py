@@ -24,11 +24,15 @@ from hypothesis import strategies as st
 
 from cases import CASES, MEAN_CASES, Case, run_plan
 from dpmoments.audit.recording import Exchange, Recorder, Replayer
-from dpmoments.noise.entropy import insecure_generator
+from dpmoments.noise.entropy import SecureGenerator, insecure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import wishart_sampling_padding
-from dpmoments.privacy.curves.discrete_gaussian import LEAST_COMPOSED_SCALE, MOST_COMPOSED_COORDINATES
+from dpmoments.privacy.curves.discrete_gaussian import (
+    LEAST_COMPOSED_SCALE,
+    MOST_COMPOSED_COORDINATES,
+    discrete_gaussian_rho,
+)
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import GroupFilter, PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.laws import (
@@ -45,7 +49,7 @@ from dpmoments.privacy.laws import (
     WishartSampling,
 )
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.receipt import Draw, Receipt
+from dpmoments.privacy.receipt import Draw, Receipt, total_loss
 from dpmoments.privacy.rounding import rounded_down
 from dpmoments.privacy.sensitivity import (
     count,
@@ -251,6 +255,48 @@ def test_a_refusal_keeps_the_receipt_of_what_came_before() -> None:
     assert opening.close().total.amount == Fraction(0.5)
 
 
+def test_which_losses_add_up_to_which_cost() -> None:
+    pure, zcdp = PrivacyBudget.pure(0.7), PrivacyBudget.zcdp(0.3)
+    known = {
+        (pure, LossUnit.EPSILON): (0.7, 0.0),
+        (APPROXIMATE, LossUnit.RHO): (APPROXIMATE.to_rho(), 0.0),
+        (APPROXIMATE, LossUnit.GAUSSIAN_RHO): (discrete_gaussian_rho(0.731, 1.37e-6), 0.0),
+        (APPROXIMATE, LossUnit.EPSILON_DELTA): (0.731, 1.37e-6),
+        (zcdp, LossUnit.RHO): (0.3, 0.0),
+    }
+    for cost in (pure, APPROXIMATE, zcdp):
+        for unit in LossUnit:
+            if (cost, unit) in known:
+                most = allowance(cost, unit)
+                assert (most.unit, most.amount, most.delta) == (unit, *map(Fraction, known[cost, unit]))
+            else:
+                with pytest.raises(ValueError, match="do not add up"):
+                    allowance(cost, unit)
+
+
+def test_losses_of_one_unit_alone_are_added_and_compared() -> None:
+    one, other = Loss(LossUnit.EPSILON_DELTA, Fraction(3), Fraction(1, 8)), Loss(LossUnit.RHO, Fraction(1))
+    part = Loss(LossUnit.EPSILON_DELTA, Fraction(1), Fraction(1, 16))
+    assert one - part == Loss(LossUnit.EPSILON_DELTA, Fraction(2), Fraction(1, 16))
+    assert one + part == Loss(LossUnit.EPSILON_DELTA, Fraction(4), Fraction(3, 16))
+    for combined in (Loss.__add__, Loss.__sub__):
+        with pytest.raises(ValueError, match="rho"):
+            combined(one, other)
+    assert part.within(one)
+    assert one.within(one)
+    assert not one.within(part)
+    assert not Loss(LossUnit.EPSILON_DELTA, Fraction(1), Fraction(1, 4)).within(one)
+    assert not Loss(LossUnit.RHO, Fraction(0)).within(one)
+    for amounts in ((Fraction(-1), Fraction(0)), (Fraction(1), Fraction(-1))):
+        with pytest.raises(ValueError, match="negative"):
+            Loss(LossUnit.EPSILON_DELTA, *amounts)
+    assert Loss.none(LossUnit.RHO) == Loss(LossUnit.RHO, Fraction(0))
+    # Noise of any scale may be counted where nothing is composed jointly.
+    assert {unit: unit.least_lattice_scale > 0 for unit in LossUnit if unit.least_lattice_scale != 0} == {
+        LossUnit.GAUSSIAN_RHO: True
+    }
+
+
 def test_as_many_coordinates_as_the_composition_is_proven_for() -> None:
     """The limit itself passes; it is for Gaussian draws under (ε, δ) alone."""
 
@@ -299,6 +345,26 @@ def test_a_floor_is_covered_by_the_highest_bound_that_was_drawn() -> None:
     for draws in ([last], [last, first]):
         with pytest.raises(ValueError, match="was not drawn"):
             Receipt.from_dict(in_a_file(receipt) | {"draws": draws})
+
+
+@pytest.mark.parametrize("floor", [5e-324, 0.5, 1.0])
+def test_no_floor_is_covered_without_a_bound(floor: float) -> None:
+    opening = opened(APPROXIMATE, LossUnit.EPSILON_DELTA, seed=4)
+    with pytest.raises(PrivacyFilterError, match="was not drawn"):
+        opening.draw("matrix", WishartSampling(9, 400.0, floor), GRAM, row_norm_square(ADD), HALF)
+
+
+def test_a_filter_draws_from_the_operating_system_unless_told_otherwise() -> None:
+    plan = OpenPlan(PrivacyBudget.zcdp(0.5), ADD, LossUnit.RHO)
+    law, query = DiscreteGaussian(2.0**30), np.zeros(4, dtype=np.int64)
+
+    def drawn(**arguments: Any) -> list[int]:
+        opening = PrivacyFilter.open(plan, **arguments)
+        assert isinstance(opening._generator, SecureGenerator) == (not arguments)
+        return opening.draw("count", law, query, count(ADD)).tolist()
+
+    assert drawn() != drawn()
+    assert drawn(insecure_seed=3) == drawn(insecure_seed=3) != drawn(insecure_seed=4)
 
 
 # Parts of a budget add up exactly ------------------------------------------------------------------------------------
@@ -461,6 +527,20 @@ def test_parts_with_delta_count_by_group_too() -> None:
         receipt = opening.close()
         assert (receipt.total.amount, receipt.total.delta) == (1, Fraction(5e-7) * 2)
         assert Receipt.from_dict(json.loads(json.dumps(receipt.to_dict()))) == receipt
+
+
+def test_the_largest_losses_of_groups_count_part_by_part() -> None:
+    """One group may have the largest ε, another the largest δ."""
+    unit = LossUnit.EPSILON_DELTA
+    losses = {
+        None: Loss(unit, Fraction(1, 2), Fraction(1, 1000)),
+        "a": Loss(unit, Fraction(3), Fraction(1, 64)),
+        "b": Loss(unit, Fraction(1), Fraction(1, 8)),
+        "c": Loss(unit, Fraction(2), Fraction(1, 16)),
+    }
+    assert total_loss(losses, unit, ADD) == Loss(unit, Fraction(7, 2), Fraction(126, 1000))
+    assert total_loss(losses, unit, REPLACE) == Loss(unit, Fraction(11, 2), Fraction(3, 16) + Fraction(1, 1000))
+    assert total_loss({}, unit, REPLACE) == Loss.none(unit)
 
 
 def test_the_filter_of_a_group() -> None:
@@ -707,6 +787,7 @@ TAMPERINGS: dict[str, Edit] = {
     ),
     "cost true": of_receipt(lambda content: content["cost"].update({cost_key(content): True})),
     "size negative": of_costliest(set_to("size", lambda _: -1)),
+    "size zero": of_costliest(set_to("size", lambda _: 0)),
     "size true": of_costliest(set_to("size", lambda _: True)),
     "size a float": of_costliest(set_to("size", float)),
     "an unknown key": of_receipt(with_unknown()),
@@ -832,6 +913,47 @@ def test_a_tampered_receipt_is_refused(name: str) -> None:
     for content in changed:
         with pytest.raises((ValueError, TypeError, KeyError)):
             Receipt.from_dict(content)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "words"),
+    [
+        ({"what": 3}, TypeError, "what"),
+        ({"law": None}, TypeError, "law"),
+        ({"law": "discrete-gaussian"}, TypeError, "law"),
+        ({"sensitivity": []}, TypeError, "sensitivity"),
+        ({"surplus": 1}, ValueError, "surplus"),
+        ({"law": {"name": "wishful"}}, ValueError, "there is no law"),
+        ({"law": {"name": 5}}, ValueError, "there is no law"),
+        ({"law": {"name": ["discrete-gaussian"]}}, ValueError, "there is no law"),
+        ({"law": {"name": "discrete-gaussian", "scale": 5.0}}, ValueError, "parameters of a"),
+        ({"loss": None}, TypeError, "finite number"),
+        ({"loss": "0.02"}, TypeError, "finite number"),
+        ({"loss": math.nan}, TypeError, "finite number"),
+        ({"delta": math.inf}, TypeError, "finite number"),
+        ({"delta": True}, TypeError, "finite number"),
+        ({"loss": 0.0}, ValueError, "is not what its law"),
+        ({"delta": 1e-9}, ValueError, "is not what its law"),
+        *(({"size": size}, ValueError, "whole number") for size in (0, -1, True, 2.0, "2", None)),
+        *(({"group": group}, TypeError, "must be a text") for group in (3, True, ["a"])),
+    ],
+)
+def test_a_draw_that_cannot_be_is_refused(changes: Plain, kind: type[Exception], words: str) -> None:
+    law, moved = DiscreteGaussian(5.0), count(ADD)
+    draw = Draw("count", law, moved, law.loss(moved, LossUnit.RHO), 1, None, "a group")
+    values = draw.to_dict()
+    assert Draw.from_dict(values, LossUnit.RHO) == draw
+    with pytest.raises(kind, match=words):
+        Draw.from_dict(values | changes, LossUnit.RHO)
+
+
+def test_a_receipt_of_groups_is_for_no_release_of_all_rows() -> None:
+    cost, law, moved = PrivacyBudget.zcdp(0.5), DiscreteGaussian(5.0), count(ADD)
+    draw = Draw("count", law, moved, law.loss(moved, LossUnit.RHO), 1)
+    statement = PrivacyStatement(cost, ADD, "idealized", True, (), "1")
+    Receipt(ADD, cost, LossUnit.RHO, (draw, draw)).require_for(statement)
+    with pytest.raises(ValueError, match="several groups"):
+        Receipt(ADD, cost, LossUnit.RHO, (draw, replace(draw, group="a"))).require_for(statement)
 
 
 def test_untouched_receipts_and_those_with_a_draw_less_are_accepted() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -532,6 +533,75 @@ def test_no_value_is_rounded_below_what_is_proved() -> None:
             assert Fraction(inverse_gram_frobenius(REPLACE_ONE, 3, least, published).value) ** 2 >= 2 * exact**2
 
 
+@pytest.mark.parametrize("size", [1.0, 0.25])
+def test_distances_of_matrices_count_every_eigenvalue(size: float) -> None:
+    turn = np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
+    nothing = np.zeros((3, 3))
+    for eigenvalues in ((3.0, 0.5, 0.25), (-3.0, -0.5, -0.25), (3.0, -0.5, -0.25), (0.25, 0.5, -3.0)):
+        moved = turn @ np.diag(size * np.array(eigenvalues)) @ turn.T
+        up, down = size * sum(max(e, 0.0) for e in eigenvalues), size * sum(max(-e, 0.0) for e in eigenvalues)
+        for first, second in ((moved, nothing), (nothing, moved)):
+            for neighbors in Neighbors:
+                assert query_distance(Norm.NUCLEAR, first, second, neighbors) == pytest.approx(up + down, rel=1e-12)
+            assert query_distance(Norm.ROW, first, second, ADD_REMOVE) == pytest.approx(up + down, rel=1e-12)
+            assert query_distance(Norm.ROW, first, second, REPLACE_ONE) == pytest.approx(max(up, down), rel=1e-12)
+    assert query_distance(Norm.SCORE, [], [], ADD_REMOVE) == 0.0
+    assert query_distance(Norm.SCORE, [1, 5, 2], [3, 1, 2], REPLACE_ONE) == 4.0
+    assert query_distance(Norm.L1, nothing, nothing[:2], ADD_REMOVE) == math.inf
+
+
+def proved(name: str, neighbors: Neighbors, d: int, w: mpmath.mpf) -> mpmath.mpf:
+    """Every sensitivity as ``docs/derivations/sensitivities.md`` has it, to as many digits as mpmath is told."""
+    root, square, added = mpmath.sqrt, 1 + w**2, neighbors is ADD_REMOVE
+    frobenius = square if added else 1 if d == 1 and w == 0 else root(2) * square
+    nuclear = 1 if d == 1 and w == 0 else square * (1 if added else 2)
+    signs = 1 if d == 1 else min(d / root(2) + 1, root(mpmath.mpf(d * (d + 3)) / 2))
+    return {
+        "gram_frobenius": frobenius,
+        "sum_and_gram_frobenius": root(1 + 2 * w**2) if added else frobenius,
+        "gram_nuclear": nuclear,
+        "gram_entrywise_l1": ((w + root(d)) ** 2 + w**2 + 1) / 2 if added else signs + 2 * w * root(d),
+        "row_norm_square": square,
+        "smallest_eigenvalue": square,
+        "row_sum_l2": 1 if added else 2,
+        "row_sum_l1": root(d) * (1 if added else 2),
+        "sum_and_count_l2": root(2) if added else 2,
+        "sum_and_count_l1": root(d) + 1 if added else 2 * root(d),
+        "histogram_l2": 1 if added else root(2),
+        "sorted_eigenvalues_l1": 1 if added or d == 1 else 2,
+        "sorted_eigenvalues_l2": 1 if added or d == 1 else root(2),
+        "count": 1,
+        "quadratic_form": 1,
+        "rank_score": 1,
+    }[name]
+
+
+OF_AUGMENTED_ROWS = ("gram_frobenius", "sum_and_gram_frobenius", "gram_nuclear", "gram_entrywise_l1")
+OF_NORMS = ("row_norm_square", "smallest_eigenvalue")
+OF_WIDTHS = ("row_sum_l1", "sum_and_count_l1", "sorted_eigenvalues_l1", "sorted_eigenvalues_l2")
+OF_NOTHING = ("count", "histogram_l2", "quadratic_form", "rank_score", "row_sum_l2", "sum_and_count_l2")
+
+
+def stated(name: str, neighbors: Neighbors, d: int, w: float) -> float:
+    made = SENSITIVITIES[name]
+    if name in OF_AUGMENTED_ROWS:
+        return made(neighbors, d, w).value
+    return made(neighbors, *((w,) if name in OF_NORMS else (d,) if name in OF_WIDTHS else ())).value
+
+
+@pytest.mark.parametrize("neighbors", list(Neighbors))
+def test_every_value_is_the_proved_one_and_a_few_last_places_more_at_most(neighbors: Neighbors) -> None:
+    assert {*OF_AUGMENTED_ROWS, *OF_NORMS, *OF_WIDTHS, *OF_NOTHING, "inverse_gram_frobenius"} == set(SENSITIVITIES)
+    with mpmath.workdps(60):
+        for d in (1, 2, 3, 4, 5, 7, 11, 12, 13, 30, 2000):
+            for w in (0.0, 1 / 64, 0.1, 0.25, 1 / 3, 0.7, 0.9375, 1.0):
+                for name in (*OF_AUGMENTED_ROWS, *OF_NORMS, *OF_WIDTHS, *OF_NOTHING):
+                    exact, value = proved(name, neighbors, d, mpmath.mpf(w)), mpmath.mpf(stated(name, neighbors, d, w))
+                    assert exact * (1 - mpmath.mpf(10) ** -50) <= value, (name, d, w)
+                    # In floating point some sums are rounded up by up to four last places; none further.
+                    assert value <= exact * (1 + 6 * mpmath.mpf(2) ** -52), (name, d, w)
+
+
 AUGMENTED = (gram_frobenius, sum_and_gram_frobenius, gram_entrywise_l1)
 
 EVERY_SENSITIVITY = [
@@ -643,6 +713,16 @@ def test_a_sensitivity_that_cannot_be_is_refused(changes: dict[str, Any], kind: 
             sensitivity_from_dict({name: value for name, value in values.items() if name != entry})
 
 
+def test_units_go_down_to_a_power_of_two() -> None:
+    for made in (count(ADD_REMOVE), gram_frobenius(REPLACE_ONE, 3, 0.5)):
+        finest = made.in_units(2.0**256)
+        assert sensitivity_from_dict(finest.to_dict()) == finest
+        for units in (2.0**257, 0.5, 0.25, 3.0, -2.0):
+            values = finest.to_dict() | {"units": units, "value": 2.0**300}
+            with pytest.raises(ValueError, match=r"power of two|smaller units|0 or above"):
+                sensitivity_from_dict(values)
+
+
 def test_impossible_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="n_features"):
         gram_frobenius(Neighbors.ADD_REMOVE, 0)
@@ -652,6 +732,16 @@ def test_impossible_arguments_are_refused() -> None:
         row_sum_l1(Neighbors.ADD_REMOVE, 0)
     with pytest.raises(ValueError, match="augmentation"):
         smallest_eigenvalue(Neighbors.ADD_REMOVE, -0.5)
+    for name in (*OF_AUGMENTED_ROWS, *OF_WIDTHS):
+        with pytest.raises(ValueError, match="n_features"):
+            stated(name, Neighbors.REPLACE_ONE, 0, 0.0)
+    for name in (*OF_AUGMENTED_ROWS, *OF_NORMS):
+        for w in (-0.001, 1.001):
+            with pytest.raises(ValueError, match="augmentation"):
+                stated(name, Neighbors.ADD_REMOVE, 2, w)
+    for published in (0.5, 2.0):
+        with pytest.raises(ValueError, match="published"):
+            inverse_gram_frobenius(Neighbors.ADD_REMOVE, 2, 5.0, published)
     for least, published in ((0.0, 0.0), (1.0, 1.0), (math.nan, 0.0)):
         with pytest.raises(ValueError, match="least_eigenvalue"):
             inverse_gram_frobenius(Neighbors.ADD_REMOVE, 2, least, published)

@@ -158,7 +158,8 @@ def upper_triangle_mirrored(query: npt.ArrayLike) -> IntegerArray:
 
 def add_integers(matrix: IntegerArray, noise: npt.NDArray[np.int64]) -> IntegerArray:
     """Exact sum of two integer arrays, in int64 where it cannot overflow and in Python integers elsewhere."""
-    fits = matrix.dtype != object and (matrix.size == 0 or int(np.abs(matrix).max()) < 2**62)
+    # Not by the largest absolute value: that of −2^63 is itself in int64.
+    fits = matrix.dtype != object and int(matrix.min(initial=0)) > -(2**62) and int(matrix.max(initial=0)) < 2**62
     total: IntegerArray = (matrix if fits else matrix.astype(object)) + noise
     return total
 

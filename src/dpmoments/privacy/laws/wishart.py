@@ -46,7 +46,9 @@ class EigenvalueBound(DrawLaw):
         del claim
         if unit is not LossUnit.EPSILON_DELTA:
             raise self.refused(unit)
-        failure = max(0.5 * math.exp(-self.allowance / self.scale) * (1.0 + 2.0**-48), 5e-324)
+        # The quotient rounded down: at 700 its last place is 2⁻⁴³ of the failure. Two least floats for where those are coarse.
+        exponent = math.nextafter(self.allowance / self.scale, 0.0)
+        failure = 0.5 * math.exp(-exponent) * (1.0 + 2.0**-48) + 1e-323
         return Loss(unit, Fraction(sensitivity.value) / Fraction(self.scale), Fraction(failure))
 
 

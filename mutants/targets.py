@@ -1,0 +1,99 @@
+"""Which test files judge which module, the likely killers first; a longer prefix wins over a shorter one.
+
+The doctests of a module always judge it too. A file that is not named here is not asked: a mutant that only it would find counts
+as a survivor.
+"""
+
+from __future__ import annotations
+
+from mutants.enumeration import SOURCE
+
+__all__ = ["PACKAGES", "modules", "test_files"]
+
+PACKAGES = {
+    "privacy": ("privacy",),
+    "noise": ("noise",),
+    "mechanisms": ("mechanisms",),
+    "rows": ("rows/encode", "rows/cells", "rows/kernel", "rows/rounding", "rows/affine"),
+}
+"""Packages of the report, and the folders or modules of each."""
+
+TESTS = {
+    "privacy/": ("privacy_filter", "laws", "overspending"),
+    "privacy/sensitivity": ("sensitivity", "laws", "privacy_filter", "release_file"),
+    "privacy/distances": ("sensitivity", "privacy_filter", "laws", "release_file"),
+    "privacy/neighbors": ("sensitivity", "privacy_filter", "bad_input"),
+    "privacy/accounting": ("privacy_filter", "budget", "laws", "release_file", "overspending"),
+    "privacy/budget": ("budget", "privacy_filter", "release_file", "bad_input"),
+    "privacy/filter": ("privacy_filter", "overspending", "low_bits", "replay"),
+    "privacy/receipt": ("privacy_filter", "release_file", "overspending", "laws"),
+    "privacy/statement": ("budget", "privacy_filter", "release_file"),
+    "privacy/rounding": ("privacy_filter", "sensitivity", "laws", "budget"),
+    "privacy/sampling": ("low_bits", "laws", "privacy_filter", "noise_laws"),
+    "privacy/laws/": ("laws", "privacy_filter", "release_file"),
+    "privacy/curves/": ("curve_gaussian", "curve_zcdp", "laws", "privacy_filter", "budget"),
+    "privacy/curves/gaussian": ("curve_gaussian", "privacy_filter", "laws"),
+    "privacy/curves/zcdp": ("curve_zcdp", "budget", "privacy_filter"),
+    "privacy/curves/discrete_gaussian": ("curve_discrete_gaussian", "privacy_filter", "laws"),
+    "privacy/curves/additive_wishart": ("curve_additive_wishart", "additive_wishart", "laws"),
+    "privacy/curves/wishart_sampling": ("curve_wishart_sampling", "laws", "privacy_filter", "inverse_wishart"),
+    "privacy/curves/quadrature": ("curve_wishart_sampling", "curve_additive_wishart", "curve_discrete_gaussian"),
+    "privacy/curves/inversion": ("curve_gaussian", "curve_zcdp", "curve_wishart_sampling", "budget"),
+    "privacy/curves/arguments": ("curve_gaussian", "curve_discrete_gaussian"),
+    "noise/": ("noise_laws", "low_bits", "privacy_filter"),
+    "noise/sphere": ("sphere", "noise_laws", "orthonormal_frame"),
+    "noise/orthonormal_frame": ("orthonormal_frame", "spectral_mechanisms"),
+    "noise/eigenvalue_deflation": ("eigenvalue_deflation", "orthonormal_frame"),
+    "noise/secular_equation": ("eigenvalue_deflation", "orthonormal_frame"),
+    "mechanisms/": ("contract", "privacy_filter", "forecast"),
+    "mechanisms/base": ("contract", "privacy_filter", "bad_input", "forecast"),
+    "mechanisms/additive_wishart": ("additive_wishart", "contract"),
+    "mechanisms/inverse_gaussian": ("inverse_gaussian", "contract"),
+    "mechanisms/inverse_wishart": ("inverse_wishart", "contract"),
+    "mechanisms/isotropic": ("isotropic", "contract"),
+    "mechanisms/johnson_lindenstrauss": ("johnson_lindenstrauss", "contract"),
+    "mechanisms/private_preconditioning": ("private_preconditioning", "contract"),
+    "mechanisms/iterative_eigenvectors": ("spectral_mechanisms", "contract"),
+    "mechanisms/kapralov_talwar": ("spectral_mechanisms", "contract"),
+    "mechanisms/coinpress": ("coinpress", "coinpress_schedule", "contract"),
+    "mechanisms/parts/additive": (
+        "contract",
+        "privacy_filter",
+        "additive_wishart",
+        "isotropic",
+        "noise_law",
+        "forecast",
+    ),
+    "mechanisms/parts/coinpress_": ("coinpress_schedule", "coinpress", "contract"),
+    "mechanisms/parts/lattice_noise": ("contract", "privacy_filter", "low_bits", "means"),
+    "mechanisms/parts/noisy_step": ("coinpress", "coinpress_schedule", "private_preconditioning", "contract"),
+    "mechanisms/parts/norm_histogram": ("norm_histogram", "private_preconditioning", "coinpress"),
+    "mechanisms/parts/padded_gram": ("inverse_wishart", "johnson_lindenstrauss", "contract"),
+    "mechanisms/parts/spectral": ("spectral_mechanisms", "contract"),
+    "mechanisms/means/": ("means", "mean_release"),
+    "rows/encode": ("encoding", "cell_rules", "rows"),
+    "rows/cells": ("cell_rules", "encoding", "sources"),
+    "rows/kernel": ("kernel", "exact_moments"),
+    "rows/rounding": ("exact_moments", "kernel", "encoding"),
+    "rows/affine": ("affine", "exact_moments"),
+}
+
+
+def modules(asked: list[str]) -> list[str]:
+    """All modules whose path starts with one of the asked prefixes; all of the table where nothing is asked."""
+    prefixes = [prefix for package in PACKAGES.values() for prefix in package]
+    paths = sorted(SOURCE.rglob("*.py"), key=str)
+    every = [str(path.relative_to(SOURCE).with_suffix("")) for path in paths]
+    found = [module for prefix in prefixes for module in every if module == prefix or module.startswith(f"{prefix}/")]
+    return [module for module in found if not asked or any(module.startswith(prefix) for prefix in asked)]
+
+
+def test_files(module: str) -> tuple[str, ...]:
+    """Paths from the root of the repository, likely killers first."""
+    prefix = max((prefix for prefix in TESTS if module.startswith(prefix)), key=len)
+    return (f"src/dpmoments/{module}.py", *(f"tests/test_{name}.py" for name in TESTS[prefix]))
+
+
+def package_of(module: str) -> str:
+    """The line of the report that a module counts to."""
+    return next(package for package in PACKAGES if module.startswith(package))

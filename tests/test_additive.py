@@ -1,0 +1,152 @@
+"""What the mechanisms share that add noise to the whole Gram matrix: the constant beside each row, the variances, the sum."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpmoments as dpm
+from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.parts.additive import (
+    augmented_dimension,
+    augmented_gram,
+    choose_augmentation,
+    choose_bits,
+)
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.sensitivity import gram_entrywise_l1, gram_frobenius, gram_nuclear
+from dpmoments.rows.rows import Rows
+from dpmoments.schema import Schema
+
+ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
+PURE, ZCDP = PrivacyBudget.pure(0.7), PrivacyBudget.zcdp(0.3)
+
+
+def covariance_error(d: int, w: float, sensitivity: float, ratio: float, *, noisy_count: bool) -> float:
+    """Mean square error of G/n − μμᵀ at ‖μ‖ = 1, first order in the noise, cell by cell (``docs/derivations/additive.md``).
+
+    The noise of the Gram matrix is N_ij, that of wΣx is wE, that of w²n is w⁴F: G/n − μμᵀ moves by N − μEᵀ − Eμᵀ + Fμμᵀ.
+    """
+    mean = np.zeros(d)
+    mean[0] = 1.0
+    diagonal, off_diagonal = ratio, 1.0
+    variance = off_diagonal * (1.0 - np.eye(d)) + diagonal * np.eye(d)
+    of_sum = off_diagonal / w**2
+    variance += of_sum * (mean[:, None] ** 2 + mean[None, :] ** 2 + 2.0 * np.diag(mean**2))
+    of_count = diagonal / w**4 if noisy_count else 0.0
+    variance += of_count * np.outer(mean, mean) ** 2
+    return float(sensitivity**2 * variance.sum())
+
+
+@pytest.mark.parametrize("noisy_count", [True, False])
+@pytest.mark.parametrize("ratio", [1.0, 2.0])
+@pytest.mark.parametrize("measured", [gram_frobenius, gram_nuclear, gram_entrywise_l1])
+@pytest.mark.parametrize("d", [1, 2, 3, 7, 40])
+def test_the_constant_gives_the_least_error_of_the_covariance(
+    d: int, measured: Any, ratio: float, noisy_count: bool
+) -> None:
+    relation = ADD_REMOVE if noisy_count else REPLACE_ONE
+
+    def sensitivity(w: float) -> float:
+        return measured(relation, d, w).value
+
+    chosen = choose_augmentation(MomentShape(d), sensitivity, noisy_count=noisy_count, diagonal_ratio=ratio)
+    errors = {
+        step / 64: covariance_error(d, step / 64, sensitivity(step / 64), ratio, noisy_count=noisy_count)
+        for step in range(1, 65)
+    }
+    assert chosen in errors
+    assert errors[chosen] <= min(errors.values()) * (1.0 + 1e-12)
+    assert choose_augmentation(MomentShape(d, mean=False), sensitivity, noisy_count=noisy_count) == 0.0
+
+
+def test_noise_is_taken_to_be_twice_as_large_on_the_diagonal() -> None:
+    """The default, for noise that is isotropic in Frobenius norm."""
+
+    def sensitivity(w: float) -> float:
+        return 1.0 + w * w
+
+    shape = MomentShape(2)
+    default = choose_augmentation(shape, sensitivity, noisy_count=True)
+    assert default == choose_augmentation(shape, sensitivity, noisy_count=True, diagonal_ratio=2.0)
+    assert default != choose_augmentation(shape, sensitivity, noisy_count=True, diagonal_ratio=1.0)
+
+
+def additive_plans(mean: bool, relation: Neighbors) -> list[Any]:
+    shape, mechanisms = MomentShape(3, mean=mean), dpm.mechanisms
+    return [
+        mechanisms.Gaussian().plan(shape, ZCDP, relation),
+        mechanisms.Laplace().plan(shape, PURE, relation),
+        mechanisms.MatrixLaplace().plan(shape, PURE, relation),
+        mechanisms.Isotropic().plan(shape, PURE, relation),
+        mechanisms.AdditiveWishart(40).plan(shape, PrivacyBudget.approximate(1.0, 1e-6), relation),
+    ]
+
+
+@pytest.mark.parametrize("relation", list(Neighbors))
+@pytest.mark.parametrize("mean", [True, False])
+def test_variances_of_moments_are_those_of_cells_over_powers_of_the_constant(mean: bool, relation: Neighbors) -> None:
+    for plan in additive_plans(mean, relation):
+        w, (diagonal, off_diagonal) = plan.augmentation, plan.cell_variances
+        stated = plan.moment_variances
+        assert plan.dimension == augmented_dimension(3, w) == (4 if mean else 3)
+        assert (stated["n_features"], stated["diagonal_variance"]) == (3, diagonal)
+        assert stated["off_diagonal_variance"] == off_diagonal
+        assert (w > 0) == mean
+        assert stated["sum_variance"] == (off_diagonal / w**2 if mean else None)
+        noisy_count = diagonal / w**4 if mean else None
+        assert stated["count_variance"] == (0.0 if relation is REPLACE_ONE else noisy_count)
+
+
+def test_variances_of_cells_are_those_of_the_laws() -> None:
+    plans = additive_plans(True, ADD_REMOVE)
+    gaussian, laplace, matrix_laplace, isotropic, wishart = plans
+    sigma, b = gaussian.noise_scale, laplace.noise_scale
+    rate, other_rate = matrix_laplace.laplace_rate, isotropic.rate
+    k, square = wishart.degrees, wishart.scale
+    expected = [
+        (sigma**2, sigma**2 / 2.0),
+        (2.0 * b**2, 2.0 * b**2),
+        (5.0 / rate**2, 2.5 / rate**2),
+        (11.0 / other_rate**2, 5.5 / other_rate**2),
+        (2.0 * k * square**2, k * square**2),
+    ]
+    for plan, exact in zip(plans, expected, strict=True):
+        assert plan.cell_variances == pytest.approx(exact, rel=1e-6)
+
+
+def test_the_lattice_of_a_plan_has_room_for_its_noise() -> None:
+    """The finest for the standard deviation on the diagonal, or for the whole Wishart matrix before its mean is taken off."""
+    for epsilon in np.exp(np.linspace(math.log(1e-7), math.log(1e-4), 24)).tolist():
+        pure, approximate = PrivacyBudget.pure(epsilon), PrivacyBudget.approximate(epsilon, 1e-6)
+        shape, mechanisms = MomentShape(3), dpm.mechanisms
+        plans: list[Any] = [
+            mechanisms.Laplace().plan(shape, pure, ADD_REMOVE),
+            mechanisms.MatrixLaplace().plan(shape, pure, ADD_REMOVE),
+            mechanisms.Isotropic().plan(shape, pure, ADD_REMOVE),
+            mechanisms.Gaussian().plan(shape, PrivacyBudget.zcdp(epsilon**2), ADD_REMOVE),
+        ]
+        for plan in plans:
+            assert plan.bits == choose_bits(math.sqrt(plan.cell_variances[0]) * (1.0 - 1e-9), 3)
+        wishart: Any = mechanisms.AdditiveWishart(200).plan(shape, approximate, ADD_REMOVE)
+        assert wishart.bits == choose_bits(wishart.scale * (200.0 + math.sqrt(400.0)) * (1.0 - 1e-9), 3)
+        assert max(plan.bits for plan in plans) < 20
+
+
+def test_the_augmented_matrix_is_exact() -> None:
+    table = np.random.default_rng(1).uniform(-0.5, 0.5, (50, 3))
+    moments = Rows.of(table, Schema.unit_ball(3)).moments(bits=7)
+    for w in (1 / 64, 0.75, 1.0):
+        matrix = augmented_gram(moments, w)
+        assert matrix[0, 0] == round(w * 128) ** 2 * 50
+        assert matrix[0, 1:].tolist() == matrix[1:, 0].tolist() == [round(w * 128) * s for s in moments.sum.tolist()]
+        assert (matrix[1:, 1:] == moments.gram).all()
+        without = augmented_gram(moments, w, count=False)
+        assert without[0, 0] == 0
+        assert (without.ravel()[1:] == matrix.ravel()[1:]).all()
+    assert (augmented_gram(moments, 0.0) == moments.gram).all()
+    assert math.isclose(float(moments.sum[0]) / 128, table[:, 0].sum(), abs_tol=50 / 128)
