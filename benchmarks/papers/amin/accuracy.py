@@ -77,7 +77,7 @@ def oracle_error(noisy: FloatArray, exact: FloatArray) -> float:
     """‖Σ v_i v_iᵀ (v_iᵀ C v_i) − C‖_F, v_i the eigenvectors of the noisy matrix: no choice of eigenvalues does better."""
     _, vectors = np.linalg.eigh(noisy)
     best = np.einsum("ji,jk,ki->i", vectors, exact, vectors)
-    return float(np.linalg.norm((vectors * best) @ vectors.T - exact))
+    return dpm.metrics.normalized_frobenius_error((vectors * best) @ vectors.T, exact)
 
 
 def errors(
@@ -87,7 +87,8 @@ def errors(
     found: dict[str, list[float]] = {name: [] for name in (*REPAIRS, "best eigenvalues")}
     for release in releases:
         for repair in REPAIRS:
-            found[repair].append(float(np.linalg.norm(estimate(release.with_repair(repair)) - exact)))
+            repaired = estimate(release.with_repair(repair))
+            found[repair].append(dpm.metrics.normalized_frobenius_error(repaired, exact))
         found["best eigenvalues"].append(oracle_error(estimate(release.with_repair("none")), exact))
     return found
 

@@ -143,7 +143,7 @@ def errors(line: Line, rows: SummedOnce, epsilon: float, trials: int) -> np.ndar
     for seed in range(trials):
         noisy = plan.run(rows, PrivacyFilter(plan, insecure_generator(seed)))  # type: ignore[arg-type]
         _, gram = repair_moments(n, None, noisy.gram, plan.noise, line.repair, box=box)
-        found.append(np.linalg.norm(gram - rows.gram) / n)
+        found.append(dpm.metrics.normalized_frobenius_error(gram, rows.gram, n_rows=n))
     return np.array(found)
 
 
@@ -164,9 +164,8 @@ def table(name: str, rows: SummedOnce, trials: int) -> list[str]:
             cells.append(f"{found.mean():.3g}")
         lines.append(f"| {line.label} | " + " | ".join(cells) + " |")
         print(lines[-1], flush=True)
-    nothing = (
-        float(np.linalg.norm(rows.gram - np.eye(rows.n_features) * np.trace(rows.gram) / rows.n_features)) / rows.n_rows
-    )
+    of_the_right_trace = np.eye(rows.n_features) * np.trace(rows.gram) / rows.n_features
+    nothing = dpm.metrics.normalized_frobenius_error(of_the_right_trace, rows.gram, n_rows=rows.n_rows)
     lines += [
         "",
         f"Standard errors are at most {100 * worst:.0f} % of the means. A matrix of the right trace that knows nothing else, "
