@@ -47,14 +47,14 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Table:
-    """A public table in the setting of Amin et al. (2019): columns standardised, rows scaled to norm 1."""
+    """A public table of Amin et al. (2019), columns standardised and rows scaled to norm 1 (theirs have norm at most 1)."""
 
     name: str
     data: Dataset
 
     @cached_property
     def rows(self) -> FloatArray:
-        """Shape (n, d). Adult with its target, the d = 106 of the paper; the others without."""
+        """Shape (n, d). Adult with its target, d = 106 (the paper has 48,842 rows, d up to 108); the others without."""
         return standardized_unit_rows(self.data, include_target=self.name == "Adult")
 
     @cached_property
@@ -168,9 +168,10 @@ def page(found: list[Table], trials: int) -> str:
         "",
         "## Second moment alone",
         "",
-        "The setting of Amin et al. (2019): columns standardised, rows scaled to norm 1",
-        "(`dpm.datasets.standardized_unit_rows`), one row replaced by another, all of the budget on Σxxᵀ. Error ‖Ĉ − C‖_F/n,",
-        "C = Σxxᵀ. The paper's scale is its baseline L.",
+        "Tables, neighbours and error of Amin et al. (2019): rows of norm 1, one row replaced by another, all of the",
+        "budget on Σxxᵀ, error ‖Ĉ − C‖_F/n, C = Σxxᵀ. Columns are standardised first",
+        "(`dpm.datasets.standardized_unit_rows`), which the paper says of its synthetic tables alone; our Adult is the",
+        "45,222 complete rows with the target. The paper's scale is its baseline L.",
         "",
     ]
     for table in found:

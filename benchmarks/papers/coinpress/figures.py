@@ -1,4 +1,4 @@
-"""CoinPress's experiments (Biswas et al. 2020, Figures 3 to 8): our curves over the published ones, and the Map of Europe.
+"""CoinPress's experiments (Biswas et al. 2020, after Figures 3 to 8): our curves over the published ones, and the Map of Europe.
 
     python -m benchmarks.papers.coinpress.figures [--trials 100] [--only NAME …] [--output build/coinpress]
 

@@ -126,7 +126,7 @@ class SummedOnce:
 
     def __init__(self, table: np.ndarray, neighbors: Neighbors) -> None:
         rows = Rows.of(table, dpm.Schema.unit_ball(table.shape[1]), neighbors=neighbors, threads=1)
-        self.n_features, self.neighbors = rows.n_features, rows.neighbors
+        self.n_features, self.neighbors, self.schema = rows.n_features, rows.neighbors, rows.schema
         self.moments = cache(rows.moments)
 
     @property

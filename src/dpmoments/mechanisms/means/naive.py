@@ -47,7 +47,7 @@ class NaivePlan(MeanPlan):
 
 @dataclass(frozen=True)
 class Naive(MeanMechanism):
-    """Mean of each coordinate clamped to ±(R + 3σ): the baseline of the papers.
+    """Mean of each coordinate clamped to ±(R + 3σ): the naïve baseline of Biswas et al. (2020), who leave the clamp open.
 
     **Privacy.** The budget is divided among the coordinates (ρ/d under zCDP, ε/d under pure composition); each is an exact
     discrete release with sensitivity 2(R + 3σ)/n.
