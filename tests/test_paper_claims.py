@@ -13,8 +13,16 @@ from benchmarks.papers.amin.misprinted_bingham import mean_proposals, successive
 from benchmarks.papers.amin.table import Line, SummedOnce, errors
 
 import dpmoments as dpm
-from dpmoments.mechanisms import Gaussian, IterativeEigenvectors, Laplace, MatrixLaplace, PrivatePreconditioning
+from dpmoments.mechanisms import (
+    CoinPress,
+    Gaussian,
+    IterativeEigenvectors,
+    Laplace,
+    MatrixLaplace,
+    PrivatePreconditioning,
+)
 from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.means import CoinPressMean
 from dpmoments.mechanisms.private_preconditioning import _shares
 from dpmoments.noise.sphere import sample_bingham_diagonal
 
@@ -113,3 +121,32 @@ def test_rounds_of_lecture_18_end_at_a_thousand_if_asked() -> None:
         assert highest * 0.9**rounds <= 1000.0
         assert rounds == 0 or highest * 0.9 ** (rounds - 1) > 1000.0
     assert _shares(7) == pytest.approx([0.5 / 7] * 7 + [0.5])
+
+
+def test_steps_and_shares_of_coinpress_are_those_asked_for() -> None:
+    """t from 1 to 10, and ¾ of ρ to the last step with the paper's constants (section 3), for covariances and means."""
+    covariance = MomentShape(4, n_rows=5000, mean=False, row_norm=None)
+    budget = dpm.PrivacyBudget.zcdp(0.5)
+    for steps in range(1, 11):
+        for constants in ("practical", "paper"):
+            mechanism = CoinPress(eigenvalue_bounds=(1.0, 100.0), steps=steps, constants=constants)
+            shares = mechanism.plan(covariance, budget, "replace_one").details["shares"]
+            mean = CoinPressMean(radius=100.0, scale=1.0, steps=steps, constants=constants)
+            of_mean = mean.plan(covariance, budget, "replace_one").balls.schedule.shares
+            assert len(shares) == len(of_mean) == steps
+            if constants == "paper":
+                last = 0.75 if steps > 1 else 1.0
+                assert shares == pytest.approx([0.25 / max(steps - 1, 1)] * (steps - 1) + [last])
+                assert of_mean == pytest.approx(shares)
+
+
+def test_the_clip_of_coinpress_by_its_theory() -> None:
+    """γ² = d + 2√(d ln(n/β_s)) + 2 ln(n/β_s), Figure 2, at β_s = 0.05/60; the mean's radius beside it."""
+    d, n = 7, 3000
+    shape, budget = MomentShape(d, n_rows=n, mean=False, row_norm=None), dpm.PrivacyBudget.zcdp(0.5)
+    log_term = math.log(n * 60 / 0.05)
+    gamma = math.sqrt(d + 2 * math.sqrt(d * log_term) + 2 * log_term)
+    covariance = CoinPress(eigenvalue_bounds=(1.0, 9.0), constants="paper").plan(shape, budget, "replace_one")
+    assert covariance.rules.radius == pytest.approx(gamma)
+    mean = CoinPressMean(radius=50.0, scale=1.0, constants="paper", steps=3).plan(shape, budget, "replace_one")
+    assert mean.balls.radii[0] == pytest.approx(50.0 + gamma)
