@@ -11,6 +11,18 @@ import pytest
 from benchmarks.papers.amin.acceptance_counts import algorithm_3, log_mean_proposals, temperatures
 from benchmarks.papers.amin.misprinted_bingham import mean_proposals, successive_directions
 from benchmarks.papers.amin.table import Line, SummedOnce, errors
+from benchmarks.papers.sheffet.techniques import (
+    ADDITIVE,
+    GAUSS,
+    INVERSE_WISHART,
+    JL,
+    JL_ADAPTIVE,
+    Experiment,
+    multiple_regressions,
+    single_regression,
+    techniques,
+)
+from benchmarks.papers.sheffet.techniques import SummedOnce as SheffetSummedOnce
 
 import dpmoments as dpm
 from dpmoments.mechanisms import (
@@ -24,9 +36,15 @@ from dpmoments.mechanisms import (
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means import CoinPressMean
 from dpmoments.mechanisms.private_preconditioning import _shares
+from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.sphere import sample_bingham_diagonal
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.rows.rows import Rows
 
 AD = Line("AD", IterativeEigenvectors(allocation="adaptive", calibration="paper"))
+
+ONE, COLLINEAR = single_regression(), multiple_regressions(True)
 
 
 @cache
@@ -150,3 +168,70 @@ def test_the_clip_of_coinpress_by_its_theory() -> None:
     assert covariance.rules.radius == pytest.approx(gamma)
     mean = CoinPressMean(radius=50.0, scale=1.0, constants="paper", steps=3).plan(shape, budget, "replace_one")
     assert mean.balls.radii[0] == pytest.approx(50.0 + gamma)
+
+
+def sheffet_error(experiment: Experiment, power: int, epsilon: float, label: str, calibration: str) -> float:
+    """Median error of a technique over 15 releases of one table of 2^power rows."""
+    table = sheffet_table(experiment.name, power)
+    technique = next(one for one in techniques() if (one.label, one.calibration) == (label, calibration))
+    plan, found = technique.plan(experiment, 2**power, epsilon, Neighbors.ADD_REMOVE), []
+    for seed in range(15):
+        noisy = plan.run(table, PrivacyFilter(plan, insecure_generator(seed)))  # type: ignore[arg-type]
+        found.append(technique.repair(noisy.gram, plan))
+    return float(np.median(experiment.errors(found, table.gram)))
+
+
+@cache
+def sheffet_table(name: str, power: int) -> SheffetSummedOnce:
+    experiment = next(one for one in (ONE, COLLINEAR) if one.name == name)
+    return SheffetSummedOnce(experiment.table(2**power, np.random.default_rng(power)), Neighbors.ADD_REMOVE)
+
+
+def test_analyze_gauss_is_the_best_on_one_regression_with_many_rows() -> None:
+    """Sheffet, section 6.1, with the paper's calibration; exact calibration closes the gap to additive Wishart noise."""
+    gauss = sheffet_error(ONE, 16, 1.0, GAUSS, "paper")
+    for label in (JL, JL_ADAPTIVE, ADDITIVE, INVERSE_WISHART):
+        assert gauss < 0.4 * sheffet_error(ONE, 16, 1.0, label, "paper")
+    exact = [sheffet_error(ONE, 16, 1.0, label, "exact") for label in (GAUSS, ADDITIVE)]
+    assert exact[1] < 1.5 * exact[0]
+
+
+def test_algorithm_2_overtakes_algorithm_1_with_many_rows_alone() -> None:
+    """Sheffet, section 3.2, with exact calibration."""
+    few = [sheffet_error(ONE, 12, 1.0, label, "exact") for label in (JL, JL_ADAPTIVE)]
+    many = [sheffet_error(ONE, 18, 1.0, label, "exact") for label in (JL, JL_ADAPTIVE)]
+    assert few[0] < few[1]
+    assert many[1] < 0.5 * many[0]
+
+
+def test_the_projection_and_the_posterior_draw_are_level_at_one_padding() -> None:
+    """Against section 5.1 of Sheffet, which finds the inverse Wishart draw ahead."""
+    for power in (12, 16):
+        projection, posterior = (sheffet_error(ONE, power, 1.0, label, "exact") for label in (JL, INVERSE_WISHART))
+        assert posterior == pytest.approx(projection, rel=0.1)
+
+
+def test_positive_definite_mechanisms_win_on_collinear_columns() -> None:
+    """Sheffet, section 6.2, on a task of our own; Gaussian noise repaired by cI, c from its norm, is level with them."""
+    clipped, wishart, repaired = (
+        sheffet_error(COLLINEAR, 16, 0.5, label, "exact")
+        for label in (GAUSS, ADDITIVE, "Gaussian noise, cI, c from the noise")
+    )
+    assert wishart < 0.3 * clipped
+    assert repaired < 0.3 * clipped
+
+
+@pytest.mark.parametrize(("d", "n", "most"), [(50, 10_000, 1.04), (500, 1900, 2.0), (2, 1000, 1.25)])
+def test_what_privacy_costs_a_mean(d: int, n: int, most: float) -> None:
+    """CoinPress, section 3, R = 10√d, ρ = ½: 2 % at n = 10,000, less than a factor 2 in 500 dimensions with n < 4d."""
+    shape, budget = MomentShape(d, n_rows=n, row_norm=None), dpm.PrivacyBudget.zcdp(0.5)
+    plan = CoinPressMean(radius=10 * math.sqrt(d), scale=1.0).plan(shape, budget, "replace_one")
+    rng, found = np.random.default_rng(d), []
+    for seed in range({2: 60, 50: 6, 500: 2}[d]):
+        table = rng.normal(size=(n, d))
+        rows = Rows.of(table, dpm.Schema.unbounded(d), neighbors="replace_one", threads=1)
+        private = plan.run(rows, PrivacyFilter(plan, insecure_generator(seed))).mean
+        found.append([dpm.metrics.mahalanobis_mean_error(mean, np.zeros(d)) for mean in (private, table.mean(axis=0))])
+    with_privacy, without = np.mean(found, axis=0)
+    assert with_privacy < most * without
+    assert with_privacy > without
