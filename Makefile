@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-slow lint bench audit clean
+.PHONY: demo test test-slow lint bench audit fuzz clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "dpmoments needs Python 3.11 or newer; set PYTHON=python3.11 or later")'
@@ -32,6 +32,9 @@ bench: $(STAMP)
 
 audit: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.practice.audit_report
+
+fuzz: $(STAMP)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/fuzz.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

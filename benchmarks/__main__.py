@@ -7,7 +7,13 @@ import runpy
 import sys
 from pathlib import Path
 
-NOT_BENCHMARKS = ("__main__", "papers.items", "papers.sheffet.techniques", "peers.programs")
+NOT_BENCHMARKS = (
+    "__main__",
+    "papers.items",
+    "papers.sheffet.techniques",
+    "peers.programs",
+    "practice.coinpress_tables",
+)
 """What benchmarks import or start, and what writes a page without measuring."""
 
 

@@ -13,8 +13,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmoments.audit import AuditEffort, AuditResult, audit, bingham_epsilon, neighboring_pairs
+from dpmoments.audit.directions import one_direction_epsilon, stated_temperature
+from dpmoments.audit.procedure import LEVEL, default_pairs
+from dpmoments.audit.trials import make_trials
 from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
+from dpmoments.mechanisms.iterative_eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
 from dpmoments.mechanisms.laplace import Laplace, LaplacePlan
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplacePlan
 from dpmoments.mechanisms.parts.additive import AdditivePlan, augmented_gram
@@ -23,6 +27,7 @@ from dpmoments.noise.sphere import envelope_parameter, sample_bingham
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import gaussian_epsilon, gaussian_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.laws import Directions
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sampling import noised
 from dpmoments.privacy.sensitivity import sorted_eigenvalues_l1
@@ -66,6 +71,20 @@ class Halved(PrivacyFilter):
     def _answer(self, made, query):
         exact = np.asarray(query)
         return exact + (super()._answer(made, query) - exact) // 2
+
+
+class Hotter(PrivacyFilter):
+    """Has directions priced and written down, and draws them at a higher temperature."""
+
+    def __init__(self, honest: PrivacyFilter, factor: float) -> None:
+        self.__dict__ = honest.__dict__
+        self._factor = factor
+
+    def _answer(self, made, query):
+        if isinstance(made.law, Directions):
+            temperatures = tuple(self._factor * t for t in made.law.temperatures)
+            made = replace(made, law=replace(made.law, temperatures=temperatures))
+        return super()._answer(made, query)
 
 
 # Half the noise scale: the plan states the right law, and the draw is half of it ------------------------------------------
@@ -318,6 +337,54 @@ class EigenvaluesTwice(EigenvaluesOnce):
     draws: ClassVar[int] = 2
 
 
+class HotDirectionsPlan(IterativeEigenvectorsPlan):
+    def run(self, rows, privacy_filter):
+        return super().run(rows, Hotter(privacy_filter, self.mechanism.factor))
+
+
+@dataclass(frozen=True)
+class HotDirections(IterativeEigenvectors):
+    """Draws directions at a higher temperature than it calibrates, pays for and reports."""
+
+    factor: float = 2.0
+
+    def calibrate(self, shape, budget, neighbors):
+        return as_a(super().calibrate(shape, budget, neighbors), HotDirectionsPlan)
+
+
+class UnpricedEigenvectorsPlan(IterativeEigenvectorsPlan):
+    def run(self, rows, privacy_filter):
+        return super().run(rows, Unpriced(privacy_filter))
+
+
+@dataclass(frozen=True)
+class WrongTemperature(IterativeEigenvectors):
+    """Calibrates directions to twice their part of ε (ρ: four times), and reports the temperatures that follow."""
+
+    def calibrate(self, shape, budget, neighbors):
+        plan = super().calibrate(shape, budget, neighbors)
+        part = plan.direction_budget
+        hot = replace(part, epsilon=2.0 * part.epsilon) if plan.pure else replace(part, rho=4.0 * part.rho)
+        return as_a(plan, UnpricedEigenvectorsPlan, direction_budget=hot)
+
+
+class RedrawnEigenvaluesPlan(IterativeEigenvectorsPlan):
+    def run(self, rows, privacy_filter):
+        gram = unit_gram(rows)
+        count = self.neighbors.public_count(rows.moments().count)
+        first = self._noisy_eigenvalues(gram, count, Unpriced(privacy_filter))
+        noisy = super().run(rows, privacy_filter)
+        return replace(noisy, diagnostics={**noisy.diagnostics, "allocated_by": first})
+
+
+@dataclass(frozen=True)
+class RedrawnEigenvalues(IterativeEigenvectors):
+    """The shipped mechanism, with noisy eigenvalues drawn once more, unpaid, and reported."""
+
+    def calibrate(self, shape, budget, neighbors):
+        return as_a(super().calibrate(shape, budget, neighbors), RedrawnEigenvaluesPlan)
+
+
 # Outputs beside the moments -------------------------------------------------------------------------------------------
 
 
@@ -382,7 +449,8 @@ class Fault:
     """One fault as the audit is to find it.
 
     ``actual`` is the ε really spent, where a closed form is known. ``pairs`` names the pairs to look at (all if empty) and
-    ``effort`` is what suffices to find it.
+    ``effort`` is what suffices to find it. ``seen_by``: "events" on the outputs, the "temperature" that directions show, or
+    the "stated laws" of the draws alone.
     """
 
     words: str
@@ -394,15 +462,18 @@ class Fault:
     pairs: tuple[str, ...] = ()
     mean: bool = False
     n_features: int = 2
+    seen_by: str = "events"
 
     @property
     def id(self) -> str:
-        return f"{self.mechanism.name}-{self.budget.kind}-{self.neighbors}"
+        return f"{self.mechanism.name}-{self.budget}-{self.neighbors}"
 
-    def audit(self, generator: np.random.Generator, effort: AuditEffort | None = None) -> AuditResult:
+    def audit(
+        self, generator: np.random.Generator, effort: AuditEffort | None = None, *, level: float = LEVEL
+    ) -> AuditResult:
         chosen = [
             pair
-            for pair in neighboring_pairs(self.n_features, self.neighbors)
+            for pair in default_pairs(self.n_features, self.budget, self.neighbors)
             if not self.pairs or pair.name in self.pairs
         ]
         return audit(
@@ -413,12 +484,19 @@ class Fault:
             mean=self.mean,
             effort=effort or self.effort,
             pairs=chosen,
+            level=level,
         )
 
 
 ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 ONE, WITH_DELTA = PrivacyBudget.pure(1.0), PrivacyBudget.approximate(1.0, 0.01)
 LONE, SWAPPED = ("no row | one row",), ("leading eigenvalues 50, 49 | swapped",)
+TWO_ROWS = ("no row | 2 equal rows",)
+HEAVY = {
+    ADD_REMOVE: ("heavy axis | one row more along it", "one row on every axis | one more"),
+    REPLACE_ONE: ("heavy axis | a canary orthogonal to it", "many rows on every axis and one more | elsewhere"),
+}
+"""Where a direction costs nearly all that it may, under pure ε and under zCDP."""
 
 
 def gaussian_actual(factor: float) -> float:
@@ -431,6 +509,21 @@ def misprinted_actual(epsilon: float, d: int, m: int) -> float:
     t = epsilon / 4.0
     b = envelope_parameter(t * np.array([0.0, 1.0, *[float(m)] * (d - 2)]))
     return t + d * float(np.log1p(2.0 * t / b))
+
+
+def hot_actual(budget: PrivacyBudget, neighbors: Neighbors) -> float:
+    """What directions at twice the temperature spend with the rest, on the worse of the pairs named in HEAVY."""
+    chosen = [pair for pair in neighboring_pairs(2, neighbors) if pair.name in HEAVY[neighbors]]
+    return max(
+        one_direction_epsilon(
+            trial.plan,
+            trial.first.moments(),
+            trial.second.moments(),
+            trial.delta,
+            strength=2.0 * stated_temperature(trial.plan),
+        )
+        for trial in make_trials(IterativeEigenvectors(), budget, chosen, mean=False)
+    )
 
 
 def twice_actual(mechanism: EigenvaluesOnce, epsilon: float) -> float:
@@ -489,12 +582,65 @@ FAULTS = (
     ),
     Fault(
         "noisy eigenvalues drawn twice",
-        EigenvaluesTwice(share=0.8),
-        PrivacyBudget.pure(2.0),
+        EigenvaluesTwice(),
+        ONE,
         ADD_REMOVE,
-        twice_actual(EigenvaluesTwice(share=0.8), 2.0),
-        AuditEffort(2000, 8000, 1),
-        LONE,
+        1.5,
+        AuditEffort(8000, 100_000, 1),
+        TWO_ROWS,
+    ),
+    Fault(
+        "noisy eigenvalues drawn twice",
+        EigenvaluesTwice(share=0.8),
+        ONE,
+        ADD_REMOVE,
+        1.8,
+        AuditEffort(1000, 5000, 1),
+        TWO_ROWS,
+    ),
+    Fault(
+        "noisy eigenvalues drawn twice, in the shipped mechanism",
+        RedrawnEigenvalues(eigenvalue_share=0.8),
+        ONE,
+        ADD_REMOVE,
+        1.8,
+        AuditEffort(1000, 4000, 1),
+        TWO_ROWS,
+    ),
+    *(
+        Fault(
+            "directions drawn at twice the temperature that is paid for and reported",
+            HotDirections(),
+            budget,
+            neighbors,
+            hot_actual(budget, neighbors),
+            # Under zCDP the worst pair has a small gap, which shows the temperature less clearly.
+            AuditEffort(40, 600 if budget.kind is BudgetKind.PURE else 2500, 1),
+            HEAVY[neighbors],
+            seen_by="temperature",
+        )
+        for budget in (PrivacyBudget.pure(0.1), ONE, PrivacyBudget.pure(4.0), PrivacyBudget.zcdp(0.5))
+        for neighbors in Neighbors
+    ),
+    Fault(
+        "directions calibrated to twice their part of ε",
+        WrongTemperature(),
+        ONE,
+        ADD_REMOVE,
+        hot_actual(ONE, ADD_REMOVE),
+        AuditEffort(20, 20, 1),
+        HEAVY[ADD_REMOVE],
+        seen_by="stated laws",
+    ),
+    Fault(
+        "directions calibrated to twice their part of ε",
+        WrongTemperature(),
+        PrivacyBudget.zcdp(0.5),
+        REPLACE_ONE,
+        hot_actual(PrivacyBudget.zcdp(0.5), REPLACE_ONE),
+        AuditEffort(20, 20, 1),
+        HEAVY[REPLACE_ONE],
+        seen_by="stated laws",
     ),
     Fault("one-sided Wishart noise", OneSidedWishart(), ONE, ADD_REMOVE, np.inf, TINY_EFFORT),
     Fault("one-sided Wishart noise", OneSidedWishart(), ONE, REPLACE_ONE, np.inf, TINY_EFFORT),

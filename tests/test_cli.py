@@ -87,7 +87,7 @@ SCHEMA_TEXT = """
 columns:
   - {name: age, kind: numeric, lower: 0, upper: 100}
   - {name: income, kind: numeric, lower: 0, upper: 120000}
-  - {name: region, kind: categorical, levels: [north, south, east]}
+  - {name: region, kind: categorical, levels: [north, south, east], other: zero}
   - {name: employed, kind: boolean}
 """
 

@@ -147,9 +147,8 @@ def test_unknown_mean_costs_little() -> None:
         mechanism = dpm.mechanisms.CoinPress(eigenvalue_bounds=(1.0, WIDE), mean_radius=3000.0)
         noisy = run(table, mechanism, trial, mean=True)
         assert noisy.sum is not None
-        mean = noisy.sum / noisy.count
-        covariance_errors.append(mahalanobis(noisy.gram / noisy.count - np.outer(mean, mean), truth))
-        mean_errors.append(float(np.linalg.norm(np.linalg.solve(root, mean - center))))
+        covariance_errors.append(mahalanobis(noisy.covariance, truth))
+        mean_errors.append(float(np.linalg.norm(np.linalg.solve(root, noisy.mean - center))))
         blind = run(table, dpm.mechanisms.CoinPress(eigenvalue_bounds=(1.0, 9e6)), trial, mean=False)
         uncentred.append(mahalanobis(blind.gram / len(table) - np.outer(center, center), truth))
     assert np.mean(covariance_errors) < 0.21  # 0.166 without privacy
@@ -350,14 +349,32 @@ def test_fewer_rows_than_features_and_tiny_budgets_say_what_they_cannot_do() -> 
     assert any("budget is too small" in text for text in starved.diagnostics["warnings"])
 
 
+@pytest.mark.parametrize(
+    ("n_rows", "spread", "rho", "said"),
+    [
+        (20_000, 5.0, 50.0, False),
+        (20_000, 3.0, 1e3, False),
+        (3_000, 1e4, 0.5, False),
+        (300, 1e4, 1e-4, True),
+        (2_000, 5.0, 1e-6, True),
+    ],
+)
+def test_the_budget_is_called_too_small_where_it_is_and_nowhere_else(
+    n_rows: int, spread: float, rho: float, said: bool
+) -> None:
+    """With an ample budget one step is best, and the range of eigenvalues stays as wide as it was: that is no fault."""
+    table = np.random.default_rng(8).normal(size=(n_rows, 3))
+    noisy = run(table, dpm.mechanisms.CoinPress((1.0, spread)), 0, rho=rho)
+    assert any("budget is too small" in text for text in noisy.diagnostics["warnings"]) == said
+
+
 def test_one_dimension() -> None:
     rng = np.random.default_rng(10)
     table = rng.normal(1e4, 30.0, size=(2000, 1))
     noisy = run(table, dpm.mechanisms.CoinPress((1.0, 1e6), mean_radius=1e6), 0, mean=True)
     assert noisy.sum is not None
-    mean = noisy.sum / noisy.count
-    assert mean[0] == pytest.approx(1e4, abs=4.0)
-    assert noisy.gram[0, 0] / noisy.count - mean[0] ** 2 == pytest.approx(900.0, rel=0.1)
+    assert noisy.mean[0] == pytest.approx(1e4, abs=4.0)
+    assert noisy.covariance[0, 0] == pytest.approx(900.0, rel=0.1)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,8 @@ def test_the_readmes_example_runs(
 
 
 def test_links_of_the_readme_and_the_docs_lead_somewhere() -> None:
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+    front = [ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md")]
+    for page in [*front, *sorted((ROOT / "docs").rglob("*.md"))]:
         for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"

@@ -164,7 +164,7 @@ def bits(value: Any) -> Any:
 
 
 FIELDS = ("schema", "privacy", "receipt", "noise", "mechanism", "repair")
-VALUES = ("mechanism_options", "details", "noisy_count", "noisy_sum", "noisy_gram", "diagnostics")
+VALUES = ("mechanism_options", "details", "noisy_count", "noisy_sum", "noisy_gram", "center", "diagnostics")
 
 
 def assert_same(first: MomentRelease, second: MomentRelease) -> None:
@@ -346,7 +346,7 @@ EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
     ("other schema", put("schema", "columns", 1, "levels"), ["a"], "must hold 3 finite numbers"),
     ("budget of nothing", put("privacy", "budget"), None, "consistent"),
     ("negative epsilon", put("privacy", "budget", "epsilon"), -1.0, "must be positive"),
-    ("epsilon of text", put("privacy", "budget", "epsilon"), "1", "must be a number"),
+    ("epsilon of text", put("privacy", "budget", "epsilon"), "1", "must be a finite number"),
     ("unknown kind", put("privacy", "budget", "kind"), "magic", "magic"),
     ("delta of 2", put("privacy", "budget", "delta"), 2.0, "delta"),
     ("unknown neighbours", put("privacy", "neighbors"), "none", "neighbors='none'"),
@@ -371,9 +371,9 @@ EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
     ("float that is none", put("diagnostics", "a"), {"$float": "0x7"}, "is not one"),
     ("array of text", put("diagnostics", "a"), {"$array": {"dtype": "float64", "shape": [1], "values": ["1"]}}, "is not one"),
     ("array of objects", put("diagnostics", "a"), {"$array": {"dtype": "object", "shape": [1], "values": [1]}}, "is not one"),
-    ("array of another shape", put("diagnostics", "a"), {"$array": {"dtype": "int8", "shape": [9], "values": [1]}}, "reshape"),
-    ("array without values", put("diagnostics", "a"), {"$array": {"dtype": "int8", "shape": [1]}}, "no entry 'values'"),
-    ("array beyond its type", put("diagnostics", "a"), {"$array": {"dtype": "int8", "shape": [1], "values": [300]}}, "300"),
+    ("array of another shape", put("diagnostics", "a"), {"$array": {"dtype": "int8", "shape": [9], "values": [1]}}, "is not one"),
+    ("array without values", put("diagnostics", "a"), {"$array": {"dtype": "int8", "shape": [1]}}, "is not one"),
+    ("array beyond its type", put("diagnostics", "a"), {"$array": {"dtype": "int8", "shape": [1], "values": [300]}}, "not one"),
 ]  # fmt: skip
 
 
@@ -520,9 +520,9 @@ def test_deep_values(saved: Path) -> None:
     document["content"]["diagnostics"] = {"a": deep}
     saved.write_text(signed(document))
     assert dpm.load(saved).diagnostics["a"] == deep
-    for depth in (800, 5_000, 50_000):  # too deep to read, to check or to restore: never an error of another kind
+    for depth in (200, 800, 5_000, 50_000):  # too deep to read, to check or to restore: never an error of another kind
         saved.write_text(signed(document).replace("[" * 101, "[" * depth).replace("]" * 101, "]" * depth))
-        with pytest.raises(ValueError, match=r"is not a release|checksum"):
+        with pytest.raises(ValueError, match=r"is not a release|checksum|more than 128 deep"):
             dpm.load(saved)
 
 

@@ -259,7 +259,7 @@ MINIMAL = "{name: age, kind: numeric, lower: 0, upper: 1}"
         ("columns: [{name: age, kind: numeric, lower: 0, lower: 5, upper: 9}]", "a key stands twice"),
         (f"columns: [{MINIMAL}]\ncolumns: [{MINIMAL}]", "a key stands twice"),
         ("columns: [{name: age, kind: numeric, lower: !!python/object/apply:os.getcwd [], upper: 1}]", "not a YAML"),
-        ("columns: &a [*a]", "mapping with a name and a kind"),
+        ("columns: &a [*a]", "an alias stands for something that holds it"),
         ("a:\n - b\n  c: {", "not a YAML file \\(line \\d\\)"),
         ("[" * 5_000, "not a YAML file"),
         ("a: \x00", "not a YAML file"),

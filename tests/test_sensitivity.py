@@ -620,10 +620,10 @@ def test_a_sensitivity_stated_as_less_than_it_is_is_refused(made: Sensitivity) -
     [
         ({"name": "wishful"}, ValueError),
         ({"neighbors": "friends"}, ValueError),
-        ({"arguments": {"n_features": 3}}, TypeError),
+        ({"arguments": {"n_features": 3}}, ValueError),
         ({"arguments": {"n_features": 0, "augmentation": 0.0}}, ValueError),
         ({"arguments": {"n_features": 3, "augmentation": 2.0}}, ValueError),
-        ({"arguments": {"n_features": 3, "augmentation": 0.0, "discount": 0.5}}, TypeError),
+        ({"arguments": {"n_features": 3, "augmentation": 0.0, "discount": 0.5}}, ValueError),
         ({"units": -1.0}, ValueError),
         ({"units": math.inf}, ValueError),
         ({"units": "1"}, ValueError),

@@ -325,7 +325,7 @@ def test_which_files_a_folder_means(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"by its ending \(\.feather\)"):
         Rows.of(write(tmp_path / "t.feather", b""), SCHEMA, neighbors="replace_one")
     assert (
-        Rows.of(parquet(tmp_path / "odd[1]*.parquet"), SCHEMA, neighbors="replace_one").count() == N_ROWS
+        Rows.of(parquet(tmp_path / "odd[1]*.parquet"), SCHEMA).table_size() == N_ROWS
     )  # a name before it is a pattern
 
 

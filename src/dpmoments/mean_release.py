@@ -7,9 +7,17 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from dpmoments.analysis.answers import in_floating_point
 from dpmoments.array_types import FloatArray
 from dpmoments.documents import DocumentKind
-from dpmoments.plain_values import finite_numbers, from_plain, is_finite_number, require_kinds, require_known, to_plain
+from dpmoments.plain_values import (
+    finite_numbers,
+    is_finite_number,
+    plain_mapping,
+    require_kinds,
+    require_known,
+    to_plain,
+)
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.schema.schema import Schema
@@ -61,6 +69,7 @@ class MeanRelease:
         return self.schema.feature_names
 
     @property
+    @in_floating_point
     def mean(self) -> FloatArray:
         """E[value], shape (d,), in the table's units."""
         return self.schema.encoding(mean=True).decode_mean(self.noisy_mean)
@@ -125,10 +134,10 @@ class MeanRelease:
             privacy=PrivacyStatement.from_dict(content["privacy"]),
             receipt=Receipt.from_dict(content["receipt"]),
             mechanism=content["mechanism"],
-            mechanism_options=from_plain(content["mechanism_options"]),
+            mechanism_options=plain_mapping(content, "mechanism_options"),
             noisy_mean=finite_numbers(content["noisy_mean"], schema.n_features, "noisy_mean"),
             noisy_count=float(content["noisy_count"]),
-            diagnostics=from_plain(content["diagnostics"]),
+            diagnostics=plain_mapping(content, "diagnostics"),
         )
 
     def __repr__(self) -> str:

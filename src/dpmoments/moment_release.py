@@ -10,13 +10,21 @@ from typing import Any
 
 import numpy as np
 
+from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.components import pca
 from dpmoments.analysis.description import describe
 from dpmoments.analysis.regression import ridge
 from dpmoments.array_types import FloatArray
 from dpmoments.documents import DocumentKind
 from dpmoments.noise_law import NoiseLaw
-from dpmoments.plain_values import finite_numbers, from_plain, is_finite_number, require_kinds, require_known, to_plain
+from dpmoments.plain_values import (
+    finite_numbers,
+    is_finite_number,
+    plain_mapping,
+    require_kinds,
+    require_known,
+    to_plain,
+)
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.repair.repair import Repair, repair_moments
@@ -129,6 +137,7 @@ class MomentRelease:
         )
 
     @cached_property
+    @in_floating_point
     def _repaired(self) -> tuple[FloatArray | None, FloatArray]:
         """Mean and Gram matrix in the unit ball after the repair, about ``center``."""
         count = None if self.noisy_count is None else self.n_rows
@@ -173,6 +182,7 @@ class MomentRelease:
         return gram + self.n_rows * (cross + cross.T + np.outer(self.center, self.center))
 
     @property
+    @in_floating_point
     def unit_ball_covariance(self) -> FloatArray:
         """Cov(x) of the encoded rows, repaired, shape (d, d)."""
         mean, gram = self._repaired
@@ -187,17 +197,20 @@ class MomentRelease:
         return tuple(map(str, found)) if isinstance(found, list | tuple) else ()
 
     @property
+    @in_floating_point
     def mean(self) -> FloatArray:
         """E[value], shape (d,), in the table's units."""
         return self.encoding.decode_mean(self.unit_ball_mean)
 
     @property
+    @in_floating_point
     def second_moment(self) -> FloatArray:
         """E[value valueᵀ], not centred, shape (d, d), in the table's units."""
         mean = None if self.noisy_sum is None else self.unit_ball_mean
         return self.encoding.decode_second_moment(self.unit_ball_gram / self.n_rows, mean)
 
     @property
+    @in_floating_point
     def gram(self) -> FloatArray:
         """Σ value valueᵀ, shape (d, d), in the table's units."""
         if self.encoding.offset.any():
@@ -205,6 +218,7 @@ class MomentRelease:
         return self.encoding.decode_covariance(self.unit_ball_gram)
 
     @property
+    @in_floating_point
     def covariance(self) -> FloatArray:
         """Cov(value), centred, shape (d, d), in the table's units."""
         return self.encoding.decode_covariance(self.unit_ball_covariance)
@@ -276,14 +290,14 @@ class MomentRelease:
             receipt=Receipt.from_dict(content["receipt"]),
             noise=noise,
             mechanism=content["mechanism"],
-            mechanism_options=from_plain(content["mechanism_options"]),
-            details=from_plain(content["details"]),
+            mechanism_options=plain_mapping(content, "mechanism_options"),
+            details=plain_mapping(content, "details"),
             repair=Repair.of(content["repair"]),
             noisy_count=None if count is None else float(count),
             noisy_sum=None if noisy_sum is None else finite_numbers(noisy_sum, d, "noisy_sum"),
             noisy_gram=gram,
             center=None if center is None else finite_numbers(center, d, "center"),
-            diagnostics=from_plain(content["diagnostics"]),
+            diagnostics=plain_mapping(content, "diagnostics"),
         )
 
     def __repr__(self) -> str:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from dpmoments.analysis.answers import in_floating_point
 from dpmoments.mean_release import MeanRelease
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, MomentShape, Plan
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism, make_mechanism
 from dpmoments.moment_release import MomentRelease
 from dpmoments.noise_law import NoiseLaw
+from dpmoments.plain_values import is_finite_number
 from dpmoments.privacy.laws import WishartSampling
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.repair.repair import Repair
@@ -28,6 +30,8 @@ COUNT_SHARE = 0.5
 matrix. The check of the count alone leaves it unused, since noise on a lattice follows the quantiles of its law only nearly."""
 ROUNDING = 1e-9
 """Differences of this relative size pass for rounding."""
+
+Released = TypeVar("Released", MomentRelease, MeanRelease)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +63,26 @@ def checks(release: MomentRelease | MeanRelease) -> tuple[Check, ...]:
     tuple of Check
     """
     if isinstance(release, MeanRelease):
-        return (
-            _finite_mean(release),
-            _count_of_mean(release),
-            _rules(release),
-            _receipt(release),
-            _estimator(release),
-        )
-    return (
-        _finite(release),
-        _symmetric(release),
-        _no_negative_eigenvalue(release),
-        _count(release),
-        _within_reach(release),
-        _receipt(release),
-        _noise_as_calibrated(release),
+        of_mean = (_finite_mean, _count_of_mean, _rules, _receipt, _estimator)
+        return tuple(_made(check, release) for check in of_mean)
+    of_moments = (
+        _finite,
+        _symmetric,
+        _no_negative_eigenvalue,
+        _count,
+        _within_reach,
+        _receipt,
+        _noise_as_calibrated,
     )
+    return tuple(_made(check, release) for check in of_moments)
+
+
+def _made(check: Callable[[Released], Check], release: Released) -> Check:
+    """One check; it fails where it cannot be made, as of numbers that no mechanism releases."""
+    try:
+        return in_floating_point(check)(release)
+    except ValueError as refusal:
+        return Check(check.__name__.strip("_").replace("_", " "), False, str(refusal))
 
 
 def _receipt(release: MomentRelease | MeanRelease) -> Check:
@@ -102,6 +110,7 @@ def _receipt(release: MomentRelease | MeanRelease) -> Check:
 def _foreign_draw(receipt: Receipt, release: MomentRelease | MeanRelease) -> str | None:
     """What a draw on record relies on that this release does not have."""
     d, bound = len(release.feature_names), release.diagnostics.get("eigenvalue_bound", 0.0)
+    bound = bound if is_finite_number(bound) else -math.inf
     for draw in receipt.draws:
         features = draw.sensitivity.arguments.get("n_features", d)
         if features != d and draw.sensitivity.name != "row_sum_l1":  # a mean of one coordinate
@@ -239,7 +248,7 @@ def _calibrated(
         mechanism = make(release.mechanism, **release.mechanism_options)
         budget, neighbors = release.privacy.budget, release.privacy.neighbors
         plans = [mechanism.plan(shape, budget, neighbors) for shape in shapes]
-    except (TypeError, ValueError) as refusal:
+    except (ArithmeticError, TypeError, ValueError) as refusal:
         return Check(what, False if same_version else None, f"{stated}: {refusal}")
     if any(agrees(plan, release) for plan in plans):
         return Check(what, True, f"{stated}, calibrated anew")
@@ -279,7 +288,7 @@ def _equal(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
 
     def same(a: Any, b: Any) -> bool:
         if isinstance(a, float | int) and isinstance(b, float | int):
-            return math.isclose(a, b, rel_tol=ROUNDING)
+            return a == b or (is_finite_number(a) and is_finite_number(b) and math.isclose(a, b, rel_tol=ROUNDING))
         return bool(np.array_equal(a, b))
 
     return set(first) == set(second) and all(same(value, second[key]) for key, value in first.items())

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+import numpy as np
 
 from dpmoments.array_types import FloatArray
 
-__all__ = ["Answer", "aligned", "finite_or_none", "number"]
+__all__ = ["Answer", "aligned", "finite_or_none", "in_floating_point", "number"]
+
+Parameters = ParamSpec("Parameters")
+Found = TypeVar("Found")
 
 
 class Answer(Protocol):
@@ -19,6 +25,32 @@ class Answer(Protocol):
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON holds it: numbers keep every bit, and what is not a finite number is None."""
+
+
+def in_floating_point(compute: Callable[Parameters, Found]) -> Callable[Parameters, Found]:
+    """A function of a release that refuses where its numbers leave the range of floating point.
+
+    Such numbers come of budgets beyond all use, and of files made to confuse.
+
+    Examples
+    --------
+    >>> in_floating_point(lambda number: number**2)(1e200)
+    Traceback (most recent call last):
+    ...
+    ValueError: the numbers of this release are too large, too small or too far apart for floating point ...
+    """
+
+    @wraps(compute)
+    def answer(*given: Parameters.args, **named: Parameters.kwargs) -> Found:
+        try:
+            with np.errstate(over="raise", divide="raise", invalid="raise"):
+                return compute(*given, **named)
+        except (ArithmeticError, np.linalg.LinAlgError):
+            raise ValueError(
+                "the numbers of this release are too large, too small or too far apart for floating point to tell what was asked"
+            ) from None
+
+    return answer
 
 
 def number(value: float | None) -> str:

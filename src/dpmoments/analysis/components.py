@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.analysis.answers import finite_or_none
+from dpmoments.analysis.answers import finite_or_none, in_floating_point
 from dpmoments.analysis.released import Released
 from dpmoments.array_types import FloatArray
 
@@ -90,6 +90,7 @@ class PrincipalComponents:
         }
 
 
+@in_floating_point
 def pca(release: Released, n_components: int | None = None, *, scaling: Scaling = "units") -> PrincipalComponents:
     """Principal components of a release: post-processing, free of privacy cost.
 

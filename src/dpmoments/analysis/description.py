@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.analysis.answers import aligned, finite_or_none, number
+from dpmoments.analysis.answers import aligned, finite_or_none, in_floating_point, number
 from dpmoments.analysis.released import Released
 from dpmoments.array_types import FloatArray
 
@@ -99,6 +99,7 @@ class Description:
         }
 
 
+@in_floating_point
 def describe(release: Released) -> Description:
     """Mean and spread of every feature, each with its noise: post-processing, free of privacy cost.
 

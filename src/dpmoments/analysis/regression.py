@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.analysis.answers import finite_or_none
+from dpmoments.analysis.answers import finite_or_none, in_floating_point
 from dpmoments.analysis.released import Released
 from dpmoments.array_types import FloatArray
 
@@ -98,6 +98,7 @@ class RidgeRegression:
         }
 
 
+@in_floating_point
 def ridge(
     release: Released,
     target: str,

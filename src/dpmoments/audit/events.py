@@ -52,7 +52,9 @@ class Event:
         return f"{self.statistic} {'≥' if self.above else '≤'} {self.threshold:.4g}"
 
 
-def best_events(first: FloatArray, second: FloatArray, names: tuple[str, ...], delta: float) -> tuple[Event, Event]:
+def best_events(
+    first: FloatArray, second: FloatArray, names: tuple[str, ...], delta: float, failure: float = SELECTION_FAILURE
+) -> tuple[Event, Event]:
     """The events with the largest lower bound on ε among thresholds at sample quantiles of every statistic.
 
     Parameters
@@ -61,6 +63,8 @@ def best_events(first: FloatArray, second: FloatArray, names: tuple[str, ...], d
         Statistics of draws on the two tables; none NaN.
     names : tuple of str, length S
     delta : float
+    failure : float
+        The confidence that candidates are compared at is 1 less this.
 
     Returns
     -------
@@ -78,7 +82,7 @@ def best_events(first: FloatArray, second: FloatArray, names: tuple[str, ...], d
             hits, other_hits = (_counts(values, thresholds, above) for values in (ordered, other))
             for swapped in (False, True):
                 pair = (other_hits, hits) if swapped else (hits, other_hits)
-                scores = epsilon_lower_bound(*pair, trials, delta, SELECTION_FAILURE)
+                scores = epsilon_lower_bound(*pair, trials, delta, failure)
                 index = int(np.argmax(scores))
                 if swapped not in best or scores[index] > best[swapped].promise:
                     best[swapped] = Event(

@@ -52,15 +52,16 @@ class RepeatedRows(Rows):
         return remembered  # type: ignore[no-any-return]
 
 
-def repeated_rows(table: FloatArray, schema: Schema, neighbors: Neighbors) -> RepeatedRows:
-    """Rows of a table that is read once.
+def repeated_rows(table: FloatArray, neighbors: Neighbors, schema: Schema | None = None) -> RepeatedRows:
+    """Rows of a table that is read once; by default of a schema that drops rows only where the table has one with NaN.
 
     Examples
     --------
-    >>> schema = Schema.unit_ball(2, missing="drop")
-    >>> repeated_rows(np.array([[1.0, 0.0], [np.nan, 0.0]]), schema, Neighbors.ADD_REMOVE).moments().count
+    >>> repeated_rows(np.array([[1.0, 0.0], [np.nan, 0.0]]), Neighbors.ADD_REMOVE).moments().count
     1
     """
+    if schema is None:
+        schema = Schema.unit_ball(table.shape[1], missing="drop" if np.isnan(table).any() else "error")
     rows = RepeatedRows.of(table, schema, neighbors=neighbors, threads=1)
     assert isinstance(rows, RepeatedRows)
     return rows
@@ -109,6 +110,8 @@ def numbers_of(noisy: NoisyMoments) -> Record:
             record[f"gram[{i},{j}]"] = value
     if noisy.sum is not None:
         record |= {f"sum[{index}]": value for index, value in enumerate(noisy.sum.tolist())}
+    if noisy.center is not None:
+        record |= {f"center[{index}]": value for index, value in enumerate(noisy.center.tolist())}
     if noisy.count is not None:
         record["count"] = float(noisy.count)
     for key, value in noisy.diagnostics.items():

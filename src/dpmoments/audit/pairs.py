@@ -12,7 +12,7 @@ from dpmoments.array_types import FloatArray
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.schema.schema import Schema
 
-__all__ = ["NeighboringPair", "everyday_pairs", "neighboring_pairs"]
+__all__ = ["NeighboringPair", "distant_pairs", "everyday_pairs", "neighboring_pairs"]
 
 
 SOME_ROWS = 16
@@ -25,7 +25,7 @@ FAR_OUT = 1000.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NeighboringPair:
-    """Two tables that differ by one row; both orders are audited.
+    """Two tables that differ by one row, or by a few; both orders are audited.
 
     Attributes
     ----------
@@ -35,6 +35,9 @@ class NeighboringPair:
         Rows in the unit ball; a NaN row is one that the schema drops.
     same_rows : bool
         Whether the second is the first in another order.
+    rows_apart : int
+        k, the number of rows by which they differ: a chain of k neighbours, along which ε-differential privacy allows a log-ratio
+        of kε.
     """
 
     name: str
@@ -42,6 +45,7 @@ class NeighboringPair:
     first: FloatArray
     second: FloatArray
     same_rows: bool = False
+    rows_apart: int = 1
 
     @property
     def n_features(self) -> int:
@@ -89,6 +93,48 @@ def neighboring_pairs(n_features: int, neighbors: Neighbors | str) -> tuple[Neig
         NeighboringPair(name, neighbors, np.vstack([common, row]), np.vstack([common, other]))
         for name, common, row, other in _replacements(n_features)
     )
+
+
+def distant_pairs(n_features: int, neighbors: Neighbors | str, rows_apart: int) -> tuple[NeighboringPair, ...]:
+    """Pairs that differ by several rows, for promises of pure ε.
+
+    At a small ε no event is much likelier on one of two neighbours than on the other, and a difference so small takes many runs
+    to show. k rows apart the probabilities may differ by a factor e^{kε}, and for some common events they nearly do: noise
+    that lies beyond k rows, a direction that is uniform on one table and held by k rows on the other.
+
+    Parameters
+    ----------
+    n_features : int
+    neighbors : Neighbors or str
+    rows_apart : int
+        k, at least 1.
+
+    Examples
+    --------
+    >>> [(pair.name, pair.rows_apart) for pair in distant_pairs(1, "add_remove", 3)]
+    [('no row | 3 equal rows', 3)]
+    """
+    neighbors = Neighbors.of(neighbors)
+    if n_features < 1 or rows_apart < 1:
+        raise ValueError(f"n_features={n_features}, rows_apart={rows_apart}: both are at least 1")
+    axes, k = np.eye(n_features), rows_apart
+    none, ours, theirs = np.zeros((0, n_features)), _copies(axes[0], k), _copies(axes[-1], k)
+    if neighbors is Neighbors.ADD_REMOVE:
+        cases = [(f"no row | {k} equal rows", none, ours)]
+        if n_features > 1:
+            cases.append((f"{k} rows on an axis | {k} more on another", ours, np.vstack([ours, theirs])))
+    else:
+        cases = [(f"{k} equal rows | their opposites", ours, -ours)]
+        if n_features > 1:
+            cases += [
+                (f"{k} equal rows | {k} orthogonal to them", ours, theirs),
+                (
+                    f"{2 * k} equal rows | half of them on another axis",
+                    np.vstack([ours, ours]),
+                    np.vstack([ours, theirs]),
+                ),
+            ]
+    return tuple(NeighboringPair(name, neighbors, first, second, rows_apart=k) for name, first, second in cases)
 
 
 def everyday_pairs(

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.audit.bounds import epsilon_lower_bound
-from dpmoments.audit.events import Event, best_events, rarer_events
+from dpmoments.audit.directions import leading_scores, one_direction_epsilon, stated_temperature, temperature_at_least
+from dpmoments.audit.events import SELECTION_FAILURE, Event, best_events, rarer_events
 from dpmoments.audit.outcomes import names_in
-from dpmoments.audit.pairs import NeighboringPair, neighboring_pairs
-from dpmoments.audit.results import AuditEffort, AuditResult
-from dpmoments.audit.statistics import LearnedScores, learn_scores, raw_statistics
+from dpmoments.audit.pairs import NeighboringPair, distant_pairs, neighboring_pairs
+from dpmoments.audit.results import AuditEffort, AuditResult, MeasuredDirection
+from dpmoments.audit.statistics import LearnedScores, learn_scores, noisy_grams, raw_statistics
 from dpmoments.audit.trials import Trial, make_trials, stated_promise, worst_exact
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
-from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 
-__all__ = ["audit"]
+__all__ = ["audit", "default_pairs"]
 
 
 LEVEL = 0.999
 """Confidence of a reported bound."""
+SCREENING = 4
+"""All pairs get one part in so many of the pilot draws, and so many pairs get all of them."""
+SCREENING_FAILURE = 0.2
+"""Confidence that events are compared at on the few draws of a screening, so that few of the bounds are 0."""
+DISTANT_LOG_RATIO = 2.0
+"""About the largest log-ratio that some thousand draws show: pairs are so many rows apart that ε allows it."""
+MOST_ROWS_APART = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,6 +44,11 @@ class _Candidate:
     events: tuple[Event, ...]
     numbers: tuple[str, ...]
     scores: LearnedScores
+
+    @property
+    def promise(self) -> float:
+        """The bound on ε that the pilot draws gave: biased upwards, for ranking alone."""
+        return max(event.promise for event in self.events) / self.trial.pair.rows_apart
 
     def bound(self, size: int, failure: float, generator: np.random.Generator) -> tuple[float, Event]:
         """The bound on ε from fresh draws, and the event that gave it; the events share the probability of failure."""
@@ -50,7 +63,8 @@ class _Candidate:
             share = failure / len(self.events)
             bounds.append(float(epsilon_lower_bound(hits, other_hits, size, self.trial.delta, share)))
         best = int(np.argmax(bounds))
-        return bounds[best], self.events[best]
+        # ε for each of the rows by which the tables differ; more than one only where the promise is pure.
+        return bounds[best] / self.trial.pair.rows_apart, self.events[best]
 
 
 def audit(
@@ -69,8 +83,10 @@ def audit(
 
     Pilot draws on every pair train scores and choose, for each order of the pair, one statistic and up to four thresholds.
     The most promising pairs get fresh draws, and Clopper–Pearson bounds on the two probabilities of each chosen event give
-    ε ≥ log((p − δ)/q); all of them share the probability of failure equally. Beside it stands the exact loss on the worst
-    pair, where the law of the noise is known.
+    ε ≥ log((p − δ)/q), divided by the number of rows by which the pair differs. Beside it stands the exact loss on the worst
+    pair, where the laws of the draws are known; and where a mechanism pays for one direction, the exact loss at the temperature
+    that fresh draws show it to have. All that is tried on fresh draws shares the probability of failure (Bonferroni): the
+    bounds hold together with the stated confidence.
 
     A bound above the stated ε refutes the mechanism or its code. One below it proves nothing: it says how much of the
     stated ε these attacks could show.
@@ -90,9 +106,9 @@ def audit(
     effort : AuditEffort, optional
         Default: :class:`AuditEffort` (), less for mechanisms of several passes.
     level : float
-        Confidence: the probability that the bound holds, if everything else is as assumed.
+        Confidence: the probability that the bounds hold, if everything else is as assumed.
     pairs : sequence of NeighboringPair, optional
-        Default: :func:`neighboring_pairs`.
+        Default: :func:`neighboring_pairs`, and where the budget is pure :func:`distant_pairs`.
 
     Returns
     -------
@@ -116,20 +132,26 @@ def audit(
     if not 0.0 < level < 1.0:
         raise ValueError(f"level={level!r} is a probability, above 0 and below 1: use 0.999, say")
     if pairs is None:
-        pairs = neighboring_pairs(n_features, neighbors)
+        pairs = default_pairs(n_features, budget, neighbors)
     trials = make_trials(mechanism, budget, pairs, mean)
     if effort is None:
         effort = AuditEffort().for_passes(max(trial.passes(generator) for trial in trials))
-    candidates = sorted(
-        (_candidate(trial, effort.pilot, generator) for trial in trials),
-        key=lambda candidate: max(event.promise for event in candidate.events),
-        reverse=True,
-    )[: effort.finalists]
-    failure = (1.0 - level) / len(candidates)
-    bounds = [candidate.bound(effort.final, failure, generator) for candidate in candidates]
+    shortlist = _most_promising(
+        (_candidate(trial, max(effort.pilot // SCREENING, 20), generator, SCREENING_FAILURE) for trial in trials),
+        max(SCREENING, effort.finalists),
+    )
+    candidates = _most_promising(
+        (_candidate(found.trial, effort.pilot, generator, SELECTION_FAILURE) for found in shortlist), effort.finalists
+    )
+    exact, exact_pair = worst_exact(trials)
+    failure = 1.0 - level
+    direction = None
+    if (warmest := _most_sensitive_to_temperature(trials)) is not None:
+        failure /= 2.0
+        direction = _measured_direction(warmest, max(effort.final // 2, 20), failure, generator)
+    bounds = [candidate.bound(effort.final, failure / len(candidates), generator) for candidate in candidates]
     best = int(np.argmax([bound for bound, _ in bounds]))
     found, (lower_bound, event) = candidates[best], bounds[best]
-    exact, exact_pair = worst_exact(trials)
     return AuditResult(
         mechanism=mechanism.name,
         options=mechanism.options,
@@ -141,6 +163,7 @@ def audit(
         delta=found.trial.delta,
         lower_bound=lower_bound,
         exact=exact,
+        direction=direction,
         pair=found.trial.pair.name,
         event=str(event),
         exact_pair=exact_pair,
@@ -148,6 +171,54 @@ def audit(
         level=level,
         seconds=time.process_time() - started,
     )
+
+
+def default_pairs(n_features: int, budget: PrivacyBudget, neighbors: Neighbors | str) -> tuple[NeighboringPair, ...]:
+    """Neighbours, and under a small pure ε pairs that are as many rows apart as make e^{kε} large enough to see.
+
+    Examples
+    --------
+    >>> pairs = default_pairs(2, PrivacyBudget.pure(0.1), "add_remove")
+    >>> {pair.rows_apart for pair in pairs}
+    {1, 20}
+    """
+    pairs = neighboring_pairs(n_features, neighbors)
+    if budget.kind is not BudgetKind.PURE:
+        return pairs
+    rows_apart = round(min(DISTANT_LOG_RATIO / budget.epsilon, MOST_ROWS_APART))
+    return pairs if rows_apart < 2 else (*pairs, *distant_pairs(n_features, neighbors, rows_apart))
+
+
+def _most_promising(candidates: Iterable[_Candidate], number: int) -> list[_Candidate]:
+    return sorted(candidates, key=lambda candidate: candidate.promise, reverse=True)[:number]
+
+
+def _most_sensitive_to_temperature(trials: Sequence[Trial]) -> Trial | None:
+    """The neighbours between which a direction at twice its stated temperature would lose most; None where none is stated."""
+    losses = [
+        (_direction_epsilon(trial, 2.0 * stated), index)
+        for index, trial in enumerate(trials)
+        if trial.pair.rows_apart == 1 and (stated := stated_temperature(trial.plan)) is not None
+    ]
+    return trials[max(losses)[1]] if losses else None
+
+
+def _measured_direction(trial: Trial, size: int, failure: float, generator: np.random.Generator) -> MeasuredDirection:
+    """The exact loss of a trial at the temperature that fresh draws on both of its tables show, at least."""
+    scores = [
+        leading_scores(noisy_grams([record for record in sample if not record["failed"]], len(gram)), gram)
+        for sample, gram in zip(trial.run(size, generator), trial.grams, strict=True)
+    ]
+    stated, at_least = stated_temperature(trial.plan), temperature_at_least(scores, trial.grams, failure)
+    assert stated is not None
+    return MeasuredDirection(trial.pair.name, stated, at_least, _direction_epsilon(trial, at_least))
+
+
+def _direction_epsilon(trial: Trial, strength: float) -> float:
+    tables = trial.first.moments(), trial.second.moments()
+    epsilon = one_direction_epsilon(trial.plan, *tables, trial.delta, strength=strength)
+    assert epsilon is not None, "a temperature is stated"
+    return epsilon
 
 
 def _statistics(
@@ -159,7 +230,7 @@ def _statistics(
     return np.column_stack([statistics, scores(statistics)]), (*names, *scores.names)
 
 
-def _candidate(trial: Trial, size: int, generator: np.random.Generator) -> _Candidate:
+def _candidate(trial: Trial, size: int, generator: np.random.Generator, failure: float) -> _Candidate:
     """Learn scores from half of the pilot draws, and choose the event on the other half."""
     samples = trial.run(size, generator)
     half = size // 2
@@ -169,7 +240,7 @@ def _candidate(trial: Trial, size: int, generator: np.random.Generator) -> _Cand
     (first, names), (second, _) = (_statistics(trial, sample[half:], numbers, scores) for sample in samples)
     events = [
         rarer
-        for event in best_events(first, second, names, trial.delta)
+        for event in best_events(first, second, names, trial.delta, failure)
         for rarer in rarer_events(event, first, second)
     ]
     return _Candidate(trial, tuple(events), numbers, scores)

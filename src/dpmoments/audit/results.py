@@ -9,7 +9,7 @@ from typing import Any
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 
-__all__ = ["AuditEffort", "AuditResult"]
+__all__ = ["AuditEffort", "AuditResult", "MeasuredDirection"]
 
 TOLERANCE = 1e-6
 """Share by which an exact loss may exceed the stated ε: rounding of the noise to a lattice, and of sums here."""
@@ -22,16 +22,18 @@ class AuditEffort:
     Attributes
     ----------
     pilot : int
-        Runs on each table of each pair, to learn scores (half) and to choose events (half).
+        Runs on each table of each pair that a quarter of them has shown to be promising, to learn scores (half) and to choose
+        events (half).
     final : int
-        Fresh runs on each table of each finalist, which alone enter the reported bound.
+        Fresh runs on each table of each finalist, which alone enter the reported bound; half as many again where a direction is
+        measured.
     finalists : int
         Pairs that get final draws; the confidence is shared among them.
     """
 
-    pilot: int = 1000
-    final: int = 20_000
-    finalists: int = 2
+    pilot: int = 500
+    final: int = 6000
+    finalists: int = 1
 
     def __post_init__(self) -> None:
         if self.pilot < 20 or self.final < 20 or self.finalists < 1:
@@ -46,6 +48,27 @@ class AuditEffort:
         """Less of it for mechanisms that pass over the rows again and again in one run: as many passes in all."""
         share = max(1, min(passes * 2, 20))
         return AuditEffort(max(self.pilot // share, 20), max(self.final // share, 20), self.finalists)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredDirection:
+    """What the draws say of the temperature of the first direction, for mechanisms that pay for one.
+
+    Attributes
+    ----------
+    pair : str
+        The neighbours it was measured on: those between which a direction that is too hot loses most.
+    stated, at_least : float
+        The temperature that the plan states, and the lower confidence bound on the one that the directions were drawn at.
+    epsilon : float
+        The exact loss on that pair at the lower bound, all other draws as stated. It holds for directions that are Bingham
+        draws; above the stated ε, it refutes that they are what the mechanism states, whatever they are.
+    """
+
+    pair: str
+    stated: float
+    at_least: float
+    epsilon: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +89,9 @@ class AuditResult:
     lower_bound : float
         ε is at least this, with the stated confidence, if ``run`` was drawn from as it is.
     exact : float or None
-        The loss on the worst pair by the stated law of the noise; None where there is no closed form.
+        The loss on the worst pair by the stated laws of the draws; None where there is no closed form.
+    direction : MeasuredDirection or None
+        The exact loss at a temperature measured from the draws, for mechanisms that pay for one direction.
     pair, event : str
         Where the lower bound was found.
     exact_pair : str
@@ -74,7 +99,7 @@ class AuditResult:
     draws : int
         Final draws on each table.
     level : float
-        Confidence of the lower bound.
+        Confidence of the lower bounds, ``lower_bound`` and ``direction``, together.
     seconds : float
         Of processor time.
     """
@@ -89,6 +114,7 @@ class AuditResult:
     delta: float
     lower_bound: float
     exact: float | None
+    direction: MeasuredDirection | None
     pair: str
     event: str
     exact_pair: str
@@ -99,7 +125,10 @@ class AuditResult:
     @property
     def exceeded(self) -> bool:
         """Whether the mechanism was shown to spend more than it states."""
-        exact = -math.inf if self.exact is None else self.exact
+        exact = max(
+            -math.inf if self.exact is None else self.exact,
+            -math.inf if self.direction is None else self.direction.epsilon,
+        )
         return self.lower_bound > self.stated_epsilon or exact > self.stated_epsilon * (1.0 + TOLERANCE)
 
     def to_dict(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmoments.audit.procedure import audit
+from dpmoments.audit.procedure import LEVEL, audit
 from dpmoments.audit.results import AuditEffort, AuditResult
 from dpmoments.mechanisms import CoinPress, InverseGaussian, PrivatePreconditioning
 from dpmoments.mechanisms.base import Mechanism, MomentShape
@@ -41,7 +41,7 @@ ALWAYS_WITH_MEAN = ("auto",)
 """Mechanisms audited only with count and mean: ``auto`` runs one of the others, and those are audited without the mean too."""
 SLOW = ("iterative-eigenvectors", "kapralov-talwar")
 """Mechanisms of which a run takes several times as long as of the others."""
-SLOW_EFFORT = AuditEffort(pilot=500, final=6000)
+SLOW_EFFORT = AuditEffort(pilot=300, final=2500)
 """The default effort for the mechanisms in ``SLOW``."""
 TYPICAL_ROWS = 100
 """The public number of rows for which a mechanism must have a plan to be audited under ``replace_one``."""
@@ -65,7 +65,12 @@ class AuditSetting:
     mean: bool
 
     def run(
-        self, generator: np.random.Generator, *, n_features: int = 2, effort: AuditEffort | None = None
+        self,
+        generator: np.random.Generator,
+        *,
+        n_features: int = 2,
+        effort: AuditEffort | None = None,
+        level: float = LEVEL,
     ) -> AuditResult:
         """The audit of this setting; with less effort for mechanisms that are slow, where none is given."""
         if effort is None and self.mechanism.name in SLOW:
@@ -78,6 +83,7 @@ class AuditSetting:
             mean=self.mean,
             n_features=n_features,
             effort=effort,
+            level=level,
         )
 
 

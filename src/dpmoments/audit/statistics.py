@@ -9,7 +9,7 @@ import numpy as np
 
 from dpmoments.array_types import FloatArray
 
-__all__ = ["LearnedScores", "gram_statistics", "learn_scores", "raw_statistics"]
+__all__ = ["LearnedScores", "gram_statistics", "learn_scores", "noisy_grams", "raw_statistics"]
 
 Record = dict[str, float]
 
@@ -39,15 +39,18 @@ def raw_statistics(
     """
     values = np.array([[record.get(name, -np.inf) for name in names] for record in records], dtype=np.float64)
     values = values.reshape(len(records), len(names))
-    d = len(first)
-    grams = np.zeros((len(records), d, d))
-    column = {name: index for index, name in enumerate(names)}
-    for i, j in zip(*np.triu_indices(d), strict=True):
-        if (index := column.get(f"gram[{i},{j}]")) is not None:
-            grams[:, i, j] = grams[:, j, i] = values[:, index]
-    made = gram_statistics(np.where(np.isfinite(grams), grams, 0.0), first, second)
+    made = gram_statistics(noisy_grams(records, len(first)), first, second)
     together = np.column_stack([values, *made.values()])
     return np.nan_to_num(together, nan=-LARGEST, posinf=LARGEST, neginf=-LARGEST), (*names, *made)
+
+
+def noisy_grams(records: Sequence[Record], n_features: int) -> FloatArray:
+    """The released Gram matrices, shape (N, d, d); 0 where a record has none or it is not finite."""
+    grams = np.zeros((len(records), n_features, n_features))
+    for i, j in zip(*np.triu_indices(n_features), strict=True):
+        name = f"gram[{i},{j}]"
+        grams[:, i, j] = grams[:, j, i] = [record.get(name, 0.0) for record in records]
+    return np.where(np.isfinite(grams), grams, 0.0)
 
 
 def gram_statistics(grams: FloatArray, first: FloatArray, second: FloatArray) -> dict[str, FloatArray]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmoments.array_types import FloatArray
+from dpmoments.audit.directions import one_direction_epsilon
 from dpmoments.audit.exact import noise_epsilon
 from dpmoments.audit.outcomes import RepeatedRows, repeated_rows, run_repeatedly
 from dpmoments.audit.pairs import NeighboringPair
@@ -72,7 +73,7 @@ def make_trials(
     trials = []
     for pair in pairs:
         if isinstance(plan := plans[_shape(pair, mean)], Plan):
-            first, second = (repeated_rows(table, pair.schema, pair.neighbors) for table in (pair.first, pair.second))
+            first, second = (repeated_rows(table, pair.neighbors, pair.schema) for table in (pair.first, pair.second))
             trials.append(Trial(pair, plan, first, second, cost, stated_promise(cost)[1]))
     if trials:
         return trials
@@ -94,12 +95,18 @@ def stated_promise(cost: PrivacyBudget) -> tuple[float, float]:
 
 
 def worst_exact(trials: Sequence[Trial]) -> tuple[float | None, str]:
-    """The largest exact loss over the pairs, where the noise has a known law."""
+    """The largest exact loss over the pairs of neighbours, where the laws that the plan states are known."""
     worst: float | None = None
     where = ""
     for trial in trials:
+        if trial.pair.rows_apart > 1:
+            continue
+        tables = trial.first.moments(), trial.second.moments()
         law = trial.plan.noise
-        loss = None if law is None else noise_epsilon(law, trial.first.moments(), trial.second.moments(), trial.delta)
+        if law is None:
+            loss = one_direction_epsilon(trial.plan, *tables, trial.delta)
+        else:
+            loss = noise_epsilon(law, *tables, trial.delta)
         if loss is not None and (worst is None or loss > worst):
             worst, where = loss, trial.pair.name
     return worst, where

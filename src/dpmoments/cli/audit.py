@@ -40,7 +40,7 @@ def audit(
         typer.Option(
             "--draws",
             min=20,
-            help="Runs that a bound rests on, on each table; default: 20000, fewer for slow mechanisms.",
+            help="Runs that a bound rests on, on each table; default: 6000, fewer for slow mechanisms.",
             show_default=False,
         ),
     ] = None,
@@ -94,11 +94,17 @@ def audit(
             shown = ", ".join(f"{key}={value}" for key, value in options.items())
             print_text(f"{name} ({shown})" if shown else name)
             print_table(HEADERS, (_row(result) for result in results if result.mechanism == name), numbers=NUMBERS)
+            for result in results:
+                if result.mechanism == name and (found := result.direction) is not None:
+                    print_text(
+                        f"{result.neighbors}, {result.cost}{', mean' if result.mean else ''}: directions are at temperature "
+                        f"{found.at_least:.3g} or more where {found.stated:.3g} is stated; exact ε there {found.epsilon:.3f}"
+                    )
             print_text()
         for name, words in plan.refusals.items():
             print_text(f"not {name}: {words}")
         print_text(
-            "'ε at least' was seen, with 99.9 % confidence; 'exact ε' is that of the stated noise law on the worst pair. "
+            "'ε at least' was seen, with 99.9 % confidence; 'exact ε' is that of the stated laws on the worst pair. "
             "--json names the pairs."
         )
     if exceeded:

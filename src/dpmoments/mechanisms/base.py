@@ -17,8 +17,10 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
+import numpy as np
+
 from dpmoments.array_types import FloatArray
-from dpmoments.mechanisms.moment_shape import MomentShape
+from dpmoments.mechanisms.parts.moment_shape import MomentShape
 from dpmoments.mechanisms.parts.row_count import count_error, noisy_count, split_for_count
 from dpmoments.noise_law import NoiseLaw
 from dpmoments.privacy.accounting import LossUnit, allowance
@@ -153,7 +155,7 @@ class CalibratedPlan(ABC, Generic[Noisy]):
                 f"the plan is for neighbors={str(self.neighbors)!r} and the rows were opened for {str(rows.neighbors)!r}, which "
                 "has other sensitivities: make both for the same relation"
             )
-        if rows.schema.drops_rows and not self.shape.drops_rows:
+        if rows.schema.drops_rows and self.count_is_public:
             raise ValueError(
                 "the schema has a rule that drops rows, and the plan is for one that has none, so that it may tell their number: "
                 "make the plan from the same schema"
@@ -273,18 +275,30 @@ class NoisyMoments:
         Σ(x − center).
     gram : ndarray of shape (d, d)
         Σ(x − center)(x − center)ᵀ, symmetric; not repaired.
+    diagnostics : mapping
+        What else the run learned privately (plain values and arrays); covered by the plan's cost.
     center : ndarray of shape (d,) or None
         What sum and Gram matrix are taken about, itself a private answer; None for 0. About 0 the moments of rows whose mean is
         far from 0 hold no covariance: in float64 none is left where the mean is 10⁸ standard deviations away.
-    diagnostics : mapping
-        What else the run learned privately (plain values and arrays); covered by the plan's cost.
     """
 
     count: float | None
     sum: FloatArray | None
     gram: FloatArray
-    center: FloatArray | None = None
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    center: FloatArray | None = None
+
+    @property
+    def mean(self) -> FloatArray:
+        """E[x], not repaired, shape (d,); needs count and sum."""
+        from_center = np.asarray(self.sum) / self.count
+        return from_center if self.center is None else self.center + from_center
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Cov(x), not repaired, shape (d, d); needs count and sum."""
+        from_center = np.asarray(self.sum) / self.count
+        return np.asarray(self.gram / np.asarray(self.count) - np.outer(from_center, from_center))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,9 @@ import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
-from dpmoments.mechanisms.parts.coinpress_ellipsoid import Ellipsoid, StepRules, run_diagnostics, spectral_edge
+from dpmoments.mechanisms.parts.coinpress_diagnostics import run_diagnostics
+from dpmoments.mechanisms.parts.coinpress_ellipsoid import Ellipsoid, StepRules, spectral_edge
+from dpmoments.mechanisms.parts.coinpress_last_clip import LastClip, widened_clip
 from dpmoments.mechanisms.parts.coinpress_options import STAND_IN_ROWS, CoinPressOptions, checked_eigenvalue_bounds
 from dpmoments.mechanisms.parts.coinpress_schedule import (
     MOST_STEPS,
@@ -28,7 +30,6 @@ from dpmoments.mechanisms.parts.noisy_step import (
     noisy_step,
     require_workable_budget,
 )
-from dpmoments.mechanisms.parts.norm_histogram import noisy_norm_histogram, norm_edges
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -41,8 +42,6 @@ FLOOR = 0.5
 """Before rescaling, a step raises eigenvalues below this fraction of the noise's spectral edge to it."""
 CAUTION = 0.7
 """The schedule is planned as if the noise reached only this fraction of its spectral edge, which is what experiments show."""
-HISTOGRAM_SHARE = 0.02
-"""Share of the last step's budget that buys the histogram of norms."""
 LEAST_EIGENVALUE = 0.1
 """Default lower bound on the eigenvalues, relative to the schema's least variances: correlation makes eigenvalues smaller."""
 FAILURE = 0.05
@@ -87,7 +86,7 @@ class CoinPressPlan(Plan):
             count, rho = count_first(rows, privacy_filter, rho, None)
             rules = options.step_rules(shape, count, rho, self.neighbors)
         n_rows = rules.n_rows
-        ellipsoid = options.first_ellipsoid(shape)
+        ellipsoid = options.first_ellipsoid(shape, rules.radius)
         steps: list[dict[str, Any]] = []
         *early, last = PrivacyBudget.zcdp(rho).split(*rules.schedule.shares)
         for budget in early:
@@ -96,17 +95,19 @@ class CoinPressPlan(Plan):
             if options.constants == "paper":
                 ellipsoid = ellipsoid.ridged(release, n_rows, rules.sampling_ridge, rules.failure)
             else:
-                ellipsoid = ellipsoid.floored(release, n_rows, FLOOR)
-        spend, radius, outside = self._last_radius(rows, privacy_filter, last.rho, rules, ellipsoid)
-        release = self._step(rows, privacy_filter, "last step", spend, ellipsoid, radius)
-        steps.append(ellipsoid.record(radius, last.rho, release, n_rows))
+                ellipsoid = ellipsoid.floored(release, n_rows, FLOOR, final=len(steps) == len(early))
+        clip = LastClip(last.rho, rules.radius)
+        if options.widens_last_clip:
+            clip = widened_clip(rows, privacy_filter, clip, ellipsoid, n_rows=n_rows, mean=shape.mean)
+        release = self._step(rows, privacy_filter, "last step", clip.rho, ellipsoid, clip.radius)
+        steps.append(ellipsoid.record(clip.radius, last.rho, release, n_rows))
         covariance, mean = ellipsoid.covariance(release, n_rows)
         return NoisyMoments(
             count=n_rows if shape.mean or self.neighbors.table_size_is_public else None,
             sum=np.zeros_like(mean) if shape.mean else None,
             gram=n_rows * (covariance + covariance.T) / 2.0,
             center=mean if shape.mean else None,
-            diagnostics=run_diagnostics(steps, rules, outside, shape.n_features),
+            diagnostics=run_diagnostics(steps, rules, clip, ellipsoid.half_seen(release, n_rows)),
         )
 
     def _step(
@@ -122,34 +123,6 @@ class CoinPressPlan(Plan):
         return noisy_step(
             rows, privacy_filter, what, noise, center=ellipsoid.center, linear=ellipsoid.linear, radius=radius
         )
-
-    def _last_radius(
-        self,
-        rows: Rows,
-        privacy_filter: PrivacyFilter,
-        rho: float,
-        rules: StepRules,
-        ellipsoid: Ellipsoid,
-    ) -> tuple[float, float, float | None]:
-        """Budget left for the last step, its clipping radius, and the estimated share of rows beyond the planned radius."""
-        planned, d = rules.radius, self.shape.n_features
-        if not self.mechanism.widens_last_clip:
-            return rho, planned, None
-        for_histogram, rest = PrivacyBudget.zcdp(rho).split(HISTOGRAM_SHARE, 1.0 - HISTOGRAM_SHARE)
-        histogram = noisy_norm_histogram(
-            rows,
-            privacy_filter,
-            "histogram of norms",
-            for_histogram.rho,
-            edges=norm_edges(math.sqrt(d)),
-            center=ellipsoid.center,
-            linear=ellipsoid.linear,
-        )
-        noise = StepNoise.calibrated(d, rest.rho, self.neighbors, mean=self.shape.mean)
-        noise_error = noise.noise_scale * math.sqrt(d * (d + 1) / 2.0) / rules.n_rows
-        best = histogram.best_radius(2, noise_error, 1.0 / math.sqrt(d))
-        # Never below the planned radius: for normal rows that is the better choice, since it suffers from no bins and no noise.
-        return rest.rho, max(planned, best or 0.0), histogram.share_above(planned)
 
 
 @dataclass(frozen=True)
@@ -183,8 +156,8 @@ class CoinPress(CoinPressOptions, Mechanism):
         ``"paper"``: clipping radius and ridge of the paper's theorems, which hold with probability 0.95 but are loose, and ¾ of
         the budget for the last step, as in its experiments (Theorem 2.4 has ½).
     clip : {"adaptive", "gaussian"}
-        ``"adaptive"``: 2 % of the last step's budget buys a histogram of norms, from which the last clip is widened where
-        tails are heavy. ``"gaussian"``: clip as for normal rows.
+        ``"adaptive"``: 2 % of the last step's budget (up to 10 % below ten features) buys a histogram of norms, from which the
+        last clip is widened where tails are heavy. ``"gaussian"``: clip as for normal rows.
     steps : int, optional
         Number of steps; by default it follows from n, d, ρ and hi/lo.
     split : sequence of float, optional
@@ -263,13 +236,19 @@ class CoinPress(CoinPressOptions, Mechanism):
         )
         return StepRules(n_rows, math.sqrt(clip_square), ridge, failure, schedule)
 
-    def first_ellipsoid(self, shape: MomentShape) -> Ellipsoid:
-        """The ellipsoid that the public bounds imply."""
+    def first_ellipsoid(self, shape: MomentShape, radius: float) -> Ellipsoid:
+        """The ellipsoid that the public bounds imply.
+
+        A flag is held to the scale at which its rarer value is √(radius² − d) away from the other, so that a row of normal
+        features beside it is not clipped, however rare it is.
+        """
         _, highest, mean_radius = self.bounds(shape)
-        anchor = self.anchor
-        if anchor is None and shape.rough_scale is not None:
-            anchor = shape.rough_scale.anchor
-        return Ellipsoid.first(shape.n_features, None if anchor is None else np.array(anchor), highest + mean_radius**2)
+        anchor, held = self.anchor, None
+        if shape.rough_scale is not None:
+            anchor = shape.rough_scale.anchor if anchor is None else anchor
+            held = np.diag(np.square(shape.rough_scale.span)) / max(radius**2 - shape.n_features, 1.0)
+        first = None if anchor is None else np.array(anchor)
+        return Ellipsoid.first(shape.n_features, first, highest + mean_radius**2, held)
 
     def bounds(self, shape: MomentShape) -> tuple[float, float, float]:
         """Lowest and highest eigenvalue, and radius of the mean (0 where it is not wanted)."""

@@ -10,6 +10,7 @@ from fractions import Fraction
 from numbers import Real
 from typing import Any
 
+from dpmoments.plain_values import is_finite_number, require_known, shown
 from dpmoments.privacy.rounding import no_less, rounded_down, rounded_up
 
 __all__ = ["BudgetKind", "PrivacyBudget"]
@@ -223,7 +224,19 @@ class PrivacyBudget:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> PrivacyBudget:
-        """The inverse of :meth:`to_dict`."""
+        """The inverse of :meth:`to_dict`.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If an entry is absent, unknown, or not what it must be.
+        """
+        require_known(values, ("kind", "epsilon", "delta", "rho"), "a budget")
+        if values["kind"] not in tuple(BudgetKind):
+            raise ValueError(f"there is no budget of kind {shown(values['kind'])}: use one of {', '.join(BudgetKind)}")
+        for entry, value in values.items():
+            if entry != "kind" and not is_finite_number(value):
+                raise TypeError(f"{entry} of a budget must be a finite number")
         return cls(**values)
 
     def __add__(self, other: PrivacyBudget) -> PrivacyBudget:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from dpmoments.plain_values import shown
+
 __all__ = ["Neighbors"]
 
 
@@ -31,13 +33,12 @@ class Neighbors(StrEnum):
         >>> Neighbors.of("replace_one")
         <Neighbors.REPLACE_ONE: 'replace_one'>
         """
-        try:
-            return cls(value)
-        except ValueError:
+        if value not in tuple(cls):
             raise ValueError(
-                f"neighbors={value!r} is not a neighbouring relation: use 'add_remove' (the number of rows is private) "
+                f"neighbors={shown(value)} is not a neighbouring relation: use 'add_remove' (the number of rows is private) "
                 "or 'replace_one' (the number of rows is public)"
-            ) from None
+            )
+        return cls(value)
 
     @property
     def table_size_is_public(self) -> bool:

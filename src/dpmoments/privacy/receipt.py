@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
-from dpmoments.plain_values import from_plain, is_finite_number, require_kinds, require_known, to_plain
+import numpy as np
+
+from dpmoments.plain_values import is_finite_number, plain_mapping, require_kinds, require_known, shown, to_plain
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.discrete_gaussian import MOST_COMPOSED_COORDINATES
@@ -22,6 +25,8 @@ __all__ = ["Draw", "Receipt", "loss_by_group", "total_loss"]
 
 DRAW_ENTRIES = {"what", "law", "sensitivity", "loss", "delta", "size", "claim", "group"}
 RECEIPT_ENTRIES = {"protected_unit", "neighbors", "cost", "loss_unit", "allowance", "draws"}
+MOST_DIFFERENT_LOSSES = 10_000
+"""Exact sums of more different fractions take minutes: their denominators multiply."""
 EXHAUSTED = 1.0 - 1e-9
 """A plan that says it exhausts its budget spends at least this share of it."""
 
@@ -75,17 +80,17 @@ class Draw:
         KeyError, TypeError, ValueError
             If an entry is absent, unknown, or less than it must be.
         """
-        require_kinds(values, what=str, law=dict, sensitivity=dict)
+        require_kinds(values, what=str)
         require_known(values, DRAW_ENTRIES, "a draw of the receipt")
-        entries = dict(from_plain(values["law"]))
+        entries = plain_mapping(values, "law")
         name = entries.pop("name")
         if not isinstance(name, str) or name not in LAWS:
-            raise ValueError(f"there is no law {name!r} of a draw: use one of {', '.join(LAWS)}")
+            raise ValueError(f"there is no law {shown(name)} of a draw: use one of {', '.join(LAWS)}")
         if set(entries) != {entry.name for entry in fields(LAWS[name])}:
             known = ", ".join(entry.name for entry in fields(LAWS[name]))
             raise ValueError(f"the parameters of a {name} draw are {known}, and the file has others")
         law = LAWS[name](**entries)
-        sensitivity = sensitivity_from_dict(from_plain(values["sensitivity"]))
+        sensitivity = sensitivity_from_dict(plain_mapping(values, "sensitivity"))
         claim = None if values["claim"] is None else PrivacyBudget.from_dict(values["claim"])
         loss = law.loss(sensitivity, unit, claim)
         for entry in ("loss", "delta"):
@@ -125,19 +130,20 @@ class Receipt:
             raise ValueError("the draws of this receipt add up to more than the stated cost")
         if self.unit is LossUnit.GAUSSIAN_RHO and sum(draw.size for draw in self.draws) > MOST_COMPOSED_COORDINATES:
             raise ValueError("the draws of this receipt have more coordinates than their composition is proven for")
-        laws = [draw.law for draw in self.draws]
-        for place, law in enumerate(laws):
-            if needs_a_bound(law) and not any(isinstance(before, EigenvalueBound) for before in laws[:place]):
+        bounded = False
+        for draw in self.draws:
+            if needs_a_bound(draw.law) and not bounded:
                 raise ValueError(
                     "a draw of this receipt relies on a bound on the smallest eigenvalue that was not drawn"
                 )
+            bounded |= isinstance(draw.law, EigenvalueBound)
 
     @property
     def allowance(self) -> Loss:
         """The most that the draws may lose together."""
         return allowance(self.cost, self.unit)
 
-    @property
+    @cached_property
     def total(self) -> Loss:
         """What they lose together."""
         return total_loss(loss_by_group(self.draws), self.unit, self.neighbors)
@@ -182,7 +188,8 @@ class Receipt:
             If an entry is absent or unknown, or the draws do not add up to the stated cost or less.
         """
         try:
-            return cls._read(values)
+            with np.errstate(all="ignore"):  # a loss that comes out as NaN is refused
+                return cls._read(values)
         except (ArithmeticError, IndexError) as reason:
             raise ValueError("the receipt holds a number that is out of range") from reason
 
@@ -191,6 +198,10 @@ class Receipt:
         require_known(values, RECEIPT_ENTRIES, "the receipt")
         if values["protected_unit"] != "row":
             raise ValueError("the receipt is for another protected unit than a row")
+        if values["loss_unit"] not in tuple(LossUnit):
+            raise ValueError(
+                f"{shown(values['loss_unit'])} is not a valid LossUnit: losses are counted in {', '.join(LossUnit)}"
+            )
         unit, neighbors = LossUnit(values["loss_unit"]), Neighbors.of(values["neighbors"])
         cost = PrivacyBudget.from_dict(values["cost"])
         allowed = rounded_up(allowance(cost, unit).amount)
@@ -201,6 +212,10 @@ class Receipt:
             raise ValueError("a draw of the receipt has the sensitivity of another relation")
         if not is_finite_number(values["allowance"]) or values["allowance"] != allowed:
             raise ValueError("the receipt's allowance is not what its cost comes to")
+        if len({draw.loss.amount for draw in draws}) > MOST_DIFFERENT_LOSSES:
+            raise ValueError(
+                f"the draws of the receipt have more than {MOST_DIFFERENT_LOSSES:,} different losses, which no run has"
+            )
         return cls(neighbors, cost, unit, draws)
 
     def lines(self) -> list[tuple[str, str, str, str]]:

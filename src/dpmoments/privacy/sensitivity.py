@@ -11,13 +11,14 @@ Every value below is proved in ``docs/derivations/sensitivities.md`` and attaine
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from dpmoments.plain_values import is_finite_number, require_known
+from dpmoments.plain_values import is_finite_number, require_kinds, require_known
 from dpmoments.privacy.distances import Norm, Sensitivity
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.rounding import rounded_up
@@ -278,6 +279,7 @@ def sensitivity_from_dict(values: Mapping[str, Any]) -> Sensitivity:
     KeyError, TypeError, ValueError
         If there is no such sensitivity, or the stated value is below it.
     """
+    require_kinds(values, name=str, arguments=dict)
     if values["name"] not in SENSITIVITIES:
         raise ValueError(f"there is no sensitivity {values['name']!r}: use one of {', '.join(SENSITIVITIES)}")
     for entry in ("units", "rounding", "value"):
@@ -286,11 +288,25 @@ def sensitivity_from_dict(values: Mapping[str, Any]) -> Sensitivity:
     require_known(values, ("name", "arguments", "neighbors", "units", "rounding", "value"), "a sensitivity")
     if not 1.0 <= values["units"] <= MOST_UNITS or math.frexp(values["units"])[0] != 0.5:
         raise ValueError("units of a sensitivity must be a power of two, 1 or more")
-    base = SENSITIVITIES[values["name"]](Neighbors.of(values["neighbors"]), **values["arguments"])
+    made = SENSITIVITIES[values["name"]]
+    _check_arguments(made, values["arguments"])
+    base = made(Neighbors.of(values["neighbors"]), **values["arguments"])
     anew = base.in_units(values["units"], rounding=values["rounding"])
     if anew.value > values["value"]:
         raise ValueError(f"a sensitivity {values['name']!r} is stated as less than it is")
     return anew
+
+
+def _check_arguments(made: Callable[..., Sensitivity], arguments: Mapping[str, Any]) -> None:
+    """Raise TypeError or ValueError where a file's arguments are not those of a sensitivity."""
+    what = f"the arguments of {made.__name__}"
+    _, *parameters = inspect.signature(made).parameters.values()
+    require_known(arguments, [parameter.name for parameter in parameters], what)
+    if absent := [p.name for p in parameters if p.default is p.empty and p.name not in arguments]:
+        raise ValueError(f"{what} lack {', '.join(absent)}")
+    for name, value in arguments.items():
+        if not is_finite_number(value) or (name == "n_features" and not isinstance(value, int)):
+            raise TypeError(f"{name} of {made.__name__} must be a finite number, and n_features a whole one")
 
 
 def _made(name: str, neighbors: Neighbors, norm: Norm, value: float, **arguments: float) -> Sensitivity:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dpmoments.plain_values import require_known
+from dpmoments.plain_values import require_kinds, require_known, shown
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.rounding import no_less
@@ -113,12 +113,19 @@ class PrivacyStatement:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> PrivacyStatement:
-        """The inverse of :meth:`to_dict`."""
+        """The inverse of :meth:`to_dict`.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If an entry is absent, unknown, or not what it must be.
+        """
         require_known(values, (entry.name for entry in fields(cls)), "the privacy statement")
-        if not isinstance(values["rules"], list):
-            raise TypeError("the rules of the privacy statement must be a list")
-        if values["arithmetic"] not in ARITHMETIC_WORDS:
-            raise ValueError(f"unknown arithmetic {values['arithmetic']!r}")
+        require_kinds(values, rules=list, version=str)
+        if not all(isinstance(rule, str) for rule in values["rules"]):
+            raise TypeError("the rules of the privacy statement must be texts")
+        if values["arithmetic"] not in tuple(ARITHMETIC_WORDS):
+            raise ValueError(f"unknown arithmetic {shown(values['arithmetic'])}")
         if not isinstance(values["private"], bool):
             raise TypeError("private must be true or false")
         return cls(
@@ -126,6 +133,6 @@ class PrivacyStatement:
             neighbors=Neighbors.of(values["neighbors"]),
             arithmetic=values["arithmetic"],
             private=values["private"],
-            rules=tuple(map(str, values["rules"])),
-            version=str(values["version"]),
+            rules=tuple(values["rules"]),
+            version=values["version"],
         )

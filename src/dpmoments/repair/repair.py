@@ -13,6 +13,7 @@ import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.noise_law import NoiseLaw
+from dpmoments.plain_values import shown
 from dpmoments.repair.bulk_and_outliers import bulk_and_outlier_eigenvalues, pooled_spread
 from dpmoments.repair.rotation_invariant import possible_eigenvalues, rotation_invariant_eigenvalues
 from dpmoments.repair.spectral_noise import SpectralNoise
@@ -49,10 +50,9 @@ class Repair(StrEnum):
         ValueError
             If there is no such repair.
         """
-        try:
-            return cls(value)
-        except ValueError:
-            raise ValueError(f"repair={value!r}: use one of {', '.join(map(repr, map(str, cls)))}") from None
+        if value not in tuple(cls):
+            raise ValueError(f"repair={shown(value)}: use one of {', '.join(map(repr, map(str, cls)))}")
+        return cls(value)
 
 
 def repair_moments(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dpmoments.plain_values import shown
+
 __all__ = ["check_choice", "check_name", "check_text"]
 
 
 def check_name(name: object) -> None:
     """Raise unless ``name`` is non-empty text that a file can hold."""
     if not isinstance(name, str) or not name:
-        raise TypeError(f"a column's name is a non-empty string, got {name!r}")
+        raise TypeError(f"a column's name is a non-empty string, got {shown(name)}")
     check_text(name, "a column's name")
 
 
@@ -24,4 +26,4 @@ def check_text(text: str, what: str) -> None:
 def check_choice(column: str, option: str, value: object, choices: tuple[str, ...]) -> None:
     """Raise unless ``value`` is one of ``choices``."""
     if value not in choices:
-        raise ValueError(f"column {column!r}: {option}={value!r} must be one of {', '.join(map(repr, choices))}")
+        raise ValueError(f"column {column!r}: {option}={shown(value)} must be one of {', '.join(map(repr, choices))}")

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.array_types import FloatArray
+from dpmoments.plain_values import shown
 from dpmoments.schema.checks import check_choice, check_name, check_text
 from dpmoments.schema.numeric import MissingNumber, Numeric
 
@@ -211,11 +212,11 @@ def column_from_dict(values: object) -> Column:
     entries = dict(values)
     name, kind = entries.get("name"), entries.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(f"column {name!r} has kind {kind!r}: use {', '.join(KINDS)}")
+        raise ValueError(f"column {shown(name)} has kind {shown(kind)}: use {', '.join(KINDS)}")
     options = {option.name for option in fields(KINDS[kind])}
     if unknown := sorted(set(entries) - options, key=str):
         raise ValueError(
-            f"column {name!r} has unknown entries {', '.join(map(repr, unknown))}: use {', '.join(sorted(options))}"
+            f"column {shown(name)} has unknown entries {', '.join(map(shown, unknown))}: use {', '.join(sorted(options))}"
         )
     if name is None:
         raise ValueError("a column has no name")
@@ -234,13 +235,15 @@ def blank_entries(values: object) -> str | None:
     """
     if not isinstance(values, Mapping):
         return None
-    needed = {"numeric": ("lower", "upper"), "categorical": ("levels",)}.get(str(values.get("kind")), ())
+    needed = {"numeric": ("lower", "upper"), "categorical": ("levels",)}.get(
+        kind if isinstance(kind := values.get("kind"), str) else "", ()
+    )
     blank = [key for key in dict.fromkeys(("name", "kind", *needed, *values)) if values.get(key) in (None, [])]
     if values.get("scale") is not None:  # in place of bounds
         blank = [key for key in blank if key not in ("lower", "upper")]
     bounds = [key for key in blank if key in ("lower", "upper")]
     parts = [key for key in blank if key not in bounds] + ([f"bounds ({', '.join(bounds)})"] if bounds else [])
-    return f"column {values.get('name')!r} has no {' and no '.join(parts)}" if parts else None
+    return f"column {shown(values.get('name'))} has no {' and no '.join(parts)}" if parts else None
 
 
 def _to_dict(column: Boolean | Categorical | Coordinate) -> dict[str, Any]:

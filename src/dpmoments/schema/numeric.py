@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.array_types import FloatArray
+from dpmoments.plain_values import shown
 from dpmoments.schema.checks import check_choice, check_name
 
 __all__ = ["LARGEST_BOUND", "LARGEST_CELL", "MissingNumber", "Numeric"]
@@ -108,8 +109,8 @@ class Numeric:
         scale = self.scale
         if isinstance(scale, str) or not isinstance(scale, Sequence | np.ndarray) or len(scale) != 2:
             raise ValueError(
-                f"column {self.name!r}: scale={scale!r} must be a pair, the least and the largest standard deviation that are "
-                "possible"
+                f"column {self.name!r}: scale={shown(scale)} must be a pair, the least and the largest standard "
+                "deviation that are possible"
             )
         least, largest = self._number("the least scale", scale[0]), self._number("the largest scale", scale[1])
         if not 0.0 < least <= largest:
@@ -141,7 +142,7 @@ class Numeric:
         number = value if isinstance(value, int) else float(value)  # an int may be beyond floats
         if not -LARGEST_BOUND <= number <= LARGEST_BOUND:
             raise ValueError(
-                f"column {self.name!r}: {label}={value!r} must be finite, and at most {LARGEST_BOUND:g} in magnitude"
+                f"column {self.name!r}: {label}={shown(value)} must be finite, and at most {LARGEST_BOUND:g} in magnitude"
             )
         return float(number)
 

@@ -6,12 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpmoments.schema.columns import Categorical, Column, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Column, Numeric
 
 __all__ = ["RoughScale"]
 
 LEAST_SHARE = 1e-3
 """Lower bound assumed for the standard deviation of a bounded feature, as a fraction of its unit."""
+LEAST_FLAG = 0.1
+"""The same for a feature of two values: one that varies less is 1 in so few rows that these would be clipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,40 +26,44 @@ class RoughScale:
         Range of the standard deviation (of the root mean square, where the encoding subtracts no centre).
     radius : tuple of float
         Bound on the distance of the mean from 0.
+    span : tuple of float
+        Distance between the two values of a flag or a level; 0 for other features.
     """
 
     least: tuple[float, ...]
     largest: tuple[float, ...]
     radius: tuple[float, ...]
+    span: tuple[float, ...]
 
     @classmethod
     def of(cls, columns: Sequence[Column], *, mean: bool) -> RoughScale | None:
         """The ranges that columns state; None where no column has a scale.
 
         Bounded features are at most one unit from their offset. Bounds do not say how little a feature varies: a standard
-        deviation below 1/1000 of the unit is treated as if it were that large.
+        deviation below 1/1000 of the unit (1/10, for flags and levels) is treated as if it were that large.
 
         Examples
         --------
         >>> RoughScale.of([Numeric("a", scale=(1, 100), radius=50), Numeric("b", 0, 8)], mean=True)
-        RoughScale(least=(0.1, 0.001), largest=(10.0, 1.0), radius=(5.0, 1.0))
+        RoughScale(least=(0.1, 0.001), largest=(10.0, 1.0), radius=(5.0, 1.0), span=(0.0, 0.0))
         """
         if not any(isinstance(column, Numeric) and column.scale is not None for column in columns):
             return None
-        triples: list[tuple[float, float, float]] = []
+        ranges: list[tuple[float, float, float, float]] = []
         for column in columns:
+            if isinstance(column, Boolean | Categorical):
+                ranges += [(LEAST_FLAG, 1.0, 1.0, 1.0 / unit) for unit in column.unit(mean).tolist()]
+                continue
             rough = column.rough if isinstance(column, Numeric) else None
             if rough is None:
-                n_features = len(column.levels) if isinstance(column, Categorical) else 1
-                triples += [(LEAST_SHARE, 1.0, 1.0)] * n_features
+                ranges.append((LEAST_SHARE, 1.0, 1.0, 0.0))
                 continue
             unit = float(column.unit(mean)[0])
             least, largest, center, radius = rough
             if not mean:
                 largest = math.hypot(largest, abs(center) + radius)
-            triples.append((least / unit, largest / unit, radius / unit))
-        least_all, largest_all, radius_all = zip(*triples, strict=True)
-        return cls(least_all, largest_all, radius_all)
+            ranges.append((least / unit, largest / unit, radius / unit, 0.0))
+        return cls(*zip(*ranges, strict=True))
 
     @property
     def anchor(self) -> tuple[tuple[float, ...], ...]:

@@ -7,6 +7,7 @@ works, and its inverse on released moments.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from dpmoments.plain_values import shown
 from dpmoments.schema.columns import (
     Boolean,
     Categorical,
@@ -78,11 +80,10 @@ class Schema:
         if not columns:
             raise ValueError("a schema needs at least one column")
         names = [column.name for column in columns]
-        if repeated := sorted({name for name in names if names.count(name) > 1}):
+        if repeated := _repeated(names):
             raise ValueError(f"duplicate column names in the schema: {', '.join(map(repr, repeated))}")
         features = [feature for column in columns for feature in column.feature_names]
-        if len(set(features)) < len(features):
-            repeated = sorted({feature for feature in features if features.count(feature) > 1})
+        if repeated := _repeated(features):
             raise ValueError(f"two columns give the same feature name: {', '.join(map(repr, repeated))}")
         unbounded = any(isinstance(column, Coordinate) for column in columns)
         if rough := [column.name for column in columns if isinstance(column, Numeric) and column.scale is not None]:
@@ -93,8 +94,8 @@ class Schema:
                 )
             if row_norm not in ("default", None):
                 raise ValueError(
-                    f"row_norm={row_norm!r} and column {rough[0]!r} has a scale, in place of bounds: nothing bounds a row, so "
-                    "leave row_norm out"
+                    f"row_norm={shown(row_norm)} and column {rough[0]!r} has a scale, in place of bounds: nothing bounds a "
+                    "row, so leave row_norm out"
                 )
             row_norm = None
         elif row_norm == "default":
@@ -107,7 +108,7 @@ class Schema:
             row_norm = row_norm if isinstance(row_norm, int) else float(row_norm)
             if not 1.0 / LARGEST_BOUND <= row_norm <= LARGEST_BOUND:
                 raise ValueError(
-                    f"row_norm={row_norm!r}: the bound on a row's norm must be positive and finite, from "
+                    f"row_norm={shown(row_norm)}: the bound on a row's norm must be positive and finite, from "
                     f"{1.0 / LARGEST_BOUND:g} to {LARGEST_BOUND:g}"
                 )
             if not unbounded:
@@ -270,11 +271,11 @@ class Schema:
             raise ValueError("this is not a schema: a mapping with a list of columns is expected")
         if values.get("format", FORMAT) != FORMAT or values.get("version", FORMAT_VERSION) != FORMAT_VERSION:
             raise ValueError(
-                f"this schema has format {values.get('format')!r} version {values.get('version')!r}; "
+                f"this schema has format {shown(values.get('format'))} version {shown(values.get('version'))}; "
                 f"this release of dpmoments reads {FORMAT!r} version {FORMAT_VERSION}"
             )
         if unknown := sorted(set(values) - {"format", "version", "row_norm", "columns"}, key=str):
-            raise ValueError(f"unknown entries in the schema: {', '.join(map(repr, unknown))}")
+            raise ValueError(f"unknown entries in the schema: {', '.join(map(shown, unknown))}")
         if blanks := [blank for column in values["columns"] if (blank := blank_entries(column)) is not None]:
             raise ValueError(
                 f"{'; '.join(blanks)}. Fill these in from public knowledge (they are never read off the data, because that "
@@ -307,6 +308,11 @@ class Schema:
         shown = ", ".join(repr(column) for column in self.columns[:8])
         more = f", … {len(self.columns) - 8} more" if len(self.columns) > 8 else ""
         return f"Schema({shown}{more}, row_norm={self.row_norm!r})"
+
+
+def _repeated(names: Sequence[str]) -> list[str]:
+    """The names that stand more than once."""
+    return sorted(name for name, times in Counter(names).items() if times > 1)
 
 
 def _coordinates(

@@ -2,13 +2,15 @@
 
 YAML 1.1, which PyYAML reads, takes ``no`` for false, ``010`` for 8, ``12:30`` for 750 and ``1e6`` for text. A list of
 levels must not change in such ways, so this reader follows the core schema of YAML 1.2.
+
+A few lines of aliases can stand for more than any memory holds (a "billion laughs"), so what they stand for is counted.
 """
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -16,6 +18,10 @@ __all__ = ["format_yaml", "parse_yaml", "read_yaml"]
 
 PLAIN_WORDS = re.compile(r"[^\W\d](?:[\w -]*\w)?")
 """Text that is written without quotes: words that begin with a letter."""
+MOST_VALUES = 250_000
+"""Values that a file may hold, those that an alias stands for counted each time: some 400 MB while they are read."""
+MOST_DEPTH = 32
+"""Lists and mappings in one another."""
 
 
 def read_yaml(path: str | Path) -> Any:
@@ -32,6 +38,8 @@ def read_yaml(path: str | Path) -> Any:
         fault = " (it is not text in UTF-8)"
     except _RepeatedKeyError as error:
         fault = f": a key stands twice in one entry{_place(error)}"
+    except _NotPlainError as error:
+        fault = f": {error.problem}{_place(error)}"
     except yaml.MarkedYAMLError as error:
         fault = f"{_place(error)}: look at its indents and quotes"
     except (yaml.YAMLError, RecursionError, ValueError):
@@ -47,7 +55,7 @@ def parse_yaml(text: str) -> Any:
     >>> parse_yaml("levels: [no, 010, 10, 12:30, 1e6, true, null]")
     {'levels': ['no', '010', 10, '12:30', 1000000.0, True, None]}
     """
-    return yaml.load(text, Loader=_CoreLoader)  # a SafeLoader with fewer types
+    return yaml.load(text, Loader=_CoreLoader)  # a SafeLoader of plain values alone
 
 
 def format_yaml(values: Any) -> str:
@@ -86,10 +94,43 @@ class _RepeatedKeyError(yaml.constructor.ConstructorError):
     pass
 
 
-class _CoreLoader(yaml.SafeLoader):
-    """SafeLoader with the implicit types of YAML 1.2's core schema, decimal numbers only."""
+class _NotPlainError(yaml.constructor.ConstructorError):
+    """Something other than plain values, or more of them than a schema has; the problem quotes no text of the file."""
 
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's own registry, filled below
+
+class _CoreLoader(yaml.SafeLoader):
+    """SafeLoader with the types of YAML 1.2's core schema and no others, decimal numbers only."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's own registries, filled below
+    yaml_constructors: ClassVar[dict[str | None, Any]] = {}
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._values = self._depth = 0
+        self._sizes: dict[str, int] = {}
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """Count what is read, and what an alias stands for as if it were written out."""
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        before, anchor, alias = self._values, str(getattr(event, "anchor", "")), isinstance(event, yaml.AliasEvent)
+        if alias:
+            if anchor in self.anchors and anchor not in self._sizes:
+                raise _NotPlainError(
+                    problem="an alias stands for something that holds it", problem_mark=event.start_mark
+                )
+            self._values += self._sizes.get(anchor, 0)
+        self._values += 1
+        self._depth += 1
+        if self._values > MOST_VALUES or self._depth > MOST_DEPTH:
+            raise _NotPlainError(
+                problem=f"it holds more than {MOST_VALUES:,} values, aliases written out, or values {MOST_DEPTH} deep",
+                problem_mark=event.start_mark,
+            )
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        if not alias:
+            self._sizes[anchor] = self._values - before
+        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
@@ -97,11 +138,39 @@ class _CoreLoader(yaml.SafeLoader):
             raise _RepeatedKeyError(problem="a key stands twice", problem_mark=node.start_mark)
         return mapping
 
+    def construct_scalar_of(self, node: yaml.Node) -> Any:
+        """A number, a truth value or null, where its text is one."""
+        text = self.construct_scalar(node) if isinstance(node, yaml.ScalarNode) else ""
+        kind = node.tag.rpartition(":")[2]
+        if not isinstance(node, yaml.ScalarNode) or not CORE_TYPES[kind].fullmatch(text):
+            raise _NotPlainError(problem=f"a value that is marked as {kind} is none", problem_mark=node.start_mark)
+        if kind == "null":
+            return None
+        if kind == "bool":
+            return text.lower() == "true"
+        return int(text) if kind == "int" else float(text)
 
-for _tag, _pattern, _first in (
-    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    ("int", r"[-+]?(0|[1-9][0-9]*)", "-+0123456789"),
-    ("float", r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?", "-+.0123456789"),
+    def refuse(self, node: yaml.Node) -> Any:
+        """No tag but those of plain values."""
+        raise _NotPlainError(problem="it holds a value of a kind that no schema has", problem_mark=node.start_mark)
+
+
+CORE_TYPES = {
+    "bool": re.compile("true|True|TRUE|false|False|FALSE"),
+    "null": re.compile("~|null|Null|NULL|"),
+    "int": re.compile("[-+]?(0|[1-9][0-9]*)"),
+    "float": re.compile(r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?"),
+}
+for _kind, _first in (
+    ("bool", "tTfF"),
+    ("null", ["~", "n", "N", ""]),
+    ("int", "-+0123456789"),
+    ("float", "-+.0123456789"),
 ):
-    _CoreLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), list(_first))
+    _tag = f"tag:yaml.org,2002:{_kind}"
+    _CoreLoader.add_implicit_resolver(_tag, re.compile(f"^(?:{CORE_TYPES[_kind].pattern})$"), list(_first))
+    _CoreLoader.add_constructor(_tag, _CoreLoader.construct_scalar_of)
+for _kind in ("str", "seq", "map"):
+    _tag = f"tag:yaml.org,2002:{_kind}"
+    _CoreLoader.add_constructor(_tag, yaml.SafeLoader.yaml_constructors[_tag])
+_CoreLoader.add_constructor(None, _CoreLoader.refuse)

@@ -18,6 +18,9 @@ from dpmoments.rows.rows import Rows
 
 __all__ = ["MeanMechanism", "MeanPlan", "NoisyMean"]
 
+SMALLEST, LARGEST = 1e-60, 1e60
+"""Public radii and scales: the squares of their ratios are finite."""
+
 
 @dataclass(frozen=True, slots=True)
 class NoisyMean:
@@ -74,13 +77,17 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
         return (None, whole) if shape.count_is_public(neighbors) else split_for_count(whole)
 
     def require_positive(self, *names: str) -> None:
-        """Raise unless the options named are positive finite numbers, or None."""
+        """Raise unless the options named are positive numbers whose squares floating point can hold, or None."""
         for name in names:
             value = getattr(self, name)
-            if value is not None and not (
-                not isinstance(value, bool) and isinstance(value, int | float) and 0.0 < value < math.inf
-            ):
+            if value is None:
+                continue
+            if not (not isinstance(value, bool) and isinstance(value, int | float) and 0.0 < value < math.inf):
                 raise ValueError(f"{name}={value!r} must be a positive finite number")
+            if not SMALLEST <= value <= LARGEST:
+                raise ValueError(
+                    f"{name}={value!r} is beyond [{SMALLEST:g}, {LARGEST:g}]: give the table in other units"
+                )
 
     def known_radius(self, radius: float | None, shape: MomentShape) -> float:
         """The public bound on the mean: as given, or 1 for rows in the unit ball."""

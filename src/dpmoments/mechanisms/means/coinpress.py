@@ -14,6 +14,7 @@ from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
 from dpmoments.mechanisms.means.parts.clipped_mean import noisy_clipped_sums
+from dpmoments.mechanisms.means.parts.reliability import MOST_CLIPPED, NOISE_DECIDES, clipped_norm, spread_about_mean
 from dpmoments.mechanisms.parts.coinpress_options import STAND_IN_ROWS, CoinPressOptions
 from dpmoments.mechanisms.parts.coinpress_schedule import (
     MOST_STEPS,
@@ -45,6 +46,13 @@ OUTSIDE_BALL = 0.01
 FAILURE = 0.05
 """β in the paper's constants: bound on the probability that they fail in any step of the run."""
 
+FROM_EDGE = 4.0
+"""By so many standard deviations of an entry the norm of noise does not pass its root mean square."""
+FAR = 1.5
+"""A last step longer than this many radii of the ball that was to hold the mean shows that it was not in the ball."""
+HALF = 0.5
+"""Share of the rows that must be seen in the histogram of norms before it says that most are clipped."""
+
 
 @dataclass(frozen=True, slots=True)
 class Balls:
@@ -53,6 +61,28 @@ class Balls:
     n_rows: float
     schedule: Schedule
     radii: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LastClip:
+    """The last step's budget and clipping radius, and what the histogram of norms showed.
+
+    Attributes
+    ----------
+    rho, radius : float
+    share_outside : float
+        Estimated share of rows beyond the planned radius, among those seen.
+    seen : float
+        Share of the rows in bins that stand out of the noise.
+    norm : float or None
+        Root mean square of the clipped norms, among the rows seen; None where none are.
+    """
+
+    rho: float
+    radius: float
+    share_outside: float
+    seen: float
+    norm: float | None
 
 
 @dataclass(frozen=True)
@@ -77,11 +107,12 @@ class CoinPressMeanPlan(MeanPlan):
             balls = options.balls(self.shape, count, rho, self.neighbors)
         linear = options.whitening(self.shape)
         back = np.linalg.inv(linear)
-        center, steps, outside = np.zeros(d), [], None
+        center, steps, last = np.zeros(d), list[dict[str, Any]](), None
         for index, budget in enumerate(PrivacyBudget.zcdp(rho).split(*balls.schedule.shares)):
             radius, spend = balls.radii[index], budget.rho
             if index == len(balls.radii) - 1 and options.widens_last_clip:
-                spend, radius, outside = self._last_radius(rows, privacy_filter, spend, radius, center, linear, balls)
+                last = self._last_clip(rows, privacy_filter, spend, radius, center, linear, balls)
+                spend, radius = last.rho, last.radius
             what = f"step {index + 1}"
             sums = noisy_clipped_sums(
                 rows, privacy_filter, what, rho=spend, center=center, linear=linear, radius=radius
@@ -96,22 +127,46 @@ class CoinPressMeanPlan(MeanPlan):
                     "noise_scale": sums.sum_scale / balls.n_rows,
                 }
             )
-            center = center + back @ (sums.sum / balls.n_rows)
+            moved = sums.sum / balls.n_rows
+            center = center + back @ moved
+        entry = steps[-1]["noise_scale"]
+        noise = math.sqrt(d) * entry
+        warnings = self._doubts(balls, last, entry, float(np.linalg.norm(moved)))
+        whitened = linear @ center
+        distance = float(np.linalg.norm(whitened))
+        bound = balls.schedule.scales[0]
+        if distance > math.hypot(bound, noise) + FROM_EDGE * entry:
+            warnings.append("the mean lies beyond the stated radius, by more than noise explains: give a larger radius")
+        elif distance > bound:
+            center = back @ (whitened * (bound / distance))
         diagnostics: dict[str, Any] = {
             "steps": steps,
             "linear": linear.tolist(),
             "predicted_error": balls.schedule.predicted_error,
-            "share_outside": outside,
-            "warnings": [],
+            "share_outside": None if last is None else last.share_outside,
+            "warnings": warnings,
         }
-        # Of normal rows within the bounds at most half lie beyond the planned radius; three quarters leave room for noise.
-        if outside is not None and outside > 0.75:
-            diagnostics["warnings"].append(
-                "most rows were clipped: they lie far outside the stated radius or scale (or have very heavy tails)"
-            )
         return NoisyMean(center, balls.n_rows, diagnostics)
 
-    def _last_radius(
+    def _doubts(self, balls: Balls, last: LastClip | None, entry: float, moved: float) -> list[str]:
+        """Warnings; ``entry`` is the noise on an entry of the last step, ``moved`` the length of that step."""
+        found, d = [], self.shape.n_features
+        noise = math.sqrt(d) * entry
+        far = moved > math.hypot(FAR * balls.schedule.scales[-1], noise) + FROM_EDGE * entry
+        if far or (last is not None and last.seen >= HALF and last.share_outside > MOST_CLIPPED):
+            found.append(
+                "most rows were clipped: they lie far outside the stated radius or scale (or have very heavy tails)"
+            )
+        # Rows as wide as the stated scale have norms about √d; the histogram may have seen that they are narrower.
+        spread = math.sqrt(d) if last is None or last.norm is None else spread_about_mean(last.norm, moved, noise)
+        if noise > NOISE_DECIDES * spread:
+            found.append(
+                "noise decides the mean: it is not small against the rows' own spread. Give more rows, a larger budget, or a "
+                "smaller scale where the stated one is too large"
+            )
+        return found
+
+    def _last_clip(
         self,
         rows: Rows,
         privacy_filter: PrivacyFilter,
@@ -120,8 +175,8 @@ class CoinPressMeanPlan(MeanPlan):
         center: FloatArray,
         linear: FloatArray,
         balls: Balls,
-    ) -> tuple[float, float, float]:
-        """Budget left for the last step, its clipping radius, and the estimated share of rows beyond the planned radius."""
+    ) -> LastClip:
+        """What a histogram of norms, bought with a part of the last step's budget, says of that step."""
         d = self.shape.n_features
         for_histogram, rest = PrivacyBudget.zcdp(rho).split(HISTOGRAM_SHARE, 1.0 - HISTOGRAM_SHARE)
         histogram = noisy_norm_histogram(
@@ -137,7 +192,14 @@ class CoinPressMeanPlan(MeanPlan):
         weight = skewed_weight(d)
         best = histogram.best_radius(1, noise_error, weight) or 0.0
         heavier = best > HEAVIER * shell_radius(d, noise_error, weight)
-        return rest.rho, max(planned, best) if heavier else planned, histogram.share_above(planned)
+        radius = max(planned, best) if heavier else planned
+        return LastClip(
+            rest.rho,
+            radius,
+            histogram.share_above(planned),
+            seen=float(histogram.occupied.sum()) / balls.n_rows,
+            norm=clipped_norm(histogram, radius),
+        )
 
 
 @dataclass(frozen=True)

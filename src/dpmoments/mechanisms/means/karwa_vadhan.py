@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
 from dpmoments.mechanisms.means.parts.coordinatewise import (
+    ClampedMean,
     Coordinate,
+    DistanceFrom,
+    choice_epsilon,
     choose,
-    clamped_mean,
+    examined_mean,
+    require_workable_loss,
     zoom,
 )
-from dpmoments.mechanisms.means.symmetric_quantiles import RESOLUTION, private_quantile
+from dpmoments.mechanisms.means.parts.reliability import coordinate_warnings, listed
+from dpmoments.mechanisms.means.symmetric_quantiles import CERTAIN, RESOLUTION, private_quantile
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -30,6 +34,9 @@ __all__ = ["KarwaVadhan", "KarwaVadhanPlan", "private_scale"]
 
 LEAST_EXPONENT, LARGEST_EXPONENT = -40, 2
 """Scales are searched from 2^−40 to 4 times the radius: bins that floating point can resolve."""
+
+FULLEST_BIN = 0.3
+"""Share of normal values in the fullest bin as wide as their standard deviation: 0.38 at best, 0.34 where the bins lie badly."""
 
 
 @dataclass(frozen=True)
@@ -47,24 +54,44 @@ class KarwaVadhanPlan(MeanPlan):
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
         n_rows, d = self.count_of(rows, privacy_filter), self.shape.n_features
-        scales, centers, widths, means = (np.empty(d) for _ in range(4))
+        scales, centers, widths = (np.empty(d) for _ in range(3))
+        found, certain = list[ClampedMean](), list[bool]()
         for j in range(d):
             scales[j] = self._scale(rows, privacy_filter, j)
             centers[j] = self._locate(rows, privacy_filter, j, float(scales[j]))
+            certain.append(self._resolves(float(scales[j]), n_rows))
             # Half a bin, plus √(2 ln n) standard deviations: of n normal values about one at most lies farther from its mean.
             widths[j] = scales[j] * (0.5 + math.sqrt(2.0 * math.log(max(n_rows, 3.0))))
-            mean = clamped_mean(
-                rows,
-                privacy_filter,
-                self.mean_loss,
-                feature=j,
-                center=float(centers[j]),
-                half_width=float(widths[j]),
-                n_rows=n_rows,
+            found.append(
+                examined_mean(
+                    rows,
+                    privacy_filter,
+                    self.mean_loss,
+                    feature=j,
+                    center=float(centers[j]),
+                    half_width=float(widths[j]),
+                    n_rows=n_rows,
+                )
             )
-            means[j] = min(max(mean, -self.radius), self.radius)
-        diagnostics = {"scales": scales.tolist(), "centers": centers.tolist(), "half_widths": widths.tolist()}
-        return NoisyMean(means, n_rows, diagnostics)
+        # Noise below what the search can tell apart decides nothing.
+        least_noise = math.ldexp(self.radius, LEAST_EXPONENT)
+        names = rows.schema.feature_names
+        warnings = coordinate_warnings(names, found, self.radius, least_noise=least_noise)
+        if not all(certain):
+            warnings.append(
+                "noise decides the mean: the budget is too small for so few rows to find where they are. Give more rows or a "
+                f"larger budget ({listed(names, [not one for one in certain])})"
+            )
+        diagnostics = {
+            "scales": scales.tolist(),
+            "centers": centers.tolist(),
+            "half_widths": widths.tolist(),
+            "noise_scales": [one.noise_scale for one in found],
+            "shares_clamped": [one.share_clamped for one in found],
+            "warnings": warnings,
+        }
+        means = np.array([one.mean for one in found])
+        return NoisyMean(np.clip(means, -self.radius, self.radius), n_rows, diagnostics)
 
     def _scale(self, rows: Rows, privacy_filter: PrivacyFilter, feature: int) -> float:
         least = math.ldexp(self.radius, LEAST_EXPONENT)
@@ -75,8 +102,7 @@ class KarwaVadhanPlan(MeanPlan):
 
     def _locate(self, rows: Rows, privacy_filter: PrivacyFilter, feature: int, scale: float) -> float:
         """Middle of a bin of width ``scale`` that holds many rows: exponential mechanism on the counts."""
-        lower, upper = -self.radius - scale / 2.0, self.radius + scale / 2.0
-        widths = zoom(lower, upper, min(scale, upper - lower))
+        lower, upper, widths = self._bins(scale)
         for index, (width, part) in enumerate(zip(widths, self.location_loss.split(*[1.0] * len(widths)), strict=True)):
             edges = np.linspace(lower, upper, max(1, round((upper - lower) / width)) + 1)
             counts = rows.histogram(Coordinate(feature), edges).counts
@@ -84,6 +110,18 @@ class KarwaVadhanPlan(MeanPlan):
             chosen = choose(counts, rank_score(rows.neighbors), part, privacy_filter, what)
             lower, upper = float(edges[chosen]), float(edges[chosen + 1])
         return min(max((lower + upper) / 2.0, -self.radius), self.radius)
+
+    def _bins(self, scale: float) -> tuple[float, float, Sequence[float]]:
+        """Ends of the search for a location, and the width of its bins, level by level."""
+        lower, upper = -self.radius - scale / 2.0, self.radius + scale / 2.0
+        return lower, upper, zoom(lower, upper, min(scale, upper - lower))
+
+    def _resolves(self, scale: float, n_rows: float) -> bool:
+        """Whether a bin with FULLEST_BIN of the rows outweighs all others together, by the room that SYMQ asks for."""
+        lower, upper, widths = self._bins(scale)
+        part, *_ = self.location_loss.split(*[1.0] * len(widths))
+        cells = max((upper - lower) / widths[0], 1.0)
+        return choice_epsilon(part) * FULLEST_BIN * n_rows / 2.0 >= CERTAIN * math.log(cells)
 
 
 @dataclass(frozen=True)
@@ -96,6 +134,7 @@ class KarwaVadhan(MeanMechanism):
 
     **Privacy.** The budget is divided among coordinates and steps. The searches are exponential mechanisms over a finite range,
     pure ε or ε²/8-zCDP; the mean is an exact discrete release, divided by the public n.
+    A twenty-fifth of its part counts, with noise, the values that were clamped and those farther from the bin than that noise.
 
     Parameters
     ----------
@@ -132,6 +171,7 @@ class KarwaVadhan(MeanMechanism):
             scale_loss, location, mean = share.split(0.25, 0.25, 0.5)
         else:
             location, mean = share.split(0.25, 0.75)
+        require_workable_loss(mean)
         radius = self.known_radius(self.radius, shape)
         return KarwaVadhanPlan(
             self, shape, neighbors, budget, radius, self.scale, scale_loss, location, mean, count_loss=count_loss
@@ -157,15 +197,3 @@ def private_scale(
     counts[-1] += exact.above
     what = f"scale of coordinate {feature + 1}"
     return float(edges[1:][choose(counts, rank_score(rows.neighbors), for_scale, privacy_filter, what)])
-
-
-@dataclass(frozen=True, slots=True)
-class DistanceFrom:
-    """The statistic |x − center| of one coordinate x of a row."""
-
-    feature: int
-    center: float
-
-    def __call__(self, block: FloatArray) -> FloatArray:
-        """From one column of a block, shape (m, d) → (m,)."""
-        return np.asarray(np.abs(block[:, self.feature] - self.center))

@@ -9,7 +9,8 @@ import numpy as np
 
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
-from dpmoments.mechanisms.means.parts.coordinatewise import clamped_mean
+from dpmoments.mechanisms.means.parts.coordinatewise import examined_mean, require_workable_loss
+from dpmoments.mechanisms.means.parts.reliability import beyond_radius, coordinate_warnings
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
@@ -20,8 +21,9 @@ __all__ = ["Naive", "NaivePlan"]
 
 @dataclass(frozen=True)
 class NaivePlan(MeanPlan):
-    """A calibrated :class:`Naive`: every coordinate is clamped to ±half_width, and its mean costs ``loss``."""
+    """A calibrated :class:`Naive`: every coordinate is clamped to ±half_width, and costs ``loss``."""
 
+    radius: float
     half_width: float
     loss: PrivacyBudget
 
@@ -30,8 +32,8 @@ class NaivePlan(MeanPlan):
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
         n_rows = self.count_of(rows, privacy_filter)
-        means = [
-            clamped_mean(
+        found = [
+            examined_mean(
                 rows,
                 privacy_filter,
                 self.loss,
@@ -42,15 +44,24 @@ class NaivePlan(MeanPlan):
             )
             for feature in range(self.shape.n_features)
         ]
-        return NoisyMean(np.array(means), n_rows)
+        means = np.array([one.mean for one in found])
+        # What noise took out of the range is put back; what lies farther out shows that the range is wrong.
+        means = np.where(beyond_radius(found, self.radius), means, np.clip(means, -self.radius, self.radius))
+        diagnostics = {
+            "noise_scales": [one.noise_scale for one in found],
+            "shares_clamped": [one.share_clamped for one in found],
+            "warnings": coordinate_warnings(rows.schema.feature_names, found, self.radius),
+        }
+        return NoisyMean(means, n_rows, diagnostics)
 
 
 @dataclass(frozen=True)
 class Naive(MeanMechanism):
-    """Mean of each coordinate clamped to ±(R + 3σ): the naïve baseline of Biswas et al. (2020), who leave the clamp open.
+    """Mean of each coordinate clamped to ±(R + 3σ), put on ±R where noise takes it farther: a baseline of Biswas et al. (2020).
 
     **Privacy.** The budget is divided among the coordinates (ρ/d under zCDP, ε/d under pure composition); each is an exact
-    discrete release with sensitivity 2(R + 3σ)/n.
+    discrete release with sensitivity 2(R + 3σ)/n. A twenty-fifth of its budget counts, with noise, the values that were clamped
+    and those that are larger than the noise.
 
     Parameters
     ----------
@@ -78,7 +89,9 @@ class Naive(MeanMechanism):
         self.require_positive("radius", "scale")
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> NaivePlan:
-        half_width = self.known_radius(self.radius, shape) + 3.0 * self.known_scale(self.scale, shape)
+        radius = self.known_radius(self.radius, shape)
+        half_width = radius + 3.0 * self.known_scale(self.scale, shape)
         count_loss, rest = self.divide_for_count(shape, budget, neighbors)
         loss, *_ = rest.split(*[1.0] * shape.n_features)
-        return NaivePlan(self, shape, neighbors, budget, half_width, loss, count_loss=count_loss)
+        require_workable_loss(loss)
+        return NaivePlan(self, shape, neighbors, budget, radius, half_width, loss, count_loss=count_loss)

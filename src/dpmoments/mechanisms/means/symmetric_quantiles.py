@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,11 +12,8 @@ from scipy.special import ndtri
 
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
-from dpmoments.mechanisms.means.parts.coordinatewise import (
-    Coordinate,
-    choose,
-    zoom,
-)
+from dpmoments.mechanisms.means.parts.coordinatewise import CELLS, Coordinate, choice_epsilon, choose, zoom
+from dpmoments.mechanisms.means.parts.reliability import listed
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -23,10 +21,12 @@ from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import rank_score
 from dpmoments.rows.rows import Rows
 
-__all__ = ["RESOLUTION", "SymmetricQuantiles", "SymmetricQuantilesPlan", "private_quantile"]
+__all__ = ["CERTAIN", "RESOLUTION", "SymmetricQuantiles", "SymmetricQuantilesPlan", "private_quantile"]
 
 RESOLUTION = 2.0**-34
 """Width of the finest cell of a search for a quantile, as a share of the radius."""
+CERTAIN = 2.0
+"""By this factor the score of the right cell must exceed what many wrong ones make up for by their number."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,38 @@ class SymmetricQuantilesPlan(MeanPlan):
         )
         means = pairs.mean(axis=1)
         scales = (pairs.max(axis=1) - means) / -float(ndtri(low))
-        return NoisyMean(means, n_rows, {"quantiles": pairs.tolist(), "scales": scales.tolist()})
+        # Both quantiles beyond the radius, and not by noise: two thirds of the values lie there.
+        beyond = np.abs(pairs).min(axis=1) > self.radius
+        beyond &= pairs[:, 0] * pairs[:, 1] > 0.0
+        resolves = self._resolves(low, n_rows)
+        beyond &= resolves
+        warnings = []
+        if beyond.any():
+            warnings.append(
+                "most values lie beyond the stated radius, and are searched no farther than twice as far: give a larger radius "
+                f"({listed(rows.schema.feature_names, beyond.tolist())})"
+            )
+        if not resolves:
+            warnings.append(
+                "noise decides the mean: the budget is too small for so few rows to find their quantiles. Give more rows or a "
+                "larger budget"
+            )
+        diagnostics = {"quantiles": pairs.tolist(), "scales": scales.tolist(), "warnings": warnings}
+        return NoisyMean(np.where(beyond, means, np.clip(means, -self.radius, self.radius)), n_rows, diagnostics)
+
+    def _resolves(self, level: float, n_rows: float) -> bool:
+        """Whether the right cell of a search outweighs all others together: e^(ε·level·n/2) against their number, with room."""
+        levels = zoom(-2.0 * self.radius, 2.0 * self.radius, self.resolution)
+        part, *_ = self.loss.split(*[1.0] * len(levels))
+        return choice_epsilon(part) * level * n_rows / 2.0 >= CERTAIN * math.log(CELLS)
 
 
 @dataclass(frozen=True)
 class SymmetricQuantiles(MeanMechanism):
     """Per coordinate: the midpoint of the private quantiles b and 1 − b, which is the mean of a symmetric distribution.
+
+    Quantiles are searched in twice the radius; a midpoint beyond the radius is put on its edge,
+    unless both of its quantiles lie there.
 
     **Privacy.** Half of a coordinate's budget for each quantile, an exponential mechanism over a grid (several levels of 4096
     cells where the range is wide), pure ε or ε²/8-zCDP.
@@ -123,7 +149,8 @@ def private_quantile(
     """A value near the ``level`` quantile of one coordinate, in [−2·radius, 2·radius], to within ``width``.
 
     Exponential mechanism over cells: a cell's score is minus the distance from level·n to the interval of ranks the cell covers,
-    which one replaced row changes by at most 1. The chosen cell is divided into smaller cells at the next level.
+    which one replaced row changes by at most 1; values beyond the range are taken to lie at its ends. The chosen cell is divided
+    into smaller cells at the next level.
     """
     lower, upper = -2.0 * radius, 2.0 * radius
     widths = zoom(lower, upper, width)
@@ -131,6 +158,9 @@ def private_quantile(
         edges = np.linspace(lower, upper, max(1, round((upper - lower) / cell)) + 1)
         histogram = rows.histogram(Coordinate(feature), edges)
         ranks = histogram.below + np.concatenate([[0], np.cumsum(histogram.counts)])
+        # Values beyond the range count at its ends: if not, all cells would be alike where most values lie there.
+        ranks[0] = 0 if lower <= -2.0 * radius else ranks[0]
+        ranks[-1] = histogram.total if upper >= 2.0 * radius else ranks[-1]
         target = level * histogram.total
         distance = np.maximum(np.maximum(ranks[:-1] - target, target - ranks[1:]), 0.0)
         what = f"quantile {level:g} of coordinate {feature + 1}, level {index + 1}"

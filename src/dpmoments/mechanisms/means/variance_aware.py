@@ -11,13 +11,23 @@ import numpy as np
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
-from dpmoments.mechanisms.means.parts.clipped_mean import noisy_clipped_sums
+from dpmoments.mechanisms.means.parts.clipped_mean import ClippedSums, noisy_clipped_sums
+from dpmoments.mechanisms.means.parts.reliability import (
+    MOST_CLIPPED,
+    NOISE_DECIDES,
+    clipped_norm,
+    noise_margin,
+    norm_quantile,
+    shrunk_move,
+    spread_about_mean,
+)
 from dpmoments.mechanisms.parts.noisy_step import count_first, first_count_error, require_workable_budget
 from dpmoments.mechanisms.parts.norm_histogram import NormHistogram, noisy_norm_histogram, norm_edges
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.sensitivity import histogram_l2, row_sum_l2
+from dpmoments.privacy.sensitivity import gram_frobenius, histogram_l2, row_sum_l2
 from dpmoments.rows.rows import Rows
 
 __all__ = ["VarianceAware", "VarianceAwarePlan"]
@@ -35,6 +45,24 @@ SCALES = 0.05
 """Share of ρ for estimating the spread of every coordinate."""
 LAST_HISTOGRAM = 0.02
 SEARCH_OCTAVES = 120
+USEFUL = 0.5
+"""A round whose planned noise is more than this share of its clipping radius brings no centre nearer, and is not made."""
+SCALE_ERROR = 1.0
+"""Scales are estimated where the planned noise on a squared coordinate is at most this many times its mean."""
+SMALLEST, LARGEST = 1e-100, 1e100
+"""Clipping radii and scales that the lattice of rows takes, with room for a search about them."""
+RESOLUTION = 2.0**-40
+"""The search stops at this share of the centre's largest coordinate: floating point tells no rows apart much below it."""
+COUNT_ERROR = 0.003
+"""Planned noise on the count of far rows, as a share of the number of rows."""
+COUNT_SHARE = 0.02
+"""Largest share of ρ for that count."""
+FAR_ROWS = 4.0
+"""A row this many clipping radii from the centre is far: most of its length is cut off."""
+LEAST_FAR = 0.01
+"""Share of far rows from which a warning tells of them."""
+UNSETTLED = 0.5
+"""Where the search did not settle, a last step longer than this share of the rows' norm shows that they are far."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +81,7 @@ class VarianceAwarePlan(MeanPlan):
         self.check_rows(rows)
         run = _Run.start(self, rows, privacy_filter)
         run.find_center()
-        if self.shape.n_features > 1 and run.radius is not None:
-            run.find_scales()
+        run.find_scales()
         return run.finish()
 
 
@@ -66,6 +93,9 @@ class VarianceAware(MeanMechanism):
     clipping radius, and the noisy clipped mean a new centre, until the radius settles. (ii) Noisy sums of squares give the
     spread σ̂_j of each coordinate, in two rounds. (iii) Most of the budget is spent on the clipped mean of (x − c)/√σ̂, at a
     radius that balances noise against clipping on a last histogram; the result is mapped back to the original units.
+
+    A step that noise would decide is left out: no round of (i) whose noise exceeds half its radius, no (ii) whose noise exceeds
+    the squares themselves. No last radius is below the private median norm. A small count of rows far beyond it goes with (iii).
 
     The noise is then proportional to Σσ_j instead of √d·(Σσ_j²)^{1/2}. This is PLAN (Aumüller, Lebeda, Nelson & Pagh 2024) with
     the private norm quantile of Huang, Liang & Yi (2021).
@@ -103,6 +133,8 @@ class _Run:
     spread: FloatArray
     radius: float | None
     steps: list[dict[str, Any]]
+    settled: bool = False
+    moved: float = 0.0
 
     @classmethod
     def start(cls, plan: VarianceAwarePlan, rows: Rows, privacy_filter: PrivacyFilter) -> _Run:
@@ -134,20 +166,27 @@ class _Run:
             linear=linear,
         )
 
-    def recenter(self, rho: float, linear: FloatArray, radius: float) -> float:
-        """Move the centre by the noisy mean of the clipped rows; return the standard deviation of the noise on an entry."""
+    def clipped(
+        self, rho: float, linear: FloatArray, radius: float, *, squares_rho: float = 0.0, shrink: bool = True
+    ) -> ClippedSums:
+        """Noisy sums of the clipped rows, by which the centre moves; shortened for their noise where ``shrink``."""
         sums = noisy_clipped_sums(
             self.rows,
             self.privacy_filter,
             f"step {len(self.steps) + 1}",
             rho=rho,
+            squares_rho=squares_rho,
             center=self.center,
             linear=linear,
             radius=radius,
         )
-        self.record(linear, radius, rho)
-        self.center = self.center + np.linalg.solve(linear, sums.sum / self.n_rows)
-        return sums.sum_scale / self.n_rows
+        self.record(linear, radius, rho + squares_rho)
+        move = sums.sum / self.n_rows
+        self.moved = float(np.linalg.norm(move / radius)) * radius
+        if shrink:
+            move = shrunk_move(move / radius, sums.sum_scale / (self.n_rows * radius)) * radius
+        self.center = np.clip(self.center + move / np.diagonal(linear), -LARGEST, LARGEST)
+        return sums
 
     def record(self, linear: FloatArray, radius: float, rho: float) -> None:
         """Keep the step for the diagnostics: rows were clipped to {x : ‖linear·(x − center)‖ ≤ radius}."""
@@ -166,50 +205,64 @@ class _Run:
         bin_scale = histogram_l2(self.neighbors).value / (HISTOGRAM_ERROR * max(self.n_rows, 1.0))
         for_histogram = min(bin_scale**2 / 2.0, 0.02 * self.total)
         # The ρ at which noise_error(ρ) = CONTRACTION.
-        for_mean = min(self.noise_error(1.0) ** 2 / CONTRACTION**2, 0.04 * self.total)
-        settled = False
+        for_mean = self.noise_error(1.0) ** 2 / CONTRACTION**2
+        # Six rounds at least, or two where only so few are worth making.
+        for_mean = min(for_mean, (0.04 if self.noise_error(0.04 * self.total) <= USEFUL else 0.1) * self.total)
+        unseen = 0.0  # ρ of a histogram that was too little
         for _ in range(MOST_ROUNDS):
-            round_cost = for_mean * (4.0 if settled else 1.0)
-            if self.left - for_histogram - round_cost < least_left:
-                return
+            round_cost = for_mean * (4.0 if self.settled else 1.0)
+            useful = self.noise_error(round_cost) <= USEFUL
+            room = self.left - least_left - (round_cost if useful else 0.0)
+            if for_histogram > room:
+                if self.radius is not None or room <= unseen:
+                    return
+                for_histogram = room  # all that is left, to see any row at all
             typical = 1.0 if self.radius is None else self.radius
             histogram = self.histogram(for_histogram, identity, typical, SEARCH_OCTAVES)
             radius = histogram.best_radius(1, self.noise_error(round_cost), 1.0)
             if radius is None:  # no bin stands out of the noise: spend more on the next histogram
-                for_histogram *= 4.0
+                unseen, for_histogram = for_histogram, for_histogram * 4.0
                 continue
-            self.recenter(round_cost, identity, radius)
+            radius = within_range(radius)
             before, self.radius = self.radius, radius
-            if settled:
+            if not useful:
+                self.radius = within_range(norm_quantile(histogram, 0.5) or radius)
                 return
-            settled = before is not None and radius > CALM * before
+            self.clipped(round_cost, identity, radius)
+            if self.settled or radius <= self.resolution:
+                self.settled = True
+                return
+            self.settled = before is not None and radius > CALM * before
+
+    @property
+    def resolution(self) -> float:
+        """A radius below which floating point tells no rows apart."""
+        return max(2.0 * SMALLEST, RESOLUTION * float(np.abs(self.center).max()))
 
     def find_scales(self) -> None:
         """Estimate every coordinate's spread from noisy squares, in two rounds; variances below the noise are raised to it."""
-        assert self.radius is not None
-        self.spread = np.full(self.d, self.radius / math.sqrt(self.d))
+        if self.d == 1 or self.radius is None:
+            return
+        spread = np.full(self.d, self.radius / math.sqrt(self.d))
+        self.spread = spread
         for share in (1.0 / 3.0, 2.0 / 3.0):
             cost = share * SCALES * self.total
+            if self.squares_error(0.5 * cost) > SCALE_ERROR:
+                continue
             linear = np.diag(1.0 / self.spread)
             histogram = self.histogram(0.2 * cost, linear, math.sqrt(self.d), 24)
             radius = histogram.best_radius(1, self.noise_error(0.3 * cost), 1.0) or 1.5 * math.sqrt(self.d)
-            sums = noisy_clipped_sums(
-                self.rows,
-                self.privacy_filter,
-                f"step {len(self.steps) + 1}",
-                rho=0.3 * cost,
-                squares_rho=0.5 * cost,
-                center=self.center,
-                linear=linear,
-                radius=radius,
-            )
-            self.record(linear, radius, 0.8 * cost)
+            sums = self.clipped(0.3 * cost, linear, radius, squares_rho=0.5 * cost)
             assert sums.squares is not None
             mean, noise = sums.sum / self.n_rows, sums.sum_scale / self.n_rows
             # E[m̂²] exceeds m² by the variance of the noise.
             variance = sums.squares / self.n_rows - mean**2 + noise**2
-            self.center = self.center + self.spread * mean
-            self.spread = self.spread * np.sqrt(np.maximum(variance, sums.squares_scale / self.n_rows))
+            found = self.spread * np.sqrt(np.maximum(variance, sums.squares_scale / self.n_rows))
+            self.spread = np.clip(found, SMALLEST, LARGEST)
+
+    def squares_error(self, rho: float) -> float:
+        """Noise on the mean square of a coordinate of unit spread, at the clipping radius √d."""
+        return zcdp_noise_scale(rho, gram_frobenius(self.neighbors, self.d).value) * self.d / self.n_rows
 
     def finish(self) -> NoisyMean:
         """Spend the rest of the budget on the mean of (x − c)/√spread."""
@@ -219,20 +272,67 @@ class _Run:
         if self.radius is not None and self.d == 1:
             typical = self.radius
         histogram = self.histogram(LAST_HISTOGRAM * self.left, linear, typical, SEARCH_OCTAVES)
+        best = histogram.best_radius(1, self.noise_error(self.left), math.sqrt(1.0 / self.d))
+        median = norm_quantile(histogram, 0.5)
+        unseen = self.radius is None and median is None
+        radius = within_range(1.5 * typical if best is None or median is None else max(best, median))
+        far, far_shows = self.far_rows(linear, radius)
         rest = self.left
-        radius = histogram.best_radius(1, self.noise_error(rest), math.sqrt(1.0 / self.d))
-        warnings = []
-        if radius is None:
-            radius = 1.5 * typical
-            warnings.append("the budget is too small to see where the rows are: more rows or a larger rho are needed")
-        self.recenter(rest, linear, radius)
-        return NoisyMean(
-            self.center,
-            self.n_rows,
-            {
-                "steps": self.steps,
-                "spread": self.spread.tolist() if self.d > 1 else None,
-                "share_outside": histogram.share_above(radius),
-                "warnings": warnings,
-            },
+        noise, outside = self.noise_error(rest) * radius, histogram.share_above(radius)
+        self.clipped(rest, linear, radius, shrink=False)
+        warnings = (
+            ["the budget is too small to see where the rows are: more rows or a larger rho are needed"]
+            if unseen
+            else []
         )
+        if outside > MOST_CLIPPED:
+            warnings.append("most rows were clipped: their values are larger than the mechanism can serve")
+        elif far_shows:
+            warnings.append(
+                f"about {100.0 * far:.2g} % of the rows lie far from the others and were clipped: the mean is nearly that of the "
+                "others. A mechanism with a public radius and scale counts them in"
+            )
+        if not unseen:
+            warnings += self.doubts(clipped_norm(histogram, radius) or typical, noise)
+        diagnostics = {
+            "steps": self.steps,
+            "spread": self.spread.tolist() if self.d > 1 else None,
+            "share_outside": outside,
+            "share_far": far,
+            "warnings": warnings,
+        }
+        return NoisyMean(self.center, self.n_rows, diagnostics)
+
+    def far_rows(self, linear: FloatArray, radius: float) -> tuple[float, bool]:
+        """Noisy share of rows farther than FAR_ROWS clipping radii, in [0, 1], and whether it is more than noise."""
+        scale = histogram_l2(self.neighbors).value / (COUNT_ERROR * max(self.n_rows, 1.0))
+        counted = noisy_norm_histogram(
+            self.rows,
+            self.privacy_filter,
+            "rows far beyond the last radius",
+            min(scale**2 / 2.0, COUNT_SHARE * self.total),
+            edges=np.array([FAR_ROWS * radius, 2.0 * FAR_ROWS * radius]),
+            center=self.center,
+            linear=linear,
+        )
+        share = float(counted.counts[1:].sum()) / self.n_rows
+        margin = noise_margin(math.sqrt(2.0) * counted.noise_scale / self.n_rows, 1, pure=False)
+        return min(max(share, 0.0), 1.0), share > LEAST_FAR + margin
+
+    def doubts(self, norm: float, noise: float) -> list[str]:
+        """What the last step's length says of it, where rows have that norm and its noise that size, root mean squares."""
+        if noise > NOISE_DECIDES * spread_about_mean(norm, self.moved, noise):
+            return [
+                "the budget is too small for so few rows: noise decides the mean, being large against the rows' own spread"
+            ]
+        if not self.settled and self.moved > math.hypot(UNSETTLED * norm, noise):
+            return [
+                "the search for the rows had not settled when its share of the budget was spent: the mean's noise is that of "
+                "their distance from 0, not of their spread. Give more rows or a larger budget, or use coinpress with a radius"
+            ]
+        return []
+
+
+def within_range(radius: float) -> float:
+    """The nearest radius that the lattice of rows takes, with room for a search about it."""
+    return min(max(radius, SMALLEST), LARGEST)

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.array_types import FloatArray
+from dpmoments.array_types import BoolArray, FloatArray
+from dpmoments.mechanisms.parts.coinpress_evidence import RESOLVED, Evidence, Observation, upper
 from dpmoments.mechanisms.parts.coinpress_schedule import Schedule
 from dpmoments.mechanisms.parts.noisy_step import NoisyStep
 
-__all__ = ["Ellipsoid", "StepRules", "run_diagnostics", "spectral_edge"]
+__all__ = ["Ellipsoid", "StepRules", "spectral_edge"]
 
 
 def spectral_edge(n_features: int) -> float:
@@ -43,20 +44,39 @@ class Ellipsoid:
     center : ndarray of shape (d,)
     linear : ndarray of shape (d, d)
         Invertible; not symmetric from the second step on.
+    evidence : Evidence
+        What earlier steps measured.
+    held : ndarray of shape (d, d)
+        Positive semi-definite: directions are enlarged no further than if Cov(w) ⪰ held, since their rows would be clipped.
+    unchecked : ndarray of bool, shape (d,)
+        The coordinates of w that were enlarged much since they were last measured, or had lost rows to the clip then; none where
+        all did.
     """
 
     center: FloatArray
     linear: FloatArray
+    evidence: Evidence
+    held: FloatArray
+    unchecked: BoolArray
 
     @classmethod
-    def first(cls, n_features: int, anchor: FloatArray | None, largest: float) -> Ellipsoid:
-        """The ellipsoid of the bounds: E[x xᵀ] ⪯ largest·anchor."""
+    def first(
+        cls, n_features: int, anchor: FloatArray | None, largest: float, held: FloatArray | None = None
+    ) -> Ellipsoid:
+        """The ellipsoid of the bounds: E[x xᵀ] ⪯ largest·anchor; ``held`` for the rows x."""
         if anchor is None:
             root = np.eye(n_features)
         else:
             eigenvalues, eigenvectors = np.linalg.eigh(anchor)
             root = (eigenvectors / np.sqrt(eigenvalues)) @ eigenvectors.T
-        return cls(np.zeros(n_features), root / math.sqrt(largest))
+        linear, unit = root / math.sqrt(largest), np.eye(n_features)
+        return cls(
+            np.zeros(n_features),
+            linear,
+            Evidence(),
+            0.0 * unit if held is None else linear @ held @ linear.T,
+            np.full(n_features, False),
+        )
 
     def estimate(self, release: NoisyStep, n_rows: float) -> tuple[FloatArray, FloatArray]:
         """Noisy covariance of w, and the centre moved to the noisy mean.
@@ -72,15 +92,41 @@ class Ellipsoid:
         center = self.center + np.linalg.solve(self.linear, mean)
         return second_moment - np.outer(mean, mean) + excess, center
 
-    def floored(self, release: NoisyStep, n_rows: float, floor: float) -> Ellipsoid:
+    def floored(self, release: NoisyStep, n_rows: float, floor: float, *, final: bool) -> Ellipsoid:
         """The next ellipsoid: eigenvalues below ``floor`` times the noise's spectral edge are raised to it.
 
         The noise hides smaller variances. The rescaling enlarges these directions, so that a later step can resolve them.
+        Clipping only takes away, so what a step saw above its noise bounds the covariance from below for good: a direction that a
+        later step finds smaller has lost rows to the clip. It is not enlarged again but reduced, to where these rows fit.
         """
         covariance, center = self.estimate(release, n_rows)
-        least = floor * spectral_edge(len(center)) * release.gram_scale / n_rows
+        now = Observation.now(covariance, self.noise(release, n_rows))
         eigenvalues, eigenvectors = np.linalg.eigh(covariance)
-        return self._rescaled(np.maximum(eigenvalues, least), eigenvectors, center)
+        least = floor * spectral_edge(len(center)) * release.gram_scale / n_rows
+        kept = self.evidence.resolved(eigenvectors)
+        if final:  # what noise made too large by less than a factor of two is put right before the last step
+            kept &= eigenvalues < RESOLVED
+        outer = (eigenvectors * np.maximum(eigenvalues, np.where(kept, 1.0, least))) @ eigenvectors.T
+        held = upper(self.held, self.evidence.held(now))
+        values, vectors = np.linalg.eigh(upper(self.evidence.raised(outer), held))
+        step = vectors.T / np.sqrt(values)[:, None]
+        measured = np.einsum("ij,ij->j", vectors, covariance @ vectors)
+        unchecked = (values < RESOLVED) | (measured < RESOLVED * values)
+        return Ellipsoid(
+            center,
+            step @ self.linear,
+            self.evidence.moved(step, now),
+            step @ held @ step.T,
+            unchecked & ~unchecked.all(),
+        )
+
+    def noise(self, release: NoisyStep, n_rows: float) -> float:
+        """Standard deviation of the noise on a diagonal entry of :meth:`estimate`."""
+        scale = release.gram_scale / n_rows
+        if release.sum is None:
+            return scale
+        # The noise e of m̂ is in m̂m̂ᵀ as m̂eᵀ + em̂ᵀ.
+        return math.hypot(scale, 2.0 * float(np.linalg.norm(release.sum)) / n_rows * release.sum_scale / n_rows)
 
     def ridged(self, release: NoisyStep, n_rows: float, sampling: float, failure: float) -> Ellipsoid:
         """The paper's next ellipsoid, from U = Z₊ + (η + ν)I.
@@ -91,14 +137,25 @@ class Ellipsoid:
         bound = math.sqrt(2.0 * len(center)) + math.sqrt(2.0 * math.log(2.0 / failure))
         eigenvalues, eigenvectors = np.linalg.eigh(covariance)
         ridge = sampling + bound * release.gram_scale / n_rows
-        return self._rescaled(np.maximum(eigenvalues, 0.0) + ridge, eigenvectors, center)
+        step = eigenvectors.T / np.sqrt(np.maximum(eigenvalues, 0.0) + ridge)[:, None]
+        return Ellipsoid(center, step @ self.linear, self.evidence, self.held, self.unchecked)
 
     def covariance(self, release: NoisyStep, n_rows: float) -> tuple[FloatArray, FloatArray]:
         """The final estimates: covariance of x, with negative eigenvalues set to 0, and mean of x."""
         covariance, center = self.estimate(release, n_rows)
-        eigenvalues, eigenvectors = np.linalg.eigh(covariance)
+        eigenvalues, eigenvectors = np.linalg.eigh(self.evidence.raised(covariance))
         root = np.linalg.solve(self.linear, eigenvectors * np.sqrt(np.maximum(eigenvalues, 0.0)))
         return root @ root.T, center
+
+    def half_seen(self, release: NoisyStep, n_rows: float) -> bool:
+        """Whether the last step saw far less in an unchecked direction than it had been enlarged to hold, though not nothing.
+
+        Either it varies less than was planned for, or few rows make up its variance, and these were clipped.
+        """
+        # Directions that are held are at a scale at which their rows fit.
+        enlarged = self.unchecked & (np.diag(self.held) < RESOLVED)
+        measured, noise = np.diag(self.estimate(release, n_rows)[0])[enlarged], self.noise(release, n_rows)
+        return bool(((measured > 4.0 * noise) & (measured < 0.5 * RESOLVED)).any())
 
     def record(self, radius: float, rho: float, release: NoisyStep, n_rows: float) -> dict[str, Any]:
         """The step as plain values: rows were clipped to {x : ‖linear·(x − center)‖ ≤ radius}.
@@ -113,35 +170,3 @@ class Ellipsoid:
             "noise_scale": release.gram_scale / n_rows,
             "fill": float(np.trace(release.gram)) / (n_rows * radius**2),
         }
-
-    def _rescaled(self, eigenvalues: FloatArray, eigenvectors: FloatArray, center: FloatArray) -> Ellipsoid:
-        step = eigenvectors.T / np.sqrt(eigenvalues)[:, None]
-        return Ellipsoid(center, step @ self.linear)
-
-
-def run_diagnostics(steps: list[dict[str, Any]], rules: StepRules, outside: float | None, d: int) -> dict[str, Any]:
-    """Ellipsoid of every step, predicted error and warnings; all computed from noisy outputs and public numbers."""
-    found: list[str] = []
-    final = steps[-1]
-    planned = rules.radius**2
-    # Rows that obey the bounds have E‖w‖² ≤ d. The limit on ``fill`` is halfway between d and radius², plus four standard
-    # deviations of the noise.
-    limit = (d + planned) / (2.0 * planned) + 4.0 * final["noise_scale"] * math.sqrt(d) / final["radius"] ** 2
-    if (outside is not None and outside > 0.5) or (final["radius"] ** 2 <= planned and final["fill"] > limit):
-        found.append(
-            "most rows were clipped: they lie far outside the stated bounds (or have very heavy tails); "
-            "widen the schema's scale or radius, or eigenvalue_bounds or mean_radius"
-        )
-    if rules.schedule.scales[-1] > 4.0:
-        found.append(
-            "the budget is too small for this range of eigenvalues: the smallest ones are lost in the noise "
-            "(more rows, a larger rho, or a narrower range)"
-        )
-    if rules.n_rows < d:
-        found.append("there are fewer rows than features: the covariance of the rows is singular, whatever its noise")
-    return {
-        "steps": steps,
-        "predicted_mahalanobis": rules.schedule.predicted_error,
-        "share_outside": outside,
-        "warnings": found,
-    }

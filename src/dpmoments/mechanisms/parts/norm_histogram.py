@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
@@ -16,23 +16,34 @@ from dpmoments.privacy.sensitivity import histogram_l2
 from dpmoments.rows.kernel import transformed_norms
 from dpmoments.rows.rows import Rows
 
-__all__ = ["NormHistogram", "noisy_norm_histogram", "norm_edges"]
+__all__ = ["NormHistogram", "noisy_norm_histogram", "noisy_tail_histograms", "norm_edges", "tail_edges"]
 
 FALSE_BIN = 1e-6
 """Bound on the probability that noise alone makes some empty bin count as occupied."""
+FALSE_TAIL = 1e-4
+"""The same in the histogram of a tail, where a bin overlooked costs more than one too many."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TransformedNorm:
-    """The statistic ‖linear·(x − center)‖ of a row, resolved to 2^−20 of ``resolution``, or of itself where it is larger."""
+    """The statistic ‖linear·(x − center)‖ of a row, resolved to 2^−20 of ``resolution``, or of itself where it is larger.
+
+    With ``apart`` it is negative for rows of which more than ``share`` of the squared norm is in ‖apart·(x − center)‖².
+    """
 
     center: FloatArray
     linear: FloatArray
     resolution: float
+    apart: FloatArray | None = None
+    share: float = 1.0
 
     def __call__(self, block: FloatArray) -> FloatArray:
         """Norms of a block's rows, shape (m, d) → (m,)."""
-        return transformed_norms(block, radius=self.resolution, center=self.center, linear=self.linear)
+        norms = transformed_norms(block, radius=self.resolution, center=self.center, linear=self.linear)
+        if self.apart is None:
+            return norms
+        part = transformed_norms(block, radius=self.resolution, center=self.center, linear=self.apart)
+        return np.where(part > math.sqrt(self.share) * norms, -norms, norms)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,11 +57,14 @@ class NormHistogram:
         Noisy numbers of rows below the first edge, between consecutive edges, and at or above the last.
     noise_scale : float
         Standard deviation of the noise on a count.
+    false_bin : float
+        Bound on the probability that noise alone makes some empty bin count as occupied.
     """
 
     edges: FloatArray
     counts: FloatArray
     noise_scale: float
+    false_bin: float = FALSE_BIN
 
     @property
     def occupied(self) -> FloatArray:
@@ -59,7 +73,7 @@ class NormHistogram:
         Groups of two, four and eight neighbouring bins, none of them occupied so far, are tested by their sum: rows of a long
         thin tail can show in the sum though in no single bin. The sum is then spread evenly over the group.
         """
-        threshold = -float(ndtri(FALSE_BIN / (2 * len(self.counts)))) * self.noise_scale
+        threshold = self.least_seen
         found = np.where(self.counts > threshold, self.counts, 0.0)
         for width in (2, 4, 8):
             for start in range(0, len(found) - width + 1, width):
@@ -68,6 +82,11 @@ class NormHistogram:
                 if not found[group].any() and total > threshold * math.sqrt(width):
                     found[group] = total / width
         return found
+
+    @property
+    def least_seen(self) -> float:
+        """The number of rows in one bin that noise alone does not explain."""
+        return -float(ndtri(self.false_bin / (2 * len(self.counts)))) * self.noise_scale
 
     @property
     def typical_norms(self) -> FloatArray:
@@ -138,6 +157,22 @@ def norm_edges(typical: float, *, octaves: int = 24) -> FloatArray:
     return edges
 
 
+def tail_edges(radius: float, *, octaves: int = 24) -> FloatArray:
+    """Edges for norms beyond ``radius``, all shorter rows in one bin: four, two and then one bin per octave.
+
+    Fewer bins than :func:`norm_edges` has: the rows of a tail are in fewer of them, and noise has fewer to look occupied in.
+
+    Examples
+    --------
+    >>> edges = tail_edges(1.0)
+    >>> float(edges[0]), float(edges[-1]), len(edges)
+    (1.0, 16777216.0, 33)
+    """
+    exponents = np.concatenate([np.arange(4) / 4.0, np.arange(2, 12) / 2.0, np.arange(6, octaves + 1)])
+    edges: FloatArray = radius * np.exp2(exponents)
+    return edges
+
+
 def noisy_norm_histogram(
     rows: Rows,
     privacy_filter: PrivacyFilter,
@@ -153,10 +188,57 @@ def noisy_norm_histogram(
     **Privacy.** ρ-zCDP: a row is in one bin, so the counts move by at most 1 (add-remove) or √2 (replace-one) in ℓ2. The
     computed norm of a row depends on that row alone, to the last bit, so a row cannot move another one to a different bin.
     """
-    # Norms are computed to 2^-20 of this radius; norms above it to 2^-20 of themselves.
-    resolution = float(min(max(edges[0] * 2.0**12, 1e-140), 1e140))
+    return _noisy(rows, privacy_filter, what, rho, TransformedNorm(center, linear, _resolution(edges)), edges)
 
-    exact = rows.histogram(TransformedNorm(center, linear, resolution), edges)
+
+def noisy_tail_histograms(
+    rows: Rows,
+    privacy_filter: PrivacyFilter,
+    what: str,
+    rho: float,
+    *,
+    edges: FloatArray,
+    center: FloatArray,
+    linear: FloatArray,
+    apart: FloatArray,
+) -> tuple[NormHistogram, NormHistogram]:
+    """Two histograms of long rows in one: of those that ``apart`` accounts for, and of the others.
+
+    A row is in the second where ‖apart·(x − center)‖² has more of its squared norm than halfway from its share by dimension to 1.
+    The first bin of the first holds all rows shorter than edges[0]; that of the second is empty.
+
+    **Privacy.** As of :func:`noisy_norm_histogram`: a row is in one bin of one of the two.
+    """
+    share = 0.5 * (1.0 + len(apart) / len(linear))
+    statistic = TransformedNorm(center, linear, _resolution(edges), apart if len(apart) else None, share)
+    both = _noisy(
+        rows, privacy_filter, what, rho, statistic, np.concatenate([-edges[::-1], edges]) if len(apart) else edges
+    )
+    if not len(apart):
+        empty = NormHistogram(edges, np.zeros(len(edges) + 1), both.noise_scale, FALSE_TAIL)
+        return replace(both, false_bin=FALSE_TAIL), empty
+    m = len(edges)
+    far_apart = np.concatenate([[0.0], both.counts[:m][::-1]])
+    by_others, by_apart = (
+        NormHistogram(edges, counts, both.noise_scale, FALSE_TAIL) for counts in (both.counts[m:], far_apart)
+    )
+    return by_others, by_apart
+
+
+def _resolution(edges: FloatArray) -> float:
+    """Norms are computed to 2^-20 of this radius; norms above it to 2^-20 of themselves."""
+    return float(min(max(edges[0] * 2.0**12, 1e-140), 1e140))
+
+
+def _noisy(
+    rows: Rows,
+    privacy_filter: PrivacyFilter,
+    what: str,
+    rho: float,
+    statistic: TransformedNorm,
+    edges: FloatArray,
+) -> NormHistogram:
+    exact = rows.histogram(statistic, edges)
     sensitivity = histogram_l2(rows.neighbors)
     scale = zcdp_noise_scale(rho, sensitivity.value)
     query = np.concatenate([[exact.below], exact.counts, [exact.above]])

@@ -79,7 +79,8 @@ class ParquetSource(ArrowSource):
 
     def __post_init__(self) -> None:
         for path in self.paths:
-            require_columns(read_quietly(partial(pq.read_schema, path), path).names, self.schema, str(path))
+            names = read_quietly(partial(_parquet_names, path), path)  # of which some may not be text
+            require_columns(names, self.schema, str(path))
 
     @property
     def n_rows(self) -> int:
@@ -130,7 +131,7 @@ class CsvSource(ArrowSource):
 
     def _header(self, path: Path) -> list[str]:
         with read_quietly(partial(self._open, path), path) as reader:
-            return list(reader.schema.names)
+            return read_quietly(lambda: list(reader.schema.names), path)  # of which some may not be text
 
     def _open(self, path: Path, convert: Any = None, *, one_column: bool = False) -> Any:
         # Cells may hold line breaks, in quotes. In a file of one column an empty line is an empty cell.
@@ -184,18 +185,21 @@ class WholeLineEnds:
         self.closed = False
 
     def read(self, size: int = -1) -> bytes:
-        """At most ``size`` bytes, fewer where they would end in CR; none at the end of the stream alone."""
+        """At most ``size`` bytes, 2 or more; none at the end of the stream alone.
+
+        The byte after a CR is read with it. To hold the CR back would leave a block without a line end, which Arrow refuses.
+        """
         if size is None or size < 0:
             block, self._held = self._held + bytes(self._stream.read()), b""
             return block
-        while True:
-            more = bytes(self._stream.read(max(size - len(self._held), 1)))
-            block, self._held = self._held + more, b""
-            if not more or not block.endswith(b"\r"):
-                return block
-            block, self._held = block[:-1], block[-1:]
-            if block:
-                return block
+        block, self._held = self._held + bytes(self._stream.read(max(size - 1 - len(self._held), 1))), b""
+        if block.endswith(b"\r"):
+            following = bytes(self._stream.read(1))
+            if following == b"\r":  # which may have an LF of its own
+                self._held = following
+            else:
+                block += following
+        return block
 
     def close(self) -> None:
         """Close the stream."""
@@ -206,13 +210,18 @@ class WholeLineEnds:
 def _with_line_end(path: Path) -> Any:
     """What Arrow's reader is to open: the file, or its one line with an end, without which Arrow finds no columns in it.
 
-    A table without rows may be such a file, and must be as good a table as any.
+    Nor does it where the end is a CR. A table without rows may be such a file, and must be as good a table as any.
     """
     with pa.input_stream(str(path), compression="detect") as stream:
         head = stream.read(HEADER_BYTES)
-    if len(head) < HEADER_BYTES and head.strip() and b"\n" not in head and b"\r" not in head:
-        return pa.BufferReader(head + b"\n")
+    line = head.removesuffix(b"\r")
+    if len(head) < HEADER_BYTES and line.strip() and b"\n" not in line and b"\r" not in line:
+        return pa.BufferReader(line + b"\n")
     return pa.input_stream(str(path), compression="detect")
+
+
+def _parquet_names(path: Path) -> list[str]:
+    return list(pq.read_schema(path).names)
 
 
 def _csv_type(column: Any) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.array_types import FloatArray
+from dpmoments.mechanisms.means.parts.reliability import noise_margin
 from dpmoments.mechanisms.parts.additive import choose_bits
 from dpmoments.mechanisms.parts.lattice_noise import noise_scale_for, with_noise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -20,10 +21,130 @@ from dpmoments.privacy.laws import Choice
 from dpmoments.privacy.sensitivity import row_sum_l1, row_sum_l2
 from dpmoments.rows.rows import Rows
 
-__all__ = ["CELLS", "Coordinate", "choose", "clamped_mean", "zoom"]
+__all__ = [
+    "CELLS",
+    "ClampedMean",
+    "Coordinate",
+    "DistanceFrom",
+    "choice_epsilon",
+    "choose",
+    "clamped_mean",
+    "examined_mean",
+    "require_workable_loss",
+    "share_beyond",
+    "zoom",
+]
 
 CELLS = 4096
 """Most cells of one level of a search; a range that needs more is searched in several levels."""
+
+CHECK_SHARE = 0.02
+"""Share of the loss of a clamped mean for each of the two counts that examine it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClampedMean:
+    """A noisy clamped mean, and what two noisy counts say of it.
+
+    Attributes
+    ----------
+    mean : float
+    noise_scale : float
+        Standard deviation of the noise on it.
+    share_clamped : float
+        Noisy share of values beyond the clamp, in [0, 1].
+    clamping_shows : bool
+        Whether more of them are beyond it than LEAST_CLAMPED, beyond doubt.
+    noise_decides : bool
+        Whether fewer than half of the values are farther than ``noise_scale`` from the clamp's centre, and the mean is no
+        farther from it than noise explains.
+    """
+
+    mean: float
+    noise_scale: float
+    share_clamped: float
+    clamping_shows: bool
+    noise_decides: bool
+
+
+LEAST_CLAMPED = 0.01
+"""Share of clamped values from which a warning tells of them."""
+FROM_CENTER = 3.0
+"""A mean this many standard deviations of noise from the clamp's centre is more than noise."""
+
+
+def examined_mean(
+    rows: Rows,
+    privacy_filter: PrivacyFilter,
+    loss: PrivacyBudget,
+    *,
+    feature: int,
+    center: float,
+    half_width: float,
+    n_rows: float,
+) -> ClampedMean:
+    """:func:`clamped_mean` for most of ``loss``; the rest counts values beyond the clamp, and values farther than the noise.
+
+    **Privacy.** ``loss`` under replace-one.
+    """
+    for_mean, *checks = loss.split(1.0 - 2.0 * CHECK_SHARE, CHECK_SHARE, CHECK_SHARE)
+    mean = clamped_mean(
+        rows, privacy_filter, for_mean, feature=feature, center=center, half_width=half_width, n_rows=n_rows
+    )
+    noise = mean_noise(for_mean, half_width, n_rows)
+    beyond_clamp, beyond_noise = (
+        share_beyond(rows, privacy_filter, part, feature=feature, center=center, least=least, n_rows=n_rows, what=what)
+        for part, least, what in zip(
+            checks, (math.nextafter(half_width, math.inf), noise), ("clamp", "noise"), strict=True
+        )
+    )
+    # A count's noise is 1/half_width of that of a mean clamped to ±half_width, on half the range.
+    margin = noise_margin(mean_noise(checks[0], 0.5, n_rows), rows.n_features, pure=loss.kind is BudgetKind.PURE)
+    return ClampedMean(
+        mean,
+        noise,
+        min(max(beyond_clamp, 0.0), 1.0),
+        clamping_shows=beyond_clamp > LEAST_CLAMPED + margin,
+        noise_decides=beyond_noise < 0.5 and abs(mean - center) < FROM_CENTER * noise,
+    )
+
+
+def require_workable_loss(loss: PrivacyBudget) -> None:
+    """Refuse, before any row is read, a loss of :func:`examined_mean` so small that its noise would pass the lattice."""
+    choose_bits(noise_scale_for(loss.split(1.0 - 2.0 * CHECK_SHARE, CHECK_SHARE, CHECK_SHARE)[0], 2.0))
+
+
+def mean_noise(loss: PrivacyBudget, half_width: float, n_rows: float) -> float:
+    """Standard deviation of the noise on a mean of values clamped to an interval of that half width; replace-one."""
+    pure = loss.kind is BudgetKind.PURE
+    scale = noise_scale_for(loss, 2.0) * half_width / n_rows
+    return scale * math.sqrt(2.0) if pure else scale
+
+
+def share_beyond(
+    rows: Rows,
+    privacy_filter: PrivacyFilter,
+    loss: PrivacyBudget,
+    *,
+    feature: int,
+    center: float,
+    least: float,
+    n_rows: float,
+    what: str,
+) -> float:
+    """Noisy share of rows with |x − center| ≥ ``least``, x one coordinate; by noise it may pass [0, 1].
+
+    **Privacy.** ``loss`` under replace-one, for a public number of rows. Each row gives 1 or −1, so that their sum is one of rows
+    in the unit ball of one dimension.
+    """
+    exact = rows.histogram(DistanceFrom(feature, center), [least, math.inf])
+    signed = int(exact.counts.sum()) + exact.above - exact.below
+    pure = loss.kind is BudgetKind.PURE
+    sensitivity = row_sum_l1(rows.neighbors, 1) if pure else row_sum_l2(rows.neighbors)
+    scale = noise_scale_for(loss, sensitivity.value)
+    label = f"values of coordinate {feature + 1} beyond the {what}"
+    noisy = with_noise(privacy_filter, label, [signed], sensitivity, scale, bits=0, pure=pure)
+    return 0.5 + 0.5 * float(noisy[0]) / n_rows
 
 
 def clamped_mean(
@@ -60,10 +181,14 @@ def choose(
 
     **Privacy.** ε-DP, with bounded range ε, hence ε²/8-zCDP (Cesar & Rogers 2021): a zCDP loss ρ allows ε = √(8ρ).
     """
-    epsilon = loss.epsilon if loss.kind is BudgetKind.PURE else math.sqrt(8.0 * loss.rho)
     # Two units in the last place down: the square root and the quotient may round up.
-    law = Choice(math.nextafter(math.nextafter(epsilon / sensitivity.value, 0.0), 0.0))
+    law = Choice(math.nextafter(math.nextafter(choice_epsilon(loss) / sensitivity.value, 0.0), 0.0))
     return int(privacy_filter.draw(what, law, scores, sensitivity))
+
+
+def choice_epsilon(loss: PrivacyBudget) -> float:
+    """ε of an exponential mechanism that costs ``loss``."""
+    return loss.epsilon if loss.kind is BudgetKind.PURE else math.sqrt(8.0 * loss.rho)
 
 
 def zoom(lower: float, upper: float, width: float) -> Sequence[float]:
@@ -89,3 +214,16 @@ class Coordinate:
     def __call__(self, block: FloatArray) -> FloatArray:
         """One column of a block, shape (m, d) → (m,)."""
         return block[:, self.feature]
+
+
+@dataclass(frozen=True, slots=True)
+class DistanceFrom:
+    """The statistic |x − center| of one coordinate x of a row; infinite where floating point has no such number."""
+
+    feature: int
+    center: float
+
+    def __call__(self, block: FloatArray) -> FloatArray:
+        """From one column of a block, shape (m, d) → (m,)."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.abs(block[:, self.feature] - self.center))

@@ -1,0 +1,176 @@
+"""What an estimator of means says where noise or clipping decides its answer; made of noisy values and public numbers alone.
+
+Derivations: ``docs/derivations/means.md``, "What a release says against itself".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from scipy.special import ndtri
+
+from dpmoments.array_types import FloatArray
+from dpmoments.mechanisms.parts.norm_histogram import NormHistogram
+
+__all__ = [
+    "FALSE_ALARM",
+    "MOST_CLIPPED",
+    "NOISE_DECIDES",
+    "beyond_radius",
+    "clipped_norm",
+    "coordinate_warnings",
+    "listed",
+    "noise_margin",
+    "norm_quantile",
+    "shrunk_move",
+    "spread_about_mean",
+]
+
+FALSE_ALARM = 1e-3
+"""Bound on the probability that noise alone raises one kind of warning in a run, all coordinates together."""
+MOST_CLIPPED = 0.75
+"""Of normal rows within the bounds at most half lie beyond a clipping radius; three quarters leave room for noise."""
+NOISE_DECIDES = 0.5
+"""Noise decides where its root mean square passes this share of the rows' own from their mean."""
+FROM_EDGE = 4.0
+"""A mean this many standard deviations of noise beyond the radius lies beyond it."""
+MOST_NAMED = 5
+"""Features that one warning names; of more it says how many there are."""
+
+
+def noise_margin(standard_deviation: float, trials: int, *, pure: bool) -> float:
+    """What noise passes in none of ``trials`` draws, except with probability FALSE_ALARM.
+
+    Examples
+    --------
+    >>> round(noise_margin(1.0, 1, pure=False), 2), round(noise_margin(1.0, 1, pure=True), 2)
+    (3.09, 4.39)
+    """
+    tail = FALSE_ALARM / trials
+    return standard_deviation * (-math.log(2.0 * tail) / math.sqrt(2.0) if pure else -float(ndtri(tail)))
+
+
+def norm_quantile(histogram: NormHistogram, level: float) -> float | None:
+    """The upper edge of the bin that holds the ``level`` quantile of the norms; None where no bin holds rows beyond doubt.
+
+    Rows beyond the last edge are taken to lie at it.
+    """
+    occupied = histogram.occupied
+    total = float(occupied.sum())
+    if total == 0.0:
+        return None
+    place = int(np.searchsorted(np.cumsum(occupied), level * total))
+    return float(histogram.edges[min(place, len(histogram.edges) - 1)])
+
+
+def clipped_norm(histogram: NormHistogram, radius: float) -> float | None:
+    """Root mean square of norms clipped at ``radius``, each taken at the upper edge of its bin; None where no bin stands out."""
+    occupied = histogram.occupied
+    total = float(occupied.sum())
+    if total == 0.0:
+        return None
+    relative = np.minimum(np.append(histogram.edges, math.inf) / radius, 1.0)
+    return radius * math.sqrt(float(occupied @ relative**2) / total)
+
+
+def shrunk_move(noisy_mean: FloatArray, noise_scale: float) -> FloatArray:
+    """A noisy step towards the mean, shortened by the share of its square that is noise; as it is in one or two dimensions.
+
+    The positive part of James & Stein (1961). Where noise is all there is to it the centre stays, instead of wandering off.
+    """
+    square = float(noisy_mean @ noisy_mean)
+    noise = max(len(noisy_mean) - 2, 0) * noise_scale**2
+    return noisy_mean * (max(0.0, 1.0 - noise / square) if square > 0.0 else 0.0)
+
+
+def spread_about_mean(norm: float, moved: float, noise: float) -> float:
+    """Root mean square distance of rows from their mean, where it is ``norm`` from a point ``moved`` away from that mean.
+
+    ``noise`` is the root mean square of the noise in ``moved``.
+
+    Examples
+    --------
+    >>> round(spread_about_mean(5.0, 4.0, 0.0), 6), round(spread_about_mean(5.0, 0.1, 1.0), 6)
+    (3.0, 5.0)
+    """
+    ratio, doubt = moved / norm, noise / norm  # of squares, norm² may be beyond floating point
+    return norm * math.sqrt(max(1.0 - max(ratio**2 - doubt**2, 0.0), 0.0))
+
+
+def listed(names: Sequence[str], chosen: Sequence[bool]) -> str:
+    """The chosen features, as a warning names them.
+
+    Examples
+    --------
+    >>> listed(["age", "sex", "income"], [True, False, True])
+    "'age', 'income'"
+    """
+    found = [repr(name) for name, one in zip(names, chosen, strict=True) if one]
+    if len(found) <= MOST_NAMED:
+        return ", ".join(found)
+    return f"{', '.join(found[:MOST_NAMED])} and {len(found) - MOST_NAMED} more"
+
+
+class Examined(Protocol):
+    """What is known of the mean of one coordinate."""
+
+    @property
+    def mean(self) -> float:
+        """With noise, not yet put into the public range."""
+
+    @property
+    def noise_scale(self) -> float:
+        """Standard deviation of that noise."""
+
+    @property
+    def share_clamped(self) -> float:
+        """Noisy."""
+
+    @property
+    def clamping_shows(self) -> bool:
+        """Whether that share is more than noise."""
+
+    @property
+    def noise_decides(self) -> bool:
+        """Whether the noise is larger than most values."""
+
+
+def beyond_radius(found: Sequence[Examined], radius: float) -> list[bool]:
+    """Which means lie outside [−radius, radius] by more than noise explains."""
+    return [abs(one.mean) > radius + FROM_EDGE * one.noise_scale for one in found]
+
+
+def coordinate_warnings(
+    names: Sequence[str], found: Sequence[Examined], radius: float, *, least_noise: float = 0.0
+) -> list[str]:
+    """What speaks against clamped means of coordinates whose means are said to lie in [−radius, radius]."""
+    warnings = []
+    beyond = beyond_radius(found, radius)
+    if any(beyond):
+        warnings.append(
+            "the mean found lies beyond the stated radius, by more than noise explains: give a larger radius "
+            f"({listed(names, beyond)})"
+        )
+    most = [one.clamping_shows and one.share_clamped > 0.5 for one in found]
+    if any(most):
+        warnings.append(
+            "most values were clamped: they lie outside the range that the stated radius and scale, or the search, gave for them "
+            f"({listed(names, most)})"
+        )
+    some = [one.clamping_shows and not one.share_clamped > 0.5 for one in found]
+    if any(some):
+        largest = max(one.share_clamped for one, here in zip(found, some, strict=True) if here)
+        warnings.append(
+            f"up to {100.0 * largest:.2g} % of the values were clamped, which moves the mean towards the others: the radius or "
+            f"scale is too small, or there are rare large values ({listed(names, some)})"
+        )
+    lost = [one.noise_decides and one.noise_scale > least_noise for one in found]
+    if any(lost):
+        warnings.append(
+            "noise decides the mean: it is larger than most values are, or differ. Give a smaller radius or scale, more rows or "
+            f"a larger budget ({listed(names, lost)})"
+        )
+    return warnings
