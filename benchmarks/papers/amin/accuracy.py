@@ -54,7 +54,7 @@ class Table:
 
     @cached_property
     def rows(self) -> FloatArray:
-        """Shape (n, d). Adult with its target, d = 106 (the paper has 48,842 rows, d up to 108); the others without."""
+        """Shape (n, d). Adult with its target, d = 106 (the paper has about 49,000 rows, d = 108); the others without."""
         return standardized_unit_rows(self.data, include_target=self.name == "Adult")
 
     @cached_property
