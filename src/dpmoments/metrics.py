@@ -87,7 +87,7 @@ def spectral_error(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> float:
 def mahalanobis_error(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> float:
     """‖Σ^{−1/2} Σ̂ Σ^{−1/2} − I‖_F, the error of a covariance relative to the truth in every direction.
 
-    Source: Biswas et al. (2020), section 1.2; Kamath's lecture 18, section 2, writes ‖Σ̂ − Σ‖_Σ.
+    Source: Biswas et al. (2020), section 1.2; ‖Σ̂ − Σ‖_Σ in lecture 18 (``docs/notation.md``), section 2.
 
     Parameters
     ----------
