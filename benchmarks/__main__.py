@@ -7,8 +7,14 @@ import runpy
 import sys
 from pathlib import Path
 
-NOT_BENCHMARKS = ("__main__", "papers.sheffet.techniques", "peers.programs", "practice.coinpress_tables")
-"""What benchmarks import or start."""
+NOT_BENCHMARKS = (
+    "__main__",
+    "papers.items",
+    "papers.sheffet.techniques",
+    "peers.programs",
+    "practice.coinpress_tables",
+)
+"""What benchmarks import or start, and what writes a page without measuring."""
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     (
         "array_types",
         "documents",
+        "metrics",
         "noise",
         "noise_law",
         "plain_values",

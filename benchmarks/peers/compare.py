@@ -22,6 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
+from dpmoments.metrics import normalized_frobenius_error
+
 PAGE = Path(__file__).parents[2] / "docs" / "peers.md"
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 PROGRAM = Path(__file__).parent / "programs.py"
@@ -139,12 +141,12 @@ def release_table(environment: Path, epsilons: list[float], limit: float) -> tup
                 else:
                     if program == "iterative-eigenvectors":
                         unit = answer.seconds
-                    errors = np.linalg.norm(answer.arrays("gram") - gram, axis=(1, 2)) / len(rows)
+                    errors = [normalized_frobenius_error(found, gram, n_rows=n) for found in answer.arrays("gram")]
                     count = f"{len(errors)}" + (
                         f" of {REPEATS[program]}, stopped at {limit:g} s" if answer.stopped else ""
                     )
                     ratio = f"{answer.seconds / unit:,.3g}" if unit else ""
-                    lines.append(f"{head} {count} | {answer.seconds:.3g} | {ratio} | {errors.mean():.3f} |")
+                    lines.append(f"{head} {count} | {answer.seconds:.3g} | {ratio} | {np.mean(errors):.3f} |")
                 print(lines[-1], flush=True)
     return lines, versions
 

@@ -13,6 +13,7 @@ import numpy as np
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.registry import make_mean_mechanism
+from dpmoments.metrics import mahalanobis_mean_error
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -62,7 +63,7 @@ def cell(name: str, rows: str, n: int, d: int, widen: float, trials: int) -> str
         except ValueError:
             crashed += 1
             continue
-        errors.append(float(np.linalg.norm(found.mean - table.mean(axis=0))) / d**0.5)
+        errors.append(mahalanobis_mean_error(found.mean, table.mean(axis=0)) / d**0.5)
         warned += bool(found.diagnostics.get("warnings"))
     stopped = f", {crashed / trials:.0%} stop" if crashed else ""
     return f"{np.median(errors):.2g} ({warned / trials:.0%}{stopped})" if errors else "all stop"

@@ -36,7 +36,7 @@ def error_curves(axis: plt.Axes) -> None:
         errors = [
             np.mean(
                 [
-                    np.linalg.norm(
+                    dpm.metrics.normalized_frobenius_error(
                         dpm.release(
                             rows,
                             schema,
@@ -46,8 +46,8 @@ def error_curves(axis: plt.Axes) -> None:
                             mechanism=mechanism,
                             repair=repair,
                             insecure_seed=seed,
-                        ).second_moment
-                        - truth
+                        ).second_moment,
+                        truth,
                     )
                     for seed in range(TRIALS)
                 ]

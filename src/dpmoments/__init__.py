@@ -1,6 +1,6 @@
 """Release a table's count, mean and covariance once under differential privacy; analyse the release freely."""
 
-from dpmoments import datasets, mechanisms, noise, privacy, rows
+from dpmoments import datasets, mechanisms, metrics, noise, privacy, rows
 from dpmoments.forecast import forecast
 from dpmoments.loading import load
 from dpmoments.mean_release import MeanRelease
@@ -30,6 +30,7 @@ __all__ = [
     "forecast",
     "load",
     "mechanisms",
+    "metrics",
     "noise",
     "privacy",
     "release",

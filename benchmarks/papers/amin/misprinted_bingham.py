@@ -13,7 +13,7 @@ are those of :func:`bingham_integrals`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -96,10 +96,10 @@ def printed_sampler(gaps: np.ndarray, size: int, rng: np.random.Generator) -> tu
     return np.concatenate(kept), n_proposals
 
 
-def printed_law(gaps: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Draws from e^{−s}(1 + 2s/b)^{−d}, the law of the printed rule, at a few proposals each.
+def printed_envelope(gaps: np.ndarray) -> tuple[float, float]:
+    """c of an angular central Gaussian I + 2Λ/c that fits the law of the printed rule, and the log of its bound.
 
-    The logarithm of its ratio to the angular central Gaussian of I + 2Λ/c, L(s) = (d/2)log(1 + 2s/c) − s − d·log(1 + 2s/b), has
+    The logarithm of the ratio of e^{−s}(1 + 2s/b)^{−d} to it, L(s) = (d/2)log(1 + 2s/c) − s − d·log(1 + 2s/b), has
     derivative zero where x = 2s solves x² + (b + c + d)x + cb + 2cd − bd = 0: at most one such x is positive, and L is largest
     there (at s = 0 where none is). The c that makes proposals fewest is found numerically; any c gives the same law.
     """
@@ -116,7 +116,13 @@ def printed_law(gaps: np.ndarray, size: int, rng: np.random.Generator) -> np.nda
 
     most = math.log(d * b / (b + 2.0 * d))  # beyond it the maximum stays at s = 0 and the envelope only widens
     c = math.exp(minimize_scalar(log_proposals, bounds=(most - 5.0, most), method="bounded").x)
-    log_bound = peak(c)
+    return c, peak(c)
+
+
+def printed_law(gaps: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Draws from e^{−s}(1 + 2s/b)^{−d}, the law of the printed rule, at a few proposals each."""
+    d, b = len(gaps), envelope_parameter(gaps)
+    c, log_bound = printed_envelope(gaps)
     kept: list[np.ndarray] = []
     n_kept = 0
     while n_kept < size:
@@ -128,6 +134,25 @@ def printed_law(gaps: np.ndarray, size: int, rng: np.random.Generator) -> np.nda
         kept.append(u[accepted])
         n_kept += len(accepted)
     return np.concatenate(kept)
+
+
+def successive_directions(
+    gram: np.ndarray, temperatures: Sequence[float], draw: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Algorithm 1's directions, shape (d, k): each by ``draw`` from the gaps t(λ_max − λ_i) that those before it leave."""
+    basis, directions = np.eye(len(gram)), np.empty((len(gram), len(temperatures)))
+    for step, temperature in enumerate(temperatures):
+        values, vectors = np.linalg.eigh(basis.T @ gram @ basis)
+        basis = basis @ vectors
+        u = draw(temperature * (values[-1] - values))
+        directions[:, step] = basis @ u
+        # The reflection that takes u to an axis; its other columns span the complement of u.
+        axis = int(np.argmax(np.abs(u)))
+        normal = u.copy()
+        normal[axis] += np.copysign(1.0, u[axis])
+        reflected = basis - np.outer(basis @ normal, normal) * (2.0 / (normal @ normal))
+        basis = np.delete(reflected, axis, axis=1)
+    return directions
 
 
 def moment_table() -> list[str]:

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import dpmoments as dpm
-from benchmarks.papers.amin.misprinted_bingham import printed_law
+from benchmarks.papers.amin.misprinted_bingham import printed_law, successive_directions
 from dpmoments import datasets
 from dpmoments.mechanisms.base import Mechanism, MomentShape
 from dpmoments.mechanisms.iterative_eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
@@ -48,6 +48,7 @@ class SummedOnce:
     def __init__(self, table: np.ndarray) -> None:
         rows = Rows.of(table, dpm.Schema.unit_ball(table.shape[1]), neighbors="replace_one", threads=1)
         self.n_rows, self.n_features, self.neighbors = len(table), rows.n_features, rows.neighbors
+        self.schema = rows.schema
         self._moments = cache(lambda bits: rows.moments(bits=bits))
         self.gram = table.T @ table
 
@@ -64,19 +65,8 @@ class PrintedDirections(Directions):
 @noised.register
 def _(law: PrintedDirections, query: np.ndarray, generator: np.random.Generator) -> np.ndarray:
     gram = np.asarray(query, dtype=np.float64)
-    basis, directions = np.eye(len(gram)), np.empty((len(gram), len(law.temperatures)))
-    for step, temperature in enumerate(law.temperatures):
-        values, vectors = np.linalg.eigh(basis.T @ gram @ basis)
-        basis = basis @ vectors
-        u = printed_law(temperature * (values[-1] - values), 1, generator)[0]
-        directions[:, step] = basis @ u
-        # The reflection that takes u to an axis; its other columns span the complement of u.
-        axis = int(np.argmax(np.abs(u)))
-        normal = u.copy()
-        normal[axis] += np.copysign(1.0, u[axis])
-        reflected = basis - np.outer(basis @ normal, normal) * (2.0 / (normal @ normal))
-        basis = np.delete(reflected, axis, axis=1)
-    return without_low_bits(directions)
+    drawn = successive_directions(gram, law.temperatures, lambda gaps: printed_law(gaps, 1, generator)[0])
+    return without_low_bits(drawn)
 
 
 @dataclass(frozen=True)
@@ -133,17 +123,17 @@ LINES = (
 )
 
 
-def errors(line: Line, rows: SummedOnce, epsilon: float, trials: int) -> np.ndarray:
+def errors(line: Line, rows: SummedOnce, epsilon: float, trials: int, delta: float = 0.0) -> np.ndarray:
     """‖Ĝ − G‖_F/n of every trial."""
     d, n = rows.n_features, rows.n_rows
     shape = MomentShape(d, n_rows=n, mean=False)
-    plan = line.mechanism.plan(shape, PrivacyBudget.pure(epsilon), "replace_one")
+    plan = line.mechanism.plan(shape, PrivacyBudget.of(epsilon=epsilon, delta=delta), "replace_one")
     box = (-np.ones(d), np.ones(d))
     found = []
     for seed in range(trials):
         noisy = plan.run(rows, PrivacyFilter(plan, insecure_generator(seed)))  # type: ignore[arg-type]
         _, gram = repair_moments(n, None, noisy.gram, plan.noise, line.repair, box=box)
-        found.append(np.linalg.norm(gram - rows.gram) / n)
+        found.append(dpm.metrics.normalized_frobenius_error(gram, rows.gram, n_rows=n))
     return np.array(found)
 
 
@@ -164,9 +154,8 @@ def table(name: str, rows: SummedOnce, trials: int) -> list[str]:
             cells.append(f"{found.mean():.3g}")
         lines.append(f"| {line.label} | " + " | ".join(cells) + " |")
         print(lines[-1], flush=True)
-    nothing = (
-        float(np.linalg.norm(rows.gram - np.eye(rows.n_features) * np.trace(rows.gram) / rows.n_features)) / rows.n_rows
-    )
+    of_the_right_trace = np.eye(rows.n_features) * np.trace(rows.gram) / rows.n_features
+    nothing = dpm.metrics.normalized_frobenius_error(of_the_right_trace, rows.gram, n_rows=rows.n_rows)
     lines += [
         "",
         f"Standard errors are at most {100 * worst:.0f} % of the means. A matrix of the right trace that knows nothing else, "

@@ -1,4 +1,4 @@
-"""CoinPress's experiments (Biswas et al. 2020, Figures 3 to 8): our curves over the published ones, and the Map of Europe.
+"""CoinPress's experiments (Biswas et al. 2020, after Figures 3 to 8): our curves over the published ones, and the Map of Europe.
 
     python -m benchmarks.papers.coinpress.figures [--trials 100] [--only NAME …] [--output build/coinpress]
 
@@ -53,13 +53,6 @@ class Experiment:
     log: bool = False
 
 
-def mahalanobis(estimate: np.ndarray, truth: np.ndarray) -> float:
-    """‖Σ^{−1/2} Σ̂ Σ^{−1/2} − I‖_F."""
-    eigenvalues, eigenvectors = np.linalg.eigh(truth)
-    root = (eigenvectors / np.sqrt(eigenvalues)) @ eigenvectors.T
-    return float(np.linalg.norm(root @ estimate @ root - np.eye(len(truth))))
-
-
 def rotation(d: int, rng: np.random.Generator) -> np.ndarray:
     """A uniformly random orthogonal matrix."""
     q, r = np.linalg.qr(rng.normal(size=(d, d)))
@@ -86,8 +79,8 @@ def covariance_trial(
         truth, table = (q * eigenvalues) @ q.T, table @ ((q * np.sqrt(eigenvalues)) @ q.T)
     centred = table - table.mean(axis=0)
     return {
-        "non-private": mahalanobis(centred.T @ centred / n, truth),
-        "dpmoments": mahalanobis(covariance_estimate(table, spread, rho, seed), truth),
+        "non-private": dpm.metrics.mahalanobis_error(centred.T @ centred / n, truth),
+        "dpmoments": dpm.metrics.mahalanobis_error(covariance_estimate(table, spread, rho, seed), truth),
     }
 
 
@@ -105,11 +98,12 @@ def mean_trial(
     }
     rows = Rows.of(table, dpm.Schema.unbounded(d), neighbors="replace_one", threads=1)
     shape, budget = MomentShape(d, n_rows=n, row_norm=None), dpm.PrivacyBudget.zcdp(rho)
-    errors = {"non-private": float(np.linalg.norm(table.mean(axis=0) - center))}
+    truth = np.full(d, center)
+    errors = {"non-private": dpm.metrics.mahalanobis_mean_error(table.mean(axis=0), truth)}  # rows of unit covariance
     for method in methods:
         plan = make_mean_mechanism(method, **options[method]).plan(shape, budget, "replace_one")
         noisy = plan.run(rows, PrivacyFilter(plan, insecure_generator(seed)))
-        errors[method] = float(np.linalg.norm(noisy.mean - center))
+        errors[method] = dpm.metrics.mahalanobis_mean_error(noisy.mean, truth)
     return errors
 
 
@@ -307,7 +301,8 @@ def map_of_europe(trials: int, folder: Path, output: Path) -> None:
             gram = plan.run(rows, PrivacyFilter(plan, insecure_generator(trial))).gram
             vectors = turn @ np.linalg.eigh(gram)[1][:, ::-1][:, :2]
             vectors = vectors * np.sign((vectors * exact).sum(axis=0))
-            products.append(np.abs((vectors * exact).sum(axis=0)))
+            angles = [dpm.metrics.principal_angles(vectors[:, [i]], exact[:, [i]])[0] for i in range(2)]
+            products.append(np.cos(angles))
             if trial == 0:
                 panels.append((label, vectors))
         found[label] = np.mean(products, axis=0)

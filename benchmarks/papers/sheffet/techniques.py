@@ -44,11 +44,13 @@ class Regression:
 
     def error(self, estimate: np.ndarray, exact: np.ndarray, truth: np.ndarray) -> float:
         """Relative error of what ``estimate`` gives against ``truth``, the coefficients from the ``exact`` Gram matrix."""
-        difference = self.coefficients(estimate) - truth
+        found = self.coefficients(estimate)
         if not self.predictions:
-            return float(np.linalg.norm(difference) / np.linalg.norm(truth))
-        block = exact[np.ix_(self.features, self.features)]
-        return math.sqrt(float(difference @ block @ difference) / float(truth @ block @ truth))
+            return float(np.linalg.norm(found - truth) / np.linalg.norm(truth))
+        chosen = list(self.features)
+        moments = exact[np.ix_(chosen, chosen)], exact[chosen, self.target]
+        fitted, nothing = (dpm.metrics.excess_ridge_risk(w, *moments) for w in (found, np.zeros_like(truth)))
+        return math.sqrt(fitted / nothing)
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ class SummedOnce:
 
     def __init__(self, table: np.ndarray, neighbors: Neighbors) -> None:
         rows = Rows.of(table, dpm.Schema.unit_ball(table.shape[1]), neighbors=neighbors, threads=1)
-        self.n_features, self.neighbors = rows.n_features, rows.neighbors
+        self.n_features, self.neighbors, self.schema = rows.n_features, rows.neighbors, rows.schema
         self.moments = cache(rows.moments)
 
     @property

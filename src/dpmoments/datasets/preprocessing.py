@@ -1,4 +1,4 @@
-"""The preprocessing of the papers' experiments: for benchmarks on public data alone."""
+"""Standardised rows of norm 1: for benchmarks on public data alone."""
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +9,9 @@ from dpmoments.schema.schema import Categorical, Coordinate, Numeric
 
 
 def standardized_unit_rows(data: Dataset, *, include_target: bool = False) -> NDArray[np.float64]:
-    """Standardise every encoded column, then scale every row to norm 1: the setting of Amin et al. 2019.
+    """Standardise every encoded column, then scale every row to norm 1, as for the tables of Amin et al. 2019.
+
+    They say so of their synthetic tables (Algorithm 3); of Wine, Adult and Airfoil only that rows have norm at most 1.
 
     **Not private.** The means, the standard deviations and the columns left out are read off the rows, and no
     budget pays for them. This is for comparing mechanisms on public tables; a release encodes rows by their

@@ -47,11 +47,10 @@ def amin_synthetic(
 
     Notes
     -----
-    Amin et al. 2019 generate their synthetic tables by Algorithm 3 of their supplement. This function follows
-    the released code of Dong, Liang & Yi 2022 ("Differentially Private Covariance Revisited"), which
-    generates X = ZU, centres it and scales the rows; its case of one norm bucket is the default here. The
-    text of Algorithm 3 was not at hand when this was written, so that the two agree is not verified:
-    `center` and `scaling` are options because that is where they might differ.
+    Amin et al. 2019 generate their synthetic tables by Algorithm 3 of their appendix: X = ZU, then mean 0,
+    **variance 1** and norm 1. The variance is not brought to 1 here: this function follows the released code of
+    Dong, Liang & Yi 2022 ("Differentially Private Covariance Revisited"), which generates X = ZU, centres it
+    and scales the rows; its case of one norm bucket is the default here.
 
     Examples
     --------

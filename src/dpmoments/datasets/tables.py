@@ -57,7 +57,7 @@ class Dataset:
 def wine() -> Dataset:
     """Chemical assays of 178 Italian wines, 13 numeric columns, from scikit-learn; needs no network.
 
-    The cultivar (scikit-learn's ``target``) is left out, as in the papers.
+    The cultivar (scikit-learn's ``target``) is left out, which gives the 13 features of the papers.
 
     Returns
     -------

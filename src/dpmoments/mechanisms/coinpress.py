@@ -153,8 +153,8 @@ class CoinPress(CoinPressOptions, Mechanism):
         A, positive definite. Default: the diagonal matrix of the squared least scales, where columns have scales, else the
         identity.
     constants : {"practical", "paper"}
-        ``"paper"``: clipping radius, ridge and budget split of the paper's theorems, which hold with probability 0.95 but
-        are loose.
+        ``"paper"``: clipping radius and ridge of the paper's theorems, which hold with probability 0.95 but are loose, and ¾ of
+        the budget for the last step, as in its experiments (Theorem 2.4 has ½).
     clip : {"adaptive", "gaussian"}
         ``"adaptive"``: 2 % of the last step's budget (up to 10 % below ten features) buys a histogram of norms, from which the
         last clip is widened where tails are heavy. ``"gaussian"``: clip as for normal rows.

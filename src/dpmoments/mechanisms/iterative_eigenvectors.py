@@ -107,7 +107,7 @@ class IterativeEigenvectors(Mechanism):
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.PURE, BudgetKind.ZCDP})
     summary: ClassVar[str] = (
-        "eigenvectors drawn one after another on the sphere; error grows as √n, best at small budgets"
+        "eigenvectors drawn one after another on the sphere; its error grows as √n, that of additive noise does not"
     )
     source: ClassVar[str] = "Amin et al. 2019, Algorithm 1; exact sampler of Kent, Ganeiber & Mardia 2018"
 

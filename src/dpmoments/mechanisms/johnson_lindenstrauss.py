@@ -18,7 +18,7 @@ class JohnsonLindenstrauss(PaddedGram):
     positive definite, and every regression on it is a ridge regression on a sketch of the table.
 
     **Privacy.** (ε, δ)-DP. w² is found by inverting the exact privacy curve of the mechanism, under add-remove or replace-one
-    (``docs/derivations/johnson_lindenstrauss.md``); it is 6 to 12 times smaller than by the paper's bound. Normals are drawn in
+    (``docs/derivations/johnson_lindenstrauss.md``); it is 5 to 12 times smaller than by the paper's bound. Normals are drawn in
     floating point (``idealized``).
 
     The error depends on the data: its mean square is ((tr Σ)² + ‖Σ‖_F²)/r with Σ = G + w²I, so no forecast is made. w² grows

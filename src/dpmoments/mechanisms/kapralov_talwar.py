@@ -54,7 +54,7 @@ class KapralovTalwar(Mechanism):
 
     As compared by Amin et al. (2019): noisy eigenvalues drawn once, direction i with density ∝ exp(t θᵀC_iθ), C_1 = G and
     C_{i+1} = C_i − λ̂_i θ̂_i θ̂_iᵀ, budget in equal parts. The directions are not orthogonal, and what one draw misses stays in the
-    matrix. Mostly for comparison: :class:`IterativeEigenvectors` does better. One eigendecomposition a direction.
+    matrix. Mostly for comparison: :class:`IterativeEigenvectors` does better on most tables. One eigendecomposition a direction.
 
     **Privacy.** ε-DP or ρ-zCDP by composition: given earlier outputs, C_i differs from G by a constant, so that every score
     θᵀC_iθ has the sensitivity of θᵀGθ. The directions come from a floating-point sampler on the sphere: arithmetic

@@ -122,12 +122,13 @@ class PrivatePreconditioningPlan(Plan):
 
 @dataclass(frozen=True)
 class PrivatePreconditioning(Mechanism):
-    r"""Second moment by recursive private preconditioning (Kamath, Li, Singhal & Ullman 2019).
+    r"""Second moment by recursive private preconditioning (Kamath, Li, Singhal & Ullman 2019, as in lecture 18, section 2.2).
 
     For rows of mean zero with lo·I ⪯ Σ ⪯ hi·I and κ = hi/lo, in units where lo = 1: each round clips to ‖x‖² ≤ Cκd ln(n/τ),
     releases the noisy second moment, multiplies the directions whose noisy eigenvalue is at least κ/2 by ½, and goes on with
-    0.9κ. When κ reaches ``stop_at``, half of the budget is left for a plain noisy second moment, which is mapped back to the
-    original units.
+    0.9κ (Theorem 2.3 of the lecture). When κ reaches ``stop_at``, half of the budget is left for a plain noisy second moment
+    (its section 2.1), which is mapped back to the original units. The lecture leaves long rows out where we clip them, and ends
+    at κ ≤ 1000.
 
     Its constants are loose. A round reduces κ by a tenth only, and the noise at a clip of Cκd ln(n/τ) must be well below κ/2,
     so n must be of the order of 10⁵ at d = 10, where CoinPress needs 10³. It is here because the guarantee is simple
@@ -164,7 +165,7 @@ class PrivatePreconditioning(Mechanism):
     needs_row_norm: ClassVar[bool] = False
     counts_rows: ClassVar[bool] = True
     summary: ClassVar[str] = "second moment from a rough eigenvalue range, with loose constants; for large tables"
-    source: ClassVar[str] = "Kamath, Li, Singhal & Ullman 2019, recursive private preconditioning"
+    source: ClassVar[str] = "Kamath, Li, Singhal & Ullman 2019, recursive private preconditioning, as in lecture 18"
 
     def __post_init__(self) -> None:
         if self.eigenvalue_bounds is not None:

@@ -148,7 +148,7 @@ def clip(gram: FloatArray, upper: float | None = None) -> FloatArray:
 
 
 def shift(gram: FloatArray) -> FloatArray:
-    """Add the least multiple of the identity that leaves no negative eigenvalue (Sheffet 2015, section 6).
+    """Add the least multiple of the identity that leaves no negative eigenvalue (as Sheffet 2015, section 6, adds a larger one).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""CoinPress mean, by a sequence of shrinking balls (Biswas, Dong, Kamath & Ullman 2020, Algorithms 1 and 2)."""
+"""CoinPress mean, by a sequence of shrinking balls (Biswas, Dong, Kamath & Ullman 2020, Figure 2)."""
 
 from __future__ import annotations
 
@@ -221,7 +221,8 @@ class CoinPressMean(CoinPressOptions, MeanMechanism):
     covariance : nested sequence of shape (d, d), optional
         A known covariance instead of ``scale``, as from an earlier release; the radius then bounds ‖Σ^{−1/2}μ‖.
     constants : {"practical", "paper"}
-        ``"paper"``: clipping radii, balls and split of the paper's theorems (β = 0.05).
+        ``"paper"``: clipping radii and balls of the paper's Figure 2 (β = 0.05), and ¾ of the budget for the last step, as in its
+        experiments (Theorem 2.2 has ½).
     clip : {"adaptive", "gaussian"}
         ``"adaptive"``: 2 % of the last step's budget buys a histogram of norms, from which the last clip is widened for heavy
         tails. ``"gaussian"``: clip as for normal rows.

@@ -184,7 +184,8 @@ def private_scale(
     """Standard deviation of one coordinate to a factor of about 2.5: the likeliest power of two for the distance from the median.
 
     For normal values the distance most often lies in a bin [2^i, 2^{i+1}) about σ; the upper edge of the chosen bin is returned.
-    Distances below the first bin are counted in it, and those above the last in that.
+    Distances below the first bin are counted in it, and those above the last in that. (Karwa & Vadhan 2018; lecture 18,
+    section 1.2, has infinitely many bins about 0.)
     """
     for_median, for_scale = loss.split(0.5, 0.5)
     median = private_quantile(

@@ -57,7 +57,7 @@ class NaivePlan(MeanPlan):
 
 @dataclass(frozen=True)
 class Naive(MeanMechanism):
-    """Mean of each coordinate clamped to ±(R + 3σ), put on ±R where noise takes it farther: the papers' baseline.
+    """Mean of each coordinate clamped to ±(R + 3σ), put on ±R where noise takes it farther: a baseline of Biswas et al. (2020).
 
     **Privacy.** The budget is divided among the coordinates (ρ/d under zCDP, ε/d under pure composition); each is an exact
     discrete release with sensitivity 2(R + 3σ)/n. A twenty-fifth of its budget counts, with noise, the values that were clamped

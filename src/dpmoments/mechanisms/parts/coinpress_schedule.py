@@ -166,7 +166,7 @@ def clip_shrinkage(radius: float, n_features: int) -> float:
 
 
 def paper_shares(n_steps: int) -> tuple[float, ...]:
-    """¾ of the budget to the last step, the rest in equal parts (Biswas et al. 2020, section 4)."""
+    """¾ of the budget to the last step, the rest in equal parts (Biswas et al. 2020, section 3; its theorems have ½)."""
     if n_steps == 1:
         return (1.0,)
     return (*[0.25 / (n_steps - 1)] * (n_steps - 1), 0.75)
@@ -245,7 +245,7 @@ def mean_schedule(
     """Steps for a mean in a ball of the given radius, rows of unit covariance.
 
     A step of budget ρ_s at clipping radius C = spherical(r) has noise σ = sensitivity·C/(n√(2ρ_s)) and leaves a ball of radius
-    ball_factor·√(1/n + σ²) (Biswas et al. 2020, Algorithm 1, with the clip that is applied).
+    ball_factor·√(1/n + σ²) (Biswas et al. 2020, Figure 2, with the clip that is applied).
 
     Parameters
     ----------

@@ -1,0 +1,104 @@
+"""The papers item by item: writes docs/papers.md from docs/papers.yaml.
+
+    python -m benchmarks.papers.items
+
+Nothing is measured here. ``tests/test_papers.py`` checks that every name, file and test of the list exists, and that the page
+is current.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "docs" / "papers.yaml"
+PAGE = ROOT / "docs" / "papers.md"
+STATUSES = ("covered", "otherwise", "in part", "not yet")
+KINDS = (
+    *("definition", "guarantee", "algorithm", "option", "bound", "metric", "baseline"),
+    *("data", "preprocessing", "experiment", "claim"),
+)
+ESCAPED = "\\|"
+HEAD = """\
+# The papers, item by item
+
+What a reader of the five papers could look for, and where it is in this library. Written from [papers.yaml](papers.yaml) by
+`python -m benchmarks.papers.items`; a test checks that every name, file and test below exists.
+
+*Covered*: it is here, and the tests named would fail were it wrong. *Otherwise*: it is here in another way, or is not to be here,
+for the reason given. *In part* and *not yet*: what is missing is said. Experiments count as covered only where a test holds what
+they show. Items are in our words; sections are those of the papers.
+"""
+
+
+def load() -> list[dict[str, Any]]:
+    """The papers with their items, as written."""
+    papers: list[dict[str, Any]] = yaml.safe_load(DATA.read_text(encoding="utf-8"))
+    return papers
+
+
+def page(papers: Sequence[Mapping[str, Any]]) -> str:
+    """The whole page in Markdown."""
+    lines = [HEAD, *counts(papers)]
+    for paper in papers:
+        lines += ["", f"## {paper['short']}", "", f"{paper['paper']}.", ""]
+        lines += ["| section | | item | status | where, and why | tests |", "| --- | --- | --- | --- | --- | --- |"]
+        lines += [row(item) for item in paper["items"]]
+    return "\n".join(lines) + "\n"
+
+
+def counts(papers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """How many items of each paper have each status."""
+    yield f"| paper | items | {' | '.join(STATUSES)} |"
+    yield "| --- | ---: |" + " ---: |" * len(STATUSES)
+    total: Counter[str] = Counter()
+    for paper in papers:
+        found = Counter(item["status"] for item in paper["items"])
+        total += found
+        yield f"| {paper['short']} | {found.total()} | {' | '.join(str(found[status]) for status in STATUSES)} |"
+    yield f"| all | {total.total()} | {' | '.join(str(total[status]) for status in STATUSES)} |"
+
+
+def row(item: Mapping[str, Any]) -> str:
+    """One item as a row of its table."""
+    where = ", ".join(place(name) for name in item["where"])
+    why = f". {sentence(item['because'])}" if "because" in item else ""
+    cells = (
+        item["section"],
+        item["kind"],
+        item["item"],
+        f"**{item['status']}**" if item["status"] == "covered" else item["status"],
+        where + why,
+        ", ".join(f"[{name.split('::', 1)[1]}](../tests/{name.split('::')[0]})" for name in item.get("tests", ())),
+    )
+    return f"| {' | '.join(cell.replace('|', ESCAPED) for cell in cells)} |"
+
+
+def place(name: str) -> str:
+    """A name of the library as code, a file as a link."""
+    if name.startswith("dpmoments"):
+        return f"`{name}`"
+    file, _, inside = name.partition("::")
+    target = file.removeprefix("docs/") if file.startswith("docs/") else f"../{file}"
+    return f"[{f'{Path(file).name}, {inside}' if inside else Path(file).name}]({target})"
+
+
+def sentence(words: str) -> str:
+    """With a capital at its beginning and a full stop at its end."""
+    return f"{words[0].upper()}{words[1:]}" + ("" if words.endswith(".") else ".")
+
+
+def main() -> None:
+    """Write the page."""
+    papers = load()
+    PAGE.write_text(page(papers), encoding="utf-8")
+    print("\n".join(counts(papers)))
+
+
+if __name__ == "__main__":
+    main()
