@@ -51,7 +51,7 @@ NUMBERS = [dpm.Numeric(name, scale=(0.1, 100.0)) for name in "ab"]
 def test_a_rare_flag_does_not_ruin_the_other_columns(share: float, epsilon: float) -> None:
     """Before: variances of 494 and 278 for true 1 (0.5 %, ε = 3)."""
     found = []
-    for seed in range(3):
+    for seed in range(2):
         frame = normals_beside(np.random.default_rng([seed, 1]).random(20_000) < share, seed)
         found.append(ratios(release(frame, [*NUMBERS, dpm.Boolean("c")], seed, epsilon), frame))
     assert np.abs(np.array(found)[:, :2] - 1.0).max() < 0.05
@@ -77,7 +77,7 @@ def test_a_column_that_is_mostly_zero_gets_no_worse_with_a_larger_budget() -> No
     errors = []
     for epsilon in (1.0, 3.0, 10.0):
         found = []
-        for seed in range(5):
+        for seed in range(3):
             rng = np.random.default_rng([seed, 3])
             frame = normals_beside(rng.lognormal(size=6000) * (rng.random(6000) < 0.05), seed)
             columns = [dpm.Numeric(name, scale=(0.01, 100.0)) for name in "abc"]
@@ -102,7 +102,7 @@ def test_thin_tails_are_found_or_warned_of() -> None:
     """5 % of rows at 10 standard deviations. Before: variance 0.38 × the truth at 10,000 rows, 0.2 × at 1000, no warning."""
     for n, found_out in ((10_000, True), (1000, False)):
         rows = []
-        for seed in range(4):
+        for seed in range(3):
             rng = np.random.default_rng([seed, 4])
             table = rng.normal(size=(n, 2)) * np.where(rng.random(n) < 0.05, 10.0, 1.0)[:, None]
             frame = pd.DataFrame(table, columns=["a", "b"])
@@ -118,7 +118,7 @@ def test_ordinary_rows_warn_of_nothing() -> None:
     table = rng.normal(size=(5000, 4)) @ np.diag([1.0, 2.0, 5.0, 10.0])
     frame = pd.DataFrame(table, columns=list("abcd"))
     columns = [dpm.Numeric(name, scale=(0.1, 100.0)) for name in "abcd"]
-    for seed in range(3):
+    for seed in range(2):
         assert release(frame, columns, seed, rho=0.5, epsilon=None, delta=0.0).warnings == ()
 
 

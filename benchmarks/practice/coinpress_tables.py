@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import importlib.util
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -218,9 +217,9 @@ def statsmodels_table(name: str, leave_out: Iterable[str] = ()) -> Draw:
         if spec is None or not spec.submodule_search_locations:
             raise FileNotFoundError(f"{name} ships with statsmodels: install it")
         path = Path(next(iter(spec.submodule_search_locations))) / "datasets" / name / f"{name}.csv"
-        with path.open(encoding="utf-8") as file:
-            head = next(csv.reader(file))
-        frame = pd.read_csv(path, names=[cell.strip('" ') for cell in head], header=0)
+        # Commas or tabs, by the table.
+        frame = pd.read_csv(path, sep=None, engine="python", skipinitialspace=True).select_dtypes("number")
+        frame.columns = [str(name).strip('" ') for name in frame.columns]
         kept = [c for c in frame.columns if c not in leave_out and frame[c].notna().all() and frame[c].std() > 0]
         return frame_case(frame.astype(dict.fromkeys(kept, float)), kept)
 

@@ -20,7 +20,9 @@ HISTOGRAM_SHARE = 0.02
 """Share of the last step's budget that buys the histogram of norms, for ten features or more."""
 LARGEST_HISTOGRAM_SHARE = 0.1
 FAR = 4.0
-"""A last radius above this multiple of the planned one is warned of; rows along unchecked directions do not widen it so far."""
+"""A last radius above this multiple of the planned one is warned of."""
+AFFORDABLE = 0.1
+"""Rows along unchecked directions widen the clip as far as that, or until noise is this fraction of every variance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,8 @@ def widened_clip(
     )
     noise = StepNoise.calibrated(d, rest.rho, rows.neighbors, mean=mean)
     noise_error = noise.noise_scale * math.sqrt(d * (d + 1) / 2.0) / n_rows
-    near = apart.typical_norms <= FAR * planned.radius
+    affordable = math.sqrt(AFFORDABLE * math.sqrt(d) / noise_error)
+    near = apart.typical_norms <= max(FAR * planned.radius, affordable)
     histogram = replace(whole, counts=whole.counts + np.where(near, apart.occupied, 0.0))
     best = histogram.best_radius(2, noise_error, 1.0 / math.sqrt(d))
     return LastClip(
