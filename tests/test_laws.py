@@ -909,7 +909,9 @@ def test_what_queries_each_law_is_for() -> None:
     vectors = {"choice", "discrete-gaussian", "gaussian"}
     either, numbers = {"discrete-laplace"}, {"eigenvalue-bound"}
     for name, (law, _) in ONE_OF_EACH.items():
-        kind = "vector" if name in vectors else "either" if name in either else "number" if name in numbers else "matrix"
+        kind = (
+            "vector" if name in vectors else "either" if name in either else "number" if name in numbers else "matrix"
+        )
         assert law.answers.name == kind.upper()
         assert law.claims == (name in BY_CLAIM)
         assert law.on_lattice == (
