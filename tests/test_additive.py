@@ -175,6 +175,20 @@ def test_the_lattice_of_a_plan_has_room_for_its_noise() -> None:
         assert max(plan.bits for plan in plans) < 20
 
 
+def test_what_a_schema_makes_public_of_the_moments() -> None:
+    ball, rough = Schema.unit_ball(3), Schema(dpm.Numeric("income", scale=(1.0, 1e6)))
+    for mean in (True, False):
+        shape = MomentShape.of(ball, mean=mean, n_rows=7)
+        assert shape == MomentShape(3, 7, mean, 1.0, None)
+        of_rough = MomentShape.of(rough, mean=mean)
+        assert (of_rough.n_features, of_rough.n_rows, of_rough.mean, of_rough.row_norm) == (1, None, mean, None)
+        assert of_rough.rough_scale == rough.rough_scale(mean=mean) is not None
+    assert MomentShape(1, 0).n_rows == 0
+    for faulty in ({"n_features": 0}, {"n_features": 2, "n_rows": -1}):
+        with pytest.raises(ValueError, match=r"at least one feature|negative"):
+            MomentShape(**faulty)
+
+
 def test_the_augmented_matrix_is_exact() -> None:
     table = np.random.default_rng(1).uniform(-0.5, 0.5, (50, 3))
     moments = Rows.of(table, Schema.unit_ball(3)).moments(bits=7)
