@@ -119,6 +119,44 @@ def test_variances_of_cells_are_those_of_the_laws() -> None:
         assert plan.cell_variances == pytest.approx(exact, rel=1e-6)
 
 
+@pytest.mark.parametrize("mean", [True, False])
+@pytest.mark.parametrize("relation", list(Neighbors))
+def test_noise_is_scaled_to_the_sensitivity_of_augmented_rows(relation: Neighbors, mean: bool) -> None:
+    shape, mechanisms = MomentShape(3, mean=mean), dpm.mechanisms
+
+    def of_paper(w: float) -> float:
+        return 2.0 * (3 + (1 if w else 0)) * (1.0 + w * w)
+
+    def measured(sensitivity: Any) -> Any:
+        return lambda w: sensitivity(relation, 3, w).value
+
+    for mechanism, budget, sensitivity, ratio, noise in (
+        (mechanisms.Gaussian(), ZCDP, measured(gram_frobenius), 2.0, lambda plan: plan.noise_scale * math.sqrt(0.6)),
+        (
+            mechanisms.Gaussian("entrywise"),
+            ZCDP,
+            measured(gram_frobenius),
+            1.0,
+            lambda plan: plan.off_diagonal_scale * math.sqrt(0.6),
+        ),
+        (mechanisms.Laplace(), PURE, measured(gram_entrywise_l1), 1.0, lambda plan: plan.noise_scale * 0.7),
+        (mechanisms.Laplace("paper"), PURE, of_paper, 1.0, lambda plan: plan.noise_scale * 0.7),
+        (mechanisms.MatrixLaplace(), PURE, measured(gram_nuclear), 2.0, lambda plan: 0.7 / plan.laplace_rate),
+        (mechanisms.Isotropic(), PURE, measured(gram_frobenius), 2.0, lambda plan: 0.7 / plan.rate),
+    ):
+        plan: Any = mechanism.plan(shape, budget, relation)
+        noisy_count = relation is ADD_REMOVE
+        assert plan.augmentation == choose_augmentation(
+            shape, sensitivity, noisy_count=noisy_count, diagonal_ratio=ratio
+        )
+        assert noise(plan) == pytest.approx(sensitivity(plan.augmentation), rel=1e-12)
+        assert plan.cell_variances[0] == pytest.approx(ratio * plan.cell_variances[1], rel=1e-12)
+        assert (plan.leaves_unspent is not None) == (mechanism == mechanisms.Laplace("paper"))
+    for refused in (mechanisms.Gaussian, mechanisms.Laplace):
+        with pytest.raises(ValueError, match="use '"):
+            refused("loose")
+
+
 def test_the_lattice_of_a_plan_has_room_for_its_noise() -> None:
     """The finest for the standard deviation on the diagonal, or for the whole Wishart matrix before its mean is taken off."""
     for epsilon in np.exp(np.linspace(math.log(1e-7), math.log(1e-4), 24)).tolist():
@@ -135,6 +173,20 @@ def test_the_lattice_of_a_plan_has_room_for_its_noise() -> None:
         wishart: Any = mechanisms.AdditiveWishart(200).plan(shape, approximate, ADD_REMOVE)
         assert wishart.bits == choose_bits(wishart.scale * (200.0 + math.sqrt(400.0)) * (1.0 - 1e-9), 3)
         assert max(plan.bits for plan in plans) < 20
+
+
+def test_what_a_schema_makes_public_of_the_moments() -> None:
+    ball, rough = Schema.unit_ball(3), Schema(dpm.Numeric("income", scale=(1.0, 1e6)))
+    for mean in (True, False):
+        shape = MomentShape.of(ball, mean=mean, n_rows=7)
+        assert shape == MomentShape(3, 7, mean, 1.0, None)
+        of_rough = MomentShape.of(rough, mean=mean)
+        assert (of_rough.n_features, of_rough.n_rows, of_rough.mean, of_rough.row_norm) == (1, None, mean, None)
+        assert of_rough.rough_scale == rough.rough_scale(mean=mean) is not None
+    assert MomentShape(1, 0).n_rows == 0
+    for faulty in ({"n_features": 0}, {"n_features": 2, "n_rows": -1}):
+        with pytest.raises(ValueError, match=r"at least one feature|negative"):
+            MomentShape(**faulty)
 
 
 def test_the_augmented_matrix_is_exact() -> None:

@@ -1232,6 +1232,18 @@ def test_a_draw_has_noise_on_every_coordinate_that_is_counted() -> None:
     assert coordinates_of(3.0) == 1
 
 
+def test_a_wishart_draw_is_not_an_inverse_one() -> None:
+    """In one dimension χ²_ν·(x + ψ)/ν, or (ν − 2)·(x + ψ)/χ²_ν: either is rejected as the other."""
+    generator = insecure_generator(12)
+    for inverse in (False, True):
+        law = WishartSampling(6, 2.0, inverse=inverse)
+        drawn = np.array([noised(law, np.ones((1, 1)), generator)[0, 0] for _ in range(1500)])
+        as_one, as_other = 6.0 * drawn / 3.0, 4.0 * 3.0 / drawn
+        right, wrong = (as_other, as_one) if inverse else (as_one, as_other)
+        assert stats.kstest(right, stats.chi2(6).cdf).pvalue > 1e-3
+        assert stats.kstest(wrong, stats.chi2(6).cdf).pvalue < 1e-6
+
+
 def test_nothing_below_the_diagonal_of_a_query_comes_out() -> None:
     """Noise is drawn for the upper triangle: what a query holds below it would come out as a difference."""
     symmetric = np.array([[5, 2, 7], [2, 1, 3], [7, 3, 9]])
