@@ -12,7 +12,7 @@ from collections import Counter
 from mutants.enumeration import Mutant, mutants_of
 from mutants.forked import load_everything_else
 from mutants.judging import Judge, tests_key
-from mutants.report import write
+from mutants.report import is_reviewed, write
 from mutants.results import Kept, Results
 from mutants.targets import modules
 
@@ -52,7 +52,7 @@ def judge_all(options: argparse.Namespace, results: Results) -> None:
             for name, mutant in known.items()
             # A sample that was larger before keeps its survivors, and they are judged again with the others.
             if (name in chosen and name not in results.kept)
-            or (name in results.kept and not results.kept[name].holds(key))
+            or (name in results.kept and not results.kept[name].holds(key) and not is_reviewed(mutant))
         ]
         if not left:
             continue

@@ -13,7 +13,7 @@ from mutants.judging import KILLED, NO_MUTANT, SURVIVED
 from mutants.results import Results
 from mutants.targets import PACKAGES, modules, package_of
 
-__all__ = ["EQUIVALENT", "Equivalent", "reviewed", "write"]
+__all__ = ["EQUIVALENT", "Equivalent", "is_reviewed", "reviewed", "write"]
 
 REPORT = ROOT / "docs" / "mutation-score.md"
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
@@ -55,6 +55,12 @@ def reviewed() -> list[Equivalent]:
         for entry in entries
         for becomes in entry["becomes"]
     ]
+
+
+def is_reviewed(mutant: Mutant) -> bool:
+    """Whether the list says that a mutant is no fault."""
+    key = (mutant.module, mutant.definition.name, *mutant.change())
+    return any((entry.module, entry.definition, entry.was, entry.becomes) == key for entry in reviewed())
 
 
 @dataclass

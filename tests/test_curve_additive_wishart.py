@@ -8,6 +8,7 @@ import pytest
 from scipy import special
 
 from dpmoments.privacy import curves
+from dpmoments.privacy.curves import additive_wishart
 
 RELATIONS = ["add_remove", "replace_one"]
 
@@ -83,6 +84,24 @@ def test_add_remove_against_many_digits(m, epsilon, scale):
     expected = float(mp.log(reference_row(epsilon, m, 1 / mp.mpf(scale))))
     actual = curves.additive_wishart_log_delta(epsilon, m, scale, "add_remove")
     assert actual == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("m", [1.0, 1.5, 3.0, 42.0, 1000.0])
+@pytest.mark.parametrize("epsilon", [1e-2, 1.0, 5.0])
+@pytest.mark.parametrize("factor", [1.0, 2.0, 2.01, 3.0, 20.0, 400.0])
+def test_the_direction_that_rarely_counts_against_many_digits(m, epsilon, factor):
+    """chi^2 + a against chi^2: the smaller direction but where delta is nearly 1, so that no curve would show a fault in it."""
+    a = factor * epsilon
+    actual = additive_wishart._with_row(epsilon, m, a)
+    if a <= 2 * epsilon:
+        assert actual == -math.inf
+        return
+    with mp.workdps(60):
+        above = lambda x: mp.gammainc((mp.mpf(m) + 1) / 2, x / 2, mp.inf, regularized=True)  # noqa: E731
+        a_exact, e = mp.mpf(a), mp.mpf(epsilon)
+        first = 0 if m == 1 else a_exact / mp.expm1((a_exact - 2 * e) / (mp.mpf(m) - 1))
+        expected = float(mp.log(above(first) - mp.exp(e) * above(first + a_exact)))
+    assert actual == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize(
