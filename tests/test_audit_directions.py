@@ -118,6 +118,15 @@ def test_the_stated_temperature_spends_the_budget_and_twice_it_more(
     assert losses[2.0] > 1.3 * stated
 
 
+def test_a_direction_at_temperature_0_costs_nothing() -> None:
+    """Swapped eigenvalues move nothing but the direction."""
+    pairs = [pair for pair in neighboring_pairs(2, REPLACE_ONE) if "swapped" in pair.name]
+    for budget in (PrivacyBudget.pure(1.0), PrivacyBudget.zcdp(0.5)):
+        for trial in make_trials(IterativeEigenvectors(), budget, pairs, False):
+            tables = trial.first.moments(), trial.second.moments()
+            assert one_direction_epsilon(trial.plan, *tables, trial.delta, strength=0.0) == pytest.approx(0.0, abs=1e-6)
+
+
 # Temperatures from draws ------------------------------------------------------------------------------------------------
 
 

@@ -95,7 +95,8 @@ def one_direction_epsilon(
     hot = t * grams[0], t * grams[1]
     if plan.pure:
         return math.fsum(map(abs, shifts)) + bingham_epsilon(*hot)
-    return zcdp_epsilon(math.fsum(shift**2 for shift in shifts) / 2.0 + bingham_rho(*hot), delta)
+    rho = math.fsum(shift**2 for shift in shifts) / 2.0 + bingham_rho(*hot)
+    return zcdp_epsilon(rho, delta) if rho > 0.0 else 0.0
 
 
 def leading_scores(grams: FloatArray, exact: FloatArray) -> FloatArray:
