@@ -309,7 +309,7 @@ class _Run:
         counted = noisy_norm_histogram(
             self.rows,
             self.privacy_filter,
-            "rows far beyond the last radius",
+            "count of far rows",
             min(scale**2 / 2.0, COUNT_SHARE * self.total),
             edges=np.array([FAR_ROWS * radius, 2.0 * FAR_ROWS * radius]),
             center=self.center,
