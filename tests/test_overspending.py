@@ -24,7 +24,7 @@ from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.means import karwa_vadhan, symmetric_quantiles
 from dpmoments.mechanisms.means import variance_aware as variance_aware_module
 from dpmoments.mechanisms.means.parts import coordinatewise
-from dpmoments.mechanisms.parts import lattice_noise, padded_gram, row_count, spectral
+from dpmoments.mechanisms.parts import coinpress_last_clip, lattice_noise, padded_gram, row_count, spectral
 from dpmoments.mechanisms.registry import make_mean_mechanism, make_mechanism
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -59,9 +59,9 @@ def a_histogram_not_paid_for(patch: Patch) -> None:
     class Whole(PrivacyBudget):
         def split(self, *shares: float) -> tuple[PrivacyBudget, ...]:
             parts = super().split(*shares)
-            return (parts[0], self) if shares[0] == coinpress.HISTOGRAM_SHARE else parts
+            return (parts[0], self) if shares[0] == coinpress_last_clip.histogram_share(3) else parts
 
-    patch.setattr(coinpress, "PrivacyBudget", Whole)
+    patch.setattr(coinpress_last_clip, "PrivacyBudget", Whole)
 
 
 def a_loss_spent_twice(patch: Patch) -> None:

