@@ -17,7 +17,8 @@ from scipy import stats
 import dpmoments as dpm
 from cases import run_plan
 from dpmoments.mechanisms.base import MomentShape, NoisyMoments
-from dpmoments.mechanisms.parts.coinpress_ellipsoid import run_diagnostics
+from dpmoments.mechanisms.parts.coinpress_diagnostics import run_diagnostics
+from dpmoments.mechanisms.parts.coinpress_last_clip import LastClip
 from dpmoments.mechanisms.parts.noisy_step import StepNoise, noisy_step
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import LossUnit, allowance
@@ -356,8 +357,8 @@ def test_most_rows_outside_is_more_than_half() -> None:
     rules: Any = SimpleNamespace(radius=3.0, n_rows=100.0, schedule=SimpleNamespace(scales=[1.0], predicted_error=0.1))
 
     def found(outside: float | None, radius: float = 4.0, fill: float = 0.0) -> int:
-        steps = [{"radius": radius, "noise_scale": 0.5, "fill": fill}]
-        return len(run_diagnostics(steps, rules, outside, 4)["warnings"])
+        steps = [{"radius": radius, "noise_scale": 0.5, "fill": fill, "center": [0.0] * 4}]
+        return len(run_diagnostics(steps, rules, LastClip(1.0, radius, outside), half_seen=False)["warnings"])
 
     assert [found(outside) for outside in (None, 0.0, 0.5, math.nextafter(0.5, 1.0), 0.7, 1.0)] == [0, 0, 0, 1, 1, 1]
     # Halfway between d and radius², and four deviations of the noise.
@@ -366,6 +367,15 @@ def test_most_rows_outside_is_more_than_half() -> None:
         assert found(outside, 3.0, limit + 1e-9) == 1
         assert found(outside, 3.0, limit - 1e-9) == 0
         assert found(outside, 3.1, 2.0 * limit) == 0
+
+
+@pytest.mark.parametrize(("left_out", "half_seen"), [(False, False), (True, False), (False, True), (True, True)])
+def test_lost_variance_is_said_by_whichever_shows_it(left_out: bool, half_seen: bool) -> None:
+    """Rows seen too far out to widen the clip to them, or a direction seen by half."""
+    rules: Any = SimpleNamespace(radius=3.0, n_rows=100.0, schedule=SimpleNamespace(predicted_error=0.1))
+    steps = [{"radius": 3.0, "noise_scale": 0.01, "fill": 0.1, "center": [0.0] * 4}]
+    found = run_diagnostics(steps, rules, LastClip(1.0, 3.0, 0.0, left_out), half_seen)["warnings"]
+    assert ["gets its variance from few rows" in text for text in found] == [True] * (left_out or half_seen)
 
 
 def test_fewer_rows_than_features_and_tiny_budgets_say_what_they_cannot_do() -> None:

@@ -571,6 +571,7 @@ def proved(name: str, neighbors: Neighbors, d: int, w: mpmath.mpf) -> mpmath.mpf
         "sorted_eigenvalues_l1": 1 if added or d == 1 else 2,
         "sorted_eigenvalues_l2": 1 if added or d == 1 else root(2),
         "count": 1,
+        "count_l1": 1,
         "quadratic_form": 1,
         "rank_score": 1,
     }[name]
@@ -579,7 +580,7 @@ def proved(name: str, neighbors: Neighbors, d: int, w: mpmath.mpf) -> mpmath.mpf
 OF_AUGMENTED_ROWS = ("gram_frobenius", "sum_and_gram_frobenius", "gram_nuclear", "gram_entrywise_l1")
 OF_NORMS = ("row_norm_square", "smallest_eigenvalue")
 OF_WIDTHS = ("row_sum_l1", "sum_and_count_l1", "sorted_eigenvalues_l1", "sorted_eigenvalues_l2")
-OF_NOTHING = ("count", "histogram_l2", "quadratic_form", "rank_score", "row_sum_l2", "sum_and_count_l2")
+OF_NOTHING = ("count", "count_l1", "histogram_l2", "quadratic_form", "rank_score", "row_sum_l2", "sum_and_count_l2")
 
 
 def stated(name: str, neighbors: Neighbors, d: int, w: float) -> float:
