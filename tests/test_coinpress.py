@@ -369,6 +369,15 @@ def test_most_rows_outside_is_more_than_half() -> None:
         assert found(outside, 3.1, 2.0 * limit) == 0
 
 
+@pytest.mark.parametrize(("left_out", "half_seen"), [(False, False), (True, False), (False, True), (True, True)])
+def test_lost_variance_is_said_by_whichever_shows_it(left_out: bool, half_seen: bool) -> None:
+    """Rows seen too far out to widen the clip to them, or a direction seen by half."""
+    rules: Any = SimpleNamespace(radius=3.0, n_rows=100.0, schedule=SimpleNamespace(predicted_error=0.1))
+    steps = [{"radius": 3.0, "noise_scale": 0.01, "fill": 0.1, "center": [0.0] * 4}]
+    found = run_diagnostics(steps, rules, LastClip(1.0, 3.0, 0.0, left_out), half_seen)["warnings"]
+    assert ["gets its variance from few rows" in text for text in found] == [True] * (left_out or half_seen)
+
+
 def test_fewer_rows_than_features_and_tiny_budgets_say_what_they_cannot_do() -> None:
     rng = np.random.default_rng(7)
     few = run(rng.normal(size=(8, 20)), dpm.mechanisms.CoinPress((1.0, 100.0)), 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -83,3 +84,24 @@ def test_a_center_without_a_sum_is_refused() -> None:
         dpm.MomentRelease.from_dict(content)
     with pytest.raises(ValueError, match="center"):
         dpm.MomentRelease.from_dict(released(0.0).to_dict() | {"center": [0.0, float("nan")]})
+
+
+@pytest.mark.parametrize("center", [[1e308, -1e308], [1e200, 0.0]])
+def test_numbers_beyond_floating_point_about_a_center_are_refused_not_released(center: list[float]) -> None:
+    hostile = dpm.MomentRelease.from_dict(released(0.0).to_dict() | {"center": center})
+    for name in ("unit_ball_gram", "second_moment", "gram"):
+        with pytest.raises(ValueError, match="too large, too small or too far apart"):
+            getattr(hostile, name)
+    assert_array_equal(hostile.covariance, released(0.0).covariance)
+    assert any(check.passed is False for check in checks(hostile))
+
+
+@pytest.mark.parametrize("distance", [0.0, 3.0, 1e3])
+def test_moments_about_zero_and_about_the_mean_are_of_one_table(distance: float) -> None:
+    """E[v vᵀ] = Cov(v) + m mᵀ, in encoded and in the table's own units, wherever the centre is, and the mean from it."""
+    release = replace(released(distance), noisy_sum=np.array([900.0, -300.0]))
+    encoded = release.unit_ball_covariance + np.outer(release.unit_ball_mean, release.unit_ball_mean)
+    assert_allclose(release.unit_ball_gram / release.n_rows, encoded, rtol=1e-9)
+    own = release.covariance + np.outer(release.mean, release.mean)
+    assert_allclose(release.second_moment, own, rtol=1e-9)
+    assert_allclose(release.gram, own * release.n_rows, rtol=1e-9)

@@ -165,6 +165,7 @@ class MomentRelease:
         return (lower - encoding.offset) / encoding.scale, (upper - encoding.offset) / encoding.scale
 
     @property
+    @in_floating_point
     def unit_ball_mean(self) -> FloatArray:
         """E[x] of the encoded rows, repaired, shape (d,)."""
         mean = self._repaired[0]
@@ -173,6 +174,7 @@ class MomentRelease:
         return mean if self.center is None else self.center + mean
 
     @property
+    @in_floating_point
     def unit_ball_gram(self) -> FloatArray:
         """Σ x xᵀ of the encoded rows, repaired, shape (d, d)."""
         mean, gram = self._repaired

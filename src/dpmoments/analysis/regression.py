@@ -281,6 +281,8 @@ def _moment_error_bound(
     noise = release.noise
     if noise is None or release.noisy_count is None:
         return None
+    if noise.count_variance is None and not release.count_is_public:
+        return None  # the count had a draw of its own, of which the law says nothing
     if not intercept and release.noisy_sum is not None and release.encoding.offset.any():
         return None  # the moment about the table's zero mixes the noises of mean and Gram matrix
     n, block, size = release.n_rows, np.ix_(chosen, chosen), len(chosen)

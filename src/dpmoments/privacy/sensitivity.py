@@ -2,8 +2,8 @@ r"""How far one row can move each query: the only place in the library where a s
 
 Rows are encoded as x with ‖x‖₂ ≤ 1. A release of count and mean beside the Gram matrix appends a constant w to every
 row, z = (w, x), so that Σ z zᵀ holds w²n, wΣx and G = Σ x xᵀ; ``augmentation`` is w, and 0 means that the Gram matrix is
-released alone. A row dropped by its column rules is z = (w, 0) under ``replace_one``, so every row has the same w and the
-entry w²n is the same for all neighbours.
+released alone. A row dropped by its column rules is z = 0, under both relations: kept rows have the same w, and the entry
+w²n moves under ``replace_one`` only where one of the two neighbours drops the row, as it does under ``add_remove``.
 
 Every value below is proved in ``docs/derivations/sensitivities.md`` and attained by explicit neighbours in
 ``tests/test_sensitivity.py`` (the one exception, the ℓ1 bound under ``replace_one``, is marked there).
