@@ -16,6 +16,7 @@ from dpmoments.mechanisms import Gaussian, MatrixLaplace
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.noise.entropy import insecure_generator
+from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind
 from dpmoments.release import ReleaseWarning
 from dpmoments.rows.rows import Rows
@@ -58,14 +59,16 @@ def quietly(*arguments: Any, **options: Any) -> dpm.MomentRelease:
 
 
 @pytest.mark.parametrize(("mechanism", "budget"), SETTINGS, ids=lambda value: getattr(value, "name", str(value)))
-def test_without_a_mean_a_hundredth_of_the_budget_is_for_the_number_of_rows(
-    mechanism: Any, budget: dict[str, Any]
-) -> None:
+def test_without_a_mean_a_part_of_the_budget_is_for_the_number_of_rows(mechanism: Any, budget: dict[str, Any]) -> None:
     release = quietly(table(), DROPPING, mechanism=mechanism, neighbors="replace_one", mean=False, **budget)
     assert abs(release.n_rows - (N_ROWS - N_DROPPED)) < 50
     assert not release.count_is_public
     (draw,) = (draw for draw in release.receipt.draws if draw.what == "count")
-    assert draw.loss.amount == pytest.approx(0.01 * release.receipt.allowance.amount, rel=1e-9)
+    if release.mechanism == "coinpress":
+        share = 0.01
+    else:
+        share = 0.05 if release.receipt.allowance.unit in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO) else 0.1
+    assert draw.loss.amount == pytest.approx(share * release.receipt.allowance.amount, rel=1e-9)
     assert [check.what for check in checks(release) if check.passed is False] == []
     if (
         release.mechanism != "inverse-gaussian"
@@ -172,7 +175,8 @@ def test_levels_that_match_nothing_are_said() -> None:
 def test_noise_is_not_taken_for_dropped_rows() -> None:
     for seed in range(20):
         with warnings.catch_warnings():
-            warnings.simplefilter("error", ReleaseWarning)
+            warnings.simplefilter("ignore", ReleaseWarning)
+            warnings.filterwarnings("error", message=".*were dropped")
             dpm.release(
                 table(50).slice(0, 200), DROPPING, epsilon=0.02, neighbors="replace_one", insecure_seed=seed
             )  # 25 % of 200 rows, and noise that is far more
@@ -229,3 +233,40 @@ def test_no_error_bound_is_stated_where_the_noise_on_the_count_is_not_in_the_law
     assert private.ridge("x2", alpha=2.0).unit_ball_error_bound is None
     public = quietly(rows, dpm.Schema.unit_ball(3), **options)
     assert public.ridge("x2", alpha=2.0).unit_ball_error_bound is not None
+
+
+def test_a_number_of_rows_that_noise_decides_is_said_and_never_above_the_table() -> None:
+    for seed in range(12):
+        for neighbors, said in (("replace_one", True), ("add_remove", False)):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ReleaseWarning)
+                release = dpm.release(
+                    table(0).slice(0, 200),
+                    DROPPING,
+                    epsilon=0.1,
+                    mean=neighbors == "add_remove",
+                    neighbors=neighbors,
+                    insecure_seed=seed,
+                )
+            assert any("is known to ±" in text for text in release.warnings) == said
+            assert neighbors == "add_remove" or release.n_rows <= 200
+    for mean in (True, False):
+        sure = quietly(table(0), DROPPING, epsilon=1.0, neighbors="replace_one", mean=mean)
+        assert not sure.warnings
+
+
+def test_a_small_table_of_which_every_row_is_dropped_says_so() -> None:
+    rows = np.full((50, 2), np.nan)
+    for seed in range(5):
+        with pytest.warns(ReleaseWarning):
+            release = dpm.release_mean(
+                rows,
+                dpm.Schema.unbounded(2, missing="drop"),
+                epsilon=1.0,
+                neighbors="replace_one",
+                mechanism="naive",
+                radius=10.0,
+                scale=1.0,
+                insecure_seed=seed,
+            )
+        assert any("rows that the schema's rules keep" in text or "were dropped" in text for text in release.warnings)

@@ -30,6 +30,8 @@ __all__ = ["ReleaseWarning", "UnsavedReleaseError", "release"]
 SHARE_LEFT_OUT = 0.02
 NOISE_DEVIATIONS = 4.0
 """More dropped rows than this share of a table, and this many standard deviations of the noise on their number, are warned of."""
+LITTLE_KNOWN = 0.1
+"""Noise on the number of rows kept above this share of it is warned of."""
 
 
 class ReleaseWarning(UserWarning):
@@ -100,7 +102,8 @@ def release(
         A registry name (``dpmoments mechanisms`` lists them) or a configured mechanism.
     mean : bool
         False: second moment alone, all of the budget on it; rows are then encoded without centring, and under
-        ``add_remove`` no count is released. (Where ``replace_one`` leaves a count private, a hundredth of the budget is for it.)
+        ``add_remove`` no count is released. (Where ``replace_one`` leaves a count private, a tenth of ε or a twentieth of ρ
+        is for it.)
     repair : str
         Post-processing of the noisy moments: ``auto``, ``none``, ``clip``, ``shift``, ``shrink`` or ``rotation-invariant``.
     n_rows : int, optional
@@ -177,7 +180,7 @@ def release(
     known = None if neighbors.table_size_is_public else n_rows
     noisy = replace(
         noisy,
-        count=known if noisy.count is None else noisy.count,
+        count=known if noisy.count is None else count_within(noisy.count, plan, public_rows),
         diagnostics=with_dropped_rows(noisy.diagnostics, plan, noisy.count, public_rows),
     )
     statement = privacy_statement(plan, schema, private=insecure_seed is None)
@@ -254,22 +257,32 @@ def public_row_count(rows: Rows, neighbors: Neighbors, n_rows: int | None = None
     return counted
 
 
+def count_within(noisy_count: float, plan: CalibratedPlan[Any], table_size: int | None) -> float:
+    """A noisy number of rows, at most the table's own number where that is public."""
+    return min(noisy_count, table_size) if table_size and plan.neighbors.table_size_is_public else noisy_count
+
+
 def with_dropped_rows(
     diagnostics: Mapping[str, Any], plan: CalibratedPlan[Any], noisy_count: float | None, table_size: int | None
 ) -> Mapping[str, Any]:
-    """Diagnostics with a warning where many rows of a table of public size were dropped, as the noisy count tells."""
+    """Diagnostics with warnings about the rows kept of a table of public size: many dropped, or their number little known."""
     if noisy_count is None or table_size is None or plan.count_is_public or not plan.neighbors.table_size_is_public:
         return diagnostics
     error = plan.expected_count_error
     allowed = SHARE_LEFT_OUT * table_size + NOISE_DEVIATIONS * error if error is not None else 0.5 * table_size
-    if table_size - noisy_count <= allowed:
-        return diagnostics
-    share = min(1.0 - noisy_count / table_size, 1.0)
-    text = (
-        f"about {share:.0%} of the table's {table_size:,} rows were dropped by the schema's rules (missing cells, or levels that "
-        "it does not list): the release is of the others"
-    )
-    return {**diagnostics, "warnings": [*diagnostics.get("warnings", ()), text]}
+    found = list[str]()
+    if table_size - noisy_count > allowed:
+        share = min(1.0 - noisy_count / table_size, 1.0)
+        found.append(
+            f"about {share:.0%} of the table's {table_size:,} rows were dropped by the schema's rules (missing cells, or levels "
+            "that it does not list): the release is of the others"
+        )
+    if error is not None and error > LITTLE_KNOWN * max(noisy_count, 1.0):
+        found.append(
+            f"the number of rows that the schema's rules keep is known to ± {error:,.0f} only, and means and second moments are "
+            "divided by it: more rows, a larger budget, or rules that drop no row"
+        )
+    return {**diagnostics, "warnings": [*diagnostics.get("warnings", ()), *found]} if found else diagnostics
 
 
 def _warn_of_large_delta(plan: Plan, public_rows: int | None) -> None:

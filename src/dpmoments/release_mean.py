@@ -17,6 +17,7 @@ from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.progress import watched
 from dpmoments.release import (
+    count_within,
     keep,
     privacy_statement,
     public_row_count,
@@ -118,7 +119,7 @@ def release_mean(
         mechanism=chosen.name,
         mechanism_options=chosen.options,
         noisy_mean=noisy.mean,
-        noisy_count=noisy.count,
+        noisy_count=count_within(noisy.count, plan, table_size),
         diagnostics=with_dropped_rows(noisy.diagnostics, plan, noisy.count, table_size),
     )
     keep(released, output)

@@ -10,7 +10,7 @@ from dpmoments.mechanisms.parts.coinpress_last_clip import FAR, LastClip
 
 __all__ = ["run_diagnostics"]
 
-LARGE_TAIL = 0.04
+LARGE_TAIL = 0.06
 """A tail of a larger share of the rows that the histogram could not see is warned of."""
 
 

@@ -12,7 +12,7 @@ from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.parts.additive import augmented_gram, choose_augmentation, choose_bits
 from dpmoments.mechanisms.parts.lattice_noise import off_diagonal, with_gaussian_noise
-from dpmoments.mechanisms.parts.row_count import count_scale, noisy_count, split_for_count
+from dpmoments.mechanisms.parts.row_count import COUNT_SHARE, count_scale, noisy_count, split_for_count
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
@@ -150,13 +150,13 @@ def count_first(rows: Rows, privacy_filter: PrivacyFilter, rho: float, public_ro
     """The number of rows, and what is left of ρ: all of it where the number is public, else all but COUNT_SHARE."""
     if public_rows is not None:
         return float(public_rows), rho
-    for_count, rest = split_for_count(PrivacyBudget.zcdp(rho))
+    for_count, rest = split_for_count(PrivacyBudget.zcdp(rho), COUNT_SHARE)
     return noisy_count(rows.count(), privacy_filter, for_count, rows.neighbors), rest.rho
 
 
 def first_count_error(rho: float, private: bool) -> float:
     """Standard deviation of the noise that :func:`count_first` adds; 0 where the number of rows is public."""
-    return count_scale(split_for_count(PrivacyBudget.zcdp(rho))[0]) if private else 0.0
+    return count_scale(split_for_count(PrivacyBudget.zcdp(rho), COUNT_SHARE)[0]) if private else 0.0
 
 
 def require_workable_budget(rho: float, shares: Sequence[float] | None) -> None:

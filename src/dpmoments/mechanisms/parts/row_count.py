@@ -1,8 +1,9 @@
-"""The number of rows by itself: a small part of the budget, where a mechanism has no cell for it or needs it first."""
+"""The number of rows by itself: a part of the budget, where a mechanism has no cell for it or needs it first."""
 
 from __future__ import annotations
 
 import math
+from types import MappingProxyType
 
 from dpmoments.mechanisms.parts.lattice_noise import noise_scale_for, with_noise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -13,21 +14,32 @@ from dpmoments.privacy.sensitivity import count, count_l1
 __all__ = ["COUNT_SHARE", "count_error", "count_scale", "noisy_count", "split_for_count"]
 
 COUNT_SHARE = 0.01
-"""Share of ε or ρ for the number of rows, where it is private."""
+"""Share of ρ for the number of rows where a run of several steps counts first."""
+PLANNED_SHARES = MappingProxyType({BudgetKind.ZCDP: 0.05, BudgetKind.PURE: 0.1, BudgetKind.APPROXIMATE: 0.1})
+"""Share for the number of rows where every moment is divided by it at once: of ρ (Gaussian noise), or of ε (Laplace noise, which
+falls with the share and not with its root)."""
 
 
-def split_for_count(whole: PrivacyBudget) -> tuple[PrivacyBudget, PrivacyBudget]:
+def split_for_count(whole: PrivacyBudget, share: float | None = None) -> tuple[PrivacyBudget, PrivacyBudget]:
     """The part for the number of rows, and what is left. Laplace noise needs no δ, so under (ε, δ) all of δ is left.
+
+    Parameters
+    ----------
+    whole : PrivacyBudget
+    share : float, optional
+        Default: of PLANNED_SHARES.
 
     Examples
     --------
-    >>> split_for_count(PrivacyBudget.approximate(1.0, 1e-6))
-    (PrivacyBudget.pure(epsilon=0.01), PrivacyBudget.approximate(epsilon=0.99, delta=1e-06))
+    >>> for_count, rest = split_for_count(PrivacyBudget.approximate(1.0, 1e-6))
+    >>> round(for_count.epsilon, 9), round(rest.epsilon, 9), rest.delta
+    (0.1, 0.9, 1e-06)
     """
+    share = PLANNED_SHARES[whole.kind] if share is None else share
     if whole.kind is not BudgetKind.APPROXIMATE:
-        for_count, rest = whole.split(COUNT_SHARE, 1.0 - COUNT_SHARE)
+        for_count, rest = whole.split(share, 1.0 - share)
         return for_count, rest
-    for_count, rest = PrivacyBudget.pure(whole.epsilon).split(COUNT_SHARE, 1.0 - COUNT_SHARE)
+    for_count, rest = PrivacyBudget.pure(whole.epsilon).split(share, 1.0 - share)
     return for_count, PrivacyBudget.approximate(rest.epsilon, whole.delta)
 
 
