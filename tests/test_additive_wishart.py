@@ -162,6 +162,7 @@ def test_scale_is_that_of_the_curve_for_an_augmented_row(neighbors, degrees):
     assert square > 1.0
     assert plan.degrees == 30 or degrees is None
     assert plan.scale == curves.additive_wishart_scale(1.0, 1e-6, beyond, plan.neighbors) * square
+    assert plan.noise.rate == pytest.approx(0.5 / plan.scale, rel=1e-12)
     exact = curves.additive_wishart_delta(1.0, beyond, plan.scale / square, plan.neighbors)
     assert exact <= 1e-6 < curves.additive_wishart_delta(1.0, beyond, plan.scale / square * (1 - 1e-6), plan.neighbors)
 
@@ -178,6 +179,13 @@ def test_refusals_say_what_to_do():
         AdditiveWishart(debias="none")
     with pytest.raises(ValueError, match="leave degrees_of_freedom out"):
         AdditiveWishart(50, calibration="paper")
+    with pytest.raises(ValueError, match="calibration"):
+        AdditiveWishart(calibration="tight")
+    for fewest_or_most in (5, 4 + 2**26):
+        plan = AdditiveWishart(fewest_or_most).plan(MomentShape(4, mean=False), USUAL, "add_remove")
+        assert plan.degrees == fewest_or_most
+    with pytest.raises(ValueError, match="at most"):
+        AdditiveWishart(5 + 2**26).plan(MomentShape(4, mean=False), USUAL, "add_remove")
     with pytest.raises(ValueError, match="must be above 4"):
         AdditiveWishart(4).plan(MomentShape(4, mean=False), USUAL, "add_remove")
     with pytest.raises(ValueError, match="epsilon and delta"):

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 import dpmoments as dpm
+from dpmoments.rows.cells import checked_block
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.schema import Coordinate, Schema
@@ -150,3 +151,43 @@ def test_a_gap_does_not_change_what_the_other_cells_are(gap: float | None) -> No
     for form in forms:
         assert Rows.of(form, CODES).moments() == Rows.of(whole, CODES).moments()
     assert Rows.of(pd.DataFrame({"code": [gap] * 3}, dtype=float), CODES).moments().count == 0
+
+
+def test_a_block_is_a_plain_array_of_real_numbers() -> None:
+    for kind in (bool, np.int8, np.uint64, np.float32, np.float64):
+        assert checked_block(np.ones((2, 3), dtype=kind), 3).shape == (2, 3)
+    faulty: list[Any] = [
+        [[1.0, 2.0, 3.0]],
+        np.ma.masked_array(np.ones((2, 3))),
+        np.ones((2, 3), dtype=object),
+        np.ones((2, 3), dtype="U3"),
+        np.ones((2, 3), dtype=np.complex64),
+        np.ones((2, 3), dtype=np.longdouble),
+        np.ones((2, 3), dtype="m8[s]"),
+    ]
+    for block in faulty:
+        with pytest.raises(TypeError, match="a block must"):
+            checked_block(block, 3)
+    for shape in ((3,), (1, 2, 3), (3, 2)):
+        with pytest.raises(ValueError, match="a block must"):
+            checked_block(np.ones(shape), 3)
+
+
+def test_text_is_no_number_and_a_large_integer_is_the_nearest() -> None:
+    schema = Schema(dpm.Numeric("x", 0.0, 1e19, missing="drop"))
+    for cells in (pa.array(["1.5", "2"]), pa.array([b"1"]), pa.array([0, 1], pa.timestamp("s"))):
+        with pytest.raises(TypeError, match="needs numbers"):
+            Rows.of(pa.table({"x": cells}), schema).moments()
+    large = [2**53 + 1, 2**63 - 1, 12]
+    exact = Rows.of(pa.table({"x": pa.array(large)}), schema).moments()
+    assert (
+        exact.gram == Rows.of(pa.table({"x": pa.array([float(cell) for cell in large])}), schema).moments().gram
+    ).all()
+
+
+def test_whole_numbers_in_floats_are_levels_up_to_two_to_the_63() -> None:
+    text = str(3 * 2**61)
+    schema = Schema(dpm.Categorical("c", [text, "1"], missing="drop"))
+    found = Rows.of(pa.table({"c": pa.array([3.0 * 2.0**61, 1.0, 1.5, 2.0**63, math.inf, None])}), schema)
+    expected = Rows.of(pa.table({"c": pa.array([text, "1", "other", "other", "other", None])}), schema)
+    assert (found.moments().gram == expected.moments().gram).all()

@@ -287,3 +287,18 @@ def test_refusals_say_what_to_do():
         JohnsonLindenstrauss(4).plan(MomentShape(4), USUAL, "add_remove")
     with pytest.raises(ValueError, match="epsilon and delta"):
         JohnsonLindenstrauss(9).plan(MomentShape(4), PrivacyBudget.pure(1.0), "add_remove")
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_an_adaptive_run_spends_all_of_both_parts(neighbors):
+    """The bound's allowance is just what its share of delta asks for."""
+    table = table_in_the_ball(300, 3)
+    plan = JohnsonLindenstrauss(9, adaptive=True).plan(shape_of(table, neighbors), USUAL, neighbors)
+    privacy_filter = PrivacyFilter(plan, insecure_generator(4))
+    plan.run(RowsReadOnce(table, plan.neighbors), privacy_filter)
+    receipt = privacy_filter.close()
+    assert [draw.law.name for draw in receipt.draws] == ["eigenvalue-bound", "wishart-sampling"]
+    for draw in receipt.draws:
+        assert float(draw.loss.amount) == pytest.approx(0.5, rel=1e-12)
+        assert float(draw.loss.delta) == pytest.approx(5e-7, rel=1e-9)
+    assert receipt.exhausts

@@ -17,11 +17,12 @@ from cases import run_plan
 from dpmoments.audit.recording import Recorder
 from dpmoments.datasets import amin_synthetic
 from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.parts.additive import choose_bits
 from dpmoments.mechanisms.parts.spectral import temperature
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.sphere import sample_bingham
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.filter import PrivacyFilterError
+from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.laws import Directions, DiscreteGaussian, DiscreteLaplace
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import sorted_eigenvalues_l1, sorted_eigenvalues_l2
@@ -446,3 +447,76 @@ def test_eigenvalues_of_a_huge_table_do_not_overflow(mechanism: Any) -> None:
         queries.append([int(value) for value in recorder.exchanges[0].query])
     unit = 4**plan.bits
     assert queries == [[unit, (2**23 - 1) * unit], [unit, 2**23 * unit], [unit, 2**50 * unit]]
+
+
+@pytest.mark.parametrize("allocation", ["gaps", "adaptive", "uniform"])
+@pytest.mark.parametrize("budget", [PrivacyBudget.pure(0.8), PrivacyBudget.zcdp(0.3)])
+def test_weights_of_directions_minimise_the_loss_that_is_expected(allocation, budget):
+    """Weights ∝ importance^(1/2) under ε and importance^(2/3) under ρ, importance raised by the largest noise to be expected."""
+    plan = IterativeEigenvectors(allocation=allocation).plan(MomentShape(4, mean=False), budget, ADD_REMOVE)
+    eigenvalues, tail = np.array([900.0, 400.0, 390.0, 10.0]), math.log(8.0 / iterative_module.FAILURE)
+    noise = plan.eigenvalue_scale * (tail if plan.pure else math.sqrt(2.0 * tail))
+    if allocation == "gaps":
+        loss = [sum(above - below for below in eigenvalues[place + 1 :]) for place, above in enumerate(eigenvalues)]
+    else:
+        loss = eigenvalues
+    power = 1 / 2 if plan.pure else 2 / 3
+    expected = np.ones(4) if allocation == "uniform" else (np.array(loss) + noise) ** power
+    assert_allclose(plan._weights(eigenvalues), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
+@pytest.mark.parametrize("budget", [PrivacyBudget.pure(0.8), PrivacyBudget.zcdp(0.3)])
+def test_shares_of_the_budget_are_those_at_which_noise_is_a_fifth(neighbors, budget):
+    pure, d = budget.kind is BudgetKind.PURE, 3
+    made = sorted_eigenvalues_l1 if pure else sorted_eigenvalues_l2
+    amount = budget.epsilon if pure else budget.rho
+    least = 0.2 if pure else 0.1
+    clipped = set()
+    for n_rows in (None, 10, *map(int, np.geomspace(12, 400, 25)), 10**6):
+        plan = IterativeEigenvectors().plan(MomentShape(d, n_rows=n_rows), budget, neighbors)
+        of_sum = plan.sum_scale * (plan.sum_budget.epsilon if pure else math.sqrt(2.0 * plan.sum_budget.rho))
+
+        def share(sensitivity, low, high, rows=n_rows):
+            if rows is None:
+                return low
+            noise = sensitivity * math.sqrt(d) * (math.sqrt(2.0) / amount if pure else 1.0 / math.sqrt(2.0 * amount))
+            found = min(max((noise / (0.2 * rows)) ** (1 if pure else 2), low), high)
+            clipped.add((low, found in (low, high)))
+            return found
+
+        sum_share, eigenvalue_share = share(of_sum, 0.1, 0.3), share(made(neighbors, d).value, least, 0.5)
+        parts = [plan.sum_budget, plan.eigenvalue_budget, plan.direction_budget]
+        spent = [part.epsilon if pure else part.rho for part in parts]
+        rest = 1.0 - sum_share
+        assert_allclose(
+            np.array(spent) / amount, [sum_share, rest * eigenvalue_share, rest * (1.0 - eigenvalue_share)], rtol=1e-9
+        )
+    assert len(clipped) >= 2
+
+
+def test_which_shares_and_plans_there_are():
+    for share in (0.01, 0.99):
+        IterativeEigenvectors(sum_share=share, eigenvalue_share=share)
+        KapralovTalwar(sum_share=share, eigenvalue_share=share)
+    for share in (0.0, 1.0, -0.5):
+        for name in ("sum_share", "eigenvalue_share"):
+            with pytest.raises(ValueError, match="above 0 and below 1"):
+                IterativeEigenvectors(**{name: share})
+    for calibration, says in (("tight", False), ("paper", True)):
+        plan = IterativeEigenvectors(calibration=calibration).plan(MomentShape(3), PrivacyBudget.pure(1.0), ADD_REMOVE)
+        assert (plan.leaves_unspent is not None) == says
+
+
+def test_the_lattice_has_room_for_the_noise_on_eigenvalues():
+    for epsilon in np.geomspace(1e-9, 1e-5, 60).tolist():
+        plan = IterativeEigenvectors().plan(MomentShape(3, mean=False), PrivacyBudget.pure(epsilon), ADD_REMOVE)
+        assert plan.bits == choose_bits(math.sqrt(2.0) * plan.eigenvalue_scale * (1.0 - 1e-9))
+        assert plan.bits <= 20
+
+
+def test_directions_that_are_not_orthogonal_are_of_unit_length():
+    table = np.random.default_rng(2).normal(size=(400, 5)) / 9.0
+    plan = make_plan(KapralovTalwar(), table, PrivacyBudget.pure(2.0), ADD_REMOVE)
+    directions, _ = plan.draw_directions(table.T @ table, np.ones(5), PrivacyFilter(plan, insecure_generator(3)))
+    assert_allclose(np.linalg.norm(directions, axis=0), 1.0, rtol=1e-14)
