@@ -102,7 +102,8 @@ def release(
         False: second moment alone, all of the budget on it; rows are then encoded without centring, and under
         ``add_remove`` no count is released. (Where ``replace_one`` leaves a count private, a hundredth of the budget is for it.)
     repair : str
-        Post-processing of the noisy moments: ``auto``, ``none``, ``clip``, ``shift``, ``shrink`` or ``rotation-invariant``.
+        Post-processing of the noisy moments: ``auto``, ``none``, ``clip``, ``shift``, ``noise-shift``, ``shrink`` or
+        ``rotation-invariant``.
     n_rows : int, optional
         The number of rows, where it is public knowledge. Under ``replace_one`` it is counted if not given. Under
         ``add_remove`` give it only if it is known from elsewhere than the table, without rows that a rule drops.
