@@ -53,7 +53,7 @@ TEXTS: tuple[str, ...] = (
 WORDS: tuple[str, ...] = (
     "add_remove", "replace_one", "pure", "approximate", "zcdp", "epsilon", "rho", "gaussian-rho", "epsilon-delta", "gaussian",
     "laplace", "matrix-laplace", "isotropic", "wishart", "discrete-gaussian", "discrete-laplace", "eigenvalue-bound", "choice",
-    "directions", "additive-wishart", "wishart-sampling", "raised-wishart-sampling", "coinpress", "auto", "inverse-gaussian", "kapralov-talwar", "clip",
+    "directions", "additive-wishart", "wishart-sampling", "coinpress", "auto", "inverse-gaussian", "kapralov-talwar", "clip",
     "none", "shift", "shrink", "rotation-invariant", "numeric", "categorical", "boolean", "coordinate", "error", "center",
     "drop", "zero", "exact-lattice", "idealized", "karwa-vadhan", "symq", "naive", "variance-aware", "count", "row_sum_l1",
     "gram_frobenius", "gram_nuclear", "inverse_gram_frobenius", "row_norm_square", "rank_score", "x0", "1", "row",
