@@ -120,7 +120,7 @@ def test_one_direction_that_takes_it_all_is_the_worst_of_orders_above_two(beta):
     assert log_moment(-0.5, 0.3) > log_moment(0.5, 0.3)
 
 
-@pytest.mark.parametrize(("epsilon", "degrees", "ratio"), [(0.4, 6, 4.0), (0.5, 40, 10.0), (1.0, 3, 2.0)])
+@pytest.mark.parametrize(("epsilon", "degrees", "ratio"), [(0.4, 6, 4.0), (0.5, 16, 6.0), (1.0, 3, 2.0)])
 def test_no_pair_is_worse(epsilon, degrees, ratio):
     generator = np.random.default_rng(32)
     bound, found = curves.raised_wishart_delta(epsilon, degrees, ratio), []
