@@ -36,6 +36,7 @@ TESTS = {
     "privacy/curves/zcdp": ("curve_zcdp", "budget", "privacy_filter"),
     "privacy/curves/discrete_gaussian": ("curve_discrete_gaussian", "privacy_filter", "laws"),
     "privacy/curves/additive_wishart": ("curve_additive_wishart", "additive_wishart", "laws"),
+    "privacy/curves/raised_wishart": ("curve_raised_wishart", "laws", "johnson_lindenstrauss"),
     "privacy/curves/wishart_sampling": ("curve_wishart_sampling", "laws", "privacy_filter", "inverse_wishart"),
     "privacy/curves/quadrature": ("curve_wishart_sampling", "curve_additive_wishart", "curve_discrete_gaussian"),
     "privacy/curves/inversion": ("curve_gaussian", "curve_zcdp", "curve_wishart_sampling", "budget"),

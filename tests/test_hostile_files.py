@@ -184,7 +184,7 @@ def test_a_receipt_is_added_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("size", [1e300, 1e160])
-@pytest.mark.parametrize("repair", ["auto", "clip", "shrink", "rotation-invariant"])
+@pytest.mark.parametrize("repair", ["auto", "clip", "noise-shift", "shrink", "rotation-invariant"])
 def test_enormous_numbers_are_refused_or_analysed(size: float, repair: str) -> None:
     changed = content()
     changed["noisy_gram_upper_triangle"] = [size * (index + 1) for index in range(10)]

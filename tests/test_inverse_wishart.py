@@ -119,3 +119,20 @@ def test_padding_is_that_of_the_projection(neighbors):
     projection = dpm.mechanisms.JohnsonLindenstrauss(64, adaptive=True).plan(shape, USUAL, neighbors)
     assert inverse.padding == projection.padding
     assert inverse.parts == projection.parts
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_a_known_eigenvalue_is_used_as_by_the_projection(neighbors):
+    shape = MomentShape(3, n_rows=990 if neighbors == "replace_one" else None)
+    inverse = InverseWishart(smallest_eigenvalue=300.0).plan(shape, USUAL, neighbors)
+    projection = dpm.mechanisms.JohnsonLindenstrauss(smallest_eigenvalue=300.0).plan(shape, USUAL, neighbors)
+    assert inverse.details == projection.details
+    assert inverse.padding == 0.0
+
+
+def test_a_posterior_keeps_its_degrees_beside_a_known_eigenvalue():
+    shape = MomentShape(3, n_rows=990, mean=False)
+    for eigenvalue in (20.0, 1000.0):
+        plan = InverseWishart(prior_degrees=10, smallest_eigenvalue=eigenvalue).plan(shape, USUAL, "replace_one")
+        assert plan.degrees == 1000
+        assert (plan.padding == 0.0) == (eigenvalue == 1000.0)

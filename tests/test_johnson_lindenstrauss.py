@@ -275,7 +275,108 @@ def test_most_degrees_are_all_that_a_padding_allows(neighbors, padding):
     assert JohnsonLindenstrauss(4).most_degrees(USUAL, 1e9, neighbors) == 2**34
 
 
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("mean", [False, True])
+@pytest.mark.parametrize("calibration", ["exact", "paper"])
+def test_a_known_eigenvalue_sets_the_projection_or_saves_padding(neighbors, mean, calibration):
+    shape = MomentShape(3, n_rows=900 if neighbors == "replace_one" else None, mean=mean)
+    known = 400.0
+
+    def plan(degrees=None, eigenvalue=known):
+        mechanism = JohnsonLindenstrauss(degrees, calibration=calibration, smallest_eigenvalue=eigenvalue)
+        return mechanism.plan(shape, USUAL, neighbors)
+
+    def enough(degrees, least):
+        ratio = least / gram_frobenius(Neighbors(neighbors), 3, found.augmentation).value
+        published = paper_padding(USUAL, degrees) <= least / (1 + found.augmentation**2) * (1 + 1e-9)
+        private = curves.raised_wishart_delta(1.0, degrees, ratio) <= 1e-6 * (1 + 1e-12)
+        return private and (published or calibration == "exact")
+
+    found = plan()
+    assert found.padding == 0.0
+    assert 0.9 * known < found.raised <= known
+    assert enough(found.degrees, found.raised)
+    assert not enough(math.ceil(found.degrees * 1.01) + 1, known)
+    # More degrees than it allows: what is missing is padded. Fewer: no more is raised than they rely on.
+    more, fewer = plan(4 * found.degrees), plan(max(found.degrees // 4, 5))
+    assert more.raised == known
+    assert more.padding > 0.0
+    assert enough(more.degrees, more.raised + more.padding)
+    assert more.padding < plan(4 * found.degrees, None).padding
+    assert fewer.padding == 0.0
+    assert enough(fewer.degrees, fewer.raised)
+    assert not enough(fewer.degrees, 0.999 * fewer.raised)
+    # Where it would save nothing, it does nothing.
+    little = plan(40, 1e-3)
+    if calibration == "exact":
+        assert little.raised == 0.0
+        assert little.padding == plan(40, None).padding
+    assert "raised_to" not in plan(40, None).details
+
+
+def on_the_first_axis(square):
+    """Rows in the unit ball along the first axis of the plane, with this sum of squares."""
+    count = math.ceil(square)
+    return np.tile([math.sqrt(square / count), 0.0], (count, 1))
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+def test_privacy_does_not_rest_on_the_known_eigenvalue(inverse):
+    """Asserted far too high, on neighbours at what it is raised to: no more than δ; with a quarter of it far more."""
+    kind = dpm.mechanisms.InverseWishart if inverse else JohnsonLindenstrauss
+    plan = kind(7, smallest_eigenvalue=1e6, subtract_padding=False).plan(
+        MomentShape(2, mean=False), LOOSE, "add_remove"
+    )
+    assert plan.padding == 0.0
+
+    def advantage_of(plan, run=run_plan):
+        least, degrees = plan.raised, plan.degrees
+        without = on_the_first_axis(least)
+        first, second = np.vstack([without, [[1.0, 0.0]]]), without
+        # The likelihood ratio of a Wishart matrix W: W_00 = degrees·M_00, or 1/(W⁻¹)_00 of the inverse.
+        slope, growth = 0.5 / least - 0.5 / (least + 1.0), 0.5 * degrees * math.log1p(1.0 / least)
+
+        def event(m):
+            if inverse:
+                return growth - slope * least * (least + 1.0) * np.linalg.inv(m)[0, 0] * (degrees - 3) > 0.5
+            return slope * degrees * m[0, 0] - growth > 0.5
+
+        return distinguishing_advantage(plan, first, second, event, 2000, run)
+
+    advantage, error = advantage_of(plan)
+    assert advantage < LOOSE.delta + 4 * error
+    weak = replace(plan, raised=plan.raised / 8)  # planted fault
+    advantage, error = advantage_of(weak, run_unchecked)
+    assert advantage > LOOSE.delta + 4 * error
+    with pytest.raises(PrivacyFilterError, match="costs more than the plan claims"):
+        draws(weak, np.array([[1.0, 0.0]]), 1, seed=0)
+
+
+@pytest.mark.parametrize("known", [100.0, 1e4])
+def test_a_known_eigenvalue_is_unbiased_where_true_and_raises_where_false(known):
+    axes = np.linalg.qr(np.random.default_rng(14).normal(size=(3, 3)))[0]
+    table = np.vstack([np.tile(axis, (times, 1)) for axis, times in zip(axes, (2000, 500, 150), strict=True)])
+    plan = JohnsonLindenstrauss(30, smallest_eigenvalue=known).plan(shape_of(table), USUAL, "add_remove")
+    more = JohnsonLindenstrauss(5000, smallest_eigenvalue=known).plan(shape_of(table), USUAL, "add_remove")
+    for one in (plan, more):
+        heights = np.maximum([2000.0, 500.0, 150.0], one.raised)
+        expected = (axes.T * heights) @ axes
+        errors = draws(one, table, 1500, seed=15) - expected
+        bias = np.abs(errors.mean(axis=0)) / (errors.std(axis=0) / math.sqrt(1500))
+        assert bias.max() < 4.5
+        scale = heights + one.padding
+        mean_square = (scale.sum() ** 2 + (scale**2).sum()) / one.degrees
+        assert np.sum(errors**2, axis=(1, 2)).mean() == pytest.approx(mean_square, rel=0.1)
+    assert (more.raised > 150.0) == (known == 1e4)
+    assert plan.padding == 0.0
+
+
 def test_refusals_say_what_to_do():
+    for eigenvalue in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(ValueError, match="positive and finite"):
+            JohnsonLindenstrauss(smallest_eigenvalue=eigenvalue)
+    with pytest.raises(ValueError, match="not both"):
+        JohnsonLindenstrauss(smallest_eigenvalue=9.0, adaptive=True)
     with pytest.raises(ValueError, match="calibration"):
         JohnsonLindenstrauss(calibration="tight")
     for degrees in (0, 2**34 + 1):

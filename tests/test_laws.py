@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.curves import wishart_sampling_delta, wishart_sampling_padding
+from dpmoments.privacy.curves import raised_wishart_ratio, wishart_sampling_delta, wishart_sampling_padding
 from dpmoments.privacy.curves.discrete_gaussian import (
     LEAST_COMPOSED_SCALE,
     MOST_COMPOSED_COORDINATES,
@@ -42,12 +42,14 @@ from dpmoments.privacy.laws import (
     GaussianDraw,
     IsotropicDraw,
     MatrixLaplaceDraw,
+    RaisedWishartSampling,
     WishartSampling,
 )
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sampling import KEPT_BITS, add_integers, coordinates_of, noised, without_low_bits
 from dpmoments.privacy.sensitivity import (
     count,
+    gram_frobenius,
     gram_nuclear,
     quadratic_form,
     rank_score,
@@ -818,6 +820,50 @@ def test_wishart_sampling_of_a_replaced_row(inverse: bool) -> None:
     assert not checks_claims(charged_as(law, replace(law, padding=5.2)), sensitivity, exact)
 
 
+@pytest.mark.parametrize("inverse", [False, True])
+@pytest.mark.parametrize("augmentation", [0.0, 0.5])
+def test_raised_wishart_sampling_of_one_cell(augmentation: float, inverse: bool) -> None:
+    """The row joins what lies at the bound: its price is above that of the exact law, and not far above."""
+    law = RaisedWishartSampling(8, 4.0, 7.0, inverse)
+    sensitivity = gram_frobenius(Neighbors.ADD_REMOVE, 2, augmentation)
+    exact = wishart_of_one_cell(WishartSampling(8, 11.0, 0.0, inverse), sensitivity.value)
+
+    def takes(priced: DrawLaw, epsilon: float, delta: float) -> bool:
+        try:
+            priced.loss(sensitivity, LossUnit.EPSILON_DELTA, PrivacyBudget.approximate(epsilon, delta))
+        except ValueError:
+            return False
+        return True
+
+    for epsilon in (0.5, 1.0, 2.0):
+        delta = exact(epsilon)
+        assert 1e-9 < delta < 0.1
+        assert not takes(law, epsilon, 1.001 * delta)
+        assert takes(law, epsilon, 12.0 * delta)
+        # Planted faults: the bound, or the padding, counted twice; no check at all.
+        for faulty in (replace(law, raised=14.0), replace(law, padding=11.0)):
+            assert takes(charged_as(law, faulty), epsilon, 0.999 * delta)
+        assert takes(trusting(law), epsilon, 1e-12)
+
+
+def test_raised_wishart_sampling_of_replaced_rows() -> None:
+    """Both rows at the bound: the Frobenius distance is √2, and the price that of a law with this much less padding."""
+    one, other = (gram_frobenius(neighbors, 2) for neighbors in (Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE))
+    root = other.value / one.value
+    points = np.linspace(0.0, 6.5 * stats.chi2.isf(1e-13, 6), 1501)
+    large, small = (stats.chi2.pdf(points, 6, scale=v) * (points[1] - points[0]) for v in (6.5, 5.5))
+    for epsilon in (0.5, 1.0):
+        delta = hockey_stick(np.outer(large, small), np.outer(small, large), epsilon)
+        claim = PrivacyBudget.approximate(epsilon, 1.001 * delta)
+        with pytest.raises(ValueError, match="more than the plan claims"):
+            RaisedWishartSampling(6, 5.0, 0.5).loss(other, LossUnit.EPSILON_DELTA, claim)
+        ratio = raised_wishart_ratio(epsilon, delta, 6)
+        for sensitivity, padding in ((one, ratio), (other, root * ratio)):
+            RaisedWishartSampling(6, padding, 1e-6).loss(sensitivity, LossUnit.EPSILON_DELTA, claim)
+            with pytest.raises(ValueError, match="more than the plan claims"):
+                RaisedWishartSampling(6, padding * 0.99, 1e-6).loss(sensitivity, LossUnit.EPSILON_DELTA, claim)
+
+
 @pytest.mark.parametrize("claim", [None, PrivacyBudget.pure(1.0), PrivacyBudget.zcdp(0.5)])
 @pytest.mark.parametrize("law", [AdditiveWishartDraw(2, 80, 1.0, 0), WishartSampling(5, 1e4)])
 def test_a_law_with_a_curve_needs_a_claim_of_its_kind(law: DrawLaw, claim: PrivacyBudget | None) -> None:
@@ -840,6 +886,7 @@ ONE_OF_EACH: dict[str, tuple[DrawLaw, set[LossUnit]]] = {
         (Directions((0.5, 0.5), 3), {LossUnit.EPSILON, LossUnit.RHO, LossUnit.EPSILON_DELTA}),
         (EigenvalueBound(2.0, 30.0), {LossUnit.EPSILON_DELTA}),
         (AdditiveWishartDraw(2, 80, 1.0, 0), {LossUnit.EPSILON_DELTA}),
+        (RaisedWishartSampling(50, 0.0, 30.0), {LossUnit.EPSILON_DELTA}),
         (WishartSampling(50, 26.9), {LossUnit.EPSILON_DELTA}),
     ]
 }
@@ -920,7 +967,7 @@ def test_what_queries_each_law_is_for() -> None:
     assert DiscreteGaussian(2.0, 2.0).answers.name == GaussianDraw(2.0, symmetric=True).answers.name == "MATRIX"
 
 
-BY_CLAIM = ("additive-wishart", "wishart-sampling")
+BY_CLAIM = ("additive-wishart", "raised-wishart-sampling", "wishart-sampling")
 
 
 PRICED: dict[str, tuple[Callable[..., None], ...]] = {
@@ -933,6 +980,10 @@ PRICED: dict[str, tuple[Callable[..., None], ...]] = {
     "gaussian": (test_gaussian, test_gaussian_draws_that_spend_an_allowance_keep_its_curve),
     "isotropic": (test_isotropic_in_two_dimensions,),
     "matrix-laplace": (test_matrix_laplace_in_one_dimension, test_matrix_laplace_in_two_dimensions),
+    "raised-wishart-sampling": (
+        test_raised_wishart_sampling_of_one_cell,
+        test_raised_wishart_sampling_of_replaced_rows,
+    ),
     "wishart-sampling": (test_wishart_sampling_of_one_cell, test_wishart_sampling_of_a_replaced_row),
 }
 """For every law, the tests above that compare its price with its exact law.
@@ -1113,6 +1164,24 @@ def p_of_wishart(law: WishartSampling, stated: WishartSampling, generator: np.ra
     return float(stats.kstest(along * stated.degrees, stats.chi2(stated.degrees).cdf).pvalue)
 
 
+def p_of_raised_wishart(
+    law: RaisedWishartSampling, stated: RaisedWishartSampling, generator: np.random.Generator
+) -> float:
+    """As for a Wishart draw around the matrix with raised eigenvalues: one of three is below the bound, one negative."""
+    axes = np.array([[1.0, 2.0, 2.0], [2.0, 1.0, -2.0], [2.0, -2.0, 1.0]]) / 3.0
+    query = (axes * [40.0, 3.0, -1.0]) @ axes.T
+    with threadpool_limits(1, user_api="blas"):
+        draws = repeated(law, query, 3_000, generator)
+    least = stated.raised + stated.padding
+    values = []
+    for axis, scale in zip(axes.T, (40.0 + stated.padding, least, least), strict=True):
+        along = np.einsum("i,nij,j->n", axis, draws, axis) / scale
+        statistic = (stated.degrees - 4) / along if stated.inverse else along * stated.degrees
+        freedom = stated.degrees - 2 if stated.inverse else stated.degrees
+        values.append(float(stats.kstest(statistic, stats.chi2(freedom).cdf).pvalue))
+    return min(1.0, len(values) * min(values))
+
+
 def p_of_eigenvalue_bound(law: EigenvalueBound, stated: EigenvalueBound, generator: np.random.Generator) -> float:
     draws = repeated(law, 1000.0, 40_000, generator)
     return float(stats.kstest(draws, stats.laplace(1000.0 - stated.allowance, stated.scale).cdf).pvalue)
@@ -1174,6 +1243,13 @@ SAMPLED: dict[str, tuple[Callable[..., float], DrawLaw, dict[str, Any]]] = {
     "additive-wishart": (p_of_additive_wishart, AdditiveWishartDraw(2, 12, 0.8, 10), {"scale": 0.72}),
     "wishart-sampling": (p_of_wishart, WishartSampling(60, 20.0), {"padding": 18.0}),
     "wishart-sampling inverse": (p_of_wishart, WishartSampling(60, 20.0, inverse=True), {"padding": 18.0}),
+    "raised-wishart-sampling": (p_of_raised_wishart, RaisedWishartSampling(60, 2.0, 18.0), {"raised": 16.2}),
+    "raised-wishart-sampling padded": (p_of_raised_wishart, RaisedWishartSampling(60, 20.0, 18.0), {"padding": 18.0}),
+    "raised-wishart-sampling inverse": (
+        p_of_raised_wishart,
+        RaisedWishartSampling(60, 2.0, 18.0, inverse=True),
+        {"raised": 16.2},
+    ),
     "eigenvalue-bound": (p_of_eigenvalue_bound, EigenvalueBound(2.0, 30.0), {"scale": 1.8}),
     "choice": (p_of_choice, Choice(0.8), {"epsilon": 0.8 / 0.9}),
     "directions": (p_of_angles, Directions((2.0, 2.0), 2), {"temperatures": (2.0 / 0.81, 2.0 / 0.81)}),
@@ -1323,6 +1399,8 @@ def test_rounding_is_to_the_nearest_multiple_or_down() -> None:
         (GaussianDraw(0.3, symmetric=True), np.eye(3)),
         (WishartSampling(7, 2.0), np.eye(3)),
         (WishartSampling(7, 2.0, inverse=True), np.eye(3)),
+        (RaisedWishartSampling(7, 1.0, 2.0), np.eye(3)),
+        (RaisedWishartSampling(7, 1.0, 2.0, inverse=True), np.eye(3)),
         (Directions((1.0, 2.0), 3), np.diag([3.0, 2.0, 1.0])),
         (Directions((1.0, 2.0), 3, projected=False), np.diag([3.0, 2.0, 1.0])),
     ],

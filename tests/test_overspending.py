@@ -121,6 +121,15 @@ def padding_without_the_appended_constant(patch: Patch) -> None:
     patch.setattr(padded_gram.PaddedGram, "calibrate", calibrate)
 
 
+def less_raised_than_relied_upon(patch: Patch) -> None:
+    honest = padded_gram.RaisedWishartSampling
+    patch.setattr(
+        padded_gram,
+        "RaisedWishartSampling",
+        lambda degrees, padding, raised, inverse: honest(degrees, padding, 0.9 * raised, inverse),
+    )
+
+
 def an_eigenvalue_bound_without_its_allowance(patch: Patch) -> None:
     honest = padded_gram.EigenvalueBound
     patch.setattr(padded_gram, "EigenvalueBound", lambda scale, allowance: honest(scale, 0.9 * allowance))
@@ -195,6 +204,13 @@ OVERSPENDS: list[tuple[Callable[[Patch], None], Any, PrivacyBudget, Neighbors, b
         PrivacyBudget.approximate(50.0, 0.1),
         ADD_REMOVE,
         False,
+    ),
+    (
+        less_raised_than_relied_upon,
+        make_mechanism("johnson-lindenstrauss", smallest_eigenvalue=50.0),
+        APPROXIMATE,
+        ADD_REMOVE,
+        True,
     ),
     (directions_too_hot, make_mechanism("iterative-eigenvectors"), ZCDP, REPLACE_ONE, False),
     (directions_too_hot, make_mechanism("kapralov-talwar"), PURE, ADD_REMOVE, False),

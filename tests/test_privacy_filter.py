@@ -28,7 +28,7 @@ from dpmoments.mechanisms.means.base import NoisyMean
 from dpmoments.noise.entropy import SecureGenerator, insecure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves import wishart_sampling_padding
+from dpmoments.privacy.curves import raised_wishart_ratio, wishart_sampling_padding
 from dpmoments.privacy.curves.discrete_gaussian import (
     LEAST_COMPOSED_SCALE,
     MOST_COMPOSED_COORDINATES,
@@ -47,6 +47,7 @@ from dpmoments.privacy.laws import (
     EigenvalueBound,
     GaussianDraw,
     MatrixLaplaceDraw,
+    RaisedWishartSampling,
     WishartSampling,
 )
 from dpmoments.privacy.neighbors import Neighbors
@@ -110,6 +111,7 @@ class Overreach:
 CELLS = np.array([PRIVATE, -PRIVATE])
 LARGE = 4.0 * LEAST_COMPOSED_SCALE
 PADDING = wishart_sampling_padding(APPROXIMATE.epsilon / 2, APPROXIMATE.delta / 2, 9, ADD)
+RAISED = raised_wishart_ratio(APPROXIMATE.epsilon / 2, APPROXIMATE.delta / 2, 9)
 HALF = APPROXIMATE.split(1.0, 1.0)[1]
 BOUND = (EigenvalueBound(4.0, 60.0), float(PRIVATE), smallest_eigenvalue(ADD))
 GRAM = PRIVATE * np.eye(3)
@@ -158,6 +160,13 @@ OVERREACHES: dict[str, Overreach] = {
     ),
     "a floor above its bound": Overreach(
         APPROXIMATE, LossUnit.EPSILON_DELTA, WishartSampling(9, PADDING, 1e6), row_norm_square(ADD), GRAM, HALF, (BOUND,)
+    ),
+    "raised by less than the bound asks": Overreach(
+        APPROXIMATE, LossUnit.EPSILON_DELTA, RaisedWishartSampling(9, 1.0, 0.99 * RAISED - 1.0), gram_frobenius(ADD, 3),
+        GRAM, HALF
+    ),
+    "raised as for a norm of rows": Overreach(
+        APPROXIMATE, LossUnit.EPSILON_DELTA, RaisedWishartSampling(9, 0.0, RAISED), row_norm_square(ADD), GRAM, HALF
     ),
     "a law without a sampler": Overreach(
         PURE, LossUnit.EPSILON, replace(WishartSampling(9, PADDING)), row_norm_square(ADD), GRAM, HALF
@@ -623,7 +632,9 @@ def receipts() -> tuple[Receipt, ...]:
     """One receipt for each mechanism and kind of budget, relations in turn where it serves both."""
     found: dict[tuple[str, BudgetKind], dict[Neighbors, Case]] = {}
     for case in EVERY_CASE:
-        name = f"{case.mechanism.registry_name()} {case.mechanism.options.get('adaptive')}"
+        options = case.mechanism.options
+        known = options.get("smallest_eigenvalue") is not None
+        name = f"{case.mechanism.registry_name()} {options.get('adaptive')} {known}"
         found.setdefault((name, case.kind), {}).setdefault(case.neighbors, case)
     chosen = [list(cases.values())[place % len(cases)] for place, cases in enumerate(found.values())]
     return tuple(recorded(case.id)[-1] for case in chosen)
@@ -887,6 +898,8 @@ EXTREMES: dict[str, Edit] = {
     "scale 1e300 of a Wishart draw": where_a_law_is("additive-wishart", lambda draw: draw["law"].update(scale=1e300)),
     "degrees 1e300": where_a_law_is("wishart-sampling", lambda draw: draw["law"].update(degrees=1e300)),
     "padding 1e-300": where_a_law_is("wishart-sampling", lambda draw: draw["law"].update(padding=1e-300)),
+    "raised 0": where_a_law_is("raised-wishart-sampling", lambda draw: draw["law"].update(raised=0.0)),
+    "raised 10^400": where_a_law_is("raised-wishart-sampling", lambda draw: draw["law"].update(raised=10**400)),
     "units 0": where_a_law_is("additive-wishart", lambda draw: draw["sensitivity"].update(units=0)),
     "units 1e308": of_costliest(set_to("units", lambda _: 1e308, "sensitivity")),
     "an array of the wrong type": of_costliest(

@@ -167,7 +167,7 @@ def test_saved_as_released(tmp_path: Path) -> None:
     assert loaded.noise == release.noise
 
 
-@pytest.mark.parametrize("repair", ["auto", "clip", "shift", "shrink"])
+@pytest.mark.parametrize("repair", ["auto", "clip", "shift", "noise-shift", "shrink"])
 @pytest.mark.parametrize("mean", [True, False])
 def test_repaired_moments_are_those_of_a_possible_table(repair: str, mean: bool) -> None:
     for seed in range(5):

@@ -105,7 +105,8 @@ def release(
         ``add_remove`` no count is released. (Where ``replace_one`` leaves a count private, a tenth of ε or a twentieth of ρ
         is for it.)
     repair : str
-        Post-processing of the noisy moments: ``auto``, ``none``, ``clip``, ``shift``, ``shrink`` or ``rotation-invariant``.
+        Post-processing of the noisy moments: ``auto``, ``none``, ``clip``, ``shift``, ``noise-shift``, ``shrink`` or
+        ``rotation-invariant``.
     n_rows : int, optional
         The number of rows, where it is public knowledge. Under ``replace_one`` it is counted if not given. Under
         ``add_remove`` give it only if it is known from elsewhere than the table, without rows that a rule drops.

@@ -17,7 +17,7 @@ from dpmoments import mechanisms
 from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius
-from dpmoments.repair.repair import adapt, clip, shift, shrink
+from dpmoments.repair.repair import adapt, clip, noise_shift, shift, shrink
 from dpmoments.rows.rows import Rows
 
 DELTA = 1e-6
@@ -158,9 +158,7 @@ def shifted(gram: np.ndarray, _: Plan) -> np.ndarray:
 
 def shifted_by_norm(gram: np.ndarray, plan: Plan) -> np.ndarray:
     """Where an eigenvalue is negative add cI, c a 95 % bound on the spectral norm of the noise."""
-    if np.linalg.eigvalsh(gram)[0] > 0.0:
-        return gram
-    return gram + plan.noise.operator_norm_bound(0.05) * np.eye(len(gram))
+    return noise_shift(gram, plan.noise)
 
 
 def shrunk(gram: np.ndarray, plan: Plan) -> np.ndarray:

@@ -39,6 +39,14 @@ class JohnsonLindenstrauss(PaddedGram):
         Subtract w²I again, so that the release is unbiased (and may have negative eigenvalues). False keeps the ridge.
     calibration : {"exact", "paper"}
         ``"paper"``: w² = (4B²/ε)(√(2r ln(4/δ)) + 2 ln(4/δ)), Theorem 3.1.
+    smallest_eigenvalue : float, optional
+        A lower bound m on the smallest eigenvalue of the matrix drawn around, publicly known without the table, in unit-ball
+        units: of Σ x xᵀ, or with count and mean of Σ z zᵀ, z = (w, x), w the plan's ``augmentation``. r is then the most that
+        needs no padding, where that is enough for the matrix; where more is asked for, only what m lacks is padded. **The
+        caller asserts m, and accuracy rests on it; privacy does not**: eigenvalues below it are raised, and the bound on the
+        privacy curve holds for every table (it asks for some 5 to 12 % more than padding by the exact curve, for more under
+        ``replace_one`` with few degrees of freedom). If m is false the release is biased, short directions appear longer, and
+        nothing in it tells. Not with ``adaptive``.
 
     Examples
     --------
@@ -49,6 +57,9 @@ class JohnsonLindenstrauss(PaddedGram):
     26.86
     >>> round(JohnsonLindenstrauss(50, calibration="paper").plan(shape, budget, "add_remove").padding, 1)
     277.6
+    >>> plan = JohnsonLindenstrauss(50, smallest_eigenvalue=40.0).plan(shape, budget, "add_remove")
+    >>> plan.padding, round(plan.raised, 2)
+    (0.0, 29.86)
     """
 
     inverse: ClassVar[bool] = False

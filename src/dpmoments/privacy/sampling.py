@@ -25,6 +25,7 @@ from dpmoments.privacy.laws import (
     GaussianDraw,
     IsotropicDraw,
     MatrixLaplaceDraw,
+    RaisedWishartSampling,
     WishartSampling,
 )
 
@@ -120,9 +121,21 @@ def _with_rounded(
 
 @noised.register
 def _(law: WishartSampling, query: Any, generator: np.random.Generator) -> FloatArray:
+    return _drawn_around(query, 0.0, law, generator)
+
+
+@noised.register
+def _(law: RaisedWishartSampling, query: Any, generator: np.random.Generator) -> FloatArray:
+    return _drawn_around(query, law.raised, law, generator)
+
+
+def _drawn_around(
+    query: Any, least: float, law: WishartSampling | RaisedWishartSampling, generator: np.random.Generator
+) -> FloatArray:
+    """A Wishart or inverse Wishart matrix whose mean is the query, eigenvalues below ``least`` raised to it, padded."""
     eigenvalues, eigenvectors = np.linalg.eigh(np.asarray(query, dtype=np.float64))
     # Any square root of the scale matrix serves; this one exists for singular matrices too.
-    root = eigenvectors * np.sqrt(np.maximum(eigenvalues, 0.0) + law.padding)
+    root = eigenvectors * np.sqrt(np.maximum(eigenvalues, least) + law.padding)
     if law.inverse:
         return without_low_bits(inverse_wishart(root, law.degrees, generator) * (law.degrees - len(root) - 1))
     return without_low_bits(wishart(root, law.degrees, generator) / law.degrees)

@@ -18,11 +18,24 @@ from dpmoments.repair.bulk_and_outliers import bulk_and_outlier_eigenvalues, poo
 from dpmoments.repair.rotation_invariant import possible_eigenvalues, rotation_invariant_eigenvalues
 from dpmoments.repair.spectral_noise import SpectralNoise
 
-__all__ = ["Repair", "adapt", "clip", "repair_gram", "repair_moments", "rotation_invariant", "shift", "shrink"]
+__all__ = [
+    "Repair",
+    "adapt",
+    "clip",
+    "noise_shift",
+    "repair_gram",
+    "repair_moments",
+    "rotation_invariant",
+    "shift",
+    "shrink",
+]
 
 
 TRACE_AT_BOUND = 0.2
 """Prior probability that a second moment has the largest trace its bound allows, as tables of rows scaled to norm 1 do."""
+
+SHIFT_FAILURE = 0.05
+"""Probability that the noise is larger than the shift of ``noise-shift``."""
 
 
 class Repair(StrEnum):
@@ -30,14 +43,16 @@ class Repair(StrEnum):
 
     ``AUTO``: what is most accurate at any noise, :func:`adapt`; ``CLIP`` where the mechanism has no noise law. ``NONE``: as the
     mechanism returned them. ``CLIP``: eigenvalues into [0, n]. ``SHIFT``: add the least multiple of the identity that makes
-    the matrix positive semi-definite. ``SHRINK``: towards a multiple of the identity, by as much as the noise explains.
-    ``ROTATION_INVARIANT``: every eigenvalue to what it is expected to be along its noisy eigenvector.
+    the matrix positive semi-definite. ``NOISE_SHIFT``: where an eigenvalue is negative, add cI, c a bound on the noise's spectral
+    norm; a ridge for regressions on collinear columns. ``SHRINK``: towards a multiple of the identity, by as much as the
+    noise explains. ``ROTATION_INVARIANT``: every eigenvalue to what it is expected to be along its noisy eigenvector.
     """
 
     AUTO = "auto"
     NONE = "none"
     CLIP = "clip"
     SHIFT = "shift"
+    NOISE_SHIFT = "noise-shift"
     SHRINK = "shrink"
     ROTATION_INVARIANT = "rotation-invariant"
 
@@ -126,6 +141,8 @@ def repair_gram(
         return shift(gram)
     if repair is Repair.CLIP or noise is None:
         return clip(gram, upper)
+    if repair is Repair.NOISE_SHIFT:
+        return noise_shift(gram, noise)
     if repair is Repair.SHRINK:
         return shrink(gram, noise, upper)
     if repair is Repair.ROTATION_INVARIANT:
@@ -158,6 +175,26 @@ def shift(gram: FloatArray) -> FloatArray:
     """
     smallest = float(np.linalg.eigvalsh(gram)[0])
     return gram if smallest >= 0 else gram - smallest * np.eye(len(gram))
+
+
+def noise_shift(gram: FloatArray, noise: NoiseLaw) -> FloatArray:
+    """Where an eigenvalue is negative, add c·I, c a bound on the spectral norm of the noise (Sheffet 2015, section 6).
+
+    The bound holds with probability 95 % (:meth:`~dpmoments.noise_law.NoiseLaw.operator_norm_bound`); where the smallest
+    eigenvalue lies beyond it, c is what makes it zero. A matrix without negative eigenvalues stays as it is.
+
+    Examples
+    --------
+    >>> from dpmoments.noise_law import GaussianNoise
+    >>> law = GaussianNoise(2, 0.02, 0.01, None, 0.0)
+    >>> noise_shift(np.diag([3.0, -0.1]), law).round(2)
+    array([[3.67, 0.  ],
+           [0.  , 0.57]])
+    """
+    smallest = float(np.linalg.eigvalsh(gram)[0])
+    if smallest >= 0:
+        return gram
+    return gram + max(noise.operator_norm_bound(SHIFT_FAILURE), -smallest) * np.eye(len(gram))
 
 
 def shrink(gram: FloatArray, noise: NoiseLaw, upper: float | None = None) -> FloatArray:

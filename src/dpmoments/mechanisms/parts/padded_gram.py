@@ -3,7 +3,8 @@
 A row x is augmented to z = (w, x) as in ``additive.py``. The padded Gram matrix Σ z zᵀ + ψI is the scale matrix of a Wishart or
 an inverse Wishart distribution with ν degrees of freedom; the release is a draw from it, rescaled to have that mean. The padding
 ψ makes it private: the ψ that ν degrees of freedom need is found by inverting the exact privacy curve
-(``docs/derivations/johnson_lindenstrauss.md``).
+(``docs/derivations/johnson_lindenstrauss.md``). With ``smallest_eigenvalue`` the eigenvalues below it are raised to it first, and
+only what is missing is padded; the guarantee does not rest on that number being right.
 """
 
 from __future__ import annotations
@@ -22,13 +23,16 @@ from dpmoments.mechanisms.parts.lattice_noise import noise_scale_for
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import (
     gaussian_noise_scale,
+    raised_wishart_degrees,
+    raised_wishart_delta,
+    raised_wishart_ratio,
     wishart_sampling_degrees,
     wishart_sampling_delta,
     wishart_sampling_padding,
 )
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.laws import EigenvalueBound, WishartSampling
+from dpmoments.privacy.laws import DrawLaw, EigenvalueBound, RaisedWishartSampling, WishartSampling
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius, row_norm_square, smallest_eigenvalue
 from dpmoments.rows.rows import Rows
@@ -58,6 +62,9 @@ class PaddedGramPlan(Plan):
         left out.
     parts : tuple of PrivacyBudget
         (the draw's budget,), or (budget of the eigenvalue bound, budget of the draw) of an adaptive plan.
+    raised : float
+        What smaller eigenvalues are raised to, before padding, in unit-ball units; 0 where ``smallest_eigenvalue`` is not
+        given, or saves no padding.
     """
 
     mechanism: PaddedGram
@@ -65,6 +72,7 @@ class PaddedGramPlan(Plan):
     degrees: int
     padding: float
     parts: tuple[PrivacyBudget, ...]
+    raised: float = 0.0
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
 
@@ -75,7 +83,8 @@ class PaddedGramPlan(Plan):
 
     @property
     def details(self) -> Mapping[str, Any]:
-        return {"degrees_of_freedom": self.degrees, "padding": self.padding, "augmentation": self.augmentation}
+        found = {"degrees_of_freedom": self.degrees, "padding": self.padding, "augmentation": self.augmentation}
+        return found if self.mechanism.smallest_eigenvalue is None else found | {"raised_to": self.raised}
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
         self.check_rows(rows)
@@ -86,8 +95,12 @@ class PaddedGramPlan(Plan):
             bound = self._eigenvalue_bound(exact, privacy_filter)
             degrees, padding, floor = self._adapt(bound)
             diagnostics = {"eigenvalue_bound": bound, "degrees_of_freedom": degrees, "padding": padding}
-        law = WishartSampling(degrees, padding, floor, self.mechanism.inverse)
-        noisy = privacy_filter.draw("padded Gram matrix", law, exact, self.row_norm_square, self.parts[-1])
+        law: DrawLaw = WishartSampling(degrees, padding, floor, self.mechanism.inverse)
+        sensitivity = self.row_norm_square
+        if self.raised > 0.0:
+            law = RaisedWishartSampling(degrees, padding, self.raised, self.mechanism.inverse)
+            sensitivity = gram_frobenius(self.neighbors, self.shape.n_features, self.augmentation)
+        noisy = privacy_filter.draw("padded Gram matrix", law, exact, sensitivity, self.parts[-1])
         if self.mechanism.subtract_padding:
             noisy = noisy - padding * np.eye(len(noisy))
         return self._split(noisy, self.released_count(moments.count, privacy_filter), diagnostics)
@@ -138,6 +151,7 @@ class PaddedGram(Mechanism):
     adaptive: bool = False
     subtract_padding: bool = True
     calibration: Literal["exact", "paper"] = "exact"
+    smallest_eigenvalue: float | None = None
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.APPROXIMATE})
     inverse: ClassVar[bool]
@@ -150,6 +164,13 @@ class PaddedGram(Mechanism):
             raise ValueError(f"calibration={self.calibration!r}: use 'exact' or 'paper'")
         if self.degrees_of_freedom is not None and not 1 <= self.degrees_of_freedom <= MOST_DEGREES:
             raise ValueError(f"degrees_of_freedom={self.degrees_of_freedom!r} must be between 1 and {MOST_DEGREES}")
+        if self.smallest_eigenvalue is not None and not 0.0 < self.smallest_eigenvalue < math.inf:
+            raise ValueError(f"smallest_eigenvalue={self.smallest_eigenvalue!r} must be positive and finite")
+        if self.smallest_eigenvalue is not None and self.adaptive:
+            raise ValueError(
+                "give smallest_eigenvalue or adaptive=True, not both: the one is known without the table, the other spends half "
+                "of the budget to find it"
+            )
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PaddedGramPlan:
         def unit_for(w: float) -> float:
@@ -160,11 +181,23 @@ class PaddedGram(Mechanism):
         unit = unit_for(augmentation)
         parts = budget.split(1.0, 1.0) if self.adaptive else (budget,)
         degrees = self.chosen_degrees(shape, parts[-1], neighbors, dimension, unit)
-        if degrees < dimension + self.fewest_beyond_dimension:
+        moves = gram_frobenius(neighbors, shape.n_features, augmentation).value
+        fewest = dimension + self.fewest_beyond_dimension
+        if self.smallest_eigenvalue is not None and self.degrees_are_free:
+            unpadded = self.degrees_without_padding(budget, self.smallest_eigenvalue, moves, unit)
+            degrees = unpadded if unpadded >= fewest else degrees
+        if degrees < fewest:
             raise ValueError(
-                f"{self.name} needs at least {dimension + self.fewest_beyond_dimension} degrees of freedom for a matrix "
-                f"of {dimension} rows (features, and one more for count and mean), got {degrees}"
+                f"{self.name} needs at least {fewest} degrees of freedom for a matrix of {dimension} rows (features, and one "
+                f"more for count and mean), got {degrees}"
             )
+        padding, raised = unit * self.padding(parts[-1], degrees, neighbors), 0.0
+        if self.smallest_eigenvalue is not None:
+            least = self.least_eigenvalue(budget, degrees, moves, unit)
+            missing = max(least - self.smallest_eigenvalue, 0.0)
+            # Where little is known, padding all of it by the exact curve takes less than raising and padding the rest.
+            if missing < padding:
+                padding, raised = missing, least - missing
         return PaddedGramPlan(
             mechanism=self,
             shape=shape,
@@ -172,9 +205,15 @@ class PaddedGram(Mechanism):
             cost=budget,
             augmentation=augmentation,
             degrees=degrees,
-            padding=unit * self.padding(parts[-1], degrees, neighbors),
+            padding=padding,
             parts=parts,
+            raised=raised,
         )
+
+    @property
+    def degrees_are_free(self) -> bool:
+        """Whether no option sets the degrees of freedom."""
+        return self.degrees_of_freedom is None
 
     def chosen_degrees(
         self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, dimension: int, unit: float
@@ -203,14 +242,34 @@ class PaddedGram(Mechanism):
 
     def most_degrees(self, budget: PrivacyBudget, padding: float, neighbors: Neighbors) -> int:
         """The most degrees of freedom that are private if the smallest eigenvalue is ``padding``, in units of B²."""
-        allowed = MOST_DEGREES
-        if self.calibration == "paper":
-            log_term = math.log(4.0 / budget.delta)
-            root = max(padding * budget.epsilon / 4.0 - 2.0 * log_term, 0.0)
-            allowed = min(allowed, math.floor(root**2 / (2.0 * log_term)))
+        allowed = self._published_degrees(budget, padding)
         if wishart_sampling_delta(budget.epsilon, max(allowed, 1), padding, neighbors) <= budget.delta * (1.0 - 1e-9):
             return allowed
         return min(allowed, wishart_sampling_degrees(budget.epsilon, budget.delta, padding, neighbors))
+
+    def _published_degrees(self, budget: PrivacyBudget, padding: float) -> int:
+        """The most that the paper's bound allows where its calibration is asked for, else the most there are."""
+        if self.calibration == "exact":
+            return MOST_DEGREES
+        log_term = math.log(4.0 / budget.delta)
+        root = max(padding * budget.epsilon / 4.0 - 2.0 * log_term, 0.0)
+        return min(MOST_DEGREES, math.floor(root**2 / (2.0 * log_term)))
+
+    def least_eigenvalue(self, budget: PrivacyBudget, degrees: int, moves: float, unit: float) -> float:
+        """The least that no eigenvalue of the scale matrix may be below where small ones are raised, in unit-ball units.
+
+        ``moves`` is the Frobenius sensitivity of the Gram matrix, ``unit`` is B².
+        """
+        least = moves * raised_wishart_ratio(budget.epsilon, budget.delta, degrees)
+        return least if self.calibration == "exact" else max(least, unit * paper_padding(budget, degrees))
+
+    def degrees_without_padding(self, budget: PrivacyBudget, least: float, moves: float, unit: float) -> int:
+        """The most degrees of freedom for which raising to ``least`` is enough (Sheffet 2015, Corollary B.2); 0 if none are."""
+        allowed = self._published_degrees(budget, least / unit)
+        ratio = least / moves
+        if raised_wishart_delta(budget.epsilon, max(allowed, 1), ratio) <= budget.delta * (1.0 - 1e-9):
+            return allowed
+        return min(allowed, raised_wishart_degrees(budget.epsilon, budget.delta, ratio))
 
 
 def paper_padding(budget: PrivacyBudget, degrees: int) -> float:

@@ -22,6 +22,12 @@ from dpmoments.privacy.curves.gaussian import (
     gaussian_log_delta,
     gaussian_noise_scale,
 )
+from dpmoments.privacy.curves.raised_wishart import (
+    raised_wishart_degrees,
+    raised_wishart_delta,
+    raised_wishart_log_delta,
+    raised_wishart_ratio,
+)
 from dpmoments.privacy.curves.wishart_sampling import (
     wishart_sampling_degrees,
     wishart_sampling_delta,
@@ -51,6 +57,10 @@ __all__ = [
     "gaussian_log_delta",
     "gaussian_noise_scale",
     "pure_to_zcdp",
+    "raised_wishart_degrees",
+    "raised_wishart_delta",
+    "raised_wishart_log_delta",
+    "raised_wishart_ratio",
     "wishart_sampling_degrees",
     "wishart_sampling_delta",
     "wishart_sampling_log_delta",

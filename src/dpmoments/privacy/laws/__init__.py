@@ -20,7 +20,12 @@ from dpmoments.privacy.laws.additive import (
 )
 from dpmoments.privacy.laws.base import DrawLaw
 from dpmoments.privacy.laws.choices import Choice, Directions
-from dpmoments.privacy.laws.wishart import AdditiveWishartDraw, EigenvalueBound, WishartSampling
+from dpmoments.privacy.laws.wishart import (
+    AdditiveWishartDraw,
+    EigenvalueBound,
+    RaisedWishartSampling,
+    WishartSampling,
+)
 
 __all__ = [
     "LAWS",
@@ -34,6 +39,7 @@ __all__ = [
     "GaussianDraw",
     "IsotropicDraw",
     "MatrixLaplaceDraw",
+    "RaisedWishartSampling",
     "WishartSampling",
 ]
 
@@ -50,6 +56,7 @@ LAWS: Mapping[str, type[DrawLaw]] = MappingProxyType(
             GaussianDraw,
             IsotropicDraw,
             MatrixLaplaceDraw,
+            RaisedWishartSampling,
             WishartSampling,
         )
     }

@@ -12,15 +12,17 @@ from typing import ClassVar
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.additive_wishart import additive_wishart_delta
+from dpmoments.privacy.curves.raised_wishart import raised_wishart_delta
 from dpmoments.privacy.curves.wishart_sampling import wishart_sampling_delta
 from dpmoments.privacy.distances import Norm, Sensitivity
 from dpmoments.privacy.laws.base import Answer, DrawLaw
 
-__all__ = ["AdditiveWishartDraw", "EigenvalueBound", "WishartSampling"]
+__all__ = ["AdditiveWishartDraw", "EigenvalueBound", "RaisedWishartSampling", "WishartSampling"]
 
 
 # A plan that is run many times asks for the same point of a curve every time.
 _additive_wishart_delta = lru_cache(maxsize=256)(additive_wishart_delta)
+_raised_wishart_delta = lru_cache(maxsize=256)(raised_wishart_delta)
 _wishart_sampling_delta = lru_cache(maxsize=256)(wishart_sampling_delta)
 
 
@@ -129,6 +131,43 @@ class WishartSampling(DrawLaw):
         def delta_at(epsilon: float) -> float:
             ratio = (self.padding + self.floor) / sensitivity.value
             return _wishart_sampling_delta(epsilon, self.degrees, ratio, sensitivity.neighbors)
+
+        return _claimed(self, claim, unit, delta_at)
+
+
+@dataclass(frozen=True)
+class RaisedWishartSampling(DrawLaw):
+    """One draw as of :class:`WishartSampling`, around a matrix whose eigenvalues below a public number are raised to it first.
+
+    The draw raises them itself: what it costs rests on no bound on the eigenvalues of the query.
+
+    Attributes
+    ----------
+    degrees : int
+        ν.
+    padding : float
+        ψ, added to every eigenvalue.
+    raised : float
+        What smaller eigenvalues become, before padding.
+    inverse : bool
+    """
+
+    degrees: int
+    padding: float
+    raised: float
+    inverse: bool = False
+
+    claims: ClassVar[bool] = True
+    name: ClassVar[str] = "raised-wishart-sampling"
+    norm: ClassVar[Norm] = Norm.L2
+
+    @property
+    def answers(self) -> Answer:
+        return Answer.MATRIX
+
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
+        def delta_at(epsilon: float) -> float:
+            return _raised_wishart_delta(epsilon, self.degrees, (self.padding + self.raised) / sensitivity.value)
 
         return _claimed(self, claim, unit, delta_at)
 
