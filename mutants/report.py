@@ -27,7 +27,7 @@ left out, a rounding to the safe side forgotten. It is killed when a test fails.
 The faults are those of [cosmic-ray](https://github.com/sixty-north/cosmic-ray), thinned out, and four of our own
 (`mutants/operators.py`). Each is judged by the tests that run its line, among the files that `mutants/targets.py` names for its
 module: those that found others before, the quickest, then one of each test function in turn, until {seconds} seconds have passed.
-A mutant that only a test outside that limit would find counts as a survivor, so that the true score is no lower than this one. A
+A mutant that only a test outside that limit would find counts as a survivor: those tried are found no less often than it says. A
 test that runs eight times as long as it should, or takes 4 GB more, has found its mutant.
 
 Where not all mutants of a module were tried, those tried are a random sample (the lowest hashes), the score is an estimate,

@@ -47,6 +47,7 @@ TESTS = {
     "noise/eigenvalue_deflation": ("eigenvalue_deflation", "orthonormal_frame"),
     "noise/secular_equation": ("eigenvalue_deflation", "orthonormal_frame"),
     "mechanisms/": ("additive", "overspending", "contract"),
+    "mechanisms/auto": ("release", "forecast", "contract"),
     "mechanisms/base": ("additive", "contract", "bad_input"),
     "mechanisms/additive_wishart": ("additive_wishart", "additive", "contract"),
     "mechanisms/inverse_gaussian": ("inverse_gaussian", "contract"),

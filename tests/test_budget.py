@@ -136,6 +136,8 @@ def test_sums_round_up_and_cover_their_parts(first: PrivacyBudget, second: Priva
 def test_coverage_between_kinds() -> None:
     assert PrivacyBudget.zcdp(0.5).covers(PrivacyBudget.pure(1.0))
     assert not PrivacyBudget.zcdp(0.499).covers(PrivacyBudget.pure(1.0))
+    assert PrivacyBudget.zcdp(0.02).covers(PrivacyBudget.pure(0.199))
+    assert not PrivacyBudget.zcdp(8.0).covers(PrivacyBudget.pure(4.01))
     assert not PrivacyBudget.approximate(9.0, 0.1).covers(PrivacyBudget.zcdp(1e-9))
     assert not PrivacyBudget.pure(1.0).covers(PrivacyBudget.pure(math.nextafter(1.0, 2.0)))
 

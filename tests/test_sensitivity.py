@@ -546,6 +546,11 @@ def test_distances_of_matrices_count_every_eigenvalue(size: float) -> None:
             assert query_distance(Norm.ROW, first, second, ADD_REMOVE) == pytest.approx(up + down, rel=1e-12)
             assert query_distance(Norm.ROW, first, second, REPLACE_ONE) == pytest.approx(max(up, down), rel=1e-12)
     assert query_distance(Norm.SCORE, [], [], ADD_REMOVE) == 0.0
+    table = np.array([[1, -2], [-2, 5]])
+    assert query_distance(Norm.L1, table, 0 * table, ADD_REMOVE) == 8.0  # the upper triangle
+    assert query_distance(Norm.L1, [1, -2, 5], [0, 0, 0], ADD_REMOVE) == 8.0
+    ends = np.array([2**63 - 1]), np.array([-(2**63)])
+    assert query_distance(Norm.L1, *ends, REPLACE_ONE) == 2.0**64
     assert query_distance(Norm.SCORE, [1, 5, 2], [3, 1, 2], REPLACE_ONE) == 4.0
     assert query_distance(Norm.L1, nothing, nothing[:2], ADD_REMOVE) == math.inf
 
