@@ -260,7 +260,9 @@ def public_row_count(rows: Rows, neighbors: Neighbors, n_rows: int | None = None
 
 def count_within(noisy_count: float, plan: CalibratedPlan[Any], table_size: int | None) -> float:
     """A noisy number of rows, at most the table's own number where that is public."""
-    return min(noisy_count, table_size) if table_size and plan.neighbors.table_size_is_public else noisy_count
+    if table_size is None or not plan.neighbors.table_size_is_public:
+        return noisy_count
+    return min(noisy_count, float(table_size))
 
 
 def with_dropped_rows(
