@@ -223,7 +223,7 @@ def _verdict(status: int, said: list[str], n_tests: int) -> Verdict:
         return Verdict(SURVIVED, str(n_tests))
     if os.WIFSIGNALED(status):
         return Verdict(KILLED, f"{signal.Signals(os.WTERMSIG(status)).name} in {last[1:]}")
-    return Verdict(KILLED, f"crash: {last[:200]}")
+    return Verdict(KILLED, f"crash: {last.replace(str(ROOT), '.')[:200]}")
 
 
 def _streamed(work: Callable[[Callable[[str], None]], None]) -> Iterator[str]:
