@@ -220,6 +220,20 @@ def test_a_mean_beyond_floating_point() -> None:
     assert checks(release)[0].passed is False
 
 
+@pytest.mark.parametrize("repair", list(Repair))
+def test_moments_beyond_floating_point(repair: Repair) -> None:
+    """Matrix products overflow without a word, whatever NumPy was told: a repair gave infinite moments."""
+    upper = [1e308] * len(content()["noisy_gram_upper_triangle"])
+    changed = content() | {"noise": None, "noisy_count": None, "noisy_sum": None, "noisy_gram_upper_triangle": upper}
+    release = MomentRelease.from_dict(changed).with_repair(repair)
+    try:
+        gram = release.unit_ball_gram
+    except ValueError as reason:
+        assert "floating point" in str(reason)
+    else:
+        assert np.isfinite(gram).all()
+
+
 # The terminal ---------------------------------------------------------------------------------------------------------
 
 

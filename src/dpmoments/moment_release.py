@@ -152,6 +152,8 @@ class MomentRelease:
         )
         for array in (mean, gram):
             if array is not None:
+                if not np.isfinite(array).all():  # products of matrices overflow in silence
+                    raise OverflowError
                 array.setflags(write=False)  # kept, and handed out
         return mean, gram
 
