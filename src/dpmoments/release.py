@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dpmoments.documents import check_output
 from dpmoments.mean_release import MeanRelease
-from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Mechanism, MomentShape, Plan
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -19,13 +19,17 @@ from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
-from dpmoments.progress import watched
+from dpmoments.progress import Watch, watched
 from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 from dpmoments.version import __version__
 
 __all__ = ["ReleaseWarning", "UnsavedReleaseError", "release"]
+
+PlanType = TypeVar("PlanType", bound=CalibratedPlan[Any])
+Noisy = TypeVar("Noisy")
+Count = TypeVar("Count", float, float | None)
 
 SHARE_LEFT_OUT = 0.02
 NOISE_DEVIATIONS = 4.0
@@ -166,28 +170,56 @@ def release(
             threads=threads,
             on_block=on_block,
         )
-        shape = MomentShape.of(schema, mean=mean)
-        chosen.check_support(shape, budget, neighbors)
-        if output is not None:
-            check_output(output)
-        # A text file is read through to count its rows, so whatever needs no count was refused before.
-        public_rows = public_row_count(rows, neighbors, n_rows)
-        plan = chosen.supported_plan(replace(shape, n_rows=public_rows), budget, neighbors)
+        plan, public_rows = planned(chosen, rows, MomentShape.of(schema, mean=mean), budget, output, n_rows)
         _warn_of_large_delta(plan, public_rows)
-        on_block.expect(rows.source.n_rows)
-        privacy_filter = PrivacyFilter.open(plan, insecure_seed=insecure_seed)
-        noisy = plan.run(rows, privacy_filter)
-        receipt = privacy_filter.close()
-    known = None if neighbors.table_size_is_public else n_rows
-    noisy = replace(
-        noisy,
-        count=known if noisy.count is None else count_within(noisy.count, plan, public_rows),
-        diagnostics=with_dropped_rows(noisy.diagnostics, plan, noisy.count, public_rows),
+        noisy, receipt = carried_out(plan, rows, on_block, insecure_seed)
+    if noisy.count is None and not neighbors.table_size_is_public:
+        noisy = replace(noisy, count=n_rows)
+    count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, public_rows)
+    released = MomentRelease(
+        schema=schema,
+        privacy=privacy_statement(plan, schema, private=insecure_seed is None),
+        receipt=receipt,
+        noise=plan.noise,
+        mechanism=plan.mechanism.name,
+        mechanism_options=plan.mechanism.options,
+        details=plan.details,
+        repair=repair,
+        noisy_count=count,
+        noisy_sum=noisy.sum,
+        noisy_gram=noisy.gram,
+        center=noisy.center,
+        diagnostics=diagnostics,
     )
-    statement = privacy_statement(plan, schema, private=insecure_seed is None)
-    released = _assemble(plan, noisy, receipt, statement, schema, repair)
     keep(released, output)
     return released
+
+
+def planned(
+    chosen: ConfiguredMechanism[PlanType],
+    rows: Rows,
+    shape: MomentShape,
+    budget: PrivacyBudget,
+    output: str | Path | None,
+    n_rows: int | None = None,
+) -> tuple[PlanType, int | None]:
+    """The plan, and the number of rows of the table where it is public; refuses all that can be refused before a row is read."""
+    chosen.check_support(shape, budget, rows.neighbors)
+    if output is not None:
+        check_output(output)
+    # A text file is read through to count its rows, so whatever needs no count was refused before.
+    public_rows = public_row_count(rows, rows.neighbors, n_rows)
+    return chosen.supported_plan(replace(shape, n_rows=public_rows), budget, rows.neighbors), public_rows
+
+
+def carried_out(
+    plan: CalibratedPlan[Noisy], rows: Rows, on_block: Watch, insecure_seed: int | None
+) -> tuple[Noisy, Receipt]:
+    """What a run of the plan gives, and its receipt: the one step that spends."""
+    on_block.expect(rows.source.n_rows)
+    privacy_filter = PrivacyFilter.open(plan, insecure_seed=insecure_seed)
+    noisy = plan.run(rows, privacy_filter)
+    return noisy, privacy_filter.close()
 
 
 def require_schema(schema: object) -> None:
@@ -258,22 +290,18 @@ def public_row_count(rows: Rows, neighbors: Neighbors, n_rows: int | None = None
     return counted
 
 
-def count_within(noisy_count: float, plan: CalibratedPlan[Any], table_size: int | None) -> float:
-    """A noisy number of rows, at most the table's own number where that is public."""
-    if table_size is None or not plan.neighbors.table_size_is_public:
-        return noisy_count
-    return min(noisy_count, float(table_size))
+def within_table(
+    plan: CalibratedPlan[Any], noisy_count: Count, diagnostics: Mapping[str, Any], table_size: int | None
+) -> tuple[Count, Mapping[str, Any]]:
+    """What the public size of a table says of the rows kept: their number is no larger, and warnings are given.
 
-
-def with_dropped_rows(
-    diagnostics: Mapping[str, Any], plan: CalibratedPlan[Any], noisy_count: float | None, table_size: int | None
-) -> Mapping[str, Any]:
-    """Diagnostics with warnings about the rows kept of a table of public size: many dropped, or their number little known."""
+    They are for many rows dropped, and for a number of rows that is little known.
+    """
     if noisy_count is None or table_size is None or plan.count_is_public or not plan.neighbors.table_size_is_public:
-        return diagnostics
+        return noisy_count, diagnostics
     error = plan.expected_count_error
     allowed = SHARE_LEFT_OUT * table_size + NOISE_DEVIATIONS * error if error is not None else 0.5 * table_size
-    found = list[str]()
+    found: list[str] = []
     if table_size - noisy_count > allowed:
         share = min(1.0 - noisy_count / table_size, 1.0)
         found.append(
@@ -285,7 +313,9 @@ def with_dropped_rows(
             f"the number of rows that the schema's rules keep is known to ± {error:,.0f} only, and means and second moments are "
             "divided by it: more rows, a larger budget, or rules that drop no row"
         )
-    return {**diagnostics, "warnings": [*diagnostics.get("warnings", ()), *found]} if found else diagnostics
+    if found:
+        diagnostics = {**diagnostics, "warnings": [*diagnostics.get("warnings", ()), *found]}
+    return min(noisy_count, float(table_size)), diagnostics
 
 
 def _warn_of_large_delta(plan: Plan, public_rows: int | None) -> None:
@@ -295,28 +325,3 @@ def _warn_of_large_delta(plan: Plan, public_rows: int | None) -> None:
             f"delta={delta:g} is not below one over the number of rows: such a delta allows whole rows to be published",
             stacklevel=3,
         )
-
-
-def _assemble(
-    plan: Plan,
-    noisy: NoisyMoments,
-    receipt: Receipt,
-    statement: PrivacyStatement,
-    schema: Schema,
-    repair: Repair,
-) -> MomentRelease:
-    return MomentRelease(
-        schema=schema,
-        privacy=statement,
-        receipt=receipt,
-        noise=plan.noise,
-        mechanism=plan.mechanism.name,
-        mechanism_options=plan.mechanism.options,
-        details=plan.details,
-        repair=repair,
-        noisy_count=noisy.count,
-        noisy_sum=noisy.sum,
-        noisy_gram=noisy.gram,
-        center=noisy.center,
-        diagnostics=noisy.diagnostics,
-    )

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dpmoments.documents import check_output
 from dpmoments.mean_release import MeanRelease
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.progress import watched
 from dpmoments.release import (
-    count_within,
+    carried_out,
     keep,
+    planned,
     privacy_statement,
-    public_row_count,
     require_schema,
     require_whole_numbers,
-    with_dropped_rows,
+    within_table,
 )
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
@@ -101,17 +98,9 @@ def release_mean(
     chosen = make_mean_mechanism(mechanism, **options)
     with watched(progress) as on_block:
         rows = Rows.of(data, schema, neighbors=neighbors, threads=threads, on_block=on_block)
-        shape = MomentShape.of(schema, mean=True)
-        chosen.check_support(shape, budget, neighbors)
-        if output is not None:
-            check_output(output)
-        table_size = public_row_count(rows, neighbors)
-        shape = replace(shape, n_rows=table_size)
-        plan = chosen.supported_plan(shape, budget, neighbors)
-        on_block.expect(rows.source.n_rows)
-        privacy_filter = PrivacyFilter.open(plan, insecure_seed=insecure_seed)
-        noisy = plan.run(rows, privacy_filter)
-        receipt = privacy_filter.close()
+        plan, public_rows = planned(chosen, rows, MomentShape.of(schema, mean=True), budget, output)
+        noisy, receipt = carried_out(plan, rows, on_block, insecure_seed)
+    count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, public_rows)
     released = MeanRelease(
         schema=schema,
         privacy=privacy_statement(plan, schema, private=insecure_seed is None),
@@ -119,8 +108,8 @@ def release_mean(
         mechanism=chosen.name,
         mechanism_options=chosen.options,
         noisy_mean=noisy.mean,
-        noisy_count=count_within(noisy.count, plan, table_size),
-        diagnostics=with_dropped_rows(noisy.diagnostics, plan, noisy.count, table_size),
+        noisy_count=count,
+        diagnostics=diagnostics,
     )
     keep(released, output)
     return released

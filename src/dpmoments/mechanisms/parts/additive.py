@@ -8,9 +8,9 @@ is added to it as integers (in ``privacy/filter.py``), and only then is anything
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -29,6 +29,7 @@ __all__ = [
     "augmented_gram",
     "choose_augmentation",
     "choose_bits",
+    "taken_apart",
 ]
 
 FINEST_BITS = 20
@@ -168,15 +169,7 @@ class AdditivePlan(Plan):
         moments = rows.moments(bits=self.bits)
         what = "count, sum and Gram matrix" if self.augmentation else "Gram matrix"
         values = self.add_noise(privacy_filter, what, augmented_gram(moments, self.augmentation))
-        count = self.released_count(moments.count, privacy_filter)
-        if not self.augmentation:
-            return NoisyMoments(count=count, sum=None, gram=values)
-        w = self.augmentation
-        return NoisyMoments(
-            count=count if count is not None else float(values[0, 0]) / w**2,
-            sum=values[0, 1:] / w,
-            gram=np.ascontiguousarray(values[1:, 1:]),
-        )
+        return taken_apart(values, self.augmentation, self.released_count(moments.count, privacy_filter))
 
 
 def augmented_dimension(n_features: int, augmentation: float) -> int:
@@ -188,6 +181,32 @@ def augmented_dimension(n_features: int, augmentation: float) -> int:
     (4, 3)
     """
     return n_features + (1 if augmentation else 0)
+
+
+def taken_apart(
+    matrix: FloatArray, augmentation: float, count: float | None, diagnostics: Mapping[str, Any] | None = None
+) -> NoisyMoments:
+    """Count, sum and Gram matrix of a noisy :func:`augmented_gram`.
+
+    Parameters
+    ----------
+    matrix : ndarray
+        Unit-ball units.
+    augmentation : float
+        w.
+    count : float or None
+        The number of rows where it is known otherwise; None takes it from the matrix, where ``augmentation`` is not 0.
+    diagnostics : mapping, optional
+    """
+    found: Mapping[str, Any] = {} if diagnostics is None else diagnostics
+    if not augmentation:
+        return NoisyMoments(count=count, sum=None, gram=matrix, diagnostics=found)
+    return NoisyMoments(
+        count=count if count is not None else float(matrix[0, 0]) / augmentation**2,
+        sum=matrix[0, 1:] / augmentation,
+        gram=np.ascontiguousarray(matrix[1:, 1:]),
+        diagnostics=found,
+    )
 
 
 def augmented_gram(moments: Moments, augmentation: float, *, count: bool = True) -> IntegerArray:

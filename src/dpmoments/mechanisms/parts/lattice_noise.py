@@ -19,7 +19,15 @@ from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import DiscreteGaussian, DiscreteLaplace, DrawLaw
 
-__all__ = ["noise_scale_for", "off_diagonal", "under_law", "with_gaussian_noise", "with_laplace_noise", "with_noise"]
+__all__ = [
+    "noise_deviation",
+    "noise_scale_for",
+    "off_diagonal",
+    "under_law",
+    "with_gaussian_noise",
+    "with_laplace_noise",
+    "with_noise",
+]
 
 
 def noise_scale_for(part: PrivacyBudget, sensitivity: float) -> float:
@@ -27,6 +35,17 @@ def noise_scale_for(part: PrivacyBudget, sensitivity: float) -> float:
     if part.kind is BudgetKind.PURE:
         return math.nextafter(math.nextafter(sensitivity, math.inf) / part.epsilon, math.inf)
     return zcdp_noise_scale(part.rho, sensitivity)
+
+
+def noise_deviation(scale: float, *, pure: bool) -> float:
+    """Standard deviation of noise of a scale of :func:`noise_scale_for`.
+
+    Examples
+    --------
+    >>> noise_deviation(2.0, pure=False), round(noise_deviation(2.0, pure=True), 3)
+    (2.0, 2.828)
+    """
+    return scale * math.sqrt(2.0) if pure else scale
 
 
 def off_diagonal(noise_scale: float) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
-from dpmoments.mechanisms.parts.additive import augmented_dimension, augmented_gram, choose_augmentation
+from dpmoments.mechanisms.parts.additive import augmented_dimension, augmented_gram, choose_augmentation, taken_apart
 from dpmoments.mechanisms.parts.lattice_noise import noise_scale_for
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import (
@@ -103,7 +103,8 @@ class PaddedGramPlan(Plan):
         noisy = privacy_filter.draw("padded Gram matrix", law, exact, sensitivity, self.parts[-1])
         if self.mechanism.subtract_padding:
             noisy = noisy - padding * np.eye(len(noisy))
-        return self._split(noisy, self.released_count(moments.count, privacy_filter), diagnostics)
+        count = self.released_count(moments.count, privacy_filter)
+        return taken_apart(noisy, self.augmentation, count, diagnostics)
 
     def _eigenvalue_bound(self, exact: FloatArray, privacy_filter: PrivacyFilter) -> float:
         """A private lower bound on the smallest eigenvalue; it fails with probability at most this part's δ.
@@ -130,17 +131,6 @@ class PaddedGramPlan(Plan):
             return self.degrees, self.padding - floor, floor
         allowed = self.mechanism.most_degrees(self.parts[-1], floor / unit, self.neighbors)
         return max(allowed, self.degrees), 0.0, floor
-
-    def _split(self, matrix: FloatArray, count: float | None, diagnostics: Mapping[str, Any]) -> NoisyMoments:
-        if not self.augmentation:
-            return NoisyMoments(count=count, sum=None, gram=matrix, diagnostics=diagnostics)
-        w = self.augmentation
-        return NoisyMoments(
-            count=count if count is not None else float(matrix[0, 0]) / w**2,
-            sum=matrix[0, 1:] / w,
-            gram=np.ascontiguousarray(matrix[1:, 1:]),
-            diagnostics=diagnostics,
-        )
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from types import MappingProxyType
 
-from dpmoments.mechanisms.parts.lattice_noise import noise_scale_for, with_noise
+from dpmoments.mechanisms.parts.lattice_noise import noise_deviation, noise_scale_for, with_noise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
@@ -58,4 +57,4 @@ def count_scale(loss: PrivacyBudget) -> float:
 
 def count_error(loss: PrivacyBudget) -> float:
     """Standard deviation of the noise of :func:`noisy_count`."""
-    return count_scale(loss) * (math.sqrt(2.0) if loss.kind is BudgetKind.PURE else 1.0)
+    return noise_deviation(count_scale(loss), pure=loss.kind is BudgetKind.PURE)

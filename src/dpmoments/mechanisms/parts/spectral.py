@@ -17,7 +17,7 @@ import numpy as np
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.parts.additive import LARGEST_NOISE, choose_bits
-from dpmoments.mechanisms.parts.lattice_noise import noise_scale_for, with_noise
+from dpmoments.mechanisms.parts.lattice_noise import noise_deviation, noise_scale_for, with_noise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
@@ -113,7 +113,7 @@ class SpectralPlan(Plan):
     def expected_count_error(self) -> float | None:
         if self.count_is_public or self.sum_scale is None:
             return super().expected_count_error
-        return self.sum_scale * (math.sqrt(2.0) if self.pure else 1.0)
+        return noise_deviation(self.sum_scale, pure=self.pure)
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
         self.check_rows(rows)

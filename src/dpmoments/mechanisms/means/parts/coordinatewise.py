@@ -13,11 +13,12 @@ import numpy.typing as npt
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.means.parts.reliability import noise_margin
 from dpmoments.mechanisms.parts.additive import choose_bits
-from dpmoments.mechanisms.parts.lattice_noise import noise_scale_for, with_noise
+from dpmoments.mechanisms.parts.lattice_noise import noise_deviation, noise_scale_for, with_noise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Choice
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import row_sum_l1, row_sum_l2
 from dpmoments.rows.rows import Rows
 
@@ -87,7 +88,7 @@ def examined_mean(
 
     **Privacy.** ``loss`` under replace-one.
     """
-    for_mean, *checks = loss.split(1.0 - 2.0 * CHECK_SHARE, CHECK_SHARE, CHECK_SHARE)
+    for_mean, *checks = _with_checks(loss)
     mean = clamped_mean(
         rows, privacy_filter, for_mean, feature=feature, center=center, half_width=half_width, n_rows=n_rows
     )
@@ -111,14 +112,23 @@ def examined_mean(
 
 def require_workable_loss(loss: PrivacyBudget) -> None:
     """Refuse, before any row is read, a loss of :func:`examined_mean` so small that its noise would pass the lattice."""
-    choose_bits(noise_scale_for(loss.split(1.0 - 2.0 * CHECK_SHARE, CHECK_SHARE, CHECK_SHARE)[0], 2.0))
+    choose_bits(noise_scale_for(_with_checks(loss)[0], _of_total(Neighbors.REPLACE_ONE, loss).value))
+
+
+def _with_checks(loss: PrivacyBudget) -> tuple[PrivacyBudget, ...]:
+    """The parts of a mean that is examined: for itself, and for each of the two counts."""
+    return loss.split(1.0 - 2.0 * CHECK_SHARE, CHECK_SHARE, CHECK_SHARE)
 
 
 def mean_noise(loss: PrivacyBudget, half_width: float, n_rows: float) -> float:
     """Standard deviation of the noise on a mean of values clamped to an interval of that half width; replace-one."""
-    pure = loss.kind is BudgetKind.PURE
-    scale = noise_scale_for(loss, 2.0) * half_width / n_rows
-    return scale * math.sqrt(2.0) if pure else scale
+    scale = noise_scale_for(loss, _of_total(Neighbors.REPLACE_ONE, loss).value) * half_width / n_rows
+    return noise_deviation(scale, pure=loss.kind is BudgetKind.PURE)
+
+
+def _of_total(neighbors: Neighbors, loss: PrivacyBudget) -> Sensitivity:
+    """Of the sum of one coordinate of rows in the unit ball of one dimension, for the noise that ``loss`` pays for."""
+    return row_sum_l1(neighbors, 1) if loss.kind is BudgetKind.PURE else row_sum_l2(neighbors)
 
 
 def share_beyond(
@@ -139,8 +149,7 @@ def share_beyond(
     """
     exact = rows.histogram(DistanceFrom(feature, center), [least, math.inf])
     signed = int(exact.counts.sum()) + exact.above - exact.below
-    pure = loss.kind is BudgetKind.PURE
-    sensitivity = row_sum_l1(rows.neighbors, 1) if pure else row_sum_l2(rows.neighbors)
+    pure, sensitivity = loss.kind is BudgetKind.PURE, _of_total(rows.neighbors, loss)
     scale = noise_scale_for(loss, sensitivity.value)
     label = f"values of coordinate {feature + 1} beyond the {what}"
     noisy = with_noise(privacy_filter, label, [signed], sensitivity, scale, bits=0, pure=pure)
@@ -164,8 +173,7 @@ def clamped_mean(
     """
     linear, offset = np.zeros((1, rows.n_features)), np.zeros(rows.n_features)
     linear[0, feature], offset[feature] = 1.0, center
-    pure = loss.kind is BudgetKind.PURE
-    sensitivity = row_sum_l1(rows.neighbors, 1) if pure else row_sum_l2(rows.neighbors)
+    pure, sensitivity = loss.kind is BudgetKind.PURE, _of_total(rows.neighbors, loss)
     scale = noise_scale_for(loss, sensitivity.value)
     bits = choose_bits(scale)
     total = rows.moments(offset, linear, half_width, bits=bits).sum
