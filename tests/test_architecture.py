@@ -27,6 +27,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "progress",
         "schema",
         "table_files",
+        "utility_bounds",
         "version",
     ),
     ("datasets", "rows", "repair", "analysis"),

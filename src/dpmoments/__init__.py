@@ -1,6 +1,6 @@
 """Release a table's count, mean and covariance once under differential privacy; analyse the release freely."""
 
-from dpmoments import datasets, mechanisms, metrics, noise, privacy, rows
+from dpmoments import datasets, mechanisms, metrics, noise, privacy, rows, utility_bounds
 from dpmoments.forecast import forecast
 from dpmoments.loading import load
 from dpmoments.mean_release import MeanRelease
@@ -36,4 +36,5 @@ __all__ = [
     "release",
     "release_mean",
     "rows",
+    "utility_bounds",
 ]
