@@ -119,6 +119,9 @@ CASES: list[Case] = [
     *rows_of_the_table(dpm.mechanisms.KapralovTalwar(calibration="paper"), noisy_when_tiny=False),
     *rows_of_the_table(dpm.mechanisms.CoinPress()),
     *rows_of_the_table(dpm.mechanisms.CoinPress(constants="paper")),
+    *rows_of_the_table(
+        dpm.mechanisms.CoinPress(constants="paper", split="theorems", steps=3, failure=0.2), noisy_when_tiny=False
+    ),
     *[  # rows of mean zero alone
         case
         for case in rows_of_the_table(dpm.mechanisms.PrivatePreconditioning(eigenvalue_bounds=(0.01, 1.0)))
@@ -142,6 +145,7 @@ MEAN_CASES: list[Case] = [
     for mechanism in (
         make_mean_mechanism("coinpress"),
         make_mean_mechanism("coinpress", constants="paper"),
+        make_mean_mechanism("coinpress", constants="paper", split="theorems", steps=3, failure=0.2),
         make_mean_mechanism("karwa-vadhan"),
         make_mean_mechanism("karwa-vadhan", scale=0.3),
         make_mean_mechanism("naive"),

@@ -354,7 +354,7 @@ def test_the_last_clip_is_never_below_the_planned_one(mean: bool) -> None:
 
 def test_most_rows_outside_is_more_than_half() -> None:
     """By the histogram; and where the last clip is the planned one, also by how full its ball is."""
-    rules: Any = SimpleNamespace(radius=3.0, n_rows=100.0, schedule=SimpleNamespace(scales=[1.0], predicted_error=0.1))
+    rules: Any = SimpleNamespace(last_radius=3.0, n_rows=100.0, schedule=SimpleNamespace(scales=[1.0], predicted_error=0.1))
 
     def found(outside: float | None, radius: float = 4.0, fill: float = 0.0) -> int:
         steps = [{"radius": radius, "noise_scale": 0.5, "fill": fill, "center": [0.0] * 4}]
@@ -372,7 +372,7 @@ def test_most_rows_outside_is_more_than_half() -> None:
 @pytest.mark.parametrize(("left_out", "half_seen"), [(False, False), (True, False), (False, True), (True, True)])
 def test_lost_variance_is_said_by_whichever_shows_it(left_out: bool, half_seen: bool) -> None:
     """Rows seen too far out to widen the clip to them, or a direction seen by half."""
-    rules: Any = SimpleNamespace(radius=3.0, n_rows=100.0, schedule=SimpleNamespace(predicted_error=0.1))
+    rules: Any = SimpleNamespace(last_radius=3.0, n_rows=100.0, schedule=SimpleNamespace(predicted_error=0.1))
     steps = [{"radius": 3.0, "noise_scale": 0.01, "fill": 0.1, "center": [0.0] * 4}]
     found = run_diagnostics(steps, rules, LastClip(1.0, 3.0, 0.0, left_out), half_seen)["warnings"]
     assert ["gets its variance from few rows" in text for text in found] == [True] * (left_out or half_seen)

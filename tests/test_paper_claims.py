@@ -23,6 +23,7 @@ from benchmarks.papers.sheffet.techniques import (
     techniques,
 )
 from benchmarks.papers.sheffet.techniques import SummedOnce as SheffetSummedOnce
+from scipy.special import chdtr
 
 import dpmoments as dpm
 from dpmoments.mechanisms import (
@@ -35,8 +36,10 @@ from dpmoments.mechanisms import (
 )
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means import CoinPressMean
+from dpmoments.mechanisms.parts.coinpress_theory import covariance_theory
 from dpmoments.mechanisms.private_preconditioning import _shares
 from dpmoments.noise.entropy import insecure_generator
+from dpmoments.noise.matrices import symmetric_gaussian
 from dpmoments.noise.sphere import sample_bingham_diagonal
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
@@ -159,15 +162,62 @@ def test_steps_and_shares_of_coinpress_are_those_asked_for() -> None:
 
 
 def test_the_clip_of_coinpress_by_its_theory() -> None:
-    """γ² = d + 2√(d ln(n/β_s)) + 2 ln(n/β_s), Figure 2, at β_s = 0.05/60; the mean's radius beside it."""
-    d, n = 7, 3000
-    shape, budget = MomentShape(d, n_rows=n, mean=False, row_norm=None), dpm.PrivacyBudget.zcdp(0.5)
-    log_term = math.log(n * 60 / 0.05)
-    gamma = math.sqrt(d + 2 * math.sqrt(d * log_term) + 2 * log_term)
-    covariance = CoinPress(eigenvalue_bounds=(1.0, 9.0), constants="paper").plan(shape, budget, "replace_one")
-    assert covariance.rules.radius == pytest.approx(gamma)
-    mean = CoinPressMean(radius=50.0, scale=1.0, constants="paper", steps=3).plan(shape, budget, "replace_one")
-    assert mean.balls.radii[0] == pytest.approx(50.0 + gamma)
+    """γ² = d + 2√(d ln(n/β_s)) + 2 ln(n/β_s) and r′ = γ√(1/n + 2(r + γ)²/(n²ρ_s)), with β/4(t − 1) and β/4: Figure 2."""
+    d, n, rho, radius = 7, 3000, 0.5, 50.0
+    shape, budget = MomentShape(d, n_rows=n, mean=False, row_norm=None), dpm.PrivacyBudget.zcdp(rho)
+
+    def gamma(failure: float) -> float:
+        log_term = math.log(n / failure)
+        found = math.sqrt(d + 2 * math.sqrt(d * log_term) + 2 * log_term)
+        assert 1e-3 * failure < 1 - chdtr(d, found**2) ** n <= failure  # of n normal rows one is longer
+        return found
+
+    for failure, steps, split, share in [(0.05, 1, None, 1.0), (0.05, 2, None, 0.75), (0.01, 5, "theorems", 0.5)]:
+        options = {"constants": "paper", "failure": failure, "steps": steps, "split": split}
+        early, last = gamma(failure / (4 * max(steps - 1, 1))), gamma(failure / 4)
+        balls = CoinPressMean(radius=radius, scale=1.0, **options).plan(shape, budget, "replace_one").balls
+        known, clips = radius, []
+        for _ in range(steps - 1):
+            clips.append(known + early)
+            noise = 2 * clips[-1] ** 2 / (n**2 * rho * (1 - share) / (steps - 1))
+            known = early * math.sqrt(1 / n + noise)
+        assert balls.radii == pytest.approx([*clips, known + last])
+        assert balls.schedule.shares[-1] == pytest.approx(share)
+        error = math.sqrt(d * (1 / n + 2 * (known + last) ** 2 / (n**2 * rho * share)))
+        assert balls.schedule.predicted_error == pytest.approx(error)
+
+        rules = CoinPress(eigenvalue_bounds=(1.0, 9.0), **options).plan(shape, budget, "replace_one").rules
+        third = failure / (12 * max(steps - 1, 1))  # of clip, sampling and noise
+        assert (rules.radius, rules.last_radius, rules.failure) == pytest.approx((gamma(third), last, third))
+        assert rules.schedule.shares == pytest.approx(balls.schedule.shares)
+
+
+def test_the_ridge_of_coinpress_bounds_sampling_and_noise() -> None:
+    """η + ν of its theory, for normal rows: neither is passed more often than stated, nor never."""
+    d, n, rng, failure = 4, 300, np.random.default_rng(5), 0.3
+    step = covariance_theory(d, n, 3 * failure, 0.1)
+    rows = rng.standard_normal((2000, n, d))
+    sampling = np.linalg.norm(np.swapaxes(rows, 1, 2) @ rows / n - np.eye(d), 2, axis=(1, 2))
+    noise = np.linalg.norm([symmetric_gaussian(d, 1.0, rng) for _ in range(2000)], 2, axis=(1, 2))
+    for found, bound, loose in ((sampling, step.ridge, 0.4), (noise, step.contraction / 2, 0.4)):
+        assert (found > bound).mean() <= failure
+        assert (found > loose * bound).mean() > failure
+    assert step.failure == pytest.approx(failure)
+
+
+def test_coinpress_takes_the_shares_of_its_theorems_by_name() -> None:
+    shape, budget = MomentShape(4, n_rows=50_000, row_norm=None), dpm.PrivacyBudget.zcdp(0.5)
+    for constants in ("practical", "paper"):
+        searched = CoinPressMean(radius=1e4, scale=1.0, split="theorems", constants=constants)
+        shares = searched.plan(shape, budget, "replace_one").balls.schedule.shares
+        assert shares == pytest.approx([0.5 / (len(shares) - 1)] * (len(shares) - 1) + [0.5])
+        assert len(shares) > 1
+    with pytest.raises(ValueError, match="one share a step"):
+        CoinPress(split="halves")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="is a probability"):
+        CoinPress(failure=0.0, constants="paper")
+    with pytest.raises(ValueError, match="the practical ones have none"):
+        CoinPressMean(failure=0.01)
 
 
 def sheffet_error(experiment: Experiment, power: int, epsilon: float, label: str, calibration: str) -> float:

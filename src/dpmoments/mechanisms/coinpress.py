@@ -16,12 +16,12 @@ from dpmoments.mechanisms.parts.coinpress_ellipsoid import Ellipsoid, StepRules,
 from dpmoments.mechanisms.parts.coinpress_last_clip import LastClip, widened_clip
 from dpmoments.mechanisms.parts.coinpress_options import STAND_IN_ROWS, CoinPressOptions, checked_eigenvalue_bounds
 from dpmoments.mechanisms.parts.coinpress_schedule import (
-    MOST_STEPS,
+    Schedule,
+    fewest_steps,
     moment_clip_square,
-    paper_clip_square,
-    paper_shares,
     spread_schedule,
 )
+from dpmoments.mechanisms.parts.coinpress_theory import ClipSquares, covariance_theory
 from dpmoments.mechanisms.parts.noisy_step import (
     NoisyStep,
     StepNoise,
@@ -44,8 +44,6 @@ CAUTION = 0.7
 """The schedule is planned as if the noise reached only this fraction of its spectral edge, which is what experiments show."""
 LEAST_EIGENVALUE = 0.1
 """Default lower bound on the eigenvalues, relative to the schema's least variances: correlation makes eigenvalues smaller."""
-FAILURE = 0.05
-"""β in the paper's constants: bound on the probability that they fail in any step of the run."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ class CoinPressPlan(Plan):
                 ellipsoid = ellipsoid.ridged(release, n_rows, rules.sampling_ridge, rules.failure)
             else:
                 ellipsoid = ellipsoid.floored(release, n_rows, FLOOR, final=len(steps) == len(early))
-        clip = LastClip(last.rho, rules.radius)
+        clip = LastClip(last.rho, rules.last_radius)
         if options.widens_last_clip:
             clip = widened_clip(rows, privacy_filter, clip, ellipsoid, n_rows=n_rows, mean=shape.mean)
         release = self._step(rows, privacy_filter, "last step", clip.rho, ellipsoid, clip.radius)
@@ -153,15 +151,19 @@ class CoinPress(CoinPressOptions, Mechanism):
         A, positive definite. Default: the diagonal matrix of the squared least scales, where columns have scales, else the
         identity.
     constants : {"practical", "paper"}
-        ``"paper"``: clipping radius and ridge of the paper's theorems, which hold with probability 0.95 but are loose, and ¾ of
-        the budget for the last step, as in its experiments (Theorem 2.4 has ½).
+        ``"paper"``: clipping radius and ridge from the tail bounds of the paper's theorems, which are loose, and ¾ of the budget
+        for the last step, as in its experiments (``split="theorems"`` for the ½ of Theorem 2.4).
     clip : {"adaptive", "gaussian"}
         ``"adaptive"``: 2 % of the last step's budget (up to 10 % below ten features) buys a histogram of norms, from which the
         last clip is widened where tails are heavy. ``"gaussian"``: clip as for normal rows.
     steps : int, optional
         Number of steps; by default it follows from n, d, ρ and hi/lo.
-    split : sequence of float, optional
-        Shares of the budget, one a step.
+    split : sequence of float, "experiments" or "theorems", optional
+        Shares of the budget, one a step; or ¾ or ½ to the last step and equal parts of the rest to the others. By default the
+        shares are searched; with the paper's constants they are those of its experiments.
+    failure : float
+        β, for the paper's constants alone: they fail with at most this probability for normal rows of mean zero within the
+        bounds. The last step has a quarter of it, and the others share a quarter.
 
     Examples
     --------
@@ -214,27 +216,29 @@ class CoinPress(CoinPressOptions, Mechanism):
         # Noise on the second moment of rows in the unit ball, at ρ = 1.
         unit = StepNoise.calibrated(d, 1.0, neighbors, mean=shape.mean).noise_scale / n_rows
         frobenius = unit * math.sqrt(d * (d + 1) / 2.0)
-        edge, failure, ridge, shares = spectral_edge(d), FAILURE / max(MOST_STEPS, self.steps or 0), 0.0, None
-        if self.constants == "paper":
-            clip_square = paper_clip_square(d, failure / max(n_rows, 1.0))
-            sampling = math.sqrt(d / n_rows) + math.sqrt(2.0 * math.log(2.0 / failure) / n_rows)
-            ridge = 2.0 * sampling + sampling**2
-            contraction = 2.0 * (math.sqrt(2.0 * d) + math.sqrt(2.0 * math.log(2.0 / failure)))
-            shares = [paper_shares(steps) for steps in range(1, MOST_STEPS + 1)]
-        else:
-            clip_square = moment_clip_square(d, frobenius / math.sqrt(0.75 * rho))
-            contraction = CAUTION * edge
-        schedule = spread_schedule(
-            (highest + mean_radius**2) / lowest,
-            rho,
-            noise=contraction * unit * clip_square,
-            ridge=ridge,
-            final_noise=frobenius * clip_square,
-            sampling_square=d * (d + 1) / n_rows,
-            shares=[self.split] if self.split is not None else shares,
-            n_steps=self.steps,
-        )
-        return StepRules(n_rows, math.sqrt(clip_square), ridge, failure, schedule)
+
+        def scheduled(clips: ClipSquares, splits: list[tuple[float, ...]] | None) -> Schedule:
+            return spread_schedule(
+                (highest + mean_radius**2) / lowest,
+                rho,
+                noise=clips.contraction * unit * clips.early,
+                ridge=clips.ridge,
+                final_noise=frobenius * clips.last,
+                sampling_square=d * (d + 1) / n_rows,
+                shares=splits,
+                n_steps=self.steps,
+            )
+
+        if self.constants == "practical":
+            square = moment_clip_square(d, frobenius / math.sqrt(0.75 * rho))
+            clips = ClipSquares(square, square, contraction=CAUTION * spectral_edge(d))
+            return StepRules.of(n_rows, clips, scheduled(clips, self.splits))
+
+        def by_theory(n_steps: int) -> ClipSquares:
+            return covariance_theory(d, n_rows, *self.step_failures(n_steps))
+
+        schedule = fewest_steps([scheduled(by_theory(len(split)), [split]) for split in self.splits or ()])
+        return StepRules.of(n_rows, by_theory(schedule.n_steps), schedule)
 
     def first_ellipsoid(self, shape: MomentShape, radius: float) -> Ellipsoid:
         """The ellipsoid that the public bounds imply.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,16 +18,15 @@ from dpmoments.mechanisms.means.parts.clipped_mean import noisy_clipped_sums
 from dpmoments.mechanisms.means.parts.reliability import MOST_CLIPPED, NOISE_DECIDES, clipped_norm, spread_about_mean
 from dpmoments.mechanisms.parts.coinpress_options import STAND_IN_ROWS, CoinPressOptions
 from dpmoments.mechanisms.parts.coinpress_schedule import (
-    MOST_STEPS,
     Schedule,
     clip_shrinkage,
+    fewest_steps,
     mean_clip,
     mean_schedule,
-    paper_clip_square,
-    paper_shares,
     shell_quantile,
     shell_radius,
 )
+from dpmoments.mechanisms.parts.coinpress_theory import mean_theory
 from dpmoments.mechanisms.parts.noisy_step import count_first, first_count_error, require_workable_budget
 from dpmoments.mechanisms.parts.norm_histogram import noisy_norm_histogram, norm_edges
 from dpmoments.privacy.budget import PrivacyBudget
@@ -43,8 +43,6 @@ HEAVIER = 1.06
 """Tails count as heavy where the histogram's best radius exceeds the one for normal rows by this factor."""
 OUTSIDE_BALL = 0.01
 """Probability that, for normal rows, a step's error exceeds the radius of the ball planned for the next one."""
-FAILURE = 0.05
-"""β in the paper's constants: bound on the probability that they fail in any step of the run."""
 
 FROM_EDGE = 4.0
 """By so many standard deviations of an entry the norm of noise does not pass its root mean square."""
@@ -221,15 +219,18 @@ class CoinPressMean(CoinPressOptions, MeanMechanism):
     covariance : nested sequence of shape (d, d), optional
         A known covariance instead of ``scale``, as from an earlier release; the radius then bounds ‖Σ^{−1/2}μ‖.
     constants : {"practical", "paper"}
-        ``"paper"``: clipping radii and balls of the paper's Figure 2 (β = 0.05), and ¾ of the budget for the last step, as in its
-        experiments (Theorem 2.2 has ½).
+        ``"paper"``: clipping radii and balls of the paper's Figure 2, and ¾ of the budget for the last step, as in its
+        experiments (``split="theorems"`` for the ½ of Theorem 2.2).
     clip : {"adaptive", "gaussian"}
         ``"adaptive"``: 2 % of the last step's budget buys a histogram of norms, from which the last clip is widened for heavy
         tails. ``"gaussian"``: clip as for normal rows.
     steps : int, optional
         By default it follows from n, d, ρ and the radius.
-    split : sequence of float, optional
-        Shares of the budget, one a step.
+    split : sequence of float, "experiments" or "theorems", optional
+        Shares of the budget, one a step; or ¾ or ½ to the last step and equal parts of the rest to the others. By default the
+        shares are searched; with the paper's constants they are those of its experiments.
+    failure : float
+        β of Figure 2, for the paper's constants alone: β/4 for the last step and β/4(t − 1) for each other.
 
     Examples
     --------
@@ -284,34 +285,36 @@ class CoinPressMean(CoinPressOptions, MeanMechanism):
         radius = self.known_radius(self.radius, shape)
         if self.covariance is None:
             radius /= self.known_scale(self.scale, shape)
-        if self.constants == "paper":
-            failure = FAILURE / max(MOST_STEPS, self.steps or 0)
-            shell, shrinkage = math.sqrt(paper_clip_square(d, failure / max(n_rows, 1.0))), 0.0
-            ball, shares = math.sqrt(paper_clip_square(d, failure)), [paper_shares(k) for k in range(1, MOST_STEPS + 1)]
-        else:
+        planned = partial(
+            mean_schedule, radius, rho, n_features=d, n_rows=n_rows, sensitivity=sensitivity, n_steps=self.steps
+        )
+        if self.constants == "practical":
             noise_error = sensitivity * math.sqrt(d / (1.8 * rho)) / n_rows
             shell = shell_radius(d, noise_error, normal_weight(d))
-            ball, shares = math.sqrt(float(chdtri(d, OUTSIDE_BALL))), None
-            shrinkage = clip_shrinkage(shell, d)
+            clip = partial(mean_clip, shell=shell, quantile=shell_quantile(shell, d))
+            schedule = planned(
+                spherical=clip,
+                ball_factor=math.sqrt(float(chdtri(d, OUTSIDE_BALL))),
+                shrinkage=clip_shrinkage(shell, d),
+                shares=self.splits,
+            )
+            return Balls(n_rows, schedule, tuple(map(clip, schedule.scales)))
 
-        quantile = shell_quantile(shell, d)
+        def by_theory(split: tuple[float, ...]) -> Balls:
+            gamma = mean_theory(d, n_rows, *self.step_failures(len(split)))
+            schedule = planned(
+                spherical=lambda distance: distance + gamma.early,
+                last_spherical=lambda distance: distance + gamma.last,
+                ball_factor=gamma.early,
+                shrinkage=0.0,
+                shares=[split],
+            )
+            *early, last = schedule.scales
+            return Balls(n_rows, schedule, (*(scale + gamma.early for scale in early), last + gamma.last))
 
-        def spherical(distance: float) -> float:
-            return distance + shell if self.constants == "paper" else mean_clip(distance, shell, quantile)
-
-        schedule = mean_schedule(
-            radius,
-            rho,
-            n_features=d,
-            n_rows=n_rows,
-            sensitivity=sensitivity,
-            spherical=spherical,
-            ball_factor=ball,
-            shrinkage=shrinkage,
-            shares=[self.split] if self.split is not None else shares,
-            n_steps=self.steps,
-        )
-        return Balls(n_rows, schedule, tuple(spherical(scale) for scale in schedule.scales))
+        found = [by_theory(split) for split in self.splits or ()]
+        best = fewest_steps([balls.schedule for balls in found])
+        return next(balls for balls in found if balls.schedule is best)
 
 
 def skewed_weight(n_features: int) -> float:

@@ -18,7 +18,7 @@ def run_diagnostics(steps: list[dict[str, Any]], rules: StepRules, clip: LastCli
     """Ellipsoid of every step, predicted error and warnings; all computed from noisy outputs and public numbers."""
     found: list[str] = []
     final, d = steps[-1], len(steps[-1]["center"])
-    planned = rules.radius**2
+    planned = rules.last_radius**2
     # Rows that obey the bounds have E‖w‖² ≤ d. The limit on ``fill`` is halfway between d and radius², plus four standard
     # deviations of the noise.
     limit = (d + planned) / (2.0 * planned) + 4.0 * final["noise_scale"] * math.sqrt(d) / final["radius"] ** 2
@@ -33,7 +33,7 @@ def run_diagnostics(steps: list[dict[str, Any]], rules: StepRules, clip: LastCli
             "the budget is too small for this range of eigenvalues: the smallest ones are lost in the noise "
             "(more rows, a larger rho, or a narrower range)"
         )
-    if clip.radius > FAR * rules.radius:
+    if clip.radius > FAR * rules.last_radius:
         found.append(
             f"the last clip is more than {FAR:g} times as wide as planned, because some rows lie far out: the noise on every "
             "column has grown with its square. Bounds, or a transformed column, serve such a table better"

@@ -11,6 +11,7 @@ import numpy as np
 from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.mechanisms.parts.coinpress_evidence import RESOLVED, Evidence, Observation, upper
 from dpmoments.mechanisms.parts.coinpress_schedule import Schedule
+from dpmoments.mechanisms.parts.coinpress_theory import ClipSquares
 from dpmoments.mechanisms.parts.noisy_step import NoisyStep
 
 __all__ = ["Ellipsoid", "StepRules", "spectral_edge"]
@@ -26,13 +27,29 @@ def spectral_edge(n_features: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class StepRules:
-    """Parameters of a run, from public numbers or a noisy count: clipping radius, ridge and schedule."""
+    """Parameters of a run, from public numbers or a noisy count.
+
+    Attributes
+    ----------
+    n_rows : float
+    radius, last_radius : float
+        Clipping radius of the steps before the last, and of the last.
+    sampling_ridge, failure : float
+        η of :meth:`Ellipsoid.ridged`, and the probability that noise exceeds its ν.
+    schedule : Schedule
+    """
 
     n_rows: float
     radius: float
+    last_radius: float
     sampling_ridge: float
     failure: float
     schedule: Schedule
+
+    @classmethod
+    def of(cls, n_rows: float, clips: ClipSquares, schedule: Schedule) -> StepRules:
+        """The rules of a schedule that was planned with these clips."""
+        return cls(n_rows, math.sqrt(clips.early), math.sqrt(clips.last), clips.ridge, clips.failure, schedule)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

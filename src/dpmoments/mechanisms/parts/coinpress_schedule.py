@@ -16,6 +16,7 @@ from scipy.special import chdtrc, gammaincinv, gammaln, ndtri
 __all__ = [
     "Schedule",
     "clip_shrinkage",
+    "fewest_steps",
     "mean_clip",
     "mean_schedule",
     "moment_clip_square",
@@ -165,11 +166,11 @@ def clip_shrinkage(radius: float, n_features: int) -> float:
     return max(0.0, tail - (1.0 - 1.0 / d) * radius * inverse)
 
 
-def paper_shares(n_steps: int) -> tuple[float, ...]:
-    """¾ of the budget to the last step, the rest in equal parts (Biswas et al. 2020, section 3; its theorems have ½)."""
+def paper_shares(n_steps: int, last: float = 0.75) -> tuple[float, ...]:
+    """A share of the budget to the last step, the rest in equal parts (Biswas et al. 2020, section 3; its theorems have ½)."""
     if n_steps == 1:
         return (1.0,)
-    return (*[0.25 / (n_steps - 1)] * (n_steps - 1), 0.75)
+    return (*[(1.0 - last) / (n_steps - 1)] * (n_steps - 1), last)
 
 
 def spread_schedule(
@@ -226,7 +227,7 @@ def spread_schedule(
                 return
 
     searched = [[1.0], *(split for ratio in RATIOS for split in geometric(ratio))]
-    return _fewest_steps(_candidates(shares, searched, n_steps), follow)
+    return fewest_steps([follow(split) for split in _candidates(shares, searched, n_steps)])
 
 
 def mean_schedule(
@@ -239,6 +240,7 @@ def mean_schedule(
     spherical: Callable[[float], float],
     ball_factor: float,
     shrinkage: float,
+    last_spherical: Callable[[float], float] | None = None,
     shares: Sequence[Sequence[float]] | None = None,
     n_steps: int | None = None,
 ) -> Schedule:
@@ -260,6 +262,8 @@ def mean_schedule(
         Quantile of the norm of a standard normal vector.
     shrinkage : float
         κ of :func:`clip_shrinkage` in the last step: the bias is κ times the distance from its centre to the mean.
+    last_spherical : callable, optional
+        ``spherical`` of the last step, where that is another.
     shares, n_steps
         As in :func:`spread_schedule`.
     """
@@ -270,7 +274,7 @@ def mean_schedule(
         for share in split[:-1]:
             deviation = unit * spherical(scales[-1]) / math.sqrt(share * rho)
             scales.append(min(ball_factor * math.hypot(math.sqrt(1.0 / n_rows), deviation), LARGEST))
-        deviation = unit * spherical(scales[-1]) / math.sqrt(split[-1] * rho)
+        deviation = unit * (last_spherical or spherical)(scales[-1]) / math.sqrt(split[-1] * rho)
         # The ball's radius is a quantile of the centre's distance to the mean; the bias depends on its root mean square.
         distance = scales[-1] if len(split) == 1 else scales[-1] * math.sqrt(n_features) / ball_factor
         spread = math.sqrt(n_features) * math.hypot(math.sqrt(1.0 / n_rows), deviation)
@@ -291,7 +295,7 @@ def mean_schedule(
             current *= ratio
 
     searched = [[1.0], *(split for ratio in RATIOS for split in geometric(ratio))]
-    return _fewest_steps(_candidates(shares, searched, n_steps), follow)
+    return fewest_steps([follow(split) for split in _candidates(shares, searched, n_steps)])
 
 
 def _candidates(
@@ -305,9 +309,8 @@ def _candidates(
     return [split for split in splits if len(split) == n_steps] or [paper_shares(n_steps)]
 
 
-def _fewest_steps(splits: Sequence[Sequence[float]], follow: Callable[[Sequence[float]], Schedule]) -> Schedule:
-    """The schedule with the fewest steps among those nearly as accurate as the best; ``follow`` predicts each one."""
-    schedules = [follow(split) for split in splits]
+def fewest_steps(schedules: Sequence[Schedule]) -> Schedule:
+    """The schedule with the fewest steps among those nearly as accurate as the best."""
     best = min(one.predicted_error for one in schedules)
     close = [one for one in schedules if one.predicted_error <= best * (1.0 + SLACK)]
     return min(close, key=lambda one: (one.n_steps, one.predicted_error))

@@ -1,0 +1,66 @@
+"""Clips, ridges and balls of CoinPress by its theory, which hold except with a stated probability (section 2; loose)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpmoments.mechanisms.parts.coinpress_schedule import paper_clip_square
+
+__all__ = ["BallClips", "ClipSquares", "covariance_theory", "mean_theory"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClipSquares:
+    """How far a covariance's steps clip, and what they know afterwards.
+
+    Attributes
+    ----------
+    early, last : float
+        γ², the square of the clipping radius, of the steps before the last and of the last.
+    contraction : float
+        Noise of deviation σ on the diagonal leaves uncertainty contraction·σ in every direction.
+    ridge : float
+        η: what a step adds to all directions for the error of sampling.
+    failure : float
+        Probability that the noise of a step leaves more; 0 where none is stated.
+    """
+
+    early: float
+    last: float
+    contraction: float
+    ridge: float = 0.0
+    failure: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class BallClips:
+    """γ of a mean's steps, before the last and last, which is also the norm that a step's error does not pass, in deviations."""
+
+    early: float
+    last: float
+
+
+def covariance_theory(n_features: int, n_rows: float, early: float, last: float) -> ClipSquares:
+    """For steps before the last that may fail with probability ``early``, and a last one with ``last``.
+
+    A third of ``early`` is for each of what can go wrong: a row is clipped, the sampling error passes η, the noise passes ν.
+    The paper names these three; how its supplement divides β_s among them is not known here.
+
+    Sampling: ‖Σ̂ − I‖ ≤ 2s + s² for s = √(d/n) + √(2 ln(2/β)/n) (Davidson & Szarek). Noise: ‖N‖ ≤ σ(√(2d) + √(2 ln(2/β))).
+    """
+    each = early / 3.0
+    sampling = math.sqrt(n_features / n_rows) + math.sqrt(2.0 * math.log(2.0 / each) / n_rows)
+    return ClipSquares(
+        early=paper_clip_square(n_features, each / max(n_rows, 1.0)),
+        last=paper_clip_square(n_features, last / max(n_rows, 1.0)),
+        contraction=2.0 * (math.sqrt(2.0 * n_features) + math.sqrt(2.0 * math.log(2.0 / each))),
+        ridge=2.0 * sampling + sampling**2,
+        failure=each,
+    )
+
+
+def mean_theory(n_features: int, n_rows: float, early: float, last: float) -> BallClips:
+    """γ = √(d + 2√(d ln(n/β_s)) + 2 ln(n/β_s)) of both kinds of steps (Biswas et al. 2020, Figure 2, MVM, step 1)."""
+    squares = [paper_clip_square(n_features, failure / max(n_rows, 1.0)) for failure in (early, last)]
+    return BallClips(*map(math.sqrt, squares))
