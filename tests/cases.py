@@ -109,6 +109,14 @@ CASES: list[Case] = [
     *rows_of_the_table(dpm.mechanisms.MatrixLaplace()),
     *rows_of_the_table(dpm.mechanisms.Isotropic()),
     *rows_of_the_table(dpm.mechanisms.Auto()),
+    *[  # it has no rule for zCDP
+        case
+        for largest in (1.0, 1e6)
+        for case in rows_of_the_table(
+            dpm.mechanisms.Auto(rule="regime", largest_eigenvalue=largest), noisy_when_tiny=False
+        )
+        if case.kind is not BudgetKind.ZCDP
+    ],
     *rows_of_the_table(dpm.mechanisms.IterativeEigenvectors(), noisy_when_tiny=False),
     *rows_of_the_table(dpm.mechanisms.IterativeEigenvectors(allocation="adaptive"), noisy_when_tiny=False),
     *rows_of_the_table(

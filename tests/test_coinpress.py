@@ -354,7 +354,9 @@ def test_the_last_clip_is_never_below_the_planned_one(mean: bool) -> None:
 
 def test_most_rows_outside_is_more_than_half() -> None:
     """By the histogram; and where the last clip is the planned one, also by how full its ball is."""
-    rules: Any = SimpleNamespace(last_radius=3.0, n_rows=100.0, schedule=SimpleNamespace(scales=[1.0], predicted_error=0.1))
+    rules: Any = SimpleNamespace(
+        last_radius=3.0, n_rows=100.0, schedule=SimpleNamespace(scales=[1.0], predicted_error=0.1)
+    )
 
     def found(outside: float | None, radius: float = 4.0, fill: float = 0.0) -> int:
         steps = [{"radius": radius, "noise_scale": 0.5, "fill": fill, "center": [0.0] * 4}]

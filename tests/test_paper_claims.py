@@ -27,6 +27,7 @@ from scipy.special import chdtr
 
 import dpmoments as dpm
 from dpmoments.mechanisms import (
+    Auto,
     CoinPress,
     Gaussian,
     IterativeEigenvectors,
@@ -203,6 +204,39 @@ def test_the_ridge_of_coinpress_bounds_sampling_and_noise() -> None:
         assert (found > bound).mean() <= failure
         assert (found > loose * bound).mean() > failure
     assert step.failure == pytest.approx(failure)
+
+
+def test_the_rule_of_regimes() -> None:
+    """Eigenvectors where λ₁ ln λ₁ ≤ ln(1/δ)/ε (Amin et al., section 3.1), by λ₁ given or by n; always where δ is 0."""
+
+    def taken(epsilon: float, delta: float, largest: float | None, n_rows: int | None = 10_000) -> str:
+        budget = dpm.PrivacyBudget.of(epsilon=epsilon, delta=delta)
+        neighbors = "add_remove" if n_rows is None else "replace_one"
+        plan = Auto(rule="regime", largest_eigenvalue=largest).plan(
+            MomentShape(5, n_rows=n_rows, mean=False), budget, neighbors
+        )
+        assert plan.cost == (dpm.PrivacyBudget.pure(epsilon) if "iterative" in plan.mechanism.name else budget)
+        return plan.mechanism.name
+
+    edge = 100.0 * math.log(100.0) * 0.05
+    assert taken(0.05, math.exp(-edge * 1.001), 100.0) == "iterative-eigenvectors"
+    assert taken(0.05, math.exp(-edge * 0.999), 100.0) == "gaussian"
+    assert taken(0.05, 1e-6, 0.5) == taken(3.0, 0.0, None) == "iterative-eigenvectors"
+    n_edge = 20.0 * math.log(20.0)
+    assert [taken(1.0, math.exp(-n_edge * off), None, 20) for off in (1.001, 0.999)] == [
+        "iterative-eigenvectors",
+        "gaussian",
+    ]
+    with pytest.raises(ValueError, match="from public knowledge"):
+        taken(1.0, 1e-6, None, None)
+    with pytest.raises(ValueError, match="give epsilon and delta"):
+        Auto(rule="regime").plan(MomentShape(5, n_rows=9), dpm.PrivacyBudget.zcdp(1.0), "replace_one")
+    with pytest.raises(ValueError, match="use 'least-error' or 'regime'"):
+        Auto(rule="hybrid")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="alone"):
+        Auto(largest_eigenvalue=3.0)
+    with pytest.raises(ValueError, match="positive finite"):
+        Auto(rule="regime", largest_eigenvalue=math.inf)
 
 
 def test_coinpress_takes_the_shares_of_its_theorems_by_name() -> None:

@@ -451,10 +451,12 @@ def test_eigenvalues_of_a_huge_table_do_not_overflow(mechanism: Any) -> None:
 
 @pytest.mark.parametrize("allocation", ["gaps", "adaptive", "uniform"])
 @pytest.mark.parametrize("budget", [PrivacyBudget.pure(0.8), PrivacyBudget.zcdp(0.3)])
-def test_weights_of_directions_minimise_the_loss_that_is_expected(allocation, budget):
+@pytest.mark.parametrize("failure", [0.05, 0.4])
+def test_weights_of_directions_minimise_the_loss_that_is_expected(allocation, budget, failure):
     """Weights ∝ importance^(1/2) under ε and importance^(2/3) under ρ, importance raised by the largest noise to be expected."""
-    plan = IterativeEigenvectors(allocation=allocation).plan(MomentShape(4, mean=False), budget, ADD_REMOVE)
-    eigenvalues, tail = np.array([900.0, 400.0, 390.0, 10.0]), math.log(8.0 / iterative_module.FAILURE)
+    mechanism = IterativeEigenvectors(allocation=allocation, failure=failure)
+    plan = mechanism.plan(MomentShape(4, mean=False), budget, ADD_REMOVE)
+    eigenvalues, tail = np.array([900.0, 400.0, 390.0, 10.0]), math.log(8.0 / failure)
     noise = plan.eigenvalue_scale * (tail if plan.pure else math.sqrt(2.0 * tail))
     if allocation == "gaps":
         loss = [sum(above - below for below in eigenvalues[place + 1 :]) for place, above in enumerate(eigenvalues)]

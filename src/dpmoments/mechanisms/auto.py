@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
 from dpmoments.mechanisms.coinpress import CoinPress
 from dpmoments.mechanisms.gaussian import Gaussian
 from dpmoments.mechanisms.isotropic import Isotropic
+from dpmoments.mechanisms.iterative_eigenvectors import IterativeEigenvectors
 from dpmoments.mechanisms.laplace import Laplace
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -27,6 +29,16 @@ class Auto(Mechanism):
     isotropic noise is smaller than Gaussian noise; the release then states that it spent ε alone. Where columns give rough
     scales in place of bounds, it is :class:`~dpmoments.mechanisms.CoinPress`.
 
+    Parameters
+    ----------
+    rule : {"least-error", "regime"}
+        ``"regime"``: the rule of Amin et al. (2019, section 3.1), which the replication report calls hybrid: iterative
+        eigenvectors where λ₁ ln λ₁ ≤ ln(1/δ)/ε (always, where δ is 0), else the Gaussian mechanism. For comparison: it is
+        nowhere better than the default (``docs/regime-rule.md``).
+    largest_eigenvalue : float, optional
+        λ₁ of the Gram matrix of the encoded rows for that rule, from public knowledge: the table's own is private. Default: its
+        greatest possible value, the number of rows where that is public.
+
     Examples
     --------
     >>> from dpmoments.mechanisms.base import MomentShape
@@ -38,12 +50,31 @@ class Auto(Mechanism):
     'gaussian'
     """
 
+    rule: Literal["least-error", "regime"] = "least-error"
+    largest_eigenvalue: float | None = None
+
     counts_rows: ClassVar[bool] = True  # the mechanism chosen does
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset(BudgetKind)
     summary: ClassVar[str] = "the additive mechanism with the least expected error at your budget, chosen without data"
     source: ClassVar[str] = "this library"
 
+    def __post_init__(self) -> None:
+        if self.rule not in ("least-error", "regime"):
+            raise ValueError(f"rule={self.rule!r}: use 'least-error' or 'regime'")
+        if self.largest_eigenvalue is None:
+            return
+        if self.rule != "regime":
+            raise ValueError(
+                "largest_eigenvalue is for rule='regime' alone: the least expected error depends on no table"
+            )
+        if not 0.0 < self.largest_eigenvalue < math.inf:
+            raise ValueError(f"largest_eigenvalue={self.largest_eigenvalue!r} must be a positive finite number")
+
     def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
+        if self.rule == "regime" and budget.kind is BudgetKind.ZCDP:
+            raise ValueError(
+                f"rule='regime' compares ε with δ, and a budget of {budget} has neither: give epsilon and delta"
+            )
         if shape.row_norm is not None or shape.rough_scale is None:
             super().check_support(shape, budget, neighbors)
         elif budget.kind is BudgetKind.PURE:
@@ -57,6 +88,10 @@ class Auto(Mechanism):
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> Plan:
         if shape.row_norm is None:
             return CoinPress().plan(shape, budget, neighbors)
+        if self.rule == "regime":
+            if self._eigenvectors_are_ahead(shape, budget):
+                return IterativeEigenvectors().plan(shape, PrivacyBudget.pure(budget.epsilon), neighbors)
+            return Gaussian().plan(shape, budget, neighbors)
         plans, refusals = list[Plan](), list[ValueError]()
         for mechanism in CANDIDATES:
             spend = budget
@@ -71,3 +106,15 @@ class Auto(Mechanism):
         if not plans:
             raise refusals[0]
         return min(plans, key=lambda plan: plan.expected_error or float("inf"))
+
+    def _eigenvectors_are_ahead(self, shape: MomentShape, budget: PrivacyBudget) -> bool:
+        """λ₁ ln λ₁ ≤ ln(1/δ)/ε."""
+        if budget.kind is BudgetKind.PURE:
+            return True
+        largest = self.largest_eigenvalue if self.largest_eigenvalue is not None else shape.n_rows
+        if largest is None:
+            raise ValueError(
+                "rule='regime' needs the largest eigenvalue of the Gram matrix, or the number of rows, which bounds it and is "
+                "private here: give largest_eigenvalue from public knowledge"
+            )
+        return largest * math.log(max(largest, 1.0)) * budget.epsilon <= -math.log(budget.delta)

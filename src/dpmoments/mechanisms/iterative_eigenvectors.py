@@ -22,7 +22,7 @@ __all__ = ["IterativeEigenvectors", "IterativeEigenvectorsPlan"]
 Allocation = Literal["gaps", "adaptive", "uniform"]
 
 FAILURE = 0.05
-"""β: τ bounds the noise on all eigenvalues with probability 1 − β. It affects only how the budget is divided."""
+"""β where none is given."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class IterativeEigenvectorsPlan(SpectralPlan):
         if self.mechanism.allocation == "uniform":
             return np.ones(d)
         if self.pure:
-            floor = self.eigenvalue_scale * math.log(2.0 * d / FAILURE)
+            floor = self.eigenvalue_scale * math.log(2.0 * d / self.mechanism.failure)
         else:
-            floor = self.eigenvalue_scale * math.sqrt(2.0 * math.log(2.0 * d / FAILURE))
+            floor = self.eigenvalue_scale * math.sqrt(2.0 * math.log(2.0 * d / self.mechanism.failure))
         importance = eigenvalues + floor
         if self.mechanism.allocation == "gaps":
             below = np.cumsum(eigenvalues[::-1])[::-1] - eigenvalues  # sum of the smaller ones
@@ -91,6 +91,8 @@ class IterativeEigenvectors(Mechanism):
         that brings the root mean square norm of its noise to n/5, but from 0.1 to 0.3; 0.1 where n is private.
     eigenvalue_share : float, optional
         Share of the rest for the eigenvalues. Default: by the same rule, from 0.2 (0.1 under zCDP) to 0.5.
+    failure : float
+        β: τ bounds the noise on all eigenvalues with probability 1 − β. It affects only how the budget is divided.
 
     Examples
     --------
@@ -104,6 +106,7 @@ class IterativeEigenvectors(Mechanism):
     calibration: Calibration = "tight"
     sum_share: float | None = None
     eigenvalue_share: float | None = None
+    failure: float = FAILURE
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.PURE, BudgetKind.ZCDP})
     summary: ClassVar[str] = (
@@ -114,6 +117,8 @@ class IterativeEigenvectors(Mechanism):
     def __post_init__(self) -> None:
         if self.allocation not in ("gaps", "adaptive", "uniform"):
             raise ValueError(f"allocation={self.allocation!r}: use 'gaps', 'adaptive' or 'uniform'")
+        if not 0.0 < self.failure < 1.0:
+            raise ValueError(f"failure={self.failure!r} is a probability, above 0 and below 1")
         check_options(self.rank, self.calibration, self.sum_share, self.eigenvalue_share)
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> IterativeEigenvectorsPlan:
