@@ -144,6 +144,9 @@ CASES: list[Case] = [
     *rows_of_the_table(dpm.mechanisms.InverseWishart(smallest_eigenvalue=200.0), tolerance=1.2),
     *rows_of_the_table(dpm.mechanisms.AdditiveWishart(), tolerance=0.01),
     *rows_of_the_table(dpm.mechanisms.AdditiveWishart(debias="positive-definite"), tolerance=0.01),
+    *rows_of_the_table(
+        dpm.mechanisms.AdditiveWishart(scale_matrix=((3.0, 0.5, 0.0), (0.5, 2.0, 0.0), (0.0, 0.0, 1.0))), tolerance=0.01
+    ),
     *rows_of_the_table(dpm.mechanisms.InverseGaussian(1.05), noisy_when_tiny=False),
     *rows_of_the_table(dpm.mechanisms.InverseGaussian(1.05, calibration="paper"), noisy_when_tiny=False),
 ]

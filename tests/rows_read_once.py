@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,4 +17,10 @@ class RowsReadOnce:
         table = np.asarray(table, dtype=float)
         rows = Rows.of(table, dpm.Schema.unit_ball(table.shape[1]), neighbors=neighbors)
         self.n_features, self.neighbors, self.schema = rows.n_features, rows.neighbors, rows.schema
-        self.moments = cache(rows.moments)
+        self._rows, self._sums = rows, {}  # type: ignore[var-annotated]
+
+    def moments(self, *arguments: Any, **options: Any) -> Any:
+        key = repr([*arguments, *sorted(options.items())])  # arrays are of a few features here
+        if key not in self._sums:
+            self._sums[key] = self._rows.moments(*arguments, **options)
+        return self._sums[key]

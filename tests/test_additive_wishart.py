@@ -50,6 +50,69 @@ def test_law_is_that_of_appended_normal_rows():
     assert p_values(noise - plan.scale * np.eye(3), 9, plan.scale)[0] < 1e-6
 
 
+SCALE = np.array([[3.0, 1.0, 0.2], [1.0, 2.0, 0.0], [0.2, 0.0, 1.5]])
+
+
+def test_a_scale_matrix_shapes_the_noise():
+    """W ~ Wishart(s²V, k) (Theorem B.3): after V^{−1/2} on both sides it is the noise of the default."""
+    table = np.random.default_rng(0).uniform(-0.5, 0.5, (15, 3))
+    plan = AdditiveWishart(9, scale_matrix=SCALE).plan(MomentShape(3, mean=False), LOOSE, "add_remove")
+    plain = AdditiveWishart(9).plan(MomentShape(3, mean=False), LOOSE, "add_remove")
+    scale = plan.whitened.scale
+    assert (plan.whitened.degrees, scale) == (plain.degrees, plain.scale)
+    errors = draws(plan, table, 2500, seed=1) - table.T @ table
+    factor = np.linalg.inv(np.linalg.cholesky(SCALE))
+
+    def whitened(matrix):
+        return factor @ (errors + 9 * scale * matrix) @ factor.T
+
+    assert min(p_values(whitened(SCALE), 9, scale)) > 1e-3
+    # Planted faults: noise of the default's shape, the mean of another shape taken off.
+    assert min(p_values(whitened(np.eye(3)), 9, scale)) < 1e-6
+    assert min(p_values(errors + 9 * scale * SCALE, 9, scale)) < 1e-6
+    squares = np.square(errors).sum((1, 2))
+    assert (
+        abs(squares.mean() / plan.expected_error**2 - 1) < 4 * squares.std() / math.sqrt(2500) / plan.expected_error**2
+    )
+
+
+def test_count_and_sum_beside_a_scale_matrix():
+    table = np.random.default_rng(0).uniform(-0.5, 0.5, (40, 3))
+    plan = AdditiveWishart(scale_matrix=SCALE).plan(MomentShape(3), LOOSE, "add_remove")
+    rows, generator = RowsReadOnce(table, plan.neighbors), insecure_generator(3)
+    found = [run_plan(plan, rows, generator) for _ in range(1500)]
+    sums = np.array([noisy.sum for noisy in found]) - table.sum(axis=0)
+    counts = np.array([noisy.count for noisy in found]) - len(table)
+    for errors, expected in (
+        (np.linalg.norm(sums, axis=1), plan.expected_sum_error),
+        (counts, plan.expected_count_error),
+    ):
+        assert abs(np.mean(errors**2) / expected**2 - 1) < 4 * np.std(errors**2) / math.sqrt(1500) / expected**2
+    # The noise on the sum has covariance ∝ V.
+    np.testing.assert_allclose(np.cov(sums.T) / np.trace(np.cov(sums.T)), SCALE / np.trace(SCALE), atol=0.03)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (0.9 * np.eye(3), "an eigenvalue below 1"),
+        (np.ones((3, 2)), "a finite square matrix"),
+        ([[2.0, 1.0], [0.0, 2.0]], "must be symmetric"),
+        (-np.eye(3), "must be positive definite"),
+    ],
+)
+def test_scale_matrices_that_cannot_be(matrix, message):
+    with pytest.raises(ValueError, match=message):
+        AdditiveWishart(scale_matrix=matrix)
+
+
+def test_what_a_scale_matrix_does_not_go_with():
+    with pytest.raises(ValueError, match="debias='mean'"):
+        AdditiveWishart(debias="positive-definite", scale_matrix=np.eye(3))
+    with pytest.raises(ValueError, match="3 rows and the table 2 features"):
+        AdditiveWishart(scale_matrix=np.eye(3)).plan(MomentShape(2), USUAL, "add_remove")
+
+
 def advantage_on_worst_neighbours(plan, size, run=run_plan):
     """P[E | first] − e^ε P[E | second] for the tables and the event that attain δ, and its standard error."""
     mean = plan.degrees * plan.scale * np.eye(2)

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from dpmoments.array_types import FloatArray, IntegerArray
 from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
-from dpmoments.mechanisms.parts.additive import AdditivePlan, augmented_dimension, choose_augmentation, choose_bits
+from dpmoments.mechanisms.parts.additive import (
+    AdditivePlan,
+    augmented_dimension,
+    augmented_gram,
+    choose_augmentation,
+    choose_bits,
+    taken_apart,
+)
 from dpmoments.mechanisms.parts.lattice_noise import under_law
+from dpmoments.mechanisms.parts.matrix_options import positive_definite
 from dpmoments.noise_law import WishartNoise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import (
@@ -32,6 +40,8 @@ __all__ = ["AdditiveWishart", "AdditiveWishartPlan"]
 
 LARGEST_POWER = 26
 """The default takes at most 2^26 degrees of freedom beyond the dimension."""
+SLACK = 1e-12
+"""An eigenvalue of V so little below 1 is rounding."""
 TOLERATED_EXCESS = 1.01
 """... and stops where the error is within this of its limit, that of the Gaussian mechanism."""
 
@@ -81,6 +91,56 @@ class AdditiveWishartPlan(AdditivePlan):
     def add_noise(self, privacy_filter: PrivacyFilter, what: str, query: IntegerArray) -> FloatArray:
         law = AdditiveWishartDraw(self.dimension, self.degrees, self.scale, self.bits)
         return under_law(privacy_filter, what, law, query, self.sensitivity, bits=2 * self.bits, claim=self.matrix_cost)
+
+
+@dataclass(frozen=True)
+class ScaledWishartPlan(Plan):
+    """A calibrated :class:`AdditiveWishart` whose noise has the scale matrix s²V (Sheffet 2015, Theorem B.3).
+
+    Rows V^{−1/2}x have norm at most 1 as V ⪰ I; their sums get noise of scale s²I and are carried back. The guarantee is that of
+    the inner plan for any V: rows that V makes longer would be clipped.
+
+    Attributes
+    ----------
+    whitened : AdditiveWishartPlan
+        For the rows V^{−1/2}x.
+    """
+
+    mechanism: AdditiveWishart
+    whitened: AdditiveWishartPlan
+
+    arithmetic: ClassVar[Arithmetic] = Arithmetic.LATTICE_ROUNDED
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        return self.whitened.details
+
+    @property
+    def expected_error(self) -> float:
+        """E‖W − kS‖_F² = k((tr S)² + tr S²) for W ~ Wishart(S, k)."""
+        plan, eigenvalues = self.whitened, self.mechanism.scale_eigenvalues
+        return plan.scale * math.sqrt(plan.degrees * (eigenvalues.sum() ** 2 + np.square(eigenvalues).sum()))
+
+    @property
+    def expected_sum_error(self) -> float | None:
+        plan = self.whitened
+        if not plan.augmentation:
+            return None
+        return plan.scale * math.sqrt(plan.degrees * self.mechanism.scale_eigenvalues.sum()) / plan.augmentation
+
+    @property
+    def expected_count_error(self) -> float | None:
+        return self.whitened.expected_count_error if self.count_loss is None else super().expected_count_error
+
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
+        self.check_rows(rows)
+        plan, (eigenvalues, eigenvectors) = self.whitened, np.linalg.eigh(np.array(self.mechanism.scale_matrix))
+        root = (eigenvectors * np.sqrt(eigenvalues)) @ eigenvectors.T
+        moments = rows.moments(None, np.linalg.inv(root), bits=plan.bits)
+        noisy = plan.add_noise(privacy_filter, "sums of mapped rows", augmented_gram(moments, plan.augmentation))
+        found = taken_apart(noisy, plan.augmentation, self.released_count(moments.count, privacy_filter))
+        gram = root @ found.gram @ root
+        return replace(found, sum=None if found.sum is None else root @ found.sum, gram=0.5 * (gram + gram.T))
 
 
 @dataclass(frozen=True)
@@ -146,6 +206,9 @@ class AdditiveWishart(Mechanism):
         s²(√k − √D − √(2 ln(4/δ)))²; count and sum are unbiased in any case.
     calibration : {"exact", "paper"}
         ``"paper"``: Theorem 4.1's k, with s² = B².
+    scale_matrix : nested sequence of shape (d, d), optional
+        V ⪰ I, for W ~ Wishart(s²V, k) (Theorem B.3), as where V is the scale of a prior; in the units in which rows are encoded.
+        The noise is nowhere smaller than with the default, I.
 
     Examples
     --------
@@ -161,6 +224,7 @@ class AdditiveWishart(Mechanism):
     degrees_of_freedom: int | None = None
     debias: Literal["mean", "positive-definite"] = "mean"
     calibration: Literal["exact", "paper"] = "exact"
+    scale_matrix: Sequence[Sequence[float]] | None = field(default=None, repr=False)
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.APPROXIMATE})
     summary: ClassVar[str] = "a Wishart matrix added to the Gram matrix: random rows appended to the table"
@@ -173,6 +237,22 @@ class AdditiveWishart(Mechanism):
             raise ValueError(f"debias={self.debias!r}: use 'mean' or 'positive-definite'")
         if self.calibration == "paper" and self.degrees_of_freedom is not None:
             raise ValueError("the paper's calibration sets the degrees of freedom: leave degrees_of_freedom out")
+        if self.scale_matrix is None:
+            return
+        matrix = positive_definite(self.scale_matrix, "scale_matrix")
+        if float(np.linalg.eigvalsh(np.array(matrix))[0]) < 1.0 - SLACK:
+            raise ValueError(
+                "scale_matrix has an eigenvalue below 1: it must be at least the identity in every direction, for rows in the "
+                "unit ball"
+            )
+        if self.debias != "mean":
+            raise ValueError("scale_matrix goes with debias='mean'")
+        object.__setattr__(self, "scale_matrix", matrix)
+
+    @property
+    def scale_eigenvalues(self) -> FloatArray:
+        """Those of V."""
+        return np.asarray(np.linalg.eigvalsh(np.array(self.scale_matrix)))
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> Plan:
         augmentation = choose_augmentation(
@@ -195,6 +275,12 @@ class AdditiveWishart(Mechanism):
             scale=scale,
             matrix_cost=budget,
         )
+        if self.scale_matrix is not None:
+            if len(self.scale_matrix) != shape.n_features:
+                raise ValueError(
+                    f"scale_matrix has {len(self.scale_matrix)} rows and the table {shape.n_features} features"
+                )
+            return ScaledWishartPlan(mechanism=self, shape=shape, neighbors=neighbors, cost=budget, whitened=plan)
         if self.debias == "mean":
             return plan
         return PositiveDefinitePlan(mechanism=self, shape=shape, neighbors=neighbors, cost=budget, unbiased=plan)

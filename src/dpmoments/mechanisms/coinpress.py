@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.parts.coinpress_diagnostics import run_diagnostics
 from dpmoments.mechanisms.parts.coinpress_ellipsoid import Ellipsoid, StepRules, spectral_edge
@@ -22,6 +21,7 @@ from dpmoments.mechanisms.parts.coinpress_schedule import (
     spread_schedule,
 )
 from dpmoments.mechanisms.parts.coinpress_theory import ClipSquares, covariance_theory
+from dpmoments.mechanisms.parts.matrix_options import positive_definite
 from dpmoments.mechanisms.parts.noisy_step import (
     NoisyStep,
     StepNoise,
@@ -192,7 +192,7 @@ class CoinPress(CoinPressOptions, Mechanism):
         if self.mean_radius is not None and not 0.0 <= self.mean_radius < math.inf:
             raise ValueError(f"mean_radius={self.mean_radius!r} must be finite and not negative")
         if self.anchor is not None:
-            object.__setattr__(self, "anchor", _checked_anchor(self.anchor))
+            object.__setattr__(self, "anchor", positive_definite(self.anchor, "the anchor"))
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> CoinPressPlan:
         rho = self.divisible(budget).rho
@@ -285,17 +285,3 @@ class CoinPress(CoinPressOptions, Mechanism):
                     "mean=False for rows of mean zero"
                 )
         return (*bounds, radius)
-
-
-def _checked_anchor(anchor: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
-    matrix: FloatArray = np.array(anchor, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
-        raise ValueError(f"the anchor must be a finite square matrix, got shape {matrix.shape}")
-    if not np.allclose(matrix, matrix.T, rtol=1e-10, atol=0.0):
-        raise ValueError("the anchor must be symmetric")
-    if not float(np.linalg.eigvalsh(matrix)[0]) > 0.0:
-        raise ValueError(
-            "the anchor must be positive definite: it has an eigenvalue that is not positive, so that it bounds "
-            "nothing in that direction"
-        )
-    return tuple(tuple(row) for row in matrix.tolist())

@@ -27,6 +27,7 @@ from dpmoments.mechanisms.parts.coinpress_schedule import (
     shell_radius,
 )
 from dpmoments.mechanisms.parts.coinpress_theory import mean_theory
+from dpmoments.mechanisms.parts.matrix_options import positive_definite
 from dpmoments.mechanisms.parts.noisy_step import count_first, first_count_error, require_workable_budget
 from dpmoments.mechanisms.parts.norm_histogram import noisy_norm_histogram, norm_edges
 from dpmoments.privacy.budget import PrivacyBudget
@@ -254,14 +255,7 @@ class CoinPressMean(CoinPressOptions, MeanMechanism):
         if self.covariance is not None:
             if self.scale is not None:
                 raise ValueError("give scale or covariance, not both")
-            matrix = np.array(self.covariance, dtype=np.float64)
-            if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.allclose(matrix, matrix.T):
-                raise ValueError("covariance must be a square symmetric matrix")
-            if not float(np.linalg.eigvalsh(matrix)[0]) > 0.0:
-                raise ValueError(
-                    "covariance must be positive definite: whitening needs every direction to have a scale"
-                )
-            object.__setattr__(self, "covariance", tuple(tuple(row) for row in matrix.tolist()))
+            object.__setattr__(self, "covariance", positive_definite(self.covariance, "covariance"))
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> CoinPressMeanPlan:
         rho = self.divisible(budget).rho
