@@ -3,4 +3,6 @@
 Functions of public numbers and of what was released. One family of theorems a file.
 """
 
-__all__: list[str] = []
+from dpmoments.utility_bounds.normal_rows import normal_smallest_eigenvalue
+
+__all__ = ["normal_smallest_eigenvalue"]
