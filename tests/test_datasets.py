@@ -1,22 +1,29 @@
 """Public tables: fetched safely, cleaned correctly, described by public knowledge."""
 
+import gzip
 import hashlib
 import http.client
+import http.server
 import io
 import os
+import re
+import threading
+import tomllib
 import urllib.error
 import urllib.request
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from benchmarks.papers.amin.acceptance_counts import algorithm_3
 from scipy import stats
 
 from dpmoments import datasets
-from dpmoments.datasets import files, tables
+from dpmoments.datasets import files, genetic_components, tables
 from dpmoments.datasets.files import PublishedFile
 from dpmoments.schema import Boolean, Categorical, Numeric, Schema
 
@@ -25,6 +32,7 @@ FILE = PublishedFile("small.data", "https://archive.invalid/small.data", hashlib
 
 # The real files, where the machine has them: the folder named by the variable when the tests start.
 REAL_FOLDER = os.environ.get(files.FOLDER_VARIABLE, "")
+URLOPEN = urllib.request.urlopen
 
 
 def real(*names: str) -> pytest.MarkDecorator:
@@ -183,10 +191,16 @@ def test_the_cache_follows_xdg(monkeypatch, tmp_path):
     assert files.cache_folder() == Path.home() / ".cache" / "dpmoments"
 
 
+POPRES = (genetic_components.COMPONENTS, genetic_components.EIGENVALUES, genetic_components.COLORS)
+
+
 def test_every_source_is_https_with_an_md5():
     for source in (tables.ADULT_TRAIN, tables.ADULT_TEST, tables.AIRFOIL):
         assert source.url.startswith("https://archive.ics.uci.edu/")
         assert source.url.endswith("/" + source.name)
+        assert len(source.md5) == 32
+    for source in POPRES:
+        assert source.url.startswith("https://raw.githubusercontent.com/NovembreLab/Novembre_etal_2008_misc/")
         assert len(source.md5) == 32
 
 
@@ -224,6 +238,19 @@ def test_wine():
     check_described(data)
     assert data.frame["alcohol"][0].as_py() == 14.23
     assert data.frame["proline"][177].as_py() == 560.0
+
+
+def test_wine_with_its_cultivars():
+    data = datasets.wine(cultivar=True)
+    assert data.target == "cultivar"
+    check_described(data)
+    assert pc.value_counts(data.frame["cultivar"]).to_pylist() == [  # as wine.names counts its classes
+        {"values": "1", "counts": 59}, {"values": "2", "counts": 71}, {"values": "3", "counts": 48},
+    ]  # fmt: skip
+    assert data.frame.drop(["cultivar"]).equals(datasets.wine().frame)
+    without = datasets.standardized_unit_rows(data)
+    np.testing.assert_array_equal(without, datasets.standardized_unit_rows(datasets.wine()))
+    assert datasets.standardized_unit_rows(data, include_target=True).shape == (178, 16)
 
 
 def test_the_bundled_adult_needs_no_file_and_no_network():
@@ -346,10 +373,149 @@ def test_airfoil():
     assert datasets.standardized_unit_rows(data, include_target=True).shape == (1503, 6)
 
 
+# ---- genetic components ----
+
+
+class Publisher(http.server.BaseHTTPRequestHandler):
+    """Serves ``answers``; under a name ending in "cut" half of what its header promises."""
+
+    answers: ClassVar[dict[str, bytes]] = {}
+
+    def do_GET(self) -> None:
+        cut = self.path.endswith("cut")
+        content = self.answers.get(self.path.removesuffix("cut"))
+        if content is None:
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content[: len(content) // 2] if cut else content)
+
+    def log_message(self, *_) -> None:
+        """Say nothing."""
+
+
+N_PEOPLE = 9
+
+
+def made_up_people() -> dict[str, bytes]:
+    """Random numbers in the form of the three files, the colours in another order than the components."""
+    rng = np.random.default_rng(5)
+    lines = ["           #eigvals " + " ".join(["1.000"] * 20)]
+    for person, row in enumerate(rng.normal(size=(N_PEOPLE, 20))):
+        lines.append(f"  {person} {person} " + " ".join(f"{cell:10.4f}" for cell in row) + "   Control")
+    values = np.sort(rng.random(N_PEOPLE + 20))[::-1]
+    return {
+        "popres.eigs": "\n".join(lines).encode() + b"\n",
+        "popres.eval": "\n".join(f"  {value:.6f}" for value in values).encode() + b"\n",
+        "popres_color.txt": "\n".join(f"{person} shade{person}" for person in reversed(range(N_PEOPLE))).encode(),
+    }
+
+
+@pytest.fixture
+def publisher(monkeypatch):
+    """A server on this machine with made-up files, which the sources name; and the real urlopen."""
+    Publisher.answers = {f"/{name}": content for name, content in made_up_people().items()}
+    monkeypatch.setattr(urllib.request, "urlopen", URLOPEN)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Publisher) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for attribute, source in zip(("COMPONENTS", "EIGENVALUES", "COLORS"), POPRES, strict=True):
+            there = f"http://127.0.0.1:{server.server_port}/{source.name}"
+            content = hashlib.md5(Publisher.answers[f"/{source.name}"]).hexdigest()
+            monkeypatch.setattr(genetic_components, attribute, replace(source, url=there, md5=content))
+        yield monkeypatch
+        server.shutdown()
+
+
+@pytest.mark.usefixtures("publisher")
+def test_genetic_components_are_fetched_once_and_kept_in_the_users_cache(tmp_path):
+    people = datasets.popres()
+    expected = np.random.default_rng(5).normal(size=(N_PEOPLE, 20)).round(4)
+    np.testing.assert_array_equal(people.components, expected)
+    assert people.eigenvalues.shape == (20,)
+    assert (np.diff(people.eigenvalues) < 0).all()
+    assert people.colors == tuple(f"shade{person}" for person in range(N_PEOPLE))
+    assert "shade" not in repr(people)
+    folder = tmp_path / "cache" / "dpmoments"
+    assert sorted(path.name for path in folder.iterdir()) == ["popres.eigs", "popres.eval", "popres_color.txt"]
+    Publisher.answers = {}  # the publisher has gone
+    np.testing.assert_array_equal(datasets.popres().components, expected)
+    (folder / "popres.eval").write_bytes(b"1.0\n")
+    with pytest.raises(ValueError, match=r"popres.eval is not the published popres.eval: its md5 is .* remove it"):
+        datasets.popres()
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "words"),
+    [
+        ("gone", ConnectionError, r"could not download .*popres.eigs \(HTTP Error 404.* place it at .*popres.eigs"),
+        ("changed", ValueError, r"not the published popres.eigs: its md5 is .* nothing was stored"),
+        ("cut", ValueError, r"not the published popres.eigs: its md5 is .* nothing was stored"),
+        ("closed", ConnectionError, r"could not download .*popres.eigs .* DPMOMENTS_DATA"),
+    ],
+)
+def test_what_is_wrong_with_a_fetched_file_is_said(publisher, tmp_path, fault, error, words):
+    source = genetic_components.COMPONENTS
+    if fault == "gone":
+        Publisher.answers = {}
+    elif fault == "changed":
+        Publisher.answers["/popres.eigs"] += b"one line more\n"
+    else:
+        url = f"{source.url}cut" if fault == "cut" else "http://127.0.0.1:9/popres.eigs"  # nobody listens at port 9
+        publisher.setattr(genetic_components, "COMPONENTS", replace(source, url=url))
+    with pytest.raises(error, match=words):
+        datasets.popres()
+    assert not (tmp_path / "cache").exists()
+
+
+@real(*(source.name for source in POPRES))
+@pytest.mark.usefixtures("real_files")
+def test_genetic_components_of_1387_europeans():
+    people = datasets.popres()
+    assert people.components.shape == (1387, 20)
+    assert len(people.colors) == 1387
+    # Four digits of each cell are printed, so that squared norms are 1 to a few parts in ten thousand.
+    np.testing.assert_allclose((people.components**2).sum(axis=0), 1.0, atol=2e-4)
+    products = people.components.T @ people.components
+    np.testing.assert_allclose(products - np.diag(np.diag(products)), 0.0, atol=2e-4)
+    assert (np.diff(people.eigenvalues) < 0).all()
+
+
+ROOT = Path(__file__).parent.parent
+BUNDLED = {"ATTRIBUTION.txt", "adult_complete_test.csv.gz", "adult_complete_train.csv.gz"}
+
+
+def test_no_genetic_component_is_bundled():
+    """No file of the tree, packed or not, holds a line of it; the wheel is src/dpmoments, where these files alone are data."""
+    package = ROOT / "src" / "dpmoments"
+    assert {path.name for path in (package / "datasets" / "data").iterdir()} == BUNDLED
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
+    assert build["targets"]["wheel"] == {"packages": ["src/dpmoments"]}
+    checksums = {source.md5 for source in POPRES}
+    for folder in ("src", "tests", "benchmarks", "docs", "examples", "mutants"):
+        for path in (ROOT / folder).rglob("*"):
+            if not path.is_file() or path.suffix == ".pyc":
+                continue
+            content = path.read_bytes()
+            content = gzip.decompress(content) if path.suffix == ".gz" else content
+            assert hashlib.md5(content).hexdigest() not in checksums, path
+            assert not LINE_OF_COMPONENTS.search(content), path
+
+
+# A person, again, and twenty numbers of four decimals.
+LINE_OF_COMPONENTS = re.compile(rb"(?m)^\s*(\d+)\s+\1(\s+-?\d\.\d{4}){20}")
+
+
+def test_a_line_of_components_is_recognised():
+    assert LINE_OF_COMPONENTS.search(made_up_people()["popres.eigs"])
+
+
 # ---- preprocessing ----
 
 
-def reference_unit_rows(data: datasets.Dataset, include_target: bool) -> np.ndarray:
+def reference_unit_rows(data: datasets.Dataset, include_target: bool, unknown: bool = False) -> np.ndarray:
     """The same by pure Python loops over the rows: slow and obvious."""
     encoded = []
     for row in data.frame.to_pylist():
@@ -361,6 +527,7 @@ def reference_unit_rows(data: datasets.Dataset, include_target: bool) -> np.ndar
                 features.append(float(row[column.name]))
             else:
                 levels = column.levels if isinstance(column, Categorical) else (False, True)
+                levels = (*levels, None) if unknown else levels
                 features += [1.0 if row[column.name] == level else 0.0 for level in levels]
         encoded.append(features)
     columns = []
@@ -395,6 +562,113 @@ def test_adult_features_are_those_of_its_occurring_levels(include_target, n_feat
     assert people.frame.slice(0, 100).to_pylist() == before
 
 
+# Numeric features and levels of each column of Adult, "?" among the levels, as the 108 features of Amin et al. add up.
+LEVELS_IN_THE_PAPER = {
+    "workclass": 9, "education": 16, "marital-status": 7, "occupation": 15, "relationship": 6, "race": 5, "sex": 2,
+    "native-country": 42,
+}  # fmt: skip
+NUMERIC = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
+
+
+def test_the_papers_108_features_are_the_codebooks_levels_and_unknown():
+    schema, unknown = datasets.adult().schema, ("workclass", "occupation", "native-country")
+    columns = [column for column in schema.columns if column.name != "income"]
+    assert tuple(column.name for column in columns if isinstance(column, Numeric)) == NUMERIC
+    levels = {column.name: len(column.levels) for column in columns if isinstance(column, Categorical)}
+    assert levels == {name: count - (name in unknown) for name, count in LEVELS_IN_THE_PAPER.items()}
+    assert len(NUMERIC) + sum(LEVELS_IN_THE_PAPER.values()) == 108
+
+
+@pytest.mark.usefixtures("tiny_adult")
+@pytest.mark.parametrize("include_target", [False, True])
+def test_unknown_as_a_level_matches_the_reference(include_target):
+    everything = datasets.adult("all", complete=False)
+    rows = datasets.standardized_unit_rows(everything, include_target=include_target, unknown_is_a_level=True)
+    np.testing.assert_allclose(rows, reference_unit_rows(everything, include_target, unknown=True), rtol=0, atol=1e-12)
+    # Six numeric columns less the losses, which are all 0; of the others the levels that occur, "?" among them; one sex.
+    assert rows.shape[1] == 5 + (3 + 3 + 2 + 3 + 3 + 3 + 0 + 3) + 2 * include_target
+    with pytest.raises(ValueError, match=r"'workclass' .* has missing cells"):
+        datasets.standardized_unit_rows(everything)
+
+
+def test_a_missing_number_is_no_level():
+    data = datasets.Dataset("gap", pa.table({"value": [1.0, None]}), Schema(Numeric("value", 0, 1)), "", "")
+    with pytest.raises(ValueError, match="numeric column 'value'"):
+        datasets.standardized_unit_rows(data, unknown_is_a_level=True)
+
+
+@real("adult.data", "adult.test")
+@pytest.mark.usefixtures("real_files")
+def test_adult_as_amin_et_al_have_it():
+    people = datasets.adult(complete=False)
+    rows = datasets.standardized_unit_rows(people, unknown_is_a_level=True)
+    assert rows.shape == (48_842, 108)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, rtol=1e-12)
+    assert datasets.standardized_unit_rows(people, unknown_is_a_level=True, include_target=True).shape[1] == 110
+    start = 0
+    for column in people.schema.columns[:-1]:
+        width = LEVELS_IN_THE_PAPER.get(column.name, 1)
+        block, start = rows[:, start : start + width], start + width
+        if isinstance(column, Categorical):  # an indicator lies above its mean where it is 1, and there alone
+            assert ((block > 0).sum(axis=1) == 1).all()
+            assert int((block[:, len(column.levels) :] > 0).sum()) == people.frame[column.name].null_count
+    assert start == 108
+
+
+def reference_replication_rows(data: datasets.Dataset, standardize: bool) -> np.ndarray:
+    """pandas and scikit-learn, as the replication's program does it."""
+    import pandas as pd
+    from sklearn.preprocessing import StandardScaler
+
+    columns = [column for column in data.schema.columns if column.name != data.target]
+    frame = data.frame.to_pandas()[[column.name for column in columns]]
+    numeric = [column.name for column in columns if isinstance(column, Numeric)]
+    others = [column for column in columns if isinstance(column, Categorical)]
+    for column in others:
+        frame[column.name] = pd.Categorical(frame[column.name], categories=sorted(column.levels))
+    numbers = frame[numeric].astype(float)
+    if standardize:
+        numbers[numeric] = StandardScaler().fit_transform(numbers)
+    names = [column.name for column in others]
+    dummies = pd.get_dummies(frame[names], drop_first=True) if others else pd.DataFrame(index=frame.index)
+    rows = pd.concat([numbers, dummies], axis=1).to_numpy().astype(np.float64)
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1.0)
+
+
+def test_replication_rows_match_the_replications_program():
+    people = datasets.adult()
+    rows = datasets.replication_rows(people, standardize=True)
+    # 6 numeric; of the codebook's 8, 16, 7, 14, 6, 5, 2 and 41 levels all but the first.
+    assert rows.shape == (45_222, 6 + 7 + 15 + 6 + 13 + 5 + 4 + 1 + 40) == (45_222, 97)
+    np.testing.assert_allclose(rows, reference_replication_rows(people, True), rtol=0, atol=1e-12)
+    never_worked = 6 + sorted(people.schema.columns[1].levels).index("Never-worked") - 1
+    assert [j for j in range(97) if not rows[:, j].any()] == [never_worked]
+    wine = datasets.replication_rows(datasets.wine(), standardize=False)
+    np.testing.assert_allclose(wine, reference_replication_rows(datasets.wine(), False), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(np.linalg.norm(wine, axis=1), 1.0, rtol=1e-12)
+
+
+def test_replication_rows_leave_short_rows_as_they_are():
+    schema = Schema(Numeric("value", -5, 5), Categorical("level", ["b", "a"]), Boolean("yes"))
+    frame = pa.table({"value": [0.5, 3.0, 0.0], "level": ["a", "b", "a"], "yes": [False, True, False]})
+    data = datasets.Dataset("three", frame, schema, "", "", target="yes")
+    expected = [[0.5, 0.0], [3 / 10**0.5, 1 / 10**0.5], [0.0, 0.0]]
+    np.testing.assert_allclose(datasets.replication_rows(data, standardize=False), expected, rtol=1e-15)
+    gap = replace(data, frame=frame.set_column(1, "level", pa.array(["a", None, "b"])))
+    with pytest.raises(ValueError, match=r"'level' .* has missing cells"):
+        datasets.replication_rows(gap, standardize=False)
+    with pytest.raises(ValueError, match=r"'value' .* is constant"):
+        datasets.replication_rows(replace(data, frame=frame.slice(0, 1)), standardize=True)
+
+
+@real("airfoil_self_noise.dat")
+@pytest.mark.usefixtures("real_files")
+def test_airfoil_as_the_replication_has_it():
+    rows = datasets.replication_rows(datasets.airfoil(), standardize=False)
+    assert rows.shape == (1503, 5)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, rtol=1e-12)
+
+
 def test_constant_columns_and_rows_at_the_mean():
     schema = Schema(Numeric("constant", 0, 1), Numeric("value", -5, 5))
     frame = pa.table({"constant": [0.1] * 3, "value": [-1.0, 0.0, 1.0]})
@@ -420,7 +694,7 @@ def sphere_p_value(rows: np.ndarray, mixing: np.ndarray) -> float:
 
 def test_synthetic_rows_have_their_exact_law():
     n_rows, d = 20_000, 6
-    rows = datasets.amin_synthetic(n_rows, d, np.random.default_rng(7), center=False)
+    rows = datasets.amin_synthetic(n_rows, d, np.random.default_rng(7), columns="drawn")
     replay = np.random.default_rng(7)
     normals, mixing = replay.standard_normal((n_rows, d)), replay.random((d, d))
     assert sphere_p_value(rows, mixing) > 0.01
@@ -429,21 +703,42 @@ def test_synthetic_rows_have_their_exact_law():
     assert sphere_p_value(planted, mixing) < 1e-6
 
 
+def test_algorithm_3_has_its_exact_law_variance_1_included():
+    """Standardised by the exact standard deviations of its features, ‖U_j‖, a row is ZU/‖U_j‖ on the sphere."""
+    n_rows, d = 20_000, 6
+    rows = datasets.amin_synthetic(n_rows, d, np.random.default_rng(7))
+    replay = np.random.default_rng(7)
+    replay.standard_normal((n_rows, d))
+    mixing = replay.random((d, d))
+    assert sphere_p_value(rows, mixing / np.linalg.norm(mixing, axis=0)) > 0.01
+    without_variance = datasets.amin_synthetic(n_rows, d, np.random.default_rng(7), columns="centered")
+    assert sphere_p_value(without_variance, mixing / np.linalg.norm(mixing, axis=0)) < 1e-6
+
+
 @pytest.mark.parametrize("scaling", ["unit", "largest"])
-@pytest.mark.parametrize("center", [True, False])
-def test_synthetic_rows_match_the_reference(center, scaling):
+@pytest.mark.parametrize("columns", ["standardized", "centered", "drawn"])
+def test_synthetic_rows_match_the_reference(columns, scaling):
     n_rows, d = 50, 4
-    rows = datasets.amin_synthetic(n_rows, d, np.random.default_rng(3), center=center, scaling=scaling)
+    rows = datasets.amin_synthetic(n_rows, d, np.random.default_rng(3), columns=columns, scaling=scaling)
     rng = np.random.default_rng(3)
     normals, mixing = rng.standard_normal((n_rows, d)), rng.random((d, d))
     expected = np.array([[sum(z[k] * mixing[k, j] for k in range(d)) for j in range(d)] for z in normals])
-    if center:
+    if columns != "drawn":
         expected = expected - expected.sum(axis=0) / n_rows
+    if columns == "standardized":
+        expected = expected / np.array([(sum(cell**2 for cell in column) / n_rows) ** 0.5 for column in expected.T])
+        np.testing.assert_allclose(expected.var(axis=0), 1.0, rtol=1e-12)
+        np.testing.assert_allclose(expected.mean(axis=0), 0.0, atol=1e-12)
     norms = [sum(value * value for value in row) ** 0.5 for row in expected]
     for row, norm in zip(expected, norms, strict=True):
         row /= norm if scaling == "unit" else max(norms)
     np.testing.assert_allclose(rows, expected, rtol=0, atol=1e-12)
     assert np.linalg.norm(rows, axis=1).max() == pytest.approx(1.0, rel=1e-12)
+
+
+def test_the_benchmarks_tables_are_algorithm_3():
+    rows = algorithm_3(300, 7)
+    np.testing.assert_array_equal(rows, datasets.amin_synthetic(300, 7, np.random.default_rng([300, 7])))
 
 
 def test_synthetic_edge_cases():
@@ -452,5 +747,6 @@ def test_synthetic_edge_cases():
     for size in ((0, 3), (3, 0)):
         with pytest.raises(ValueError, match="at least 1"):
             datasets.amin_synthetic(*size, np.random.default_rng(0))
-    with pytest.raises(ValueError, match="'other'"):
-        datasets.amin_synthetic(3, 3, np.random.default_rng(0), scaling="other")  # type: ignore[arg-type]
+    for option in ("scaling", "columns"):
+        with pytest.raises(ValueError, match="'other'"):
+            datasets.amin_synthetic(3, 3, np.random.default_rng(0), **{option: "other"})

@@ -2,9 +2,9 @@
 
     python -m benchmarks.papers.coinpress.figures [--trials 100] [--only NAME …] [--output build/coinpress]
 
-Errors are trimmed means (10 % at either end) over the trials, default parameters everywhere. Published curves, and the genetic
-components of the map, are read from the folder that the environment variable DPMOMENTS_DATA names; without it our curves are
-drawn alone.
+Errors are trimmed means (10 % at either end) over the trials, default parameters everywhere. Published curves are read from the
+folder that the environment variable DPMOMENTS_DATA names; without it our curves are drawn alone. The genetic components of the
+map are fetched once from those who published them (`dpmoments.datasets.popres`); where they cannot be, the map is left out.
 """
 
 from __future__ import annotations
@@ -278,14 +278,11 @@ def run_experiment(experiment: Experiment, trials: int, folder: Path | None, out
     plt.close(figure)
 
 
-def map_of_europe(trials: int, folder: Path, output: Path) -> None:
+def map_of_europe(trials: int, output: Path) -> None:
     """Figure 8: the first two genetic components of 1387 Europeans, ρ = 1, K = 30; dot products with the exact components."""
-    lines = (folder / "popres.eigs").read_text(encoding="utf-8").splitlines()[1:]
-    components = np.array([[float(cell) for cell in line.split()[2:22]] for line in lines])
-    eigenvalues = np.array((folder / "popres.eval").read_text(encoding="utf-8").split()[:20], dtype=float)
-    words = [line.split() for line in (folder / "popres_color.txt").read_text(encoding="utf-8").splitlines()]
-    colors = [_matplotlib_color(word[1]) for word in words]
-    table = 20.0 * components * eigenvalues
+    people = dpm.datasets.popres()
+    colors = [_matplotlib_color(color) for color in people.colors]
+    table = 20.0 * people.components * people.eigenvalues
     exact = np.linalg.eigh(np.cov(table.T, bias=True))[1][:, ::-1][:, :2]
     naive = dpm.mechanisms.CoinPress(eigenvalue_bounds=(1.0, 30.0), steps=1)
     default = dpm.mechanisms.CoinPress(eigenvalue_bounds=(1.0, 30.0))
@@ -354,11 +351,11 @@ def main() -> None:
         if wanted(experiment.name):
             run_experiment(experiment, arguments.trials, folder, arguments.output)
     if wanted("map-of-europe"):
-        if folder is None or not (folder / "popres.eigs").is_file():
-            print("\nMap of Europe: left out; DPMOMENTS_DATA names no folder with popres.eigs")
-        else:
-            print(f"\nMap of Europe, ρ = 1, K = 30 ({arguments.trials} trials)")
-            map_of_europe(arguments.trials, folder, arguments.output)
+        print(f"\nMap of Europe, ρ = 1, K = 30 ({arguments.trials} trials)")
+        try:
+            map_of_europe(arguments.trials, arguments.output)
+        except ConnectionError as error:
+            print(f"  left out: {error}")
     print(f"\npictures in {arguments.output}")
 
 

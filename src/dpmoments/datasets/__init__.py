@@ -4,8 +4,19 @@ The tables are public, so loading one spends nothing. Their schemas hold bounds 
 never from the rows, so that they show what a curator of private data would write.
 """
 
-from dpmoments.datasets.preprocessing import standardized_unit_rows
+from dpmoments.datasets.genetic_components import GeneticComponents, popres
+from dpmoments.datasets.preprocessing import replication_rows, standardized_unit_rows
 from dpmoments.datasets.synthetic import amin_synthetic
 from dpmoments.datasets.tables import Dataset, adult, airfoil, wine
 
-__all__ = ["Dataset", "adult", "airfoil", "amin_synthetic", "standardized_unit_rows", "wine"]
+__all__ = [
+    "Dataset",
+    "GeneticComponents",
+    "adult",
+    "airfoil",
+    "amin_synthetic",
+    "popres",
+    "replication_rows",
+    "standardized_unit_rows",
+    "wine",
+]

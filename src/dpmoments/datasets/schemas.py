@@ -83,8 +83,8 @@ def airfoil_schema() -> Schema:
     )
 
 
-def wine_schema() -> Schema:
-    """Schema of Wine: round bounds that hold for table wines, in the units of the assays."""
+def wine_schema(*, cultivar: bool) -> Schema:
+    """Schema of Wine: round bounds that hold for table wines, in the units of the assays; the cultivars by their numbers."""
     return Schema(
         Numeric("alcohol", 8, 18),
         Numeric("malic_acid", 0, 10),
@@ -99,4 +99,5 @@ def wine_schema() -> Schema:
         Numeric("hue", 0, 2),
         Numeric("od280/od315_of_diluted_wines", 0, 5),
         Numeric("proline", 0, 2_000),
+        *([Categorical("cultivar", ("1", "2", "3"))] if cultivar else []),
     )

@@ -11,16 +11,15 @@ def amin_synthetic(
     n_features: int,
     rng: np.random.Generator,
     *,
-    center: bool = True,
+    columns: Literal["standardized", "centered", "drawn"] = "standardized",
     scaling: Literal["unit", "largest"] = "unit",
 ) -> NDArray[np.float64]:
-    """Correlated Gaussian rows in the unit ball: the synthetic table of the pure-DP covariance papers.
+    """Correlated Gaussian rows of norm 1: Algorithm 3 of Amin et al. 2019, appendix C.1.
 
     With Z an ``(n_rows, n_features)`` standard normal matrix and U an ``(n_features, n_features)`` matrix of
-    independent uniforms on [0, 1), drawn in this order, X = ZU. Its columns are then centred (`center`), and
-    its rows scaled into the unit ball (`scaling`). U has positive entries, so the second moment of X, ``UᵀU``
-    in expectation before the scaling, has one eigenvalue near ``n_features² / 4`` above a bulk whose mean is
-    about ``n_features / 12``.
+    independent uniforms on [0, 1), drawn in this order, X = ZU. Its columns are then brought to mean 0 and variance 1
+    (`columns`), and its rows to norm 1 (`scaling`). U has positive entries, so all features are positively correlated:
+    one eigenvalue of the second moment stands far above the others.
 
     Parameters
     ----------
@@ -28,12 +27,14 @@ def amin_synthetic(
         Shape of the table, each at least 1.
     rng
         Source of the randomness. The table is test data: it needs no cryptographic generator.
-    center
-        Subtract the column means of this sample before scaling.
+    columns
+        What is done to the columns of this sample before its rows are scaled. "standardized": mean 0 and variance 1
+        (population; a column that does not vary, which only ``n_rows = 1`` gives, becomes 0). "centered": mean 0.
+        "drawn": nothing.
     scaling
         "unit" divides every row by its own norm, so every row has norm 1 (a zero row, which only ``n_rows =
-        1`` with `center` gives, stays zero). "largest" divides all rows by the largest norm, which keeps
-        their ratios.
+        1`` with columns about their mean gives, stays zero). "largest" divides all rows by the largest norm, which
+        keeps their ratios.
 
     Returns
     -------
@@ -43,14 +44,19 @@ def amin_synthetic(
     Raises
     ------
     ValueError
-        If a size is below 1 or `scaling` is unknown.
+        If a size is below 1, or `columns` or `scaling` is unknown.
 
     Notes
     -----
-    Amin et al. 2019 generate their synthetic tables by Algorithm 3 of their appendix: X = ZU, then mean 0,
-    **variance 1** and norm 1. The variance is not brought to 1 here: this function follows the released code of
-    Dong, Liang & Yi 2022 ("Differentially Private Covariance Revisited"), which generates X = ZU, centres it
-    and scales the rows; its case of one norm bucket is the default here.
+    **The reading.** In the paper a column of its d × n matrix is a person, and ``Normalize`` is said to give every
+    column mean 0, variance 1 and norm 1. No column can have all three: mean 0 and variance 1 make its norm √d. So they
+    are taken of different things: norm 1 of the person, since that is what the privacy guarantee asks for, and mean 0
+    and variance 1 of the feature, which is what standardising a table means. The norm comes last. In the other order
+    rows would be longer than 1; in this one the variances are no longer exactly 1, nor the means 0. The paper mixes
+    features by UX, which in our rows is ZUᵀ; U and Uᵀ have one law.
+
+    "centered" follows the released code of Dong, Liang & Yi 2022 ("Differentially Private Covariance Revisited"),
+    which generates X = ZU, centres it and scales the rows; with "unit" it is their case of one norm bucket.
 
     Examples
     --------
@@ -61,13 +67,17 @@ def amin_synthetic(
     """
     if n_rows < 1 or n_features < 1:
         raise ValueError(f"n_rows and n_features must be at least 1; got {n_rows} and {n_features}")
+    if columns not in ("standardized", "centered", "drawn"):
+        raise ValueError(f"columns must be 'standardized', 'centered' or 'drawn'; got {columns!r}")
     if scaling not in ("unit", "largest"):
         raise ValueError(f"scaling must be 'unit' or 'largest'; got {scaling!r}")
     normals = rng.standard_normal((n_rows, n_features))
     mixing = rng.random((n_features, n_features))
     rows: NDArray[np.float64] = normals @ mixing
-    if center:
+    if columns != "drawn":
         rows -= rows.mean(axis=0)
+    if columns == "standardized" and n_rows > 1:
+        rows /= rows.std(axis=0)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     if scaling == "largest":
         norms = np.full_like(norms, norms.max())

@@ -54,15 +54,19 @@ class Dataset:
     target: str | None = None
 
 
-def wine() -> Dataset:
+def wine(*, cultivar: bool = False) -> Dataset:
     """Chemical assays of 178 Italian wines, 13 numeric columns, from scikit-learn; needs no network.
 
-    The cultivar (scikit-learn's ``target``) is left out, which gives the 13 features of the papers.
+    Parameters
+    ----------
+    cultivar
+        Whether the cultivar (scikit-learn's ``target``, the first column of the published file) is a column too. By
+        default it is left out, which gives the 13 features of the papers.
 
     Returns
     -------
     Dataset
-        178 rows, 13 float columns, no target.
+        178 rows, 13 float columns, no target; with `cultivar` that as a last column of levels 1, 2 and 3, the target.
 
     Examples
     --------
@@ -74,7 +78,9 @@ def wine() -> Dataset:
 
     bunch = load_wine()
     columns = {name: np.ascontiguousarray(bunch.data[:, i]) for i, name in enumerate(bunch.feature_names)}
-    schema = wine_schema()
+    schema = wine_schema(cultivar=cultivar)
+    if cultivar:
+        columns["cultivar"] = np.array([str(level) for level in bunch.target + 1])
     return Dataset(
         name="wine",
         frame=pa.table(columns).select([column.name for column in schema.columns]),
@@ -82,6 +88,7 @@ def wine() -> Dataset:
         description="Chemical assays of 178 wines of one Italian region, three cultivars. One row a wine.",
         source="Aeberhard & Forina 1992, Wine, UCI Machine Learning Repository, doi:10.24432/C5PC7J, "
         "CC BY 4.0; the copy in scikit-learn",
+        target="cultivar" if cultivar else None,
     )
 
 
