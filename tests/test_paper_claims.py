@@ -206,6 +206,28 @@ def test_the_ridge_of_coinpress_bounds_sampling_and_noise() -> None:
     assert step.failure == pytest.approx(failure)
 
 
+def test_one_long_direction_in_an_unknown_place() -> None:
+    """Lecture 18, section 2.2: Σ = I + (κ − 1)uuᵀ, which no scaling known beforehand serves; both recursive estimators find u."""
+    d, kappa, rng = 6, 1e4, np.random.default_rng(2)
+    u = rng.normal(size=d)
+    u /= np.linalg.norm(u)
+    covariance = np.eye(d) + (kappa - 1.0) * np.outer(u, u)
+    n = 60_000
+    table = rng.standard_normal((n, d))
+    table += (math.sqrt(kappa) - 1.0) * np.outer(table @ u, u)
+    shape, bounds = MomentShape(d, n_rows=n, mean=False, row_norm=None), (0.9, 1.1 * kappa)
+    rows = Rows.of(table, dpm.Schema.unbounded(d), neighbors="replace_one")
+    found = {}
+    for mechanism in (CoinPress(bounds), CoinPress(bounds, steps=1), PrivatePreconditioning(bounds)):
+        plan = mechanism.plan(shape, dpm.PrivacyBudget.zcdp(2.0), "replace_one")
+        gram = plan.run(rows, PrivacyFilter(plan, insecure_generator(1))).gram
+        found[mechanism] = dpm.metrics.mahalanobis_error(gram / n, covariance)
+    several, one, preconditioned = found.values()
+    assert several < 0.05
+    assert preconditioned < 0.5
+    assert one > 5.0 * max(several, preconditioned)  # one step, at the scale of the long direction
+
+
 def test_the_rule_of_regimes() -> None:
     """Eigenvectors where λ₁ ln λ₁ ≤ ln(1/δ)/ε (Amin et al., section 3.1), by λ₁ given or by n; always where δ is 0."""
 

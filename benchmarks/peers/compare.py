@@ -22,10 +22,10 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.pages import DOCS, write_part
 from dpmoments.metrics import normalized_frobenius_error
 
-PAGE = Path(__file__).parents[2] / "docs" / "peers.md"
-BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
+PAGE = DOCS / "peers.md"
 PROGRAM = Path(__file__).parent / "programs.py"
 PINNED = {
     "opendp": ("opendp[scikit-learn]==0.16.0", "scikit-learn==1.9.1", "numpy==2.4.6"),
@@ -191,9 +191,7 @@ def main() -> None:
         "",
         *directions,
     ]
-    page = PAGE.read_text(encoding="utf-8")
-    before, after = page.split(BEGIN)[0], page.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n\n" + "\n".join(tables) + f"\n\n{END}{after}", encoding="utf-8")
+    write_part(PAGE, "tables", tables)
     print(f"wrote {PAGE}")
 
 

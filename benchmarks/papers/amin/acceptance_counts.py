@@ -16,16 +16,15 @@ import argparse
 import math
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import numpy as np
 
+from benchmarks.pages import DOCS, write_part
 from benchmarks.papers.amin.misprinted_bingham import printed_envelope, printed_law, successive_directions
 from dpmoments import datasets
 from dpmoments.noise.sphere import envelope_parameter, sample_bingham_diagonal
 
-PAGE = Path(__file__).parents[3] / "docs" / "misprinted-bingham.md"
-BEGIN, END = "<!-- counts: begin -->", "<!-- counts: end -->"
+PAGE = DOCS / "misprinted-bingham.md"
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 4.0)
 FAILURE = 0.05
 """β of Corollary 1."""
@@ -120,10 +119,7 @@ def main() -> None:
     split, start = parser.parse_args().split, time.perf_counter()
     lines = table(split, lambda line: print(line, flush=True))
     if split == "adaptive":
-        page = PAGE.read_text(encoding="utf-8")
-        before, after = page.split(BEGIN)[0], page.split(END)[1]
-        text = "\n".join(lines)
-        PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+        write_part(PAGE, "counts", lines)
     print(f"{time.perf_counter() - start:.0f} s")
 
 

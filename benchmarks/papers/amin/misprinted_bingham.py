@@ -14,16 +14,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln, logsumexp, roots_genlaguerre
 
+from benchmarks.pages import DOCS, write_part
 from dpmoments.noise.sphere import envelope_parameter, sample_bingham_diagonal
 
-PAGE = Path(__file__).parents[3] / "docs" / "misprinted-bingham.md"
-BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
+PAGE = DOCS / "misprinted-bingham.md"
 SPECTRUM = np.array([40.0, 20.0, 10.0, 5.0, 0.0])
 """Eigenvalues of the Gram matrix of the example; at ε = 1 the paper's temperature is t = 1/4."""
 DRAWS = 200_000
@@ -258,11 +257,8 @@ def main() -> None:
         "",
         *proposal_table(),
     ]
-    text = "\n".join(tables)
-    print(text)
-    page = PAGE.read_text(encoding="utf-8")
-    before, after = page.split(BEGIN)[0], page.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+    print("\n".join(tables))
+    write_part(PAGE, "tables", tables)
     print(f"\nwrote {PAGE}")
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import argparse
 import time
-from pathlib import Path
 
 import numpy as np
 
+from benchmarks.pages import DOCS, write_part
 from benchmarks.papers.amin.acceptance_counts import algorithm_3
 from benchmarks.papers.amin.table import Line, SummedOnce, errors
 from dpmoments.mechanisms.gaussian import Gaussian
@@ -23,8 +23,7 @@ from dpmoments.mechanisms.kapralov_talwar import KapralovTalwar
 from dpmoments.mechanisms.laplace import Laplace
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
 
-PAGE = Path(__file__).parents[3] / "docs" / "amin-table.md"
-BEGIN, END = "<!-- rates: begin -->", "<!-- rates: end -->"
+PAGE = DOCS / "amin-table.md"
 D = 10
 ROWS = (1000, 3162, 10_000, 31_623, 100_000, 316_228, 1_000_000)
 EPSILONS = (0.1, 1.0)
@@ -67,10 +66,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=20)
     trials, start = parser.parse_args().trials, time.perf_counter()
-    text = "\n".join(table(trials))
-    page = PAGE.read_text(encoding="utf-8")
-    before, after = page.split(BEGIN)[0], page.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+    write_part(PAGE, "rates", table(trials))
     print(f"{time.perf_counter() - start:.0f} s")
 
 

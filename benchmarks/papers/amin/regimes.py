@@ -11,10 +11,10 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
+from benchmarks.pages import DOCS, write_part
 from benchmarks.papers.amin.acceptance_counts import algorithm_3
 from benchmarks.papers.amin.table import DATA, Line, SummedOnce, errors
 from dpmoments.mechanisms.auto import Auto
@@ -24,8 +24,7 @@ from dpmoments.mechanisms.iterative_eigenvectors import IterativeEigenvectors
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.repair.repair import Repair
 
-PAGE = Path(__file__).parents[3] / "docs" / "regime-rule.md"
-BEGIN, END = "<!-- regimes: begin -->", "<!-- regimes: end -->"
+PAGE = DOCS / "regime-rule.md"
 EPSILONS = (0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 DELTAS = (1e-16, 1e-10, 1e-3)
 EIGENVECTORS = Line("eigenvectors", IterativeEigenvectors())
@@ -145,11 +144,7 @@ def main() -> None:
         pages += table(name.split(" (")[0].split(",")[0], rows, found, trials)
         print("\n".join(pages[-len(found) :]), flush=True)
     seconds = time.perf_counter() - started
-    text = PAGE.read_text()
-    head, rest = text.split(BEGIN)
-    tail = rest.split(END)[1]
-    body = "\n".join([*summary(everything), *pages, f"Measured in {seconds:.0f} s.", ""])
-    PAGE.write_text(f"{head}{BEGIN}\n\n{body}\n{END}{tail}")
+    write_part(PAGE, "regimes", [*summary(everything), *pages, f"Measured in {seconds:.0f} s."])
 
 
 if __name__ == "__main__":

@@ -15,11 +15,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
 import dpmoments as dpm
+from benchmarks.pages import DOCS, write_part
 from benchmarks.papers.amin.misprinted_bingham import printed_law, successive_directions
 from dpmoments import datasets
 from dpmoments.mechanisms.base import Mechanism, MomentShape
@@ -38,8 +38,7 @@ from dpmoments.repair.repair import Repair, repair_moments
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 
-PAGE = Path(__file__).parents[3] / "docs" / "amin-table.md"
-BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
+PAGE = DOCS / "amin-table.md"
 EPSILONS = (0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 
 
@@ -200,9 +199,7 @@ def main() -> None:
     for name, load in DATA:
         rows = SummedOnce(load())
         lines += table(name, rows, options.trials if rows.n_features < 50 else options.adult_trials)
-    page = PAGE.read_text(encoding="utf-8")
-    before, after = page.split(BEGIN)[0], page.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n\n" + "\n".join(lines) + f"\n{END}{after}", encoding="utf-8")
+    write_part(PAGE, "tables", lines)
     print(f"wrote {PAGE} in {time.perf_counter() - start:.0f} s")
 
 
