@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
+from scipy.stats import invwishart, wishart
 
 import dpmoments as dpm
 from dpmoments import mechanisms
 from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
+from dpmoments.privacy.curves import additive_wishart_degrees
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.repair.repair import adapt, clip, noise_shift, shift, shrink
@@ -55,7 +57,10 @@ class Regression:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Normal rows of mean zero with a known covariance, divided by a public bound on their norm, and what is asked of them."""
+    """Normal rows of mean zero with a known covariance, divided by a public bound on their norm, and what is asked of them.
+
+    With an ``intercept`` column 0 is 1 in every row; ``covariance`` is the second moment, where it is a column like the others.
+    """
 
     name: str
     title: str
@@ -63,10 +68,14 @@ class Experiment:
     covariance: np.ndarray
     row_bound: float
     regressions: tuple[Regression, ...]
+    intercept: bool = False
 
     def table(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """The n rows; those beyond the bound are clipped when they are read."""
-        rows: np.ndarray = rng.standard_normal((n, len(self.covariance))) @ np.linalg.cholesky(self.covariance).T
+        rows: np.ndarray = rng.standard_normal((n, len(self.covariance)))
+        if self.intercept:
+            rows[:, 0] = 1.0
+        rows = rows @ np.linalg.cholesky(self.covariance).T
         rows /= self.row_bound
         return rows
 
@@ -121,6 +130,36 @@ def multiple_regressions(predictions: bool) -> Experiment:
     return Experiment(name, title, axis, mixing @ mixing.T, 8.0, regressions)
 
 
+BASE, OUTPUTS = 10, 10
+
+
+def outputs_as_features(others: int) -> Experiment:
+    """Section 6.2: one of 10 outputs on the intercept, the 10 base features and ``others`` of the other outputs.
+
+    An output is β₀ + xᵀβ + noise of standard deviation ½, ‖(β₀, β)‖ = 1, the x standard normal: given x and the intercept the
+    other outputs tell nothing, so that their coefficients are 0. All the tasks share one release of all 21 columns.
+    """
+    if not 0 <= others < OUTPUTS:
+        raise ValueError(
+            f"others={others} must be at least 0 and below the {OUTPUTS} outputs: one of them is the target"
+        )
+    known = 1 + BASE
+    directions = np.random.default_rng(62).standard_normal((OUTPUTS, known))
+    mixing = np.eye(known + OUTPUTS)
+    mixing[known:, :known] = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    mixing[known:, known:] *= 0.5
+    features = (*range(known), *range(known + 1, known + 1 + others))
+    return Experiment(
+        f"outputs-{others}",
+        f"One output on the base features and {others} other outputs, d = {known + OUTPUTS}",
+        "relative error of the coefficients",
+        mixing @ mixing.T,
+        9.0,
+        (Regression(features, known, predictions=False),),
+        intercept=True,
+    )
+
+
 class SummedOnce:
     """Answers what a plan asks of :class:`Rows` from sums that were made once."""
 
@@ -171,6 +210,12 @@ def adapted(gram: np.ndarray, plan: Plan) -> np.ndarray:
     return adapt(gram, plan.noise)
 
 
+def with_its_mean(gram: np.ndarray, plan: Plan) -> np.ndarray:
+    """Additive Wishart noise less its mean, its mean added again: as Algorithm 3 draws it."""
+    kept: np.ndarray = gram + plan.details["degrees_of_freedom"] * plan.details["scale"] * np.eye(len(gram))
+    return kept
+
+
 @dataclass(frozen=True)
 class Technique:
     """A line of the figures: how to plan it and what is done to its output."""
@@ -210,6 +255,19 @@ def matrix_laplace(experiment: Experiment, n: int, epsilon: float, neighbors: Ne
     return mechanisms.MatrixLaplace().plan(shape_of(experiment, n), budget, neighbors)
 
 
+def additive_wishart(calibration: str) -> Callable[[Experiment, int, float, Neighbors], Plan]:
+    """Noise of the paper's scale, s² = B²: more degrees of freedom, the library's choice, have a mean that is no use to keep."""
+
+    def plan(experiment: Experiment, n: int, epsilon: float, neighbors: Neighbors) -> Plan:
+        if calibration == PAPER:
+            return planned(mechanisms.AdditiveWishart(calibration=PAPER))(experiment, n, epsilon, neighbors)
+        beyond = additive_wishart_degrees(epsilon, DELTA, 1.0, neighbors)
+        mechanism = mechanisms.AdditiveWishart(degrees_of_freedom=len(experiment.covariance) + beyond)
+        return planned(mechanism)(experiment, n, epsilon, neighbors)
+
+    return plan
+
+
 def inverse_gaussian(calibration: str) -> Callable[[Experiment, int, float, Neighbors], Plan]:
     """Noise on the inverse, with the eigenvalue that the model lets one assert."""
 
@@ -223,6 +281,7 @@ def inverse_gaussian(calibration: str) -> Callable[[Experiment, int, float, Neig
 GAUSS = "Gaussian noise, clipped"
 JL, JL_UNBIASED, JL_ADAPTIVE = "JL, fixed r", "JL, fixed r, w²I subtracted", "JL, adaptive"
 ADDITIVE, INVERSE_WISHART, INVERSE = "additive Wishart", "inverse Wishart", "noise on the inverse"
+ADDITIVE_AS_DRAWN, INVERSE_WISHART_ADAPTIVE = "additive Wishart, its mean kept", "inverse Wishart, adaptive"
 ADAPTED, LAPLACE = "Gaussian noise, adapted", "matrix Laplace (δ = 0), adapted"
 COLORS = {
     GAUSS: "black",
@@ -230,12 +289,23 @@ COLORS = {
     JL_UNBIASED: "tab:pink",
     JL_ADAPTIVE: "tab:cyan",
     ADDITIVE: "tab:red",
+    ADDITIVE_AS_DRAWN: "lightcoral",
     INVERSE_WISHART: "tab:green",
+    INVERSE_WISHART_ADAPTIVE: "tab:olive",
     INVERSE: "tab:purple",
     ADAPTED: "tab:orange",
     LAPLACE: "tab:brown",
 }
-FOLLOWED = (JL, JL_UNBIASED, JL_ADAPTIVE, ADDITIVE, INVERSE_WISHART, INVERSE)
+FOLLOWED = (
+    JL,
+    JL_UNBIASED,
+    JL_ADAPTIVE,
+    ADDITIVE_AS_DRAWN,
+    ADDITIVE,
+    INVERSE_WISHART,
+    INVERSE_WISHART_ADAPTIVE,
+    INVERSE,
+)
 ANALYZE_GAUSS = (
     GAUSS,
     "Gaussian noise, as drawn",
@@ -257,6 +327,9 @@ def techniques() -> list[Technique]:
             ),
             ADDITIVE: mechanisms.AdditiveWishart(debias="positive-definite", calibration=calibration),
             INVERSE_WISHART: mechanisms.InverseWishart(subtract_padding=False, calibration=calibration),
+            INVERSE_WISHART_ADAPTIVE: mechanisms.InverseWishart(
+                adaptive=True, subtract_padding=False, calibration=calibration
+            ),
         }
         gauss = analyze_gauss if calibration == PAPER else planned(mechanisms.Gaussian())
         found.append(Technique(GAUSS, calibration, gauss, clipped))
@@ -271,6 +344,22 @@ def techniques() -> list[Technique]:
             Technique(f"Gaussian noise, {label}", calibration, gauss, repair) for label, repair in repairs.items()
         ]
         found += [Technique(label, calibration, planned(mechanism)) for label, mechanism in paired.items()]
+        found.append(Technique(ADDITIVE_AS_DRAWN, calibration, additive_wishart(calibration), with_its_mean))
         found.append(Technique(INVERSE, calibration, inverse_gaussian(calibration)))
     found.append(Technique(LAPLACE, EXACT, matrix_laplace, adapted))
+    return found
+
+
+# --- what needs no privacy ----------------------------------------------------------------------------------------
+
+
+def projection_without_a_ridge(gram: np.ndarray, degrees: int, rng: np.random.Generator) -> np.ndarray:
+    """The baseline of section 3.2: r random combinations of the rows, **not private**; their Gram matrix over r."""
+    found: np.ndarray = np.atleast_2d(wishart(degrees, gram).rvs(random_state=rng)) / degrees
+    return found
+
+
+def posterior_without_a_ridge(gram: np.ndarray, degrees: int, rng: np.random.Generator) -> np.ndarray:
+    """The baseline of section 5.1: one draw from the posterior of the covariance under a flat prior, **not private**."""
+    found: np.ndarray = np.atleast_2d(invwishart(degrees, gram).rvs(random_state=rng))
     return found
