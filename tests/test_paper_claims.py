@@ -206,6 +206,25 @@ def test_the_ridge_of_coinpress_bounds_sampling_and_noise() -> None:
     assert step.failure == pytest.approx(failure)
 
 
+def test_what_appendix_c_says_of_the_dimension() -> None:
+    """C.1: the gap between AD and KT grows with d; Gaussian noise over AD grows at small ε, and stays below 1. Rate: below d^1."""
+    summed = {d: SummedOnce(algorithm_3(10_000, d)) for d in (5, 40, 160)}
+    ad, kt = (
+        IterativeEigenvectors(allocation="adaptive", calibration="paper"),
+        dpm.mechanisms.KapralovTalwar(calibration="paper"),
+    )
+
+    def error(mechanism: Any, d: int, epsilon: float, delta: float = 0.0) -> float:
+        return float(errors(Line("", mechanism), summed[d], epsilon, 4, delta).mean())
+
+    gap = [error(kt, d, 1.0) / error(ad, d, 1.0) for d in (5, 40)]
+    assert gap[1] > 1.5 * gap[0] > 1.4
+    ratio = [error(Gaussian(), d, 0.1, 1e-10) / error(ad, d, 0.1) for d in (5, 160)]
+    assert 4.0 * ratio[0] < ratio[1] < 1.0
+    rate = math.log(error(ad, 40, 1.0) / error(ad, 5, 1.0)) / math.log(8.0)
+    assert 0.5 < rate < 1.0
+
+
 def test_one_long_direction_in_an_unknown_place() -> None:
     """Lecture 18, section 2.2: Σ = I + (κ − 1)uuᵀ, which no scaling known beforehand serves; both recursive estimators find u."""
     d, kappa, rng = 6, 1e4, np.random.default_rng(2)
