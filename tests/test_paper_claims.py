@@ -207,7 +207,7 @@ def test_the_ridge_of_coinpress_bounds_sampling_and_noise() -> None:
 
 
 def test_what_appendix_c_says_of_the_dimension() -> None:
-    """C.1: the gap between AD and KT grows with d; Gaussian noise over AD grows at small ε, and stays below 1. Rate: below d^1."""
+    """C.1: the gap between AD and KT grows with d; Gaussian noise over AD grows at small ε, below 1. AD: slower than d."""
     summed = {d: SummedOnce(algorithm_3(10_000, d)) for d in (5, 40, 160)}
     ad, kt = (
         IterativeEigenvectors(allocation="adaptive", calibration="paper"),
