@@ -66,9 +66,7 @@ class LogScaleHistogramPlan(Plan):
         column = located.clipped(rows, privacy_filter, for_count, radius)
         return self._moments(rows, privacy_filter, column, n_rows)
 
-    def _moments(
-        self, rows: Rows, privacy_filter: PrivacyFilter, column: ClippedColumn, n_rows: float
-    ) -> NoisyMoments:
+    def _moments(self, rows: Rows, privacy_filter: PrivacyFilter, column: ClippedColumn, n_rows: float) -> NoisyMoments:
         """The noisy sums of the clipped column, for all that is left."""
         loss, center, radius = privacy_filter.left.as_budget, column.located.center.value, column.radius
         sensitivity, pure = self._sensitivity(loss), loss.kind is BudgetKind.PURE

@@ -132,7 +132,7 @@ class ClippedColumn:
 
 
 def pure_if_less_noise(budget: PrivacyBudget, divisible: PrivacyBudget, n_columns: int) -> PrivacyBudget:
-    """ε alone in place of (ε, δ) where Laplace noise of ε is less than normal noise of ``divisible``, its ρ: for few columns it is.
+    """ε alone in place of (ε, δ) where its Laplace noise is less than normal noise of ``divisible``, its ρ: for few columns.
 
     Examples
     --------
@@ -173,13 +173,14 @@ def column_warnings(names: Sequence[str], columns: Sequence[ClippedColumn]) -> l
     lost = [not (one.located.center.certain and one.located.histogram.stands_out) for one in columns]
     if any(lost):
         found.append(
-            "noise decides where the values lie: the budget is too small for so few rows to find them on the whole line. Give more "
-            f"rows, a larger budget, or bounds ({listed(names, lost)})"
+            "noise decides where the values lie: the budget is too small for so few rows to find them on the whole line. Give "
+            f"more rows, a larger budget, or bounds ({listed(names, lost)})"
         )
     unsettled = [not one.located.center.settled for one in columns]
     if any(unsettled):
         found.append(
-            f"the search for the values ended before it had found them; the noise is that of its range ({listed(names, unsettled)})"
+            "the search for the values ended before it had found them; the noise is that of its range "
+            f"({listed(names, unsettled)})"
         )
     clipped = [one.clipping_shows for one in columns]
     if any(clipped):

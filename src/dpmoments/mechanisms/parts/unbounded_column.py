@@ -1,7 +1,7 @@
 """Where one column lies and how widely it spreads, with no public bound on either: a private median, a log-scale histogram.
 
-Both look at all of a stated range of floating point, in cells that grow with the distance from 0 or from the centre found: no draw
-needs a δ to leave empty cells out, and none depends on the order of rows (``docs/derivations/log_scale_histogram.md``).
+Both look at all of a stated range of floating point, in cells that grow with the distance from 0 or from the centre found. So no
+draw needs a δ to leave empty cells out, and none depends on the order of rows (``docs/derivations/log_scale_histogram.md``).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MOST_LEVELS = 6
 """After as many a cell is as fine as floating point, wherever the rows are."""
 LEAST_CELLS = 8
 RANK_ERROR, LARGEST_RANK_ERROR = 0.125, 0.4
-"""How far from the median a level may end, as a share of the rows: where it can afford it, and for its answer to mean anything."""
+"""How far from the median a level may end, as a share of the rows: where it can afford it; for its answer to mean anything."""
 CERTAIN = 3.0
 """Exponent by which the cells nearer than that outweigh all others together."""
 CONCENTRATED = 0.65
@@ -244,7 +244,8 @@ class OctaveHistogram(NormHistogram):
         places = np.minimum(np.outer(lower, PLACES), 1.0) ** power
         radii = np.exp2(-np.arange(4.0 * len(self.edges)) / 4.0) ** power
         bias = np.maximum(places[None] - radii[:, None, None], 0.0).mean(axis=2) @ occupied[present]
-        return farthest * float(radii[int(np.argmin(np.hypot(noise * radii, bias)))]) ** (1.0 / power)
+        best = float(radii[int(np.argmin(np.hypot(noise * radii, bias)))])
+        return farthest * math.pow(best, 1.0 / power)
 
 
 def log_scale_histogram(
