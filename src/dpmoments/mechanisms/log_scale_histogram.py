@@ -142,8 +142,8 @@ class LogScaleHistogram(Mechanism):
 
     Lecture 18, section 1.2, has rows of mean zero: the fullest of the bins [2^i, 2^(i+1)) over |x| is σ to a constant factor, and
     the second moment of rows clipped to a multiple of it has little noise. Its bins are infinitely many; those of a
-    stated range of floating point, 2^−332 to 2^332, are 665, and with noise on every one there needs to be no δ. Where a mean is
-    wanted a private median is found first, in levels of some 65,000 cells, and distances and moments are about it.
+    stated range of floating point, 2^−200 to 2^200, are 402, and with noise on every one there needs to be no δ. Where a mean is
+    wanted a private median is found first, in levels of some 50,000 cells, and distances and moments are about it.
     The clip is between noise and bias, from the same histogram. ``mean=False`` is the lecture's setting, about 0.
 
     **Privacy.** Pure ε, (ε, δ) or ρ, by adaptive composition: a number of rows, exponential mechanisms on ranks, noisy

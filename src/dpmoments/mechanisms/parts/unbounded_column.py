@@ -26,8 +26,8 @@ from dpmoments.rows.rows import Rows
 
 __all__ = ["Center", "OctaveHistogram", "log_scale_histogram", "noisy_number_beyond", "private_center", "share_of"]
 
-LARGEST_EXPONENT = 332
-"""Values from 2^−332 to 2^332, about 10^±100, are told apart; smaller ones count as 0, larger ones as the largest."""
+LARGEST_EXPONENT = 200
+"""Values from 2^−200 to 2^200, about 10^±60, are told apart; smaller ones count as 0, larger ones as the largest."""
 CELLS_PER_OCTAVE = 64
 CELLS = 2**16
 """Most cells of a level of the search after the first."""
@@ -251,7 +251,7 @@ class OctaveHistogram(NormHistogram):
 def log_scale_histogram(
     rows: Rows, privacy_filter: PrivacyFilter, loss: PrivacyBudget, *, feature: int, center: float
 ) -> OctaveHistogram:
-    """Counts of |x − center| in all octaves up to 2^332, from 2^−332 or the resolution of floating point at the centre.
+    """Counts of |x − center| in all octaves up to 2^200, from 2^−200 or the resolution of floating point at the centre.
 
     **Privacy.** ``loss``: a row is in one bin.
     """
