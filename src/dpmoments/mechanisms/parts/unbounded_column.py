@@ -251,11 +251,11 @@ class OctaveHistogram(NormHistogram):
 def log_scale_histogram(
     rows: Rows, privacy_filter: PrivacyFilter, loss: PrivacyBudget, *, feature: int, center: float
 ) -> OctaveHistogram:
-    """Counts of |x − center| in all octaves up to 2^200, from 2^−200 or the resolution of floating point at the centre.
+    """Counts of |x − center| in all octaves up to 2^200, from 2^−200 or 8 units in the last place of the centre.
 
     **Privacy.** ``loss``: a row is in one bin.
     """
-    least = max(-LARGEST_EXPONENT, math.frexp(center)[1] - 52) if center else -LARGEST_EXPONENT
+    least = max(-LARGEST_EXPONENT, math.frexp(center)[1] - 50) if center else -LARGEST_EXPONENT
     edges = np.exp2(np.arange(least, LARGEST_EXPONENT + 1, dtype=np.float64))
     exact = rows.histogram(DistanceFrom(feature, center), edges)
     pure = loss.kind is BudgetKind.PURE
