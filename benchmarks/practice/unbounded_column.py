@@ -1,11 +1,13 @@
 """One column with no bound: errors of ``log-scale-histogram``, and whether a release warns where it is wrong.
 
-``python -m benchmarks.practice.unbounded_column`` prints the tables of ``docs/unbounded-column.md``; some 15 minutes on one core.
+``python -m benchmarks.practice.unbounded_column [table …]`` prints the tables of ``docs/unbounded-column.md``: sampling, scales,
+comparison, columns, main; some 15 minutes on one core.
 """
 
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -228,6 +230,35 @@ def comparison_table() -> Iterator[str]:
         yield f"| {kind} = {'1' if kind == 'ε' else '½'} | {n:,} | {name} | {' | '.join(shown)} |"
 
 
+def columns_table() -> Iterator[str]:
+    """Means of several columns, 1,000 rows, replace-one: ‖error‖/√d over 50 tables."""
+    names = ("log-scale-histogram", "variance-aware", "coinpress")
+    yield f"\n| budget | column | d | {' | '.join(names)} |"
+    yield f"| --- | --- | ---: |{' --- |' * len(names)}"
+    for kind, column, d in itertools.product(KINDS, ("normal", "t, 3 degrees", "lognormal"), (1, 3, 10, 30)):
+        shown = []
+        for name in names:
+            mechanism = make_mean_mechanism(name, **({"radius": 1e6, "scale": 1.0} if name == "coinpress" else {}))
+            budget, errors = budget_of(kind, 1.0), []
+            if budget.kind in mechanism.budget_kinds:
+                for seed in range(50):
+                    table = COLUMNS[column](np.random.default_rng(seed), 1000 * d).reshape(1000, d)
+                    plan = mechanism.plan(MomentShape(d, n_rows=1000, row_norm=None), budget, Neighbors.REPLACE_ONE)
+                    rows = Rows.of(table, Schema.unbounded(d), neighbors=Neighbors.REPLACE_ONE, threads=1)
+                    noisy = plan.run(rows, PrivacyFilter(plan, insecure_generator(seed)))
+                    errors.append(float(np.linalg.norm(noisy.mean - table.mean(axis=0))) / d**0.5)
+            shown.append(quantiles(np.array(errors)) if errors else "")
+        yield f"| {kind} = {'1' if kind == 'ε' else '½'} | {column} | {d} | {' | '.join(shown)} |"
+
+
+TABLES = {
+    "sampling": sampling_table,
+    "scales": scale_table,
+    "comparison": comparison_table,
+    "columns": columns_table,
+    "main": main_tables,
+}
+
 if __name__ == "__main__":
-    for line in itertools.chain(sampling_table(), scale_table(), comparison_table(), main_tables()):
+    for line in itertools.chain.from_iterable(TABLES[name]() for name in sys.argv[1:] or TABLES):
         print(line, flush=True)

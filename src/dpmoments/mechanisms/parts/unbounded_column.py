@@ -186,7 +186,7 @@ class OctaveHistogram(NormHistogram):
 
     @property
     def scale(self) -> float:
-        """2^i of the fullest bin: for normal rows within a factor of 2.5 of σ (lecture 18, section 1.2)."""
+        """2^i of the fullest bin: for normal rows 0.47σ to 0.93σ (lecture 18, section 1.2)."""
         return float(self.edges[max(self.fullest - 1, 0)])
 
     @property
