@@ -153,6 +153,8 @@ def test_values_beyond_the_stated_range_count_at_its_ends() -> None:
     for of in (None, LogScaleHistogramMean()):
         found = run(values, BUDGETS[0], of=of)
         assert 1.0 < found.mean[0] / 2.0**LARGEST_EXPONENT < 10.0
+        center = found.diagnostics["center" if of is None else "centers"]
+        np.testing.assert_allclose(center, 2.0**LARGEST_EXPONENT, rtol=0.02)
         assert any("were clipped" in text for text in found.diagnostics["warnings"])
     assert np.isfinite(run(np.where(np.arange(3000) % 2, 1e300, -1e300), BUDGETS[0]).gram).all()
 
