@@ -1,7 +1,7 @@
 """One column with no bound: errors of ``log-scale-histogram``, and whether a release warns where it is wrong.
 
 ``python -m benchmarks.practice.unbounded_column [table …]`` prints the tables of ``docs/unbounded-column.md``: sampling, scales,
-comparison, columns, main; some 15 minutes on one core.
+comparison, columns, pure, zcdp; some 15 minutes on one core.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
 TRIALS = 10
+FIRST_SEED = 500
 SIZES = (200, 1000, 10_000, 100_000)
 EPSILONS = (0.1, 1.0, 3.0)
 OFFSETS = (0.0, 1e3, 1e9)
@@ -118,7 +119,7 @@ def cell(
     mechanism: Any = None,
     schema: Schema | None = None,
     trials: int = TRIALS,
-    first_seed: int = 0,
+    first_seed: int = FIRST_SEED,
 ) -> Cell:
     """Releases of ``trials`` columns."""
     schema = schema or Schema.unbounded(1)
@@ -143,10 +144,10 @@ def cell(
     return Cell(errors[:, 0], errors[:, 1], warned)
 
 
-def main_tables() -> Iterator[str]:
+def main_tables(kind: str) -> Iterator[str]:
     """Every column, size, budget and relation; means 0, 10³ and 10⁹ standard deviations away pooled, then where they fail."""
     failures = []
-    for kind, relation in itertools.product(KINDS, Neighbors):
+    for relation in Neighbors:
         yield f"\n**{kind if kind == 'ε' else 'ρ = ε²/2'}, {relation}**\n"
         yield f"| n | ε | {' | '.join(COLUMNS)} |"
         yield f"| ---: | ---: |{' --- |' * len(COLUMNS)}"
@@ -256,7 +257,8 @@ TABLES = {
     "scales": scale_table,
     "comparison": comparison_table,
     "columns": columns_table,
-    "main": main_tables,
+    "pure": lambda: main_tables("ε"),
+    "zcdp": lambda: main_tables("ρ"),
 }
 
 if __name__ == "__main__":

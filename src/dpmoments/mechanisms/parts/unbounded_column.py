@@ -40,8 +40,8 @@ CERTAIN = 3.0
 """Exponent by which the cells nearer than that outweigh all others together."""
 CONCENTRATED = 0.65
 """A cell and its two neighbours are divided further where they hold more than this share of the rows."""
-COUNT_ERROR = 0.1
-"""Planned noise on that share."""
+COUNT_ERROR = 0.03
+"""Planned noise on that share: a third of the rows is ten times as much."""
 
 Shares = Mapping[BudgetKind, float]
 LEVEL_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.08, BudgetKind.ZCDP: 0.04})
