@@ -252,7 +252,7 @@ def columns_table() -> Iterator[str]:
         yield f"| {kind} = {'1' if kind == 'ε' else '½'} | {column} | {d} | {' | '.join(shown)} |"
 
 
-TABLES = {
+TABLES: Mapping[str, Callable[[], Iterator[str]]] = {
     "sampling": sampling_table,
     "scales": scale_table,
     "comparison": comparison_table,

@@ -39,7 +39,7 @@ CHOSEN: Mapping[str, Mechanism] = {
 """Options for mechanisms whose defaults are slow or refuse; all others have their defaults."""
 ALWAYS_WITH_MEAN = ("auto",)
 """Mechanisms audited only with count and mean: ``auto`` runs one of the others, and those are audited without the mean too."""
-SLOW = ("iterative-eigenvectors", "kapralov-talwar")
+SLOW = ("iterative-eigenvectors", "kapralov-talwar", "log-scale-histogram")
 """Mechanisms of which a run takes several times as long as of the others."""
 SLOW_EFFORT = AuditEffort(pilot=300, final=2500)
 """The default effort for the mechanisms in ``SLOW``."""
