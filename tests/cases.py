@@ -58,9 +58,14 @@ class Case:
     shape_options: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def n_features(self) -> int:
+        """Three, or as many as the mechanism takes."""
+        return min(N_FEATURES, self.mechanism.most_features or N_FEATURES)
+
+    @property
     def id(self) -> str:
         options = ",".join(f"{key}={value}" for key, value in self.mechanism.options.items())
-        mean = "mean" if self.mean else "gram"
+        mean = "means" if isinstance(self.mechanism, MeanMechanism) else "mean" if self.mean else "gram"
         return f"{self.mechanism.name}({options})-{self.kind}-{self.neighbors}-{mean}"
 
     def budget(self, size: str = "usual") -> PrivacyBudget:
@@ -68,12 +73,15 @@ class Case:
 
     def shape(self) -> MomentShape:
         n_rows = N_ROWS if self.neighbors is Neighbors.REPLACE_ONE else None
-        return MomentShape(N_FEATURES, n_rows=n_rows, mean=self.mean, **self.shape_options)
+        return MomentShape(self.n_features, n_rows=n_rows, mean=self.mean, **self.shape_options)
 
     def rows(self, table: np.ndarray | None = None) -> Rows:
-        return Rows.of(
-            table_in_the_ball() if table is None else table, Schema.unit_ball(N_FEATURES), neighbors=self.neighbors
-        )
+        given = self.table() if table is None else table[:, : self.n_features]
+        return Rows.of(given, Schema.unit_ball(self.n_features), neighbors=self.neighbors)
+
+    def table(self) -> np.ndarray:
+        """Of 400 rows in the unit ball."""
+        return table_in_the_ball()[:, : self.n_features]
 
     def plan(self, size: str = "usual") -> Any:
         return self.mechanism.plan(self.shape(), self.budget(size), self.neighbors)
@@ -135,6 +143,8 @@ CASES: list[Case] = [
         for case in rows_of_the_table(dpm.mechanisms.PrivatePreconditioning(eigenvalue_bounds=(0.01, 1.0)))
         if not case.mean
     ],
+    # Without a bound on a row a tiny budget does not find the scale, and noise is in proportion to what it finds.
+    *rows_of_the_table(dpm.mechanisms.LogScaleHistogram(), noisy_when_tiny=False),
     *rows_of_the_table(dpm.mechanisms.JohnsonLindenstrauss(), tolerance=0.1),
     *rows_of_the_table(dpm.mechanisms.JohnsonLindenstrauss(adaptive=True, calibration="paper"), tolerance=0.1),
     # More than the table has: its smallest eigenvalue, about 1, is raised to what the mechanism relies on, 2 at most there.
@@ -159,6 +169,7 @@ MEAN_CASES: list[Case] = [
         make_mean_mechanism("coinpress", constants="paper", split="theorems", steps=3, failure=0.2),
         make_mean_mechanism("karwa-vadhan"),
         make_mean_mechanism("karwa-vadhan", scale=0.3),
+        make_mean_mechanism("log-scale-histogram"),
         make_mean_mechanism("naive"),
         make_mean_mechanism("symq"),
         make_mean_mechanism("variance-aware"),

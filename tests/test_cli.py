@@ -25,7 +25,7 @@ import yaml
 from rich.cells import cell_len
 
 import dpmoments as dpm
-from cases import CASES, Case, table_in_the_ball
+from cases import CASES, Case
 from dpmoments.cli import main
 from dpmoments.cli.analyses import analyses
 from dpmoments.cli.catalogue import mechanisms_page
@@ -1113,8 +1113,8 @@ def test_verify_does_not_judge_the_calibration_of_another_version(people_json: P
 def test_every_release_of_every_mechanism_verifies(case: Case, tmp_path: Path) -> None:
     for repair in ("auto", "none"):
         released = dpm.release(
-            table_in_the_ball(), dpm.Schema.unit_ball(3), mechanism=case.mechanism, neighbors=case.neighbors, mean=case.mean,
-            repair=repair, insecure_seed=1, **budget_arguments(case),
+            case.table(), dpm.Schema.unit_ball(case.n_features), mechanism=case.mechanism, neighbors=case.neighbors,
+            mean=case.mean, repair=repair, insecure_seed=1, **budget_arguments(case),
         )  # fmt: skip
         released.save(tmp_path / f"{repair}.json")
         outcomes = checks(dpm.load(tmp_path / f"{repair}.json"))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from cases import CASES, N_FEATURES, Case, run_plan, table_in_the_ball
+from cases import CASES, Case, run_plan, table_in_the_ball
 from dpmoments.mechanisms.base import MomentShape, NoisyMoments
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
 from dpmoments.noise.entropy import insecure_generator, secure_generator
@@ -31,7 +31,7 @@ def test_every_registered_mechanism_is_in_the_table() -> None:
 
 @every_case
 def test_unlimited_budget_gives_the_exact_answer(case: Case) -> None:
-    table = table_in_the_ball()
+    table = case.table()
     noisy = run(case, "unlimited")
     eigenvalues, eigenvectors = np.linalg.eigh(table.T @ table)
     leading = eigenvectors[:, -case.rank :]
@@ -49,7 +49,7 @@ def test_unlimited_budget_gives_the_exact_answer(case: Case) -> None:
 
 @every_case
 def test_tiny_budget_gives_noise_that_dwarfs_the_data(case: Case) -> None:
-    table = table_in_the_ball()
+    table = case.table()
     gram = table.T @ table
     errors = [np.linalg.norm(run(case, "tiny", seed).gram - gram) for seed in range(5)]
     if case.noisy_when_tiny:
@@ -96,7 +96,7 @@ def test_secure_runs_differ(case: Case) -> None:
 @every_case
 def test_result_has_the_promised_parts(case: Case) -> None:
     noisy = run(case, "usual")
-    assert noisy.gram.shape == (N_FEATURES, N_FEATURES)
+    assert noisy.gram.shape == (case.n_features, case.n_features)
     assert np.isfinite(noisy.gram).all()
     np.testing.assert_array_equal(noisy.gram, noisy.gram.T)
     if case.neighbors is Neighbors.REPLACE_ONE:
@@ -105,7 +105,7 @@ def test_result_has_the_promised_parts(case: Case) -> None:
         assert (noisy.count is None) == (not case.mean)
     if case.mean:
         assert noisy.sum is not None
-        assert noisy.sum.shape == (N_FEATURES,)
+        assert noisy.sum.shape == (case.n_features,)
         assert np.isfinite(noisy.sum).all()
     else:
         assert noisy.sum is None
@@ -141,7 +141,7 @@ def test_expected_error_matches_trials(case: Case) -> None:
     if plan.expected_error is None:
         assert plan.noise is None
         return
-    table = table_in_the_ball()
+    table = case.table()
     gram, rows = table.T @ table, RowsReadOnce(table, str(case.neighbors))
     generator = insecure_generator(11)
     squares = [np.sum((run_plan(plan, rows, generator).gram - gram) ** 2) for _ in range(300)]

@@ -19,12 +19,20 @@ from dpmoments.mechanisms import (
     coinpress,
     iterative_eigenvectors,
     kapralov_talwar,
+    log_scale_histogram,
 )
 from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.means import karwa_vadhan, symmetric_quantiles
 from dpmoments.mechanisms.means import variance_aware as variance_aware_module
 from dpmoments.mechanisms.means.parts import coordinatewise
-from dpmoments.mechanisms.parts import coinpress_last_clip, lattice_noise, padded_gram, row_count, spectral
+from dpmoments.mechanisms.parts import (
+    coinpress_last_clip,
+    lattice_noise,
+    padded_gram,
+    row_count,
+    spectral,
+    unbounded_column,
+)
 from dpmoments.mechanisms.registry import make_mean_mechanism, make_mechanism
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -177,6 +185,44 @@ def a_remainder_counted_before_the_draw(patch: Patch) -> None:
     patch.setattr(variance_aware_module._Run, "left", property(lambda self: self.total))
 
 
+def sums_at_half_their_noise(patch: Patch) -> None:
+    honest = log_scale_histogram.noise_scale_for
+    patch.setattr(log_scale_histogram, "noise_scale_for", lambda loss, moved: honest(loss, moved) / 2.0)
+
+
+def sums_of_the_wrong_neighbour(patch: Patch) -> None:
+    honest = log_scale_histogram.sum_and_square_l1
+    patch.setattr(log_scale_histogram, "sum_and_square_l1", lambda _, w: honest(ADD_REMOVE, w))
+
+
+def a_remainder_counted_before_the_clip(patch: Patch) -> None:
+    """The sums take what was left before the clipped rows were counted."""
+
+    def moments(self: Any, rows: Any, privacy_filter: Any, column: Any, n_rows: float) -> Any:
+        left = privacy_filter.left.as_budget
+        more = PrivacyBudget.pure(left.epsilon * 1.02)
+
+        class Believing:
+            left = type("Left", (), {"as_budget": more})
+            draw = staticmethod(privacy_filter.draw)
+            unit = privacy_filter.unit
+
+        return honest(self, rows, Believing(), column, n_rows)
+
+    honest = log_scale_histogram.LogScaleHistogramPlan._moments
+    patch.setattr(log_scale_histogram.LogScaleHistogramPlan, "_moments", moments)
+
+
+def levels_of_a_search_at_twenty_times_their_share(patch: Patch) -> None:
+    honest = unbounded_column._at_most
+
+    def at_most(whole: PrivacyBudget, needed: float, share: float) -> PrivacyBudget:
+        part = honest(whole, needed, share)
+        return PrivacyBudget.pure(20.0 * part.epsilon)
+
+    patch.setattr(unbounded_column, "_at_most", at_most)
+
+
 def of_means(name: str, **options: Any) -> Any:
     return make_mean_mechanism(name, **options)
 
@@ -220,14 +266,20 @@ OVERSPENDS: list[tuple[Callable[[Patch], None], Any, PrivacyBudget, Neighbors, b
     (half_of_all_gaussian_noise, make_mechanism("private-preconditioning"), ZCDP, ADD_REMOVE, False),
     (too_little_noise_off_the_diagonal, make_mechanism("gaussian"), ZCDP, REPLACE_ONE, True),
     (a_remainder_counted_before_the_draw, of_means("variance-aware"), ZCDP, REPLACE_ONE, True),
+    (sums_at_half_their_noise, make_mechanism("log-scale-histogram"), ZCDP, ADD_REMOVE, True),
+    (sums_of_the_wrong_neighbour, make_mechanism("log-scale-histogram"), PURE, REPLACE_ONE, True),
+    (a_remainder_counted_before_the_clip, make_mechanism("log-scale-histogram"), APPROXIMATE, ADD_REMOVE, False),
+    (levels_of_a_search_at_twenty_times_their_share, make_mechanism("log-scale-histogram"), PURE, REPLACE_ONE, True),
+    (levels_of_a_search_at_twenty_times_their_share, of_means("log-scale-histogram"), PURE, ADD_REMOVE, True),
 ]
 
 
 def run(mechanism: Any, budget: PrivacyBudget, neighbors: Neighbors, mean: bool) -> Any:
-    table = np.random.default_rng(3).uniform(-0.5, 0.5, (300, 3))
-    shape = MomentShape(3, n_rows=300 if neighbors.table_size_is_public else None, mean=mean)
+    d = mechanism.most_features or 3
+    table = np.random.default_rng(3).uniform(-0.5, 0.5, (300, 3))[:, :d]
+    shape = MomentShape(d, n_rows=300 if neighbors.table_size_is_public else None, mean=mean)
     plan = mechanism.plan(shape, budget, neighbors)
-    return run_plan(plan, Rows.of(table, Schema.unit_ball(3), neighbors=neighbors), insecure_generator(0))
+    return run_plan(plan, Rows.of(table, Schema.unit_ball(d), neighbors=neighbors), insecure_generator(0))
 
 
 @pytest.mark.parametrize(

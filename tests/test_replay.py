@@ -37,7 +37,12 @@ ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 @pytest.mark.parametrize("case", CASES + MEAN_CASES, ids=lambda case: case.id)
 def test_nothing_leaves_a_run_that_its_plan_does_not_pay_for(case: Case) -> None:
     found = replay_everywhere(
-        case.mechanism, case.budget(), case.neighbors, insecure_generator(len(case.id)), mean=case.mean
+        case.mechanism,
+        case.budget(),
+        case.neighbors,
+        insecure_generator(len(case.id)),
+        n_features=case.n_features,
+        mean=case.mean,
     )
     assert found == ()
 

@@ -23,8 +23,10 @@ from dpmoments.privacy.sensitivity import (
     gram_entrywise_l1,
     gram_frobenius,
     gram_nuclear,
+    histogram_l1,
     histogram_l2,
     inverse_gram_frobenius,
+    median_score,
     quadratic_form,
     rank_score,
     row_norm_square,
@@ -37,6 +39,8 @@ from dpmoments.privacy.sensitivity import (
     sum_and_count_l1,
     sum_and_count_l2,
     sum_and_gram_frobenius,
+    sum_and_square_l1,
+    sum_and_square_l2,
 )
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Schema
@@ -310,6 +314,25 @@ def rank_distances(table: np.ndarray) -> np.ndarray:
     return -np.maximum(np.maximum(ranks[:-1] - target, target - ranks[1:]), 0.0)
 
 
+def median_distances(table: np.ndarray) -> np.ndarray:
+    """Minus the distance of 0 from 2·rank − n over each cell: what a private median is chosen by."""
+    ranks = np.searchsorted(np.sort(table[:, 0]), np.linspace(-1.0, 1.0, 9))
+    return -np.maximum(np.maximum(2 * ranks[:-1] - len(table), len(table) - 2 * ranks[1:]), 0)
+
+
+def sum_and_square(w: float) -> Query:
+    """(wΣx, Σx²) of one column; Σx² alone where w is 0."""
+    return lambda table: np.array([w * table.sum(), (table**2).sum()])
+
+
+def worst_other(w: float, norm: Norm) -> float:
+    """The row that 1 is replaced by at the most change of :func:`sum_and_square`."""
+    if norm is Norm.L1:
+        return -w / 2.0
+    t = (1.0 - math.sqrt(max(1.0 - 2.0 * w**2, 0.0))) / 2.0
+    return min((-1.0, -t), key=lambda x: -((w * (1.0 - x)) ** 2 + (1.0 - x**2) ** 2))
+
+
 @dataclass(frozen=True)
 class Worst:
     """A query, what is stated of it, and tables of d columns that attain it."""
@@ -379,6 +402,18 @@ def worst_cases() -> Iterator[tuple[str, Worst]]:
                     tuple(rest * 200),
                 ),
             )
+        for made in (sum_and_square_l1, sum_and_square_l2):
+            other_row = np.array([worst_other(w, made(ADD_REMOVE, w).norm)])
+            yield (
+                f"{made.__name__} w={w}",
+                Worst(
+                    lambda neighbors, made=made, w=w: made(neighbors, w),  # type: ignore[misc]
+                    sum_and_square(w),
+                    1,
+                    [axis(1)],
+                    ([axis(1)], [other_row]),
+                ),
+            )
     for d in (1, 2, 9):
         flat = np.full(d, 1.0 / math.sqrt(d))
         for name, made, query in [
@@ -392,9 +427,11 @@ def worst_cases() -> Iterator[tuple[str, Worst]]:
     e, f = axis(2), -axis(2)
     yield "sum_and_count_l2", Worst(sum_and_count_l2, sum_and_count, 2, [e], ([e], [f]))
     yield "count of rows", Worst(count, lambda table: [int((table[:, 0] > 0).sum())], 2, [e], ([e], [f]))
+    yield "histogram_l1", Worst(histogram_l1, bin_counts, 2, [e], ([e], [f]))
     yield "histogram_l2", Worst(histogram_l2, bin_counts, 2, [e], ([e], [f]))
     yield "rank_score of counts", Worst(rank_score, bin_counts, 2, [e], ([e], [f]))
     middle = tuple(np.array([[-0.9, 0.0]] * 7))
+    yield "median_score", Worst(median_score, median_distances, 2, [e], ([e], [f]), middle)
     yield "rank_score of ranks", Worst(rank_score, rank_distances, 2, [e], ([e], [f]), middle)
 
 
@@ -560,6 +597,7 @@ def proved(name: str, neighbors: Neighbors, d: int, w: mpmath.mpf) -> mpmath.mpf
     root, square, added = mpmath.sqrt, 1 + w**2, neighbors is ADD_REMOVE
     frobenius = square if added else 1 if d == 1 and w == 0 else root(2) * square
     nuclear = 1 if d == 1 and w == 0 else square * (1 if added else 2)
+    turn = (1 - root(max(1 - 2 * w**2, mpmath.mpf(0)))) / 2
     signs = 1 if d == 1 else min(d / root(2) + 1, root(mpmath.mpf(d * (d + 3)) / 2))
     return {
         "gram_frobenius": frobenius,
@@ -572,7 +610,11 @@ def proved(name: str, neighbors: Neighbors, d: int, w: mpmath.mpf) -> mpmath.mpf
         "row_sum_l1": root(d) * (1 if added else 2),
         "sum_and_count_l2": root(2) if added else 2,
         "sum_and_count_l1": root(d) + 1 if added else 2 * root(d),
+        "histogram_l1": 1 if added else 2,
         "histogram_l2": 1 if added else root(2),
+        "median_score": 1 if added else 2,
+        "sum_and_square_l1": 1 + w if added else (1 + w / 2) ** 2,
+        "sum_and_square_l2": root(1 + w**2) if added else max(2 * w, (1 + turn) * root(w**2 + (1 - turn) ** 2)),
         "sorted_eigenvalues_l1": 1 if added or d == 1 else 2,
         "sorted_eigenvalues_l2": 1 if added or d == 1 else root(2),
         "count": 1,
@@ -583,9 +625,19 @@ def proved(name: str, neighbors: Neighbors, d: int, w: mpmath.mpf) -> mpmath.mpf
 
 
 OF_AUGMENTED_ROWS = ("gram_frobenius", "sum_and_gram_frobenius", "gram_nuclear", "gram_entrywise_l1")
-OF_NORMS = ("row_norm_square", "smallest_eigenvalue")
+OF_NORMS = ("row_norm_square", "smallest_eigenvalue", "sum_and_square_l1", "sum_and_square_l2")
 OF_WIDTHS = ("row_sum_l1", "sum_and_count_l1", "sorted_eigenvalues_l1", "sorted_eigenvalues_l2")
-OF_NOTHING = ("count", "count_l1", "histogram_l2", "quadratic_form", "rank_score", "row_sum_l2", "sum_and_count_l2")
+OF_NOTHING = (
+    "count",
+    "count_l1",
+    "histogram_l1",
+    "histogram_l2",
+    "median_score",
+    "quadratic_form",
+    "rank_score",
+    "row_sum_l2",
+    "sum_and_count_l2",
+)
 
 
 def stated(name: str, neighbors: Neighbors, d: int, w: float) -> float:
@@ -619,8 +671,10 @@ EVERY_SENSITIVITY = [
         (gram_entrywise_l1, (3, 0.5)),
         (gram_frobenius, (3, 0.5)),
         (gram_nuclear, (3, 0.5)),
+        (histogram_l1, ()),
         (histogram_l2, ()),
         (inverse_gram_frobenius, (3, 4.5, 1.0)),
+        (median_score, ()),
         (quadratic_form, ()),
         (rank_score, ()),
         (row_norm_square, (0.25,)),
@@ -632,6 +686,8 @@ EVERY_SENSITIVITY = [
         (sum_and_count_l1, (7,)),
         (sum_and_count_l2, ()),
         (sum_and_gram_frobenius, (3, 0.5)),
+        (sum_and_square_l1, (0.625,)),
+        (sum_and_square_l2, (0.625,)),
     ]
 ]
 every_sensitivity = pytest.mark.parametrize("made", EVERY_SENSITIVITY, ids=lambda made: f"{made.name}-{made.neighbors}")

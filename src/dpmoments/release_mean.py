@@ -55,7 +55,8 @@ def release_mean(
         As for :func:`dpmoments.release`. ``naive``, ``karwa-vadhan`` and ``symq`` divide by a public number of rows and are
         defined for ``"replace_one"`` alone.
     mechanism : str or MeanMechanism
-        ``"variance-aware"`` (no radius, no scale), ``"coinpress"``, ``"naive"``, ``"karwa-vadhan"``, ``"symq"``.
+        ``"variance-aware"`` (no radius, no scale), ``"log-scale-histogram"`` (neither, and under pure ε too), ``"coinpress"``,
+        ``"naive"``, ``"karwa-vadhan"``, ``"symq"``.
     output : path, optional
         Where to save the release; checked before anything is spent.
     threads, progress, insecure_seed

@@ -39,7 +39,7 @@ CHOSEN: Mapping[str, Mechanism] = {
 """Options for mechanisms whose defaults are slow or refuse; all others have their defaults."""
 ALWAYS_WITH_MEAN = ("auto",)
 """Mechanisms audited only with count and mean: ``auto`` runs one of the others, and those are audited without the mean too."""
-SLOW = ("iterative-eigenvectors", "kapralov-talwar")
+SLOW = ("iterative-eigenvectors", "kapralov-talwar", "log-scale-histogram")
 """Mechanisms of which a run takes several times as long as of the others."""
 SLOW_EFFORT = AuditEffort(pilot=300, final=2500)
 """The default effort for the mechanisms in ``SLOW``."""
@@ -72,7 +72,10 @@ class AuditSetting:
         effort: AuditEffort | None = None,
         level: float = LEVEL,
     ) -> AuditResult:
-        """The audit of this setting; with less effort for mechanisms that are slow, where none is given."""
+        """The audit of this setting; with less effort for mechanisms that are slow, where none is given.
+
+        With fewer features where the mechanism takes no more.
+        """
         if effort is None and self.mechanism.name in SLOW:
             effort = SLOW_EFFORT
         return audit(
@@ -81,7 +84,7 @@ class AuditSetting:
             self.neighbors,
             generator,
             mean=self.mean,
-            n_features=n_features,
+            n_features=_features_of(self.mechanism, n_features),
             effort=effort,
             level=level,
         )
@@ -195,6 +198,7 @@ def audit_settings(
     means : sequence of bool, optional
         Whether count and mean are released; default: with and without, for ``auto`` with them alone.
     n_features : int
+        As many of them as the mechanism takes.
 
     Raises
     ------
@@ -209,6 +213,7 @@ def audit_settings(
     """
     if means is None:
         means = (True,) if mechanism.name in ALWAYS_WITH_MEAN else (True, False)
+    features = _features_of(mechanism, n_features)
     found, refusal = [], ValueError(f"mechanism {mechanism.name!r} supports none of these budgets and relations")
     for budget in budgets:
         for relation in neighbors:
@@ -217,7 +222,7 @@ def audit_settings(
             n_rows = TYPICAL_ROWS if relation.table_size_is_public else None
             for mean in means:
                 try:
-                    mechanism.plan(MomentShape(n_features, n_rows=n_rows, mean=mean), budget, relation)
+                    mechanism.plan(MomentShape(features, n_rows=n_rows, mean=mean), budget, relation)
                 except ValueError as error:
                     refusal = error
                 else:
@@ -225,3 +230,8 @@ def audit_settings(
     if not found:
         raise refusal
     return tuple(found)
+
+
+def _features_of(mechanism: Mechanism, n_features: int) -> int:
+    """No more than the mechanism takes."""
+    return n_features if mechanism.most_features is None else min(n_features, mechanism.most_features)

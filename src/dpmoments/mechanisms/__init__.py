@@ -13,6 +13,7 @@ from dpmoments.mechanisms.iterative_eigenvectors import IterativeEigenvectors
 from dpmoments.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss
 from dpmoments.mechanisms.kapralov_talwar import KapralovTalwar
 from dpmoments.mechanisms.laplace import Laplace
+from dpmoments.mechanisms.log_scale_histogram import LogScaleHistogram
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
 from dpmoments.mechanisms.private_preconditioning import PrivatePreconditioning
 
@@ -28,6 +29,7 @@ __all__ = [
     "JohnsonLindenstrauss",
     "KapralovTalwar",
     "Laplace",
+    "LogScaleHistogram",
     "MatrixLaplace",
     "MomentShape",
     "PrivatePreconditioning",

@@ -12,6 +12,7 @@ from dpmoments.mechanisms.gaussian import Gaussian
 from dpmoments.mechanisms.isotropic import Isotropic
 from dpmoments.mechanisms.iterative_eigenvectors import IterativeEigenvectors
 from dpmoments.mechanisms.laplace import Laplace
+from dpmoments.mechanisms.log_scale_histogram import LogScaleHistogram
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
@@ -27,7 +28,8 @@ class Auto(Mechanism):
 
     Under an (ε, δ) budget the pure mechanisms are candidates at ε: in few dimensions, or at a very small δ, matrix Laplace or
     isotropic noise is smaller than Gaussian noise; the release then states that it spent ε alone. Where columns give rough
-    scales in place of bounds, it is :class:`~dpmoments.mechanisms.CoinPress`.
+    scales in place of bounds, it is :class:`~dpmoments.mechanisms.CoinPress`; for one column without bounds, where it has
+    no scale either or the budget is pure, :class:`~dpmoments.mechanisms.LogScaleHistogram`.
 
     Parameters
     ----------
@@ -75,17 +77,22 @@ class Auto(Mechanism):
             raise ValueError(
                 f"rule='regime' compares ε with δ, and a budget of {budget} has neither: give epsilon and delta"
             )
-        if shape.row_norm is not None or shape.rough_scale is None:
+        if _one_column_without_bounds(shape, budget):
+            LogScaleHistogram().check_support(shape, budget, neighbors)
+        elif shape.row_norm is not None or shape.rough_scale is None:
             super().check_support(shape, budget, neighbors)
         elif budget.kind is BudgetKind.PURE:
             raise ValueError(
                 f"a budget of {budget} cannot be spent on columns that give a scale in place of bounds: it needs a bound on "
-                "every row. Give rho, or epsilon and delta > 0, or give every column lower and upper"
+                "every row where there is more than one column. Give rho, or epsilon and delta > 0, or give every column lower "
+                "and upper"
             )
         else:
             CoinPress().check_support(shape, budget, neighbors)
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> Plan:
+        if _one_column_without_bounds(shape, budget):
+            return LogScaleHistogram().plan(shape, budget, neighbors)
         if shape.row_norm is None:
             return CoinPress().plan(shape, budget, neighbors)
         if self.rule == "regime":
@@ -107,6 +114,7 @@ class Auto(Mechanism):
             raise refusals[0]
         return min(plans, key=lambda plan: plan.expected_error or float("inf"))
 
+<<<<<<< HEAD
     def _eigenvectors_are_ahead(self, shape: MomentShape, budget: PrivacyBudget) -> bool:
         """λ₁ ln λ₁ ≤ ln(1/δ)/ε."""
         if budget.kind is BudgetKind.PURE:
@@ -118,3 +126,10 @@ class Auto(Mechanism):
                 "private here: give largest_eigenvalue from public knowledge"
             )
         return largest * math.log(max(largest, 1.0)) * budget.epsilon <= -math.log(budget.delta)
+=======
+
+def _one_column_without_bounds(shape: MomentShape, budget: PrivacyBudget) -> bool:
+    """Whether nothing but LogScaleHistogram serves: CoinPress does where there is a rough scale, but not under pure ε."""
+    alone = shape.n_features == 1 and shape.row_norm is None
+    return alone and (shape.rough_scale is None or budget.kind is BudgetKind.PURE)
+>>>>>>> p2

@@ -171,6 +171,8 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
     loss_units: ClassVar[Mapping[BudgetKind, LossUnit]] = LOSS_UNITS
     """In which unit the losses of its draws add up, by the kind of budget."""
     needs_row_norm: ClassVar[bool] = True
+    most_features: ClassVar[int | None] = None
+    """The most features that it takes, where there is a most."""
     counts_rows: ClassVar[bool] = False
     """Whether a run pays for the number of rows, where it is private, even if no mean is wanted."""
     summary: ClassVar[str]
@@ -232,7 +234,7 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
         Raises
         ------
         ValueError
-            If the kind of budget, the relation, or rows without a bound are not supported.
+            If the kind of budget, the relation, the number of features, or rows without a bound are not supported.
         """
         who = f"{self.noun} {self.name!r}"
         if budget.kind not in self.budget_kinds:
@@ -240,6 +242,11 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
         if neighbors not in self.supported_neighbors:
             known = " or ".join(repr(str(relation)) for relation in sorted(self.supported_neighbors))
             raise ValueError(f"{who} is not defined for neighbors={str(neighbors)!r}: use {known}")
+        if self.most_features is not None and shape.n_features > self.most_features:
+            raise ValueError(
+                f"{who} takes {self.most_features} feature at most and the table has {shape.n_features}: give columns bounds or "
+                "rough scales and leave the mechanism out, or use coinpress; dpm.release_mean takes any number of columns"
+            )
         if self.needs_row_norm and shape.row_norm is None:
             raise ValueError(
                 f"{who} needs a bound on the norm of a row and the schema gives none: "

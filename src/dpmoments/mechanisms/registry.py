@@ -18,10 +18,12 @@ from dpmoments.mechanisms.iterative_eigenvectors import IterativeEigenvectors
 from dpmoments.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss
 from dpmoments.mechanisms.kapralov_talwar import KapralovTalwar
 from dpmoments.mechanisms.laplace import Laplace
+from dpmoments.mechanisms.log_scale_histogram import LogScaleHistogram
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.means.coinpress import CoinPressMean
 from dpmoments.mechanisms.means.karwa_vadhan import KarwaVadhan
+from dpmoments.mechanisms.means.log_scale_histogram import LogScaleHistogramMean
 from dpmoments.mechanisms.means.naive import Naive
 from dpmoments.mechanisms.means.symmetric_quantiles import SymmetricQuantiles
 from dpmoments.mechanisms.means.variance_aware import VarianceAware
@@ -48,13 +50,14 @@ MECHANISMS: Mapping[str, type[Mechanism]] = _by_name(
     JohnsonLindenstrauss,
     KapralovTalwar,
     Laplace,
+    LogScaleHistogram,
     MatrixLaplace,
     PrivatePreconditioning,
 )
 """All mechanism classes by registry name, sorted."""
 
 MEAN_MECHANISMS: Mapping[str, type[MeanMechanism]] = _by_name(
-    CoinPressMean, KarwaVadhan, Naive, SymmetricQuantiles, VarianceAware
+    CoinPressMean, KarwaVadhan, LogScaleHistogramMean, Naive, SymmetricQuantiles, VarianceAware
 )
 """All estimators of means by registry name, sorted."""
 

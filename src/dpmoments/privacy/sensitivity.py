@@ -29,8 +29,10 @@ __all__ = [
     "gram_entrywise_l1",
     "gram_frobenius",
     "gram_nuclear",
+    "histogram_l1",
     "histogram_l2",
     "inverse_gram_frobenius",
+    "median_score",
     "quadratic_form",
     "rank_score",
     "row_norm_square",
@@ -43,6 +45,8 @@ __all__ = [
     "sum_and_count_l1",
     "sum_and_count_l2",
     "sum_and_gram_frobenius",
+    "sum_and_square_l1",
+    "sum_and_square_l2",
 ]
 
 
@@ -197,6 +201,27 @@ def sum_and_count_l1(neighbors: Neighbors, n_features: int) -> Sensitivity:
     return _made("sum_and_count_l1", neighbors, Norm.L1, value, n_features=n_features)
 
 
+def sum_and_square_l1(neighbors: Neighbors, augmentation: float) -> Sensitivity:
+    """ℓ1 sensitivity of (wΣx, Σx²), one feature: 1 + w; under replace-one (1 + w/2)², at x = 1 and x′ = −w/2."""
+    _check(1, augmentation)
+    value = 1.0 + augmentation if neighbors is Neighbors.ADD_REMOVE else (1.0 + augmentation / 2.0) ** 2
+    return _made("sum_and_square_l1", neighbors, Norm.L1, _up(value), augmentation=augmentation)
+
+
+def sum_and_square_l2(neighbors: Neighbors, augmentation: float) -> Sensitivity:
+    """ℓ2 sensitivity of (wΣx, Σx²), one feature: √(1 + w²); under replace-one at x = 1 and x′ = −t, of which there are two.
+
+    (1 + t)√(w² + (1 − t)²) is largest at t = 1, or where 2t = 1 − √(1 − 2w²).
+    """
+    _check(1, augmentation)
+    square = augmentation**2
+    value = math.sqrt(1.0 + square)
+    if neighbors is Neighbors.REPLACE_ONE:
+        t = (1.0 - math.sqrt(max(1.0 - 2.0 * square, 0.0))) / 2.0
+        value = _up(max(2.0 * augmentation, (1.0 + t) * math.sqrt(square + (1.0 - t) ** 2)))  # up to five roundings
+    return _made("sum_and_square_l2", neighbors, Norm.L2, _up(value), augmentation=augmentation)
+
+
 def count(neighbors: Neighbors) -> Sensitivity:
     """Sensitivity of a number of rows: 1 under both relations (under replace-one a number of kept rows, or of some kind)."""
     return _made("count", neighbors, Norm.L2, 1.0)
@@ -218,9 +243,19 @@ def histogram_l2(neighbors: Neighbors) -> Sensitivity:
     return _made("histogram_l2", neighbors, Norm.L2, 1.0 if neighbors is Neighbors.ADD_REMOVE else _up(math.sqrt(2.0)))
 
 
+def histogram_l1(neighbors: Neighbors) -> Sensitivity:
+    """ℓ1 sensitivity of counts over disjoint bins: 1, or 2 under replace-one."""
+    return _made("histogram_l1", neighbors, Norm.L1, 1.0 if neighbors is Neighbors.ADD_REMOVE else 2.0)
+
+
 def rank_score(neighbors: Neighbors) -> Sensitivity:
     """Sensitivity of each of a number of scores that count rows, or measure the distance of a rank: 1 under both relations."""
     return _made("rank_score", neighbors, Norm.SCORE, 1.0)
+
+
+def median_score(neighbors: Neighbors) -> Sensitivity:
+    """Sensitivity of 2·rank − n, and of its distance from 0: 1; under replace-one, where n stays as it is, 2."""
+    return _made("median_score", neighbors, Norm.SCORE, 1.0 if neighbors is Neighbors.ADD_REMOVE else 2.0)
 
 
 def quadratic_form(neighbors: Neighbors) -> Sensitivity:
@@ -244,29 +279,7 @@ def sorted_eigenvalues_l2(neighbors: Neighbors, n_features: int) -> Sensitivity:
 
 
 SENSITIVITIES: Mapping[str, Callable[..., Sensitivity]] = MappingProxyType(
-    {
-        made.__name__: made
-        for made in (
-            count,
-            count_l1,
-            gram_entrywise_l1,
-            gram_frobenius,
-            gram_nuclear,
-            histogram_l2,
-            inverse_gram_frobenius,
-            quadratic_form,
-            rank_score,
-            row_norm_square,
-            row_sum_l1,
-            row_sum_l2,
-            smallest_eigenvalue,
-            sorted_eigenvalues_l1,
-            sorted_eigenvalues_l2,
-            sum_and_count_l1,
-            sum_and_count_l2,
-            sum_and_gram_frobenius,
-        )
-    }
+    {name: globals()[name] for name in __all__ if name != "sensitivity_from_dict"}
 )
 """Every sensitivity by name; a release's receipt is added up from these."""
 

@@ -166,7 +166,7 @@ class Rows:
         """
         summary = HistogramSummary(
             statistic,
-            np.array(list(edges), dtype=np.float64),
+            np.array(edges if isinstance(edges, np.ndarray) else list(edges), dtype=np.float64),
             missing=self.source.missing,
         )
         require_rowwise(statistic, self.n_features)

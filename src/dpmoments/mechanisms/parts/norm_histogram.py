@@ -59,12 +59,15 @@ class NormHistogram:
         Standard deviation of the noise on a count.
     false_bin : float
         Bound on the probability that noise alone makes some empty bin count as occupied.
+    pure : bool
+        Whether the noise is Laplace noise; else it is normal.
     """
 
     edges: FloatArray
     counts: FloatArray
     noise_scale: float
     false_bin: float = FALSE_BIN
+    pure: bool = False
 
     @property
     def occupied(self) -> FloatArray:
@@ -86,7 +89,8 @@ class NormHistogram:
     @property
     def least_seen(self) -> float:
         """The number of rows in one bin that noise alone does not explain."""
-        return -float(ndtri(self.false_bin / (2 * len(self.counts)))) * self.noise_scale
+        tail = self.false_bin / (2 * len(self.counts))
+        return self.noise_scale * (-math.log(2.0 * tail) / math.sqrt(2.0) if self.pure else -float(ndtri(tail)))
 
     @property
     def typical_norms(self) -> FloatArray:

@@ -1,0 +1,175 @@
+"""Count, mean and variance of one column with no bound: its scale by a log-scale histogram, then clipped moments with noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.parts.additive import choose_bits
+from dpmoments.mechanisms.parts.clipped_column import (
+    CLIP_SHARE,
+    ClippedColumn,
+    LocatedColumn,
+    column_losses,
+    column_warnings,
+    pure_if_less_noise,
+)
+from dpmoments.mechanisms.parts.lattice_noise import noise_deviation, noise_scale_for, with_noise
+from dpmoments.privacy.accounting import LossUnit
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.distances import Sensitivity
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.sensitivity import gram_entrywise_l1, gram_frobenius, sum_and_square_l1, sum_and_square_l2
+from dpmoments.rows.rows import Rows
+
+__all__ = ["LogScaleHistogram", "LogScaleHistogramPlan"]
+
+AUGMENTATION = 0.625
+"""w of the pair (wΣx, Σx²): for a clip at four standard deviations the mean and the standard deviation are then known alike."""
+NOISE_DECIDES = 0.5
+"""Noise decides a variance of which it is more than this share, and a mean where it is more than this share of a deviation."""
+
+
+@dataclass(frozen=True)
+class LogScaleHistogramPlan(Plan):
+    """A calibrated :class:`LogScaleHistogram`."""
+
+    mechanism: LogScaleHistogram
+
+    arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
+
+    @property
+    def expected_count_error(self) -> float | None:
+        return 0.0 if self.shape.n_rows is not None else super().expected_count_error
+
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
+        self.check_rows(rows)
+        n_rows = float(self.shape.n_rows or 0) or self.released_count(rows.count(), privacy_filter)
+        assert n_rows is not None
+        located = LocatedColumn.find(
+            rows,
+            privacy_filter,
+            privacy_filter.left.as_budget,
+            feature=0,
+            n_rows=n_rows,
+            about_zero=not self.shape.mean,
+        )
+        left = privacy_filter.left.as_budget
+        for_count, rest = left.split(CLIP_SHARE[left.kind], 1.0 - CLIP_SHARE[left.kind])
+        radius = located.histogram.clip_radius(2, self._deviation(rest), n_rows)
+        column = located.clipped(rows, privacy_filter, for_count, radius)
+        return self._moments(rows, privacy_filter, column, n_rows)
+
+    def _moments(self, rows: Rows, privacy_filter: PrivacyFilter, column: ClippedColumn, n_rows: float) -> NoisyMoments:
+        """The noisy sums of the clipped column, for all that is left."""
+        loss, center, radius = privacy_filter.left.as_budget, column.located.center.value, column.radius
+        sensitivity, pure = self._sensitivity(loss), loss.kind is BudgetKind.PURE
+        scale = noise_scale_for(loss, sensitivity.value)
+        bits = choose_bits(scale)
+        exact = rows.moments(np.array([center]), np.eye(1), radius, bits=bits)
+        query, what = [int(exact.gram[0, 0])], "sum of squares"
+        if self.shape.mean:
+            query, what = [int(exact.sum[0]) * round(AUGMENTATION * 2**bits), *query], "sum and sum of squares"
+        values = with_noise(privacy_filter, what, query, sensitivity, scale, bits=2 * bits, pure=pure)
+        square, deviation = float(values[-1]) * radius**2, noise_deviation(scale, pure=pure) / n_rows
+        mean, of_mean = 0.0, 0.0
+        if self.shape.mean:
+            mean, of_mean = float(values[0]) / AUGMENTATION * radius / n_rows, deviation / AUGMENTATION * radius
+        variance = square / n_rows - mean**2
+        of_variance = math.hypot(deviation * radius**2, 2.0 * mean * of_mean)
+        diagnostics = {
+            "center": center,
+            "scale": column.located.histogram.scale,
+            "radius": radius,
+            "share_clipped": column.share_clipped,
+            "share_unseen": column.share_unseen,
+            "noise_on_mean": of_mean if self.shape.mean else None,
+            "noise_on_variance": of_variance,
+            "warnings": [
+                *column_warnings(rows.schema.feature_names, [column]),
+                *_doubts(column, variance, of_variance, of_mean),
+            ],
+        }
+        released = self.shape.mean or self.neighbors.table_size_is_public
+        return NoisyMoments(
+            count=n_rows if released else None,
+            sum=np.array([mean * n_rows]) if self.shape.mean else None,
+            gram=np.array([[square]]),
+            center=np.array([center]) if self.shape.mean else None,
+            diagnostics=diagnostics,
+        )
+
+    def _sensitivity(self, loss: PrivacyBudget) -> Sensitivity:
+        """Of the sums of a column in [−1, 1], in the norm of the noise that ``loss`` pays for."""
+        pure = loss.kind is BudgetKind.PURE
+        if not self.shape.mean:
+            return gram_entrywise_l1(self.neighbors, 1) if pure else gram_frobenius(self.neighbors, 1)
+        return (sum_and_square_l1 if pure else sum_and_square_l2)(self.neighbors, AUGMENTATION)
+
+    def _deviation(self, loss: PrivacyBudget) -> float:
+        """Standard deviation of the noise on the sum of squares at radius 1."""
+        scale = noise_scale_for(loss, self._sensitivity(loss).value)
+        return noise_deviation(scale, pure=loss.kind is BudgetKind.PURE)
+
+
+def _doubts(column: ClippedColumn, variance: float, of_variance: float, of_mean: float) -> list[str]:
+    """Where noise decides the variance or the mean."""
+    if column.is_constant:
+        return [
+            "most values are alike, as far as floating point tells them apart beside their mean: the variance is that of the "
+            "others, or none"
+        ]
+    found = []
+    if of_variance > NOISE_DECIDES * variance:
+        found.append(
+            "noise decides the variance: the budget is too small for so few rows, or the values spread over too many scales"
+        )
+    # Where the variance is lost in noise the scale found stands for it.
+    if of_mean > NOISE_DECIDES * math.sqrt(max(variance, column.located.histogram.scale**2)):
+        found.append("noise decides the mean: it is large against the values' own spread")
+    return found
+
+
+@dataclass(frozen=True)
+class LogScaleHistogram(Mechanism):
+    """Count, mean and variance of one column of which nothing is known: no bound, no scale.
+
+    Lecture 18, section 1.2, has rows of mean zero: the fullest of the bins [2^i, 2^(i+1)) over |x| is σ to a constant factor, and
+    the second moment of rows clipped to a multiple of it has little noise. Its bins are infinitely many; those of a
+    stated range of floating point, 2^−200 to 2^200, are 402, and with noise on every one there needs to be no δ. Where a mean is
+    wanted a private median is found first, in levels of some 50,000 cells, and distances and moments are about it.
+    The clip is between noise and bias, from the same histogram. ``mean=False`` is the lecture's setting, about 0.
+
+    **Privacy.** Pure ε, (ε, δ) or ρ, by adaptive composition: a number of rows, exponential mechanisms on ranks, noisy
+    counts and sums. How many there are depends on noisy answers; the privacy filter holds them to the budget
+    (``docs/derivations/log_scale_histogram.md``). Nothing is assumed of the rows.
+
+    Examples
+    --------
+    >>> import dpmoments as dpm
+    >>> incomes = np.random.default_rng(0).normal(40_000.0, 9_000.0, (5000, 1))
+    >>> released = dpm.release(incomes, dpm.Schema.unbounded(1), epsilon=1.0, insecure_seed=0)
+    >>> released.mechanism, bool(abs(released.mean[0] - 40_000) < 500), bool(abs(released.covariance[0, 0] ** 0.5 - 9_000) < 500)
+    ('log-scale-histogram', True, True)
+    """
+
+    budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset(BudgetKind)
+    loss_units: ClassVar[Mapping[BudgetKind, LossUnit]] = ZCDP_LOSS_UNITS
+    needs_row_norm: ClassVar[bool] = False
+    counts_rows: ClassVar[bool] = True
+    most_features: ClassVar[int | None] = 1
+    summary: ClassVar[str] = "mean and variance of one column with no bound and no scale, under any budget"
+    source: ClassVar[str] = "lecture 18, section 1.2, after Karwa & Vadhan 2018; finite range, private median"
+
+    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> LogScaleHistogramPlan:
+        if shape.n_rows == 0:
+            raise ValueError("log-scale-histogram has nothing to estimate from a table that is publicly empty")
+        spent = pure_if_less_noise(budget, self.divisible(budget), 1)
+        count_loss, _ = column_losses(self.divisible(spent), 1, private_count=shape.n_rows is None)
+        return LogScaleHistogramPlan(self, shape, neighbors, spent, count_loss=count_loss)

@@ -1,0 +1,131 @@
+"""The mean of columns with no bound, one after another: a private median, a log-scale histogram, the mean of clipped values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, MomentShape
+from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
+from dpmoments.mechanisms.means.parts.coordinatewise import clamped_mean
+from dpmoments.mechanisms.means.parts.reliability import listed
+from dpmoments.mechanisms.parts.clipped_column import (
+    CLIP_SHARE,
+    ClippedColumn,
+    LocatedColumn,
+    column_losses,
+    column_warnings,
+    pure_if_less_noise,
+)
+from dpmoments.mechanisms.parts.lattice_noise import noise_deviation, noise_scale_for
+from dpmoments.privacy.accounting import LossUnit
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.sensitivity import row_sum_l1, row_sum_l2
+from dpmoments.rows.rows import Rows
+
+__all__ = ["LogScaleHistogramMean", "LogScaleHistogramMeanPlan"]
+
+NOISE_DECIDES = 0.5
+"""Noise decides a mean where it is more than this share of the upper quartile of the distances from the centre."""
+
+
+@dataclass(frozen=True)
+class LogScaleHistogramMeanPlan(MeanPlan):
+    """A calibrated :class:`LogScaleHistogramMean`."""
+
+    arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
+
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
+        self.check_rows(rows)
+        n_rows, d = self.count_of(rows, privacy_filter), self.shape.n_features
+        whole, *_ = privacy_filter.left.as_budget.split(*[1.0] * d)
+        located = [
+            LocatedColumn.find(rows, privacy_filter, whole, feature=feature, n_rows=n_rows) for feature in range(d)
+        ]
+        # What easy searches left over is for all columns alike.
+        share, *_ = privacy_filter.left.as_budget.split(*[1.0] * d)
+        for_count, for_mean = share.split(CLIP_SHARE[share.kind], 1.0 - CLIP_SHARE[share.kind])
+        noise = self._deviation(for_mean)
+        columns = [
+            one.clipped(rows, privacy_filter, for_count, one.histogram.clip_radius(1, noise, n_rows)) for one in located
+        ]
+        loss, *_ = privacy_filter.left.as_budget.split(*[1.0] * d)
+        means = [
+            clamped_mean(
+                rows,
+                privacy_filter,
+                loss,
+                feature=feature,
+                center=one.located.center.value,
+                half_width=one.radius,
+                n_rows=n_rows,
+            )
+            for feature, one in enumerate(columns)
+        ]
+        noises = [self._deviation(loss) * one.radius / n_rows for one in columns]
+        diagnostics = {
+            "centers": [one.located.center.value for one in columns],
+            "scales": [one.located.histogram.scale for one in columns],
+            "half_widths": [one.radius for one in columns],
+            "noise_scales": noises,
+            "shares_clamped": [one.share_clipped for one in columns],
+            "shares_unseen": [one.share_unseen for one in columns],
+            "warnings": _warnings(rows.schema.feature_names, columns, noises),
+        }
+        return NoisyMean(np.array(means), n_rows, diagnostics)
+
+    def _deviation(self, loss: PrivacyBudget) -> float:
+        """Standard deviation of the noise on a sum of values in [−1, 1]."""
+        pure = loss.kind is BudgetKind.PURE
+        sensitivity = row_sum_l1(self.neighbors, 1) if pure else row_sum_l2(self.neighbors)
+        return noise_deviation(noise_scale_for(loss, sensitivity.value), pure=pure)
+
+
+def _warnings(names: tuple[str, ...], columns: list[ClippedColumn], noises: list[float]) -> list[str]:
+    found = column_warnings(names, columns)
+    spreads = [one.located.histogram.upper_quartile(one.located.n_rows) for one in columns]
+    decided = [
+        noise > NOISE_DECIDES * spread and not one.is_constant
+        for one, noise, spread in zip(columns, noises, spreads, strict=True)
+    ]
+    if any(decided):
+        found.append(
+            "noise decides the mean: it is large against the values' own spread. Give more rows or a larger budget "
+            f"({listed(names, decided)})"
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class LogScaleHistogramMean(MeanMechanism):
+    """Mean of columns of which nothing is known, coordinate by coordinate (lecture 18, sections 1.1 and 1.2).
+
+    Each column: a private median in a stated range of floating point (cells of 2^−6 of an octave, then finer ones where most rows
+    are in few cells), a log-scale histogram of the distances from it, and the mean of values clipped between noise and bias. A
+    known or a finite fourth moment is not asked for: where tails are heavy the histogram shows it, and the clip is wider.
+
+    **Privacy.** Pure ε, (ε, δ) or ρ, for either relation; the budget is divided evenly among the columns.
+
+    Examples
+    --------
+    >>> shape = MomentShape(2, row_norm=None)
+    >>> LogScaleHistogramMean().plan(shape, PrivacyBudget.pure(1.0), "add_remove").count_loss
+    PrivacyBudget.pure(epsilon=0.05)
+    """
+
+    budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset(BudgetKind)
+    loss_units: ClassVar[Mapping[BudgetKind, LossUnit]] = ZCDP_LOSS_UNITS
+    public_name: ClassVar[str | None] = "log-scale-histogram"
+    summary: ClassVar[str] = "each coordinate: private median, log-scale histogram, clipped mean; no radius, no scale"
+    source: ClassVar[str] = "lecture 18, sections 1.1 and 1.2, after Karwa & Vadhan 2018; finite range, private median"
+
+    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> LogScaleHistogramMeanPlan:
+        d = shape.n_features
+        spent = pure_if_less_noise(budget, self.divisible(budget), d)
+        count_loss, _ = column_losses(self.divisible(spent), d, private_count=shape.n_rows is None)
+        return LogScaleHistogramMeanPlan(self, shape, neighbors, spent, count_loss=count_loss)
