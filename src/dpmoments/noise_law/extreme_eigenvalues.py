@@ -16,7 +16,7 @@ import numpy as np
 
 from dpmoments.array_types import BoolArray, FloatArray
 
-__all__ = ["normal_norm_quantile", "wishart_eigenvalue_range"]
+__all__ = ["normal_norm_quantile", "wishart_eigenvalue_range", "wishart_frobenius_quantile"]
 
 SEED = 20_150_701
 MOST_DRAWS = 20_000
@@ -71,15 +71,8 @@ def wishart_eigenvalue_range(size: int, degrees: float, failure: float) -> tuple
     draws, beyond = _draws(size, side)
     if not beyond:
         return low, high
+    main, beside = _wishart_draws(size, degrees, draws)
     with np.errstate(all="ignore"):
-        generator = np.random.default_rng([SEED, size])
-        steps = np.arange(size)
-        diagonal = np.sqrt(generator.chisquare(degrees - steps, (draws, size))).T
-        below = np.sqrt(generator.chisquare(size - 1.0 - steps[:-1], (draws, size - 1))).T
-        # L Lᵀ of the lower bidiagonal L, transposed: one row of the array an entry, one column a draw
-        main = diagonal**2
-        main[1:] += below**2
-        beside = (diagonal[:-1] * below) ** 2
         # a value that too few fall short of, or pass
         smallest = _least(lambda x: _outside(_all_above(main, beside, x)) > beyond, low, degrees)
         largest = _least(lambda x: _outside(_all_below(main, beside, x)) <= beyond, degrees / 2.0, high)
@@ -119,6 +112,41 @@ def normal_norm_quantile(size: int, failure: float) -> float:
             lambda x: _outside(_all_below(main, beside, x) & _all_below(-main, beside, x)) <= beyond, 0.0, bound
         )
     return min(bound, within[1])
+
+
+@lru_cache(maxsize=256)
+def wishart_frobenius_quantile(size: int, degrees: float, failure: float) -> float:
+    """What ‖W − νI‖_F passes with probability ``failure``, at most, W a Wishart matrix of scale I.
+
+    Notes
+    -----
+    Where too few draws would be left, √m times the farther end of :func:`wishart_eigenvalue_range`.
+
+    Examples
+    --------
+    >>> round(wishart_frobenius_quantile(4, 1000, 0.05))  # root mean square √(m(m + 1)ν): 141
+    195
+    """
+    low, high = wishart_eigenvalue_range(size, degrees, failure)
+    bound = math.sqrt(size) * max(high - degrees, degrees - low)
+    draws, beyond = _draws(size, failure)
+    if size == 1 or not beyond:
+        return bound
+    main, beside = _wishart_draws(size, degrees, draws)
+    norms = np.sqrt(np.square(main - degrees).sum(axis=0) + 2.0 * beside.sum(axis=0))
+    return min(bound, float(np.partition(norms, draws - 1 - beyond)[draws - 1 - beyond]))
+
+
+def _wishart_draws(size: int, degrees: float, draws: int) -> tuple[FloatArray, FloatArray]:
+    """Diagonals, and squared entries beside them, of tridiagonal matrices with the eigenvalues of Wishart ones: a column each."""
+    generator = np.random.default_rng([SEED, size])
+    steps = np.arange(size)
+    diagonal = generator.chisquare(degrees - steps, (draws, size)).T
+    below = generator.chisquare(size - 1.0 - steps[:-1], (draws, size - 1)).T
+    # L Lᵀ of a lower bidiagonal L
+    main = diagonal.copy()
+    main[1:] += below
+    return main, diagonal[:-1] * below
 
 
 def _draws(size: int, tail: float) -> tuple[int, int]:
