@@ -144,7 +144,8 @@ def coefficient_error_bound(
     Notes
     -----
     With M = C + E, −R ⪯ E ⪯ R, and b = (ŵ, −1): (M_AA + P)(ŵ − w) = g + (Eb)_A, g = (C_AA + P)ŵ − C_Ay known, so that
-    ‖ŵ − w‖_H ≤ √(gᵀH⁻¹g) + ρ√(bᵀRb) for any H ⪯ M_AA + P with R_AA ⪯ ρ²H. H = θ(C − R)_AA + P, with the best θ in [0, 1].
+    ‖ŵ − w‖_H ≤ √(gᵀH⁻¹g) + ρ√(bᵀRb) for any H ⪯ M_AA + P with R_AA ⪯ ρ²H. H = θ(C − R)_AA + P, with the best θ in [0, 1]. Where
+    that says less, ‖ŵ‖ + ‖w‖, with ‖w‖ ≤ √M_yy/(2√λ) for a penalty λ.
 
     Examples
     --------
@@ -171,7 +172,9 @@ def coefficient_error_bound(
     leverage = math.sqrt(max(float(beyond @ spread @ beyond), 0.0))
     of_count = 2.0 * alpha * count_error * float(np.linalg.norm(weights))
     lower = center[:-1, :-1] - spread[:-1, :-1]
-    best = math.inf
+    # no coefficients are longer than √M_yy/(2√λ), whatever the features
+    length, least = max(float(center[-1, -1] + spread[-1, -1]), 0.0), float(least_penalty[-1])
+    best = float(np.linalg.norm(weights)) + math.sqrt(length / least) / 2.0 if least > 1e-300 else math.inf
     for share in SHARES:
         eigenvalues, vectors = np.linalg.eigh(share * lower + np.diag(least_penalty))
         if eigenvalues[0] <= 1e-12 * max(float(eigenvalues[-1]), 0.0) or eigenvalues[0] < 1e-300:

@@ -1,7 +1,7 @@
 """The accuracy of private covariance estimation in lecture 18, after Kamath, Li, Singhal & Ullman (2018), with every constant.
 
 Rows are normal, of mean zero and covariance Σ, I ⪯ Σ ⪯ κI. Errors are in the norm of Σ, ‖Σ^{−½}(M − Σ)Σ^{−½}‖_F. The noise is
-that of our mechanisms: symmetric, for the sensitivity of the relation. Derivations: ``docs/derivations/utility-bounds-wishart.md``.
+that of our mechanisms: symmetric, for the sensitivity of the relation (``docs/derivations/utility-bounds-wishart.md``).
 """
 
 from __future__ import annotations

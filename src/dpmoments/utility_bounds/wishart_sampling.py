@@ -233,7 +233,7 @@ def additive_wishart_bound(
     >>> round(additive_wishart_bound(0.5, 5000.0, 5, mean_subtracted=True, **noise), 4)
     0.0103
     >>> round(additive_wishart_bound(0.5, 5000.0, 5, mean_subtracted=False, **noise), 4)
-    0.0142
+    0.0141
     """
     low, high = wishart_eigenvalue_range(n_coefficients + 1, degrees, failure)
     norm = scale * max(high - degrees, degrees - low)
@@ -272,7 +272,7 @@ def _ratio_root(above: float, below: float, failure: float) -> float:
 
     if not (above >= 1.0 and below >= 1.0 and 0.0 < failure < 1.0):
         raise ValueError(
-            f"{above:g} coefficients, {below:g} degrees of freedom below them and failure={failure!r} make no bound: more degrees "
-            "of freedom, fewer features, or a probability"
+            f"{above:g} coefficients, {below:g} degrees of freedom below them and failure={failure!r} make no bound: more "
+            "degrees of freedom, fewer features, or a probability"
         )
     return math.sqrt(above / below * float(fdtri(above, below, 1.0 - failure)))
