@@ -346,7 +346,15 @@ def test_the_answer_says_what_a_bound_is_about_and_where_it_says_nothing() -> No
     assert clipped.to_dict()["error_bound_note"] == clipped.error_bound_note
     asserted = run("inverse", 0, True, "add_remove").ridge("x2", alpha=0.01)
     assert "smallest_eigenvalue" in asserted.summary()
-    small = dpm.release(TABLE[:600], dpm.Schema.unit_ball(D), mechanism=RUNS["projection"], insecure_seed=0, **BUDGET)
+    small = dpm.release(
+        TABLE[:100],
+        dpm.Schema.unit_ball(D),
+        mechanism=RUNS["projection"],
+        mean=False,
+        neighbors="replace_one",
+        insecure_seed=0,
+        **BUDGET,
+    )
     assert "vouches for none" in small.ridge("x2", alpha=0.01).summary()
     other = dpm.release(
         TABLE, dpm.Schema.unit_ball(D), mechanism="iterative-eigenvectors", epsilon=1.0, insecure_seed=0
