@@ -59,7 +59,7 @@ def posterior_draw_radius(n_coefficients: int, degrees: float, dimension: int, f
     Notes
     -----
     Here it is χ²_k/χ²_{ν−D+k+1}. With k = D − 1 the denominator has ν degrees against r − D + 2 of the projection: at ν = r the
-    draw from the posterior is the better one, by about D/r of its error; section 5.1 found it so, and left it open.
+    draw from the posterior is the better one, by about D/2r of the error; section 5.1 found it so, and left it open.
 
     Examples
     --------
