@@ -16,7 +16,7 @@ from dpmoments.analysis.description import describe
 from dpmoments.analysis.regression import ridge
 from dpmoments.array_types import FloatArray
 from dpmoments.documents import DocumentKind
-from dpmoments.noise_law import NoiseLaw
+from dpmoments.noise_law import MomentPivot, NoiseLaw
 from dpmoments.plain_values import (
     finite_numbers,
     is_finite_number,
@@ -64,6 +64,8 @@ class MomentRelease:
         What the mechanism returned, in unit-ball units, before any repair; sum and Gram matrix about ``center``.
     center : ndarray of shape (d,) or None
         Where the mechanism found the mean, so that a covariance is not lost beside the square of a mean far away; None for 0.
+    pivot : MomentPivot or None
+        The law of the run, where the noise is not added cell by cell (``noise`` is then None): what bounds are made of.
     diagnostics : mapping
         What else the mechanism learned privately.
     """
@@ -80,6 +82,7 @@ class MomentRelease:
     noisy_sum: FloatArray | None
     noisy_gram: FloatArray
     center: FloatArray | None = None
+    pivot: MomentPivot | None = None
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
 
     # One line an analysis: a function of a release is a method of it. The command line has a command for each.
@@ -259,6 +262,7 @@ class MomentRelease:
             "noisy_sum": None if self.noisy_sum is None else self.noisy_sum.tolist(),
             "noisy_gram_upper_triangle": upper.tolist(),
             "center": None if self.center is None else self.center.tolist(),
+            "pivot": None if self.pivot is None else self.pivot.to_dict(),
             "diagnostics": to_plain(self.diagnostics),
         }
 
@@ -287,6 +291,9 @@ class MomentRelease:
         noise = None if content["noise"] is None else NoiseLaw.from_dict(content["noise"])
         if noise is not None and noise.n_features != d:
             raise ValueError(f"the noise law is for {noise.n_features} features and the schema has {d}")
+        pivot = None if content["pivot"] is None else MomentPivot.from_dict(content["pivot"])
+        if pivot is not None and pivot.n_features != d:
+            raise ValueError(f"the pivot is for {pivot.n_features} features and the schema has {d}")
         noisy_sum, center = content["noisy_sum"], content["center"]
         return cls(
             schema=schema,
@@ -301,6 +308,7 @@ class MomentRelease:
             noisy_sum=None if noisy_sum is None else finite_numbers(noisy_sum, d, "noisy_sum"),
             noisy_gram=gram,
             center=None if center is None else finite_numbers(center, d, "center"),
+            pivot=pivot,
             diagnostics=plain_mapping(content, "diagnostics"),
         )
 

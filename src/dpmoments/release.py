@@ -189,6 +189,7 @@ def release(
         noisy_sum=noisy.sum,
         noisy_gram=noisy.gram,
         center=noisy.center,
+        pivot=noisy.pivot,
         diagnostics=diagnostics,
     )
     keep(released, output)

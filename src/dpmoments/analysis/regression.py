@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.analysis.answers import finite_or_none, in_floating_point
+from dpmoments.analysis.coefficient_bounds import Fit, error_bound
 from dpmoments.analysis.released import Released
 from dpmoments.array_types import FloatArray
 
@@ -37,9 +38,11 @@ class RidgeRegression:
         The same coefficients for encoded rows, the space in which ``alpha`` and the bound are stated.
     unit_ball_error_bound : float or None
         With the confidence below, ‖ŵ − w‖₂ ≤ this, w the ridge solution on the table itself with the same ``alpha`` (encoded
-        rows); inf where ``alpha`` is 0 and the data fix no bound; None where the noise law is not known.
+        rows); inf where ``alpha`` is 0 and the data fix no bound; None where no law gives one.
     level : float
         Confidence of the bound.
+    error_bound_note : str
+        What else is to be known of the bound, or why there is none; mostly empty.
     r_squared : float
         Share of the target's released variance that the fit explains, at the released moments (clipped into [0, 1]).
     """
@@ -53,6 +56,7 @@ class RidgeRegression:
     unit_ball_error_bound: float | None
     level: float
     r_squared: float
+    error_bound_note: str = ""
 
     def predict(self, values: npt.ArrayLike) -> FloatArray:
         """Predictions for rows of features in the table's units, (m, k) → (m,)."""
@@ -68,18 +72,26 @@ class RidgeRegression:
         lines += [
             f"{name:<{width}}  {value:12.5g}" for name, value in zip(self.features, self.coefficients, strict=True)
         ]
-        if self.unit_ball_error_bound == math.inf:
-            lines.append(
+        lines.append(self._bound_in_words())
+        return "\n".join(lines)
+
+    def _bound_in_words(self) -> str:
+        bound, note = self.unit_ball_error_bound, self.error_bound_note
+        if bound is None:
+            return f"no bound on what the privacy noise did: {note}"
+        if bound == math.inf:
+            return (
                 "no bound on what the privacy noise did: it may outweigh the smallest eigenvalue of the features' "
                 "moments; give alpha > 0 or fewer features"
             )
-        elif self.unit_ball_error_bound is not None:
-            size = float(np.linalg.norm(self.unit_ball_coefficients))
-            lines.append(
-                f"privacy noise moved the encoded coefficients (norm {size:.3g}) by at most {self.unit_ball_error_bound:.3g}, "
-                f"with confidence {self.level:.0%} (Lemma 1 of Amin et al. 2019)"
-            )
-        return "\n".join(lines)
+        size = float(np.linalg.norm(self.unit_ball_coefficients))
+        words = (
+            f"privacy noise moved the encoded coefficients (norm {size:.3g}) by at most {bound:.3g}, "
+            f"with confidence {self.level:.0%}"
+        )
+        if bound >= size:
+            words += ": as much as all of them, so that the bound vouches for none"
+        return f"{words} ({note})" if note else words
 
     def __str__(self) -> str:
         return self.summary()
@@ -95,6 +107,7 @@ class RidgeRegression:
             "r_squared": self.r_squared,
             "unit_ball_error_bound": None if bound is None or not math.isfinite(bound) else bound,
             "level": self.level,
+            "error_bound_note": self.error_bound_note,
         }
 
 
@@ -182,6 +195,8 @@ def ridge(
     variance = float(moment[y, y])
     explained = float(2.0 * weights @ moment[a, y] - weights @ moment[np.ix_(a, a)] @ weights)
     names = release.feature_names
+    fit = Fit(moment, [*a, y], weights, float(alpha), intercept, smallest)
+    bound = error_bound(release, fit, 1.0 - level)
     return RidgeRegression(
         target=names[y],
         features=tuple(names[i] for i in a),
@@ -189,9 +204,10 @@ def ridge(
         intercept=constant,
         alpha=float(alpha),
         unit_ball_coefficients=weights,
-        unit_ball_error_bound=_error_bound(release, moment, [*a, y], weights, alpha, intercept, smallest, 1.0 - level),
+        unit_ball_error_bound=bound.value,
         level=level,
         r_squared=min(max(explained / variance, 0.0), 1.0) if variance > 0 else 0.0,
+        error_bound_note=bound.note,
     )
 
 
@@ -244,59 +260,3 @@ def _features(release: Released, features: Sequence[str] | None, target: int, *,
             "leave one level out, or give alpha > 0"
         )
     return chosen
-
-
-def _error_bound(
-    release: Released,
-    moment: FloatArray,
-    chosen: list[int],
-    weights: FloatArray,
-    alpha: float,
-    intercept: bool,
-    smallest: float,
-    failure: float,
-) -> float | None:
-    """Bound on ‖ŵ − w‖ (``docs/derivations/ridge-error-bound.md``).
-
-    (S_AA + 2αI)(ŵ − w) = (E b)_A with b = (−ŵ, 1) and E = Ŝ − S, so ‖ŵ − w‖ ≤ ‖E‖_op √(1 + ‖ŵ‖²)/λ, λ the least eigenvalue
-    of S_AA + 2αI: at least 2α, and at least λ̂ − ‖E‖_op. Only the block of features and target (``chosen``) counts.
-    """
-    operator = _moment_error_bound(release, moment, chosen, intercept, failure)
-    if operator is None:
-        return None
-    curvature = max(2.0 * alpha, smallest - operator)
-    if curvature <= 0:
-        return math.inf
-    return operator * math.sqrt(1.0 + float(weights @ weights)) / curvature
-
-
-def _moment_error_bound(
-    release: Released, moment: FloatArray, chosen: list[int], intercept: bool, failure: float
-) -> float | None:
-    """Bound on ‖Ŝ − S‖_op on a block, Ŝ the moment matrix in use; None where the noise law does not give one.
-
-    ‖Ŝ − S‖ ≤ ‖Ŝ − Ŝ₀‖ + ‖Ŝ₀ − S‖, Ŝ₀ the unrepaired matrix: the first term is known exactly, the second is bounded by
-    the noise law.
-    """
-    noise = release.noise
-    if noise is None or release.noisy_count is None:
-        return None
-    if noise.count_variance is None and not release.count_is_public:
-        return None  # the count had a draw of its own, of which the law says nothing
-    if not intercept and release.noisy_sum is not None and release.encoding.offset.any():
-        return None  # the moment about the table's zero mixes the noises of mean and Gram matrix
-    n, block, size = release.n_rows, np.ix_(chosen, chosen), len(chosen)
-    raw = release.with_repair("none")
-    reference = raw.unit_ball_covariance if intercept else raw.unit_ball_gram / n
-    parts = 1 + (1 if intercept else 0) + (1 if noise.count_variance else 0)
-    bound = float(np.linalg.norm((moment - reference)[block], 2))
-    bound += noise.operator_norm_bound(failure / parts, size) / n
-    if intercept:
-        offset = noise.sum_norm_bound(failure / parts, size) / n
-        length = float(np.linalg.norm(raw.unit_ball_mean[chosen]))
-        bound += 2.0 * length * offset + offset**2
-    if noise.count_variance:
-        # G/n̂ − G/n and its like for the mean: ‖G/n‖ ≤ 1 and ‖μ‖ ≤ 1, so each moves by |n̂ − n|/n̂
-        relative = (noise.count_bound(failure / parts) + 0.5) / n
-        bound += relative * (3.0 + relative if intercept else 1.0)
-    return bound

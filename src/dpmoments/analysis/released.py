@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from dpmoments.array_types import FloatArray
-from dpmoments.noise_law import NoiseLaw
+from dpmoments.noise_law import MomentPivot, NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
@@ -32,6 +32,14 @@ class Released(Protocol):
         """The law of the noise, where it has a closed form."""
 
     @property
+    def pivot(self) -> MomentPivot | None:
+        """The law of the run, where the noise is not added cell by cell."""
+
+    @property
+    def mechanism(self) -> str:
+        """Name of the mechanism that ran."""
+
+    @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the features, in the order of every array."""
 
@@ -46,6 +54,10 @@ class Released(Protocol):
     @property
     def noisy_sum(self) -> FloatArray | None:
         """The sum of encoded rows before repair; None where no mean was released."""
+
+    @property
+    def noisy_gram(self) -> FloatArray:
+        """The Gram matrix of encoded rows before repair, about the release's centre."""
 
     @property
     def n_rows(self) -> int:

@@ -116,6 +116,8 @@ def numbers_of(noisy: NoisyMoments) -> Record:
         record["count"] = float(noisy.count)
     for key, value in noisy.diagnostics.items():
         _flatten(str(key), value, record)
+    if noisy.pivot is not None:
+        _flatten("pivot", noisy.pivot.to_dict(), record)
     return record
 
 

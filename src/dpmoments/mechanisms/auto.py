@@ -114,7 +114,6 @@ class Auto(Mechanism):
             raise refusals[0]
         return min(plans, key=lambda plan: plan.expected_error or float("inf"))
 
-<<<<<<< HEAD
     def _eigenvectors_are_ahead(self, shape: MomentShape, budget: PrivacyBudget) -> bool:
         """λ₁ ln λ₁ ≤ ln(1/δ)/ε."""
         if budget.kind is BudgetKind.PURE:
@@ -126,10 +125,9 @@ class Auto(Mechanism):
                 "private here: give largest_eigenvalue from public knowledge"
             )
         return largest * math.log(max(largest, 1.0)) * budget.epsilon <= -math.log(budget.delta)
-=======
+
 
 def _one_column_without_bounds(shape: MomentShape, budget: PrivacyBudget) -> bool:
     """Whether nothing but LogScaleHistogram serves: CoinPress does where there is a rough scale, but not under pure ε."""
     alone = shape.n_features == 1 and shape.row_norm is None
     return alone and (shape.rough_scale is None or budget.kind is BudgetKind.PURE)
->>>>>>> p2

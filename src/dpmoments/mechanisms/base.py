@@ -21,8 +21,8 @@ import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.parts.moment_shape import MomentShape
-from dpmoments.mechanisms.parts.row_count import count_error, noisy_count, split_for_count
-from dpmoments.noise_law import NoiseLaw
+from dpmoments.mechanisms.parts.row_count import count_error, count_scale, noisy_count, split_for_count
+from dpmoments.noise_law import MomentPivot, NoiseLaw
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -136,6 +136,13 @@ class CalibratedPlan(ABC, Generic[Noisy]):
         if self.count_loss is not None:
             return noisy_count(count, privacy_filter, self.count_loss, self.neighbors)
         return float(count) if self.count_is_public else None
+
+    @property
+    def own_count_noise(self) -> tuple[float, bool]:
+        """Scale of the noise of a draw that is for the number of rows alone, and whether it is Laplace; 0 where there is none."""
+        if self.count_loss is None:
+            return 0.0, False
+        return count_scale(self.count_loss), self.count_loss.kind is BudgetKind.PURE
 
     def check_rows(self, rows: Rows) -> None:
         """Refuse rows that do not have the shape, the rules, or the relation that this plan was made for.
@@ -287,6 +294,8 @@ class NoisyMoments:
     center : ndarray of shape (d,) or None
         What sum and Gram matrix are taken about, itself a private answer; None for 0. About 0 the moments of rows whose mean is
         far from 0 hold no covariance: in float64 none is left where the mean is 10⁸ standard deviations away.
+    pivot : MomentPivot or None
+        The law of this run, where the noise is not added cell by cell, with what else the run released that it needs.
     """
 
     count: float | None
@@ -294,6 +303,7 @@ class NoisyMoments:
     gram: FloatArray
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     center: FloatArray | None = None
+    pivot: MomentPivot | None = None
 
     @property
     def mean(self) -> FloatArray:

@@ -106,6 +106,7 @@ class CoinPressPlan(Plan):
             gram=n_rows * (covariance + covariance.T) / 2.0,
             center=mean if shape.mean else None,
             diagnostics=run_diagnostics(steps, rules, clip, ellipsoid.half_seen(release, n_rows)),
+            pivot=release.pivot(ellipsoid.linear, ellipsoid.center, self.expected_count_error or 0.0),
         )
 
     def _step(

@@ -11,6 +11,7 @@ import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.noise_law import InverseNormalPivot
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
@@ -82,7 +83,24 @@ class InverseGaussianPlan(Plan):
             law, one_row = GaussianDraw(self.count_scale), count(self.neighbors)
             noisy_count = float(privacy_filter.draw("count", law, [float(moments.count)], one_row)[0])
         return NoisyMoments(
-            count=noisy_count, sum=total, gram=self.invert(inverse), diagnostics={"inverse": inverse.tolist()}
+            count=noisy_count,
+            sum=total,
+            gram=self.invert(inverse),
+            diagnostics={"inverse": inverse.tolist()},
+            pivot=self._pivot(inverse),
+        )
+
+    def _pivot(self, inverse: FloatArray) -> InverseNormalPivot:
+        """The law of this run."""
+        scale, laplace = (self.count_scale, False) if self.count_scale is not None else self.own_count_noise
+        return InverseNormalPivot(
+            n_features=self.shape.n_features,
+            count_scale=scale,
+            count_is_laplace=laplace,
+            inverse=inverse,
+            inverse_scale=self.inverse_scale,
+            smallest_eigenvalue=self.smallest_eigenvalue,
+            sum_scale=self.sum_scale,
         )
 
     def invert(self, inverse: FloatArray) -> FloatArray:

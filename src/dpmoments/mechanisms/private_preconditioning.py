@@ -92,6 +92,7 @@ class PrivatePreconditioningPlan(Plan):
             sum=None,
             gram=(gram + gram.T) / 2.0,
             diagnostics={"steps": steps, "warnings": self._warnings(steps, n_rows)},
+            pivot=release.pivot(linear, np.zeros(d), self.expected_count_error or 0.0),
         )
 
     def _step(

@@ -2,14 +2,24 @@
 
 from dpmoments.noise_law.base import NoiseLaw, noise_law_classes, register_noise_law
 from dpmoments.noise_law.laws import GaussianNoise, IsotropicNoise, LaplaceNoise, MatrixLaplaceNoise, WishartNoise
+from dpmoments.noise_law.normal_pivots import InverseNormalPivot, LastStepPivot
+from dpmoments.noise_law.pivots import MomentInterval, MomentPivot, moment_pivot_classes, register_moment_pivot
+from dpmoments.noise_law.wishart_pivot import WishartPivot
 
 __all__ = [
     "GaussianNoise",
+    "InverseNormalPivot",
     "IsotropicNoise",
     "LaplaceNoise",
+    "LastStepPivot",
     "MatrixLaplaceNoise",
+    "MomentInterval",
+    "MomentPivot",
     "NoiseLaw",
     "WishartNoise",
+    "WishartPivot",
+    "moment_pivot_classes",
     "noise_law_classes",
+    "register_moment_pivot",
     "register_noise_law",
 ]

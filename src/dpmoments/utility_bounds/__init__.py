@@ -3,6 +3,62 @@
 Functions of public numbers and of what was released. One family of theorems a file.
 """
 
-from dpmoments.utility_bounds.normal_rows import normal_smallest_eigenvalue
+from dpmoments.utility_bounds.coinpress import (
+    coinpress_covariance_error,
+    coinpress_covariance_rows_needed,
+    coinpress_covariance_theorem,
+    coinpress_mean_error,
+    coinpress_mean_rows_needed,
+    coinpress_mean_theorem,
+    theorem_shares,
+)
+from dpmoments.utility_bounds.lecture import (
+    empirical_covariance_error,
+    noisy_second_moment_error,
+    noisy_second_moment_rows_needed,
+    preconditioned_covariance_error,
+    preconditioned_covariance_rows_needed,
+    preconditioning_round_holds,
+    preconditioning_rows_needed,
+    spectral_sampling_error,
+)
+from dpmoments.utility_bounds.normal_rows import (
+    normal_smallest_eigenvalue,
+)
+from dpmoments.utility_bounds.wishart_sampling import (
+    ProjectionBound,
+    additive_wishart_bound,
+    gaussian_noise_bound,
+    johnson_lindenstrauss_bound,
+    posterior_draw_radius,
+    projected_ridge_radius,
+    released_coefficient_radius,
+    ridge_distance_bound,
+)
 
-__all__ = ["normal_smallest_eigenvalue"]
+__all__ = [
+    "ProjectionBound",
+    "additive_wishart_bound",
+    "coinpress_covariance_error",
+    "coinpress_covariance_rows_needed",
+    "coinpress_covariance_theorem",
+    "coinpress_mean_error",
+    "coinpress_mean_rows_needed",
+    "coinpress_mean_theorem",
+    "empirical_covariance_error",
+    "gaussian_noise_bound",
+    "johnson_lindenstrauss_bound",
+    "noisy_second_moment_error",
+    "noisy_second_moment_rows_needed",
+    "normal_smallest_eigenvalue",
+    "posterior_draw_radius",
+    "preconditioned_covariance_error",
+    "preconditioned_covariance_rows_needed",
+    "preconditioning_round_holds",
+    "preconditioning_rows_needed",
+    "projected_ridge_radius",
+    "released_coefficient_radius",
+    "ridge_distance_bound",
+    "spectral_sampling_error",
+    "theorem_shares",
+]

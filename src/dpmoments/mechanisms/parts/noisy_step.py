@@ -13,6 +13,7 @@ from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.parts.additive import augmented_gram, choose_augmentation, choose_bits
 from dpmoments.mechanisms.parts.lattice_noise import off_diagonal, with_gaussian_noise
 from dpmoments.mechanisms.parts.row_count import COUNT_SHARE, count_scale, noisy_count, split_for_count
+from dpmoments.noise_law import LastStepPivot
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
@@ -53,6 +54,19 @@ class NoisyStep:
     sum: FloatArray | None
     gram_scale: float
     sum_scale: float
+
+    def pivot(self, linear: FloatArray, center: FloatArray, count_scale: float) -> LastStepPivot:
+        """The law of a run that ends with this step; ``count_scale`` is that of the noise on the number of rows."""
+        return LastStepPivot(
+            n_features=len(center),
+            count_scale=count_scale,
+            linear=linear,
+            center=center,
+            step_gram=self.gram,
+            step_sum=self.sum,
+            gram_scale=self.gram_scale,
+            sum_scale=self.sum_scale,
+        )
 
 
 @dataclass(frozen=True, slots=True)

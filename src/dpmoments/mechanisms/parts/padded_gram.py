@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -20,6 +20,7 @@ from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.parts.additive import augmented_dimension, augmented_gram, choose_augmentation, taken_apart
 from dpmoments.mechanisms.parts.lattice_noise import noise_scale_for
+from dpmoments.noise_law import WishartPivot
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import (
     gaussian_noise_scale,
@@ -104,7 +105,25 @@ class PaddedGramPlan(Plan):
         if self.mechanism.subtract_padding:
             noisy = noisy - padding * np.eye(len(noisy))
         count = self.released_count(moments.count, privacy_filter)
-        return taken_apart(noisy, self.augmentation, count, diagnostics)
+        found = taken_apart(noisy, self.augmentation, count, diagnostics)
+        return replace(found, pivot=self._pivot(noisy, degrees, padding))
+
+    def _pivot(self, noisy: FloatArray, degrees: int, padding: float) -> WishartPivot:
+        """The law of this run."""
+        options, (scale, laplace) = self.mechanism, self.own_count_noise
+        kept = padding if options.subtract_padding else 0.0
+        return WishartPivot(
+            n_features=self.shape.n_features,
+            count_scale=scale,
+            count_is_laplace=laplace,
+            degrees=degrees,
+            padding=padding,
+            subtracted=options.subtract_padding,
+            inverse=options.inverse,
+            augmentation=self.augmentation,
+            corner=max(float(noisy[0, 0]) + kept, 0.0) if self.augmentation else 0.0,
+            raised=self.raised,
+        )
 
     def _eigenvalue_bound(self, exact: FloatArray, privacy_filter: PrivacyFilter) -> float:
         """A private lower bound on the smallest eigenvalue; it fails with probability at most this part's δ.

@@ -1,0 +1,229 @@
+"""How often the bounds on regression coefficients miss: ``python -m benchmarks.papers.sheffet.coefficient_bounds``.
+
+Prints the tables of ``docs/utility-bounds-regression.md`` that are about one release and about Sheffet's theorems. Fixed seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import bdtrc
+
+import dpmoments as dpm
+from dpmoments import mechanisms, utility_bounds
+from dpmoments.mechanisms.base import Mechanism
+from dpmoments.noise.matrices import inverse_wishart, wishart
+from dpmoments.privacy.curves import additive_wishart_scale
+
+LEVEL = 0.95
+ALPHA = 0.001
+DELTA = 1e-6
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table of encoded rows, its schema, and the regression asked of it (the last feature on the others)."""
+
+    name: str
+    rows: np.ndarray
+
+    @property
+    def schema(self) -> dpm.Schema:
+        return dpm.Schema.unit_ball(self.rows.shape[1])
+
+
+def cases() -> Iterator[Case]:
+    """Three tables in the unit ball: well spread, normal with ten features, and one measured in a wind tunnel."""
+    rng = np.random.default_rng(1)
+    mixing = np.array([[1.0, 0.3, 0.2], [0.0, 0.7, 0.1], [0.0, 0.0, 0.4]])
+    yield Case("uniform, d = 3, n = 20,000", rng.uniform(-0.5, 0.5, (20_000, 3)) @ mixing)
+    base = rng.normal(0.0, 0.12, (20_000, 10))
+    base[:, 9] = base[:, :9] @ rng.normal(0.0, 0.4, 9) + rng.normal(0.0, 0.06, 20_000)
+    yield Case("normal, d = 10, n = 20,000", base / np.maximum(1.0, 1.0001 * np.linalg.norm(base, axis=1))[:, None])
+    airfoil = dpm.datasets.airfoil()
+    table = np.column_stack([np.asarray(airfoil.frame[name], dtype=float) for name in airfoil.schema.feature_names])
+    encoding = airfoil.schema.encoding(mean=True)
+    yield Case("airfoil, d = 6, n = 1,503", (table - encoding.offset) / encoding.scale)
+
+
+def mechanisms_for(case: Case, mean: bool) -> Iterator[tuple[str, Mechanism]]:
+    """Everything whose noise is not added cell by cell; what must be asserted is asserted truly."""
+    yield "johnson-lindenstrauss", mechanisms.JohnsonLindenstrauss()
+    yield "johnson-lindenstrauss, r = 64", mechanisms.JohnsonLindenstrauss(64)
+    yield "johnson-lindenstrauss, r = 64, adaptive", mechanisms.JohnsonLindenstrauss(64, adaptive=True)
+    yield "inverse-wishart", mechanisms.InverseWishart()
+    yield "inverse-wishart, ν = 64", mechanisms.InverseWishart(64)
+    smallest = float(np.linalg.eigvalsh(case.rows.T @ case.rows)[0])
+    yield "inverse-gaussian", mechanisms.InverseGaussian(0.9 * smallest)
+    yield "coinpress", mechanisms.CoinPress()
+    if not mean:
+        yield "private-preconditioning", mechanisms.PrivatePreconditioning((1e-3, 1.0))
+
+
+def coefficients(rows: np.ndarray, mean: bool) -> np.ndarray:
+    """Ridge on the rows themselves."""
+    about = rows - rows.mean(axis=0) if mean else rows
+    moment = about.T @ about / len(rows)
+    found: np.ndarray = np.linalg.solve(moment[:-1, :-1] + 2 * ALPHA * np.eye(len(moment) - 1), moment[:-1, -1])
+    return found
+
+
+def as_clipped(rows: np.ndarray, release: dpm.MomentRelease) -> np.ndarray:
+    """The rows as the last step of a recursive estimator clipped them; others see them as they are."""
+    if "steps" not in release.diagnostics:
+        return rows
+    step = release.diagnostics["steps"][-1]
+    linear, center = np.array(step["linear"]), np.array(step.get("center", np.zeros(rows.shape[1])))
+    scaled = (rows - center) @ linear.T
+    shrunk = scaled * np.minimum(1.0, step["radius"] / np.linalg.norm(scaled, axis=1))[:, None]
+    found: np.ndarray = center + np.linalg.solve(linear, shrunk.T).T
+    return found
+
+
+def exceeded(failures: int, trials: int, allowed: float) -> float:
+    """P(at least so many failures) if each had just the allowed probability: below 0.001 the bound does not hold."""
+    return float(bdtrc(failures - 1, trials, allowed)) if failures else 1.0
+
+
+def summary(errors: Sequence[float], bounds: Sequence[float], sizes: Sequence[float], allowed: float) -> str:
+    """One row of a table: failures, exact binomial, how loose, how often the bound vouches for nothing."""
+    error, bound, size = map(np.array, (errors, bounds, sizes))
+    failures, finite = int((error > bound).sum()), np.isfinite(bound)
+    ratio = bound[finite] / error[finite]
+    loose = f"{np.median(ratio):.1f} | {ratio.max():.0f}" if finite.any() else "– | –"
+    typical = f"{np.median(error):.2g} | {np.median(bound):.2g}"
+    empty = np.mean(bound >= size)
+    chance = exceeded(failures, len(error), allowed)
+    return f"{failures} of {len(error)} | {chance:.2g} | {typical} | {loose} | {empty:.0%}"
+
+
+def beside_a_fit(trials: int) -> None:
+    """The bound that ``release.ridge`` prints, over mechanisms, tables and budgets."""
+    print(
+        "| table, mean | ε | mechanism | failures | P(as many) | median error | median bound | bound/error | largest | vacuous |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    for case in cases():
+        for mean in (True, False):
+            for epsilon in (0.5, 2.0):
+                for name, mechanism in mechanisms_for(case, mean):
+                    row = beside(case, mean, epsilon, mechanism, trials)
+                    print(
+                        f"| {case.name}, {'with' if mean else 'without'} mean | {epsilon:g} | {name} | {row} |",
+                        flush=True,
+                    )
+
+
+def beside(case: Case, mean: bool, epsilon: float, mechanism: Mechanism, trials: int) -> str:
+    errors, bounds, sizes = [], [], []
+    whole = coefficients(case.rows, mean)
+    for seed in range(trials):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            release = dpm.release(
+                case.rows,
+                case.schema,
+                epsilon=epsilon,
+                delta=DELTA,
+                mechanism=mechanism,
+                mean=mean,
+                n_rows=None if mean else len(case.rows),
+                insecure_seed=seed,
+            )
+        fit = release.ridge(release.feature_names[-1], alpha=ALPHA, level=LEVEL)
+        clipped = as_clipped(case.rows, release)
+        exact = whole if clipped is case.rows else coefficients(clipped, mean)
+        errors.append(float(np.linalg.norm(fit.unit_ball_coefficients - exact)))
+        assert fit.unit_ball_error_bound is not None
+        bounds.append(fit.unit_ball_error_bound)
+        sizes.append(float(np.linalg.norm(fit.unit_ball_coefficients)))
+    return summary(errors, bounds, sizes, 1.0 - LEVEL)
+
+
+def theorems(trials: int) -> None:
+    """The utility theorems before there is any data, against draws; β of the table, Gram matrix alone, ε = 1."""
+    print(
+        "\n| theorem | table | failures | P(as many) | median error | median bound | bound/error | largest | vacuous |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    for case in cases():
+        gram, k, n = case.rows.T @ case.rows, case.rows.shape[1] - 1, len(case.rows)
+        beta = np.linalg.solve(gram[:-1, :-1], gram[:-1, -1])
+        residual = float(gram[-1, -1] - gram[-1, :-1] @ beta) / n
+        smallest, size = float(np.linalg.eigvalsh(gram[:-1, :-1])[0]), float(np.linalg.norm(beta))
+        for name, bound, draw in _claims(gram, k, n, smallest, residual, size):
+            rng = np.random.default_rng(7)
+            errors = []
+            for _ in range(trials):
+                drawn = draw(rng)
+                errors.append(float(np.linalg.norm(np.linalg.solve(drawn[:-1, :-1], drawn[:-1, -1]) - beta)))
+            row = summary(errors, [bound] * trials, [size] * trials, 1.0 - LEVEL)
+            print(f"| {name} | {case.name} | {row} |", flush=True)
+
+
+def _claims(
+    gram: np.ndarray, k: int, n: int, smallest: float, residual: float, size: float
+) -> Iterator[tuple[str, float, Callable[[np.random.Generator], np.ndarray]]]:
+    unit, failure = np.eye(k + 1), 1.0 - LEVEL
+    for degrees in (256, 4096):
+        for subtracted in (False, True):
+            bound = utility_bounds.johnson_lindenstrauss_bound(
+                n, smallest / n, residual, size, k,
+                epsilon=1.0, delta=DELTA, degrees=degrees, failure=failure, padding_subtracted=subtracted,
+            )  # fmt: skip
+            root = np.linalg.cholesky(gram + bound.padding * unit)
+
+            def project(
+                rng: np.random.Generator, root: np.ndarray = root, degrees: int = degrees,
+                off: float = bound.padding if subtracted else 0.0,
+            ) -> np.ndarray:  # fmt: skip
+                return wishart(root, degrees, rng) / degrees - off * unit
+
+            kind = "taken off" if subtracted else "kept"
+            yield f"3.2, r = {degrees:,}, padding {kind}", bound.total, project
+        scale = math.sqrt((residual * n + bound.padding * (1 + size**2)) / (smallest + bound.padding))
+        radius = utility_bounds.posterior_draw_radius(k, degrees, k + 1, failure)
+        shrinkage = utility_bounds.ridge_distance_bound(size, bound.padding, smallest)
+
+        def posterior(rng: np.random.Generator, root: np.ndarray = root, degrees: int = degrees) -> np.ndarray:
+            return inverse_wishart(root, degrees, rng)
+
+        yield f"5.1's draw, ν = {degrees:,}, padding kept", radius * scale + shrinkage, posterior
+    degrees = k + 1 + 42
+    noise = additive_wishart_scale(1.0, DELTA, degrees - k - 1, "add_remove")
+    for subtracted in (False, True):
+        limit = utility_bounds.additive_wishart_bound(
+            size, smallest, k, degrees=degrees, scale=noise, failure=failure, mean_subtracted=subtracted
+        )
+
+        def add(
+            rng: np.random.Generator, off: float = degrees * noise if subtracted else 0.0, noise: float = noise
+        ) -> np.ndarray:
+            return gram + wishart(math.sqrt(noise) * unit, degrees, rng) - off * unit
+
+        yield f"C.3, k = {degrees}, mean {'taken off' if subtracted else 'kept'}", limit, add
+    sigma = 4.0
+    limit = utility_bounds.gaussian_noise_bound(size, smallest, k, noise_scale=sigma, failure=failure)
+
+    def normal(rng: np.random.Generator) -> np.ndarray:
+        cells = rng.normal(0.0, sigma, (k + 1, k + 1)) / math.sqrt(2.0)
+        return gram + (cells + cells.T) / math.sqrt(2.0)
+
+    yield f"C.1, σ = {sigma:g}", limit, normal
+
+
+def main() -> None:
+    options = argparse.ArgumentParser()
+    options.add_argument("--trials", type=int, default=100)
+    trials = options.parse_args().trials
+    beside_a_fit(trials)
+    theorems(10 * trials)
+
+
+if __name__ == "__main__":
+    main()
