@@ -171,8 +171,8 @@ def test_what_does_not_depend_on_the_table_is_not_marked_and_does_not_move() -> 
     }
     assert "~" in plain["coinpress"].second_moment_shown
     assert "~" not in plain["gaussian"].second_moment_shown
-    assert "~ assumes: eigenvalues of the second moment fall as 1/i and sum to 1" in str(plain)
-    assert "~ assumes: eigenvalues of the second moment 0.2, 0, 0, …, as given" in str(steep)
+    assert "~ assumes: normal rows, eigenvalues of their second moment as 1/i with sum 1" in str(plain)
+    assert "~ assumes: normal rows, eigenvalues of their second moment 0.2, 0, 0, …, as given" in str(steep)
     pure = dpm.forecast(dpm.Schema.unit_ball(1), n_rows=10, epsilon=1.0)
     assert pure["iterative-eigenvectors"].assumed
     assert not pure["iterative-eigenvectors"].mean_assumed

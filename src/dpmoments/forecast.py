@@ -165,7 +165,7 @@ def forecast(
     >>> eigenvectors.assumed, eigenvectors.second_moment_shown
     (True, '~0.4')
     >>> print(table.assumption.words)
-    eigenvalues of the second moment fall as 1/i and sum to 1
+    normal rows, eigenvalues of their second moment as 1/i with sum 1
     """
     if isinstance(n_rows, bool) or not isinstance(n_rows, int) or n_rows < 1:
         raise ValueError(f"n_rows={n_rows!r} must be a positive whole number")

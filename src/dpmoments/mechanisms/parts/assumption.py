@@ -53,7 +53,7 @@ class Assumption:
         Examples
         --------
         >>> print(Assumption.of(Schema.unit_ball(3)).words)
-        eigenvalues of the second moment fall as 1/i and sum to 1
+        normal rows, eigenvalues of their second moment as 1/i with sum 1
         """
         d, rough = schema.n_features, schema.rough_scale(mean=mean)
         units = (
@@ -66,7 +66,9 @@ class Assumption:
         if spectrum is not None:
             values = sorted((float(value) for value in spectrum), reverse=True)
             _check_spectrum(values, d, bounded=schema.row_norm is not None)
-            return cls(tuple(values), units, f"eigenvalues of the second moment {_few(values)}, as given")
+            return cls(
+                tuple(values), units, f"normal rows, eigenvalues of their second moment {_few(values)}, as given"
+            )
         if decay is not None and not 0.0 <= decay < math.inf:
             raise ValueError(f"decay={decay!r}: eigenvalues fall as i^−decay, which must be finite and not negative")
         if schema.row_norm is None and decay is None:
@@ -76,7 +78,7 @@ class Assumption:
         total = float(d) if schema.row_norm is None else 1.0 if schema.is_coordinates else MEAN_SQUARE_NORM
         scale = total / math.fsum(weights)
         falls = "1/i" if power == 1.0 else f"i^−{power:g}"
-        words = f"eigenvalues of the second moment fall as {falls} and sum to {total:g}"
+        words = f"normal rows, eigenvalues of their second moment as {falls} with sum {total:g}"
         return cls(tuple(scale * weight for weight in weights), units, words)
 
     def table(self, n_rows: int) -> AssumedTable:
