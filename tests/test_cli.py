@@ -344,6 +344,29 @@ def test_forecast_prints_what_the_library_computes(run: Run) -> None:
     ]
 
 
+def test_forecast_marks_what_it_assumes_and_takes_a_public_guess(run: Run) -> None:
+    command = ("forecast", "--schema", "people.yaml", "--n-rows", "5000", "--epsilon", "1", "--neighbors", "add_remove")
+    schema = dpm.Schema.load("people.yaml")
+    guess = [0.3, *[0.01] * (schema.n_features - 1)]
+    for options, arguments in (
+        ((), {}),
+        (("--decay", "2"), dict(decay=2.0)),
+        (("--spectrum", ",".join(map(str, guess))), dict(spectrum=guess)),
+    ):
+        expected = dpm.forecast(schema, n_rows=5_000, epsilon=1.0, neighbors="add_remove", **arguments)
+        row = expected["iterative-eigenvectors"]
+        outcome = run(*command, *options)
+        assert f"~ assumes: {expected.assumption.words}" in outcome.words
+        assert f"iterative-eigenvectors {row.second_moment_shown} {row.mean_error:.5g} idealized" in outcome.words
+        printed = json.loads(run(*command, *options, "--json").out)
+        assert printed["assumption"]["spectrum"] == list(expected.assumption.spectrum)
+        found = {entry["mechanism"]: entry for entry in printed["mechanisms"]}["iterative-eigenvectors"]
+        assert (found["assumed"], found["mean_assumed"]) == (True, False)
+        assert found["second_moment_error"] == row.second_moment_error
+    assert "give numbers with commas between them" in run(*command, "--spectrum", "0.3;0.1").error
+    assert "not both" in run(*command, "--spectrum", ",".join(map(str, guess)), "--decay", "1").error
+
+
 @pytest.mark.parametrize("n_rows", ["0", "-3", "many", "2.5"])
 def test_forecast_needs_a_number_of_rows(run: Run, n_rows: str) -> None:
     outcome = run(

@@ -1,4 +1,4 @@
-"""A forecast states the error of the plan that a release makes: every mechanism, budget and relation."""
+"""A forecast states the error of the plan that a release makes: every mechanism, budget and relation, none without a number."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def plan_of_a_release(
 
 
 def compared(schema: str, budget: str, neighbors: Neighbors, mean: bool, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Compare every mechanism; how many have an error in closed form."""
+    """Compare every mechanism; how many have an error that does not depend on the table."""
     options: dict[str, Any] = dict(neighbors=neighbors, mean=mean, **BUDGETS[budget])
     forecast = dpm.forecast(SCHEMAS[schema], n_rows=N_ROWS, **options)
     assert sorted(row.mechanism for row in forecast) == list(MECHANISMS)
@@ -72,12 +72,17 @@ def compared(schema: str, budget: str, neighbors: Neighbors, mean: bool, monkeyp
             continue
         assert row.refusal is None, row.mechanism
         assert row.arithmetic == str(plan.arithmetic)
-        for stated, planned in (
-            (row.second_moment_error, plan.expected_error),
-            (row.mean_error, plan.expected_sum_error),
-        ):
-            assert stated == (None if planned is None else planned / N_ROWS), row.mechanism
-        known += plan.expected_error is not None
+        filters = (PrivacyFilter.open(plan, insecure_seed=seed) for seed in range(plan.measured_runs))
+        errors = plan.errors_on(forecast.assumption.table(N_ROWS), filters)
+        assert row.second_moment_error == errors.gram / N_ROWS, row.mechanism
+        assert row.mean_error == (None if errors.sum is None else errors.sum / N_ROWS), row.mechanism
+        assert (row.assumed, row.mean_assumed) == (errors.gram_assumed, errors.sum_assumed)
+        assert row.second_moment_error > 0.0
+        assert (row.mean_error is None) != mean
+        if not row.assumed:
+            assert plan.expected_error is not None
+            assert row.second_moment_error == plan.expected_error / N_ROWS
+        known += not row.assumed
     return known
 
 
@@ -145,3 +150,75 @@ def test_auto_takes_what_remains_where_a_candidate_refuses() -> None:
     assert dpm.mechanisms.Auto().plan(shape, PrivacyBudget.pure(1e-8), "add_remove").mechanism.name == "matrix-laplace"
     with pytest.raises(ValueError, match="the budget is so small"):
         dpm.mechanisms.Auto().plan(shape, PrivacyBudget.pure(1e-30), "add_remove")
+
+
+# ---------------------------------------------------------------- what is assumed
+
+
+def test_what_does_not_depend_on_the_table_is_not_marked_and_does_not_move() -> None:
+    options: dict[str, Any] = dict(n_rows=1000, epsilon=1.0, delta=1e-6)
+    plain = dpm.forecast(dpm.Schema.unit_ball(4), **options)
+    steep = dpm.forecast(dpm.Schema.unit_ball(4), spectrum=[0.2, 0.0, 0.0, 0.0], **options)
+    for row in plain:
+        if row.refusal is None and not row.assumed:
+            assert steep[row.mechanism].second_moment_error == row.second_moment_error
+        elif row.refusal is None:
+            assert steep[row.mechanism].second_moment_error != row.second_moment_error
+    assert {row.mechanism for row in plain if row.assumed} == {
+        "coinpress",
+        "inverse-wishart",
+        "johnson-lindenstrauss",
+    }
+    assert "~" in plain["coinpress"].second_moment_shown
+    assert "~" not in plain["gaussian"].second_moment_shown
+    assert "~ assumes: normal rows, eigenvalues of their second moment as 1/i with sum 1" in str(plain)
+    assert "~ assumes: normal rows, eigenvalues of their second moment 0.2, 0, 0, …, as given" in str(steep)
+    pure = dpm.forecast(dpm.Schema.unit_ball(1), n_rows=10, epsilon=1.0)
+    assert pure["iterative-eigenvectors"].assumed
+    assert not pure["iterative-eigenvectors"].mean_assumed
+
+
+def test_the_assumption_follows_the_schema_and_the_decay() -> None:
+    def spectrum(schema: str, **options: Any) -> list[float]:
+        table = dpm.forecast(SCHEMAS[schema], n_rows=100, rho=0.5, **options)
+        return [round(value, 9) for value in table.assumption.spectrum]
+
+    assert spectrum("unit ball") == [round(6 / 11, 9), round(3 / 11, 9), round(2 / 11, 9)]
+    assert sum(spectrum("columns")) == pytest.approx(0.5)
+    assert spectrum("unit ball", decay=0.0) == [round(1 / 3, 9)] * 3
+    assert spectrum("columns", spectrum=[0.1, 0.5, 0.0]) == [0.5, 0.1, 0.0]
+    table = dpm.forecast(dpm.Schema(dpm.Numeric("a", scale=(1, 1e4)), dpm.Boolean("b")), n_rows=5000, rho=0.5)
+    assert table.assumption.units == pytest.approx((1.0, 0.1**0.5))
+    assert table.assumption.spectrum == (1.0, 1.0)
+    assert "in assumed standard deviations" in str(table)
+    assert table["coinpress"].assumed
+    assert table["coinpress"].mean_assumed
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (dict(spectrum=[0.1, 0.1]), "2 eigenvalues and the encoded rows 3 features"),
+        (dict(spectrum=[0.5, 0.5, 0.5]), "at most 1"),
+        (dict(spectrum=[0.5, -0.1, 0.1]), "negative or not finite"),
+        (dict(spectrum=[0.5, float("nan"), 0.1]), "negative or not finite"),
+        (dict(spectrum=[0.1] * 3, decay=1.0), "not both"),
+        (dict(decay=-1.0), "decay=-1.0"),
+        (dict(decay=float("inf")), "decay=inf"),
+    ],
+)
+def test_an_impossible_assumption_is_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        dpm.forecast(SCHEMAS["unit ball"], n_rows=100, epsilon=1.0, **options)
+
+
+def test_auto_chooses_as_before_whatever_is_assumed() -> None:
+    """Mechanisms whose error is assumed are no candidates, however small it is."""
+    for budget in BUDGETS.values():
+        plan = dpm.mechanisms.Auto().plan(MomentShape(3), PrivacyBudget.of(**budget), "add_remove")
+        for spectrum in (None, [1e-9, 0.0, 0.0]):
+            table = dpm.forecast(SCHEMAS["unit ball"], n_rows=10**6, spectrum=spectrum, **budget)  # type: ignore[arg-type]
+            assert not table["auto"].assumed
+            assert plan.expected_error is not None
+            assert table["auto"].second_moment_error == plan.expected_error / 10**6
+            assert plan.mechanism.name in ("gaussian", "matrix-laplace", "isotropic", "laplace")

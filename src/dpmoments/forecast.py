@@ -1,14 +1,21 @@
-"""Forecast: what every mechanism's error would be, before any data is read or any budget is spent."""
+"""Forecast: what every mechanism's error would be, before any data is read or any budget is spent.
+
+Where the error depends on the table, it is that on a table that is assumed (:mod:`dpmoments.mechanisms.parts.assumption`), by
+closed form or from a few runs on made-up rows; such numbers are marked.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dpmoments.mechanisms.base import Mechanism, MomentShape
+from dpmoments.mechanisms.parts.assumed_table import AssumedTable
+from dpmoments.mechanisms.parts.assumption import Assumption
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.schema.schema import Schema
 
@@ -23,13 +30,17 @@ class ForecastRow:
     ----------
     mechanism : str
     second_moment_error : float or None
-        Root mean square of ‖Ĝ − G‖_F/n for encoded rows in the unit ball, before any repair; None where it has no closed form.
+        Root mean square of ‖Ĝ − G‖_F/n for encoded rows in the unit ball, before any repair; None where the mechanism cannot run.
     mean_error : float or None
-        Root mean square of ‖mean error‖₂ in the unit ball; None where no mean is wanted or it has no closed form.
+        Root mean square of ‖mean error‖₂ in the unit ball; None where no mean is wanted or the mechanism cannot run.
     arithmetic : str or None
         What the guarantee rests on.
     refusal : str or None
         Why the mechanism cannot run, where it cannot.
+    assumed : bool
+        Whether ``second_moment_error`` depends on the table, and is that on the forecast's ``assumption``.
+    mean_assumed : bool
+        The same for ``mean_error``.
     """
 
     mechanism: str
@@ -37,16 +48,39 @@ class ForecastRow:
     mean_error: float | None = None
     arithmetic: str | None = None
     refusal: str | None = None
+    assumed: bool = False
+    mean_assumed: bool = False
+
+    @property
+    def second_moment_shown(self) -> str:
+        """``second_moment_error`` to three digits, or to two and marked with ~ where it is assumed."""
+        return shown(self.second_moment_error, self.assumed)
+
+    @property
+    def mean_shown(self) -> str:
+        """``mean_error`` in the same way."""
+        return shown(self.mean_error, self.mean_assumed)
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """A table of :class:`ForecastRow`, the least expected error first, refusals last."""
+    """A table of :class:`ForecastRow`, the least expected error first, refusals last.
+
+    Attributes
+    ----------
+    rows : tuple of ForecastRow
+    n_rows : int
+    budget : PrivacyBudget
+    neighbors : Neighbors
+    assumption : Assumption
+        What the marked numbers assume of the table.
+    """
 
     rows: tuple[ForecastRow, ...]
     n_rows: int
     budget: PrivacyBudget
     neighbors: Neighbors
+    assumption: Assumption
 
     def __iter__(self) -> Iterator[ForecastRow]:
         return iter(self.rows)
@@ -61,14 +95,20 @@ class Forecast:
                 return row
         raise KeyError(mechanism)
 
+    @property
+    def units(self) -> str:
+        """What errors are measured in."""
+        return "unit-ball units" if self.assumption.units is None else "in assumed standard deviations"
+
     def __str__(self) -> str:
         lines = [
-            f"Expected error for {self.n_rows:,} rows, {self.budget}, {self.neighbors} (unit-ball units, before repair)",
+            f"Expected error for {self.n_rows:,} rows, {self.budget}, {self.neighbors} ({self.units}, before repair)",
+            *([f"~ assumes: {self.assumption.words}"] if any(row.assumed for row in self.rows) else []),
             f"{'mechanism':<26}{'second moment':>14}{'mean':>12}  arithmetic",
         ]
         for row in self.rows:
             if row.refusal is None:
-                errors = f"{_shown(row.second_moment_error):>14}{_shown(row.mean_error):>12}"
+                errors = f"{row.second_moment_shown:>14}{row.mean_shown:>12}"
                 lines.append(f"{row.mechanism:<26}{errors}  {row.arithmetic}")
         lines.extend(f"{row.mechanism:<26}not possible: {row.refusal}" for row in self.rows if row.refusal)
         return "\n".join(lines)
@@ -83,8 +123,13 @@ def forecast(
     rho: float | None = None,
     neighbors: Neighbors | str = "add_remove",
     mean: bool = True,
+    spectrum: Sequence[float] | None = None,
+    decay: float | None = None,
 ) -> Forecast:
     """Expected error of every mechanism, from public numbers alone.
+
+    The error of additive noise does not depend on the table. That of the others does: it is stated for a table that is assumed,
+    and marked. Where it has no closed form, it is the root mean square over a few runs on made-up rows, at fixed seeds.
 
     Parameters
     ----------
@@ -93,6 +138,13 @@ def forecast(
         The number of rows expected; it only scales the errors.
     epsilon, delta, rho, neighbors, mean
         As for :func:`dpmoments.release`.
+    spectrum : sequence of float, optional
+        A public guess of the eigenvalues of the second moment E[x xᵀ] of the encoded rows, one for every feature after encoding.
+        **Never computed from the table.** Default: proportional to 1/i, with sum 1 where rows are given in the unit ball and
+        ½ where columns have bounds (``docs/utility-bounds-eigenvectors.md`` says how near that is on public tables); for
+        columns with rough scales, standard deviations in the geometric middle of their ranges.
+    decay : float, optional
+        Eigenvalues proportional to i^−decay in place of 1/i.
 
     Returns
     -------
@@ -102,13 +154,18 @@ def forecast(
     Raises
     ------
     ValueError
-        If the budget or the number of rows is not possible.
+        If the budget, the number of rows or the spectrum is not possible.
 
     Examples
     --------
     >>> table = forecast(Schema.unit_ball(13), n_rows=178, epsilon=1.0, neighbors="replace_one", mean=False)
     >>> round(table["matrix-laplace"].second_moment_error, 3)
     0.401
+    >>> eigenvectors = table["iterative-eigenvectors"]
+    >>> eigenvectors.assumed, eigenvectors.second_moment_shown
+    (True, '~0.4')
+    >>> print(table.assumption.words)
+    normal rows, eigenvalues of their second moment as 1/i with sum 1
     """
     if isinstance(n_rows, bool) or not isinstance(n_rows, int) or n_rows < 1:
         raise ValueError(f"n_rows={n_rows!r} must be a positive whole number")
@@ -116,9 +173,11 @@ def forecast(
     relation = Neighbors.of(neighbors)
     # Where the number of rows is private a release plans without it, and so does its forecast.
     shape = MomentShape.of(schema, mean=mean, n_rows=n_rows if relation.table_size_is_public else None)
-    rows = [_row(name, kind(), shape, budget, relation, n_rows) for name, kind in MECHANISMS.items()]
+    assumption = Assumption.of(schema, mean=mean, spectrum=spectrum, decay=decay)
+    assumed = assumption.table(n_rows)
+    rows = [_row(name, kind(), shape, budget, relation, assumed) for name, kind in MECHANISMS.items()]
     rows.sort(key=lambda row: (row.refusal is not None, row.second_moment_error or math.inf))
-    return Forecast(tuple(rows), n_rows, budget, relation)
+    return Forecast(tuple(rows), n_rows, budget, relation, assumption)
 
 
 def _row(
@@ -127,20 +186,33 @@ def _row(
     shape: MomentShape,
     budget: PrivacyBudget,
     neighbors: Neighbors,
-    n_rows: int,
+    assumed: AssumedTable,
 ) -> ForecastRow:
     try:
         plan = mechanism.plan(shape, budget, neighbors)
     except ValueError as refusal:
         return ForecastRow(name, refusal=str(refusal))
-    error, sum_error = plan.expected_error, plan.expected_sum_error
+    errors = plan.errors_on(
+        assumed, (PrivacyFilter.open(plan, insecure_seed=seed) for seed in range(plan.measured_runs))
+    )
     return ForecastRow(
         mechanism=name,
-        second_moment_error=None if error is None else error / n_rows,
-        mean_error=None if sum_error is None else sum_error / n_rows,
+        second_moment_error=errors.gram / assumed.n_rows,
+        mean_error=None if errors.sum is None else errors.sum / assumed.n_rows,
         arithmetic=str(plan.arithmetic),
+        assumed=errors.gram_assumed,
+        mean_assumed=errors.sum_assumed,
     )
 
 
-def _shown(error: float | None) -> str:
-    return "–" if error is None else f"{error:.3g}"
+def shown(error: float | None, assumed: bool) -> str:
+    """An error for people.
+
+    Examples
+    --------
+    >>> shown(0.12345, False), shown(0.12345, True), shown(None, False)
+    ('0.123', '~0.12', '–')
+    """
+    if error is None:
+        return "–"
+    return f"~{error:.2g}" if assumed else f"{error:.3g}"

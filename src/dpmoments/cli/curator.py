@@ -26,6 +26,8 @@ from dpmoments.table_files import expand_paths
 
 __all__ = ["forecast", "init"]
 
+ASSUMED = "What is assumed of the table"
+
 
 def init(
     table: Annotated[
@@ -69,13 +71,28 @@ def forecast(
     delta: Delta = 0.0,
     rho: Rho = None,
     mean: Mean = True,
+    decay: Annotated[
+        float | None,
+        typer.Option("--decay", help="Assume eigenvalues that fall as i^-DECAY (default 1).", rich_help_panel=ASSUMED),
+    ] = None,
+    spectrum: Annotated[
+        str | None,
+        typer.Option(
+            "--spectrum",
+            metavar="NUMBERS",
+            help="Assume these eigenvalues of the encoded rows' second moment, with commas between them. A public guess, "
+            "never computed from the table.",
+            rich_help_panel=ASSUMED,
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the expected error of every mechanism. Reads no data, spends nothing.
 
     The error of the second moment is the root mean square of its Frobenius norm,
     that of the mean the root mean square of its length: for rows encoded to length
-    1 at most, and before the repair, which lowers large errors.
+    1 at most, and before the repair, which lowers large errors. Where it depends on
+    the table it is marked with ~, and the line above the numbers says what is assumed.
 
     Example:
 
@@ -84,7 +101,15 @@ def forecast(
     """
     budget = budget_of(epsilon, delta, rho)
     table = dpmoments.forecast(
-        Schema.load(schema), n_rows=n_rows, epsilon=epsilon, delta=delta, rho=rho, neighbors=neighbors, mean=mean
+        Schema.load(schema),
+        n_rows=n_rows,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        neighbors=neighbors,
+        mean=mean,
+        spectrum=None if spectrum is None else _numbers(spectrum),
+        decay=decay,
     )
     if as_json:
         rows = [
@@ -94,16 +119,34 @@ def forecast(
                 "mean_error": row.mean_error,
                 "arithmetic": row.arithmetic,
                 "refusal": row.refusal,
+                "assumed": row.assumed,
+                "mean_assumed": row.mean_assumed,
             }
             for row in table
         ]
-        print_json({"n_rows": n_rows, "budget": budget.to_dict(), "neighbors": str(neighbors), "mechanisms": rows})
+        assumption = {"spectrum": list(table.assumption.spectrum), "units": table.assumption.units}
+        print_json(
+            {
+                "n_rows": n_rows,
+                "budget": budget.to_dict(),
+                "neighbors": str(neighbors),
+                "assumption": assumption,
+                "mechanisms": rows,
+            }
+        )
         return
-    print_text(f"Expected error for {n_rows:,} rows, {budget}, {neighbors}; encoded rows, before repair")
+    print_text(f"Expected error for {n_rows:,} rows, {budget}, {neighbors}; {table.units}, before repair")
+    if any(row.assumed for row in table):
+        print_text(f"~ assumes: {table.assumption.words}")
     print_table(
         ("mechanism", "second moment", "mean", "arithmetic"),
         (
-            (row.mechanism, number(row.second_moment_error), number(row.mean_error), row.arithmetic or "–")
+            (
+                row.mechanism,
+                row.second_moment_shown if row.assumed else number(row.second_moment_error),
+                row.mean_shown if row.mean_assumed else number(row.mean_error),
+                row.arithmetic or "–",
+            )
             for row in table
             if row.refusal is None
         ),
@@ -112,3 +155,10 @@ def forecast(
     for row in table:
         if row.refusal is not None:
             print_text(f"not {row.mechanism}: {row.refusal}")
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--spectrum {text!r}: give numbers with commas between them, as in 0.3,0.1,0.05") from None

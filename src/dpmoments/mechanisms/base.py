@@ -11,18 +11,17 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
-import numpy as np
-
-from dpmoments.array_types import FloatArray
+from dpmoments.mechanisms.parts.assumed_table import AssumedTable, ErrorsOnTable, measured_errors
 from dpmoments.mechanisms.parts.moment_shape import MomentShape
+from dpmoments.mechanisms.parts.noisy_moments import NoisyMoments
 from dpmoments.mechanisms.parts.row_count import count_error, count_scale, noisy_count, split_for_count
-from dpmoments.noise_law import MomentPivot, NoiseLaw
+from dpmoments.noise_law import NoiseLaw
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -277,52 +276,16 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
         """Make the plan; ``plan`` has already checked what the class attributes promise."""
 
 
-@dataclass(frozen=True, slots=True)
-class NoisyMoments:
-    """What a run releases, for rows in the unit ball.
-
-    Attributes
-    ----------
-    count : float or None
-        Number of rows that count: exact where it is public, noisy where it was paid for, else None.
-    sum : ndarray of shape (d,) or None
-        Σ(x − center).
-    gram : ndarray of shape (d, d)
-        Σ(x − center)(x − center)ᵀ, symmetric; not repaired.
-    diagnostics : mapping
-        What else the run learned privately (plain values and arrays); covered by the plan's cost.
-    center : ndarray of shape (d,) or None
-        What sum and Gram matrix are taken about, itself a private answer; None for 0. About 0 the moments of rows whose mean is
-        far from 0 hold no covariance: in float64 none is left where the mean is 10⁸ standard deviations away.
-    pivot : MomentPivot or None
-        The law of this run, where the noise is not added cell by cell, with what else the run released that it needs.
-    """
-
-    count: float | None
-    sum: FloatArray | None
-    gram: FloatArray
-    diagnostics: Mapping[str, Any] = field(default_factory=dict)
-    center: FloatArray | None = None
-    pivot: MomentPivot | None = None
-
-    @property
-    def mean(self) -> FloatArray:
-        """E[x], not repaired, shape (d,); needs count and sum."""
-        from_center = np.asarray(self.sum) / self.count
-        return from_center if self.center is None else self.center + from_center
-
-    @property
-    def covariance(self) -> FloatArray:
-        """Cov(x), not repaired, shape (d, d); needs count and sum."""
-        from_center = np.asarray(self.sum) / self.count
-        return np.asarray(self.gram / np.asarray(self.count) - np.outer(from_center, from_center))
-
-
 @dataclass(frozen=True)
 class Plan(CalibratedPlan[NoisyMoments]):
     """A calibrated :class:`Mechanism`."""
 
     mechanism: Mechanism
+
+    @property
+    def measured_runs(self) -> int:
+        """How many runs measure the error on an assumed table well enough to plan by."""
+        return 3
 
     @property
     def noise(self) -> NoiseLaw | None:
@@ -338,6 +301,28 @@ class Plan(CalibratedPlan[NoisyMoments]):
     def expected_sum_error(self) -> float | None:
         """Root mean square of the error on the sum of rows (‖·‖₂, unit ball), or None."""
         return None if self.noise is None else self.noise.sum_error
+
+    def exact_errors_on(self, assumed: AssumedTable) -> ErrorsOnTable | None:
+        """As :meth:`errors_on`, by closed form; None where there is none."""
+        del assumed
+        return None if self.expected_error is None else ErrorsOnTable(self.expected_error, self.expected_sum_error)
+
+    def errors_on(self, assumed: AssumedTable, privacy_filters: Iterable[PrivacyFilter]) -> ErrorsOnTable:
+        """Root mean square errors on a table that is assumed: by closed form, or from runs on made-up rows.
+
+        Parameters
+        ----------
+        assumed : AssumedTable
+            Public guesses. No private row is read, so that a fixed seed is no harm.
+        privacy_filters : iterable of PrivacyFilter
+            Opened for this plan, one a run; none is used where there is a closed form.
+        """
+        exact = self.exact_errors_on(assumed)
+        if exact is not None:
+            return exact
+        measured = measured_errors(self.run, assumed, self.neighbors, self.shape.row_norm, privacy_filters)
+        known = self.expected_sum_error
+        return measured if known is None else replace(measured, sum=known, sum_assumed=False)
 
     @property
     def expected_count_error(self) -> float | None:

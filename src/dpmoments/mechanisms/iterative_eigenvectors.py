@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Mechanism, MomentShape
+from dpmoments.mechanisms.parts.assumed_table import AssumedTable
+from dpmoments.mechanisms.parts.row_count import count_scale
 from dpmoments.mechanisms.parts.spectral import Calibration, SpectralPlan, check_options, cut_budget, temperature
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Directions
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import quadratic_form
+from dpmoments.utility_bounds.arguments import Constants, NoiseKind
+from dpmoments.utility_bounds.basic_mechanisms import largest_noise
+from dpmoments.utility_bounds.eigenvector_release import eigenvector_release_error, released_eigenvector_error
 
 __all__ = ["IterativeEigenvectors", "IterativeEigenvectorsPlan"]
 
@@ -45,9 +51,12 @@ class IterativeEigenvectorsPlan(SpectralPlan):
         drawn = privacy_filter.draw("directions", law, gram, quadratic_form(self.neighbors))
         return orthonormal(drawn), temperatures.tolist()
 
-    def _weights(self, eigenvalues: FloatArray) -> FloatArray:
-        """Weights to which the directions' shares of the budget are proportional."""
-        d = len(eigenvalues)
+    def _weights(self, eigenvalues: FloatArray, others: FloatArray | None = None) -> FloatArray:
+        """Weights to which the directions' shares of the budget are proportional.
+
+        With ``others`` weight i is that of noisy eigenvalues whose i-th is ``eigenvalues[i]`` and whose others are ``others``.
+        """
+        d, others = len(eigenvalues), eigenvalues if others is None else others
         if self.mechanism.allocation == "uniform":
             return np.ones(d)
         if self.pure:
@@ -56,10 +65,85 @@ class IterativeEigenvectorsPlan(SpectralPlan):
             floor = self.eigenvalue_scale * math.sqrt(2.0 * math.log(2.0 * d / self.mechanism.failure))
         importance = eigenvalues + floor
         if self.mechanism.allocation == "gaps":
-            below = np.cumsum(eigenvalues[::-1])[::-1] - eigenvalues  # sum of the smaller ones
+            below = np.cumsum(others[::-1])[::-1] - others  # sum of the smaller ones
             importance = np.arange(d - 1, -1, -1) * eigenvalues - below + floor
         # Minimises Σ importance_i/t_i for a given Σ ε_i, ε_i ∝ t_i (pure), or Σ ρ_i, ρ_i ∝ t_i² (zCDP).
         return np.asarray(np.maximum(importance, floor) ** (1.0 / 2.0 if self.pure else 2.0 / 3.0))
+
+    def temperatures_at_least(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Lower bounds on the temperatures of a run whose noisy eigenvalues are in [low, high], shape (rank,)."""
+        found = np.zeros(self.rank)
+        if self.direction_budget is None:
+            return found
+        n_paid = min(self.rank, len(low) - 1)
+        least, most = self._weights(low, high)[:n_paid], self._weights(high, low)[:n_paid]
+        shares = least / (least + (most.sum() - most))
+        whole = temperature(self.direction_budget, self.neighbors, self.mechanism.calibration)
+        found[:n_paid] = whole * (shares if self.pure else np.sqrt(shares)) * (1.0 - 2.0**-40)
+        return found
+
+    def error_bound_on(
+        self, assumed: AssumedTable, failure: float = FAILURE, *, constants: Constants = "sharp"
+    ) -> float:
+        """Bound on ‖G − Ĝ‖_F, with probability 1 − ``failure``, on a table with an assumed spectrum.
+
+        Parameters
+        ----------
+        assumed : AssumedTable
+        failure : float
+            β.
+        constants : {"sharp", "paper"}
+            As for :func:`dpmoments.utility_bounds.eigenvector_release_error` (Amin et al. 2019, Theorem 2).
+        """
+        eigenvalues, kind = assumed.eigenvalues, self._noise_kind
+        slack = self._slack(0.05 * failure)
+        reach = largest_noise(self.eigenvalue_scale, len(eigenvalues), 0.25 * failure, kind=kind) + slack
+        low, high = np.maximum(eigenvalues - reach, 0.0), eigenvalues + reach
+        return eigenvector_release_error(
+            eigenvalues,
+            self.temperatures_at_least(low, high),
+            self.eigenvalue_scale,
+            0.7 * failure,
+            slack=slack,
+            kind=kind,
+            constants=constants,
+        )
+
+    def released_error_bound(
+        self, diagnostics: Mapping[str, Any], failure: float = FAILURE, *, constants: Constants = "sharp"
+    ) -> float:
+        """The same from what a run released: the ``diagnostics`` of its result (Amin et al. 2019, Corollary 1)."""
+        public = self.shape.n_rows if self.count_is_public else None
+        return released_eigenvector_error(
+            diagnostics["eigenvalues"],
+            diagnostics["temperatures"],
+            self.eigenvalue_scale,
+            0.95 * failure,
+            most=math.inf if public is None else float(public),
+            slack=self._slack(0.05 * failure),
+            kind=self._noise_kind,
+            constants=constants,
+        )
+
+    @property
+    def _noise_kind(self) -> NoiseKind:
+        return "laplace" if self.pure else "gaussian"
+
+    def _slack(self, failure: float) -> float:
+        """What noisy eigenvalues may be off by beside their noise: two lattice units, and a clip at a noisy number of rows."""
+        rounding = 2.0 * math.sqrt(self.shape.n_features) * 4.0**-self.bits
+        if self.count_is_public:
+            return rounding
+        if self.sum_scale is not None:
+            return rounding + largest_noise(self.sum_scale, 1, failure, kind=self._noise_kind) + 1.0
+        if self.count_loss is None:
+            return rounding
+        pure = self.count_loss.kind is BudgetKind.PURE
+        return (
+            rounding
+            + largest_noise(count_scale(self.count_loss), 1, failure, kind="laplace" if pure else "gaussian")
+            + 1.0
+        )
 
 
 @dataclass(frozen=True)

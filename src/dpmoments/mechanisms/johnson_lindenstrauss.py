@@ -21,9 +21,9 @@ class JohnsonLindenstrauss(PaddedGram):
     (``docs/derivations/johnson_lindenstrauss.md``); it is 5 to 12 times smaller than by the paper's bound. Normals are drawn in
     floating point (``idealized``).
 
-    The error depends on the data: its mean square is ((tr Σ)² + ‖Σ‖_F²)/r with Σ = G + w²I, so no forecast is made. w² grows
-    like √r. With the padding subtracted, many degrees of freedom are better than few; in the limit the error is symmetric
-    Gaussian noise with the same guarantee.
+    The error depends on the data: its mean square is ((tr Σ)² + ‖Σ‖_F²)/r with Σ = G + w²I, exact for a spectrum that a forecast
+    assumes. w² grows like √r. With the padding subtracted, many degrees of freedom are better than few; in the limit the error is
+    symmetric Gaussian noise with the same guarantee.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""The papers' theorems on accuracy, as numbers: how far an answer may be from the truth, and how many rows bring it how near.
-
-Functions of public numbers and of what was released. One family of theorems a file.
-"""
-
+"""The papers' theorems on accuracy, as numbers: how far an answer may be from dpmoments.utility_bounds.basic_mechanisms import (
+    exponential_mechanism_failure,
+    largest_noise,
+    noise_norm,
+)
 from dpmoments.utility_bounds.coinpress import (
     coinpress_covariance_error,
     coinpress_covariance_rows_needed,
@@ -11,6 +11,21 @@ from dpmoments.utility_bounds.coinpress import (
     coinpress_mean_rows_needed,
     coinpress_mean_theorem,
     theorem_shares,
+)
+from dpmoments.utility_bounds.direction_sampling import (
+    cap_measure,
+    direction_failure,
+    direction_shortfall,
+    direction_shortfall_closed_form,
+    log_partition_at_most,
+    weighted_shortfall,
+)
+from dpmoments.utility_bounds.eigenvector_release import (
+    eigenvector_release_error,
+    least_leading_eigenvalue,
+    rank_error,
+    reconstruction_error,
+    released_eigenvector_error,
 )
 from dpmoments.utility_bounds.lecture import (
     empirical_covariance_error,
@@ -39,15 +54,25 @@ from dpmoments.utility_bounds.wishart_sampling import (
 __all__ = [
     "ProjectionBound",
     "additive_wishart_bound",
+    "cap_measure",
     "coinpress_covariance_error",
     "coinpress_covariance_rows_needed",
     "coinpress_covariance_theorem",
     "coinpress_mean_error",
     "coinpress_mean_rows_needed",
     "coinpress_mean_theorem",
+    "direction_failure",
+    "direction_shortfall",
+    "direction_shortfall_closed_form",
+    "eigenvector_release_error",
     "empirical_covariance_error",
+    "exponential_mechanism_failure",
     "gaussian_noise_bound",
     "johnson_lindenstrauss_bound",
+    "largest_noise",
+    "least_leading_eigenvalue",
+    "log_partition_at_most",
+    "noise_norm",
     "noisy_second_moment_error",
     "noisy_second_moment_rows_needed",
     "normal_smallest_eigenvalue",
@@ -57,8 +82,12 @@ __all__ = [
     "preconditioning_round_holds",
     "preconditioning_rows_needed",
     "projected_ridge_radius",
+    "rank_error",
+    "reconstruction_error",
     "released_coefficient_radius",
+    "released_eigenvector_error",
     "ridge_distance_bound",
     "spectral_sampling_error",
     "theorem_shares",
+    "weighted_shortfall",
 ]

@@ -19,6 +19,7 @@ import numpy as np
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.parts.additive import augmented_dimension, augmented_gram, choose_augmentation, taken_apart
+from dpmoments.mechanisms.parts.assumed_table import AssumedTable, ErrorsOnTable
 from dpmoments.mechanisms.parts.lattice_noise import noise_scale_for
 from dpmoments.noise_law import WishartPivot
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -86,6 +87,32 @@ class PaddedGramPlan(Plan):
     def details(self) -> Mapping[str, Any]:
         found = {"degrees_of_freedom": self.degrees, "padding": self.padding, "augmentation": self.augmentation}
         return found if self.mechanism.smallest_eigenvalue is None else found | {"raised_to": self.raised}
+
+    def exact_errors_on(self, assumed: AssumedTable) -> ErrorsOnTable | None:
+        """Bias and variance of the draw around the padded Gram matrix; None for the adaptive variant, which reads the table.
+
+        A block of a Wishart or an inverse Wishart matrix has such a law itself, so the Gram matrix's own eigenvalues are enough.
+        """
+        if self.mechanism.adaptive:
+            return None
+        eigenvalues = assumed.eigenvalues
+        scale = np.maximum(eigenvalues, self.raised) + self.padding
+        bias = scale - eigenvalues - (self.padding if self.mechanism.subtract_padding else 0.0)
+        of_square, of_trace = self._spread
+        variance = of_square * float(scale @ scale) + of_trace * float(scale.sum()) ** 2
+        gram, total = math.sqrt(float(bias @ bias) + variance), None
+        if self.augmentation:  # with mean 0, the sum's cells M_0j of the draw have E M_0j = 0
+            count_cell = max(self.augmentation**2 * assumed.n_rows, self.raised) + self.padding
+            total = math.sqrt(of_trace * count_cell * float(scale.sum())) / self.augmentation
+        return ErrorsOnTable(gram, total, gram_assumed=True, sum_assumed=total is not None)
+
+    @property
+    def _spread(self) -> tuple[float, float]:
+        """a and b of E‖M − Σ‖_F² = a‖Σ‖_F² + b(tr Σ)², with Var M_0j = b Σ_00 Σ_jj where Σ_0j = 0."""
+        if not self.mechanism.inverse:
+            return 1.0 / self.degrees, 1.0 / self.degrees
+        beyond = float(self.degrees - augmented_dimension(self.shape.n_features, self.augmentation))
+        return (beyond + 1.0) / (beyond * (beyond - 3.0)), (beyond - 1.0) / (beyond * (beyond - 3.0))
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
         self.check_rows(rows)
