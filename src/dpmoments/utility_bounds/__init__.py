@@ -1,4 +1,9 @@
-"""The papers' theorems on accuracy, as numbers: how far an answer may be from dpmoments.utility_bounds.basic_mechanisms import (
+"""The papers' theorems on accuracy, as numbers: how far an answer may be from the truth, and how many rows bring it how near.
+
+Functions of public numbers and of what was released. One family of theorems a file.
+"""
+
+from dpmoments.utility_bounds.basic_mechanisms import (
     exponential_mechanism_failure,
     largest_noise,
     noise_norm,
