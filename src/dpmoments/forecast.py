@@ -163,7 +163,7 @@ def forecast(
     0.401
     >>> eigenvectors = table["iterative-eigenvectors"]
     >>> eigenvectors.assumed, eigenvectors.second_moment_shown
-    (True, '~0.4')
+    (True, '~0.41')
     >>> print(table.assumption.words)
     normal rows, eigenvalues of their second moment as 1/i with sum 1
     """
