@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, CalibratedPlan, ConfiguredMechanism, MomentShape
 from dpmoments.mechanisms.parts.row_count import split_for_count
+from dpmoments.noise_law import MeanNoise
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -33,11 +34,14 @@ class NoisyMean:
         Exact where the number of rows is public, else noisy.
     diagnostics : mapping
         What else the run learned privately; covered by the plan's cost.
+    noise : MeanNoise or None
+        The law of the noise on the mean, from public numbers and what the run learned; None where it has no closed form.
     """
 
     mean: FloatArray
     count: float
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    noise: MeanNoise | None = None
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,14 @@ from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
 from dpmoments.mechanisms.means.parts.clipped_mean import noisy_clipped_sums
-from dpmoments.mechanisms.means.parts.reliability import MOST_CLIPPED, NOISE_DECIDES, clipped_norm, spread_about_mean
+from dpmoments.mechanisms.means.parts.noise_of_mean import noise_of_last_step
+from dpmoments.mechanisms.means.parts.reliability import (
+    MOST_CLIPPED,
+    MOST_SEEN,
+    NOISE_DECIDES,
+    clipped_norm,
+    spread_about_mean,
+)
 from dpmoments.mechanisms.parts.coinpress_options import STAND_IN_ROWS, CoinPressOptions
 from dpmoments.mechanisms.parts.coinpress_schedule import (
     MOST_STEPS,
@@ -76,6 +83,10 @@ class LastClip:
         Share of the rows in bins that stand out of the noise.
     norm : float or None
         Root mean square of the clipped norms, among the rows seen; None where none are.
+    share_clipped : float
+        Estimated share of rows beyond ``radius``, among those seen.
+    heavier : bool
+        Whether the norms have heavier tails than those of normal rows.
     """
 
     rho: float
@@ -83,6 +94,8 @@ class LastClip:
     share_outside: float
     seen: float
     norm: float | None
+    share_clipped: float
+    heavier: bool
 
 
 @dataclass(frozen=True)
@@ -146,7 +159,16 @@ class CoinPressMeanPlan(MeanPlan):
             "share_outside": None if last is None else last.share_outside,
             "warnings": warnings,
         }
-        return NoisyMean(center, balls.n_rows, diagnostics)
+        law = noise_of_last_step(
+            back,
+            entry,
+            moved,
+            self.expected_count_error,
+            balls.n_rows,
+            clipped=None if last is None else last.share_clipped,
+            bias_suspected=last is not None and (last.heavier or last.seen < MOST_SEEN),
+        )
+        return NoisyMean(center, balls.n_rows, diagnostics, law)
 
     def _doubts(self, balls: Balls, last: LastClip | None, entry: float, moved: float) -> list[str]:
         """Warnings; ``entry`` is the noise on an entry of the last step, ``moved`` the length of that step."""
@@ -199,6 +221,8 @@ class CoinPressMeanPlan(MeanPlan):
             histogram.share_above(planned),
             seen=float(histogram.occupied.sum()) / balls.n_rows,
             norm=clipped_norm(histogram, radius),
+            share_clipped=histogram.share_above(radius),
+            heavier=heavier,
         )
 
 

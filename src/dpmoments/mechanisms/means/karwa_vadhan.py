@@ -21,6 +21,7 @@ from dpmoments.mechanisms.means.parts.coordinatewise import (
     require_workable_loss,
     zoom,
 )
+from dpmoments.mechanisms.means.parts.noise_of_mean import noise_of_coordinates
 from dpmoments.mechanisms.means.parts.reliability import coordinate_warnings, listed
 from dpmoments.mechanisms.means.symmetric_quantiles import CERTAIN, RESOLUTION, private_quantile
 from dpmoments.privacy.accounting import LossUnit
@@ -91,7 +92,9 @@ class KarwaVadhanPlan(MeanPlan):
             "warnings": warnings,
         }
         means = np.array([one.mean for one in found])
-        return NoisyMean(np.clip(means, -self.radius, self.radius), n_rows, diagnostics)
+        pure = self.mean_loss.kind is BudgetKind.PURE
+        noise = noise_of_coordinates(found, centers.tolist(), self.expected_count_error, n_rows, pure=pure)
+        return NoisyMean(np.clip(means, -self.radius, self.radius), n_rows, diagnostics, noise)
 
     def _scale(self, rows: Rows, privacy_filter: PrivacyFilter, feature: int) -> float:
         least = math.ldexp(self.radius, LEAST_EXPONENT)

@@ -10,6 +10,7 @@ import numpy as np
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
 from dpmoments.mechanisms.means.parts.coordinatewise import examined_mean, require_workable_loss
+from dpmoments.mechanisms.means.parts.noise_of_mean import noise_of_coordinates
 from dpmoments.mechanisms.means.parts.reliability import beyond_radius, coordinate_warnings
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -52,7 +53,9 @@ class NaivePlan(MeanPlan):
             "shares_clamped": [one.share_clamped for one in found],
             "warnings": coordinate_warnings(rows.schema.feature_names, found, self.radius),
         }
-        return NoisyMean(means, n_rows, diagnostics)
+        pure = self.loss.kind is BudgetKind.PURE
+        noise = noise_of_coordinates(found, [0.0] * len(found), self.expected_count_error, n_rows, pure=pure)
+        return NoisyMean(means, n_rows, diagnostics, noise)
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,16 @@ from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
 from dpmoments.mechanisms.means.parts.clipped_mean import ClippedSums, noisy_clipped_sums
+from dpmoments.mechanisms.means.parts.noise_of_mean import noise_of_last_step
 from dpmoments.mechanisms.means.parts.reliability import (
     MOST_CLIPPED,
-    NOISE_DECIDES,
+    MOST_SEEN,
     clipped_norm,
+    heavy_tails,
     noise_margin,
     norm_quantile,
+    search_warnings,
     shrunk_move,
-    spread_about_mean,
 )
 from dpmoments.mechanisms.parts.noisy_step import count_first, first_count_error, require_workable_budget
 from dpmoments.mechanisms.parts.norm_histogram import NormHistogram, noisy_norm_histogram, norm_edges
@@ -61,8 +63,6 @@ FAR_ROWS = 4.0
 """A row this many clipping radii from the centre is far: most of its length is cut off."""
 LEAST_FAR = 0.01
 """Share of far rows from which a warning tells of them."""
-UNSETTLED = 0.5
-"""Where the search did not settle, a last step longer than this share of the rows' norm shows that they are far."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,7 @@ class _Run:
     rows: Rows
     privacy_filter: PrivacyFilter
     neighbors: Neighbors
+    count_error: float
     total: float
     n_rows: float
     center: FloatArray
@@ -140,7 +141,9 @@ class _Run:
     def start(cls, plan: VarianceAwarePlan, rows: Rows, privacy_filter: PrivacyFilter) -> _Run:
         d = plan.shape.n_features
         n_rows, rho = count_first(rows, privacy_filter, plan.rho, plan.shape.n_rows)
-        return cls(rows, privacy_filter, plan.neighbors, rho, n_rows, np.zeros(d), np.ones(d), radius=None, steps=[])
+        error = plan.expected_count_error or 0.0
+        center, spread = np.zeros(d), np.ones(d)
+        return cls(rows, privacy_filter, plan.neighbors, error, rho, n_rows, center, spread, radius=None, steps=[])
 
     @property
     def left(self) -> float:
@@ -279,7 +282,7 @@ class _Run:
         far, far_shows = self.far_rows(linear, radius)
         rest = self.left
         noise, outside = self.noise_error(rest) * radius, histogram.share_above(radius)
-        self.clipped(rest, linear, radius, shrink=False)
+        sums = self.clipped(rest, linear, radius, shrink=False)
         warnings = (
             ["the budget is too small to see where the rows are: more rows or a larger rho are needed"]
             if unseen
@@ -293,7 +296,8 @@ class _Run:
                 "others. A mechanism with a public radius and scale counts them in"
             )
         if not unseen:
-            warnings += self.doubts(clipped_norm(histogram, radius) or typical, noise)
+            norm = clipped_norm(histogram, radius) or typical
+            warnings += search_warnings(norm, self.moved, noise, settled=self.settled)
         diagnostics = {
             "steps": self.steps,
             "spread": self.spread.tolist() if self.d > 1 else None,
@@ -301,7 +305,18 @@ class _Run:
             "share_far": far,
             "warnings": warnings,
         }
-        return NoisyMean(self.center, self.n_rows, diagnostics)
+        law = noise_of_last_step(
+            np.diag(np.sqrt(self.spread)),
+            sums.sum_scale / self.n_rows,
+            sums.sum / self.n_rows,
+            self.count_error,
+            self.n_rows,
+            clipped=outside,
+            bias_suspected=best is None
+            or float(histogram.occupied.sum()) < MOST_SEEN * self.n_rows
+            or heavy_tails(histogram, best, self.noise_error(rest), self.spread),
+        )
+        return NoisyMean(self.center, self.n_rows, diagnostics, law)
 
     def far_rows(self, linear: FloatArray, radius: float) -> tuple[float, bool]:
         """Noisy share of rows farther than FAR_ROWS clipping radii, in [0, 1], and whether it is more than noise."""
@@ -318,19 +333,6 @@ class _Run:
         share = float(counted.counts[1:].sum()) / self.n_rows
         margin = noise_margin(math.sqrt(2.0) * counted.noise_scale / self.n_rows, 1, pure=False)
         return min(max(share, 0.0), 1.0), share > LEAST_FAR + margin
-
-    def doubts(self, norm: float, noise: float) -> list[str]:
-        """What the last step's length says of it, where rows have that norm and its noise that size, root mean squares."""
-        if noise > NOISE_DECIDES * spread_about_mean(norm, self.moved, noise):
-            return [
-                "the budget is too small for so few rows: noise decides the mean, being large against the rows' own spread"
-            ]
-        if not self.settled and self.moved > math.hypot(UNSETTLED * norm, noise):
-            return [
-                "the search for the rows had not settled when its share of the budget was spent: the mean's noise is that of "
-                "their distance from 0, not of their spread. Give more rows or a larger budget, or use coinpress with a radius"
-            ]
-        return []
 
 
 def within_range(radius: float) -> float:

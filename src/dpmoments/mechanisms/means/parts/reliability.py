@@ -13,18 +13,22 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpmoments.array_types import FloatArray
+from dpmoments.mechanisms.parts.coinpress_schedule import shell_radius
 from dpmoments.mechanisms.parts.norm_histogram import NormHistogram
 
 __all__ = [
     "FALSE_ALARM",
     "MOST_CLIPPED",
+    "MOST_SEEN",
     "NOISE_DECIDES",
     "beyond_radius",
     "clipped_norm",
     "coordinate_warnings",
+    "heavy_tails",
     "listed",
     "noise_margin",
     "norm_quantile",
+    "search_warnings",
     "shrunk_move",
     "spread_about_mean",
 ]
@@ -33,10 +37,16 @@ FALSE_ALARM = 1e-3
 """Bound on the probability that noise alone raises one kind of warning in a run, all coordinates together."""
 MOST_CLIPPED = 0.75
 """Of normal rows within the bounds at most half lie beyond a clipping radius; three quarters leave room for noise."""
+MOST_SEEN = 0.75
+"""A histogram that sees fewer of the rows cannot tell how heavy their tails are."""
 NOISE_DECIDES = 0.5
 """Noise decides where its root mean square passes this share of the rows' own from their mean."""
 FROM_EDGE = 4.0
 """A mean this many standard deviations of noise beyond the radius lies beyond it."""
+UNSETTLED = 0.5
+"""Where the search did not settle, a last step longer than this share of the rows' norm shows that they are far."""
+HEAVIER = 1.3
+"""Tails are heavy where the histogram's best radius exceeds that of normal rows of the same norm by this factor."""
 MOST_NAMED = 5
 """Features that one warning names; of more it says how many there are."""
 
@@ -98,6 +108,43 @@ def spread_about_mean(norm: float, moved: float, noise: float) -> float:
     """
     ratio, doubt = moved / norm, noise / norm  # of squares, norm² may be beyond floating point
     return norm * math.sqrt(max(1.0 - max(ratio**2 - doubt**2, 0.0), 0.0))
+
+
+def heavy_tails(histogram: NormHistogram, best: float, noise_error: float, spread: FloatArray) -> bool:
+    """Whether the best clipping radius is far beyond that of normal rows whose norms have the same root mean square.
+
+    Parameters
+    ----------
+    histogram : NormHistogram
+    best : float
+        Its best radius, at ``noise_error`` and a bias of 1/√d.
+    noise_error : float
+        Euclidean error from noise at radius 1.
+    spread : ndarray of shape (d,)
+        Variances of the coordinates, up to a factor: a norm is about that of (Σv)²/Σv² of equal ones.
+    """
+    relative = np.minimum(histogram.typical_norms / best, 1.0)
+    occupied = histogram.occupied
+    norm = best * math.sqrt(float(occupied @ relative**2) / float(occupied.sum()))
+    shares = spread / spread.max()
+    alike = max(1, round(float(shares.sum()) ** 2 / float(shares @ shares)))
+    of_normal = shell_radius(alike, noise_error, math.sqrt(1.0 / alike)) / math.sqrt(alike)
+    return best > HEAVIER * of_normal * norm
+
+
+def search_warnings(norm: float, moved: float, noise: float, *, settled: bool) -> list[str]:
+    """What the length of a last step says of it, where rows have that norm and its noise that size, root mean squares.
+
+    ``settled`` is whether the search for the rows ended by itself.
+    """
+    if noise > NOISE_DECIDES * spread_about_mean(norm, moved, noise):
+        return ["the budget is too small for so few rows: noise decides the mean, being large against the rows' own spread"]
+    if not settled and moved > math.hypot(UNSETTLED * norm, noise):
+        return [
+            "the search for the rows had not settled when its share of the budget was spent: the mean's noise is that of "
+            "their distance from 0, not of their spread. Give more rows or a larger budget, or use coinpress with a radius"
+        ]
+    return []
 
 
 def listed(names: Sequence[str], chosen: Sequence[bool]) -> str:
