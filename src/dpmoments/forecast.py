@@ -12,7 +12,7 @@ from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.schema.schema import Schema
 
-__all__ = ["Forecast", "ForecastRow", "forecast"]
+__all__ = ["Forecast", "ForecastRow", "forecast", "require_row_count"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +110,7 @@ def forecast(
     >>> round(table["matrix-laplace"].second_moment_error, 3)
     0.401
     """
-    if isinstance(n_rows, bool) or not isinstance(n_rows, int) or n_rows < 1:
-        raise ValueError(f"n_rows={n_rows!r} must be a positive whole number")
+    require_row_count(n_rows)
     budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     relation = Neighbors.of(neighbors)
     # Where the number of rows is private a release plans without it, and so does its forecast.
@@ -119,6 +118,12 @@ def forecast(
     rows = [_row(name, kind(), shape, budget, relation, n_rows) for name, kind in MECHANISMS.items()]
     rows.sort(key=lambda row: (row.refusal is not None, row.second_moment_error or math.inf))
     return Forecast(tuple(rows), n_rows, budget, relation)
+
+
+def require_row_count(n_rows: int) -> None:
+    """Raise ValueError unless it is a possible number of rows."""
+    if isinstance(n_rows, bool) or not isinstance(n_rows, int) or n_rows < 1:
+        raise ValueError(f"n_rows={n_rows!r} must be a positive whole number")
 
 
 def _row(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -168,17 +169,22 @@ class MeanRelease:
         """What the noise beside the mean is, and what it leaves out."""
         if self.noise is None:
             return f"± noise: not known; {self._without_law}."
-        share = self.noise.clipped
-        clipped = "" if share is None else f" (about {100.0 * share:.2g} % of the rows were clipped, by a noisy count)"
+        clipped = {
+            None: "",
+            0.0: " (no clipped rows stood out of the noise on their number)",
+        }.get(self.noise.clipped, f" (about {100.0 * (self.noise.clipped or 0.0):.2g} % of the rows were clipped)")
         return (
             "± noise: standard deviation of the noise that privacy adds to the mean of the clipped rows. It leaves out what "
             f"clipping moved that mean by{clipped}, and that the rows are a sample."
         )
 
     def table(self) -> list[tuple[str, str, str]]:
-        """Rows of text, the head first: feature, mean, noise on it."""
+        """Rows of text, the head first: feature, mean (to the second digit of its noise, or further), noise on it."""
         cells = zip(self.feature_names, self.mean.tolist(), self.standard_errors.tolist(), strict=True)
-        return [("feature", "mean", "± noise"), *((name, number(mean), number(noise)) for name, mean, noise in cells)]
+        return [
+            ("feature", "mean", "± noise"),
+            *((name, f"{mean:.{_digits(mean, noise)}g}", number(noise)) for name, mean, noise in cells),
+        ]
 
     def summary(self) -> str:
         """The release as text: the number of rows, a line a feature, what the noise is, and what speaks against trusting it."""
@@ -256,3 +262,16 @@ class MeanRelease:
             f"MeanRelease({len(self.feature_names)} features, n_rows={self.n_rows}, mechanism={self.mechanism!r}, "
             f"{self.privacy.budget}, neighbors={str(self.privacy.neighbors)!r}{flag})"
         )
+
+
+def _digits(mean: float, noise: float) -> int:
+    """Significant digits of a mean up to the second digit of its noise; 5 at least, as all numbers have.
+
+    Examples
+    --------
+    >>> _digits(100_001.36, 0.049), _digits(0.03, 0.037), _digits(3.0, math.nan)
+    (9, 5, 5)
+    """
+    if not (math.isfinite(noise) and noise > 0.0 and math.isfinite(mean) and mean != 0.0):
+        return 5
+    return min(max(math.floor(math.log10(abs(mean))) - math.floor(math.log10(noise)) + 2, 5), 17)

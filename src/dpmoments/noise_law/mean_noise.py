@@ -41,10 +41,10 @@ class MeanNoise:
     count_deviations : ndarray of shape (d,)
         |m|·s_n/n; 0 where the number of rows is public.
     clipped : float or None
-        Noisy share of the rows that the last step clipped (of coordinates clipped one by one the largest share); None where
-        nothing was spent on it.
+        Noisy share of the rows that the last step clipped, 0 where none stood out of the noise (of coordinates clipped one by one
+        the largest share); None where nothing was spent on it.
     bias_suspected : bool
-        Whether, by what the run saw of the rows that it clipped, their part cut off may have moved the mean by more than its noise.
+        Whether, by what the run saw of its rows, clipping may have moved the mean by more than the noise.
 
     Examples
     --------
@@ -74,7 +74,8 @@ class MeanNoise:
     @property
     def standard_deviations(self) -> FloatArray:
         """Of the noise of both kinds together, shape (d,)."""
-        return np.hypot(self.deviations, self.count_deviations)
+        together: FloatArray = np.hypot(self.deviations, self.count_deviations)
+        return together
 
     def half_widths(self, level: float) -> FloatArray:
         """What the size of the noise on a coordinate stays below with probability ``level``, shape (d,).
@@ -93,7 +94,8 @@ class MeanNoise:
         larger = np.maximum(self.deviations, self.count_deviations)
         smaller = np.minimum(self.deviations, self.count_deviations)
         pairs = zip(larger.tolist(), smaller.tolist(), strict=True)
-        return larger * np.array([_laplace_half_width(level, *pair) for pair in pairs])
+        widths: FloatArray = larger * np.array([_laplace_half_width(level, *pair) for pair in pairs])
+        return widths
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file; no bit is lost."""
@@ -128,8 +130,9 @@ class MeanNoise:
 def _laplace_half_width(level: float, larger: float, smaller: float) -> float:
     """Below which |X + Y| is with probability ``level``, in units of ``larger``.
 
-    X and Y are independent Laplace variables of these standard deviations. P(|X + Y| > t) = (a²e^{−t/a} − b²e^{−t/b})/(a² − b²) for scales a > b, and (1 + t/(2a))e^{−t/a} for a = b. Both are below
-    e^{−t/(2a)}·2, which bounds the search.
+    X and Y are independent Laplace variables of these standard deviations. For scales a > b,
+    P(|X + Y| > t) = (a²e^{−t/a} − b²e^{−t/b})/(a² − b²), and (1 + t/(2a))e^{−t/a} for a = b. Both are below 2e^{−t/(2a)}, which
+    bounds the search.
 
     Examples
     --------

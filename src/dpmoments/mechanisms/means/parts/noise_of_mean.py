@@ -1,4 +1,4 @@
-"""The law of the noise on a mean, from the noise of its last step and of the count; made of noisy values and public numbers alone.
+"""The law of the noise on a mean, from that of its last step and of the count: noisy values and public numbers alone.
 
 Derivation: ``docs/derivations/means.md``, "How far a mean may be from the rows'".
 """
@@ -37,7 +37,7 @@ def noise_of_coordinates(
         "laplace" if pure else "gaussian",
         np.array([one.noise_scale for one in found]),
         np.abs(moved) * ((count_error or 0.0) / n_rows),
-        clipped=max(one.share_clamped for one in found),
+        clipped=max((one.share_clamped for one in found if one.clamping_shows), default=0.0),
         bias_suspected=any(one.clamping_shows for one in found),
     )
 
@@ -71,7 +71,7 @@ def noise_of_last_step(
     """
     return MeanNoise(
         "gaussian",
-        entry * np.linalg.norm(back, axis=1),
+        entry * np.sqrt((back * back).sum(axis=1)),
         np.abs(back @ moved) * ((count_error or 0.0) / n_rows),
         clipped=clipped,
         bias_suspected=bias_suspected,

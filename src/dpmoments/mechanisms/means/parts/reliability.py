@@ -25,6 +25,7 @@ __all__ = [
     "clipped_norm",
     "coordinate_warnings",
     "heavy_tails",
+    "last_step_warnings",
     "listed",
     "noise_margin",
     "norm_quantile",
@@ -42,7 +43,11 @@ MOST_SEEN = 0.75
 NOISE_DECIDES = 0.5
 """Noise decides where its root mean square passes this share of the rows' own from their mean."""
 FROM_EDGE = 4.0
-"""A mean this many standard deviations of noise beyond the radius lies beyond it."""
+"""By so many standard deviations of an entry noise does not pass a radius, nor its norm the root mean square of that."""
+FAR = 1.5
+"""A last step longer than this many radii of the ball that was to hold the mean shows that it was not in the ball."""
+HALF = 0.5
+"""Share of the rows that must be seen in the histogram of norms before it says that most are clipped."""
 UNSETTLED = 0.5
 """Where the search did not settle, a last step longer than this share of the rows' norm shows that they are far."""
 HEAVIER = 1.3
@@ -132,13 +137,47 @@ def heavy_tails(histogram: NormHistogram, best: float, noise_error: float, sprea
     return best > HEAVIER * of_normal * norm
 
 
+def last_step_warnings(
+    moved: float, ball: float, entry: float, noise: float, spread: float, seen: tuple[float, float] | None
+) -> list[str]:
+    """What the length of the last of several shrinking steps says of them.
+
+    Parameters
+    ----------
+    moved : float
+        That length.
+    ball : float
+        Radius of the ball that was to hold the mean.
+    entry, noise : float
+        Noise on an entry of the step, and its root mean square norm.
+    spread : float
+        Root mean square distance of the rows from their mean.
+    seen : pair of float or None
+        Share of the rows that the histogram of norms saw, and share of those beyond the planned clipping radius.
+    """
+    found = []
+    far = moved > math.hypot(FAR * ball, noise) + FROM_EDGE * entry
+    if far or (seen is not None and seen[0] >= HALF and seen[1] > MOST_CLIPPED):
+        found.append(
+            "most rows were clipped: they lie far outside the stated radius or scale (or have very heavy tails)"
+        )
+    if noise > NOISE_DECIDES * spread:
+        found.append(
+            "noise decides the mean: it is not small against the rows' own spread. Give more rows, a larger budget, or a "
+            "smaller scale where the stated one is too large"
+        )
+    return found
+
+
 def search_warnings(norm: float, moved: float, noise: float, *, settled: bool) -> list[str]:
     """What the length of a last step says of it, where rows have that norm and its noise that size, root mean squares.
 
     ``settled`` is whether the search for the rows ended by itself.
     """
     if noise > NOISE_DECIDES * spread_about_mean(norm, moved, noise):
-        return ["the budget is too small for so few rows: noise decides the mean, being large against the rows' own spread"]
+        return [
+            "the budget is too small for so few rows: noise decides the mean, being large against the rows' own spread"
+        ]
     if not settled and moved > math.hypot(UNSETTLED * norm, noise):
         return [
             "the search for the rows had not settled when its share of the budget was spent: the mean's noise is that of "
