@@ -5,7 +5,16 @@ never from the rows, so that they show what a curator of private data would writ
 """
 
 from dpmoments.datasets.preprocessing import standardized_unit_rows
-from dpmoments.datasets.synthetic import amin_synthetic
+from dpmoments.datasets.synthetic import amin_synthetic, multivariate_laplace, multivariate_student
 from dpmoments.datasets.tables import Dataset, adult, airfoil, wine
 
-__all__ = ["Dataset", "adult", "airfoil", "amin_synthetic", "standardized_unit_rows", "wine"]
+__all__ = [
+    "Dataset",
+    "adult",
+    "airfoil",
+    "amin_synthetic",
+    "multivariate_laplace",
+    "multivariate_student",
+    "standardized_unit_rows",
+    "wine",
+]
