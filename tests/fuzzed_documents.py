@@ -172,7 +172,7 @@ def _rescale(content: dict[str, Any], random: Random) -> None:
             content[key] = moved(content[key])
     if isinstance(content.get("noise"), dict) and random.random() < 0.5:
         factor = 10.0 ** random.uniform(-320, 305)
-        content["noise"] = {key: moved(value) for key, value in content["noise"].items()}
+        content["noise"] = {key: moved(value) for key, value in content["noise"].items()}  # of moments, or of a mean
     if random.random() < 0.3:
         numbers = content[
             random.choice([key for key in content if key.startswith("noisy") and content[key] is not None])
@@ -228,6 +228,11 @@ def fuzz_mean_release(random: Random, folder: Path) -> bool:
         return False
     ask_common(found, random)
     numbers(attempt(lambda: found.mean, "mean"), during="mean")
+    attempt(found.summary, "summary", (ValueError,))
+    if found.noise is not None:
+        numbers(attempt(lambda: found.standard_errors, "standard_errors", (ValueError,)), during="standard_errors")
+        level = random.choice([0.5, 0.95, 1.0 - 1e-12])
+        numbers(attempt(lambda: found.conf_int(level), "conf_int", (ValueError,)), during="conf_int")
     if path is not None and random.random() < 0.2:
         ask_command_line(path, random)
     return True

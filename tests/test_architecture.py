@@ -32,7 +32,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ),
     ("datasets", "rows", "repair", "analysis"),
     ("mechanisms", "moment_release", "mean_release", "loading"),
-    ("release", "release_mean", "forecast", "audit", "verification"),
+    ("release", "release_mean", "forecast", "forecast_mean", "audit", "verification"),
     ("cli",),
 )
 """The house from the ground up. A file imports from lower floors, and within its own floor where that makes no circle."""

@@ -30,12 +30,24 @@ from dpmoments.cli import main
 from dpmoments.cli.analyses import analyses
 from dpmoments.cli.catalogue import mechanisms_page
 from dpmoments.cli.errors import explain, has_own_words
-from dpmoments.mechanisms.registry import MECHANISMS
+from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.schema.template import HeaderColumn, read_header, schema_template
 from dpmoments.verification import checks
 from forged_files import FORGED_RECEIPTS, forge, more_noise, smaller_budget_everywhere
 
-COMMANDS = ("init", "forecast", "release", "release-mean", "mechanisms", "show", "describe", "ridge", "pca", "verify")
+COMMANDS = (
+    "init",
+    "forecast",
+    "forecast-mean",
+    "release",
+    "release-mean",
+    "mechanisms",
+    "show",
+    "describe",
+    "ridge",
+    "pca",
+    "verify",
+)
 SECRET = "cell-nobody-may-see"
 SCRIPT = Path(sys.executable).with_name("dpmoments")
 
@@ -832,12 +844,18 @@ def test_show_of_a_mean_release(mean_json: Path, run: Run) -> None:
     assert "A mean alone: no second moment was released" in outcome.words
     assert f"mechanism: variance-aware rows: {released.n_rows:,} (noisy)" in outcome.words
     assert "income numeric 0 to 120000 error" in outcome.words
-    for name, mean in zip(released.feature_names, released.mean, strict=True):
-        assert f"{name} {mean:.5g}" in outcome.words
+    for name, mean, noise in released.table()[1:]:
+        assert f"{name} {mean} {noise}" in outcome.words
+    assert (
+        "± noise: standard deviation of the noise that privacy adds to the mean of the clipped rows." in outcome.words
+    )
     shown = json.loads(run("show", mean_json, "--json").out)
     assert list(shown) == [
         "privacy", "receipt", "mechanism", "mechanism_options", "warnings", "schema", "n_rows", "feature_names", "mean",
+        "mean_noise", "noise",
     ]  # fmt: skip
+    assert shown["mean_noise"] == released.standard_errors.tolist()
+    assert shown["noise"] == released.noise.to_dict()
     assert shown["receipt"] == released.receipt.to_dict()
     assert shown["mean"] == released.mean.tolist()
     assert dpm.Schema.from_dict(shown["schema"]) == released.schema
@@ -846,6 +864,69 @@ def test_show_of_a_mean_release(mean_json: Path, run: Run) -> None:
 def test_show_of_a_mean_of_publicly_many_rows(run: Run) -> None:
     assert run(*mean_command(neighbors="replace_one")).code == 0
     assert "rows: 2,000 (public, exact)" in run("show", "mean.json").words
+
+
+def test_show_of_a_mean_whose_noise_has_no_law(run: Run) -> None:
+    assert run(*mean_command(mechanism="symq", neighbors="replace_one")).code == 0
+    outcome = run("show", "mean.json")
+    assert "± noise: not known; the error of 'symq' has no closed form" in outcome.words
+    shown = json.loads(run("show", "mean.json", "--json").out)
+    assert shown["noise"] is None
+    assert shown["mean_noise"] == [None] * 6
+
+
+FORECAST_MEAN = (
+    *("forecast-mean", "--schema", "people.yaml", "--n-rows", "5000"),
+    *("--rho", "0.5", "--neighbors", "replace_one"),
+)
+
+
+def test_forecast_mean_prints_what_the_library_forecasts(run: Run) -> None:
+    schema = dpm.Schema.load("people.yaml")
+    options = dict(n_rows=5000, rho=0.5, neighbors="replace_one", radius=0.5, scale=0.25)
+    expected = dpm.forecast_mean(schema, **options, standard_deviation={"income": 9000.0})
+    flags = ("--radius", "0.5", "--scale", "0.25", "--standard-deviation", "income=9000")
+    outcome = run(*FORECAST_MEAN, *flags)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert expected.title in outcome.words
+    for row in expected.table():
+        assert " ".join(" ".join(row).split()) in outcome.words
+    assert expected.assumption_in_words in outcome.words
+    assert json.loads(run(*FORECAST_MEAN, *flags, "--json").out) == expected.to_dict()
+    for_all = dpm.forecast_mean(schema, n_rows=5000, rho=0.5, neighbors="replace_one", standard_deviation=3.0)
+    assert json.loads(run(*FORECAST_MEAN, "--standard-deviation", "3", "--json").out) == for_all.to_dict()
+    refused = run(*FORECAST_MEAN[:5], "--epsilon", "1", "--neighbors", "add_remove")
+    assert refused.words.count("not ") >= len(MEAN_MECHANISMS)
+    assert "not naive: estimator of means 'naive' is not defined for neighbors='add_remove'" in refused.words
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "message"),
+    [
+        (("three",), 2, "--standard-deviation: 'three' is no number, and no feature=number"),
+        (("income=",), 2, "'income=' is no number"),
+        (("3", "income=4"), 2, "'3' is for all features: leave the others out"),
+        (("income=3", "income=4"), 2, "'income' is given twice"),
+        (("incom=3",), 1, "standard_deviation names 'incom': the features are"),
+        (("income=-1",), 1, "must be a positive finite number"),
+    ],
+)
+def test_mistakes_of_forecast_mean_are_refused(run: Run, given: tuple[str, ...], code: int, message: str) -> None:
+    outcome = run(*FORECAST_MEAN, *(part for one in given for part in ("--standard-deviation", one)))
+    assert (outcome.code, outcome.out) == (code, "")
+    assert message in outcome.error
+    assert outcome.err.count("\n") <= 2
+
+
+def test_mechanisms_lists_the_estimators_of_means_and_describes_them(run: Run) -> None:
+    listed = run("mechanisms").words
+    for name, estimator in MEAN_MECHANISMS.items():
+        assert f"{name}: {estimator.summary}. Source:" in listed
+        described = run("mechanisms", name).words
+        assert f"For means alone: {name}: {estimator.summary}" in described
+    both = run("mechanisms", "coinpress").words
+    assert "Covariance from a rough eigenvalue range" in both
+    assert "Mean in a ball of public radius" in both
 
 
 def test_verify_of_a_mean_release(mean_json: Path, run: Run) -> None:
@@ -1181,7 +1262,7 @@ def test_mechanisms_as_markdown_is_the_page_and_nothing_else(run: Run) -> None:
     outcome = run("mechanisms", "--markdown")
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out == mechanisms_page()
-    assert outcome.out.count("\n| `") == len(MECHANISMS)
+    assert outcome.out.count("\n| `") == len(MECHANISMS) + len(MEAN_MECHANISMS)
     refused = run("mechanisms", "laplace", "--markdown")
     assert (refused.code, refused.out) == (2, "")
     assert "leave the name out" in refused.error

@@ -750,3 +750,65 @@ def test_synthetic_edge_cases():
     for option in ("scaling", "columns"):
         with pytest.raises(ValueError, match="'other'"):
             datasets.amin_synthetic(3, 3, np.random.default_rng(0), **{option: "other"})
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# rows of heavy tails
+
+HEAVY = {
+    "Laplace": (datasets.multivariate_laplace, stats.laplace(scale=0.5**0.5), 6.0),
+    "Student": (
+        lambda n, d, rng: datasets.multivariate_student(n, d, rng, degrees=9.0), stats.t(9, scale=(7 / 9) ** 0.5), 4.2,
+    ),
+    "Student of 3 degrees": (datasets.multivariate_student, stats.t(3, scale=(1 / 3) ** 0.5), None),
+}  # fmt: skip
+"""How rows are drawn; the law of a coordinate; its fourth moment, 3 + the excess kurtosis, where there is one."""
+
+
+def norms_law(name, d):
+    """The law of ‖x‖² by its definition: d·F(d, ν)·(ν − 2)/ν for t; of W·χ²_d by numerical integration over W."""
+    if name != "Laplace":
+        degrees = 9.0 if name == "Student" else 3.0
+        return lambda squares: stats.f.cdf(squares / d * degrees / (degrees - 2.0), d, degrees)
+    weights = -np.log(1.0 - (np.arange(2000) + 0.5) / 2000)  # midpoints of the exponential law's quantiles
+    grid = np.geomspace(1e-5, 1e4, 500)
+    below = stats.chi2.cdf(grid[:, None] / weights, d).mean(axis=1)
+    return lambda squares: np.interp(squares, grid, below)
+
+
+@pytest.mark.parametrize("name", HEAVY)
+def test_rows_of_heavy_tails_have_their_exact_law(name):
+    make, coordinate, fourth = HEAVY[name]
+    n, d = 20_000, 5
+    rows = make(n, d, np.random.default_rng(0))
+    assert rows.shape == (n, d)
+    # spherically symmetric: norms by their law, and directions uniform, so that every projection has a coordinate's law
+    squares = (rows**2).sum(axis=1)
+    law = norms_law(name, d)
+    assert stats.kstest(squares, law).pvalue > 1e-3
+    assert stats.kstest(1.1 * squares, law).pvalue < 1e-6  # planted fault: the scale a twentieth too large
+    unit = np.random.default_rng(2).normal(size=(2, d))
+    for direction in (np.eye(d)[0], *(unit / np.linalg.norm(unit, axis=1, keepdims=True))):
+        assert stats.kstest(rows @ direction, coordinate.cdf).pvalue > 1e-3
+        of_directions = (rows / np.sqrt(squares)[:, None]) @ direction
+        assert stats.kstest((of_directions + 1.0) / 2.0, stats.beta((d - 1) / 2, (d - 1) / 2).cdf).pvalue > 1e-3
+    # coordinates of the same law that are independent, as the paper's code draws them, have other norms
+    independent = coordinate.rvs((n, d), random_state=3)
+    assert stats.kstest((independent**2).sum(axis=1), law).pvalue < 1e-6
+    if fourth is not None:
+        many = make(400_000, 2, np.random.default_rng(4))
+        assert np.cov(many.T) == pytest.approx(np.eye(2), abs=0.01)
+        assert (many**4).mean() == pytest.approx(fourth, rel=0.05)
+        # E[x²y²] = E[x⁴]/3 for spherical symmetry; 1 for independent coordinates
+        assert (many[:, 0] ** 2 * many[:, 1] ** 2).mean() == pytest.approx(fourth / 3.0, rel=0.05)
+
+
+def test_rows_of_heavy_tails_need_sizes_and_a_covariance():
+    rng = np.random.default_rng(0)
+    for make in (datasets.multivariate_laplace, datasets.multivariate_student):
+        for sizes in ((0, 1), (1, 0)):
+            with pytest.raises(ValueError, match="must be at least 1"):
+                make(*sizes, rng)
+    for degrees in (2.0, -1.0, float("nan")):
+        with pytest.raises(ValueError, match="must be above 2"):
+            datasets.multivariate_student(3, 3, rng, degrees=degrees)

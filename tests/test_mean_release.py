@@ -38,7 +38,9 @@ CASES: dict[str, dict[str, Any]] = {
     "symq, (ε, δ)": dict(epsilon=1.0, delta=1e-6, neighbors="replace_one", mechanism="symq", quantile=0.4),
 }
 FORGED = ["variance-aware, private count", "variance-aware, public count", "naive, pure"]
-ENTRIES = ("schema", "privacy", "receipt", "mechanism", "mechanism_options", "noisy_mean", "noisy_count", "diagnostics")
+ENTRIES = (
+    "schema", "privacy", "receipt", "mechanism", "mechanism_options", "noisy_mean", "noisy_count", "diagnostics", "noise",
+)  # fmt: skip
 
 
 def release_mean(**options: Any) -> dpm.MeanRelease:

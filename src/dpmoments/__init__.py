@@ -2,6 +2,7 @@
 
 from dpmoments import datasets, mechanisms, metrics, noise, privacy, rows, utility_bounds
 from dpmoments.forecast import forecast
+from dpmoments.forecast_mean import forecast_mean
 from dpmoments.loading import load
 from dpmoments.mean_release import MeanRelease
 from dpmoments.moment_release import MomentRelease
@@ -28,6 +29,7 @@ __all__ = [
     "__version__",
     "datasets",
     "forecast",
+    "forecast_mean",
     "load",
     "mechanisms",
     "metrics",

@@ -19,7 +19,7 @@ from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.schema.schema import Schema
 
-__all__ = ["Forecast", "ForecastRow", "forecast"]
+__all__ = ["Forecast", "ForecastRow", "forecast", "require_row_count"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +167,7 @@ def forecast(
     >>> print(table.assumption.words)
     normal rows, eigenvalues of their second moment as 1/i with sum 1
     """
-    if isinstance(n_rows, bool) or not isinstance(n_rows, int) or n_rows < 1:
-        raise ValueError(f"n_rows={n_rows!r} must be a positive whole number")
+    require_row_count(n_rows)
     budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     relation = Neighbors.of(neighbors)
     # Where the number of rows is private a release plans without it, and so does its forecast.
@@ -178,6 +177,12 @@ def forecast(
     rows = [_row(name, kind(), shape, budget, relation, assumed) for name, kind in MECHANISMS.items()]
     rows.sort(key=lambda row: (row.refusal is not None, row.second_moment_error or math.inf))
     return Forecast(tuple(rows), n_rows, budget, relation, assumption)
+
+
+def require_row_count(n_rows: int) -> None:
+    """Raise ValueError unless it is a possible number of rows."""
+    if isinstance(n_rows, bool) or not isinstance(n_rows, int) or n_rows < 1:
+        raise ValueError(f"n_rows={n_rows!r} must be a positive whole number")
 
 
 def _row(

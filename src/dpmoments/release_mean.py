@@ -111,6 +111,7 @@ def release_mean(
         noisy_mean=noisy.mean,
         noisy_count=count,
         diagnostics=diagnostics,
+        noise=noisy.noise,
     )
     keep(released, output)
     return released

@@ -91,6 +91,7 @@ def mean_trial(
     n, d = table.shape
     options = {
         "coinpress": {"radius": radius, "scale": 1.0},
+        "coinpress, t = 2": {"radius": radius, "scale": 1.0, "steps": 2, "split": (0.25, 0.75)},
         "naive": {"radius": radius, "scale": 1.0},
         "karwa-vadhan": {"radius": radius, "scale": 1.0},
         "symq": {"radius": radius},
@@ -101,7 +102,7 @@ def mean_trial(
     truth = np.full(d, center)
     errors = {"non-private": dpm.metrics.mahalanobis_mean_error(table.mean(axis=0), truth)}  # rows of unit covariance
     for method in methods:
-        plan = make_mean_mechanism(method, **options[method]).plan(shape, budget, "replace_one")
+        plan = make_mean_mechanism(method.partition(",")[0], **options[method]).plan(shape, budget, "replace_one")
         noisy = plan.run(rows, PrivacyFilter(plan, insecure_generator(seed)))
         errors[method] = dpm.metrics.mahalanobis_mean_error(noisy.mean, truth)
     return errors
@@ -127,17 +128,19 @@ def experiments(all_methods: bool) -> list[Experiment]:
         return rng.normal(center, 1.0, size=(n, d))
 
     def tails(x: float, rng: np.random.Generator, seed: int) -> dict[str, float]:
-        n, errors = int(x), {}
+        """Rows of the laws that the section names, and of the independent coordinates that the released code draws for them."""
+        n, size = int(x), (int(x), MEAN_D)
         laws = {
-            "normal": rng.normal(size=(n, MEAN_D)),
-            "Laplace": rng.laplace(0.0, math.sqrt(0.5), size=(n, MEAN_D)),
-            "Student t, 3 df": rng.standard_t(3, size=(n, MEAN_D)) / math.sqrt(3.0),
+            "normal": rng.normal(size=size),
+            "multivariate Laplace": dpm.datasets.multivariate_laplace(n, MEAN_D, rng),
+            "multivariate t, 3 df": dpm.datasets.multivariate_student(n, MEAN_D, rng, degrees=3.0),
+            "independent Laplace": rng.laplace(0.0, math.sqrt(0.5), size=size),
+            "independent t, 3 df": rng.standard_t(3, size) / math.sqrt(3.0),
         }
+        errors = {}
         for law, table in laws.items():
-            found = mean_trial(10.0 + table, 10.0, mean_radius, 0.5, seed, ("coinpress",))
-            errors[f"{law}"] = found["coinpress"]
-            if law == "normal":
-                errors["non-private"] = found["non-private"]
+            found = mean_trial(10.0 + table, 10.0, mean_radius, 0.5, seed, ("coinpress", "coinpress, t = 2"))
+            errors |= {f"{law}: {method}": error for method, error in found.items()}
         return errors
 
     free = math.nan
@@ -264,7 +267,9 @@ def run_experiment(experiment: Experiment, trials: int, folder: Path | None, out
             shade = PUBLISHED_COLORS(0.35 + 0.5 * index / max(len(names) - 1, 1))
             axes.plot(points, theirs[name], ":", color=shade, label=f"published, {name}")
     for method, values in curves.items():
-        style = {"color": "black", "lw": 1.0} if method == "non-private" else {"marker": "o", "ms": 3.5, "lw": 1.8}
+        style = (
+            {"color": "black", "lw": 1.0} if method.endswith("non-private") else {"marker": "o", "ms": 3.5, "lw": 1.8}
+        )
         axes.plot(experiment.points, values, label=method, **style)
     floor = min(min(values) for values in curves.values())
     # Published curves reach 10⁵ where too few steps were taken: the picture ends where ours can still be read.

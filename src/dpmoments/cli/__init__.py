@@ -1,4 +1,4 @@
-"""The command line: ``dpmoments init | forecast | release | release-mean | show | verify | mechanisms | audit``.
+"""The command line: ``dpmoments init | forecast | forecast-mean | release | release-mean | show | verify | mechanisms | audit``.
 
 Every analysis is a command beside them.
 """

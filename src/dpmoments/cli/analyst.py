@@ -7,7 +7,6 @@ from typing import Any
 import typer
 
 import dpmoments
-from dpmoments.analysis.answers import number
 from dpmoments.cli.options import AsJson, ReleaseFile
 from dpmoments.cli.tables import complain, print_json, print_table, print_text
 from dpmoments.mean_release import MeanRelease
@@ -65,8 +64,9 @@ def _show_mean(released: MeanRelease) -> None:
     print_text(f"rows: {released.n_rows:,} ({exactness})")
     print_text()
     _show_schema(released)
-    means = zip(released.feature_names, map(number, released.mean.tolist()), strict=True)
-    print_table(("feature", "mean"), means, numbers=("mean",))
+    head, *means = released.table()
+    print_table(head, means, numbers=head[1:])
+    print_text(released.noise_in_words)
 
 
 def _mechanism(released: MomentRelease | MeanRelease) -> str:
@@ -136,6 +136,8 @@ def _mean_as_dict(released: MeanRelease) -> dict[str, Any]:
         "n_rows": released.n_rows,
         "feature_names": list(released.feature_names),
         "mean": released.mean,
+        "mean_noise": released.standard_errors,
+        "noise": None if released.noise is None else released.noise.to_dict(),
     }
 
 

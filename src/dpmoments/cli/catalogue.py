@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
-from typing import Annotated, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
 from dpmoments.cli.tables import print_command, print_page, print_table, print_text
-from dpmoments.mechanisms.base import Mechanism
-from dpmoments.mechanisms.registry import MECHANISMS
+from dpmoments.mechanisms.base import ConfiguredMechanism
+from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.privacy.budget import BudgetKind
 from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = ["mechanisms", "mechanisms_page"]
+
+Configured = type[ConfiguredMechanism[Any]]
 
 WITHOUT_A_PROOF = {"auto"}
 """It chooses among the others, each of which has its own."""
@@ -26,6 +28,15 @@ Written from the registry by `dpmoments mechanisms --markdown > docs/mechanisms.
 with its options.
 
 | name | what it does | budgets | neighbours | needs a row norm | source | |
+| --- | --- | --- | --- | --- | --- | --- |
+"""
+MEANS_HEAD = """
+## Estimators of means alone
+
+For `dpmoments.release_mean` and `dpmoments release-mean`. Where rows need a bound, a schema with bounds implies it; else it is
+an option, `radius`, and for some `scale`.
+
+| name | what it does | budgets | neighbours | rows need a bound | source | |
 | --- | --- | --- | --- | --- | --- | --- |
 """
 BUDGETS_SHOWN = {BudgetKind.PURE: "ε", BudgetKind.APPROXIMATE: "(ε, δ)", BudgetKind.ZCDP: "ρ"}
@@ -39,61 +50,92 @@ def mechanisms(
         bool, typer.Option("--markdown", help="Print the list as a page of documentation, docs/mechanisms.md.")
     ] = False,
 ) -> None:
-    """List the mechanisms, or describe one with its options.
+    """List the mechanisms and the estimators of means, or describe one.
 
     Examples:
 
       dpmoments mechanisms
       dpmoments mechanisms matrix-laplace
     """
-    classes = MECHANISMS
     if markdown and name is not None:
         raise typer.BadParameter("the page lists all mechanisms: leave the name out", param_hint="--markdown")
     if markdown:
         print_page(mechanisms_page())
     elif name is None:
-        headers = ("mechanism", "budget", "neighbors", "bound on rows")
-        print_table(headers, ((known, *_supports(mechanism)) for known, mechanism in classes.items()))
+        _list("mechanism", MECHANISMS)
         print_text()
-        for known, mechanism in classes.items():
-            print_text(f"{known}: {mechanism.summary}. Source: {mechanism.source}.", indent=2)
+        print_text("Means alone, for release-mean:")
+        _list("estimator", MEAN_MECHANISMS)
         print_text()
         print_text("Described in full, and compared at your budget:")
         print_command("dpmoments mechanisms NAME")
         print_command("dpmoments forecast --help")
-    elif name in classes:
-        _describe(name, classes[name])
+        print_command("dpmoments forecast-mean --help")
+    elif found := [classes[name] for classes in (MECHANISMS, MEAN_MECHANISMS) if name in classes]:
+        for index, kind in enumerate(found):
+            if index:
+                print_text()
+            if kind is MEAN_MECHANISMS.get(name):
+                print_text("For means alone:")
+            _describe(name, kind)
     else:
-        raise typer.BadParameter(f"there is no mechanism {name!r}: use one of {', '.join(classes)}", param_hint="NAME")
+        names = ", ".join(dict.fromkeys([*MECHANISMS, *MEAN_MECHANISMS]))
+        raise typer.BadParameter(f"there is no mechanism {name!r}: use one of {names}", param_hint="NAME")
+
+
+def _list(noun: str, classes: Mapping[str, Configured]) -> None:
+    """A table of what they support, and a line on each."""
+    headers = (noun, "budget", "neighbors", "bound on rows")
+    print_table(headers, ((known, *_supports(mechanism)) for known, mechanism in classes.items()))
+    print_text()
+    for known, mechanism in classes.items():
+        print_text(f"{known}: {mechanism.summary}. Source: {mechanism.source}.", indent=2)
 
 
 def mechanisms_page() -> str:
     """The page of documentation with a line for every mechanism, in Markdown."""
-    return PAGE_HEAD + "".join(_page_row(name, mechanism) for name, mechanism in MECHANISMS.items())
+    rows = (_page_row(name, mechanism, _proof(name, mechanism)) for name, mechanism in MECHANISMS.items())
+    of_means = (_page_row(name, mechanism, _proof_of_mean(mechanism)) for name, mechanism in MEAN_MECHANISMS.items())
+    return "".join([PAGE_HEAD, *rows, MEANS_HEAD, *of_means])
 
 
-def _page_row(name: str, mechanism: type[Mechanism]) -> str:
+def _proof(name: str, mechanism: Configured) -> str:
+    return "" if name in WITHOUT_A_PROOF else f"[proof](derivations/{mechanism.__module__.rpartition('.')[2]}.md)"
+
+
+def _proof_of_mean(mechanism: Configured) -> str:
+    """One page for all of them, but for one whose derivation is that of a mechanism of the same name."""
+    page = mechanism.registry_name() if mechanism.registry_name() in MECHANISMS else "means"
+    return f"[derivation](derivations/{page}.md)"
+
+
+def _page_row(name: str, mechanism: Configured, proof: str) -> str:
     cells = (
         f"`{name}`",
         mechanism.summary,
         ", ".join(shown for kind, shown in BUDGETS_SHOWN.items() if kind in mechanism.budget_kinds),
         ", ".join(f"`{relation}`" for relation in sorted(mechanism.supported_neighbors)),
-        "yes" if mechanism.needs_row_norm else "no",
+        "yes" if _needs_bound(mechanism) else "no",
         mechanism.source,
-        "" if name in WITHOUT_A_PROOF else f"[proof](derivations/{mechanism.__module__.rpartition('.')[2]}.md)",
+        proof,
     )
     return f"| {' | '.join(cells)} |\n"
 
 
-def _supports(mechanism: type[Mechanism]) -> tuple[str, str, str]:
+def _needs_bound(mechanism: Configured) -> bool:
+    """Whether rows need a public bound: on their norm, or on their mean."""
+    return mechanism.needs_row_norm or "radius" in mechanism.__dataclass_fields__
+
+
+def _supports(mechanism: Configured) -> tuple[str, str, str]:
     """Budgets, neighbouring relations, and whether rows need a public bound."""
     budgets = " ".join(shown for kind, shown in BUDGETS_SHOWN.items() if kind in mechanism.budget_kinds)
     both = mechanism.supported_neighbors >= set(Neighbors)
     relations = "both" if both else ", ".join(sorted(mechanism.supported_neighbors))
-    return budgets, relations, "needed" if mechanism.needs_row_norm else "not needed"
+    return budgets, relations, "needed" if _needs_bound(mechanism) else "not needed"
 
 
-def _describe(name: str, mechanism: type[Mechanism]) -> None:
+def _describe(name: str, mechanism: Configured) -> None:
     budgets, relations, bound = _supports(mechanism)
     print_text(f"{name}: {mechanism.summary}")
     print_text()
@@ -112,7 +154,7 @@ def _describe(name: str, mechanism: type[Mechanism]) -> None:
         print_text(paragraph, indent=indent)
 
 
-def _options(mechanism: type[Mechanism]) -> Iterator[tuple[str, str]]:
+def _options(mechanism: Configured) -> Iterator[tuple[str, str]]:
     hints = get_type_hints(mechanism)
     for option in fields(mechanism):
         hint = hints[option.name]

@@ -1,4 +1,4 @@
-"""The commands of whoever holds the table before anything is spent: init, forecast."""
+"""The commands of whoever holds the table before anything is spent: init, forecast, forecast-mean."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from dpmoments.cli.options import (
     Epsilon,
     Mean,
     NeighborsOption,
+    Radius,
     Rho,
+    Scale,
     SchemaFile,
     budget_of,
 )
@@ -24,7 +26,7 @@ from dpmoments.schema.schema import Schema
 from dpmoments.schema.template import default_output, read_header, schema_template
 from dpmoments.table_files import expand_paths
 
-__all__ = ["forecast", "init"]
+__all__ = ["forecast", "forecast_mean", "init"]
 
 ASSUMED = "What is assumed of the table"
 
@@ -162,3 +164,90 @@ def _numbers(text: str) -> list[float]:
         return [float(number) for number in text.split(",")]
     except ValueError:
         raise ValueError(f"--spectrum {text!r}: give numbers with commas between them, as in 0.3,0.1,0.05") from None
+
+
+def forecast_mean(
+    schema: SchemaFile,
+    n_rows: Annotated[
+        int, typer.Option("--n-rows", min=1, help="The number of rows you expect; it scales the errors.")
+    ],
+    neighbors: NeighborsOption,
+    epsilon: Epsilon = None,
+    delta: Delta = 0.0,
+    rho: Rho = None,
+    radius: Radius = None,
+    scale: Scale = None,
+    standard_deviation: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--standard-deviation",
+            metavar="[FEATURE=]NUMBER",
+            help="Of the rows assumed, in the table's units: of all features, or of one; may be repeated.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the expected error of every estimator of means alone. Reads no data.
+
+    The error is the root mean square of its length, and that of every feature, in
+    the table's units. What is marked ~ is for rows assumed: normal ones, of the
+    standard deviations given (default: --scale, or what the bounds allow).
+
+    Example:
+
+      dpmoments forecast-mean --schema people.yaml --n-rows 50000 \\
+        --rho 0.5 --neighbors replace_one --standard-deviation age=15
+    """
+    budget_of(epsilon, delta, rho)
+    table = dpmoments.forecast_mean(
+        Schema.load(schema),
+        n_rows=n_rows,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        neighbors=neighbors,
+        radius=radius,
+        scale=scale,
+        standard_deviation=_deviations(standard_deviation or []),
+    )
+    if as_json:
+        print_json(table.to_dict())
+        return
+    print_text(table.title)
+    head, *rows = table.table()
+    if rows:
+        print_table(head, rows, numbers=head[1:-1])
+    if table.assumption_in_words:
+        print_text(table.assumption_in_words)
+    for line in table.refusals():
+        print_text(line)
+
+
+def _deviations(given: list[str]) -> float | dict[str, float] | None:
+    """One number for all features, or one for each that is named; None where nothing was given.
+
+    Raises
+    ------
+    typer.BadParameter
+        If a text is neither, or one for all stands beside others, or a feature is named twice.
+    """
+    named: dict[str, float] = {}
+    for text in given:
+        name, separator, digits = text.rpartition("=")
+        try:
+            value = float(digits)
+        except ValueError:
+            raise typer.BadParameter(
+                f"{text!r} is no number, and no feature=number", param_hint="--standard-deviation"
+            ) from None
+        if not separator:
+            if len(given) > 1:
+                raise typer.BadParameter(
+                    f"{text!r} is for all features: leave the others out, or name a feature with each",
+                    param_hint="--standard-deviation",
+                )
+            return value
+        if name in named:
+            raise typer.BadParameter(f"{name!r} is given twice", param_hint="--standard-deviation")
+        named[name] = value
+    return named or None

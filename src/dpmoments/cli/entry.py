@@ -16,7 +16,7 @@ from dpmoments.cli.analyses import analyses, command_of
 from dpmoments.cli.analyst import show, verify
 from dpmoments.cli.audit import audit
 from dpmoments.cli.catalogue import mechanisms
-from dpmoments.cli.curator import forecast, init
+from dpmoments.cli.curator import forecast, forecast_mean, init
 from dpmoments.cli.errors import explain
 from dpmoments.cli.spending import release, release_mean
 from dpmoments.cli.tables import complain, print_text
@@ -71,6 +71,7 @@ def dpmoments_command(
 
 app.command("init", rich_help_panel=CURATOR)(init)
 app.command("forecast", rich_help_panel=CURATOR)(forecast)
+app.command("forecast-mean", rich_help_panel=CURATOR)(forecast_mean)
 app.command("release", rich_help_panel=CURATOR)(release)
 app.command("release-mean", rich_help_panel=CURATOR)(release_mean)
 app.command("mechanisms", rich_help_panel=CURATOR)(mechanisms)

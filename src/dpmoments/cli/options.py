@@ -28,8 +28,10 @@ __all__ = [
     "NeighborsOption",
     "Output",
     "Progress",
+    "Radius",
     "ReleaseFile",
     "Rho",
+    "Scale",
     "SchemaFile",
     "Yes",
     "budget_of",
@@ -54,6 +56,18 @@ MechanismOptions = Annotated[
         help="An option of the mechanism; may be repeated.",
         rich_help_panel="Method",
     ),
+]
+Radius = Annotated[
+    float | None,
+    typer.Option(
+        "--radius",
+        help="A public bound on the mean, for a mechanism that needs one; in the units in which rows are encoded.",
+        rich_help_panel="Method",
+    ),
+]
+Scale = Annotated[
+    float | None,
+    typer.Option("--scale", help="A public bound on the standard deviation, likewise.", rich_help_panel="Method"),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")]
 Progress = Annotated[

@@ -1,4 +1,4 @@
-"""The synthetic tables of the covariance papers."""
+"""The synthetic tables of the papers: correlated rows in the unit ball, and rows of heavy tails."""
 
 from typing import Literal
 
@@ -65,8 +65,7 @@ def amin_synthetic(
     >>> rows.shape, bool(np.allclose(np.linalg.norm(rows, axis=1), 1.0))
     ((1000, 5), True)
     """
-    if n_rows < 1 or n_features < 1:
-        raise ValueError(f"n_rows and n_features must be at least 1; got {n_rows} and {n_features}")
+    _require_sizes(n_rows, n_features)
     if columns not in ("standardized", "centered", "drawn"):
         raise ValueError(f"columns must be 'standardized', 'centered' or 'drawn'; got {columns!r}")
     if scaling not in ("unit", "largest"):
@@ -82,3 +81,95 @@ def amin_synthetic(
     if scaling == "largest":
         norms = np.full_like(norms, norms.max())
     return rows / np.where(norms > 0.0, norms, 1.0)
+
+
+def multivariate_laplace(n_rows: int, n_features: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Rows of the symmetric multivariate Laplace law, of mean 0 and covariance I.
+
+    A row is √W·z with z standard normal and W exponential of mean 1, independent: spherically symmetric, with coordinates that
+    are Laplace of variance 1 and uncorrelated but not independent (one large coordinate goes with other large ones).
+
+    Parameters
+    ----------
+    n_rows, n_features
+        Shape of the table, each at least 1.
+    rng
+        Source of the randomness. The table is test data: it needs no cryptographic generator.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_features)
+
+    Raises
+    ------
+    ValueError
+        If a size is below 1.
+
+    Notes
+    -----
+    Named without a formula in Biswas et al. 2020 (CoinPress), section 3, Figure 5; the code released with that paper draws
+    independent Laplace coordinates in its place.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = multivariate_laplace(100_000, 2, np.random.default_rng(0))
+    >>> bool(np.allclose(np.cov(rows.T), np.eye(2), atol=0.05))
+    True
+    """
+    _require_sizes(n_rows, n_features)
+    rows: NDArray[np.float64] = rng.standard_normal((n_rows, n_features)) * np.sqrt(
+        rng.standard_exponential((n_rows, 1))
+    )
+    return rows
+
+
+def multivariate_student(
+    n_rows: int, n_features: int, rng: np.random.Generator, *, degrees: float = 3.0
+) -> NDArray[np.float64]:
+    """Rows of the multivariate Student t law, of mean 0 and covariance I.
+
+    A row is z·√((ν − 2)/V) with z standard normal and V a χ² of ν degrees of freedom, independent: spherically symmetric, with
+    coordinates that are Student t of ν degrees, scaled to variance 1.
+
+    Parameters
+    ----------
+    n_rows, n_features
+        Shape of the table, each at least 1.
+    rng
+        Source of the randomness. The table is test data: it needs no cryptographic generator.
+    degrees
+        ν, above 2: there is no covariance at 2 or below.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_features)
+
+    Raises
+    ------
+    ValueError
+        If a size is below 1, or `degrees` is not above 2.
+
+    Notes
+    -----
+    With ν = 3, Figure 5 of Biswas et al. 2020 (CoinPress), section 3, by its text; the code released with that paper draws
+    independent coordinates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = multivariate_student(100_000, 2, np.random.default_rng(0), degrees=8.0)
+    >>> bool(np.allclose(np.cov(rows.T), np.eye(2), atol=0.05))
+    True
+    """
+    _require_sizes(n_rows, n_features)
+    if not degrees > 2.0:
+        raise ValueError(f"degrees={degrees!r} must be above 2: below, the law has no covariance")
+    squares = rng.chisquare(degrees, (n_rows, 1))
+    rows: NDArray[np.float64] = rng.standard_normal((n_rows, n_features)) * np.sqrt((degrees - 2.0) / squares)
+    return rows
+
+
+def _require_sizes(n_rows: int, n_features: int) -> None:
+    if n_rows < 1 or n_features < 1:
+        raise ValueError(f"n_rows and n_features must be at least 1; got {n_rows} and {n_features}")

@@ -10,13 +10,14 @@ from typing import Any, ClassVar
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, CalibratedPlan, ConfiguredMechanism, MomentShape
 from dpmoments.mechanisms.parts.row_count import split_for_count
+from dpmoments.noise_law import MeanNoise
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
 
-__all__ = ["MeanMechanism", "MeanPlan", "NoisyMean"]
+__all__ = ["MeanMechanism", "MeanPlan", "NoisyMean", "NormalRows"]
 
 SMALLEST, LARGEST = 1e-60, 1e60
 """Public radii and scales: the squares of their ratios are finite."""
@@ -33,11 +34,28 @@ class NoisyMean:
         Exact where the number of rows is public, else noisy.
     diagnostics : mapping
         What else the run learned privately; covered by the plan's cost.
+    noise : MeanNoise or None
+        The law of the noise on the mean, from public numbers and what the run learned; None where it has no closed form.
     """
 
     mean: FloatArray
     count: float
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    noise: MeanNoise | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NormalRows:
+    """Rows that a forecast assumes: independent normal coordinates, in the units in which rows are encoded.
+
+    Attributes
+    ----------
+    n_rows : int
+    standard_deviations : ndarray of shape (d,)
+    """
+
+    n_rows: int
+    standard_deviations: FloatArray
 
 
 @dataclass(frozen=True)
@@ -45,6 +63,16 @@ class MeanPlan(CalibratedPlan[NoisyMean]):
     """A calibrated :class:`MeanMechanism`."""
 
     mechanism: MeanMechanism
+
+    error_needs_rows: ClassVar[bool] = True
+    """Whether :meth:`expected_errors` rests on more of the rows assumed than their number."""
+
+    def expected_errors(self, assumed: NormalRows) -> FloatArray | None:  # noqa: ARG002 - no error is known of an estimator that states none
+        """Root mean square error of every coordinate about the rows' own mean, shape (d,), before any row is read.
+
+        Of the noise that such rows would get; None where it is not known.
+        """
+        return None
 
     def count_of(self, rows: Rows, privacy_filter: PrivacyFilter) -> float:
         """The number of rows to divide by: exact where it is public, else as :attr:`count_loss` pays for it."""

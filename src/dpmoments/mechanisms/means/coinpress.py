@@ -13,9 +13,16 @@ from scipy.special import chdtri
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
-from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
+from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.means.parts.clipped_mean import noisy_clipped_sums
-from dpmoments.mechanisms.means.parts.reliability import MOST_CLIPPED, NOISE_DECIDES, clipped_norm, spread_about_mean
+from dpmoments.mechanisms.means.parts.noise_of_mean import noise_of_last_step
+from dpmoments.mechanisms.means.parts.reliability import (
+    FROM_EDGE,
+    MOST_SEEN,
+    clipped_norm,
+    last_step_warnings,
+    spread_about_mean,
+)
 from dpmoments.mechanisms.parts.coinpress_options import STAND_IN_ROWS, CoinPressOptions
 from dpmoments.mechanisms.parts.coinpress_schedule import (
     Schedule,
@@ -23,14 +30,21 @@ from dpmoments.mechanisms.parts.coinpress_schedule import (
     fewest_steps,
     mean_clip,
     mean_schedule,
+    predicted_bias,
     shell_quantile,
     shell_radius,
 )
 from dpmoments.mechanisms.parts.coinpress_theory import mean_theory
 from dpmoments.mechanisms.parts.matrix_options import positive_definite
-from dpmoments.mechanisms.parts.noisy_step import count_first, first_count_error, require_workable_budget
+from dpmoments.mechanisms.parts.noisy_step import (
+    count_first,
+    first_count_error,
+    left_after_count,
+    require_workable_budget,
+)
 from dpmoments.mechanisms.parts.norm_histogram import noisy_norm_histogram, norm_edges
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import row_sum_l2
@@ -44,13 +58,6 @@ HEAVIER = 1.06
 """Tails count as heavy where the histogram's best radius exceeds the one for normal rows by this factor."""
 OUTSIDE_BALL = 0.01
 """Probability that, for normal rows, a step's error exceeds the radius of the ball planned for the next one."""
-
-FROM_EDGE = 4.0
-"""By so many standard deviations of an entry the norm of noise does not pass its root mean square."""
-FAR = 1.5
-"""A last step longer than this many radii of the ball that was to hold the mean shows that it was not in the ball."""
-HALF = 0.5
-"""Share of the rows that must be seen in the histogram of norms before it says that most are clipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +82,10 @@ class LastClip:
         Share of the rows in bins that stand out of the noise.
     norm : float or None
         Root mean square of the clipped norms, among the rows seen; None where none are.
+    share_clipped : float
+        Estimated share of rows beyond ``radius``, among those seen.
+    heavier : bool
+        Whether the norms have heavier tails than those of normal rows.
     """
 
     rho: float
@@ -82,6 +93,8 @@ class LastClip:
     share_outside: float
     seen: float
     norm: float | None
+    share_clipped: float
+    heavier: bool
 
 
 @dataclass(frozen=True)
@@ -98,6 +111,22 @@ class CoinPressMeanPlan(MeanPlan):
     def expected_count_error(self) -> float | None:
         return first_count_error(self.rho, self.balls is None)
 
+    @property
+    def error_needs_rows(self) -> bool:  # type: ignore[override]  # the last clip may be widened for the rows
+        return self.mechanism.widens_last_clip
+
+    def expected_errors(self, assumed: NormalRows) -> FloatArray:
+        d, n, options = self.shape.n_features, assumed.n_rows, self.mechanism
+        rho = self.rho if self.balls is not None else left_after_count(self.rho)
+        balls = self.balls or options.balls(self.shape, float(n), rho, self.neighbors)
+        *_, last = PrivacyBudget.zcdp(rho).split(*balls.schedule.shares)
+        spent = last.rho * (1.0 - HISTOGRAM_SHARE) if options.widens_last_clip else last.rho
+        unit = row_sum_l2(self.neighbors).value * balls.radii[-1] / n
+        bias = predicted_bias(balls.schedule.predicted_error, unit, last.rho, d, n) / math.sqrt(d)
+        back = np.linalg.inv(options.whitening(self.shape)).astype(np.float64)
+        errors: FloatArray = math.hypot(zcdp_noise_scale(spent, unit), bias) * np.sqrt((back * back).sum(axis=1))
+        return errors
+
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
         options, balls, rho, d = self.mechanism, self.balls, self.rho, self.shape.n_features
@@ -105,7 +134,7 @@ class CoinPressMeanPlan(MeanPlan):
             count, rho = count_first(rows, privacy_filter, rho, None)
             balls = options.balls(self.shape, count, rho, self.neighbors)
         linear = options.whitening(self.shape)
-        back = np.linalg.inv(linear)
+        back = np.linalg.inv(linear).astype(np.float64)
         center, steps, last = np.zeros(d), list[dict[str, Any]](), None
         for index, budget in enumerate(PrivacyBudget.zcdp(rho).split(*balls.schedule.shares)):
             radius, spend = balls.radii[index], budget.rho
@@ -130,7 +159,9 @@ class CoinPressMeanPlan(MeanPlan):
             center = center + back @ moved
         entry = steps[-1]["noise_scale"]
         noise = math.sqrt(d) * entry
-        warnings = self._doubts(balls, last, entry, float(np.linalg.norm(moved)))
+        length, seen = float(np.linalg.norm(moved)), None if last is None else (last.seen, last.share_outside)
+        spread = math.sqrt(d) if last is None or last.norm is None else spread_about_mean(last.norm, length, noise)
+        warnings = last_step_warnings(length, balls.schedule.scales[-1], entry, noise, spread, seen)
         whitened = linear @ center
         distance = float(np.linalg.norm(whitened))
         bound = balls.schedule.scales[0]
@@ -145,25 +176,16 @@ class CoinPressMeanPlan(MeanPlan):
             "share_outside": None if last is None else last.share_outside,
             "warnings": warnings,
         }
-        return NoisyMean(center, balls.n_rows, diagnostics)
-
-    def _doubts(self, balls: Balls, last: LastClip | None, entry: float, moved: float) -> list[str]:
-        """Warnings; ``entry`` is the noise on an entry of the last step, ``moved`` the length of that step."""
-        found, d = [], self.shape.n_features
-        noise = math.sqrt(d) * entry
-        far = moved > math.hypot(FAR * balls.schedule.scales[-1], noise) + FROM_EDGE * entry
-        if far or (last is not None and last.seen >= HALF and last.share_outside > MOST_CLIPPED):
-            found.append(
-                "most rows were clipped: they lie far outside the stated radius or scale (or have very heavy tails)"
-            )
-        # Rows as wide as the stated scale have norms about √d; the histogram may have seen that they are narrower.
-        spread = math.sqrt(d) if last is None or last.norm is None else spread_about_mean(last.norm, moved, noise)
-        if noise > NOISE_DECIDES * spread:
-            found.append(
-                "noise decides the mean: it is not small against the rows' own spread. Give more rows, a larger budget, or a "
-                "smaller scale where the stated one is too large"
-            )
-        return found
+        law = noise_of_last_step(
+            back,
+            entry,
+            moved,
+            self.expected_count_error,
+            balls.n_rows,
+            clipped=None if last is None else last.share_clipped,
+            bias_suspected=last is not None and (last.heavier or last.seen < MOST_SEEN),
+        )
+        return NoisyMean(center, balls.n_rows, diagnostics, law)
 
     def _last_clip(
         self,
@@ -198,6 +220,8 @@ class CoinPressMeanPlan(MeanPlan):
             histogram.share_above(planned),
             seen=float(histogram.occupied.sum()) / balls.n_rows,
             norm=clipped_norm(histogram, radius),
+            share_clipped=histogram.share_above(radius),
+            heavier=heavier,
         )
 
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import ndtr
 
+from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, MomentShape
-from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
+from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.means.parts.coordinatewise import (
     ClampedMean,
     Coordinate,
@@ -18,9 +20,11 @@ from dpmoments.mechanisms.means.parts.coordinatewise import (
     choice_epsilon,
     choose,
     examined_mean,
+    examined_noise,
     require_workable_loss,
     zoom,
 )
+from dpmoments.mechanisms.means.parts.noise_of_mean import noise_of_coordinates
 from dpmoments.mechanisms.means.parts.reliability import coordinate_warnings, listed
 from dpmoments.mechanisms.means.symmetric_quantiles import CERTAIN, RESOLUTION, private_quantile
 from dpmoments.privacy.accounting import LossUnit
@@ -51,6 +55,14 @@ class KarwaVadhanPlan(MeanPlan):
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
 
+    def expected_errors(self, assumed: NormalRows) -> FloatArray:
+        least, n_rows = math.ldexp(self.radius, LEAST_EXPONENT), assumed.n_rows
+        scales = [
+            likeliest_scale(deviation, self.radius) if self.scale is None else max(self.scale, least)
+            for deviation in assumed.standard_deviations.tolist()
+        ]
+        return np.array([examined_noise(self.mean_loss, half_width(scale, n_rows), n_rows) for scale in scales])
+
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
         n_rows, d = self.count_of(rows, privacy_filter), self.shape.n_features
@@ -60,8 +72,7 @@ class KarwaVadhanPlan(MeanPlan):
             scales[j] = self._scale(rows, privacy_filter, j)
             centers[j] = self._locate(rows, privacy_filter, j, float(scales[j]))
             certain.append(self._resolves(float(scales[j]), n_rows))
-            # Half a bin, plus √(2 ln n) standard deviations: of n normal values about one at most lies farther from its mean.
-            widths[j] = scales[j] * (0.5 + math.sqrt(2.0 * math.log(max(n_rows, 3.0))))
+            widths[j] = half_width(float(scales[j]), n_rows)
             found.append(
                 examined_mean(
                     rows,
@@ -91,7 +102,9 @@ class KarwaVadhanPlan(MeanPlan):
             "warnings": warnings,
         }
         means = np.array([one.mean for one in found])
-        return NoisyMean(np.clip(means, -self.radius, self.radius), n_rows, diagnostics)
+        pure = self.mean_loss.kind is BudgetKind.PURE
+        noise = noise_of_coordinates(found, centers.tolist(), self.expected_count_error, n_rows, pure=pure)
+        return NoisyMean(np.clip(means, -self.radius, self.radius), n_rows, diagnostics, noise)
 
     def _scale(self, rows: Rows, privacy_filter: PrivacyFilter, feature: int) -> float:
         least = math.ldexp(self.radius, LEAST_EXPONENT)
@@ -178,6 +191,30 @@ class KarwaVadhan(MeanMechanism):
         )
 
 
+def half_width(scale: float, n_rows: float) -> float:
+    """Of the clamp: half a bin, plus √(2 ln n) standard deviations; of n normal values about one at most lies farther out."""
+    return scale * (0.5 + math.sqrt(2.0 * math.log(max(n_rows, 3.0))))
+
+
+def scale_edges(radius: float) -> FloatArray:
+    """Edges of the bins in which the scale is searched."""
+    return radius * np.exp2(np.arange(LEAST_EXPONENT, LARGEST_EXPONENT + 1, dtype=np.float64))
+
+
+def likeliest_scale(deviation: float, radius: float) -> float:
+    """What :func:`private_scale` finds for normal values of that standard deviation, but for its noise.
+
+    Examples
+    --------
+    >>> likeliest_scale(1.0, 8.0), likeliest_scale(1.9, 8.0)
+    (2.0, 2.0)
+    """
+    edges = scale_edges(radius)
+    below = 2.0 * ndtr(edges / deviation) - 1.0
+    below[0], below[-1] = 0.0, 1.0  # what lies beyond the bins is counted in the outermost
+    return float(edges[1:][int(np.argmax(np.diff(below)))])
+
+
 def private_scale(
     rows: Rows, privacy_filter: PrivacyFilter, loss: PrivacyBudget, *, feature: int, radius: float
 ) -> float:
@@ -191,7 +228,7 @@ def private_scale(
     median = private_quantile(
         rows, privacy_filter, for_median, feature=feature, level=0.5, radius=radius, width=RESOLUTION * radius
     )
-    edges = radius * np.exp2(np.arange(LEAST_EXPONENT, LARGEST_EXPONENT + 1, dtype=np.float64))
+    edges = scale_edges(radius)
     exact = rows.histogram(DistanceFrom(feature, median), edges)
     counts = np.array(exact.counts)
     counts[0] += exact.below

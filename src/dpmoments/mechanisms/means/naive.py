@@ -7,9 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
-from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
-from dpmoments.mechanisms.means.parts.coordinatewise import examined_mean, require_workable_loss
+from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
+from dpmoments.mechanisms.means.parts.coordinatewise import examined_mean, examined_noise, require_workable_loss
+from dpmoments.mechanisms.means.parts.noise_of_mean import noise_of_coordinates
 from dpmoments.mechanisms.means.parts.reliability import beyond_radius, coordinate_warnings
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -28,6 +30,10 @@ class NaivePlan(MeanPlan):
     loss: PrivacyBudget
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
+    error_needs_rows: ClassVar[bool] = False
+
+    def expected_errors(self, assumed: NormalRows) -> FloatArray:
+        return np.full(self.shape.n_features, examined_noise(self.loss, self.half_width, assumed.n_rows))
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
@@ -52,7 +58,9 @@ class NaivePlan(MeanPlan):
             "shares_clamped": [one.share_clamped for one in found],
             "warnings": coordinate_warnings(rows.schema.feature_names, found, self.radius),
         }
-        return NoisyMean(means, n_rows, diagnostics)
+        pure = self.loss.kind is BudgetKind.PURE
+        noise = noise_of_coordinates(found, [0.0] * len(found), self.expected_count_error, n_rows, pure=pure)
+        return NoisyMean(means, n_rows, diagnostics, noise)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import ndtri
 
+from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, MomentShape
-from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
+from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.means.parts.coordinatewise import CELLS, Coordinate, choice_epsilon, choose, zoom
 from dpmoments.mechanisms.means.parts.reliability import listed
 from dpmoments.privacy.accounting import LossUnit
@@ -38,6 +39,21 @@ class SymmetricQuantilesPlan(MeanPlan):
     loss: PrivacyBudget
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
+
+    def expected_errors(self, assumed: NormalRows) -> FloatArray:
+        low, n = self.mechanism.options["quantile"], assumed.n_rows
+        height = math.exp(-(float(ndtri(low)) ** 2) / 2.0) / math.sqrt(2.0 * math.pi)
+        # The midpoint of exact quantiles has variance b/(2f²n), and its difference from the mean does not depend on the mean.
+        sampling = low / (2.0 * height**2 * n) - 1.0 / n
+        # One level of the search tells rows apart. Its choice is off by a Laplace number of ranks, of variance 8/ε².
+        ranks = 2.0 / choice_epsilon(self.level_loss)
+        return assumed.standard_deviations * math.sqrt(sampling + (ranks / (height * n)) ** 2)
+
+    @property
+    def level_loss(self) -> PrivacyBudget:
+        """The privacy loss of one level of the search for a quantile."""
+        part, *_ = self.loss.split(*[1.0] * len(zoom(-2.0 * self.radius, 2.0 * self.radius, self.resolution)))
+        return part
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
@@ -83,9 +99,7 @@ class SymmetricQuantilesPlan(MeanPlan):
 
     def _resolves(self, level: float, n_rows: float) -> bool:
         """Whether the right cell of a search outweighs all others together: e^(ε·level·n/2) against their number, with room."""
-        levels = zoom(-2.0 * self.radius, 2.0 * self.radius, self.resolution)
-        part, *_ = self.loss.split(*[1.0] * len(levels))
-        return choice_epsilon(part) * level * n_rows / 2.0 >= CERTAIN * math.log(CELLS)
+        return choice_epsilon(self.level_loss) * level * n_rows / 2.0 >= CERTAIN * math.log(CELLS)
 
 
 @dataclass(frozen=True)

@@ -10,59 +10,54 @@ import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
-from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
+from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.means.parts.clipped_mean import ClippedSums, noisy_clipped_sums
+from dpmoments.mechanisms.means.parts.far_rows import far_rows, far_rows_cost
+from dpmoments.mechanisms.means.parts.noise_of_mean import noise_of_last_step
 from dpmoments.mechanisms.means.parts.reliability import (
     MOST_CLIPPED,
-    NOISE_DECIDES,
+    MOST_SEEN,
     clipped_norm,
-    noise_margin,
+    heavy_tails,
     norm_quantile,
+    search_warnings,
     shrunk_move,
-    spread_about_mean,
 )
-from dpmoments.mechanisms.parts.noisy_step import count_first, first_count_error, require_workable_budget
+from dpmoments.mechanisms.means.parts.search_costs import USEFUL, mean_error, round_costs
+from dpmoments.mechanisms.parts.coinpress_schedule import shell_radius
+from dpmoments.mechanisms.parts.noisy_step import (
+    count_first,
+    first_count_error,
+    left_after_count,
+    require_workable_budget,
+)
 from dpmoments.mechanisms.parts.norm_histogram import NormHistogram, noisy_norm_histogram, norm_edges
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.sensitivity import gram_frobenius, histogram_l2, row_sum_l2
+from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.rows.rows import Rows
 
 __all__ = ["VarianceAware", "VarianceAwarePlan"]
 
 MOST_ROUNDS = 40
+TYPICAL_ROUNDS = 4
+"""Of a search for rows near 0 or within a few thousand standard deviations of it."""
 EXPLORATION = 0.25
 """Largest share of ρ that the search for the centre may spend."""
-CONTRACTION = 0.25
-"""Planned noise of a round of the search, as a share of its clipping radius."""
 CALM = 0.6
 """The search has settled when a round's clipping radius is more than this share of the one before."""
-HISTOGRAM_ERROR = 0.06
-"""Planned noise on a bin of a histogram, as a share of the number of rows."""
 SCALES = 0.05
 """Share of ρ for estimating the spread of every coordinate."""
 LAST_HISTOGRAM = 0.02
 SEARCH_OCTAVES = 120
-USEFUL = 0.5
-"""A round whose planned noise is more than this share of its clipping radius brings no centre nearer, and is not made."""
 SCALE_ERROR = 1.0
 """Scales are estimated where the planned noise on a squared coordinate is at most this many times its mean."""
 SMALLEST, LARGEST = 1e-100, 1e100
 """Clipping radii and scales that the lattice of rows takes, with room for a search about them."""
 RESOLUTION = 2.0**-40
 """The search stops at this share of the centre's largest coordinate: floating point tells no rows apart much below it."""
-COUNT_ERROR = 0.003
-"""Planned noise on the count of far rows, as a share of the number of rows."""
-COUNT_SHARE = 0.02
-"""Largest share of ρ for that count."""
-FAR_ROWS = 4.0
-"""A row this many clipping radii from the centre is far: most of its length is cut off."""
-LEAST_FAR = 0.01
-"""Share of far rows from which a warning tells of them."""
-UNSETTLED = 0.5
-"""Where the search did not settle, a last step longer than this share of the rows' norm shows that they are far."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +71,26 @@ class VarianceAwarePlan(MeanPlan):
     @property
     def expected_count_error(self) -> float | None:
         return first_count_error(self.rho, self.shape.n_rows is None)
+
+    def expected_errors(self, assumed: NormalRows) -> FloatArray | None:
+        """Of the noise of the last step, after a search of TYPICAL_ROUNDS rounds.
+
+        None for one coordinate: no scale is estimated there, so that the centre stays where the search left it, and clipping
+        about that brings more error than the noise (``docs/mean-error-bounds.md``).
+        """
+        if self.shape.n_features == 1:
+            return None
+        n, d, spread = assumed.n_rows, self.shape.n_features, assumed.standard_deviations
+        total = self.rho if self.shape.n_rows is not None else left_after_count(self.rho)
+        for_histogram, for_mean = round_costs(self.neighbors, n, total, d)
+        # A round after the search has settled costs four times as much.
+        searched = min(TYPICAL_ROUNDS * for_histogram + (TYPICAL_ROUNDS + 3) * for_mean, EXPLORATION * total)
+        left = total - searched - SCALES * total
+        rest = (1.0 - LAST_HISTOGRAM) * left - far_rows_cost(self.neighbors, n, total)
+        alike = max(1, round(float(spread.sum()) ** 2 / float(spread @ spread)))
+        error = mean_error(self.neighbors, n, rest, d)
+        radius = shell_radius(alike, error, math.sqrt(1.0 / d)) * math.sqrt(float(spread.sum()) / alike)
+        return error * radius * np.sqrt(spread / d)
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
@@ -127,6 +142,7 @@ class _Run:
     rows: Rows
     privacy_filter: PrivacyFilter
     neighbors: Neighbors
+    count_error: float
     total: float
     n_rows: float
     center: FloatArray
@@ -140,7 +156,9 @@ class _Run:
     def start(cls, plan: VarianceAwarePlan, rows: Rows, privacy_filter: PrivacyFilter) -> _Run:
         d = plan.shape.n_features
         n_rows, rho = count_first(rows, privacy_filter, plan.rho, plan.shape.n_rows)
-        return cls(rows, privacy_filter, plan.neighbors, rho, n_rows, np.zeros(d), np.ones(d), radius=None, steps=[])
+        error = plan.expected_count_error or 0.0
+        center, spread = np.zeros(d), np.ones(d)
+        return cls(rows, privacy_filter, plan.neighbors, error, rho, n_rows, center, spread, radius=None, steps=[])
 
     @property
     def left(self) -> float:
@@ -152,8 +170,8 @@ class _Run:
         return len(self.center)
 
     def noise_error(self, rho: float) -> float:
-        """Root mean square error of a mean from noise at clipping radius 1."""
-        return row_sum_l2(self.neighbors).value * math.sqrt(self.d / (2.0 * rho)) / self.n_rows
+        """:func:`mean_error` for a part of ρ."""
+        return mean_error(self.neighbors, self.n_rows, rho, self.d)
 
     def histogram(self, rho: float, linear: FloatArray, typical: float, octaves: int) -> NormHistogram:
         return noisy_norm_histogram(
@@ -202,12 +220,7 @@ class _Run:
     def find_center(self) -> None:
         """Clip at a radius from private distances to the centre, move the centre, and stop when the radius no longer shrinks."""
         identity, least_left = np.eye(self.d), (1.0 - EXPLORATION) * self.total
-        bin_scale = histogram_l2(self.neighbors).value / (HISTOGRAM_ERROR * max(self.n_rows, 1.0))
-        for_histogram = min(bin_scale**2 / 2.0, 0.02 * self.total)
-        # The ρ at which noise_error(ρ) = CONTRACTION.
-        for_mean = self.noise_error(1.0) ** 2 / CONTRACTION**2
-        # Six rounds at least, or two where only so few are worth making.
-        for_mean = min(for_mean, (0.04 if self.noise_error(0.04 * self.total) <= USEFUL else 0.1) * self.total)
+        for_histogram, for_mean = round_costs(self.neighbors, self.n_rows, self.total, self.d)
         unseen = 0.0  # ρ of a histogram that was too little
         for _ in range(MOST_ROUNDS):
             round_cost = for_mean * (4.0 if self.settled else 1.0)
@@ -276,10 +289,18 @@ class _Run:
         median = norm_quantile(histogram, 0.5)
         unseen = self.radius is None and median is None
         radius = within_range(1.5 * typical if best is None or median is None else max(best, median))
-        far, far_shows = self.far_rows(linear, radius)
+        far, far_shows = far_rows(
+            self.rows,
+            self.privacy_filter,
+            center=self.center,
+            linear=linear,
+            radius=radius,
+            n_rows=self.n_rows,
+            total=self.total,
+        )
         rest = self.left
         noise, outside = self.noise_error(rest) * radius, histogram.share_above(radius)
-        self.clipped(rest, linear, radius, shrink=False)
+        sums = self.clipped(rest, linear, radius, shrink=False)
         warnings = (
             ["the budget is too small to see where the rows are: more rows or a larger rho are needed"]
             if unseen
@@ -293,7 +314,8 @@ class _Run:
                 "others. A mechanism with a public radius and scale counts them in"
             )
         if not unseen:
-            warnings += self.doubts(clipped_norm(histogram, radius) or typical, noise)
+            norm = clipped_norm(histogram, radius) or typical
+            warnings += search_warnings(norm, self.moved, noise, settled=self.settled)
         diagnostics = {
             "steps": self.steps,
             "spread": self.spread.tolist() if self.d > 1 else None,
@@ -301,36 +323,18 @@ class _Run:
             "share_far": far,
             "warnings": warnings,
         }
-        return NoisyMean(self.center, self.n_rows, diagnostics)
-
-    def far_rows(self, linear: FloatArray, radius: float) -> tuple[float, bool]:
-        """Noisy share of rows farther than FAR_ROWS clipping radii, in [0, 1], and whether it is more than noise."""
-        scale = histogram_l2(self.neighbors).value / (COUNT_ERROR * max(self.n_rows, 1.0))
-        counted = noisy_norm_histogram(
-            self.rows,
-            self.privacy_filter,
-            "count of far rows",
-            min(scale**2 / 2.0, COUNT_SHARE * self.total),
-            edges=np.array([FAR_ROWS * radius, 2.0 * FAR_ROWS * radius]),
-            center=self.center,
-            linear=linear,
+        law = noise_of_last_step(
+            np.diag(np.sqrt(self.spread)),
+            sums.sum_scale / self.n_rows,
+            sums.sum / self.n_rows,
+            self.count_error,
+            self.n_rows,
+            clipped=outside,
+            bias_suspected=best is None
+            or float(histogram.occupied.sum()) < MOST_SEEN * self.n_rows
+            or heavy_tails(histogram, best, self.noise_error(rest), self.spread),
         )
-        share = float(counted.counts[1:].sum()) / self.n_rows
-        margin = noise_margin(math.sqrt(2.0) * counted.noise_scale / self.n_rows, 1, pure=False)
-        return min(max(share, 0.0), 1.0), share > LEAST_FAR + margin
-
-    def doubts(self, norm: float, noise: float) -> list[str]:
-        """What the last step's length says of it, where rows have that norm and its noise that size, root mean squares."""
-        if noise > NOISE_DECIDES * spread_about_mean(norm, self.moved, noise):
-            return [
-                "the budget is too small for so few rows: noise decides the mean, being large against the rows' own spread"
-            ]
-        if not self.settled and self.moved > math.hypot(UNSETTLED * norm, noise):
-            return [
-                "the search for the rows had not settled when its share of the budget was spent: the mean's noise is that of "
-                "their distance from 0, not of their spread. Give more rows or a larger budget, or use coinpress with a radius"
-            ]
-        return []
+        return NoisyMean(self.center, self.n_rows, diagnostics, law)
 
 
 def within_range(radius: float) -> float:

@@ -22,6 +22,7 @@ __all__ = [
     "moment_clip_square",
     "paper_clip_square",
     "paper_shares",
+    "predicted_bias",
     "shell_quantile",
     "shell_radius",
     "spread_schedule",
@@ -296,6 +297,15 @@ def mean_schedule(
 
     searched = [[1.0], *(split for ratio in RATIOS for split in geometric(ratio))]
     return fewest_steps([follow(split) for split in _candidates(shares, searched, n_steps)])
+
+
+def predicted_bias(predicted_error: float, unit: float, rho: float, n_features: int, n_rows: float) -> float:
+    """What :func:`mean_schedule` predicts beside sampling and noise: of rows clipped about a centre that is not their mean.
+
+    ``unit`` is the sensitivity of the last step's mean, and ``rho`` its budget.
+    """
+    rest = predicted_error**2 - n_features * (1.0 / n_rows + unit * unit / (2.0 * rho))
+    return math.sqrt(max(rest, 0.0))
 
 
 def _candidates(

@@ -26,6 +26,7 @@ __all__ = [
     "StepNoise",
     "count_first",
     "first_count_error",
+    "left_after_count",
     "noisy_step",
     "require_workable_budget",
 ]
@@ -164,8 +165,13 @@ def count_first(rows: Rows, privacy_filter: PrivacyFilter, rho: float, public_ro
     """The number of rows, and what is left of ρ: all of it where the number is public, else all but COUNT_SHARE."""
     if public_rows is not None:
         return float(public_rows), rho
-    for_count, rest = split_for_count(PrivacyBudget.zcdp(rho), COUNT_SHARE)
-    return noisy_count(rows.count(), privacy_filter, for_count, rows.neighbors), rest.rho
+    for_count, _ = split_for_count(PrivacyBudget.zcdp(rho), COUNT_SHARE)
+    return noisy_count(rows.count(), privacy_filter, for_count, rows.neighbors), left_after_count(rho)
+
+
+def left_after_count(rho: float) -> float:
+    """What :func:`count_first` leaves of ρ where the number of rows is private."""
+    return split_for_count(PrivacyBudget.zcdp(rho), COUNT_SHARE)[1].rho
 
 
 def first_count_error(rho: float, private: bool) -> float:

@@ -31,6 +31,7 @@ __all__ = [
     "choose",
     "clamped_mean",
     "examined_mean",
+    "examined_noise",
     "require_workable_loss",
     "share_beyond",
     "zoom",
@@ -92,7 +93,7 @@ def examined_mean(
     mean = clamped_mean(
         rows, privacy_filter, for_mean, feature=feature, center=center, half_width=half_width, n_rows=n_rows
     )
-    noise = mean_noise(for_mean, half_width, n_rows)
+    noise = examined_noise(loss, half_width, n_rows)
     beyond_clamp, beyond_noise = (
         share_beyond(rows, privacy_filter, part, feature=feature, center=center, least=least, n_rows=n_rows, what=what)
         for part, least, what in zip(
@@ -113,6 +114,11 @@ def examined_mean(
 def require_workable_loss(loss: PrivacyBudget) -> None:
     """Refuse, before any row is read, a loss of :func:`examined_mean` so small that its noise would pass the lattice."""
     choose_bits(noise_scale_for(_with_checks(loss)[0], _of_total(Neighbors.REPLACE_ONE, loss).value))
+
+
+def examined_noise(loss: PrivacyBudget, half_width: float, n_rows: float) -> float:
+    """Standard deviation of the noise on the mean of :func:`examined_mean`; replace-one."""
+    return mean_noise(_with_checks(loss)[0], half_width, n_rows)
 
 
 def _with_checks(loss: PrivacyBudget) -> tuple[PrivacyBudget, ...]:

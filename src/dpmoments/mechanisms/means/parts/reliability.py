@@ -13,18 +13,23 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpmoments.array_types import FloatArray
+from dpmoments.mechanisms.parts.coinpress_schedule import shell_radius
 from dpmoments.mechanisms.parts.norm_histogram import NormHistogram
 
 __all__ = [
     "FALSE_ALARM",
     "MOST_CLIPPED",
+    "MOST_SEEN",
     "NOISE_DECIDES",
     "beyond_radius",
     "clipped_norm",
     "coordinate_warnings",
+    "heavy_tails",
+    "last_step_warnings",
     "listed",
     "noise_margin",
     "norm_quantile",
+    "search_warnings",
     "shrunk_move",
     "spread_about_mean",
 ]
@@ -33,10 +38,20 @@ FALSE_ALARM = 1e-3
 """Bound on the probability that noise alone raises one kind of warning in a run, all coordinates together."""
 MOST_CLIPPED = 0.75
 """Of normal rows within the bounds at most half lie beyond a clipping radius; three quarters leave room for noise."""
+MOST_SEEN = 0.75
+"""A histogram that sees fewer of the rows cannot tell how heavy their tails are."""
 NOISE_DECIDES = 0.5
 """Noise decides where its root mean square passes this share of the rows' own from their mean."""
 FROM_EDGE = 4.0
-"""A mean this many standard deviations of noise beyond the radius lies beyond it."""
+"""By so many standard deviations of an entry noise does not pass a radius, nor its norm the root mean square of that."""
+FAR = 1.5
+"""A last step longer than this many radii of the ball that was to hold the mean shows that it was not in the ball."""
+HALF = 0.5
+"""Share of the rows that must be seen in the histogram of norms before it says that most are clipped."""
+UNSETTLED = 0.5
+"""Where the search did not settle, a last step longer than this share of the rows' norm shows that they are far."""
+HEAVIER = 1.3
+"""Tails are heavy where the histogram's best radius exceeds that of normal rows of the same norm by this factor."""
 MOST_NAMED = 5
 """Features that one warning names; of more it says how many there are."""
 
@@ -98,6 +113,77 @@ def spread_about_mean(norm: float, moved: float, noise: float) -> float:
     """
     ratio, doubt = moved / norm, noise / norm  # of squares, norm² may be beyond floating point
     return norm * math.sqrt(max(1.0 - max(ratio**2 - doubt**2, 0.0), 0.0))
+
+
+def heavy_tails(histogram: NormHistogram, best: float, noise_error: float, spread: FloatArray) -> bool:
+    """Whether the best clipping radius is far beyond that of normal rows whose norms have the same root mean square.
+
+    Parameters
+    ----------
+    histogram : NormHistogram
+    best : float
+        Its best radius, at ``noise_error`` and a bias of 1/√d.
+    noise_error : float
+        Euclidean error from noise at radius 1.
+    spread : ndarray of shape (d,)
+        Variances of the coordinates, up to a factor: a norm is about that of (Σv)²/Σv² of equal ones.
+    """
+    relative = np.minimum(histogram.typical_norms / best, 1.0)
+    occupied = histogram.occupied
+    norm = best * math.sqrt(float(occupied @ relative**2) / float(occupied.sum()))
+    shares = spread / spread.max()
+    alike = max(1, round(float(shares.sum()) ** 2 / float(shares @ shares)))
+    of_normal = shell_radius(alike, noise_error, math.sqrt(1.0 / alike)) / math.sqrt(alike)
+    return best > HEAVIER * of_normal * norm
+
+
+def last_step_warnings(
+    moved: float, ball: float, entry: float, noise: float, spread: float, seen: tuple[float, float] | None
+) -> list[str]:
+    """What the length of the last of several shrinking steps says of them.
+
+    Parameters
+    ----------
+    moved : float
+        That length.
+    ball : float
+        Radius of the ball that was to hold the mean.
+    entry, noise : float
+        Noise on an entry of the step, and its root mean square norm.
+    spread : float
+        Root mean square distance of the rows from their mean.
+    seen : pair of float or None
+        Share of the rows that the histogram of norms saw, and share of those beyond the planned clipping radius.
+    """
+    found = []
+    far = moved > math.hypot(FAR * ball, noise) + FROM_EDGE * entry
+    if far or (seen is not None and seen[0] >= HALF and seen[1] > MOST_CLIPPED):
+        found.append(
+            "most rows were clipped: they lie far outside the stated radius or scale (or have very heavy tails)"
+        )
+    if noise > NOISE_DECIDES * spread:
+        found.append(
+            "noise decides the mean: it is not small against the rows' own spread. Give more rows, a larger budget, or a "
+            "smaller scale where the stated one is too large"
+        )
+    return found
+
+
+def search_warnings(norm: float, moved: float, noise: float, *, settled: bool) -> list[str]:
+    """What the length of a last step says of it, where rows have that norm and its noise that size, root mean squares.
+
+    ``settled`` is whether the search for the rows ended by itself.
+    """
+    if noise > NOISE_DECIDES * spread_about_mean(norm, moved, noise):
+        return [
+            "the budget is too small for so few rows: noise decides the mean, being large against the rows' own spread"
+        ]
+    if not settled and moved > math.hypot(UNSETTLED * norm, noise):
+        return [
+            "the search for the rows had not settled when its share of the budget was spent: the mean's noise is that of "
+            "their distance from 0, not of their spread. Give more rows or a larger budget, or use coinpress with a radius"
+        ]
+    return []
 
 
 def listed(names: Sequence[str], chosen: Sequence[bool]) -> str:

@@ -1,0 +1,188 @@
+"""A forecast of means states what the estimators then do: exactly where public numbers say it, else for the rows assumed."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpmoments as dpm
+from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.means.base import NormalRows
+from dpmoments.mechanisms.registry import MEAN_MECHANISMS, make_mean_mechanism
+from dpmoments.noise.entropy import insecure_generator
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.rows.rows import Rows
+
+SCHEMA = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Numeric("income", 0, 1e5), dpm.Boolean("employed"))
+BUDGETS: dict[str, dict[str, float]] = {
+    "pure": dict(epsilon=1.0),
+    "approximate": dict(epsilon=1.0, delta=1e-6),
+    "zcdp": dict(rho=0.5),
+}
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("neighbors", list(Neighbors))
+def test_every_estimator_has_a_row_or_a_refusal(budget: str, neighbors: Neighbors) -> None:
+    forecast = dpm.forecast_mean(SCHEMA, n_rows=3000, neighbors=neighbors, **BUDGETS[budget])
+    assert sorted(row.mechanism for row in forecast) == list(MEAN_MECHANISMS)
+    given = dict(zip(("epsilon", "delta", "rho"), (None, 0.0, None), strict=True)) | BUDGETS[budget]
+    shape = MomentShape.of(SCHEMA, mean=True, n_rows=3000 if neighbors is Neighbors.REPLACE_ONE else None)
+    for row in forecast:
+        mechanism = make_mean_mechanism(row.mechanism)
+        if row.refusal is not None:
+            with pytest.raises(ValueError, match=re.escape(row.refusal)):
+                mechanism.plan(shape, PrivacyBudget.of(**given), neighbors)
+            assert (row.error, row.feature_errors, row.arithmetic) == (None, None, None)
+            continue
+        plan = mechanism.plan(shape, PrivacyBudget.of(**given), neighbors)
+        assert row.arithmetic == str(plan.arithmetic)
+        assert row.feature_errors is not None
+        assert row.error == pytest.approx(float(np.linalg.norm(row.feature_errors)))
+        assert forecast[row.mechanism] is row
+    errors = [row.error or math.inf for row in forecast]
+    assert errors == sorted(errors)
+    assert len(forecast) == len(MEAN_MECHANISMS)
+    with pytest.raises(KeyError):
+        forecast["laplace"]
+
+
+@pytest.mark.parametrize("budget", ["pure", "zcdp"])
+def test_what_follows_from_public_numbers_is_what_a_release_states(budget: str) -> None:
+    rng = np.random.default_rng(0)
+    table = np.c_[rng.uniform(20, 60, 700), rng.uniform(0, 1e5, 700), rng.integers(0, 2, 700)]
+    options: dict[str, Any] = dict(neighbors="replace_one", **BUDGETS[budget])
+    row = dpm.forecast_mean(SCHEMA, n_rows=700, **options)["naive"]
+    assert not row.assumes_rows
+    released = dpm.release_mean(table, SCHEMA, mechanism="naive", insecure_seed=0, **options)
+    assert row.feature_errors == pytest.approx(released.standard_errors, rel=1e-12)
+    other = dpm.forecast_mean(SCHEMA, n_rows=700, standard_deviation=0.01, **options)["naive"]
+    assert other.error == row.error
+
+
+@pytest.mark.parametrize("neighbors", list(Neighbors))
+def test_coinpress_with_a_fixed_clip_follows_from_public_numbers_but_for_a_noisy_count(neighbors: Neighbors) -> None:
+    table = np.random.default_rng(0).normal(size=(4000, 4))
+    shape = MomentShape(4, n_rows=4000 if neighbors is Neighbors.REPLACE_ONE else None, row_norm=None)
+    mechanism = make_mean_mechanism("coinpress", radius=10.0, scale=1.0, clip="gaussian")
+    plan = mechanism.plan(shape, PrivacyBudget.zcdp(0.5), neighbors)
+    assert not plan.error_needs_rows
+    expected = plan.expected_errors(NormalRows(4000, np.ones(4)))
+    rows = Rows.of(table, dpm.Schema.unbounded(4), neighbors=neighbors, threads=1)
+    stated = plan.run(rows, PrivacyFilter(plan, insecure_generator(0))).noise
+    assert expected is not None
+    assert stated is not None
+    # Beside the noise it counts what clipping about a centre that is not the mean brings: little.
+    ratio = expected / stated.deviations
+    assert (ratio >= 0.99).all()
+    assert (ratio < 1.06).all()
+
+
+TRIALS = 40
+ASSUMED: dict[str, tuple[str, dict[str, Any], list[float], int]] = {
+    "naive": ("naive", dict(radius=4.0, scale=1.0), [1.0, 1.0], 1000),
+    "karwa-vadhan": ("karwa-vadhan", dict(radius=8.0, scale=1.0), [1.0, 1.0], 1000),
+    "karwa-vadhan, scale searched": ("karwa-vadhan", dict(radius=8.0), [1.5, 1.5], 6000),
+    "symq": ("symq", dict(radius=8.0), [1.0, 1.0], 1000),
+    "symq, far searched": ("symq", dict(radius=1e4), [1.0, 1.0], 1000),
+    "coinpress": ("coinpress", dict(radius=8.0, scale=1.0), [1.0] * 5, 2000),
+    "variance-aware": ("variance-aware", {}, [1.0, 0.5, 0.2, 0.1, 0.1], 3000),
+}
+
+
+@pytest.mark.parametrize("case", ASSUMED)
+def test_errors_for_rows_assumed_are_those_of_such_rows(case: str) -> None:
+    """Root mean square over releases; a forecast half or one and a half times as large would not pass."""
+    name, options, deviations, n = ASSUMED[case]
+    d = len(deviations)
+    plan = make_mean_mechanism(name, **options).plan(
+        MomentShape(d, n_rows=n, row_norm=None), PrivacyBudget.zcdp(0.5), "replace_one"
+    )
+    expected = plan.expected_errors(NormalRows(n, np.array(deviations)))
+    assert expected is not None
+    squares = []
+    for seed in range(TRIALS):
+        table = np.random.default_rng(seed).normal(0.4, deviations, (n, d))
+        rows = Rows.of(table, dpm.Schema.unbounded(d), neighbors="replace_one", threads=1)
+        found = plan.run(rows, PrivacyFilter(plan, insecure_generator(seed)))
+        squares.append((found.mean - table.mean(axis=0)) ** 2)
+    measured = float(np.sqrt(np.mean(squares, axis=0).sum()))
+    assert 0.8 < measured / float(np.linalg.norm(expected)) < 1.2
+
+
+def test_the_assumption_is_settable_and_told() -> None:
+    options: dict[str, Any] = dict(n_rows=5000, rho=0.5, neighbors="replace_one")
+    wide = dpm.forecast_mean(SCHEMA, **options)
+    assert wide.standard_deviations == pytest.approx([50.0, 5e4, 0.5])  # as wide as the bounds allow
+    narrow = dpm.forecast_mean(SCHEMA, standard_deviation={"age": 5.0, "income": 5e3}, **options)
+    assert narrow.standard_deviations == pytest.approx([5.0, 5e3, 0.5])
+    first, second = wide["variance-aware"].error, narrow["variance-aware"].error
+    assert first is not None
+    assert second is not None
+    assert second < 0.5 * first
+    assert "~ rests on rows assumed" in str(narrow)
+    assert "rows assumed" in str(narrow)
+    assert "~" not in str(dpm.forecast_mean(SCHEMA, n_rows=9, epsilon=1.0, neighbors="add_remove"))
+    by_scale = dpm.forecast_mean(SCHEMA, scale=0.1, **options)
+    assert by_scale.standard_deviations == pytest.approx(0.1 * SCHEMA.encoding(mean=True).scale)
+
+
+def test_rows_without_bounds_need_radius_scale_or_an_assumption() -> None:
+    options: dict[str, Any] = dict(n_rows=5000, rho=0.5, neighbors="replace_one")
+    nothing = dpm.forecast_mean(dpm.Schema.unbounded(2), **options)
+    assert all(row.refusal is not None for row in nothing)
+    assert "give standard_deviation, to assume it" in str(nothing["variance-aware"].refusal)
+    assert "need a public bound on the mean: give radius" in str(nothing["naive"].refusal)
+    every = dpm.forecast_mean(dpm.Schema.unbounded(2), radius=10.0, scale=1.0, **options)
+    assert all(row.error is not None for row in every)
+
+
+def test_one_column_has_no_forecast_of_the_variance_aware_mean() -> None:
+    """Its error there is that of clipping, for which there is no formula."""
+    row = dpm.forecast_mean(dpm.Schema.unbounded(1), n_rows=5000, rho=0.5, standard_deviation=1.0)["variance-aware"]
+    assert (row.error, row.refusal) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (dict(standard_deviation=0.0), "standard_deviation: 0.0 must be a positive finite number"),
+        (dict(standard_deviation=math.nan), "must be a positive finite number"),
+        (dict(standard_deviation={"age": -1.0}), "standard_deviation of 'age': -1.0 must be"),
+        (dict(standard_deviation={"agee": 1.0}), "names 'agee': the features are 'age', 'income', 'employed'"),
+        (dict(n_rows=0), "n_rows=0 must be a positive whole number"),
+        (dict(rho=None), "none was given"),
+    ],
+)
+def test_what_cannot_be_is_refused(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        dpm.forecast_mean(SCHEMA, **(dict(n_rows=100, rho=0.5) | given))
+
+
+def test_an_assumption_for_some_features_alone_needs_a_scale_for_the_others() -> None:
+    with pytest.raises(ValueError, match="standard_deviation leaves out 'x1': give scale, for those, or all of them"):
+        dpm.forecast_mean(dpm.Schema.unbounded(2), n_rows=100, rho=0.5, standard_deviation={"x0": 1.0})
+
+
+@pytest.mark.parametrize(
+    "budget", [dict(rho=1e90), dict(epsilon=1e60), dict(epsilon=1e100, delta=1e-300), dict(rho=1e-9)]
+)
+def test_extreme_budgets_have_a_forecast(budget: dict[str, float]) -> None:
+    for neighbors in Neighbors:
+        forecast = dpm.forecast_mean(SCHEMA, n_rows=1000, neighbors=neighbors, **budget)
+        for row in forecast:
+            assert row.error is None or math.isfinite(row.error)
+
+
+def test_many_features_are_shown_as_one_error() -> None:
+    forecast = dpm.forecast_mean(dpm.Schema.unit_ball(40), n_rows=5000, rho=0.5, neighbors="replace_one")
+    assert forecast.table()[0] == ("mechanism", "error", "arithmetic")
+    found = forecast["naive"].feature_errors
+    assert found is not None
+    assert found.shape == (40,)
