@@ -29,8 +29,10 @@ def augmentation(d: int, replace: bool) -> float:
     return float(grid[np.argmin(square * (2 * d + d * (d - 1) + 2 * (d + 1) / grid**2))])
 
 
-def sensitivity(w: float, replace: bool) -> float:
-    """Of Σ of (√2·w·x, x xᵀ), rows of the unit ball."""
+def sensitivity(d: int, w: float, replace: bool) -> float:
+    """Of Σ of (√2·w·x, x xᵀ), rows of the unit ball; of two squares in [0, 1] it is 1."""
+    if d == 1 and not w:
+        return 1.0
     return math.sqrt(2) * (1 + w * w) if replace else math.sqrt(1 + 2 * w * w)
 
 
@@ -67,7 +69,7 @@ def predicted(
 ) -> float:
     """Root mean square error of a split."""
     for share in split[:-1]:
-        k = 1 + (noise / math.sqrt(share * rho) + ridge) * k
+        k = min(1 + (noise / math.sqrt(share * rho) + ridge) * k, 1e150)
     return math.sqrt(sampling + (final * k) ** 2 / (split[-1] * rho))
 
 
@@ -169,7 +171,7 @@ class Run:
         d, units = self.table.shape[1], exchange.made.sensitivity.units
         rows = (self.table - self.center) @ self.linear.T
         rows = rows * np.minimum(1, radius / np.maximum(np.linalg.norm(rows, axis=1), 1e-300))[:, None] / radius
-        scale = sensitivity(self.w, self.replace) / math.sqrt(2 * rho)
+        scale = sensitivity(d, self.w, self.replace) / math.sqrt(2 * rho)
         np.testing.assert_allclose(exchange.made.law.scale / units, scale, rtol=1e-9)
         np.testing.assert_allclose(exchange.made.law.off_diagonal_scale / units, scale * math.sqrt(0.5), rtol=1e-9)
         query, answer = (np.array(one, dtype=float) / units for one in (exchange.query, exchange.answer))
@@ -259,7 +261,7 @@ class Run:
         apart = occupied(apart, threshold)
         norms = np.concatenate([edges[:1], np.sqrt(edges[:-1] * edges[1:]), edges[-1:]])
         rest = rho * (1 - share)
-        error = sensitivity(self.w, self.replace) / math.sqrt(2 * rest) * math.sqrt(d * (d + 1) / 2) / self.n
+        error = sensitivity(d, self.w, self.replace) / math.sqrt(2 * rest) * math.sqrt(d * (d + 1) / 2) / self.n
         near = (norms <= 4 * self.radius) | (norms <= math.sqrt(0.1 * math.sqrt(d) / error))
         self.left_out = bool((apart[~near] > 0).any())
         self.seen |= {"left out"} if self.left_out else set()
@@ -323,7 +325,7 @@ def rules(
     split: Sequence[float] | None = None,
 ) -> Rules:
     """What a run plans from public numbers."""
-    unit = sensitivity(augmentation(d, replace) if mean else 0.0, replace) / math.sqrt(2) / n
+    unit = sensitivity(d, augmentation(d, replace) if mean else 0.0, replace) / math.sqrt(2) / n
     frobenius, failure, ridge = unit * math.sqrt(d * (d + 1) / 2), 0.05 / max(60, steps or 0), 0.0
     if paper:
         log = math.log(n / failure)

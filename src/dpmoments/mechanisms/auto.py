@@ -51,8 +51,6 @@ class Auto(Mechanism):
                 f"a budget of {budget} cannot be spent on columns that give a scale in place of bounds: it needs a bound on "
                 "every row. Give rho, or epsilon and delta > 0, or give every column lower and upper"
             )
-        else:
-            CoinPress().check_support(shape, budget, neighbors)
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> Plan:
         if shape.row_norm is None:
