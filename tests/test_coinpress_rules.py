@@ -44,6 +44,8 @@ def test_the_upper_matrix_adds_what_is_missing_and_nothing_else() -> None:
     np.testing.assert_allclose(upper(np.diag([1.0, 2.0]), np.diag([3.0, 1.0])), np.diag([3.0, 2.0]))
     first = np.diag([1.0, 2.0])
     assert upper(first, first) is first
+    level = upper(np.diag([1.0, 2.0, 2.0]), np.diag([2.0, 3.0, 2.0]))  # one eigenvalue of the difference is 0
+    np.testing.assert_allclose(level, np.diag([2.0, 3.0, 2.0]))
     assert upper(first, first - 1e-300 * EYE) is first
     assert upper(first, np.diag([1.0, 2.0 + 1e-9])) is not first
 
@@ -72,6 +74,8 @@ def test_a_direction_is_resolved_above_three_quarters_of_the_edge_on_average(sco
     assert evidence(UP).resolved(EYE[:, ::-1]).tolist() == [False, True]
     assert Evidence(evidence(UP).observations[:1]).resolved(EYE).tolist() == [False, False]
     assert Evidence().resolved(EYE[:, :1]).tolist() == [False]
+    exactly = Evidence((seen(1.5, 0.0, noise=1.0), seen(1.5, 0.0, noise=1.0)))
+    assert not exactly.resolved(EYE).any()
     # along (1, 1)/√2 half of it is seen
     assert not evidence(1.9).resolved(np.full((2, 1), math.sqrt(0.5))).any()
     assert evidence(2.1).resolved(np.full((2, 1), math.sqrt(0.5))).all()
@@ -126,7 +130,7 @@ def test_what_was_resolved_keeps_its_scale_but_before_the_last_step_only_below_a
         (0.9, False, 1.0),
         (1.7, False, 1.7),
         (0.5 * DOWN, True, 1.0),
-        (0.5 * UP, True, 0.5),
+        (0.5, True, 0.5),
         (0.9, True, 0.9),
     ):
         found = ellipsoid(*twice).floored(step(variance, 0.3), 1000.0, 0.5, final=final)
