@@ -247,6 +247,8 @@ def test_rows_along_unchecked_directions_widen_the_clip_to_four_radii_or_where_n
         assert found.rho == pytest.approx(0.9 * rho, rel=1e-12)
         if not near:
             assert found.radius == 2.0
+    one = np.vstack([np.ones((1000, 2)), [[0.0, distance]]])
+    assert widened(one, rho, 2.0, rows_that_afford(1.0, rho), unchecked=(False, True)).left_out is (typical > 8.0)
     # Checked, they are rows like others, however far.
     far = widened(table, rho, 2.0, rows_that_afford(1.0, rho), unchecked=(False, False))
     assert (far.left_out, far.outside) == (False, pytest.approx(1.0 / 6.0, abs=1e-3))
@@ -258,16 +260,13 @@ def test_a_clip_is_as_planned_where_no_rows_are_seen() -> None:
         assert (found.radius, found.outside, found.left_out) == (radius, 0.0, False)
         seen = 1.0 / math.sqrt(2.0 * 1e-4) * 4.6748854
         assert found.unseen_tail == pytest.approx(2.0 * seen / 3.0, rel=1e-6)
+    assert LastClip(0.5, 2.0) == LastClip(0.5, 2.0, outside=None, left_out=False, unseen_tail=0.0)
 
 
 def test_the_histograms_share_falls_with_the_features_from_a_tenth_to_a_fiftieth() -> None:
     assert [histogram_share(d) for d in (1, 2, 3, 10, 11, 1000)] == [0.1, 0.1, 0.1, 0.02, 0.02, 0.02]
     for d in (4, 5, 9):
         assert histogram_share(d) == pytest.approx(0.02 * (10.0 / d) ** 1.5, rel=1e-12)
-
-
-def test_a_clip_says_nothing_of_tails_by_itself() -> None:
-    assert LastClip(0.5, 2.0) == LastClip(0.5, 2.0, outside=None, left_out=False, unseen_tail=0.0)
 
 
 FOUND = {
