@@ -158,6 +158,8 @@ def test_a_bin_or_a_group_is_occupied_above_its_threshold_not_at_it() -> None:
     at = np.zeros(len(edges) + 1)
     at[5] = threshold
     assert not NormHistogram(edges, at, 10.0).occupied.any()
+    at[5], at[8:12] = 0.0, threshold / 2.0  # four together are at twice the threshold
+    assert not NormHistogram(edges, at, 10.0).occupied.any()
 
 
 def test_norms_of_bins_and_the_share_above_a_radius() -> None:
@@ -232,6 +234,8 @@ def test_norms_are_resolved_to_a_256th_of_the_first_edge() -> None:
     np.testing.assert_allclose(
         made(np.array([[3.0 * 2.0**-22], [1.0 + 2.0**-22], [2e9 + 1.0]])), [2.0**-20, 1.0, 2e9], rtol=1e-6
     )
+    all_of_it = TransformedNorm(np.zeros(1), np.eye(1), 1.0, apart=np.eye(1), share=1.0)
+    assert all_of_it(np.array([[3.0]])) == [3.0]  # no more than its share
     table = np.array([[1.0 - 1e-3], [1.0 - 4e-3]])
     for edge in (1.0, 7.0):
         rows = Rows.of(table * edge, dpm.Schema.unbounded(1), neighbors="add_remove")
