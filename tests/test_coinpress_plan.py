@@ -234,3 +234,9 @@ def test_what_is_said_of_it() -> None:
         "mean_radius": None,
         "anchor": None,
     }
+
+
+def test_the_papers_clip_for_one_row_is_that_of_one_row() -> None:
+    found = CoinPress((1.0, 10.0), constants="paper").step_rules(UNBOUNDED, 1.0, 0.5, Neighbors.REPLACE_ONE)
+    log = math.log(60.0 / 0.05)
+    assert found.radius**2 == pytest.approx(3.0 + 2.0 * math.sqrt(3.0 * log) + 2.0 * log, rel=1e-12)
