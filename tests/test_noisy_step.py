@@ -178,14 +178,6 @@ def test_a_budget_must_buy_every_step_a_noise_that_the_lattice_can_hold() -> Non
 
 
 def test_what_a_shape_says_and_refuses() -> None:
-    shape = MomentShape(3)
-    assert (shape.n_rows, shape.mean, shape.row_norm, shape.rough_scale, shape.drops_rows) == (
-        None,
-        True,
-        1.0,
-        None,
-        False,
-    )
     assert MomentShape(1, n_rows=0) == MomentShape(1, 0)
     for d in (0, -1):
         with pytest.raises(ValueError, match="at least one feature"):
@@ -207,6 +199,7 @@ def test_a_shape_is_that_of_its_schema(mean: bool, missing: Any) -> None:
     rough = RoughScale.of(scaled.columns, mean=mean)
     assert rough is not None
     assert found == MomentShape(2, 7, mean, None, rough, missing == "drop")
+    assert MomentShape(3) == MomentShape(3, None, True, 1.0, None, False)
     ball = dpm.Schema.unit_ball(4, missing=missing)
     assert MomentShape.of(ball, mean=mean) == MomentShape(4, None, mean, 1.0, None, missing == "drop")
     # A bound of any size is 1 in the units in which rows are encoded.
