@@ -7,11 +7,14 @@ import re
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.curves.discrete_gaussian import discrete_gaussian_rho
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.rounding import no_less
 from dpmoments.privacy.statement import ARITHMETIC_WORDS, PrivacyStatement
@@ -243,3 +246,30 @@ def test_words_of_a_statement_say_all_of_it() -> None:
 def test_a_statement_that_cannot_be_is_refused(changes: dict[str, Any], kind: type[Exception]) -> None:
     with pytest.raises(kind):
         PrivacyStatement.from_dict(statement(PrivacyBudget.pure(1.0)).to_dict() | changes)
+
+
+def test_a_delta_of_any_number_type_is_kept_as_a_float() -> None:
+    for delta in (Fraction(1, 8), np.float32(0.125), 0.125):
+        kept = PrivacyBudget.approximate(1.0, delta)  # type: ignore[arg-type]
+        assert type(kept.delta) is float
+        assert kept == PrivacyBudget.approximate(1.0, 0.125)
+    assert type(PrivacyBudget(BudgetKind.PURE, epsilon=1.0, delta=0).delta) is float
+
+
+def test_a_pure_cost_fits_a_rho_of_half_its_square() -> None:
+    for epsilon in (0.25, 0.5, 2.0, 8.0):
+        pure, half_square = PrivacyBudget.pure(epsilon), epsilon**2 / 2
+        assert PrivacyBudget.zcdp(half_square).covers(pure)
+        assert not PrivacyBudget.zcdp(math.nextafter(half_square, 0.0)).covers(pure)
+        assert not pure.covers(PrivacyBudget.zcdp(1e-9))
+
+
+@pytest.mark.parametrize("delta", [1e-9, 0.5])
+def test_jointly_counted_draws_may_lose_whichever_rho_is_the_larger(delta: float) -> None:
+    """The joint curve's for all budgets of use; where its margin has grown past its gain, what zCDP gives."""
+    for epsilon, joint in ((1.0, True), (1e9, True), (1e16, False), (1e19, False)):
+        budget = PrivacyBudget.approximate(epsilon, delta)
+        allowed = allowance(budget, LossUnit.GAUSSIAN_RHO).amount
+        assert allowed == (discrete_gaussian_rho(epsilon, delta) if joint else budget.to_rho())
+        assert allowed >= budget.to_rho()
+        assert (allowed > budget.to_rho()) is joint

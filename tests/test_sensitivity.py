@@ -807,3 +807,23 @@ def test_impossible_arguments_are_refused() -> None:
     for least, published in ((0.0, 0.0), (1.0, 1.0), (math.nan, 0.0)):
         with pytest.raises(ValueError, match="least_eigenvalue"):
             inverse_gram_frobenius(Neighbors.ADD_REMOVE, 2, least, published)
+
+
+@pytest.mark.parametrize("kind", [np.int64, object])
+def test_a_distance_of_integers_is_exact_where_the_difference_is_no_int64(kind: Any) -> None:
+    most, least = 2**63 - 1, -(2**63)
+    for ours, theirs in (([most, 1], [least, 1]), ([most], [-1]), ([2**62 + 1], [2**62])):
+        expected = float(abs(ours[0] - theirs[0]))
+        first, second = np.array(ours, dtype=kind), np.array(theirs, dtype=kind)
+        for norm in (Norm.L1, Norm.L2, Norm.SCORE):
+            assert query_distance(norm, first, second, Neighbors.ADD_REMOVE) == expected
+            assert query_distance(norm, first, second.astype(object), Neighbors.ADD_REMOVE) == expected
+
+
+def test_a_distance_of_matrices_counts_the_upper_triangle_once_in_l1_and_every_cell_in_l2() -> None:
+    ours, theirs = np.array([[3, 5], [5, 7]]), np.zeros((2, 2), dtype=int)
+    for first, second in ((ours, theirs), (ours.astype(float), theirs.astype(float))):
+        assert query_distance(Norm.L1, first, second, Neighbors.ADD_REMOVE) == 15.0
+        assert query_distance(Norm.L2, first, second, Neighbors.ADD_REMOVE) == math.sqrt(9 + 25 + 25 + 49)
+        assert query_distance(Norm.SCORE, first, second, Neighbors.ADD_REMOVE) == 7.0
+    assert query_distance(Norm.L1, ours.ravel(), theirs.ravel(), Neighbors.ADD_REMOVE) == 20.0

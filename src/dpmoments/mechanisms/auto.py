@@ -87,8 +87,6 @@ class Auto(Mechanism):
                 "every row where there is more than one column. Give rho, or epsilon and delta > 0, or give every column lower "
                 "and upper"
             )
-        else:
-            CoinPress().check_support(shape, budget, neighbors)
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> Plan:
         if _one_column_without_bounds(shape, budget):

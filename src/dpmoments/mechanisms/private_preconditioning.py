@@ -217,8 +217,8 @@ class PrivatePreconditioning(Mechanism):
         return bounds
 
     def radius(self, kappa: float, n_features: int, n_rows: float) -> float:
-        """√(Cκd ln(n/τ))."""
-        return math.sqrt(self.clip_constant * kappa * n_features * math.log(max(n_rows, 1.0) / self.failure))
+        """√(Cκd ln(n/τ)), n ≥ 1."""
+        return math.sqrt(self.clip_constant * kappa * n_features * math.log(n_rows / self.failure))
 
 
 def _shares(n_rounds: int) -> list[float]:

@@ -86,12 +86,12 @@ class Ellipsoid:
         else:
             eigenvalues, eigenvectors = np.linalg.eigh(anchor)
             root = (eigenvectors / np.sqrt(eigenvalues)) @ eigenvectors.T
-        linear, unit = root / math.sqrt(largest), np.eye(n_features)
+        linear = root / math.sqrt(largest)
         return cls(
             np.zeros(n_features),
             linear,
             Evidence(),
-            0.0 * unit if held is None else linear @ held @ linear.T,
+            np.zeros_like(linear) if held is None else linear @ held @ linear.T,
             np.full(n_features, False),
         )
 

@@ -1,0 +1,59 @@
+"""The registry: every mechanism under its name, and what is said of names and objects that are none."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+import dpmoments.mechanisms
+import dpmoments.mechanisms.means
+from dpmoments.mechanisms.base import ConfiguredMechanism
+from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, _by_name, make_mean_mechanism, make_mechanism
+
+KINDS = [
+    (MECHANISMS, make_mechanism, "mechanism", dpmoments.mechanisms, "laplace"),
+    (MEAN_MECHANISMS, make_mean_mechanism, "estimator of means", dpmoments.mechanisms.means, "naive"),
+]
+both_kinds = pytest.mark.parametrize(("known", "make", "noun", "package", "one"), KINDS, ids=["moments", "means"])
+Make = Callable[..., ConfiguredMechanism[Any]]
+Known = Mapping[str, type[ConfiguredMechanism[Any]]]
+
+
+@both_kinds
+def test_names_are_sorted_and_lead_to_their_classes(
+    known: Known, make: Make, noun: str, package: Any, one: str
+) -> None:
+    del noun
+    assert list(known) == sorted(known)
+    for name, kind in known.items():
+        assert name == kind.registry_name()
+        assert make(name) == kind()
+        configured = kind()
+        assert make(configured) is configured
+    public = {kind for _, kind in inspect.getmembers(package, inspect.isclass) if issubclass(kind, ConfiguredMechanism)}
+    assert public - {package.base.Mechanism if package is dpmoments.mechanisms else package.base.MeanMechanism} == set(
+        known.values()
+    )
+    assert isinstance(make(one), known[one])
+
+
+@both_kinds
+def test_what_names_nothing_is_refused(known: Known, make: Make, noun: str, package: Any, one: str) -> None:
+    del package
+    with pytest.raises(ValueError, match=f"there is no {noun} 'nothing': use one of {', '.join(known)}"):
+        make("nothing")
+    for wrong in (None, 3, known[one], ["laplace"]):
+        with pytest.raises(TypeError, match=f"a name or a configured {noun}, got {type(wrong).__name__}"):
+            make(wrong)
+    with pytest.raises(ValueError, match="is configured already: leave out calibration"):
+        make(known[one](), calibration="paper")
+    with pytest.raises(TypeError, match="calibre"):
+        make(one, calibre=3)
+
+
+def test_the_order_is_that_of_the_names_whatever_that_of_the_classes() -> None:
+    kinds = list(MECHANISMS.values())
+    assert list(_by_name(*kinds[::-1])) == list(MECHANISMS)
