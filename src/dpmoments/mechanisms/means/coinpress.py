@@ -286,7 +286,7 @@ class CoinPressMean(CoinPressOptions, MeanMechanism):
             radius /= self.known_scale(self.scale, shape)
         if self.constants == "paper":
             failure = FAILURE / max(MOST_STEPS, self.steps or 0)
-            shell, shrinkage = math.sqrt(paper_clip_square(d, failure / max(n_rows, 1.0))), 0.0
+            shell, shrinkage = math.sqrt(paper_clip_square(d, failure / n_rows)), 0.0
             ball, shares = math.sqrt(paper_clip_square(d, failure)), [paper_shares(k) for k in range(1, MOST_STEPS + 1)]
         else:
             noise_error = sensitivity * math.sqrt(d / (1.8 * rho)) / n_rows

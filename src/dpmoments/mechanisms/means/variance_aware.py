@@ -202,7 +202,7 @@ class _Run:
     def find_center(self) -> None:
         """Clip at a radius from private distances to the centre, move the centre, and stop when the radius no longer shrinks."""
         identity, least_left = np.eye(self.d), (1.0 - EXPLORATION) * self.total
-        bin_scale = histogram_l2(self.neighbors).value / (HISTOGRAM_ERROR * max(self.n_rows, 1.0))
+        bin_scale = histogram_l2(self.neighbors).value / (HISTOGRAM_ERROR * self.n_rows)
         for_histogram = min(bin_scale**2 / 2.0, 0.02 * self.total)
         # The ρ at which noise_error(ρ) = CONTRACTION.
         for_mean = self.noise_error(1.0) ** 2 / CONTRACTION**2
@@ -305,7 +305,7 @@ class _Run:
 
     def far_rows(self, linear: FloatArray, radius: float) -> tuple[float, bool]:
         """Noisy share of rows farther than FAR_ROWS clipping radii, in [0, 1], and whether it is more than noise."""
-        scale = histogram_l2(self.neighbors).value / (COUNT_ERROR * max(self.n_rows, 1.0))
+        scale = histogram_l2(self.neighbors).value / (COUNT_ERROR * self.n_rows)
         counted = noisy_norm_histogram(
             self.rows,
             self.privacy_filter,
