@@ -174,7 +174,7 @@ def test_ball_estimators_refuse_a_budget_of_which_a_step_cannot_be_paid() -> Non
     ("covariance", "words"),
     [
         ([1.0, 2.0], "square symmetric"),
-        ([[1.0, 0.0]], "square symmetric"),
+        ([[1.0, 1.0]], "square symmetric"),
         ([[1.0, 0.5], [0.4, 1.0]], "square symmetric"),
         ([[1.0, 0.0], [0.0, 0.0]], "positive definite"),
         ([[1.0, 0.0], [0.0, -1.0]], "positive definite"),

@@ -68,6 +68,8 @@ def test_naive(table: np.ndarray, options: dict[str, Any], budget: PrivacyBudget
         "rare large values": (with_far_rows(4000, 0.05, 60.0), {"radius": 100.0, "scale": 2.0}),
         "few rows": (normal(12, 2, 3.0), {"radius": 10.0}),
         "two rows": (normal(2, 1, 3.0), {"radius": 10.0, "scale": 1.0}),
+        # In the middle of a cell of the search for the median: at distance 0.
+        "constant": (np.full((500, 1), 3.0 + 2.0**-32), {"radius": 8.0}),
         "private number of rows": (normal(300, 2, 3.0), {"radius": 10.0, "drops": True}),
     }
 )
@@ -112,7 +114,8 @@ COVARIANCE = ((4.0, 1.0, 0.0), (1.0, 9.0, -2.0), (0.0, -2.0, 1.0))
         "one dimension": (normal(1000, 1, 3.0), {"radius": 100.0, "scale": 1.0}),
         "fifty dimensions": (normal(1000, 50, 3.0), {"radius": 100.0, "scale": 1.0}),
         "whitened": (normal(2000, 3, [5.0, -1.0, 2.0], [2.0, 3.0, 1.0]), {"radius": 50.0, "covariance": COVARIANCE}),
-        "heavy tails": (np.random.default_rng(1).standard_t(1.5, (3000, 3)), {"radius": 9.0, "scale": 1.0}),
+        "heavy tails": (np.random.default_rng(1).standard_t(2.0, (4000, 5)), {"radius": 9.0, "scale": 1.0}),
+        "heavier tails": (np.random.default_rng(1).standard_t(1.5, (1500, 5)), {"radius": 9.0, "scale": 1.0}),
         "beyond the radius": (normal(2000, 3, 4.0), {"radius": 3.0, "scale": 1.0}),
         "far beyond the radius": (normal(2000, 3, 4e4), {"radius": 3.0, "scale": 1.0}),
         "at the radius": (normal(100, 3, 4.0), {"radius": 4.0 * 3.0**0.5, "scale": 1.0}),
@@ -138,6 +141,7 @@ def test_coinpress(table: np.ndarray, options: dict[str, Any], neighbors: str) -
         "nothing seen": (normal(2000, 3, 3.0), {"rho": 1e-7}),
         "seen late": (normal(60, 2, 100.0, 0.01), {}),
         "few rows": (normal(20, 1, 3.0), {}),
+        "one round of scales": (normal(65, 5, 3.0), {}),
         "constant": (np.full((200, 3), 7.3), {"rho": 1e5}),
         "zero": (np.zeros((200, 2)), {"rho": 50.0}),
         "beyond the range": (np.full((200, 2), 1e200), {"rho": 50.0}),

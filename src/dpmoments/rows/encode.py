@@ -172,7 +172,9 @@ def _codes(cells: Any, column: Categorical) -> CodeArray:
         elif pa.types.is_floating(kind) and not integers:
             chunk, missing = _whole_number_texts(chunk), pc.is_null(chunk, nan_is_null=True)
         elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
-            chunk = pc.add(pc.cast(chunk, pa.float64(), safe=False), 0.0)  # −0.0, which Arrow does not find, becomes 0.0
+            chunk = pc.add(
+                pc.cast(chunk, pa.float64(), safe=False), 0.0
+            )  # −0.0, which Arrow does not find, becomes 0.0
             missing = pc.is_null(chunk, nan_is_null=True)
             known = pa.array([float(level) for level in column.levels], pa.float64())
         else:
