@@ -10,9 +10,9 @@ import pytest
 
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means import coinpress, variance_aware
-from dpmoments.mechanisms.means.coinpress import Balls, CoinPressMean, CoinPressMeanPlan, LastClip
+from dpmoments.mechanisms.means.coinpress import CoinPressMean
 from dpmoments.mechanisms.means.parts import coordinatewise
-from dpmoments.mechanisms.parts.coinpress_schedule import Schedule
+from dpmoments.mechanisms.means.parts.reliability import noise_margin
 from dpmoments.mechanisms.parts.norm_histogram import NormHistogram
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
@@ -22,7 +22,6 @@ from dpmoments.schema.schema import Schema
 from plain_answers import recorded
 
 ZCDP = PrivacyBudget.zcdp(0.5)
-BALLS = Balls(100.0, Schedule((1.0,), (2.0,), 0.1), (4.0,))
 
 
 def above(number: float) -> float:
@@ -45,48 +44,6 @@ def factor_of(product: float, number: float) -> float:
     )
     assert found is not None
     return found
-
-
-def doubts(last: LastClip | None, *, entry: float, moved: float, d: int = 4) -> list[str]:
-    """The first words of what a CoinPress run says of its last step."""
-    shape = MomentShape(d, n_rows=100, row_norm=None)
-    plan = CoinPressMean(radius=10.0, scale=1.0).plan(shape, ZCDP, "replace_one")
-    assert isinstance(plan, CoinPressMeanPlan)
-    return [" ".join(text.split()[:2]) for text in plan._doubts(BALLS, last, entry, moved)]
-
-
-def test_a_last_step_of_one_and_a_half_balls_and_noise_is_too_long() -> None:
-    """√((1.5·2)² + (√4·2)²) + 4·2 = 13."""
-    wide = LastClip(0.1, 4.0, 0.0, 1.0, 100.0)
-    assert doubts(wide, entry=2.0, moved=13.0) == []
-    assert doubts(wide, entry=2.0, moved=above(13.0)) == ["most rows"]
-
-
-def test_most_rows_are_clipped_from_three_quarters_on_of_half_of_them() -> None:
-    for outside, seen, words in (
-        (above(0.75), 0.5, ["most rows"]),
-        (0.75, 1.0, []),
-        (1.0, below(0.5), []),
-        (1.0, 0.9, ["most rows"]),
-    ):
-        assert doubts(LastClip(0.1, 4.0, outside, seen, 100.0), entry=0.1, moved=0.0) == words
-
-
-def test_coinpress_noise_decides_from_half_of_the_spread_on() -> None:
-    """Of √d where the histogram saw nothing, or else of what it saw, less the distance moved."""
-    for last, moved, spread in (
-        (None, 0.0, 2.0),
-        (LastClip(0.1, 4.0, 0.0, 0.0, None), 0.0, 2.0),
-        (LastClip(0.1, 4.0, 0.0, 1.0, 1.0), 0.0, 1.0),
-    ):
-        entry = spread / 4.0  # of 4 entries
-        assert doubts(last, entry=entry, moved=moved) == []
-        assert doubts(last, entry=above(entry), moved=moved) == ["noise decides"]
-    moved_much = LastClip(0.1, 4.0, 0.0, 1.0, 5.0)  # rows of norm 5, of which 3 is their mean: a spread of 4, and noise
-    assert doubts(moved_much, entry=1.03, moved=3.0) == []
-    assert doubts(moved_much, entry=1.04, moved=0.0) == []
-    assert doubts(moved_much, entry=1.26, moved=0.0) == ["noise decides"]
-    assert doubts(moved_much, entry=1.26, moved=3.0) == ["noise decides"]
 
 
 def test_tails_as_heavy_as_the_factor_says_are_not_heavier(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,6 +116,13 @@ def test_far_rows_show_from_a_hundredth_and_what_noise_passes_once_in_a_thousand
         )
         assert run_of().far_rows(np.eye(3), 1.0)[0] == share
     assert asked[0][0] == 4.0  # radii
+    bound = 0.01 + noise_margin(math.sqrt(2.0) * 5.0, 1, pure=False)
+    for count, shows in ((bound, False), (above(bound), True)):
+        histogram = NormHistogram(np.array([1.0, 2.0]), np.array([0.0, count, 0.0]), 5.0)
+        monkeypatch.setattr(variance_aware, "noisy_norm_histogram", lambda *_, found=histogram, **__: found)
+        run = run_of()
+        run.n_rows = 1.0  # so that nothing is rounded
+        assert run.far_rows(np.eye(3), 1.0)[1] == shows
 
 
 def test_what_the_variance_aware_mean_says_of_its_last_step() -> None:

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.means.coinpress import Balls, CoinPressMean, CoinPressMeanPlan, LastClip
 from dpmoments.mechanisms.means.parts.reliability import (
     beyond_radius,
     clipped_norm,
@@ -19,7 +21,9 @@ from dpmoments.mechanisms.means.parts.reliability import (
     shrunk_move,
     spread_about_mean,
 )
+from dpmoments.mechanisms.parts.coinpress_schedule import Schedule
 from dpmoments.mechanisms.parts.norm_histogram import NormHistogram
+from dpmoments.privacy.budget import PrivacyBudget
 
 EDGES = np.array([1.0, 2.0, 4.0])
 
@@ -126,3 +130,46 @@ def test_each_doubt_names_its_features_alone() -> None:
     assert said(lost, least_noise=0.25) == []
     assert len(said(lost, least_noise=0.2499)) == 1
     assert [text.split()[0] for text in said(Made(9.0), most, rare, lost)] == ["the", "most", "up", "noise"]
+
+
+def doubts(last: LastClip | None, *, entry: float, moved: float, d: int = 4) -> list[str]:
+    """The first words of what a CoinPress run says of its last step."""
+    shape = MomentShape(d, n_rows=100, row_norm=None)
+    balls = Balls(100.0, Schedule((1.0,), (2.0,), 0.1), (4.0,))
+    plan = CoinPressMean(radius=10.0, scale=1.0).plan(shape, PrivacyBudget.zcdp(0.5), "replace_one")
+    assert isinstance(plan, CoinPressMeanPlan)
+    return [" ".join(text.split()[:2]) for text in plan._doubts(balls, last, entry, moved)]
+
+
+def test_a_last_step_of_one_and_a_half_balls_and_noise_is_too_long() -> None:
+    """√((1.5·2)² + (√4·2)²) + 4·2 = 13."""
+    wide = LastClip(0.1, 4.0, 0.0, 1.0, 100.0)
+    assert doubts(wide, entry=2.0, moved=13.0) == []
+    assert doubts(wide, entry=2.0, moved=np.nextafter(13.0, 14.0)) == ["most rows"]
+
+
+def test_most_rows_are_clipped_from_three_quarters_on_of_half_of_them() -> None:
+    for outside, seen, words in (
+        (np.nextafter(0.75, 1.0), 0.5, ["most rows"]),
+        (0.75, 1.0, []),
+        (1.0, np.nextafter(0.5, 0.0), []),
+        (1.0, 0.9, ["most rows"]),
+    ):
+        assert doubts(LastClip(0.1, 4.0, outside, seen, 100.0), entry=0.1, moved=0.0) == words
+
+
+def test_coinpress_noise_decides_from_half_of_the_spread_on() -> None:
+    """Of √d where the histogram saw nothing, or else of what it saw, less the distance moved."""
+    for last, moved, spread in (
+        (None, 0.0, 2.0),
+        (LastClip(0.1, 4.0, 0.0, 0.0, None), 0.0, 2.0),
+        (LastClip(0.1, 4.0, 0.0, 1.0, 1.0), 0.0, 1.0),
+    ):
+        entry = spread / 4.0  # of 4 entries
+        assert doubts(last, entry=entry, moved=moved) == []
+        assert doubts(last, entry=np.nextafter(entry, 2.0), moved=moved) == ["noise decides"]
+    moved_much = LastClip(0.1, 4.0, 0.0, 1.0, 5.0)  # rows of norm 5, of which 3 is their mean: a spread of 4, and noise
+    assert doubts(moved_much, entry=1.03, moved=3.0) == []
+    assert doubts(moved_much, entry=1.04, moved=0.0) == []
+    assert doubts(moved_much, entry=1.26, moved=0.0) == ["noise decides"]
+    assert doubts(moved_much, entry=1.26, moved=3.0) == ["noise decides"]
