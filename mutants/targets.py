@@ -66,6 +66,13 @@ TESTS = {
     "mechanisms/parts/padded_gram": ("johnson_lindenstrauss", "inverse_wishart", "contract"),
     "mechanisms/parts/spectral": ("spectral_mechanisms", "contract"),
     "mechanisms/means/": ("means_replayed", "means_boundaries", "means_refusals", "mean_robustness", "means"),
+    "mechanisms/means/coinpress": (
+        "means_replayed",
+        "reliability",
+        "means_boundaries",
+        "means_refusals",
+        "mean_robustness",
+    ),
     "mechanisms/means/parts/reliability": ("reliability", "means_boundaries", "means_replayed", "mean_robustness"),
     "rows/encode": ("encoding", "cell_rules", "rows"),
     "rows/cells": ("cell_rules", "encoding", "sources"),

@@ -265,3 +265,27 @@ def test_how_many_rows_a_rule_for_missing_cells_drops() -> None:
         assert not np.shares_memory(plain_rows(rows, rule), rows)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="missing='error'"):
         fill_missing(gaps, "error")
+
+
+def test_where_levels_are_text_a_float_is_the_text_of_its_integer_or_none() -> None:
+    schema = Schema(dpm.Categorical("c", ["1", "2.5", "-0"], missing="zero", other="zero"))
+    found = encode_columns({"c": pa.array([1.0, 2.5, -0.0, 1.5])}, schema, mean=False)
+    assert found.tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0]]
+    assert encode_columns({"c": pa.array(["2.5", "-0", "1.0"])}, schema, mean=False).tolist() == [
+        [0, 1, 0],
+        [0, 0, 1],
+        [0, 0, 0],
+    ]
+
+
+def test_a_refusal_names_a_type_without_what_may_be_read_off_cells() -> None:
+    schema = Schema(dpm.Categorical("c", ["x"]))
+    for cells, said in (
+        (pa.array([{"secret": 1}]), "has type nested values in"),
+        (pa.array([[1]]), "has type nested values in"),
+        (pa.array([b"abc"], pa.binary(3)), "has type binary in"),
+        (pa.array([Decimal("1.23")]), "has type decimal in"),
+        (pa.array([True]), "has type bool in"),
+    ):
+        with pytest.raises(TypeError, match=said):
+            encode_columns({"c": cells}, schema, mean=False)

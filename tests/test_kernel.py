@@ -489,3 +489,22 @@ def test_a_large_center_is_subtracted_and_a_small_matrix_multiplied() -> None:
         assert lattice_rows(np.array([[row], [0.0]]), **options).tolist() == [[2**20 - 1], [0]]
         assert exact_moments([np.array([[row], [0.0]])], 1, **options).clipped == 1
     assert transformed_norms(np.array([[2.0**1000]]), linear=[[2.0**-400]], radius=2.0**332).tolist() == [2.0**600]
+
+
+def rows_whose_squares_round_to_2_to_the_53(how_many: int) -> FloatArray:
+    """Rows of four integers whose squares add up to 2^53 + 1, which floating point takes for 2^53."""
+    rng, found = np.random.default_rng(15), list[list[int]]()
+    while len(found) < how_many:
+        first = int(rng.integers(2**25, 2**26))
+        second = math.isqrt(2**53 + 1 - first**2)
+        rest = 2**53 + 1 - first**2 - second**2
+        third = next((c for c in range(math.isqrt(rest) + 1) if math.isqrt(rest - c * c) ** 2 == rest - c * c), None)
+        if third is not None:
+            found.append([first, second, third, math.isqrt(rest - third**2)])
+    return np.array(found, dtype=np.float64)
+
+
+def test_a_sum_of_squares_that_rounds_to_the_last_exact_integer_is_not_exact() -> None:
+    rows = rows_whose_squares_round_to_2_to_the_53(40) * 2.0**-20
+    expected = [reference_lattice_row(row, bits=20, radius=1.0)[0] for row in rows.tolist()]
+    assert lattice_rows(rows).tolist() == expected

@@ -65,6 +65,8 @@ def test_naive(table: np.ndarray, options: dict[str, Any], budget: PrivacyBudget
         "two levels": (normal(2000, 1, 3.0), {"radius": 1e6, "scale": 1.0}),
         "a scale below what can be told apart": (normal(2000, 1, 3.0, 0.0), {"radius": 100.0, "scale": 1e-30}),
         "beyond the range": (normal(2000, 1, 300.0), {"radius": 100.0}),
+        "bins narrower than the scale": (normal(1000, 2, [10.0, -10.0]), {"radius": 10.0, "scale": 3.0}),
+        "some out of sight": (with_far_rows(2000, 0.1, 1e4), {"radius": 100.0}),
         "rare large values": (with_far_rows(4000, 0.05, 60.0), {"radius": 100.0, "scale": 2.0}),
         "few rows": (normal(12, 2, 3.0), {"radius": 10.0}),
         "two rows": (normal(2, 1, 3.0), {"radius": 10.0, "scale": 1.0}),
@@ -120,6 +122,8 @@ COVARIANCE = ((4.0, 1.0, 0.0), (1.0, 9.0, -2.0), (0.0, -2.0, 1.0))
         "far beyond the radius": (normal(2000, 3, 4e4), {"radius": 3.0, "scale": 1.0}),
         "at the radius": (normal(100, 3, 4.0), {"radius": 4.0 * 3.0**0.5, "scale": 1.0}),
         "narrow": (normal(1000, 2, 3.0, 0.01), {"radius": 10.0, "scale": 1.0}),
+        "all that is seen is outside": (normal(220, 50, 1.0, 1.15), {"radius": 70.0, "scale": 1.0}),
+        "paper, one step": (normal(500, 3, 0.0), {"radius": 0.1, "scale": 1.0, "constants": "paper"}),
         "few rows": (normal(12, 3, 3.0), {"radius": 10.0, "scale": 1.0}),
     }
 )
