@@ -460,6 +460,7 @@ def test_blas_threads_are_restored() -> None:
 def test_defaults_are_20_bits_and_the_unit_ball() -> None:
     rows = np.random.default_rng(14).standard_normal((40, 3)) / 3.0
     assert exact_moments([rows], 3) == exact_moments([rows], 3, bits=20, radius=1.0)
+    assert exact_moments([rows / 10.0, rows / 10.0], 3).clipped == 0
     summary = MomentSummary(3)
     assert (summary.bits, summary.radius, summary.missing, summary.keep_dropped) == (20, 1.0, "error", False)
     np.testing.assert_array_equal(transformed_norms(rows), transformed_norms(rows, bits=20, radius=1.0))

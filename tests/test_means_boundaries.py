@@ -14,11 +14,13 @@ from dpmoments.mechanisms.means.coinpress import CoinPressMean
 from dpmoments.mechanisms.means.parts import coordinatewise
 from dpmoments.mechanisms.means.parts.reliability import noise_margin
 from dpmoments.mechanisms.parts.norm_histogram import NormHistogram
+from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
+from opened_filter import filter_that_pays
 from plain_answers import recorded
 
 ZCDP = PrivacyBudget.zcdp(0.5)
@@ -228,3 +230,51 @@ def test_rounds_and_scales_are_tried_where_noise_just_allows_them(
     run.find_scales()
     assert (seen, run.spread.tolist()) == ([], [1.0 / math.sqrt(2.0)] * 2)
     np.testing.assert_allclose(costs, [0.5 * 0.05 * 0.5 / 3, 0.5 * 0.05 * 0.5 * 2 / 3])  # of ρ = 0.5
+
+
+def test_what_two_counts_say_of_a_clamped_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clamping shows beyond a hundredth and a margin; noise decides where fewer than half of the values are larger."""
+    rows = Rows.of(np.zeros((50, 1)), Schema.unbounded(1), neighbors="replace_one", threads=1)
+    loss = PrivacyBudget.zcdp(0.01)
+    count_noise = 2.0 / math.sqrt(2.0 * 0.02 * 0.01) / 2.0 / 50.0
+    margin = noise_margin(count_noise, 1, pure=False)
+    monkeypatch.setattr(coordinatewise, "FROM_CENTER", 100.0)
+    for clamped, larger, shows, decides in (
+        (0.01 + margin * 0.999999, 0.5, False, False),
+        (0.01 + margin * 1.000001, below(0.5), True, True),
+    ):
+        shares = iter([clamped, larger])
+        monkeypatch.setattr(coordinatewise, "share_beyond", lambda *_, found=shares, **__: next(found))
+        found = coordinatewise.examined_mean(
+            rows,
+            filter_that_pays(loss, "replace_one", insecure_generator(1)),
+            loss,
+            feature=0,
+            center=0.0,
+            half_width=2.0,
+            n_rows=50.0,
+        )
+        assert (found.clamping_shows, found.noise_decides) == (shows, decides)
+
+
+def test_a_value_at_no_finite_distance_is_beyond() -> None:
+    rows = Rows.of(np.array([[1.5e308], [0.0]]), Schema.unbounded(1), neighbors="replace_one", threads=1)
+    loss = PrivacyBudget.zcdp(1e6)
+    share = coordinatewise.share_beyond(
+        rows,
+        filter_that_pays(loss, "replace_one", insecure_generator(0)),
+        loss,
+        feature=0,
+        center=-1e308,
+        least=1e307,
+        n_rows=2.0,
+        what="clamp",
+    )
+    assert share == 1.0
+
+
+@pytest.mark.parametrize("radius", [1e-50, 1.0, 1e50])
+def test_whether_quantiles_can_be_found_does_not_depend_on_the_units(radius: float) -> None:
+    """√(8·ρ/6)·0.35·n/2 ≥ 2·ln 4096 from 117 rows on: half the budget a quantile, three levels each."""
+    plan = make_mean_mechanism("symq", radius=radius).plan(MomentShape(1, n_rows=9, row_norm=None), ZCDP, "replace_one")
+    assert [plan._resolves(0.35, n) for n in (116.0, 117.0)] == [False, True]
