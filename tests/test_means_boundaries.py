@@ -278,3 +278,15 @@ def test_whether_quantiles_can_be_found_does_not_depend_on_the_units(radius: flo
     """√(8·ρ/6)·0.35·n/2 ≥ 2·ln 4096 from 117 rows on: half the budget a quantile, three levels each."""
     plan = make_mean_mechanism("symq", radius=radius).plan(MomentShape(1, n_rows=9, row_norm=None), ZCDP, "replace_one")
     assert [plan._resolves(0.35, n) for n in (116.0, 117.0)] == [False, True]
+
+
+def test_a_search_that_never_settles_ends_after_forty_rounds(
+    seen: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    radii = iter(2.0**-place for place in range(100))
+    monkeypatch.setattr(NormHistogram, "best_radius", lambda *_: next(radii))
+    monkeypatch.setattr(variance_aware._Run, "left", 0.5)  # as if nothing were ever spent
+    run = run_of(d=3, n=1000)
+    run.find_center()
+    assert not run.settled
+    assert [one["radius"] for one in seen if "radius" in one] == [2.0**-place for place in range(40)]
