@@ -128,6 +128,9 @@ def test_special_rows() -> None:
 def test_refusals() -> None:
     with pytest.raises(ValueError, match="two-dimensional"):
         SlicedMatrix.of([1.0])
+    for shape in ((0, 3), (3, 0), (1, 1, 1)):
+        with pytest.raises(ValueError, match="two-dimensional and not empty"):
+            SlicedMatrix.of(np.ones(shape))
     with pytest.raises(ValueError, match="at most 8192"):
         SlicedMatrix.of(np.zeros((1, 8193)))
     with pytest.raises(ValueError, match="magnitude"):

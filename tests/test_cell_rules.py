@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 import pytest
 
 import dpmoments as dpm
-from dpmoments.rows.cells import checked_block
+from dpmoments.rows.cells import checked_block, fill_missing, plain_rows
+from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.schema import Coordinate, Schema
@@ -191,3 +192,100 @@ def test_whole_numbers_in_floats_are_levels_up_to_two_to_the_63() -> None:
     found = Rows.of(pa.table({"c": pa.array([3.0 * 2.0**61, 1.0, 1.5, 2.0**63, math.inf, None])}), schema)
     expected = Rows.of(pa.table({"c": pa.array([text, "1", "other", "other", "other", None])}), schema)
     assert (found.moments().gram == expected.moments().gram).all()
+
+
+def test_columns_in_pieces_are_read_whole() -> None:
+    """Chunks, dictionaries and runs, each with gaps: the rows are those of one plain array."""
+    numbers, texts = [1.0, None, 3.0, 4.0, 2.0, None], ["x", None, "y", "z", "x", ""]
+    schema = Schema(
+        dpm.Numeric("n", 0, 4, missing="center"), dpm.Categorical("t", ["x", "y"], missing="zero", other="zero")
+    )
+    expected = encode_columns({"n": pa.array(numbers), "t": pa.array(texts)}, schema, mean=True)
+
+    def chunked(cells: list[Any], cuts: list[int], kind: Any) -> pa.ChunkedArray:
+        return pa.chunked_array([pa.array(part, kind) for part in np.split(np.array(cells, dtype=object), cuts)])
+
+    for n, t in (
+        (chunked(numbers, [2], pa.float64()), chunked(texts, [1, 3], pa.string())),
+        (chunked(numbers, [1, 2, 2], pa.float64()), chunked(texts, [5], pa.string())),
+        (pa.array(numbers).dictionary_encode(), pa.array(texts).dictionary_encode()),
+        (chunked(numbers, [3], pa.float64()).dictionary_encode(), chunked(texts, [3], pa.string()).dictionary_encode()),
+        (pc.run_end_encode(pa.array(numbers)), pc.run_end_encode(pa.array(texts))),
+    ):
+        np.testing.assert_array_equal(encode_columns({"n": n, "t": t}, schema, mean=True), expected)
+    nothing = {"n": pa.chunked_array([], pa.float64()), "t": pa.chunked_array([], pa.string())}
+    assert encode_columns(nothing, schema, mean=True).shape == (0, 3)
+
+
+def test_a_boolean_or_a_date_is_no_level() -> None:
+    for cells in (pa.array([True, False]), pa.array([0, 1], pa.timestamp("s")), pa.array([b"1"])):
+        for levels in (["1", "0"], [1, 0]):
+            schema = Schema(dpm.Categorical("c", levels, missing="zero", other="zero"))
+            with pytest.raises(TypeError, match="a categorical column needs text or integers"):
+                encode_columns({"c": cells}, schema, mean=False)
+
+
+def test_a_level_that_is_an_integer_is_the_same_in_every_type() -> None:
+    schema = Schema(dpm.Categorical("c", [3, -1, 0], missing="zero", other="zero"))
+    plain = [3, -1, 3, 7, 0]
+    expected = [[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 0], [0, 0, 1]]
+    for cells in (
+        pa.array(plain),
+        pa.array(plain, pa.int8()),
+        pa.array(plain, pa.float32()),
+        pa.array([3.0, -1.0, 3.0, 7.0, -0.0]),
+        pa.array(["3", "-1", "3.0", "7", "0"]),
+        pa.array(["3", "-1.0", "3", "3.5", "0.0"], pa.large_string()),
+        np.array([3, -1.0, "3", None, 0], dtype=object),
+        np.array([3, -1.0, "3", None, -0.0], dtype=object),
+    ):
+        assert encode_columns({"c": cells}, schema, mean=False).tolist() == expected
+    for gap in (math.nan, math.inf, 2.5, None):
+        assert encode_columns({"c": pa.array([gap, 3.0])}, schema, mean=False).tolist() == [[0, 0, 0], [1, 0, 0]]
+
+
+def test_how_many_rows_a_rule_for_missing_cells_drops() -> None:
+    gaps = np.array([[math.nan, 1.0], [2.0, 3.0], [4.0, -math.inf], [math.inf, math.nan]])
+    for rule, dropped, left in (
+        ("center", 0, [[0.0, 1.0], [2.0, 3.0], [4.0, 0.0], [0.0, 0.0]]),
+        ("drop", 3, [[0.0, 0.0], [2.0, 3.0], [0.0, 0.0], [0.0, 0.0]]),
+    ):
+        values = gaps.copy()
+        assert fill_missing(values, rule) == dropped  # type: ignore[arg-type]
+        assert values.tolist() == left
+        assert fill_missing(values, "drop") == 0
+    assert plain_rows(gaps, "drop").tolist() == [[2.0, 3.0]]
+    assert len(plain_rows(gaps, "center")) == 4
+    plain = np.asfortranarray(np.ones((3, 2), dtype=np.float32))
+    copied = plain_rows(plain, "error")
+    assert copied.dtype == np.float64
+    assert copied.flags.c_contiguous
+    for rule in ("error", "drop"):
+        rows = np.ones((3, 2))
+        assert not np.shares_memory(plain_rows(rows, rule), rows)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="missing='error'"):
+        fill_missing(gaps, "error")
+
+
+def test_where_levels_are_text_a_float_is_the_text_of_its_integer_or_none() -> None:
+    schema = Schema(dpm.Categorical("c", ["1", "2.5", "-0"], missing="zero", other="zero"))
+    found = encode_columns({"c": pa.array([1.0, 2.5, -0.0, 1.5])}, schema, mean=False)
+    assert found.tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0]]
+    assert encode_columns({"c": pa.array(["2.5", "-0", "1.0"])}, schema, mean=False).tolist() == [
+        [0, 1, 0],
+        [0, 0, 1],
+        [0, 0, 0],
+    ]
+
+
+def test_a_refusal_names_a_type_without_what_may_be_read_off_cells() -> None:
+    schema = Schema(dpm.Categorical("c", ["x"]))
+    for cells, said in (
+        (pa.array([{"secret": 1}]), "has type nested values in"),
+        (pa.array([[1]]), "has type nested values in"),
+        (pa.array([b"abc"], pa.binary(3)), "has type binary in"),
+        (pa.array([Decimal("1.23")]), "has type decimal in"),
+        (pa.array([True]), "has type bool in"),
+    ):
+        with pytest.raises(TypeError, match=said):
+            encode_columns({"c": cells}, schema, mean=False)

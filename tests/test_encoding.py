@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpmoments as dpm
-from dpmoments.rows.encode import encode_columns
+from dpmoments.rows.encode import encode_columns, largest_block
 from dpmoments.schema import Schema
 from dpmoments.schema.columns import Numeric
 from dpmoments.schema.encoding import Encoding
@@ -213,3 +213,10 @@ def test_a_release_with_an_enormous_budget_gives_the_tables_moments(neighbors: s
     if mean:
         np.testing.assert_allclose(released.mean, own.mean(axis=0), rtol=1e-4, atol=1e-4)
         np.testing.assert_allclose(released.covariance, np.cov(own.T, bias=True), rtol=1e-3, atol=1e-3)
+
+
+def test_a_block_takes_32_megabytes_or_64_rows() -> None:
+    rows_of = {1: 65_536, 64: 65_536, 65: 64_527, 65_536: 64, 65_537: 64, 10**6: 64}
+    assert {d: largest_block(Schema.unit_ball(d)) for d in rows_of if d < 10**5} == {
+        d: n for d, n in rows_of.items() if d < 10**5
+    }

@@ -107,6 +107,8 @@ def test_products_are_cut_before_they_round(monkeypatch: pytest.MonkeyPatch) -> 
     rows = np.full((3 * 8192 + 1, 1), odd / 2**20)
     expected = [[len(rows) * odd**2]]
     assert exact_moments([rows], 1, threads=1).gram.tolist() == expected
+    # Of blocks that are no whole products, so that what two of them add up to is odd.
+    assert exact_moments(np.split(rows, [8191, 16382, 24573]), 1, threads=1).gram.tolist() == expected
     monkeypatch.setattr(Lattice, "rows_per_product", 2**20)
     assert exact_moments([rows], 1, threads=1).gram.tolist() != expected
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpmoments.rows import blas, kernel, lattice
-from dpmoments.rows.kernel import exact_moments, transformed_norms
+from dpmoments.rows.kernel import MomentSummary, exact_moments, transformed_norms
 from dpmoments.rows.lattice import EXACT, Lattice, clip_rows, shrink_into_ball, squared_norms
 from lattice_rows import lattice_rows
 from reference_lattice import reference_lattice_row, reference_sums
@@ -381,6 +381,8 @@ def test_input_is_not_modified() -> None:
         ({"missing": "ignore"}, "missing must be"),
         ({"center": np.zeros(2)}, "center must have shape"),
         ({"center": [0.0, math.inf, 0.0]}, "center must be finite"),
+        ({"center": [0.0, math.nan, 0.0]}, "center must be finite"),
+        ({"center": [0.0, np.nextafter(-(2.0**900), -math.inf), 0.0]}, "center must be finite"),
         ({"linear": np.eye(2)}, "linear must have shape"),
         ({"linear": np.ones(3)}, "two-dimensional"),
         ({"linear": np.full((3, 3), np.nan)}, "finite entries"),
@@ -453,3 +455,57 @@ def test_blas_threads_are_restored() -> None:
         with pytest.raises(KeyError), blas.single_threaded_blas():
             raise KeyError
         assert blas_threads() == before
+
+
+def test_defaults_are_20_bits_and_the_unit_ball() -> None:
+    rows = np.random.default_rng(14).standard_normal((40, 3)) / 3.0
+    assert exact_moments([rows], 3) == exact_moments([rows], 3, bits=20, radius=1.0)
+    assert exact_moments([rows / 10.0, rows / 10.0], 3).clipped == 0
+    summary = MomentSummary(3)
+    assert (summary.bits, summary.radius, summary.missing, summary.keep_dropped) == (20, 1.0, "error", False)
+    np.testing.assert_array_equal(transformed_norms(rows), transformed_norms(rows, bits=20, radius=1.0))
+    with pytest.raises(ValueError, match="missing='error'"):
+        transformed_norms(np.full((1, 3), math.nan))
+
+
+def test_a_dropped_row_is_counted_by_those_who_ask_for_it() -> None:
+    rows = np.array([[math.nan, 0.0], [0.5, 0.5]])
+    assert (exact_moments([rows], 2, missing="drop").count, exact_moments([rows], 2, missing="drop").dropped) == (2, 1)
+    for keep, count in ((False, 1), (True, 2)):
+        summary = MomentSummary(2, missing="drop", keep_dropped=keep)
+        running = summary.start()
+        summary.add(running, rows)
+        found = summary.finish(running)
+        assert (found.count, found.dropped) == (count, count - 1)
+        assert summary.merge(found, found).count == 2 * count
+
+
+def test_a_large_center_is_subtracted_and_a_small_matrix_multiplied() -> None:
+    """At the ends of what is accepted: nothing overflows, and a row far beyond the radius comes back at it."""
+    center = 2.0**900
+    assert lattice_rows(np.array([[center], [-1e308], [0.0]]), center=[center], bits=4).tolist() == [[0], [-15], [-15]]
+    # A factor of 2^662 takes the image of this row, 2^600, to units of 2^332/2^20.
+    for row, linear, radius in ((2.0**1000, 2.0**-400, 2.0**332), (-(2.0**1000), -(2.0**390), 2.0**-460)):
+        options: dict[str, Any] = {"linear": [[linear]], "radius": radius}
+        assert lattice_rows(np.array([[row], [0.0]]), **options).tolist() == [[2**20 - 1], [0]]
+        assert exact_moments([np.array([[row], [0.0]])], 1, **options).clipped == 1
+    assert transformed_norms(np.array([[2.0**1000]]), linear=[[2.0**-400]], radius=2.0**332).tolist() == [2.0**600]
+
+
+def rows_whose_squares_round_to_2_to_the_53(how_many: int) -> FloatArray:
+    """Rows of four integers whose squares add up to 2^53 + 1, which floating point takes for 2^53."""
+    rng, found = np.random.default_rng(15), list[list[int]]()
+    while len(found) < how_many:
+        first = int(rng.integers(2**25, 2**26))
+        second = math.isqrt(2**53 + 1 - first**2)
+        rest = 2**53 + 1 - first**2 - second**2
+        third = next((c for c in range(math.isqrt(rest) + 1) if math.isqrt(rest - c * c) ** 2 == rest - c * c), None)
+        if third is not None:
+            found.append([first, second, third, math.isqrt(rest - third**2)])
+    return np.array(found, dtype=np.float64)
+
+
+def test_a_sum_of_squares_that_rounds_to_the_last_exact_integer_is_not_exact() -> None:
+    rows = rows_whose_squares_round_to_2_to_the_53(40) * 2.0**-20
+    expected = [reference_lattice_row(row, bits=20, radius=1.0)[0] for row in rows.tolist()]
+    assert lattice_rows(rows).tolist() == expected

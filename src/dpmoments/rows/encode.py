@@ -168,11 +168,13 @@ def _codes(cells: Any, column: Categorical) -> CodeArray:
             chunk = pc.cast(chunk, pa.large_string())
             missing = pc.is_null(chunk)
             if _is_text(kind) and "" not in texts:
-                missing = pc.or_(missing, pc.fill_null(pc.equal(chunk, ""), True))
+                missing = pc.fill_null(pc.equal(chunk, ""), True)
         elif pa.types.is_floating(kind) and not integers:
             chunk, missing = _whole_number_texts(chunk), pc.is_null(chunk, nan_is_null=True)
         elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
-            chunk = pc.cast(chunk, pa.float64(), safe=False)
+            chunk = pc.add(
+                pc.cast(chunk, pa.float64(), safe=False), 0.0
+            )  # −0.0, which Arrow does not find, becomes 0.0
             missing = pc.is_null(chunk, nan_is_null=True)
             known = pa.array([float(level) for level in column.levels], pa.float64())
         else:

@@ -95,7 +95,7 @@ def _text(cell: object, name: str, integers: bool) -> str | None:
         return str(cell) if abs(int(cell)) < 10**1000 else NO_LEVEL
     if isinstance(cell, float | np.floating):
         if integers:
-            return repr(float(cell))
+            return repr(float(cell) + 0.0)  # −0.0 becomes 0.0
         # Whole numbers as their integers, as in a column of floats; no other number is a level.
         number = float(cell)
         return str(int(number)) if number.is_integer() and abs(number) < 2.0**63 else NO_LEVEL

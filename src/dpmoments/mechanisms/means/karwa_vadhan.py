@@ -117,7 +117,7 @@ class KarwaVadhanPlan(MeanPlan):
         """Middle of a bin of width ``scale`` that holds many rows: exponential mechanism on the counts."""
         lower, upper, widths = self._bins(scale)
         for index, (width, part) in enumerate(zip(widths, self.location_loss.split(*[1.0] * len(widths)), strict=True)):
-            edges = np.linspace(lower, upper, max(1, round((upper - lower) / width)) + 1)
+            edges = np.linspace(lower, upper, round((upper - lower) / width) + 1)
             counts = rows.histogram(Coordinate(feature), edges).counts
             what = f"bin of coordinate {feature + 1}, level {index + 1}"
             chosen = choose(counts, rank_score(rows.neighbors), part, privacy_filter, what)
@@ -127,13 +127,13 @@ class KarwaVadhanPlan(MeanPlan):
     def _bins(self, scale: float) -> tuple[float, float, Sequence[float]]:
         """Ends of the search for a location, and the width of its bins, level by level."""
         lower, upper = -self.radius - scale / 2.0, self.radius + scale / 2.0
-        return lower, upper, zoom(lower, upper, min(scale, upper - lower))
+        return lower, upper, zoom(lower, upper, scale)
 
     def _resolves(self, scale: float, n_rows: float) -> bool:
         """Whether a bin with FULLEST_BIN of the rows outweighs all others together, by the room that SYMQ asks for."""
         lower, upper, widths = self._bins(scale)
         part, *_ = self.location_loss.split(*[1.0] * len(widths))
-        cells = max((upper - lower) / widths[0], 1.0)
+        cells = round((upper - lower) / widths[0])
         return choice_epsilon(part) * FULLEST_BIN * n_rows / 2.0 >= CERTAIN * math.log(cells)
 
 

@@ -169,7 +169,7 @@ def private_quantile(
     lower, upper = -2.0 * radius, 2.0 * radius
     widths = zoom(lower, upper, width)
     for index, (cell, part) in enumerate(zip(widths, loss.split(*[1.0] * len(widths)), strict=True)):
-        edges = np.linspace(lower, upper, max(1, round((upper - lower) / cell)) + 1)
+        edges = np.linspace(lower, upper, round((upper - lower) / cell) + 1)
         histogram = rows.histogram(Coordinate(feature), edges)
         ranks = histogram.below + np.concatenate([[0], np.cumsum(histogram.counts)])
         # Values beyond the range count at its ends: if not, all cells would be alike where most values lie there.

@@ -52,8 +52,8 @@ def covariance_theory(n_features: int, n_rows: float, early: float, last: float)
     each = early / 3.0
     sampling = math.sqrt(n_features / n_rows) + math.sqrt(2.0 * math.log(2.0 / each) / n_rows)
     return ClipSquares(
-        early=paper_clip_square(n_features, each / max(n_rows, 1.0)),
-        last=paper_clip_square(n_features, last / max(n_rows, 1.0)),
+        early=paper_clip_square(n_features, each / n_rows),
+        last=paper_clip_square(n_features, last / n_rows),
         contraction=2.0 * (math.sqrt(2.0 * n_features) + math.sqrt(2.0 * math.log(2.0 / each))),
         ridge=2.0 * sampling + sampling**2,
         failure=each,
@@ -62,5 +62,5 @@ def covariance_theory(n_features: int, n_rows: float, early: float, last: float)
 
 def mean_theory(n_features: int, n_rows: float, early: float, last: float) -> BallClips:
     """γ = √(d + 2√(d ln(n/β_s)) + 2 ln(n/β_s)) of both kinds of steps (Biswas et al. 2020, Figure 2, MVM, step 1)."""
-    squares = [paper_clip_square(n_features, failure / max(n_rows, 1.0)) for failure in (early, last)]
+    squares = [paper_clip_square(n_features, failure / n_rows) for failure in (early, last)]
     return BallClips(*map(math.sqrt, squares))

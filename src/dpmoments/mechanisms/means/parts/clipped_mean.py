@@ -58,7 +58,7 @@ def noisy_clipped_sums(
     of_sum, of_squares = row_sum_l2(neighbors), gram_frobenius(neighbors, k)
     scale = zcdp_noise_scale(rho, of_sum.value)
     squares_scale = zcdp_noise_scale(squares_rho, of_squares.value) if squares_rho else 0.0
-    bits = min(choose_bits(max(scale, squares_scale)), _finest(k))
+    bits = choose_bits(max(scale, squares_scale), k)
     moments = rows.moments(center, linear, radius, bits=bits)
     total = with_gaussian_noise(privacy_filter, f"{what}: sum", moments.sum, of_sum, scale, bits=bits) * radius
     if not squares_rho:
@@ -68,8 +68,3 @@ def noisy_clipped_sums(
         privacy_filter, f"{what}: squares", exact_squares, of_squares, squares_scale, bits=2 * bits
     )
     return ClippedSums(total, scale * radius, squares * radius**2, squares_scale * radius**2)
-
-
-def _finest(n_features: int) -> int:
-    """The most bits, up to 20, at which a sum of d squares stays below 2^53 and is exact."""
-    return min(20, (53 - (n_features - 1).bit_length()) // 2)

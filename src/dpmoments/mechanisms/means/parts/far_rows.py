@@ -28,7 +28,7 @@ LEAST_FAR = 0.01
 
 def far_rows_cost(neighbors: Neighbors, n_rows: float, total: float) -> float:
     """What :func:`far_rows` spends of ``total``, in ρ."""
-    scale = histogram_l2(neighbors).value / (COUNT_ERROR * max(n_rows, 1.0))
+    scale = histogram_l2(neighbors).value / (COUNT_ERROR * n_rows)
     return min(scale**2 / 2.0, COUNT_SHARE * total)
 
 

@@ -98,7 +98,7 @@ def shrunk_move(noisy_mean: FloatArray, noise_scale: float) -> FloatArray:
     """
     square = float(noisy_mean @ noisy_mean)
     noise = max(len(noisy_mean) - 2, 0) * noise_scale**2
-    return noisy_mean * (max(0.0, 1.0 - noise / square) if square > 0.0 else 0.0)
+    return noisy_mean * max(0.0, 1.0 - noise / square) if square > 0.0 else noisy_mean
 
 
 def spread_about_mean(norm: float, moved: float, noise: float) -> float:

@@ -1,0 +1,175 @@
+"""What estimators of means say against themselves: each rule at hand-made numbers, and at its boundary."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.means.coinpress import Balls, CoinPressMean, CoinPressMeanPlan, LastClip
+from dpmoments.mechanisms.means.parts.reliability import (
+    beyond_radius,
+    clipped_norm,
+    coordinate_warnings,
+    listed,
+    noise_margin,
+    norm_quantile,
+    shrunk_move,
+    spread_about_mean,
+)
+from dpmoments.mechanisms.parts.coinpress_schedule import Schedule
+from dpmoments.mechanisms.parts.norm_histogram import NormHistogram
+from dpmoments.privacy.budget import PrivacyBudget
+
+EDGES = np.array([1.0, 2.0, 4.0])
+
+
+@pytest.mark.parametrize("trials", [1, 7])
+def test_noise_passes_a_margin_with_probability_one_in_a_thousand(trials: int) -> None:
+    normal, laplace = stats.norm(scale=2.5), stats.laplace(scale=2.5 / math.sqrt(2.0))
+    assert trials * normal.sf(noise_margin(2.5, trials, pure=False)) == pytest.approx(1e-3, rel=1e-9)
+    assert trials * laplace.sf(noise_margin(2.5, trials, pure=True)) == pytest.approx(1e-3, rel=1e-9)
+
+
+def histogram(*counts: float, noise_scale: float = 1.0) -> NormHistogram:
+    return NormHistogram(EDGES, np.array(counts), noise_scale)
+
+
+def test_a_quantile_is_the_upper_edge_of_the_first_bin_that_reaches_it() -> None:
+    counted = histogram(100.0, 100.0, 0.0, 200.0)
+    levels = {0.1: 1.0, 0.25: 1.0, 0.26: 2.0, 0.5: 2.0, 0.51: 4.0, 1.0: 4.0}
+    assert {level: norm_quantile(counted, level) for level in levels} == levels
+    assert norm_quantile(histogram(0.0, 0.0, 100.0, 0.0), 0.5) == 4.0
+    # Bins that noise explains hold no rows.
+    assert norm_quantile(histogram(3.0, 0.0, 100.0, 0.0), 0.01) == 4.0
+    assert norm_quantile(histogram(3.0, 2.0, -3.0, 1.0), 0.5) is None
+
+
+def test_the_clipped_norm_takes_rows_at_their_upper_edge_or_the_radius() -> None:
+    counted = histogram(10.0, 20.0, 30.0, 40.0)
+    assert clipped_norm(counted, 3.0) == pytest.approx(math.sqrt((10 * 1 + 20 * 4 + 70 * 9) / 100))
+    assert clipped_norm(counted, 100.0) == pytest.approx(math.sqrt((10 * 1 + 20 * 4 + 30 * 16 + 40 * 1e4) / 100))
+    assert clipped_norm(counted, 1e200) == pytest.approx(math.sqrt(0.4) * 1e200)
+    assert clipped_norm(histogram(3.0, 2.0, -3.0, 1.0), 3.0) is None
+    assert clipped_norm(histogram(100.0, 0.0, 0.0, 0.0), 3.0) == 1.0
+
+
+def test_a_step_is_shortened_by_the_share_of_noise_in_its_square() -> None:
+    move = np.array([2.0, 1.0, 2.0])
+    np.testing.assert_allclose(shrunk_move(move, 1.5), move * (1.0 - 2.25 / 9.0))
+    np.testing.assert_allclose(shrunk_move(np.full(6, 2.0), 1.5), np.full(6, 2.0) * (1.0 - 4 * 2.25 / 24.0))
+    np.testing.assert_array_equal(shrunk_move(move, 4.0), np.zeros(3))
+    np.testing.assert_array_equal(shrunk_move(move[:2], 4.0), move[:2])
+    np.testing.assert_array_equal(shrunk_move(move[:1], 4.0), move[:1])
+    for d in (1, 3):
+        np.testing.assert_array_equal(shrunk_move(np.zeros(d), 1.0), np.zeros(d))
+
+
+def test_the_spread_of_rows_is_what_their_mean_leaves_of_their_norm() -> None:
+    assert spread_about_mean(5.0, 4.0, 1.0) == pytest.approx(math.sqrt(25 - (16 - 1)))
+    assert spread_about_mean(5.0, 1.0, 3.0) == 5.0
+    assert spread_about_mean(5.0, 6.0, 1.0) == 0.0
+    assert spread_about_mean(5e200, 4e200, 0.0) == pytest.approx(3e200)
+
+
+def test_six_features_are_five_and_one_more() -> None:
+    names = list("abcdefg")
+    assert listed(names, [True] * 5 + [False] * 2) == "'a', 'b', 'c', 'd', 'e'"
+    assert listed(names, [False] + [True] * 6) == "'b', 'c', 'd', 'e', 'f' and 1 more"
+    with pytest.raises(ValueError, match="zip"):
+        listed(names, [True])
+
+
+@dataclass(frozen=True)
+class Made:
+    """What is known of the mean of one coordinate."""
+
+    mean: float = 0.0
+    noise_scale: float = 0.25
+    share_clamped: float = 0.0
+    clamping_shows: bool = False
+    noise_decides: bool = False
+
+
+def test_a_mean_is_beyond_the_radius_from_four_deviations_of_noise_on() -> None:
+    means = [3.0, np.nextafter(3.0, 4.0), -3.0, np.nextafter(-3.0, -4.0), 0.0]
+    assert beyond_radius([Made(mean) for mean in means], 2.0) == [False, True, False, True, False]
+
+
+def test_each_doubt_names_its_features_alone() -> None:
+    def said(*found: Made, least_noise: float = 0.0) -> list[str]:
+        return coordinate_warnings("abcd"[: len(found)], found, 2.0, least_noise=least_noise)
+
+    fine = Made()
+    assert said(fine, fine) == []
+    (beyond,) = said(fine, Made(9.0), Made(-9.0))
+    assert "radius" in beyond
+    assert beyond.endswith("('b', 'c')")
+    most, some = Made(share_clamped=0.51, clamping_shows=True), Made(share_clamped=0.5, clamping_shows=True)
+    rare = replace(some, share_clamped=0.0213)
+    (clamped,) = said(fine, most)
+    assert clamped.startswith("most values were clamped")
+    assert clamped.endswith("('b')")
+    (clamped,) = said(some, rare, replace(most, clamping_shows=False))
+    assert clamped.startswith("up to 50 % of the values were clamped")
+    assert clamped.endswith("('a', 'b')")
+    (clamped,) = said(fine, rare)
+    assert clamped.startswith("up to 2.1 % of the values were clamped")
+    first, second = said(most, rare)
+    assert first.startswith("most")
+    assert second.startswith("up to 2.1 %")
+    assert second.endswith("('b')")
+    lost = Made(noise_decides=True)
+    (noise,) = said(fine, lost)
+    assert noise.startswith("noise decides")
+    assert noise.endswith("('b')")
+    assert said(lost, least_noise=0.25) == []
+    assert len(said(lost, least_noise=0.2499)) == 1
+    assert [text.split()[0] for text in said(Made(9.0), most, rare, lost)] == ["the", "most", "up", "noise"]
+
+
+def doubts(last: LastClip | None, *, entry: float, moved: float, d: int = 4) -> list[str]:
+    """The first words of what a CoinPress run says of its last step."""
+    shape = MomentShape(d, n_rows=100, row_norm=None)
+    balls = Balls(100.0, Schedule((1.0,), (2.0,), 0.1), (4.0,))
+    plan = CoinPressMean(radius=10.0, scale=1.0).plan(shape, PrivacyBudget.zcdp(0.5), "replace_one")
+    assert isinstance(plan, CoinPressMeanPlan)
+    return [" ".join(text.split()[:2]) for text in plan._doubts(balls, last, entry, moved)]
+
+
+def test_a_last_step_of_one_and_a_half_balls_and_noise_is_too_long() -> None:
+    """√((1.5·2)² + (√4·2)²) + 4·2 = 13."""
+    wide = LastClip(0.1, 4.0, 0.0, 1.0, 100.0)
+    assert doubts(wide, entry=2.0, moved=13.0) == []
+    assert doubts(wide, entry=2.0, moved=np.nextafter(13.0, 14.0)) == ["most rows"]
+
+
+def test_most_rows_are_clipped_from_three_quarters_on_of_half_of_them() -> None:
+    for outside, seen, words in (
+        (np.nextafter(0.75, 1.0), 0.5, ["most rows"]),
+        (0.75, 1.0, []),
+        (1.0, np.nextafter(0.5, 0.0), []),
+        (1.0, 0.9, ["most rows"]),
+    ):
+        assert doubts(LastClip(0.1, 4.0, outside, seen, 100.0), entry=0.1, moved=0.0) == words
+
+
+def test_coinpress_noise_decides_from_half_of_the_spread_on() -> None:
+    """Of √d where the histogram saw nothing, or else of what it saw, less the distance moved."""
+    for last, moved, spread in (
+        (None, 0.0, 2.0),
+        (LastClip(0.1, 4.0, 0.0, 0.0, None), 0.0, 2.0),
+        (LastClip(0.1, 4.0, 0.0, 1.0, 1.0), 0.0, 1.0),
+    ):
+        entry = spread / 4.0  # of 4 entries
+        assert doubts(last, entry=entry, moved=moved) == []
+        assert doubts(last, entry=np.nextafter(entry, 2.0), moved=moved) == ["noise decides"]
+    moved_much = LastClip(0.1, 4.0, 0.0, 1.0, 5.0)  # rows of norm 5, of which 3 is their mean: a spread of 4, and noise
+    assert doubts(moved_much, entry=1.03, moved=3.0) == []
+    assert doubts(moved_much, entry=1.04, moved=0.0) == []
+    assert doubts(moved_much, entry=1.26, moved=0.0) == ["noise decides"]
+    assert doubts(moved_much, entry=1.26, moved=3.0) == ["noise decides"]
