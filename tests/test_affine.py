@@ -135,6 +135,8 @@ def test_refusals() -> None:
         SlicedMatrix.of(np.zeros((1, 8193)))
     with pytest.raises(ValueError, match="magnitude"):
         SlicedMatrix.of([[1e121]])
+    with pytest.raises(ValueError, match="magnitude"):
+        SlicedMatrix.of([[-1e121]])
 
 
 def test_the_matrix_is_not_modified() -> None:

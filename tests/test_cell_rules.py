@@ -240,6 +240,7 @@ def test_a_level_that_is_an_integer_is_the_same_in_every_type() -> None:
         np.array([3, -1.0, "3", None, -0.0], dtype=object),
     ):
         assert encode_columns({"c": cells}, schema, mean=False).tolist() == expected
+    assert encode_columns({"c": pa.array([2**53 + 1, 3])}, schema, mean=False).tolist() == [[0, 0, 0], [1, 0, 0]]
     for gap in (math.nan, math.inf, 2.5, None):
         assert encode_columns({"c": pa.array([gap, 3.0])}, schema, mean=False).tolist() == [[0, 0, 0], [1, 0, 0]]
 
