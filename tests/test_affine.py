@@ -131,6 +131,7 @@ def test_refusals() -> None:
     for shape in ((0, 3), (3, 0), (1, 1, 1)):
         with pytest.raises(ValueError, match="two-dimensional and not empty"):
             SlicedMatrix.of(np.ones(shape))
+    assert SlicedMatrix.of(np.zeros((1, 8192))).slice_bits == 20
     with pytest.raises(ValueError, match="at most 8192"):
         SlicedMatrix.of(np.zeros((1, 8193)))
     with pytest.raises(ValueError, match="magnitude"):

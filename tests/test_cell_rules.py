@@ -290,3 +290,12 @@ def test_a_refusal_names_a_type_without_what_may_be_read_off_cells() -> None:
     ):
         with pytest.raises(TypeError, match=said):
             encode_columns({"c": cells}, schema, mean=False)
+
+
+def test_a_column_with_a_scale_takes_numbers_up_to_1e200() -> None:
+    schema = Schema(dpm.Numeric("c", scale=(1, 10), missing="center"))
+    cells = {"c": pa.array([1.7e308, 1e200, -1e300, -1e200, 7.0, None])}
+    large, at_most, small, at_least, other, missing = encode_columns(cells, schema, mean=True)[:, 0].tolist()
+    assert (large, small) == (at_most, at_least)
+    assert large == -small
+    assert other != missing
