@@ -131,10 +131,13 @@ def test_refusals() -> None:
     for shape in ((0, 3), (3, 0), (1, 1, 1)):
         with pytest.raises(ValueError, match="two-dimensional and not empty"):
             SlicedMatrix.of(np.ones(shape))
+    assert SlicedMatrix.of(np.zeros((1, 8192))).slice_bits == 20
     with pytest.raises(ValueError, match="at most 8192"):
         SlicedMatrix.of(np.zeros((1, 8193)))
     with pytest.raises(ValueError, match="magnitude"):
         SlicedMatrix.of([[1e121]])
+    with pytest.raises(ValueError, match="magnitude"):
+        SlicedMatrix.of([[-1e121]])
 
 
 def test_the_matrix_is_not_modified() -> None:

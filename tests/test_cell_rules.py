@@ -240,6 +240,7 @@ def test_a_level_that_is_an_integer_is_the_same_in_every_type() -> None:
         np.array([3, -1.0, "3", None, -0.0], dtype=object),
     ):
         assert encode_columns({"c": cells}, schema, mean=False).tolist() == expected
+    assert encode_columns({"c": pa.array([2**53 + 1, 3])}, schema, mean=False).tolist() == [[0, 0, 0], [1, 0, 0]]
     for gap in (math.nan, math.inf, 2.5, None):
         assert encode_columns({"c": pa.array([gap, 3.0])}, schema, mean=False).tolist() == [[0, 0, 0], [1, 0, 0]]
 
@@ -289,3 +290,12 @@ def test_a_refusal_names_a_type_without_what_may_be_read_off_cells() -> None:
     ):
         with pytest.raises(TypeError, match=said):
             encode_columns({"c": cells}, schema, mean=False)
+
+
+def test_a_column_with_a_scale_takes_numbers_up_to_1e200() -> None:
+    schema = Schema(dpm.Numeric("c", scale=(1, 10), missing="center"))
+    cells = {"c": pa.array([1.7e308, 1e200, -1e300, -1e200, 7.0, None])}
+    large, at_most, small, at_least, other, missing = encode_columns(cells, schema, mean=True)[:, 0].tolist()
+    assert (large, small) == (at_most, at_least)
+    assert large == -small
+    assert other != missing

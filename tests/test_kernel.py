@@ -359,6 +359,7 @@ def test_transformed_norms() -> None:
         alone = [transformed_norms(rows[i : i + 1], radius=2.0, missing="center", **options)[0] for i in range(60)]
         assert np.array_equal(alone, norms)
     assert transformed_norms(rows[:2], missing="drop").tolist() == [0.0, 0.0]
+    assert transformed_norms(rows[:0]).shape == (0,)
 
 
 def test_input_is_not_modified() -> None:

@@ -12,6 +12,7 @@ from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means import coinpress, variance_aware
 from dpmoments.mechanisms.means.coinpress import CoinPressMean
 from dpmoments.mechanisms.means.parts import coordinatewise
+from dpmoments.mechanisms.means.parts.clipped_mean import ClippedSums
 from dpmoments.mechanisms.means.parts.reliability import noise_margin
 from dpmoments.mechanisms.parts.norm_histogram import NormHistogram
 from dpmoments.mechanisms.registry import make_mean_mechanism
@@ -158,8 +159,9 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         asked.append({"rho": rho, "scales": 1.0 / np.diagonal(linear), "typical": typical, "octaves": octaves})
         return QUARTERS
 
-    def clipped(_run: Any, rho: float, linear: np.ndarray, radius: float, **options: Any) -> None:
+    def clipped(_run: Any, rho: float, linear: np.ndarray, radius: float, **options: Any) -> ClippedSums:
         asked.append({"rho": rho, "scales": 1.0 / np.diagonal(linear), "radius": radius} | options)
+        return ClippedSums(np.zeros(_run.d), 0.0, np.full(_run.d, _run.n_rows), 0.0)
 
     def far_rows(_run: Any, linear: np.ndarray, radius: float) -> tuple[float, bool]:
         asked.append({"scales": 1.0 / np.diagonal(linear), "far from": radius})
@@ -229,6 +231,9 @@ def test_rounds_and_scales_are_tried_where_noise_just_allows_them(
     seen.clear()
     run.find_scales()
     assert (seen, run.spread.tolist()) == ([], [1.0 / math.sqrt(2.0)] * 2)
+    monkeypatch.setattr(variance_aware._Run, "squares_error", lambda *_: 1.0)
+    run.find_scales()
+    assert len([one for one in seen if "radius" in one]) == 2
     np.testing.assert_allclose(costs, [0.5 * 0.05 * 0.5 / 3, 0.5 * 0.05 * 0.5 * 2 / 3])  # of ρ = 0.5
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from cases import run_plan
 from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.means import coinpress
 from dpmoments.mechanisms.means.coinpress import CoinPressMean
 from dpmoments.mechanisms.means.symmetric_quantiles import SymmetricQuantilesPlan
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, make_mean_mechanism
@@ -225,3 +226,18 @@ def test_which_budgets_are_served_and_how_their_losses_add_up(name: str) -> None
     assert (BudgetKind.PURE in mechanism.budget_kinds) == (name in COORDINATEWISE)
     assert (mechanism.divisible(budget).rho > 1.05 * budget.to_rho()) == (name not in ("karwa-vadhan", "symq"))
     assert not mechanism.needs_row_norm
+
+
+def test_the_papers_splits_are_tried_with_up_to_sixty_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = list[list[tuple[float, ...]]]()
+
+    def mean_schedule(*arguments: Any, shares: list[tuple[float, ...]], **options: Any) -> Any:
+        tried.append(shares)
+        return scheduled(*arguments, shares=shares, **options)
+
+    scheduled = coinpress.mean_schedule
+    monkeypatch.setattr(coinpress, "mean_schedule", mean_schedule)
+    CoinPressMean(radius=1.0, scale=1.0, constants="paper").plan(unbounded(2), ZCDP, "replace_one")
+    assert [len(split) for split in tried[0]] == list(range(1, 61))
+    assert tried[0][0] == (1.0,)
+    assert tried[0][2] == pytest.approx((0.125, 0.125, 0.75))

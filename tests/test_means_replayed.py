@@ -117,6 +117,10 @@ COVARIANCE = ((4.0, 1.0, 0.0), (1.0, 9.0, -2.0), (0.0, -2.0, 1.0))
         "fifty dimensions": (normal(1000, 50, 3.0), {"radius": 100.0, "scale": 1.0}),
         "whitened": (normal(2000, 3, [5.0, -1.0, 2.0], [2.0, 3.0, 1.0]), {"radius": 50.0, "covariance": COVARIANCE}),
         "heavy tails": (np.random.default_rng(1).standard_t(2.0, (4000, 5)), {"radius": 9.0, "scale": 1.0}),
+        "heavy tails, large budget": (
+            np.random.default_rng(1).standard_t(2.0, (4000, 5)),
+            {"radius": 9.0, "scale": 1.0, "rho": 5.0},
+        ),
         "heavier tails": (np.random.default_rng(1).standard_t(1.5, (1500, 5)), {"radius": 9.0, "scale": 1.0}),
         "beyond the radius": (normal(2000, 3, 4.0), {"radius": 3.0, "scale": 1.0}),
         "far beyond the radius": (normal(2000, 3, 4e4), {"radius": 3.0, "scale": 1.0}),
@@ -128,8 +132,9 @@ COVARIANCE = ((4.0, 1.0, 0.0), (1.0, 9.0, -2.0), (0.0, -2.0, 1.0))
     }
 )
 def test_coinpress(table: np.ndarray, options: dict[str, Any], neighbors: str) -> None:
-    found, answers = recorded("coinpress", table, ZCDP, neighbors=neighbors, **options)
-    assert_same(found, plain_balls.coinpress(table, 0.5, answers, **options), answers)
+    rho, options = options.get("rho", 0.5), {name: value for name, value in options.items() if name != "rho"}
+    found, answers = recorded("coinpress", table, PrivacyBudget.zcdp(rho), neighbors=neighbors, **options)
+    assert_same(found, plain_balls.coinpress(table, rho, answers, **options), answers)
 
 
 @either_relation

@@ -213,7 +213,7 @@ def zoom(lower: float, upper: float, width: float) -> Sequence[float]:
     >>> zoom(0.0, 8.0, 1.0), [round(width, 6) for width in zoom(0.0, 4096.0**2, 1.0)]
     ([1.0], [4096.0, 1.0])
     """
-    ratio = max((upper - lower) / width, 1.0)
+    ratio = (upper - lower) / width
     levels = max(1, math.ceil(math.log(ratio) / math.log(CELLS) - 1e-9))
     factor = ratio ** (1.0 / levels)
     return [width * factor ** (levels - 1 - level) for level in range(levels)]
