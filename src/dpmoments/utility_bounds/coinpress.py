@@ -63,8 +63,8 @@ def coinpress_mean_error(
     neighbors : {"replace_one", "add_remove"}
         The number of rows is public under both here.
     step_failure : float, optional
-        β of one step's clipping radius and ball. Default: failure/(2t) for t steps. The mechanism with ``constants="paper"``
-        has 0.05/60.
+        β of one step's clipping radius and ball. Default: failure/(2t) for t steps. (Figure 2, and with it the mechanism with
+        ``constants="paper"``, has β/4 for the last of them and β/4(t − 1) for each other.)
 
     Examples
     --------
