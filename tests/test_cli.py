@@ -881,7 +881,8 @@ FORECAST_MEAN = (
 )
 
 
-def test_forecast_mean_prints_what_the_library_forecasts(run: Run) -> None:
+def test_forecast_mean_prints_what_the_library_forecasts(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")  # no line is folded
     schema = dpm.Schema.load("people.yaml")
     options = dict(n_rows=5000, rho=0.5, neighbors="replace_one", radius=0.5, scale=0.25)
     expected = dpm.forecast_mean(schema, **options, standard_deviation={"income": 9000.0})
@@ -889,7 +890,7 @@ def test_forecast_mean_prints_what_the_library_forecasts(run: Run) -> None:
     outcome = run(*FORECAST_MEAN, *flags)
     assert (outcome.code, outcome.err) == (0, "")
     assert expected.title in outcome.words
-    for row in expected.table():
+    for row in (*expected.table(), *expected.feature_table()[1:]):
         assert " ".join(" ".join(row).split()) in outcome.words
     assert expected.assumption_in_words in outcome.words
     assert json.loads(run(*FORECAST_MEAN, *flags, "--json").out) == expected.to_dict()

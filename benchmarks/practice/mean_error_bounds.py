@@ -16,7 +16,7 @@ import dpmoments as dpm
 from dpmoments.array_types import FloatArray
 
 LEVEL = 0.95
-INTERVALS = {1: 150, 5: 300, 20: 500}
+INTERVALS = {1: 400, 5: 300, 20: 500}
 """Of one cell of the table, by the number of features: so many releases that their intervals are about these."""
 SIZES = (1000, 10_000)
 COORDINATEWISE = ("naive", "karwa-vadhan")

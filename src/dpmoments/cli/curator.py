@@ -214,9 +214,10 @@ def forecast_mean(
         print_json(table.to_dict())
         return
     print_text(table.title)
-    head, *rows = table.table()
-    if rows:
-        print_table(head, rows, numbers=head[1:-1])
+    for head, *rows in (table.table(), table.feature_table()):
+        if rows and len(head) > 1:
+            print_table(head, rows, numbers=[name for name in head[1:] if name != "arithmetic"])
+            print_text()
     if table.assumption_in_words:
         print_text(table.assumption_in_words)
     for line in table.refusals():

@@ -206,8 +206,8 @@ def likeliest_scale(deviation: float, radius: float) -> float:
 
     Examples
     --------
-    >>> likeliest_scale(1.0, 8.0), likeliest_scale(1.9, 8.0)
-    (2.0, 2.0)
+    >>> likeliest_scale(1.0, 8.0), likeliest_scale(1.5, 8.0)
+    (1.0, 2.0)
     """
     edges = scale_edges(radius)
     below = 2.0 * ndtr(edges / deviation) - 1.0

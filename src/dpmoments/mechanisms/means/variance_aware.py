@@ -330,7 +330,9 @@ class _Run:
             self.count_error,
             self.n_rows,
             clipped=outside,
-            bias_suspected=best is None
+            bias_suspected=self.d
+            == 1  # no scale is estimated, and rows are clipped about where the search left the centre
+            or best is None
             or float(histogram.occupied.sum()) < MOST_SEEN * self.n_rows
             or heavy_tails(histogram, best, self.noise_error(rest), self.spread),
         )
