@@ -105,6 +105,7 @@ class Run:
     shares: Sequence[float]
     rho: float
     radius: float
+    last_radius: float
     largest: float
     anchor: np.ndarray | None = None
     held: np.ndarray | None = None
@@ -127,7 +128,7 @@ class Run:
         draws = iter(self.exchanges)
         for index, share in enumerate(self.shares):
             last, rho = index == len(self.shares) - 1, self.rho * share
-            spent, radius = rho, self.radius
+            spent, radius = rho, self.last_radius if last else self.radius
             step = self.steps[index]
             self.linear = np.array(step["linear"])
             np.testing.assert_allclose(self.linear.T @ self.linear, metric, rtol=1e-6, atol=1e-9 * np.abs(metric).max())
@@ -303,9 +304,10 @@ def occupied(counts: np.ndarray, threshold: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Rules:
-    """Radius, ridge and shares of a run; and what error they are planned to leave."""
+    """Radii, ridge and shares of a run; and what error they are planned to leave."""
 
     radius: float
+    last_radius: float
     ridge: float
     failure: float
     shares: Sequence[float]
@@ -321,27 +323,37 @@ def rules(
     replace: bool,
     mean: bool,
     paper: bool = False,
+    beta: float = 0.05,
     steps: int | None = None,
     split: Sequence[float] | None = None,
 ) -> Rules:
     """What a run plans from public numbers."""
     unit = sensitivity(d, augmentation(d, replace) if mean else 0.0, replace) / math.sqrt(2) / n
-    frobenius, failure, ridge = unit * math.sqrt(d * (d + 1) / 2), 0.05 / max(60, steps or 0), 0.0
+    frobenius, sampling = unit * math.sqrt(d * (d + 1) / 2), d * (d + 1) / n
     if paper:
-        log = math.log(n / failure)
-        square = d + 2 * math.sqrt(d * log) + 2 * log
-        deviation = math.sqrt(2 * math.log(2 / failure))
-        a = math.sqrt(d / n) + deviation / math.sqrt(n)
-        ridge, noise = 2 * a + a * a, 2 * (math.sqrt(2 * d) + deviation) * unit * square
-        splits: list[Any] = [[0.25 / t] * t + [0.75] if t else [1.0] for t in range(60)]
-    else:
-        square = clip_square(d, frobenius / math.sqrt(0.75 * rho))
-        noise = 0.7 * edge(d) * unit * square
-        splits = candidate_splits(spread, rho, noise, ridge)
+        found: list[Rules] = []
+        for t in range(1, 61) if split is None and steps is None else [steps or len(split or [1.0])]:
+            failure = beta / 4 / max(t - 1, 1) / 3
+            early, last = (
+                d + 2 * math.sqrt(d * log) + 2 * log for log in (math.log(n / failure), math.log(4 * n / beta))
+            )
+            deviation = math.sqrt(2 * math.log(2 / failure))
+            a = math.sqrt(d / n) + deviation / math.sqrt(n)
+            ridge, noise = 2 * a + a * a, 2 * (math.sqrt(2 * d) + deviation) * unit * early
+            shares = [0.25 / (t - 1)] * (t - 1) + [0.75] if t > 1 else [1.0]
+            if split is not None:
+                shares = [share / sum(split) for share in split]
+            error = predicted(shares, spread, rho, noise, ridge, frobenius * last, sampling)
+            found.append(Rules(math.sqrt(early), math.sqrt(last), ridge, failure, shares, error))
+        chosen, _ = fewest([one.shares for one in found], [one.error for one in found])
+        return next(one for one in found if one.shares == chosen)
+    square = clip_square(d, frobenius / math.sqrt(0.75 * rho))
+    noise = 0.7 * edge(d) * unit * square
+    splits = candidate_splits(spread, rho, noise, 0.0)
     if split is not None:
         splits = [[share / sum(split) for share in split]]
     elif steps is not None:
         of_paper = [0.25 / max(steps - 1, 1)] * (steps - 1) + [0.75 if steps > 1 else 1.0]
         splits = [one for one in splits if len(one) == steps] or [of_paper]
-    errors = [predicted(one, spread, rho, noise, ridge, frobenius * square, d * (d + 1) / n) for one in splits]
-    return Rules(math.sqrt(square), ridge, failure, *fewest(splits, errors))
+    errors = [predicted(one, spread, rho, noise, 0.0, frobenius * square, sampling) for one in splits]
+    return Rules(math.sqrt(square), math.sqrt(square), 0.0, 0.0, *fewest(splits, errors))

@@ -172,7 +172,7 @@ def test_radius_ridge_and_shares_are_those_of_the_derivation(
         split=options.get("split"),
     )
     assert found.n_rows == n
-    assert found.radius == pytest.approx(expected.radius, rel=1e-5)
+    assert (found.radius, found.last_radius) == pytest.approx((expected.radius, expected.last_radius), rel=1e-5)
     assert found.sampling_ridge == pytest.approx(expected.ridge, rel=1e-12)
     assert found.failure == pytest.approx(expected.failure, rel=1e-15)
     assert found.schedule.shares == pytest.approx(expected.shares, rel=1e-3)
@@ -230,6 +230,7 @@ def test_what_is_said_of_it() -> None:
         "clip": "adaptive",
         "steps": None,
         "split": None,
+        "failure": 0.05,
         "eigenvalue_bounds": None,
         "mean_radius": None,
         "anchor": None,
@@ -237,6 +238,6 @@ def test_what_is_said_of_it() -> None:
 
 
 def test_the_papers_clip_for_one_row_is_that_of_one_row() -> None:
-    found = CoinPress((1.0, 10.0), constants="paper").step_rules(UNBOUNDED, 1.0, 0.5, Neighbors.REPLACE_ONE)
-    log = math.log(60.0 / 0.05)
-    assert found.radius**2 == pytest.approx(3.0 + 2.0 * math.sqrt(3.0 * log) + 2.0 * log, rel=1e-12)
+    found = CoinPress((1.0, 10.0), constants="paper", steps=1).step_rules(UNBOUNDED, 1.0, 0.5, Neighbors.REPLACE_ONE)
+    log = math.log(4.0 / 0.05)
+    assert found.last_radius**2 == pytest.approx(3.0 + 2.0 * math.sqrt(3.0 * log) + 2.0 * log, rel=1e-12)

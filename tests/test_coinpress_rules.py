@@ -294,7 +294,7 @@ def warned(
 ) -> list[str]:
     schedule = Schedule((1.0,), (1.0,), predicted)
     steps = [{"radius": radius, "noise_scale": noise, "fill": fill, "center": [0.0] * d}]
-    rules, last = StepRules(n_rows, planned, 0.0, 0.01, schedule), LastClip(1.0, radius, **clip)
+    rules, last = StepRules(n_rows, planned, planned, 0.0, 0.01, schedule), LastClip(1.0, radius, **clip)
     found = run_diagnostics(steps, rules, last, half_seen)
     assert found["steps"] is steps
     assert found["predicted_mahalanobis"] == predicted

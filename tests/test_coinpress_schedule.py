@@ -13,8 +13,8 @@ from scipy import integrate, stats
 
 from dpmoments.mechanisms.parts.coinpress_schedule import (
     Schedule,
-    _fewest_steps,
     clip_shrinkage,
+    fewest_steps,
     mean_clip,
     mean_schedule,
     moment_clip_square,
@@ -303,10 +303,8 @@ def test_the_fewest_steps_within_a_third_of_a_percent_are_taken_and_of_those_the
         splits = [[len(name), *range(len(name) - 1)] for name in errors]
         table = dict(zip(map(tuple, splits), errors.items(), strict=True))
 
-        def follow(split: Sequence[float]) -> Schedule:
-            return Schedule(tuple(split), (), table[tuple(split)][1])
-
-        return table[_fewest_steps(splits, follow).shares][0]  # type: ignore[index]
+        schedules = [Schedule(split, (), error) for split, (_, error) in table.items()]
+        return table[fewest_steps(schedules).shares][0]  # type: ignore[index]
 
     assert chosen(a=1.003, bb=1.0) == "a"
     assert chosen(a=1.0031, bb=1.0) == "bb"

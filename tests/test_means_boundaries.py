@@ -12,8 +12,9 @@ from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means import coinpress, variance_aware
 from dpmoments.mechanisms.means.coinpress import CoinPressMean
 from dpmoments.mechanisms.means.parts import coordinatewise
+from dpmoments.mechanisms.means.parts import far_rows as far_rows_module
 from dpmoments.mechanisms.means.parts.clipped_mean import ClippedSums
-from dpmoments.mechanisms.means.parts.reliability import noise_margin
+from dpmoments.mechanisms.means.parts.reliability import noise_margin, search_warnings
 from dpmoments.mechanisms.parts.norm_histogram import NormHistogram
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.noise.entropy import insecure_generator
@@ -101,44 +102,55 @@ def test_the_search_stops_where_floating_point_ends() -> None:
     assert run.resolution == 2.0**-37
 
 
+def far_from(run: variance_aware._Run) -> tuple[float, bool]:
+    found: tuple[float, bool] = far_rows_module.far_rows(
+        run.rows,
+        run.privacy_filter,
+        center=run.center,
+        linear=np.eye(3),
+        radius=1.0,
+        n_rows=run.n_rows,
+        total=run.total,
+    )
+    return found
+
+
 def test_far_rows_show_from_a_hundredth_and_what_noise_passes_once_in_a_thousand(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Two counts with noise of 5 each, of 1000 rows: 10 and 3.0902·√2·5 = 21.85 more."""
     for counts, shows in (((900.0, 20.0, 11.86), True), ((900.0, 20.0, 11.84), False)):
         histogram = NormHistogram(np.array([1.0, 2.0]), np.array(counts), 5.0)
-        monkeypatch.setattr(variance_aware, "noisy_norm_histogram", lambda *_, found=histogram, **__: found)
-        assert run_of().far_rows(np.eye(3), 1.0) == (pytest.approx(sum(counts[1:]) / 1000), shows)
+        monkeypatch.setattr(far_rows_module, "noisy_norm_histogram", lambda *_, found=histogram, **__: found)
+        assert far_from(run_of()) == (pytest.approx(sum(counts[1:]) / 1000), shows)
     asked = list[np.ndarray]()
     for counts, share in (((0.0, -20.0, 1.0), 0.0), ((0.0, 900.0, 200.0), 1.0)):
         histogram = NormHistogram(np.array([1.0, 2.0]), np.array(counts), 5.0)
         monkeypatch.setattr(
-            variance_aware,
+            far_rows_module,
             "noisy_norm_histogram",
             lambda *_, edges, found=histogram, **__: asked.append(edges) or found,
         )
-        assert run_of().far_rows(np.eye(3), 1.0)[0] == share
+        assert far_from(run_of())[0] == share
     assert asked[0][0] == 4.0  # radii
     bound = 0.01 + noise_margin(math.sqrt(2.0) * 5.0, 1, pure=False)
     for count, shows in ((bound, False), (above(bound), True)):
         histogram = NormHistogram(np.array([1.0, 2.0]), np.array([0.0, count, 0.0]), 5.0)
-        monkeypatch.setattr(variance_aware, "noisy_norm_histogram", lambda *_, found=histogram, **__: found)
+        monkeypatch.setattr(far_rows_module, "noisy_norm_histogram", lambda *_, found=histogram, **__: found)
         run = run_of()
         run.n_rows = 1.0  # so that nothing is rounded
-        assert run.far_rows(np.eye(3), 1.0)[1] == shows
+        assert far_from(run)[1] == shows
 
 
 def test_what_the_variance_aware_mean_says_of_its_last_step() -> None:
-    run = run_of()
-    run.moved = 0.0
-    assert [text.split()[1] for text in run.doubts(4.0, 2.0)] == []
-    assert [text.split()[1] for text in run.doubts(4.0, above(2.0))] == ["budget"]
-    run.moved = 5.0  # √((0.5·8)² + 3²)
-    assert run.doubts(8.0, 3.0) == []
-    run.moved = above(5.0)
-    assert [text.split()[1] for text in run.doubts(8.0, 3.0)] == ["search"]
-    run.settled = True
-    assert run.doubts(8.0, 3.0) == []
+    def said(norm: float, noise: float, moved: float = 0.0, *, settled: bool = False) -> list[str]:
+        return [text.split()[1] for text in search_warnings(norm, moved, noise, settled=settled)]
+
+    assert said(4.0, 2.0) == []
+    assert said(4.0, above(2.0)) == ["budget"]
+    assert said(8.0, 3.0, 5.0) == []  # √((0.5·8)² + 3²)
+    assert said(8.0, 3.0, above(5.0)) == ["search"]
+    assert said(8.0, 3.0, above(5.0), settled=True) == []
 
 
 def test_scales_and_radii_are_kept_in_the_range_of_the_lattice() -> None:
@@ -163,12 +175,13 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         asked.append({"rho": rho, "scales": 1.0 / np.diagonal(linear), "radius": radius} | options)
         return ClippedSums(np.zeros(_run.d), 0.0, np.full(_run.d, _run.n_rows), 0.0)
 
-    def far_rows(_run: Any, linear: np.ndarray, radius: float) -> tuple[float, bool]:
+    def far_rows(*_: Any, linear: np.ndarray, radius: float, **__: Any) -> tuple[float, bool]:
         asked.append({"scales": 1.0 / np.diagonal(linear), "far from": radius})
         return 0.0, False
 
-    for stub in (histogram, clipped, far_rows):
+    for stub in (histogram, clipped):
         monkeypatch.setattr(variance_aware._Run, stub.__name__, stub)
+    monkeypatch.setattr(variance_aware, "far_rows", far_rows)
     return asked
 
 

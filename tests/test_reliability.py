@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from dpmoments.mechanisms.base import MomentShape
-from dpmoments.mechanisms.means.coinpress import Balls, CoinPressMean, CoinPressMeanPlan, LastClip
+from dpmoments.mechanisms.means import coinpress
+from dpmoments.mechanisms.means.coinpress import CoinPressMean
 from dpmoments.mechanisms.means.parts.reliability import (
     beyond_radius,
     clipped_norm,
     coordinate_warnings,
+    last_step_warnings,
     listed,
     noise_margin,
     norm_quantile,
     shrunk_move,
     spread_about_mean,
 )
-from dpmoments.mechanisms.parts.coinpress_schedule import Schedule
 from dpmoments.mechanisms.parts.norm_histogram import NormHistogram
+from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.rows.rows import Rows
+from dpmoments.schema.schema import Schema
 
 EDGES = np.array([1.0, 2.0, 4.0])
 
@@ -132,20 +138,16 @@ def test_each_doubt_names_its_features_alone() -> None:
     assert [text.split()[0] for text in said(Made(9.0), most, rare, lost)] == ["the", "most", "up", "noise"]
 
 
-def doubts(last: LastClip | None, *, entry: float, moved: float, d: int = 4) -> list[str]:
-    """The first words of what a CoinPress run says of its last step."""
-    shape = MomentShape(d, n_rows=100, row_norm=None)
-    balls = Balls(100.0, Schedule((1.0,), (2.0,), 0.1), (4.0,))
-    plan = CoinPressMean(radius=10.0, scale=1.0).plan(shape, PrivacyBudget.zcdp(0.5), "replace_one")
-    assert isinstance(plan, CoinPressMeanPlan)
-    return [" ".join(text.split()[:2]) for text in plan._doubts(balls, last, entry, moved)]
+def doubts(seen: tuple[float, float] | None, *, moved: float, entry: float, spread: float = 100.0) -> list[str]:
+    """The first words of what is said of a last step in 4 dimensions, of a ball of radius 2."""
+    noise = 2.0 * entry
+    return [" ".join(text.split()[:2]) for text in last_step_warnings(moved, 2.0, entry, noise, spread, seen)]
 
 
 def test_a_last_step_of_one_and_a_half_balls_and_noise_is_too_long() -> None:
     """√((1.5·2)² + (√4·2)²) + 4·2 = 13."""
-    wide = LastClip(0.1, 4.0, 0.0, 1.0, 100.0)
-    assert doubts(wide, entry=2.0, moved=13.0) == []
-    assert doubts(wide, entry=2.0, moved=np.nextafter(13.0, 14.0)) == ["most rows"]
+    assert doubts((1.0, 0.0), entry=2.0, moved=13.0) == []
+    assert doubts((1.0, 0.0), entry=2.0, moved=np.nextafter(13.0, 14.0)) == ["most rows"]
 
 
 def test_most_rows_are_clipped_from_three_quarters_on_of_half_of_them() -> None:
@@ -155,21 +157,37 @@ def test_most_rows_are_clipped_from_three_quarters_on_of_half_of_them() -> None:
         (1.0, np.nextafter(0.5, 0.0), []),
         (1.0, 0.9, ["most rows"]),
     ):
-        assert doubts(LastClip(0.1, 4.0, outside, seen, 100.0), entry=0.1, moved=0.0) == words
+        assert doubts((seen, outside), entry=0.1, moved=0.0) == words
+    assert doubts(None, entry=0.1, moved=0.0) == []
 
 
-def test_coinpress_noise_decides_from_half_of_the_spread_on() -> None:
-    """Of √d where the histogram saw nothing, or else of what it saw, less the distance moved."""
-    for last, moved, spread in (
-        (None, 0.0, 2.0),
-        (LastClip(0.1, 4.0, 0.0, 0.0, None), 0.0, 2.0),
-        (LastClip(0.1, 4.0, 0.0, 1.0, 1.0), 0.0, 1.0),
-    ):
+def test_noise_decides_from_half_of_the_spread_on() -> None:
+    for spread in (2.0, 1.0):
         entry = spread / 4.0  # of 4 entries
-        assert doubts(last, entry=entry, moved=moved) == []
-        assert doubts(last, entry=np.nextafter(entry, 2.0), moved=moved) == ["noise decides"]
-    moved_much = LastClip(0.1, 4.0, 0.0, 1.0, 5.0)  # rows of norm 5, of which 3 is their mean: a spread of 4, and noise
-    assert doubts(moved_much, entry=1.03, moved=3.0) == []
-    assert doubts(moved_much, entry=1.04, moved=0.0) == []
-    assert doubts(moved_much, entry=1.26, moved=0.0) == ["noise decides"]
-    assert doubts(moved_much, entry=1.26, moved=3.0) == ["noise decides"]
+        assert doubts(None, entry=entry, moved=0.0, spread=spread) == []
+        assert doubts(None, entry=np.nextafter(entry, 2.0), moved=0.0, spread=spread) == ["noise decides"]
+
+
+def test_the_spread_of_a_coinpress_mean_is_that_of_the_rows_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of √d where the histogram saw nothing, or else of what it saw, less the distance moved."""
+    asked = list[tuple[float, ...]]()
+
+    def said(moved: float, ball: float, entry: float, noise: float, spread: float, seen: Any) -> list[str]:
+        asked.append((moved, ball, entry, noise, spread, *(seen or ())))
+        return []
+
+    monkeypatch.setattr(coinpress, "last_step_warnings", said)
+    rows = Rows.of(np.random.default_rng(0).normal(size=(2000, 4)), Schema.unbounded(4), neighbors="replace_one")
+    for norm in (None, 1.9):
+        plan = CoinPressMean(radius=10.0, scale=1.0).plan(
+            MomentShape(4, n_rows=2000, row_norm=None), PrivacyBudget.zcdp(0.5), "replace_one"
+        )
+        monkeypatch.setattr(coinpress, "clipped_norm", lambda *_, found=norm: found)
+        found = plan.run(rows, PrivacyFilter(plan, insecure_generator(0)))
+        moved, ball, entry, noise, spread, seen, outside = asked[-1]
+        step = found.diagnostics["steps"][-1]
+        assert (ball, entry, noise) == (step["mean_radius"], step["noise_scale"], 2.0 * step["noise_scale"])
+        assert moved == pytest.approx(float(np.linalg.norm(found.mean - step["center"])))
+        assert spread == (2.0 if norm is None else spread_about_mean(norm, moved, noise))
+        assert outside == found.diagnostics["share_outside"]
+        assert 0.5 < seen <= 1.1

@@ -105,7 +105,7 @@ def _proof(name: str, mechanism: Configured) -> str:
 
 def _proof_of_mean(mechanism: Configured) -> str:
     """One page for all of them, but for one whose derivation is that of a mechanism of the same name."""
-    page = mechanism.registry_name() if mechanism.registry_name() in MECHANISMS else "means"
+    page = mechanism.registry_name().replace("-", "_") if mechanism.registry_name() in MECHANISMS else "means"
     return f"[derivation](derivations/{page}.md)"
 
 
