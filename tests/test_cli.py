@@ -484,7 +484,9 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "unknown option of a mechanism": (
         release_command("--option", "scale=1", mechanism="laplace"), 2, "no option 'scale': its options are calibration",
     ),
-    "option of none": (release_command("--option", "scale=1"), 2, "it takes no options"),
+    "option of none": (
+        release_command("--option", "scale=1", mechanism="matrix-laplace"), 2, "it takes no options",
+    ),
     "option without value": (release_command("--option", "calibration", mechanism="laplace"), 2, "not key=value"),
     "option twice": (
         release_command("--option", "calibration=paper", "--option", "calibration=tight", mechanism="laplace"),

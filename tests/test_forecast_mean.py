@@ -130,7 +130,6 @@ def test_the_assumption_is_settable_and_told() -> None:
     assert second < 0.5 * first
     assert "~ rests on rows assumed" in str(narrow)
     assert [line[-1] for line in narrow.feature_table()] == ["assumed", "5", "5e+03", "0.5"]
-    assert "~" not in str(dpm.forecast_mean(SCHEMA, n_rows=9, epsilon=1.0, neighbors="add_remove"))
     by_scale = dpm.forecast_mean(SCHEMA, scale=0.1, **options)
     assert by_scale.standard_deviations == pytest.approx(0.1 * SCHEMA.encoding(mean=True).scale)
 

@@ -8,12 +8,15 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, MomentShape
-from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean
+from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.means.parts.coordinatewise import clamped_mean
 from dpmoments.mechanisms.means.parts.reliability import listed
 from dpmoments.mechanisms.parts.clipped_column import (
     CLIP_SHARE,
+    HISTOGRAM_SHARE,
+    LARGE_TAIL,
     ClippedColumn,
     LocatedColumn,
     column_losses,
@@ -21,6 +24,8 @@ from dpmoments.mechanisms.parts.clipped_column import (
     pure_if_less_noise,
 )
 from dpmoments.mechanisms.parts.lattice_noise import noise_deviation, noise_scale_for
+from dpmoments.mechanisms.parts.unbounded_column import normal_clip, share_of
+from dpmoments.noise_law import MeanNoise
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -39,6 +44,15 @@ class LogScaleHistogramMeanPlan(MeanPlan):
     """A calibrated :class:`LogScaleHistogramMean`."""
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
+
+    def expected_errors(self, assumed: NormalRows) -> FloatArray:
+        """As if the search for a centre cost nothing: with many rows it costs little, with few there is no telling."""
+        whole, n_rows = self.mechanism.divisible(self.cost), assumed.n_rows
+        _, column = column_losses(whole, self.shape.n_features, private_count=self.count_loss is not None)
+        located = share_of(column, 1.0 - HISTOGRAM_SHARE[column.kind])
+        noise = self._deviation(share_of(located, 1.0 - CLIP_SHARE[column.kind]))
+        errors: FloatArray = normal_clip(noise, n_rows) * noise / n_rows * assumed.standard_deviations
+        return errors
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
@@ -77,7 +91,15 @@ class LogScaleHistogramMeanPlan(MeanPlan):
             "shares_unseen": [one.share_unseen for one in columns],
             "warnings": _warnings(rows.schema.feature_names, columns, noises),
         }
-        return NoisyMean(np.array(means), n_rows, diagnostics)
+        moved = np.abs(np.array(means) - np.array(diagnostics["centers"]))
+        law = MeanNoise(
+            "laplace" if loss.kind is BudgetKind.PURE else "gaussian",
+            np.array(noises),
+            moved * ((self.expected_count_error or 0.0) / n_rows),
+            clipped=max((one.share_clipped for one in columns if one.clipping_shows), default=0.0),
+            bias_suspected=any(one.clipping_shows or one.share_unseen > LARGE_TAIL for one in columns),
+        )
+        return NoisyMean(np.array(means), n_rows, diagnostics, law)
 
     def _deviation(self, loss: PrivacyBudget) -> float:
         """Standard deviation of the noise on a sum of values in [−1, 1]."""

@@ -26,6 +26,8 @@ from dpmoments.rows.rows import Rows
 
 __all__ = [
     "CLIP_SHARE",
+    "HISTOGRAM_SHARE",
+    "LARGE_TAIL",
     "ClippedColumn",
     "LocatedColumn",
     "column_losses",

@@ -24,7 +24,15 @@ from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sensitivity import count, count_l1, histogram_l1, histogram_l2, median_score
 from dpmoments.rows.rows import Rows
 
-__all__ = ["Center", "OctaveHistogram", "log_scale_histogram", "noisy_number_beyond", "private_center", "share_of"]
+__all__ = [
+    "Center",
+    "OctaveHistogram",
+    "log_scale_histogram",
+    "noisy_number_beyond",
+    "normal_clip",
+    "private_center",
+    "share_of",
+]
 
 LARGEST_EXPONENT = 200
 """Values from 2^−200 to 2^200, about 10^±60, are told apart; smaller ones count as 0, larger ones as the largest."""
@@ -175,6 +183,12 @@ def noisy_number_beyond(
     return float(with_noise(privacy_filter, what, query, sensitivity, scale, bits=0, pure=pure)[0])
 
 
+def normal_clip(noise: float, n_rows: float) -> float:
+    """How many standard deviations of normal rows are beyond a clip that as many rows pass as the noise counts."""
+    beyond = min(max(noise, LEAST_BEYOND), MOST_BEYOND * n_rows)
+    return -float(ndtri(beyond / (2.0 * n_rows)))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class OctaveHistogram(NormHistogram):
     """Noisy counts of the distances |x − c| of one column in octaves [2^i, 2^(i+1)), of smaller ones and of larger ones."""
@@ -229,8 +243,7 @@ class OctaveHistogram(NormHistogram):
             Standard deviation of the noise on Σ|w|^p at radius 1.
         n_rows : float
         """
-        beyond = min(max(noise, LEAST_BEYOND), MOST_BEYOND * n_rows)
-        of_normal = self.upper_quartile(n_rows) / UPPER_QUARTILE * -float(ndtri(beyond / (2.0 * n_rows)))
+        of_normal = self.upper_quartile(n_rows) / UPPER_QUARTILE * normal_clip(noise, n_rows)
         return max(of_normal, self._seen_radius(power, noise), float(self.edges[0]))
 
     def _seen_radius(self, power: int, noise: float) -> float:
