@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import Any
 
@@ -161,3 +162,36 @@ def test_sampling_errors_are_quantiles() -> None:
         assert as_rare_as(int((norm > bound).sum()), trials, 0.1)
         assert not as_rare_as(int((norm > 0.8 * bound).sum()), trials, 0.1)
     assert math.isinf(utility_bounds.spectral_sampling_error(3, 4, 0.1))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (dict(failure=2), "failure=2 is a probability"),
+        (dict(step_failure=0.0), "step_failure=0.0 is a probability"),
+        (dict(rho=0), "rho=0 must be finite and positive"),
+        (dict(rho=math.nan), "rho=nan must be finite and positive"),
+        (dict(radius=-1.0), "radius=-1.0 must be finite and not negative"),
+        (dict(n_features=-1), "n_features=-1 must be at least 1"),
+        (dict(n_rows=10.5), "n_rows=10.5 must be a whole number"),
+        (dict(rho="1"), "rho='1' must be a number"),
+        (dict(rho=True), "rho=True must be a number"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(given: dict[str, Any], words: str) -> None:
+    usual: dict[str, Any] = dict(n_rows=2000, n_features=5, radius=1.0, rho=0.5, failure=0.05)
+    with pytest.raises((ValueError, TypeError), match=words):
+        utility_bounds.coinpress_mean_error(**(usual | given))
+
+
+def test_a_choice_that_is_none_is_refused() -> None:
+    for options, words in ((dict(kind="Laplace"), "use 'laplace' or 'gaussian'"), (dict(constants="Paper"), "'sharp'")):
+        with pytest.raises(ValueError, match=words):
+            utility_bounds.largest_noise(1.0, 5, 0.05, **options)  # type: ignore[arg-type]
+
+
+def test_every_number_of_every_bound_is_checked() -> None:
+    for name in utility_bounds.__all__:
+        bound = getattr(utility_bounds, name)
+        if inspect.isfunction(bound) and name != "normal_smallest_eigenvalue":
+            assert hasattr(bound, "__wrapped__"), name

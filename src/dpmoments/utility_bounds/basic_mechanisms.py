@@ -6,11 +6,12 @@ import math
 
 from scipy.special import chdtri, gammainccinv, ndtri
 
-from dpmoments.utility_bounds.arguments import Constants, NoiseKind, check_positive, check_probability
+from dpmoments.utility_bounds.arguments import Constants, NoiseKind, check_positive, check_probability, checked
 
 __all__ = ["exponential_mechanism_failure", "largest_noise", "noise_norm"]
 
 
+@checked
 def largest_noise(
     scale: float,
     n_draws: int,
@@ -61,6 +62,7 @@ def largest_noise(
     return -scale * float(ndtri(0.5 * outside))
 
 
+@checked
 def noise_norm(scale: float, n_draws: int, failure: float, *, kind: NoiseKind = "laplace") -> float:
     """Bound on the Euclidean norm of independent draws of noise, with probability 1 − ``failure``.
 
@@ -88,6 +90,7 @@ def noise_norm(scale: float, n_draws: int, failure: float, *, kind: NoiseKind = 
     return min(plain, math.sqrt(largest_noise(scale, n_draws, 0.5 * failure) * total))
 
 
+@checked
 def exponential_mechanism_failure(temperature: float, shortfall: float, *, near: float, near_measure: float) -> float:
     """Bound on the probability that the exponential mechanism misses the best score by more than ``shortfall``.
 

@@ -14,6 +14,7 @@ from scipy.special import chdtri
 from dpmoments.noise_law.extreme_eigenvalues import wishart_frobenius_quantile
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius, row_sum_l2
+from dpmoments.utility_bounds.arguments import checked
 from dpmoments.utility_bounds.rows_needed import least_rows
 
 __all__ = [
@@ -30,6 +31,7 @@ MOST_STEPS = 12
 """Numbers of steps that are tried where none is given."""
 
 
+@checked
 def theorem_shares(n_steps: int) -> tuple[float, ...]:
     """Half of the budget to the last step, the other half in equal parts to those before it: the split of the theorems.
 
@@ -41,6 +43,7 @@ def theorem_shares(n_steps: int) -> tuple[float, ...]:
     return (1.0,) if n_steps == 1 else (*[0.5 / (n_steps - 1)] * (n_steps - 1), 0.5)
 
 
+@checked
 def coinpress_mean_error(
     n_rows: int,
     n_features: int,
@@ -91,6 +94,7 @@ def coinpress_mean_error(
     return min(of(split) for split in splits)
 
 
+@checked
 def coinpress_mean_rows_needed(
     error: float,
     n_features: int,
@@ -118,6 +122,7 @@ def coinpress_mean_rows_needed(
     )
 
 
+@checked
 def coinpress_mean_theorem(error: float, n_features: int, radius: float, rho: float, failure: float) -> float:
     """(d/α² + d/(α√ρ) + √(d ln R)/√ρ)·ln(1/β), the form of Theorem 2.2 with 1 for its constant and its hidden logarithms.
 
@@ -131,6 +136,7 @@ def coinpress_mean_theorem(error: float, n_features: int, radius: float, rho: fl
     return rows * math.log(1.0 / failure)
 
 
+@checked
 def coinpress_covariance_error(
     n_rows: int,
     n_features: int,
@@ -182,6 +188,7 @@ def coinpress_covariance_error(
     return min(of(split) for split in splits)
 
 
+@checked
 def coinpress_covariance_rows_needed(
     error: float,
     n_features: int,
@@ -209,6 +216,7 @@ def coinpress_covariance_rows_needed(
     )
 
 
+@checked
 def coinpress_covariance_theorem(error: float, n_features: int, spread: float, rho: float, failure: float) -> float:
     """(d²/α² + d²/(α√ρ) + √(d³ ln K)/√ρ)·ln(1/β), the form of Theorem 2.4 with 1 for its constant and its hidden logarithms.
 

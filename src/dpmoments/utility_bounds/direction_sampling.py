@@ -21,6 +21,7 @@ from dpmoments.utility_bounds.arguments import (
     check_draw,
     check_positive,
     check_probability,
+    checked,
 )
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 
+@checked
 def cap_measure(radius: float, n_features: int, *, constants: Constants = "sharp") -> float:
     """Share of the unit sphere in R^d within Euclidean distance ``radius`` of one of its points.
 
@@ -67,6 +69,7 @@ def cap_measure(radius: float, n_features: int, *, constants: Constants = "sharp
     return half if height >= 0.0 else 1.0 - half
 
 
+@checked
 def log_partition_at_most(heat: npt.ArrayLike, n_features: npt.ArrayLike) -> FloatArray:
     """Upper bound on −log E[exp(−t·q(u))] over the uniform u of the sphere in R^d, for every form 0 ≤ q ≤ heat/t.
 
@@ -87,6 +90,7 @@ def log_partition_at_most(heat: npt.ArrayLike, n_features: npt.ArrayLike) -> Flo
     return np.asarray(np.minimum(h * (d - 1.0) / d, ratio))
 
 
+@checked
 def direction_failure(
     shortfall: float, temperature: float, spread: float, n_features: int, *, constants: Constants = "sharp"
 ) -> float:
@@ -129,6 +133,7 @@ def direction_failure(
     return math.exp(min(log_bound, 0.0))
 
 
+@checked
 def direction_shortfall(
     failure: float, temperature: float, spread: float, n_features: int, *, constants: Constants = "sharp"
 ) -> float:
@@ -171,6 +176,7 @@ def direction_shortfall(
     return math.exp(float(brentq(excess, least, math.log(spread), xtol=1e-13)))
 
 
+@checked
 def direction_shortfall_closed_form(failure: float, temperature: float, largest: float, n_features: int) -> float:
     """The τ that the paper's proof of Lemma 5 takes: (2/t) ln(e + 2(8λ₁)^{d−1}/β), or λ₁ where that is less.
 
@@ -204,6 +210,7 @@ def direction_shortfall_closed_form(failure: float, temperature: float, largest:
     return min(shortfall, largest)
 
 
+@checked
 def weighted_shortfall(
     weights: npt.ArrayLike,
     temperatures: npt.ArrayLike,

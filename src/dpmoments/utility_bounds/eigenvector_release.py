@@ -17,6 +17,7 @@ from dpmoments.utility_bounds.arguments import (
     NoiseKind,
     check_dimension,
     check_positive,
+    checked,
     descending,
 )
 from dpmoments.utility_bounds.basic_mechanisms import largest_noise, noise_norm
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 
+@checked
 def reconstruction_error(
     eigenvalues: npt.ArrayLike, shortfalls: npt.ArrayLike, eigenvalue_error: float, *, constants: Constants = "sharp"
 ) -> float:
@@ -68,6 +70,7 @@ def reconstruction_error(
     return math.sqrt(max(square, 0.0)) + eigenvalue_error
 
 
+@checked
 def eigenvector_release_error(
     eigenvalues: npt.ArrayLike,
     temperatures: npt.ArrayLike,
@@ -125,6 +128,7 @@ def eigenvector_release_error(
     return math.sqrt(rest + 2.0 * missed) + noise_norm(eigenvalue_scale, rank, 0.5 * failure, kind=kind) + slack
 
 
+@checked
 def released_eigenvector_error(
     released: npt.ArrayLike,
     temperatures: npt.ArrayLike,
@@ -176,6 +180,7 @@ def released_eigenvector_error(
     return math.sqrt(rest + 2.0 * missed) + noise_norm(eigenvalue_scale, rank, 0.25 * failure, kind=kind) + slack
 
 
+@checked
 def rank_error(
     eigenvalues: npt.ArrayLike,
     temperatures: npt.ArrayLike,
@@ -216,6 +221,7 @@ def rank_error(
     return math.sqrt(most) + noise
 
 
+@checked
 def least_leading_eigenvalue(
     relative_error: float,
     temperature: float,

@@ -17,6 +17,7 @@ from dpmoments.noise_law.extreme_eigenvalues import (
 )
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius
+from dpmoments.utility_bounds.arguments import checked
 from dpmoments.utility_bounds.rows_needed import least_rows
 
 __all__ = [
@@ -36,6 +37,7 @@ ROUNDS_SHARE = 0.5
 """The constants of the lecture's rounds: all directions are scaled by the first, κ is taken to shrink to the second's share."""
 
 
+@checked
 def empirical_covariance_error(n_rows: int, n_features: int, failure: float) -> float:
     """What ‖Σ^{−½}(Σ̂ − Σ)Σ^{−½}‖_F passes with probability ``failure``, Σ̂ the second moment of n normal rows (Fact 2.1).
 
@@ -49,6 +51,7 @@ def empirical_covariance_error(n_rows: int, n_features: int, failure: float) -> 
     return wishart_frobenius_quantile(n_features, n_rows, failure) / n_rows
 
 
+@checked
 def spectral_sampling_error(n_rows: int, n_features: int, failure: float) -> float:
     """The same in spectral norm (Lemma 2.4).
 
@@ -63,6 +66,7 @@ def spectral_sampling_error(n_rows: int, n_features: int, failure: float) -> flo
     return max(high / n_rows - 1.0, 1.0 - low / n_rows)
 
 
+@checked
 def noisy_second_moment_error(
     n_rows: int,
     n_features: int,
@@ -109,6 +113,7 @@ def noisy_second_moment_error(
     )
 
 
+@checked
 def noisy_second_moment_rows_needed(
     error: float,
     n_features: int,
@@ -145,6 +150,7 @@ def noisy_second_moment_rows_needed(
     )
 
 
+@checked
 def preconditioning_round_holds(sampling: float, noise: float, spread: float) -> bool:
     """Whether a round surely takes I ⪯ Σ ⪯ κI to I ⪯ PΣPᵀ ⪯ 0.9κI (Theorem 2.3), given how large the errors are.
 
@@ -175,6 +181,7 @@ def preconditioning_round_holds(sampling: float, noise: float, spread: float) ->
     return share <= 1.0 and kept >= least
 
 
+@checked
 def preconditioning_rows_needed(
     n_features: int,
     spread: float,
@@ -209,6 +216,7 @@ def preconditioning_rows_needed(
     return least_rows(falls_short, 0.5)
 
 
+@checked
 def preconditioned_covariance_error(
     n_rows: int,
     n_features: int,
@@ -265,6 +273,7 @@ def preconditioned_covariance_error(
     )
 
 
+@checked
 def preconditioned_covariance_rows_needed(
     error: float,
     n_features: int,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from dpmoments.noise_law.extreme_eigenvalues import normal_norm_quantile, wishart_eigenvalue_range
 from dpmoments.privacy.curves import wishart_sampling_padding
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.utility_bounds.arguments import checked
 
 __all__ = [
     "ProjectionBound",
@@ -26,6 +27,7 @@ __all__ = [
 ]
 
 
+@checked
 def projected_ridge_radius(n_coefficients: int, degrees: float, failure: float) -> float:
     """q with P(‖Σ_AA^½(β̃ − β)‖ > q√s) = ``failure``, exactly, for the coefficients of a Wishart draw around Σ (Theorem 3.2).
 
@@ -53,6 +55,7 @@ def projected_ridge_radius(n_coefficients: int, degrees: float, failure: float) 
     return _ratio_root(n_coefficients, degrees - n_coefficients + 1.0, failure)
 
 
+@checked
 def posterior_draw_radius(n_coefficients: int, degrees: float, dimension: int, failure: float) -> float:
     """The same for an inverse Wishart draw with ν degrees of freedom around a Σ of ``dimension`` rows D (Theorem 5.1's draw).
 
@@ -69,6 +72,7 @@ def posterior_draw_radius(n_coefficients: int, degrees: float, dimension: int, f
     return _ratio_root(n_coefficients, degrees - dimension + n_coefficients + 1.0, failure)
 
 
+@checked
 def released_coefficient_radius(
     n_coefficients: int, degrees: float, residual: float, failure: float, *, dimension: int | None = None
 ) -> float:
@@ -99,6 +103,7 @@ def released_coefficient_radius(
     return _ratio_root(k, effective - k, failure) * math.sqrt(residual)
 
 
+@checked
 def ridge_distance_bound(coefficients_norm: float, penalty: float, smallest_eigenvalue: float) -> float:
     """How far ridge coefficients are from those of least squares: λ‖β‖/(λ + λ_min(G_AA)) (after Dhillon et al. 2013).
 
@@ -140,6 +145,7 @@ class ProjectionBound:
         return self.sampling + self.shrinkage
 
 
+@checked
 def johnson_lindenstrauss_bound(
     n_rows: int,
     smallest_eigenvalue: float,
@@ -197,6 +203,7 @@ def johnson_lindenstrauss_bound(
     return ProjectionBound(padding, spread * residual / scale / left if left > 0.0 else math.inf, 0.0)
 
 
+@checked
 def additive_wishart_bound(
     coefficients_norm: float,
     smallest_eigenvalue: float,
@@ -243,6 +250,7 @@ def additive_wishart_bound(
     return across / (smallest_eigenvalue - norm) if smallest_eigenvalue > norm else math.inf
 
 
+@checked
 def gaussian_noise_bound(
     coefficients_norm: float, smallest_eigenvalue: float, n_coefficients: int, *, noise_scale: float, failure: float
 ) -> float:
