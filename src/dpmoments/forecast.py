@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 
 from dpmoments.mechanisms.base import Mechanism, MomentShape
 from dpmoments.mechanisms.parts.assumed_table import AssumedTable
@@ -181,7 +182,7 @@ def forecast(
 
 def require_row_count(n_rows: int) -> None:
     """Raise ValueError unless it is a possible number of rows."""
-    if isinstance(n_rows, bool) or not isinstance(n_rows, int) or n_rows < 1:
+    if isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1:
         raise ValueError(f"n_rows={n_rows!r} must be a positive whole number")
 
 
