@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cases import CASES, MEAN_CASES, Case
-from dpmoments.audit.replay import replay_everywhere
+from dpmoments.audit.replay import replay_everywhere, replay_on_any_table
 from dpmoments.mechanisms.base import Mechanism, NoisyMoments
 from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
 from dpmoments.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss
@@ -37,6 +37,19 @@ ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 @pytest.mark.parametrize("case", CASES + MEAN_CASES, ids=lambda case: case.id)
 def test_nothing_leaves_a_run_that_its_plan_does_not_pay_for(case: Case) -> None:
     found = replay_everywhere(
+        case.mechanism,
+        case.budget(),
+        case.neighbors,
+        insecure_generator(len(case.id)),
+        n_features=case.n_features,
+        mean=case.mean,
+    )
+    assert found == ()
+
+
+@pytest.mark.parametrize("case", CASES + MEAN_CASES, ids=lambda case: case.id)
+def test_what_leaves_a_run_follows_from_its_answers_alone(case: Case) -> None:
+    found = replay_on_any_table(
         case.mechanism,
         case.budget(),
         case.neighbors,
@@ -202,6 +215,21 @@ def faulty(plan: type[GaussianPlan] | type[MatrixLaplacePlan]) -> type[Mechanism
 
     Faulty.__name__ = plan.__name__
     return Faulty
+
+
+class TellingOfManyPlan(GaussianPlan):
+    """Says aloud where the rows' squares add up to less than 100: no two neighbours of a few rows differ in it."""
+
+    def run(self, rows: Rows, privacy_filter: Any) -> NoisyMoments:
+        noisy = super().run(rows, privacy_filter)
+        short = rows.moments().gram.trace() < 100.0 * 4.0**20
+        return replace(noisy, diagnostics={"warnings": ["the rows are short"] if short else []})
+
+
+def test_a_decision_from_an_exact_number_is_seen_on_tables_that_are_no_neighbors() -> None:
+    given: Any = (faulty(TellingOfManyPlan)(), PrivacyBudget.zcdp(0.5), ADD_REMOVE, insecure_generator(3))
+    assert replay_everywhere(*given) == ()
+    assert any("diagnostics" in finding for finding in replay_on_any_table(*given))
 
 
 ZCDP, PURE, APPROXIMATE = PrivacyBudget.zcdp(0.5), PrivacyBudget.pure(1.0), PrivacyBudget.approximate(20.0, 0.1)

@@ -12,7 +12,7 @@ from dpmoments.array_types import FloatArray
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.schema.schema import Schema
 
-__all__ = ["NeighboringPair", "distant_pairs", "everyday_pairs", "neighboring_pairs"]
+__all__ = ["NeighboringPair", "distant_pairs", "everyday_pairs", "neighboring_pairs", "unrelated_tables"]
 
 
 SOME_ROWS = 16
@@ -233,3 +233,20 @@ def _replacements(d: int) -> list[tuple[str, FloatArray, FloatArray, FloatArray]
 
 def _copies(row: FloatArray, n_rows: int) -> FloatArray:
     return np.tile(row, (n_rows, 1))
+
+
+def unrelated_tables(n_rows: int, n_features: int, generator: np.random.Generator) -> dict[str, FloatArray]:
+    """Tables of one size that have nothing else in common, by name: rows in the unit ball, far outside it, and dropped."""
+    shape = (n_rows, n_features)
+    few = generator.random((n_rows, 1)) < 0.05
+    half = generator.random((n_rows, 1)) < 0.5
+    return {
+        "normal rows": generator.normal(0.0, 0.2, shape),
+        "zeros": np.zeros(shape),
+        "one row again and again": np.full(shape, 0.9 / math.sqrt(n_features)),
+        "heavy tails": 5.0 * generator.standard_cauchy(shape),
+        "half of the rows dropped": np.where(half, np.nan, generator.normal(0.0, 0.3, shape)),
+        "a few rows far out": np.where(few, FAR_OUT, generator.normal(0.0, 1e-3, shape)),
+        "nothing but dropped rows": np.full(shape, np.nan),
+        "rows far out": generator.normal(0.0, 1e9, shape),
+    }

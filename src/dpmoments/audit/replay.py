@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from dpmoments.audit.pairs import everyday_pairs, neighboring_pairs
+from dpmoments.audit.pairs import everyday_pairs, neighboring_pairs, unrelated_tables
 from dpmoments.audit.recording import TOLERANCE, Recorder, Replayer
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, MomentShape
 from dpmoments.privacy.budget import PrivacyBudget
@@ -28,7 +28,7 @@ from dpmoments.rows.rows import Rows
 from dpmoments.rows.summary import Summary
 from dpmoments.schema.schema import Schema
 
-__all__ = ["differences", "replay", "replay_everywhere"]
+__all__ = ["differences", "replay", "replay_everywhere", "replay_on_any_table"]
 
 Running = TypeVar("Running")
 Result = TypeVar("Result")
@@ -71,6 +71,7 @@ def replay(
     generator: np.random.Generator,
     *,
     same_rows: bool = False,
+    any_table: bool = False,
 ) -> tuple[str, ...]:
     """What a run on the second of two neighbouring tables would give away that its plan does not pay for.
 
@@ -83,6 +84,8 @@ def replay(
         For the run on the first table.
     same_rows : bool
         Whether the second table has the rows of the first in another order: then no query may move at all.
+    any_table : bool
+        Whether the two are no neighbours but any two tables: queries may move, and nothing else may.
 
     Returns
     -------
@@ -91,7 +94,7 @@ def replay(
     """
     recorder = Recorder(plan, generator)
     before = _departure(plan, first, recorder)
-    replayer = Replayer(plan, recorder.exchanges, same_rows=same_rows)
+    replayer = Replayer(plan, recorder.exchanges, same_rows=same_rows, any_table=any_table)
     after = _departure(plan, second, replayer)
     replayer.check_all_made()
     stopped = []
@@ -167,6 +170,53 @@ def replay_everywhere(
         first, second = rows[:: -1 if index // len(rules) % 2 else 1]
         findings = replay(plans[shape], first, second, generator, same_rows=pair.same_rows)
         found += [f"{pair.name}: {finding}" for finding in findings]
+    return tuple(found)
+
+
+def replay_on_any_table(
+    mechanism: ConfiguredMechanism[Any],
+    budget: PrivacyBudget,
+    neighbors: Neighbors | str,
+    generator: np.random.Generator,
+    *,
+    n_features: int = 3,
+    mean: bool = True,
+    sizes: Sequence[int] = (3, 700),
+) -> tuple[str, ...]:
+    """:func:`replay` a mechanism on tables that have nothing in common but what is public, given the same answers.
+
+    Whatever leaves a run follows from its answers and from public numbers, and so it is the same for every table. A decision made
+    from an exact count is seen here, where two neighbours hardly ever fall on either side of it.
+
+    Parameters
+    ----------
+    mechanism, budget, neighbors, generator, n_features, mean
+        As for :func:`replay_everywhere`.
+    sizes : sequence of int
+        Numbers of rows.
+
+    Examples
+    --------
+    >>> from dpmoments.mechanisms import MatrixLaplace
+    >>> from dpmoments.noise import insecure_generator
+    >>> replay_on_any_table(MatrixLaplace(), PrivacyBudget.pure(1.0), "add_remove", insecure_generator(0))
+    ()
+    """
+    neighbors, found = Neighbors.of(neighbors), list[str]()
+    rules: tuple[Literal["drop", "center"], ...] = ("drop", "center")
+    for n_rows, rule in product(sizes, rules):
+        schema = Schema.unit_ball(n_features, missing=rule)
+        public = n_rows if neighbors.table_size_is_public else None
+        plan = mechanism.plan(MomentShape.of(schema, mean=mean, n_rows=public), budget, neighbors)
+        tables = unrelated_tables(n_rows, n_features, generator)
+        names = generator.permutation(list(tables))
+        for first, second in zip(names[::2], names[1::2], strict=False):
+            other = tables[second][: n_rows if public else n_rows // 2]
+            one, another = (
+                Rows.of(table, schema, mean=mean, neighbors=neighbors, threads=1) for table in (tables[first], other)
+            )
+            findings = replay(plan, one, another, generator, any_table=True)
+            found += [f"{first}, then {second}, {n_rows} rows: {finding}" for finding in findings]
     return tuple(found)
 
 
