@@ -196,11 +196,11 @@ def _row(
 ) -> ForecastRow:
     try:
         plan = mechanism.plan(shape, budget, neighbors)
-    except ValueError as refusal:
+        errors = plan.errors_on(
+            assumed, (PrivacyFilter.open(plan, insecure_seed=seed) for seed in range(plan.measured_runs))
+        )
+    except (ValueError, OverflowError) as refusal:  # of the plan, or of numbers beyond all tables
         return ForecastRow(name, refusal=str(refusal))
-    errors = plan.errors_on(
-        assumed, (PrivacyFilter.open(plan, insecure_seed=seed) for seed in range(plan.measured_runs))
-    )
     return ForecastRow(
         mechanism=name,
         second_moment_error=errors.gram / assumed.n_rows,

@@ -227,8 +227,7 @@ def spread_schedule(
             if after - 1.0 < 1e-9:
                 return
 
-    searched = [[1.0], *(split for ratio in RATIOS for split in geometric(ratio))]
-    return fewest_steps([follow(split) for split in _candidates(shares, searched, n_steps)])
+    return fewest_steps([follow(split) for split in _candidates(shares, geometric, n_steps)])
 
 
 def mean_schedule(
@@ -295,8 +294,7 @@ def mean_schedule(
             yield [*spent, 1.0 - sum(spent)]
             current *= ratio
 
-    searched = [[1.0], *(split for ratio in RATIOS for split in geometric(ratio))]
-    return fewest_steps([follow(split) for split in _candidates(shares, searched, n_steps)])
+    return fewest_steps([follow(split) for split in _candidates(shares, geometric, n_steps)])
 
 
 def predicted_bias(predicted_error: float, unit: float, rho: float, n_features: int, n_rows: float) -> float:
@@ -309,10 +307,12 @@ def predicted_bias(predicted_error: float, unit: float, rho: float, n_features: 
 
 
 def _candidates(
-    given: Sequence[Sequence[float]] | None, searched: Sequence[Sequence[float]], n_steps: int | None
+    given: Sequence[Sequence[float]] | None, geometric: Callable[[float], Iterator[list[float]]], n_steps: int | None
 ) -> Sequence[Sequence[float]]:
-    """The splits to compare: ``given`` or else ``searched``; only those of ``n_steps`` steps, unless it is None."""
-    splits = searched if given is None else given
+    """The splits to compare: ``given``, or else one step and all that are searched; only those of ``n_steps``, if not None."""
+    splits = given
+    if splits is None:
+        splits = [[1.0], *(split for ratio in RATIOS for split in geometric(ratio))]
     if n_steps is None:
         return splits
     # Where the budget is too small for any searched split of that length, use the paper's split.

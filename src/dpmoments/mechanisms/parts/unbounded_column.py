@@ -50,6 +50,8 @@ CONCENTRATED = 0.65
 """A cell and its two neighbours are divided further where they hold more than this share of the rows."""
 COUNT_ERROR = 0.03
 """Planned noise on that share: a third of the rows is ten times as much."""
+MOST_COUNT_NOISE = 2.0**40
+"""More would save next to nothing, and soon pass what can be drawn."""
 
 Shares = Mapping[BudgetKind, float]
 LEVEL_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.08, BudgetKind.ZCDP: 0.04})
@@ -154,7 +156,8 @@ def _choice_loss(whole: PrivacyBudget, epsilon: float) -> PrivacyBudget:
 
 
 def _count_loss(whole: PrivacyBudget, deviation: float) -> PrivacyBudget:
-    """What a count with noise of that standard deviation costs, at most its share."""
+    """What a count with noise of that standard deviation, MOST_COUNT_NOISE at most, costs; no more than its share."""
+    deviation = min(deviation, MOST_COUNT_NOISE)
     needed = math.sqrt(2.0) / deviation if whole.kind is BudgetKind.PURE else 0.5 / deviation**2
     return _at_most(whole, needed, LEVEL_COUNT_SHARE[whole.kind])
 
