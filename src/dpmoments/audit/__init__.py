@@ -4,7 +4,7 @@ from dpmoments.audit.bounds import epsilon_lower_bound
 from dpmoments.audit.exact import bingham_epsilon, noise_epsilon
 from dpmoments.audit.pairs import NeighboringPair, neighboring_pairs
 from dpmoments.audit.procedure import audit
-from dpmoments.audit.replay import replay, replay_everywhere
+from dpmoments.audit.replay import replay, replay_everywhere, replay_on_any_table
 from dpmoments.audit.results import AuditEffort, AuditResult
 from dpmoments.audit.settings import audit_plan
 
@@ -20,4 +20,5 @@ __all__ = [
     "noise_epsilon",
     "replay",
     "replay_everywhere",
+    "replay_on_any_table",
 ]
