@@ -244,7 +244,7 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
         """
         who = f"{self.noun} {self.name!r}"
         if budget.kind not in self.budget_kinds:
-            raise ValueError(f"{who} cannot spend a budget of {budget}: {self._budget_advice()}")
+            raise ValueError(f"{who} cannot spend a budget of {budget}: {self.budget_advice()}")
         if neighbors not in self.supported_neighbors:
             known = " or ".join(repr(str(relation)) for relation in sorted(self.supported_neighbors))
             raise ValueError(f"{who} is not defined for neighbors={str(neighbors)!r}: use {known}")
@@ -263,7 +263,8 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
         """What a budget allows its draws to lose together, as a budget to divide among them: ε, ρ or (ε, δ)."""
         return allowance(budget, self.loss_units[budget.kind]).as_budget
 
-    def _budget_advice(self) -> str:
+    def budget_advice(self) -> str:
+        """What a refusal of a budget says to give instead."""
         words = {
             BudgetKind.PURE: "epsilon alone (delta = 0)",
             BudgetKind.APPROXIMATE: "epsilon and delta > 0",

@@ -92,11 +92,11 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
     needs_row_norm: ClassVar[bool] = False
     noun: ClassVar[str] = "estimator of means"
 
-    def _budget_advice(self) -> str:
+    def budget_advice(self) -> str:
         others = (
             "" if BudgetKind.PURE in self.budget_kinds else "; or take log-scale-histogram, which spends epsilon alone"
         )
-        return super()._budget_advice() + others
+        return super().budget_advice() + others
 
     def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
         super().check_support(shape, budget, neighbors)
