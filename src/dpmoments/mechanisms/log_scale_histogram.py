@@ -122,8 +122,8 @@ def _doubts(column: ClippedColumn, variance: float, of_variance: float, of_mean:
     """Where noise decides the variance or the mean."""
     if column.is_constant:
         return [
-            "most values are alike, as far as floating point tells them apart beside their mean: the variance is that of the "
-            "others, or none"
+            "most values are alike, as in a column of mostly zeros (or as far as floating point tells them apart beside their "
+            "mean): the variance comes from the other values, and is too small where some of them were not seen"
         ]
     found = []
     if of_variance > NOISE_DECIDES * variance:

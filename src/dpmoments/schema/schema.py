@@ -227,7 +227,7 @@ class Schema:
         for column in self.columns:
             if isinstance(column, Numeric) and column.scale is not None:
                 rules.append(
-                    f"{column.name}: taken as it is; expected: {column.public_values_in_words} (accuracy depends on that, "
+                    f"{column.name}: taken as it is; expected: {column.public_values_in_words} (accuracy may depend on that, "
                     f"privacy does not); missing cells: {column.missing}."
                 )
             elif isinstance(column, Numeric):
