@@ -47,7 +47,7 @@ TESTS = {
     "noise/eigenvalue_deflation": ("eigenvalue_deflation", "orthonormal_frame"),
     "noise/secular_equation": ("eigenvalue_deflation", "orthonormal_frame"),
     "mechanisms/": ("additive", "overspending", "contract"),
-    "mechanisms/auto": ("auto", "release", "forecast", "contract"),
+    "mechanisms/auto": ("auto", "paper_claims", "contract"),
     "mechanisms/registry": ("registry", "contract"),
     "mechanisms/base": ("additive", "contract", "bad_input"),
     "mechanisms/additive_wishart": ("additive_wishart", "additive", "contract"),
