@@ -33,8 +33,9 @@ test that runs eight times as long as it should, or takes 4 GB more, has found i
 Where not all mutants of a module were tried, those tried are a random sample (the lowest hashes), the score is an estimate,
 weighted by the sizes of modules, and the interval one of 95 %. Once its survivors have been given tests a sample is no fair
 one any more: the mutants that were not tried do worse, and only a larger `--sample` tells by how much (of about 90 of
-`privacy/`, drawn when the first sample had its tests, 91 % were killed; before those tests 88 %). The score leaves out
-mutants that are shown to be no faults: `mutants/equivalent.toml` lists them, each with its reason, and an entry whose code
+`privacy/`, drawn when the first sample had its tests, 91 % were killed; before those tests 88 %. Of about 95 of `means/`,
+drawn after three rounds of tests, 99 %; of about 50 of `rows/` 92 %; of 21 of `mechanisms/coinpress` 95 %). The score leaves
+out mutants that are shown to be no faults: `mutants/equivalent.toml` lists them, each with its reason, and an entry whose code
 is no more is an error.
 """
 
