@@ -92,6 +92,7 @@ ASSUMED: dict[str, tuple[str, dict[str, Any], list[float], int]] = {
     "symq": ("symq", dict(radius=8.0), [1.0, 1.0], 1000),
     "symq, far searched": ("symq", dict(radius=1e4), [1.0, 1.0], 1000),
     "coinpress": ("coinpress", dict(radius=8.0, scale=1.0), [1.0] * 5, 2000),
+    "log-scale-histogram": ("log-scale-histogram", {}, [1.0, 20.0], 6000),
     "variance-aware": ("variance-aware", {}, [1.0, 0.5, 0.2, 0.1, 0.1], 6000),
 }
 
