@@ -18,12 +18,12 @@ from dpmoments.mechanisms.parts.coinpress_schedule import (
     mean_clip,
     mean_schedule,
     moment_clip_square,
-    paper_clip_square,
     paper_shares,
     shell_quantile,
     shell_radius,
     spread_schedule,
 )
+from dpmoments.utility_bounds.normal_rows import normal_norm_square
 from reference_coinpress import candidate_splits, clip_square, fewest, predicted
 
 
@@ -88,7 +88,7 @@ def test_clip_about_a_distant_centre_cuts_about_as_many_rows(distance: float) ->
 
 def test_paper_clip_holds_normal_rows() -> None:
     for d, failure in itertools.product((1, 10, 100), (0.1, 1e-3)):
-        assert stats.chi2.sf(paper_clip_square(d, failure), d) <= failure
+        assert stats.chi2.sf(normal_norm_square(d, failure), d) <= failure
     assert paper_shares(1) == (1.0,)
     assert paper_shares(4) == pytest.approx((1 / 12, 1 / 12, 1 / 12, 3 / 4))
 
@@ -200,7 +200,7 @@ def test_quantiles_and_radii_of_a_shell() -> None:
 
 def test_the_papers_constants() -> None:
     log = math.log(1e4)
-    assert paper_clip_square(7, 1e-4) == pytest.approx(7.0 + 2.0 * math.sqrt(7.0 * log) + 2.0 * log)
+    assert normal_norm_square(7, 1e-4) == pytest.approx(7.0 + 2.0 * math.sqrt(7.0 * log) + 2.0 * log)
     assert paper_shares(2) == (0.25, 0.75)
     assert paper_shares(6) == (*[0.05] * 5, 0.75)
 

@@ -12,13 +12,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
 import dpmoments as dpm
+from benchmarks.pages import DOCS, write_part
 from dpmoments.datasets import Dataset, standardized_unit_rows
 from dpmoments.mechanisms.base import MomentShape, Plan
 from dpmoments.mechanisms.iterative_eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
@@ -31,7 +31,7 @@ from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 
-PAGE = Path(__file__).parents[3] / "docs" / "utility-bounds-eigenvectors.md"
+PAGE = DOCS / "utility-bounds-eigenvectors.md"
 FAILURE = 0.05
 EPSILONS = (0.1, 1.0, 4.0)
 DELTA = 1e-6
@@ -232,11 +232,8 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=100)
     trials, start = parser.parse_args().trials, time.perf_counter()
     found = {"bounds": bounds(trials), "forecasts": forecasts(max(trials // 5, 2))}
-    text = PAGE.read_text(encoding="utf-8")
     for name, lines in found.items():
-        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-        text = text.split(begin)[0] + f"{begin}\n\n" + "\n".join(lines) + f"\n\n{end}" + text.split(end)[1]
-    PAGE.write_text(text, encoding="utf-8")
+        write_part(PAGE, name, lines)
     print(f"{time.perf_counter() - start:.0f} s")
 
 

@@ -23,6 +23,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
+from benchmarks.pages import DOCS, write_part
 from benchmarks.papers.sheffet.techniques import (
     ADAPTED,
     ANALYZE_GAUSS,
@@ -44,9 +45,7 @@ from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 
-DOCS = Path(__file__).parents[3] / "docs"
 PAGE = DOCS / "sheffet-experiments.md"
-BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 EPSILONS = (0.1, 0.5, 1.0)
 POWERS = (10, 12, 14, 16, 18, 20)
 
@@ -262,14 +261,6 @@ def gap_table(experiment: Experiment, results: Results) -> list[str]:
     return [*lines, ""]
 
 
-def write_page(lines: list[str]) -> None:
-    """Replace the tables of the page, between its two marks."""
-    page = PAGE.read_text(encoding="utf-8")
-    before, rest = page.split(BEGIN)
-    _, after = rest.split(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n" + "\n".join(lines).rstrip() + f"\n\n{END}{after}", encoding="utf-8")
-
-
 def main() -> None:
     """Measure, draw, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -300,7 +291,7 @@ def main() -> None:
     gap_figure(found, experiments, 0.5, folder)
     repair_figure(found, experiments, 0.5, folder)
     if published:
-        write_page(lines + notes)
+        write_part(PAGE, "tables", lines + notes)
     else:
         print("\n".join(lines + notes))
     print(f"{time.perf_counter() - started:.0f} s; pictures: {folder}/sheffet-*.png")

@@ -25,6 +25,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import lasso_path
 
+from benchmarks.pages import DOCS, write_part
 from benchmarks.papers.sheffet.techniques import (
     ADAPTED,
     ADDITIVE,
@@ -46,9 +47,7 @@ from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.repair.repair import clip
 
-DOCS = Path(__file__).parents[3] / "docs"
 PAGE = DOCS / "sheffet-outputs.md"
-BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 EPSILON = 0.5
 """The paper varies n and k at one ε; so do we."""
 POWERS = (10, 12, 14, 16, 18, 20)
@@ -304,9 +303,7 @@ def main() -> None:
     if options.quick:
         print("\n".join(lines))
     else:
-        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-        after = rest.split(END)[1]
-        PAGE.write_text(f"{before}{BEGIN}\n\n" + "\n".join(lines).rstrip() + f"\n\n{END}{after}", encoding="utf-8")
+        write_part(PAGE, "tables", lines)
         figure(powers, found, DOCS / "images" / "sheffet-outputs.png")
     print(f"{time.perf_counter() - start:.0f} s")
 

@@ -19,7 +19,7 @@ from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Directions
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import quadratic_form
-from dpmoments.utility_bounds.arguments import Constants, NoiseKind
+from dpmoments.utility_bounds.arguments import Constants, NoiseKind, check_probability
 from dpmoments.utility_bounds.basic_mechanisms import largest_noise
 from dpmoments.utility_bounds.eigenvector_release import eigenvector_release_error, released_eigenvector_error
 
@@ -201,8 +201,7 @@ class IterativeEigenvectors(Mechanism):
     def __post_init__(self) -> None:
         if self.allocation not in ("gaps", "adaptive", "uniform"):
             raise ValueError(f"allocation={self.allocation!r}: use 'gaps', 'adaptive' or 'uniform'")
-        if not 0.0 < self.failure < 1.0:
-            raise ValueError(f"failure={self.failure!r} is a probability, above 0 and below 1")
+        check_probability(self.failure)
         check_options(self.rank, self.calibration, self.sum_share, self.eigenvalue_share)
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> IterativeEigenvectorsPlan:

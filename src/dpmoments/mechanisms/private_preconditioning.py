@@ -26,18 +26,15 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
+from dpmoments.utility_bounds.arguments import check_probability
+from dpmoments.utility_bounds.lecture import CONTRACTION, RESCALE, ROUNDS_SHARE, n_rounds
 
 __all__ = ["PrivatePreconditioning", "PrivatePreconditioningPlan"]
 
 SHRINK = 0.5
 """Factor for directions of large variance."""
-RESCALE = 1.05
-"""Factor for all directions in a round: keeps the smallest variance above 1 although noise makes the projection imperfect."""
-CONTRACTION = 0.9
-"""Ratio of κ after a round to κ before it."""
 LEAST_STOP = 8.0
 """Least κ for another round: below it a halved direction could fall below variance 1, as κ/2 · SHRINK² ≥ 1 needs κ ≥ 8."""
-ROUNDS_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -181,8 +178,7 @@ class PrivatePreconditioning(Mechanism):
             )
         if not 0.0 < self.clip_constant < math.inf:
             raise ValueError(f"clip_constant={self.clip_constant!r} must be positive")
-        if not 0.0 < self.failure < 1.0:
-            raise ValueError(f"failure={self.failure!r} is a probability, above 0 and below 1")
+        check_probability(self.failure)
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PrivatePreconditioningPlan:
         if shape.mean:
@@ -193,17 +189,15 @@ class PrivatePreconditioning(Mechanism):
         if shape.n_rows == 0:
             raise ValueError("private-preconditioning has nothing to estimate from a table that is publicly empty")
         lowest, highest = self.bounds(shape)
-        excess = math.log(highest / lowest / self.stop_at)
-        n_rounds = max(0, math.ceil(excess / -math.log(CONTRACTION)))
-        rho = self.divisible(budget).rho
-        require_workable_budget(rho, _shares(n_rounds))
+        rounds, rho = n_rounds(highest / lowest, self.stop_at), self.divisible(budget).rho
+        require_workable_budget(rho, _shares(rounds))
         return PrivatePreconditioningPlan(
             mechanism=self,
             shape=shape,
             neighbors=neighbors,
             cost=budget,
             rho=rho,
-            n_rounds=n_rounds,
+            n_rounds=rounds,
         )
 
     def bounds(self, shape: MomentShape) -> tuple[float, float]:
@@ -221,8 +215,8 @@ class PrivatePreconditioning(Mechanism):
         return math.sqrt(self.clip_constant * kappa * n_features * math.log(n_rows / self.failure))
 
 
-def _shares(n_rounds: int) -> list[float]:
-    return [*[ROUNDS_SHARE / n_rounds] * n_rounds, 1.0 - ROUNDS_SHARE] if n_rounds else [1.0]
+def _shares(rounds: int) -> list[float]:
+    return [*[ROUNDS_SHARE / rounds] * rounds, 1.0 - ROUNDS_SHARE] if rounds else [1.0]
 
 
 def _shrink_long(second_moment: FloatArray, threshold: float) -> FloatArray:

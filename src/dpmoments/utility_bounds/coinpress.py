@@ -15,6 +15,7 @@ from dpmoments.noise_law.extreme_eigenvalues import wishart_frobenius_quantile
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius, row_sum_l2
 from dpmoments.utility_bounds.arguments import checked
+from dpmoments.utility_bounds.normal_rows import normal_matrix_norm, normal_norm_square, normal_second_moment_error
 from dpmoments.utility_bounds.rows_needed import least_rows
 
 __all__ = [
@@ -24,11 +25,19 @@ __all__ = [
     "coinpress_mean_error",
     "coinpress_mean_rows_needed",
     "coinpress_mean_theorem",
+    "last_step_shares",
     "theorem_shares",
 ]
 
 MOST_STEPS = 12
 """Numbers of steps that are tried where none is given."""
+
+
+def last_step_shares(n_steps: int, last: float) -> tuple[float, ...]:
+    """A share of the budget to the last step, the rest in equal parts; all of it to a step that is alone."""
+    if n_steps == 1:
+        return (1.0,)
+    return (*[(1.0 - last) / (n_steps - 1)] * (n_steps - 1), last)
 
 
 @checked
@@ -40,7 +49,7 @@ def theorem_shares(n_steps: int) -> tuple[float, ...]:
     >>> theorem_shares(3)
     (0.25, 0.25, 0.5)
     """
-    return (1.0,) if n_steps == 1 else (*[0.5 / (n_steps - 1)] * (n_steps - 1), 0.5)
+    return last_step_shares(n_steps, 0.5)
 
 
 @checked
@@ -83,8 +92,8 @@ def coinpress_mean_error(
         left = failure - len(split) * one
         if left <= 0.0:
             return math.inf
-        shell = math.sqrt(_norm_square(n_features, one / n_rows))
-        ball, about, deviation = math.sqrt(_norm_square(n_features, one)), radius, math.inf
+        shell = math.sqrt(normal_norm_square(n_features, one / n_rows))
+        ball, about, deviation = math.sqrt(normal_norm_square(n_features, one)), radius, math.inf
         for share in split:
             noise = sensitivity * (about + shell) / (n_rows * math.sqrt(2.0 * share * rho))
             deviation = math.hypot(1.0 / math.sqrt(n_rows), noise)
@@ -174,10 +183,9 @@ def coinpress_covariance_error(
         left = failure - (len(split) + 1) * one
         if left <= 0.0 or n_rows < d:
             return math.inf
-        clip = _norm_square(d, one / n_rows)
-        edge = math.sqrt(2.0 * d) + math.sqrt(2.0 * math.log(2.0 / one))
-        sampling = math.sqrt(d / n_rows) + math.sqrt(2.0 * math.log(2.0 / one) / n_rows)
-        ridge, wide, scale = 2.0 * sampling + sampling**2, spread, math.inf
+        clip = normal_norm_square(d, one / n_rows)
+        edge, ridge = normal_matrix_norm(d, one), normal_second_moment_error(n_rows, d, one)
+        wide, scale = spread, math.inf
         for index, share in enumerate(split):
             scale = sensitivity * clip / (n_rows * math.sqrt(2.0 * share * rho))
             if index < len(split) - 1:
@@ -228,9 +236,3 @@ def coinpress_covariance_theorem(error: float, n_features: int, spread: float, r
     d = n_features
     rows = d**2 / error**2 + d**2 / (error * math.sqrt(rho)) + math.sqrt(d**3 * math.log(max(spread, 1.0)) / rho)
     return rows * math.log(1.0 / failure)
-
-
-def _norm_square(n_features: int, failure: float) -> float:
-    """γ² = d + 2√(d ln(1/β)) + 2 ln(1/β), which ‖x‖² of a standard normal row passes with probability ≤ β."""
-    log = math.log(1.0 / failure)
-    return n_features + 2.0 * math.sqrt(n_features * log) + 2.0 * log

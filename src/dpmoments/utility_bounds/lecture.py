@@ -32,9 +32,11 @@ __all__ = [
 ]
 
 RESCALE = 1.05
+"""Factor for all directions in a round: keeps the smallest variance above 1 although noise makes the projection imperfect."""
 CONTRACTION = 0.9
+"""Ratio of κ after a round to κ before it."""
 ROUNDS_SHARE = 0.5
-"""The constants of the lecture's rounds: all directions are scaled by the first, κ is taken to shrink to the second's share."""
+"""Share of ρ for the rounds."""
 
 
 @checked

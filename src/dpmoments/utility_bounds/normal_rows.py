@@ -1,4 +1,4 @@
-"""What is known beforehand of a table whose rows are normal with a known covariance."""
+"""What is known beforehand of normal rows, and of normal noise: tail bounds in closed form."""
 
 from __future__ import annotations
 
@@ -7,7 +7,29 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["normal_smallest_eigenvalue"]
+from dpmoments.utility_bounds.arguments import check_probability
+
+__all__ = ["normal_matrix_norm", "normal_norm_square", "normal_second_moment_error", "normal_smallest_eigenvalue"]
+
+
+def normal_norm_square(n_features: int, failure: float) -> float:
+    """γ² = d + 2√(d ln(1/β)) + 2 ln(1/β): a normal row's ‖w‖² exceeds it with probability ≤ β (Laurent & Massart 2000)."""
+    log = math.log(1.0 / failure)
+    return n_features + 2.0 * math.sqrt(n_features * log) + 2.0 * log
+
+
+def normal_matrix_norm(n_features: int, failure: float) -> float:
+    """√(2d) + √(2 ln(2/β)), which the norm of a symmetric normal matrix exceeds with probability ≤ β.
+
+    Its standard deviation is 1 on the diagonal and 1/√2 off it: Gaussian concentration about E‖N‖ ≤ √(2d).
+    """
+    return math.sqrt(2.0 * n_features) + math.sqrt(2.0 * math.log(2.0 / failure))
+
+
+def normal_second_moment_error(n_rows: float, n_features: int, failure: float) -> float:
+    """2s + s², s = √(d/n) + √(2 ln(2/β)/n), which ‖Σ̂ − I‖ exceeds with probability ≤ β (Davidson & Szarek 2001)."""
+    error = math.sqrt(n_features / n_rows) + math.sqrt(2.0 * math.log(2.0 / failure) / n_rows)
+    return 2.0 * error + error**2
 
 
 def normal_smallest_eigenvalue(covariance: npt.ArrayLike, n_rows: int, *, failure: float = 1e-9) -> float:
@@ -52,7 +74,6 @@ def normal_smallest_eigenvalue(covariance: npt.ArrayLike, n_rows: int, *, failur
     least = float(np.linalg.eigvalsh(matrix)[0])
     if least < 0.0:
         raise ValueError("covariance must be positive semi-definite: it has a negative eigenvalue")
-    if not 0.0 < failure < 1.0:
-        raise ValueError(f"failure={failure!r} is a probability, above 0 and below 1")
+    check_probability(failure)
     root = math.sqrt(max(n_rows - 1, 0)) - math.sqrt(len(matrix)) - math.sqrt(-2.0 * math.log(failure))
     return least * max(root, 0.0) ** 2

@@ -13,6 +13,7 @@ from dpmoments.mechanisms.parts.coinpress_evidence import RESOLVED, Evidence, Ob
 from dpmoments.mechanisms.parts.coinpress_schedule import Schedule
 from dpmoments.mechanisms.parts.coinpress_theory import ClipSquares
 from dpmoments.mechanisms.parts.noisy_step import NoisyStep
+from dpmoments.utility_bounds.normal_rows import normal_matrix_norm
 
 __all__ = ["Ellipsoid", "StepRules", "spectral_edge"]
 
@@ -151,9 +152,8 @@ class Ellipsoid:
         η is ``sampling``; ν bounds the largest eigenvalue of the noise except with probability ``failure``.
         """
         covariance, center = self.estimate(release, n_rows)
-        bound = math.sqrt(2.0 * len(center)) + math.sqrt(2.0 * math.log(2.0 / failure))
         eigenvalues, eigenvectors = np.linalg.eigh(covariance)
-        ridge = sampling + bound * release.gram_scale / n_rows
+        ridge = sampling + normal_matrix_norm(len(center), failure) * release.gram_scale / n_rows
         step = eigenvectors.T / np.sqrt(np.maximum(eigenvalues, 0.0) + ridge)[:, None]
         return Ellipsoid(center, step @ self.linear, self.evidence, self.held, self.unchecked)
 

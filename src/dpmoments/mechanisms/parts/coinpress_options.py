@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from dpmoments.mechanisms.parts.coinpress_schedule import MOST_STEPS, paper_shares
+from dpmoments.mechanisms.parts.coinpress_schedule import MOST_STEPS
+from dpmoments.utility_bounds.coinpress import last_step_shares
 
 __all__ = ["FAILURE", "STAND_IN_ROWS", "CoinPressOptions", "checked_eigenvalue_bounds"]
 
@@ -56,7 +57,7 @@ class CoinPressOptions:
         if name is None:
             return None
         lengths = range(1, MOST_STEPS + 1) if self.steps is None else [self.steps]
-        return [paper_shares(n_steps, LAST_SHARE[name]) for n_steps in lengths]
+        return [last_step_shares(n_steps, LAST_SHARE[name]) for n_steps in lengths]
 
     def step_failures(self, n_steps: int) -> tuple[float, float]:
         """β_s of each step before the last, β/(4(t − 1)), and of the last, β/4 (Biswas et al. 2020, Figure 2)."""

@@ -13,6 +13,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import chdtrc, gammaincinv, gammaln, ndtri
 
+from dpmoments.utility_bounds.coinpress import last_step_shares
+
 __all__ = [
     "Schedule",
     "clip_shrinkage",
@@ -20,7 +22,6 @@ __all__ = [
     "mean_clip",
     "mean_schedule",
     "moment_clip_square",
-    "paper_clip_square",
     "paper_shares",
     "predicted_bias",
     "shell_quantile",
@@ -60,12 +61,6 @@ class Schedule:
     def n_steps(self) -> int:
         """Number of steps."""
         return len(self.shares)
-
-
-def paper_clip_square(n_features: int, failure: float) -> float:
-    """γ² = d + 2√(d ln(1/β)) + 2 ln(1/β): a normal row's ‖w‖² exceeds it with probability ≤ β (Laurent & Massart 2000)."""
-    log = math.log(1.0 / failure)
-    return n_features + 2.0 * math.sqrt(n_features * log) + 2.0 * log
 
 
 def moment_clip_square(n_features: int, noise_error: float) -> float:
@@ -167,11 +162,9 @@ def clip_shrinkage(radius: float, n_features: int) -> float:
     return max(0.0, tail - (1.0 - 1.0 / d) * radius * inverse)
 
 
-def paper_shares(n_steps: int, last: float = 0.75) -> tuple[float, ...]:
-    """A share of the budget to the last step, the rest in equal parts (Biswas et al. 2020, section 3; its theorems have ½)."""
-    if n_steps == 1:
-        return (1.0,)
-    return (*[(1.0 - last) / (n_steps - 1)] * (n_steps - 1), last)
+def paper_shares(n_steps: int) -> tuple[float, ...]:
+    """¾ of the budget to the last step, the rest in equal parts (Biswas et al. 2020, section 3; its theorems have ½)."""
+    return last_step_shares(n_steps, 0.75)
 
 
 def spread_schedule(

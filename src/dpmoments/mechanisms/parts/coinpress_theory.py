@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpmoments.mechanisms.parts.coinpress_schedule import paper_clip_square
+from dpmoments.utility_bounds.normal_rows import normal_matrix_norm, normal_norm_square, normal_second_moment_error
 
 __all__ = ["BallClips", "ClipSquares", "covariance_theory", "mean_theory"]
 
@@ -46,21 +46,18 @@ def covariance_theory(n_features: int, n_rows: float, early: float, last: float)
 
     A third of ``early`` is for each of what can go wrong: a row is clipped, the sampling error passes η, the noise passes ν.
     The paper names these three; how its supplement divides β_s among them is not known here.
-
-    Sampling: ‖Σ̂ − I‖ ≤ 2s + s² for s = √(d/n) + √(2 ln(2/β)/n) (Davidson & Szarek). Noise: ‖N‖ ≤ σ(√(2d) + √(2 ln(2/β))).
     """
     each = early / 3.0
-    sampling = math.sqrt(n_features / n_rows) + math.sqrt(2.0 * math.log(2.0 / each) / n_rows)
     return ClipSquares(
-        early=paper_clip_square(n_features, each / n_rows),
-        last=paper_clip_square(n_features, last / n_rows),
-        contraction=2.0 * (math.sqrt(2.0 * n_features) + math.sqrt(2.0 * math.log(2.0 / each))),
-        ridge=2.0 * sampling + sampling**2,
+        early=normal_norm_square(n_features, each / n_rows),
+        last=normal_norm_square(n_features, last / n_rows),
+        contraction=2.0 * normal_matrix_norm(n_features, each),
+        ridge=normal_second_moment_error(n_rows, n_features, each),
         failure=each,
     )
 
 
 def mean_theory(n_features: int, n_rows: float, early: float, last: float) -> BallClips:
     """γ = √(d + 2√(d ln(n/β_s)) + 2 ln(n/β_s)) of both kinds of steps (Biswas et al. 2020, Figure 2, MVM, step 1)."""
-    squares = [paper_clip_square(n_features, failure / n_rows) for failure in (early, last)]
+    squares = [normal_norm_square(n_features, failure / n_rows) for failure in (early, last)]
     return BallClips(*map(math.sqrt, squares))
