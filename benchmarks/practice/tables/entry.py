@@ -1,0 +1,45 @@
+"""What one table of the collection is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import dpmoments as dpm
+
+__all__ = ["Entry", "Half", "Made"]
+
+Half = Literal["design", "judge"]
+"""Constants of the library may be chosen on the design half; the judge half is run when they are frozen."""
+Made = tuple[Any, dpm.Schema]
+"""A frame (or an array) and its public schema: round bounds that someone could have written without seeing the rows."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One table, made anew and always alike by `make`.
+
+    Attributes
+    ----------
+    name : str
+    half : {"design", "judge"}
+    family : str
+        What it is an example of; the file it is in.
+    real : bool
+        Observed, not drawn from a law.
+    make : callable
+        Nothing is fetched: what is not on this machine raises FileNotFoundError or ConnectionError.
+    target : str or None
+        The feature that a regression on this table predicts; None where every feature is a level of a category.
+    dominant : bool
+        A few rows, far from all others, carry much of the covariance: no rule that keeps to where most rows are can be right.
+    """
+
+    name: str
+    half: Half
+    family: str
+    real: bool
+    make: Callable[[], Made]
+    target: str | None
+    dominant: bool = False

@@ -1,0 +1,141 @@
+"""Measurements in physics, chemistry and medicine, as bundled with this library and scikit-learn; POPRES."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+import dpmoments as dpm
+from benchmarks.practice.tables.entry import Entry, Made
+
+__all__ = ["TABLES"]
+
+WIDEST_OF_NUCLEI = {
+    "radius": (50, 5),
+    "texture": (60, 10),
+    "perimeter": (300, 50),
+    "area": (5_000, 1_000),
+    "smoothness": (0.5, 0.1),
+    "compactness": (2, 0.5),
+    "concavity": (2, 0.5),
+    "concave points": (0.5, 0.1),
+    "symmetry": (1, 0.2),
+    "fractal dimension": (0.5, 0.1),
+}
+"""Upper bounds of a feature of cell nuclei (mean and worst) and of its standard error; all are positive."""
+
+
+def wine() -> Made:
+    """178 × 13."""
+    data = dpm.datasets.wine()
+    return data.frame, data.schema
+
+
+def wine_with_cultivar() -> Made:
+    """178 × 16: three of them a category."""
+    data = dpm.datasets.wine(cultivar=True)
+    return data.frame, data.schema
+
+
+def airfoil() -> Made:
+    """1,503 × 6."""
+    data = dpm.datasets.airfoil()
+    return data.frame, data.schema
+
+
+def diabetes() -> Made:
+    """442 × 11: patients, blood serum, and how the disease went on a year later."""
+    from sklearn import datasets
+
+    frame = datasets.load_diabetes(as_frame=True, scaled=False).frame.astype(float)
+    frame["sex"] = frame["sex"] == 2
+    schema = dpm.Schema(
+        dpm.Numeric("age", 0, 100),
+        dpm.Boolean("sex"),
+        dpm.Numeric("bmi", 10, 60),
+        dpm.Numeric("bp", 40, 200),
+        dpm.Numeric("s1", 50, 500),
+        dpm.Numeric("s2", 0, 400),
+        dpm.Numeric("s3", 0, 150),
+        dpm.Numeric("s4", 0, 20),
+        dpm.Numeric("s5", 2, 8),
+        dpm.Numeric("s6", 40, 400),
+        dpm.Numeric("target", 0, 400),
+    )
+    return frame, schema
+
+
+def breast_cancer() -> Made:
+    """569 × 31: ten features of the cell nuclei of an image, three figures each, and whether the tumour is benign."""
+    from sklearn import datasets
+
+    frame = datasets.load_breast_cancer(as_frame=True).frame.astype(float)
+    frame["benign"] = frame.pop("target") == 1
+    columns: list[dpm.Numeric | dpm.Boolean] = []
+    for feature, (widest, error) in WIDEST_OF_NUCLEI.items():
+        columns += [
+            dpm.Numeric(f"mean {feature}", 0, widest),
+            dpm.Numeric(f"{feature} error", 0, error),
+            dpm.Numeric(f"worst {feature}", 0, widest),
+        ]
+    return frame, dpm.Schema(*columns, dpm.Boolean("benign"))
+
+
+def iris() -> Made:
+    """150 × 7: centimetres, and the species as a category."""
+    from sklearn import datasets
+
+    bunch = datasets.load_iris(as_frame=True)
+    frame = bunch.data.set_axis(["sepal_length", "sepal_width", "petal_length", "petal_width"], axis=1)
+    frame["species"] = [str(bunch.target_names[code]) for code in bunch.target]
+    schema = dpm.Schema(
+        dpm.Numeric("sepal_length", 0, 10),
+        dpm.Numeric("sepal_width", 0, 10),
+        dpm.Numeric("petal_length", 0, 10),
+        dpm.Numeric("petal_width", 0, 5),
+        dpm.Categorical("species", ("setosa", "versicolor", "virginica")),
+    )
+    return frame, schema
+
+
+def digits() -> Made:
+    """1,797 × 64: pixels of written digits, 0 to 16; some never vary."""
+    from sklearn import datasets
+
+    frame = datasets.load_digits(as_frame=True).data
+    return frame, dpm.Schema(*(dpm.Numeric(name, 0, 16) for name in frame.columns))
+
+
+def pixels(image: str) -> Made:
+    """273,280 × 5: place and colour of every pixel of a photograph."""
+    from sklearn import datasets
+
+    colors = datasets.load_sample_image(image)
+    down, right = np.indices(colors.shape[:2])
+    names = ("down", "right", "red", "green", "blue")
+    table = np.column_stack([down.ravel(), right.ravel(), colors.reshape(-1, 3)]).astype(float)
+    bounds = (500, 1_000, 255, 255, 255)
+    return pd.DataFrame(table, columns=list(names)), dpm.Schema(
+        *(dpm.Numeric(name, 0, bound) for name, bound in zip(names, bounds, strict=True))
+    )
+
+
+def popres() -> Made:
+    """1,387 × 20: genetic principal components; a column has norm 1, so that a cell of ten times its typical size is 0.25."""
+    components = dpm.datasets.popres().components
+    names = [f"component{i}" for i in range(1, components.shape[1] + 1)]
+    return pd.DataFrame(components, columns=names), dpm.Schema(*(dpm.Numeric(name, -0.25, 0.25) for name in names))
+
+
+TABLES = (
+    Entry("wine", "design", "measurements", True, wine, "proline"),
+    Entry("wine-cultivar", "design", "measurements", True, wine_with_cultivar, "proline"),
+    Entry("airfoil", "design", "measurements", True, airfoil, "sound_pressure_level"),
+    Entry("diabetes", "design", "measurements", True, diabetes, "target"),
+    Entry("breast-cancer", "design", "measurements", True, breast_cancer, "benign"),
+    Entry("china-pixels", "design", "measurements", True, lambda: pixels("china.jpg"), "blue"),
+    Entry("iris", "judge", "measurements", True, iris, "petal_width"),
+    Entry("digits", "judge", "measurements", True, digits, "pixel_4_4"),
+    Entry("flower-pixels", "judge", "measurements", True, lambda: pixels("flower.jpg"), "blue"),
+    Entry("popres", "judge", "measurements", True, popres, "component20"),
+)
