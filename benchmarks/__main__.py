@@ -13,6 +13,7 @@ NOT_BENCHMARKS = (
     "papers.sheffet.techniques",
     "peers.programs",
     "practice.coinpress_tables",
+    "practice.comparison",
     "practice.tables",
 )
 """What benchmarks import or start (modules and packages), and what writes a page without measuring."""
