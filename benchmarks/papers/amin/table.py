@@ -22,7 +22,7 @@ import dpmoments as dpm
 from benchmarks.pages import DOCS, write_part
 from benchmarks.papers.amin.misprinted_bingham import printed_law, successive_directions
 from dpmoments import datasets
-from dpmoments.mechanisms.base import Mechanism, MomentShape
+from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
 from dpmoments.mechanisms.iterative_eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
 from dpmoments.mechanisms.kapralov_talwar import KapralovTalwar
 from dpmoments.mechanisms.laplace import Laplace
@@ -125,16 +125,21 @@ LINES = (
 
 def errors(line: Line, rows: SummedOnce, epsilon: float, trials: int, delta: float = 0.0) -> np.ndarray:
     """‖Ĝ − G‖_F/n of every trial."""
-    d, n = rows.n_features, rows.n_rows
-    shape = MomentShape(d, n_rows=n, mean=False)
+    n = rows.n_rows
+    shape = MomentShape(rows.n_features, n_rows=n, mean=False)
     plan = line.mechanism.plan(shape, PrivacyBudget.of(epsilon=epsilon, delta=delta), "replace_one")
-    box = (-np.ones(d), np.ones(d))
     found = []
     for seed in range(trials):
         noisy = plan.run(rows, PrivacyFilter(plan, insecure_generator(seed)))  # type: ignore[arg-type]
-        _, gram = repair_moments(n, None, noisy.gram, plan.noise, line.repair, box=box)
+        gram = repaired(plan, noisy.gram, n, line.repair)
         found.append(dpm.metrics.normalized_frobenius_error(gram, rows.gram, n_rows=n))
     return np.array(found)
+
+
+def repaired(plan: Plan, noisy_gram: np.ndarray, n_rows: int, repair: Repair) -> np.ndarray:
+    """A second moment alone, of rows in the unit ball, after a repair."""
+    ones = np.ones(len(noisy_gram))
+    return repair_moments(n_rows, None, noisy_gram, plan.noise, repair, box=(-ones, ones))[1]
 
 
 def table(name: str, rows: SummedOnce, trials: int) -> list[str]:

@@ -80,7 +80,7 @@ def draw(tables: Sequence[Compared], path: Path) -> None:
 
 def _kind(one: Compared) -> str:
     if one.entry.dominant:
-        return "few dominant rows"
+        return "dominant rows"
     return "real tables" if one.entry.real else "synthetic"
 
 

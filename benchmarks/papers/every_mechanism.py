@@ -1,0 +1,253 @@
+"""Every mechanism that can serve, on the tables and budgets of Amin et al. (2019), beside `auto`.
+
+    OMP_NUM_THREADS=1 python -m benchmarks.papers.every_mechanism [--trials 40] [--tables "Wine;Airfoil"]
+
+Replace-one, second moment alone, rows of norm 1, ‖Ĝ − G‖_F/n, each mechanism with the repair that a release has by default.
+Above 50 features there are half as many trials, and fewer of what is slow there or passes over the rows in every trial (`FEWER`).
+Fixed seeds, each table summed once a lattice. Results are kept in a folder that git ignores, a file a table, so that a run that
+was broken off goes on; what another source of the library made is run anew. Writes the tables of docs/every-mechanism.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+import dpmoments as dpm
+from benchmarks.pages import DOCS, write_part
+from benchmarks.papers.amin.acceptance_counts import algorithm_3
+from benchmarks.papers.amin.table import EPSILONS, repaired
+from benchmarks.papers.amin.utility_bounds import Table
+from benchmarks.practice.comparison.contenders import spectral_repair
+from benchmarks.practice.comparison.records import source_fingerprint
+from dpmoments import datasets
+from dpmoments.mechanisms.base import Mechanism, Plan
+from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.neighbors import Neighbors
+
+PAGE = DOCS / "every-mechanism.md"
+FOLDER = Path(__file__).parent / "results"
+DELTAS = (0.0, 1e-16, 1e-10, 1e-3)
+FEWER: Mapping[str, tuple[int, int]] = {
+    "iterative-eigenvectors": (10, 2),
+    "kapralov-talwar": (10, 2),
+    "coinpress": (5, 1),
+    "private-preconditioning": (3, 0),
+}
+"""Trials below 50 features, and above; 0: left out."""
+MANY_FEATURES = 50
+WITHIN = 1.05
+AUTO = "auto"
+DATA: tuple[tuple[str, Callable[[], np.ndarray]], ...] = (
+    ("Wine", lambda: datasets.standardized_unit_rows(datasets.wine())),
+    ("Airfoil", lambda: datasets.standardized_unit_rows(datasets.airfoil(), include_target=True)),
+    ("Adult, complete rows", lambda: datasets.standardized_unit_rows(datasets.adult(), include_target=True)),
+    (
+        "Adult, all rows",
+        lambda: datasets.standardized_unit_rows(datasets.adult(complete=False), unknown_is_a_level=True),
+    ),
+    *(
+        (f"Algorithm 3, d = {d}, n = {n:,}", lambda n=n, d=d: algorithm_3(n, d))
+        for d in (10, 100)
+        for n in (1_000, 10_000, 50_000)
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One mechanism at one budget on one table; `chosen` is what made the release, another than the mechanism for `auto`."""
+
+    mechanism: str
+    epsilon: float
+    delta: float
+    mean: float
+    standard_error: float
+    trials: int
+    chosen: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """All mechanisms at one budget on one table."""
+
+    epsilon: float
+    delta: float
+    found: Mapping[str, Measured]
+
+    @property
+    def best(self) -> Measured:
+        """The lowest curve that is not `auto`'s."""
+        return min((one for name, one in self.found.items() if name != AUTO), key=lambda one: one.mean)
+
+    @property
+    def ratio(self) -> float:
+        """Error of `auto` over it."""
+        return self.found[AUTO].mean / self.best.mean
+
+    @property
+    def ratio_error(self) -> float:
+        """Its standard error; 0 where one made both."""
+        if self.found[AUTO].chosen == self.best.mechanism:
+            return 0.0
+        parts = [one.standard_error / one.mean for one in (self.found[AUTO], self.best)]
+        return self.ratio * math.hypot(*parts)
+
+
+def unit_table(name: str, rows: np.ndarray) -> Table:
+    """The setting of the paper."""
+    return Table(name, rows, dpm.Schema.unit_ball(rows.shape[1]), Neighbors.REPLACE_ONE, mean=False)
+
+
+def trials_of(mechanism: str, n_features: int, trials: int) -> int:
+    """How many are run."""
+    return min(trials, FEWER.get(mechanism, (trials, (trials + 1) // 2))[n_features > MANY_FEATURES])
+
+
+def budgets(mechanism: Mechanism) -> Iterator[PrivacyBudget]:
+    """Those of the page that it can spend; what knows no δ spends ε alone, once for all δ."""
+    for epsilon in EPSILONS:
+        if BudgetKind.PURE in mechanism.budget_kinds:
+            yield PrivacyBudget.pure(epsilon)
+        if BudgetKind.APPROXIMATE in mechanism.budget_kinds:
+            yield from (PrivacyBudget.approximate(epsilon, delta) for delta in DELTAS if delta)
+
+
+def errors(table: Table, plan: Plan, trials: int) -> np.ndarray:
+    """‖Ĝ − G‖_F/n of every trial, after the default repair."""
+    n_rows, repair = table.assumed.n_rows, spectral_repair()
+    found = []
+    for seed in range(trials):
+        noisy = plan.run(table.rows, PrivacyFilter.open(plan, insecure_seed=seed))
+        gram = repaired(plan, noisy.second_moment_sum, n_rows, repair)
+        found.append(dpm.metrics.normalized_frobenius_error(gram, table.gram, n_rows=n_rows))
+    return np.array(found)
+
+
+def measure(name: str, make: Callable[[], np.ndarray], trials: int, folder: Path) -> list[Measured]:
+    """One table: what is in its file, and what was missing there."""
+    path = folder / f"{name.replace(' ', '-').replace(',', '').replace('=', '')}.json"
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    current = kept.get("source") == source_fingerprint()
+    found = [Measured(**one) for one in kept["measured"]] if current else []
+    table = unit_table(name, make())
+    d = table.rows.n_features
+    for mechanism in map(make_mechanism, MECHANISMS):
+        number, start = trials_of(mechanism.name, d, trials), time.perf_counter()
+        for budget in budgets(mechanism):
+            same = (mechanism.name, budget.epsilon, budget.delta)
+            if not number or any((one.mechanism, one.epsilon, one.delta) == same for one in found):
+                continue
+            try:
+                plan = table.plan(mechanism, budget)
+            except ValueError:  # it serves no such shape
+                break
+            of_trials = errors(table, plan, number)
+            error = float(of_trials.std(ddof=1) / math.sqrt(number)) if number > 1 else math.nan
+            found.append(Measured(*same, float(of_trials.mean()), error, number, plan.mechanism.name))
+            write(path, found)
+        print(f"{name}: {mechanism.name}, {time.perf_counter() - start:.1f} s", flush=True)
+    return found
+
+
+def write(path: Path, found: Sequence[Measured]) -> None:
+    """All of a table, or what was there before."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    content = {"source": source_fingerprint(), "measured": [asdict(one) for one in found]}
+    partial.write_text(json.dumps(content), encoding="utf-8")
+    partial.replace(path)
+
+
+def cells(found: Sequence[Measured]) -> list[Cell]:
+    """Budget by budget; what spends ε alone stands beside every δ."""
+    made = []
+    for delta in DELTAS:
+        for epsilon in EPSILONS:
+            at = {
+                one.mechanism: one
+                for one in sorted(found, key=lambda one: one.delta)  # its own δ, where it has one, in place of none
+                if one.epsilon == epsilon and one.delta in (0.0, delta)
+            }
+            made.append(Cell(epsilon, delta, at))
+    return made
+
+
+def table_lines(name: str, found: Sequence[Measured]) -> list[str]:
+    """A row a mechanism and δ, a column an ε."""
+    lines = [f"### {name}", "", "| | " + " | ".join(f"{epsilon:g}" for epsilon in EPSILONS) + " |"]
+    lines.append("| --- |" + " ---: |" * len(EPSILONS))
+    for mechanism in [AUTO, *(one for one in MECHANISMS if one != AUTO)]:
+        for delta in DELTAS:
+            at = {one.epsilon: one for one in found if (one.mechanism, one.delta) == (mechanism, delta)}
+            if at:
+                trials = {one.trials for one in at.values()}
+                label = f"`{mechanism}`" + (f", δ = {delta:g}" if delta else "")
+                label += f" ({min(trials)} {'trial' if trials == {1} else 'trials'})" if mechanism in FEWER else ""
+                values = [f"{at[epsilon].mean:.3g}" if epsilon in at else "–" for epsilon in EPSILONS]
+                lines.append(f"| {label} | " + " | ".join(values) + " |")
+    return [*lines, ""]
+
+
+def summary(by_table: Mapping[str, Sequence[Cell]]) -> list[str]:
+    """In how many cells `auto` is the lowest curve or near it, and the others by name."""
+    all_cells = [(name, cell) for name, found in by_table.items() for cell in found]
+    near = [cell for _, cell in all_cells if cell.ratio <= WITHIN]
+    lines = [
+        f"`auto` is the lowest curve, or within {WITHIN - 1:.0%} of it, in {len(near)} of {len(all_cells)} cells "
+        f"({len(near) / len(all_cells):.1%}). The others:",
+        "",
+        "| table | δ | ε | `auto` | lowest | `auto` / lowest |",
+        "| --- | ---: | ---: | --- | --- | ---: |",
+    ]
+    for name, cell in sorted(all_cells, key=lambda item: -item[1].ratio):
+        if cell.ratio > WITHIN:
+            auto, best = cell.found[AUTO], cell.best
+            lines.append(
+                f"| {name} | {cell.delta:g} | {cell.epsilon:g} | `{auto.chosen}` {auto.mean:.3g} | "
+                f"`{best.mechanism}` {best.mean:.3g} | {cell.ratio:.2f} ± {cell.ratio_error:.2f} |"
+            )
+    return lines
+
+
+def main() -> None:
+    """Measure what is missing; write the page where every table is there."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=40)
+    parser.add_argument("--tables", help="names, with semicolons; the page is written when none is left out")
+    parser.add_argument("--folder", type=Path, default=FOLDER)
+    options = parser.parse_args()
+    wanted = None if options.tables is None else [name.strip() for name in options.tables.split(";")]
+    start, by_table, lines = time.perf_counter(), {}, list[str]()
+    for name, make in DATA:
+        if wanted is not None and name not in wanted:
+            continue
+        found = measure(name, make, options.trials, options.folder)
+        by_table[name] = cells(found)
+        lines += table_lines(name, found)
+    print("\n".join(summary(by_table)))
+    if wanted is None:
+        write_part(
+            PAGE,
+            "summary",
+            [
+                *summary(by_table),
+                "",
+                f"{options.trials} trials below {MANY_FEATURES} features and half as many above, where no number is named.",
+            ],
+        )
+        write_part(PAGE, "tables", lines)
+    print(f"{time.perf_counter() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

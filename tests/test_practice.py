@@ -1,0 +1,259 @@
+"""The validation of the default release: its errors, its gains, its tables, and that a run that was broken off goes on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from benchmarks.papers.every_mechanism import AUTO, Measured, budgets
+from benchmarks.papers.every_mechanism import Cell as PapersCell
+from benchmarks.papers.every_mechanism import cells as papers_cells
+from benchmarks.practice import validation
+from benchmarks.practice.comparison.contenders import BEFORE, NOW, Cell, Contender
+from benchmarks.practice.comparison.errors import CAP, RIDGE, Truth, correlations
+from benchmarks.practice.comparison.gains import Gain, cell_gains, geometric_mean
+from benchmarks.practice.comparison.page import Compared, losses
+from benchmarks.practice.comparison.records import Record, Records, source_fingerprint
+from benchmarks.practice.tables import TABLES, Entry, chosen, made
+
+import dpmoments as dpm
+from dpmoments.mechanisms.registry import make_mechanism
+
+SCHEMA = dpm.Schema(dpm.Numeric("a", 0, 10), dpm.Numeric("b", -1, 1), dpm.Categorical("c", ("u", "v")))
+CELL = Cell(1.0, 0.0, "add_remove")
+
+
+@pytest.fixture
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    shared = rng.uniform(-0.5, 0.5, 400)
+    cells = {"a": 5 + 6 * shared, "b": shared + rng.uniform(-0.4, 0.4, 400), "c": np.where(shared > 0.2, "u", "v")}
+    return pd.DataFrame(cells)
+
+
+def released(covariance: np.ndarray, mean: np.ndarray) -> Any:
+    """What a release of those encoded moments says."""
+    encoding = SCHEMA.encoding(mean=True)
+    return SimpleNamespace(
+        schema=SCHEMA, covariance=encoding.decode_covariance(covariance), mean=encoding.decode_mean(mean)
+    )
+
+
+def record(contender: str, errors: list[float], **rest: Any) -> Record:
+    values = dict.fromkeys(("covariance", "correlations", "means", "regression"), errors)
+    known = {"table": "t", "mechanism": "m", "n_rows": 1, "n_features": 1, "warned": 0.0, "seconds": 0.0}
+    cell = {"epsilon": 1.0, "delta": 0.0, "neighbors": "add_remove"}
+    return Record(**(known | cell | {"contender": contender, "source": source_fingerprint()} | values | rest))
+
+
+def test_a_release_without_noise_has_no_error(table: pd.DataFrame) -> None:
+    truth = Truth.of(table, SCHEMA, "b")
+    exact = dpm.release(table, SCHEMA, epsilon=1e13, repair="none", insecure_seed=0)
+    assert max(truth.errors(exact).values()) < 1e-4
+    assert truth.n_rows == 400
+    assert np.allclose(
+        truth.covariance * np.outer(truth.scale, truth.scale), np.cov(features(table).T, bias=True), atol=1e-4
+    )
+
+
+def features(table: pd.DataFrame) -> np.ndarray:
+    return np.column_stack([table["a"], table["b"], table["c"] == "u", table["c"] == "v"]).astype(float)
+
+
+def test_errors_are_relative_and_in_encoded_units(table: pd.DataFrame) -> None:
+    truth = Truth.of(table, SCHEMA, "b")
+    shift = np.array([3.0, 0.0, 0.0, 0.0]) * math.sqrt(np.trace(truth.covariance))
+    found = truth.errors(released(1.5 * truth.covariance, truth.mean + shift))
+    assert found["covariance"] == pytest.approx(0.5)
+    assert found["correlations"] == pytest.approx(0.0, abs=1e-6)
+    assert found["means"] == pytest.approx(3.0)
+
+
+def test_correlations_count_every_pair_of_features_that_vary_once(table: pd.DataFrame) -> None:
+    constant = table.assign(b=0.25)
+    truth = Truth.of(constant, SCHEMA, None)
+    covariance = truth.covariance.copy()
+    pair = correlations(truth.covariance)[0, 2]
+    covariance[0, 2] = covariance[2, 0] = 0.0
+    covariance[1, 1] = 7.0  # does not vary in the table
+    found = truth.errors(released(covariance, truth.mean))
+    assert found["correlations"] == pytest.approx(abs(pair) / math.sqrt(3), rel=1e-4)
+    assert math.isnan(found["regression"])
+
+
+def test_correlations_of_impossible_covariances_stay_within_one() -> None:
+    found = correlations(np.array([[1.0, 3.0, 1.0], [3.0, 1.0, 1.0], [1.0, 1.0, -1.0]]))
+    assert found[0, 1] == 1.0
+    assert found[0, 2] == 0.0
+
+
+def test_regression_is_the_risk_over_that_of_the_best_ridge(table: pd.DataFrame) -> None:
+    truth = Truth.of(table, SCHEMA, "b")
+    assert list(truth.features) == [0, 2, 3]  # whole columns but the target's
+    inner = truth.covariance[np.ix_(truth.features, truth.features)]
+    cross = truth.covariance[truth.features, 1]
+    ridge = RIDGE * np.diagonal(inner).mean() * np.eye(3)
+    nothing = truth.covariance.copy()
+    nothing[1, [0, 2, 3]] = nothing[[0, 2, 3], 1] = 0.0
+    # At w = 0 the ridge objective exceeds its least value by crossᵀ(S + 2αI)⁻¹cross/2.
+    expected = cross @ np.linalg.solve(inner + ridge, cross) / truth.covariance[1, 1]
+    assert truth.regression_error(nothing) == pytest.approx(expected)
+    assert 0.1 < expected < CAP
+    wild = truth.covariance.copy()
+    wild[1, 0] = wild[0, 1] = 50.0
+    assert truth.regression_error(wild) == CAP
+
+
+def test_categorical_targets_leave_out_their_whole_column(table: pd.DataFrame) -> None:
+    assert list(Truth.of(table, SCHEMA, "c=u").features) == [0, 1]
+
+
+def test_before_takes_the_least_expected_error_and_spends_no_delta_in_vain() -> None:
+    few = Contender(BEFORE).options(SCHEMA, 400, Cell(1.0, 1e-9, "add_remove"))
+    assert few is not None
+    assert (few["mechanism"].name, few["delta"]) == ("matrix-laplace", 0.0)
+    many = dpm.Schema(*(dpm.Numeric(f"x{i}", 0, 1) for i in range(60)))
+    cell = Cell(1.0, 1e-3, "replace_one")
+    options = Contender(BEFORE).options(many, 400, cell)
+    assert options is not None
+    assert (options["mechanism"].name, options["delta"], options["neighbors"]) == ("gaussian", 1e-3, "replace_one")
+
+
+def test_contenders_by_name() -> None:
+    assert Contender("gaussian").options(SCHEMA, 400, CELL) is None  # it needs a δ
+    options = Contender("gaussian/shrink").options(SCHEMA, 400, Cell(1.0, 1e-9, "add_remove"))
+    assert options is not None
+    assert options["repair"] == "shrink"
+    assert set(Contender(NOW).options(SCHEMA, 400, CELL) or ()) == {"epsilon", "delta", "neighbors"}
+    for wrong in ("gauss", "gaussian/shrunk"):
+        with pytest.raises(ValueError):
+            Contender(wrong)
+
+
+def test_gains_are_paired_by_seed() -> None:
+    records = [record(BEFORE, [2.0, 8.0, 1.0]), record(NOW, [1.0, 2.0])]
+    gain = cell_gains(records, BEFORE, NOW, "covariance")[CELL]
+    assert gain.logs == pytest.approx([math.log(2), math.log(4)])
+    assert gain.factor == pytest.approx(math.sqrt(8))
+    assert gain.log_error == pytest.approx(math.log(2) / 2)
+    assert gain.standard_error == pytest.approx(math.sqrt(8) * math.log(2) / 2)
+
+
+def test_undefined_errors_have_no_gain() -> None:
+    records = [record(BEFORE, [math.nan] * 2), record(NOW, [math.nan] * 2)]
+    assert cell_gains(records, BEFORE, NOW, "regression") == {}
+    assert str(geometric_mean([])) == "–"
+
+
+def test_cells_of_one_seed_are_not_independent() -> None:
+    logs = np.array([0.1, 0.3])
+    assert geometric_mean([Gain(logs), Gain(logs)]).log_error == pytest.approx(Gain(logs).log_error)
+    assert geometric_mean([Gain(logs), Gain(-logs)]).log_error == pytest.approx(0.0)
+
+
+def test_losses_beyond_their_standard_error_are_named() -> None:
+    certain, doubtful = [1.0, 1.02, 0.98], [1.0, 2.0, 0.6]
+    entry = Entry("t", "design", "f", False, lambda: (table, SCHEMA), None)
+    for errors, named in ((certain, True), (doubtful, False)):
+        found = losses([Compared(entry, [record(BEFORE, [0.9] * 3), record(NOW, errors, warned=0.5)], BEFORE, NOW)])
+        assert any("t, ε = 1, add-remove" in line and "50% of releases warned" in line for line in found) == named
+
+
+def test_records_are_kept_and_those_of_another_source_dropped(tmp_path: Path) -> None:
+    kept = Records("t", tmp_path)
+    kept.add(record(BEFORE, [1.0, 2.0], source="another"))
+    kept.add(record(NOW, [1.0, 2.0]))
+    again = Records("t", tmp_path)
+    assert again.has(CELL, NOW, 2)
+    assert not again.has(CELL, NOW, 3)
+    assert not again.has(CELL, BEFORE, 2)
+    assert Records("t", tmp_path, frozenset({BEFORE})).has(CELL, BEFORE, 2)
+    assert again.found[CELL, NOW] == record(NOW, [1.0, 2.0])
+
+
+def test_a_run_that_was_broken_off_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = [Cell(1.0, 0.0, "add_remove"), Cell(1.0, 1e-9, "replace_one")]
+    arguments = ("student-500", [BEFORE, NOW], wanted, 2, tmp_path, frozenset[str]())
+    seeds: list[int] = []
+    release, breaks = dpm.release, iter([False] * 5 + [True])
+
+    def counted(*positional: Any, **named: Any) -> Any:
+        if next(breaks, False):
+            raise KeyboardInterrupt
+        seeds.append(named["insecure_seed"])
+        return release(*positional, **named)
+
+    monkeypatch.setattr(dpm, "release", counted)
+    with pytest.raises(KeyboardInterrupt):
+        validation.measure(*arguments)
+    assert seeds == [0, 1, 0, 1, 0]  # two of four are written, the third was under way
+    assert validation.measure(*arguments)
+    assert len(seeds) == 5 + 4
+    assert validation.measure(*arguments)
+    assert len(seeds) == 5 + 4
+    records = Records("student-500", tmp_path)
+    assert {one.contender for one in records.found.values()} == {BEFORE, NOW}
+    assert {(one.n_rows, one.n_features, one.seeds) for one in records.found.values()} == {(500, 7, 2)}
+
+
+def test_both_halves_have_tables_enough() -> None:
+    assert len({entry.name for entry in TABLES}) == len(TABLES) >= 40
+    for half in ("design", "judge"):
+        inside = chosen(half)
+        assert len(inside) >= 18
+        families = {entry.family for entry in inside if not entry.real}
+        assert families >= {"bounded", "skewed", "clustered", "low-rank", "categories", "dominant-rows"}
+        assert sum(entry.real for entry in inside) >= 10
+    assert {"wine", "airfoil", "diabetes", "breast-cancer", "adult"} <= {entry.name for entry in chosen("design")}
+    with pytest.raises(ValueError, match="no table named"):
+        chosen(names=["whine"])
+
+
+def small_tables() -> Iterator[Entry]:
+    """Those made in no time, of files that come with what the tests need."""
+    yield from chosen(names=["wine-cultivar", "diabetes", "breast-cancer", "iris"])
+    yield from (entry for entry in TABLES if not entry.real and "0000" not in entry.name)
+
+
+@pytest.mark.parametrize("entry", list(small_tables()), ids=lambda entry: entry.name)
+def test_tables_are_made_alike_every_time_and_fit_their_schema(entry: Entry) -> None:
+    first, second = made(entry), made(entry)
+    assert first is not None
+    assert second is not None
+    truths = [Truth.of(data, schema, entry.target) for data, schema in (first, second)]
+    assert truths[0].n_rows >= 30
+    assert np.array_equal(truths[0].covariance, truths[1].covariance)
+    assert np.trace(truths[0].covariance) > 0.0
+
+
+def test_a_table_that_is_not_here_is_left_out_aloud(capsys: pytest.CaptureFixture[str]) -> None:
+    def absent() -> Any:
+        raise FileNotFoundError("it ships with something else")
+
+    assert made(Entry("elsewhere", "judge", "f", True, absent, None)) is None
+    assert "elsewhere is left out: it ships with something else" in capsys.readouterr().out
+
+
+def test_the_papers_cells_compare_auto_with_the_lowest_other_curve() -> None:
+    def one(mechanism: str, delta: float, mean: float, chosen_one: str = "") -> Measured:
+        return Measured(mechanism, 1.0, delta, mean, 0.1 * mean, 9, chosen_one or mechanism)
+
+    found = [one(AUTO, 0.0, 3.0, "laplace"), one("laplace", 0.0, 3.0), one("gaussian", 1e-3, 2.0)]
+    by_delta = {cell.delta: cell for cell in papers_cells([*found, one(AUTO, 1e-3, 3.0, "laplace")]) if cell.found}
+    assert by_delta[0.0].ratio == 1.0
+    assert by_delta[0.0].ratio_error == 0.0
+    with_delta: PapersCell = by_delta[1e-3]
+    assert (with_delta.best.mechanism, with_delta.ratio) == ("gaussian", 1.5)
+    assert with_delta.ratio_error == pytest.approx(1.5 * math.hypot(0.1, 0.1))
+
+
+def test_what_knows_no_delta_is_run_once_for_all() -> None:
+    assert {budget.delta for budget in budgets(make_mechanism("laplace"))} == {0.0}
+    assert {budget.delta for budget in budgets(make_mechanism("gaussian"))} == {1e-16, 1e-10, 1e-3}
+    assert {budget.delta for budget in budgets(make_mechanism(AUTO))} == {0.0, 1e-16, 1e-10, 1e-3}
