@@ -245,12 +245,15 @@ def test_the_papers_cells_compare_auto_with_the_lowest_other_curve() -> None:
         return Measured(mechanism, 1.0, delta, mean, 0.1 * mean, 9, chosen_one or mechanism)
 
     found = [one(AUTO, 0.0, 3.0, "laplace"), one("laplace", 0.0, 3.0), one("gaussian", 1e-3, 2.0)]
-    by_delta = {cell.delta: cell for cell in papers_cells([*found, one(AUTO, 1e-3, 3.0, "laplace")]) if cell.found}
+    by_delta = {
+        cell.delta: cell for cell in papers_cells([*found, one(AUTO, 1e-3, 2.5, "other")]) if cell.epsilon == 1.0
+    }
     assert by_delta[0.0].ratio == 1.0
     assert by_delta[0.0].ratio_error == 0.0
     with_delta: PapersCell = by_delta[1e-3]
-    assert (with_delta.best.mechanism, with_delta.ratio) == ("gaussian", 1.5)
-    assert with_delta.ratio_error == pytest.approx(1.5 * math.hypot(0.1, 0.1))
+    assert set(with_delta.found) == {AUTO, "laplace", "gaussian"}
+    assert (with_delta.best.mechanism, with_delta.ratio) == ("gaussian", 1.25)
+    assert with_delta.ratio_error == pytest.approx(1.25 * math.hypot(0.1, 0.1))
 
 
 def test_what_knows_no_delta_is_run_once_for_all() -> None:
