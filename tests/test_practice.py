@@ -14,10 +14,10 @@ import pytest
 from benchmarks.papers.every_mechanism import AUTO, Measured, budgets
 from benchmarks.papers.every_mechanism import Cell as PapersCell
 from benchmarks.papers.every_mechanism import cells as papers_cells
-from benchmarks.practice import validation
 from benchmarks.practice.comparison.contenders import BEFORE, NOW, Cell, Contender
 from benchmarks.practice.comparison.errors import CAP, RIDGE, Truth, correlations
 from benchmarks.practice.comparison.gains import Gain, cell_gains, geometric_mean
+from benchmarks.practice.comparison.measuring import measure
 from benchmarks.practice.comparison.page import Compared, losses
 from benchmarks.practice.comparison.records import Record, Records, source_fingerprint
 from benchmarks.practice.tables import TABLES, Entry, chosen, made
@@ -191,11 +191,11 @@ def test_a_run_that_was_broken_off_goes_on(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(dpm, "release", counted)
     with pytest.raises(KeyboardInterrupt):
-        validation.measure(*arguments)
+        measure(*arguments)
     assert seeds == [0, 1, 0, 1, 0]  # two of four are written, the third was under way
-    assert validation.measure(*arguments)
+    assert measure(*arguments)
     assert len(seeds) == 5 + 4
-    assert validation.measure(*arguments)
+    assert measure(*arguments)
     assert len(seeds) == 5 + 4
     records = Records("student-500", tmp_path)
     assert {one.contender for one in records.found.values()} == {BEFORE, NOW}

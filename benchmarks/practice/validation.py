@@ -16,17 +16,15 @@ import itertools
 import multiprocessing
 import os
 import time
-import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-import dpmoments as dpm
 from benchmarks.practice.comparison.contenders import BEFORE, NOW, Cell, Contender
-from benchmarks.practice.comparison.errors import ERRORS, Truth
+from benchmarks.practice.comparison.measuring import measure
 from benchmarks.practice.comparison.page import report, write_page
-from benchmarks.practice.comparison.records import FOLDER, Record, Records, source_fingerprint
-from benchmarks.practice.tables import chosen, made
+from benchmarks.practice.comparison.records import FOLDER, Records
+from benchmarks.practice.tables import chosen
 
 EPSILONS = (0.3, 1.0, 3.0, 10.0)
 DELTAS = (0.0, 1e-9)
@@ -37,51 +35,6 @@ QUICK_EPSILONS, QUICK_SEEDS = (1.0,), 5
 def cells(epsilons: Iterable[float] = EPSILONS) -> list[Cell]:
     """Budgets and relations."""
     return [Cell(*one) for one in itertools.product(epsilons, DELTAS, NEIGHBORS)]
-
-
-def measure(
-    name: str, contenders: Sequence[str], wanted: Sequence[Cell], seeds: int, folder: Path, trusted: frozenset[str]
-) -> bool:
-    """Fill in the records of one table; False where this machine does not have it."""
-    records = Records(name, folder, trusted)
-    missing = [(cell, one) for cell in wanted for one in contenders if not records.has(cell, one, seeds)]
-    if not missing:
-        return True
-    (entry,) = chosen(names=[name])
-    table = made(entry)
-    if table is None:
-        return False
-    data, schema = table
-    truth = Truth.of(data, schema, entry.target)
-    for cell, contender in missing:
-        options = Contender(contender).options(schema, truth.n_rows, cell)
-        if options is None:
-            continue
-        begun, errors, warned, mechanisms = time.perf_counter(), [], 0, []
-        for seed in range(seeds):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", dpm.ReleaseWarning)
-                release = dpm.release(data, schema, **options, threads=1, insecure_seed=seed)
-            errors.append(truth.errors(release))
-            warned += bool(release.warnings)
-            mechanisms.append(release.mechanism)
-        records.add(
-            Record(
-                table=name,
-                epsilon=cell.epsilon,
-                delta=cell.delta,
-                neighbors=cell.neighbors,
-                contender=contender,
-                mechanism=mechanisms[0],
-                n_rows=truth.n_rows,
-                n_features=len(truth.mean),
-                warned=warned / seeds,
-                seconds=(time.perf_counter() - begun) / seeds,
-                source=source_fingerprint(),
-                **{kind: [one[kind] for one in errors] for kind in ERRORS},
-            )
-        )
-    return True
 
 
 def names_in(listed: str | None) -> list[str] | None:

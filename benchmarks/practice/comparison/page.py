@@ -68,6 +68,11 @@ def approximate(cell: Cell) -> bool:
     return cell.delta > 0.0
 
 
+def under(which: Callable[[Cell], bool], relation: str) -> Callable[[Cell], bool]:
+    """Both."""
+    return lambda cell: which(cell) and cell.neighbors == relation
+
+
 def in_words(cell: Cell) -> str:
     """A budget and a relation."""
     budget = f"ε = {cell.epsilon:g}" + (f", δ = {cell.delta:g}" if cell.delta else "")
@@ -129,7 +134,7 @@ def covariance_gains(tables: Sequence[Compared]) -> list[str]:
             continue
         size = one.records[0]
         cells = [
-            str(one.gain("covariance", lambda cell, w=which, r=relation: w(cell) and cell.neighbors == r))
+            str(one.gain("covariance", under(which, relation)))
             for which in (pure, approximate)
             for relation in RELATIONS
         ]
