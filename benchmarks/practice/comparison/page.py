@@ -205,16 +205,18 @@ def shown(found: Iterable[tuple[float, str]]) -> list[str]:
 
 def write_page(found: Found, seeds: int, half: Half | None) -> None:
     """The parts of the halves that were run, and the picture."""
-    names = {entry.name for entry in TABLES}
     for one in HALVES if half is None else (half,):
-        inside = {name: found[name] for name in names & set(found) if entry_of(name).half == one}
+        entries = [entry for entry in TABLES if entry.half == one]
+        inside = {entry.name: found[entry.name] for entry in entries if entry.name in found}
+        absent = ", ".join(entry.name for entry in entries if entry.name not in found)
         source = next(
             (record.source for records in inside.values() for record in records if record.contender == NOW), "–"
         )
         picture = IMAGES / f"practice-{one}.png"
         draw(compared(inside, BEFORE, NOW), picture)
         lines = [
-            f"dpmoments {dpm.__version__} (source {source}), {len(inside)} tables, {seeds} seeds.",
+            f"dpmoments {dpm.__version__} (source {source}), {len(inside)} tables, {seeds} seeds."
+            + (f" Not at hand, and left out: {absent}." if absent else ""),
             "",
             f"![Gains on the {one} half: pure ε on the left, (ε, δ) on the right](images/{picture.name})",
             "",
@@ -222,8 +224,3 @@ def write_page(found: Found, seeds: int, half: Half | None) -> None:
         ]
         write_part(PAGE, one, lines)
         print(f"wrote the part {one} of {PAGE}, and {picture}")
-
-
-def entry_of(name: str) -> Entry:
-    """By name."""
-    return next(entry for entry in TABLES if entry.name == name)
