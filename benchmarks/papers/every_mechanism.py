@@ -149,8 +149,8 @@ def measure(name: str, make: Callable[[], np.ndarray], trials: int, folder: Path
                 continue
             try:
                 plan = table.plan(mechanism, budget)
-            except ValueError:  # it serves no such shape
-                break
+            except ValueError:  # it does not serve the table, or not at this budget
+                continue
             of_trials = errors(table, plan, number)
             error = float(of_trials.std(ddof=1) / math.sqrt(number)) if number > 1 else math.nan
             found.append(Measured(*same, float(of_trials.mean()), error, number, plan.mechanism.name))
