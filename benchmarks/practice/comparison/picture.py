@@ -22,6 +22,7 @@ __all__ = ["draw"]
 COLORS = {0.3: "#0072b2", 1.0: "#56b4e9", 3.0: "#e69f00", 10.0: "#d55e00"}
 """Okabe & Ito, who chose them for eyes that see fewer colours; ε."""
 MARKERS = {0.3: "o", 1.0: "s", 3.0: "D", 10.0: "^"}
+TICKS = (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50)
 SPACE = 0.21
 """Inches a table."""
 
@@ -33,7 +34,7 @@ def draw(tables: Sequence[Compared], path: Path) -> None:
         return
     ordered = sorted(drawn, key=lambda one: (not one.entry.real, one.entry.dominant))[::-1]
     figure, axes = plt.subplots(
-        1, 2, figsize=(10.0, SPACE * len(ordered) + 1.4), sharey=True, layout="constrained", squeeze=True
+        1, 2, figsize=(10.0, SPACE * len(ordered) + 1.4), sharex=True, sharey=True, layout="constrained", squeeze=True
     )
     for axis, spends_delta, title in zip(axes, (False, True), ("pure ε", "ε and δ = 1e-9"), strict=True):
         for place, one in enumerate(ordered):
@@ -46,11 +47,6 @@ def draw(tables: Sequence[Compared], path: Path) -> None:
                     )  # fmt: skip
         axis.set_xscale("log")
         axis.axvline(1.0, color="#444444", linewidth=1.0, zorder=0)
-        ticks = [
-            tick for tick in (0.25, 0.5, 1, 1.5, 2, 3, 5, 10, 20) if axis.get_xlim()[0] <= tick <= axis.get_xlim()[1]
-        ]
-        axis.set_xticks(ticks, [f"{tick:g}×" for tick in ticks])
-        axis.minorticks_off()
         axis.grid(axis="both", color="#e6e6e6", linewidth=0.6)
         axis.set_axisbelow(True)
         axis.set_title(title, fontsize=11)
@@ -61,6 +57,11 @@ def draw(tables: Sequence[Compared], path: Path) -> None:
         edges = [i for i in range(1, len(ordered)) if _kind(ordered[i]) != _kind(ordered[i - 1])]
         for edge in edges:
             axis.axhline(edge - 0.5, color="#888888", linewidth=0.8, linestyle=(0, (4, 3)))
+    least, most = axes[0].get_xlim()
+    ticks = [tick for tick in TICKS if least <= tick <= most]
+    for axis in axes:
+        axis.set_xticks(ticks, [f"{tick:g}×" for tick in ticks])
+        axis.minorticks_off()
     axes[0].set_yticks(range(len(ordered)), [one.entry.name for one in ordered], fontsize=8.5)
     axes[0].set_ylim(-0.8, len(ordered) - 0.2)
     for first in [0, *[i for i in range(1, len(ordered)) if _kind(ordered[i]) != _kind(ordered[i - 1])]]:
