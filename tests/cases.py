@@ -117,6 +117,12 @@ CASES: list[Case] = [
     *rows_of_the_table(dpm.mechanisms.MatrixLaplace()),
     *rows_of_the_table(dpm.mechanisms.Isotropic()),
     *rows_of_the_table(dpm.mechanisms.Auto()),
+    *[case for case in rows_of_the_table(dpm.mechanisms.AdaptiveBall()) if case.mean],
+    *[
+        case
+        for case in rows_of_the_table(dpm.mechanisms.AdaptiveBall(dominant_rows=True))
+        if case.mean and case.kind is not BudgetKind.ZCDP
+    ],
     *[  # it has no rule for zCDP
         case
         for largest in (1.0, 1e6)

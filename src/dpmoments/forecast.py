@@ -42,6 +42,10 @@ class ForecastRow:
         Whether ``second_moment_error`` depends on the table, and is that on the forecast's ``assumption``.
     mean_assumed : bool
         The same for ``mean_error``.
+    guaranteed_error : float or None
+        What ``second_moment_error`` does not pass in any table, for a mechanism that adapts to the table; None for others.
+    chosen_because : str or None
+        Why ``auto`` chose what it did.
     """
 
     mechanism: str
@@ -51,6 +55,8 @@ class ForecastRow:
     refusal: str | None = None
     assumed: bool = False
     mean_assumed: bool = False
+    guaranteed_error: float | None = None
+    chosen_because: str | None = None
 
     @property
     def second_moment_shown(self) -> str:
@@ -111,6 +117,13 @@ class Forecast:
             if row.refusal is None:
                 errors = f"{row.second_moment_shown:>14}{row.mean_shown:>12}"
                 lines.append(f"{row.mechanism:<26}{errors}  {row.arithmetic}")
+        lines.extend(
+            f"{row.mechanism} adapts to the table: its error is at most {row.guaranteed_error:.3g}, and the less the "
+            "smaller the ball is that most rows lie in"
+            for row in self.rows
+            if row.guaranteed_error is not None and row.chosen_because is None
+        )
+        lines.extend(f"{row.mechanism}: {row.chosen_because}" for row in self.rows if row.chosen_because)
         lines.extend(f"{row.mechanism:<26}not possible: {row.refusal}" for row in self.rows if row.refusal)
         return "\n".join(lines)
 
@@ -208,6 +221,8 @@ def _row(
         arithmetic=str(plan.arithmetic),
         assumed=errors.gram_assumed,
         mean_assumed=errors.sum_assumed,
+        guaranteed_error=plan.guaranteed_error / assumed.n_rows if plan.guaranteed_error is not None else None,
+        chosen_because=plan.chosen_because,
     )
 
 

@@ -68,6 +68,8 @@ class MomentRelease:
         The law of the run, where the noise is not added cell by cell (``noise`` is then None): what bounds are made of.
     diagnostics : mapping
         What else the mechanism learned privately.
+    chosen_because : str or None
+        Why ``auto`` chose the mechanism, and what it would take to do better; None where it was named.
     """
 
     schema: Schema
@@ -84,6 +86,7 @@ class MomentRelease:
     center: FloatArray | None = None
     pivot: MomentPivot | None = None
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    chosen_because: str | None = None
 
     # One line an analysis: a function of a release is a method of it. The command line has a command for each.
     describe = describe
@@ -264,6 +267,7 @@ class MomentRelease:
             "center": None if self.center is None else self.center.tolist(),
             "pivot": None if self.pivot is None else self.pivot.to_dict(),
             "diagnostics": to_plain(self.diagnostics),
+            "chosen_because": self.chosen_because,
         }
 
     @classmethod
@@ -294,6 +298,9 @@ class MomentRelease:
         pivot = None if content["pivot"] is None else MomentPivot.from_dict(content["pivot"])
         if pivot is not None and pivot.n_features != d:
             raise ValueError(f"the pivot is for {pivot.n_features} features and the schema has {d}")
+        chosen_because = content["chosen_because"]
+        if chosen_because is not None and not isinstance(chosen_because, str):
+            raise TypeError("chosen_because must be text, or null")
         noisy_sum, center = content["noisy_sum"], content["center"]
         return cls(
             schema=schema,
@@ -310,6 +317,7 @@ class MomentRelease:
             center=None if center is None else finite_numbers(center, d, "center"),
             pivot=pivot,
             diagnostics=plain_mapping(content, "diagnostics"),
+            chosen_because=chosen_because,
         )
 
     def __repr__(self) -> str:

@@ -33,7 +33,8 @@ Count = TypeVar("Count", float, float | None)
 
 SHARE_LEFT_OUT = 0.02
 NOISE_DEVIATIONS = 4.0
-"""More dropped rows than this share of a table, and this many standard deviations of the noise on their number, are warned of."""
+"""More dropped rows than this share of a table, and this many standard deviations of the noise on their number, are warned
+of."""
 LITTLE_KNOWN = 0.1
 """Noise on the number of rows kept above this share of it is warned of."""
 
@@ -100,8 +101,8 @@ def release(
     rho : float
         Budget in zero-concentrated differential privacy, instead of ``epsilon``.
     neighbors : {"add_remove", "replace_one"}
-        What is hidden: one row's presence (the number of rows is private), or one row's values (it is public; the number of rows
-        that the schema's rules do not drop is private under both).
+        What is hidden: one row's presence (the number of rows is private), or one row's values (it is public; the number of
+        rows that the schema's rules do not drop is private under both).
     mechanism : str or Mechanism
         A registry name (``dpmoments mechanisms`` lists them) or a configured mechanism.
     mean : bool
@@ -143,9 +144,9 @@ def release(
 
     Notes
     -----
-    **Privacy.** The release as a whole satisfies the stated budget for the stated neighbours, one row being the protected unit;
-    ``release.privacy.in_words()`` says it in full. The order is: schema checked, plan made, output checked, rows read, noise
-    drawn, release written.
+    **Privacy.** The release as a whole satisfies the stated budget for the stated neighbours, one row being the protected
+    unit; ``release.privacy.in_words()`` says it in full. The order is: schema checked, plan made, output checked, rows read,
+    noise drawn, release written.
 
     Examples
     --------
@@ -178,9 +179,9 @@ def release(
     count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, public_rows)
     released = MomentRelease(
         schema=schema,
-        privacy=privacy_statement(plan, schema, private=insecure_seed is None),
+        privacy=privacy_statement(plan, schema, private=insecure_seed is None, rules=noisy.rules),
         receipt=receipt,
-        noise=plan.noise,
+        noise=plan.noise if noisy.noise is None else noisy.noise,
         mechanism=plan.mechanism.name,
         mechanism_options=plan.mechanism.options,
         details=plan.details,
@@ -190,6 +191,7 @@ def release(
         noisy_gram=noisy.gram,
         center=noisy.center,
         pivot=noisy.pivot,
+        chosen_because=plan.chosen_because,
         diagnostics=diagnostics,
     )
     keep(released, output)
@@ -239,14 +241,16 @@ def require_whole_numbers(**values: object) -> None:
             raise TypeError(f"{name} must be a whole number, got {type(value).__name__}")
 
 
-def privacy_statement(plan: CalibratedPlan[Any], schema: Schema, *, private: bool) -> PrivacyStatement:
-    """What a release by this plan guarantees."""
+def privacy_statement(
+    plan: CalibratedPlan[Any], schema: Schema, *, private: bool, rules: tuple[str, ...] = ()
+) -> PrivacyStatement:
+    """What a release by this plan guarantees; ``rules`` says what the run did to rows beside the schema's rules."""
     return PrivacyStatement(
         budget=plan.cost,
         neighbors=plan.neighbors,
         arithmetic=str(plan.arithmetic),
         private=private,
-        rules=schema.rules_in_words(),
+        rules=(*schema.rules_in_words(), *rules),
         version=__version__,
     )
 

@@ -26,8 +26,9 @@ __all__ = ["Check", "checks"]
 FALSE_ALARM = 1e-9
 """A sound release fails a check because of its noise with at most this probability."""
 COUNT_SHARE = 0.5
-"""Share of ``FALSE_ALARM`` that bounds on the noise of the count may use. The other half is for bounds on the noise of the Gram
-matrix. The check of the count alone leaves it unused, since noise on a lattice follows the quantiles of its law only nearly."""
+"""Share of ``FALSE_ALARM`` that bounds on the noise of the count may use. The other half is for bounds on the noise of the
+Gram matrix. The check of the count alone leaves it unused, since noise on a lattice follows the quantiles of its law only
+nearly."""
 ROUNDING = 1e-9
 """Differences of this relative size pass for rounding."""
 
@@ -266,8 +267,10 @@ def _shapes(release: MomentRelease) -> list[MomentShape]:
 
 
 def _agrees(plan: Plan, release: MomentRelease) -> bool:
-    law = {} if plan.noise is None else plan.noise.to_dict()
-    same_rules = release.privacy.rules == release.schema.rules_in_words()
+    noise = plan.noise_of_run(release.diagnostics, release.receipt)
+    law = {} if noise is None else noise.to_dict()
+    rules = (*release.schema.rules_in_words(), *plan.rules_of_run(release.diagnostics))
+    same_rules = release.privacy.rules == rules
     same_law = _equal(law, _law(release)) and _equal(plan.details, release.details)
     return same_rules and same_law and _spends_alike(plan, release)
 

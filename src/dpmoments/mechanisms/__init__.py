@@ -1,6 +1,7 @@
 """Mechanisms: one published algorithm a file; ``base.py`` is the contract they obey, ``registry.py`` finds them by name."""
 
 from dpmoments.mechanisms import means
+from dpmoments.mechanisms.adaptive_ball import AdaptiveBall
 from dpmoments.mechanisms.additive_wishart import AdditiveWishart
 from dpmoments.mechanisms.auto import Auto
 from dpmoments.mechanisms.base import MomentShape
@@ -18,6 +19,7 @@ from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
 from dpmoments.mechanisms.private_preconditioning import PrivatePreconditioning
 
 __all__ = [
+    "AdaptiveBall",
     "AdditiveWishart",
     "Auto",
     "CoinPress",

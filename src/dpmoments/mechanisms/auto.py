@@ -1,11 +1,12 @@
-"""Auto: plan every closed-form mechanism that the budget allows and take the one with the least expected error."""
+"""Auto: a ball that is found privately where columns hold numbers, else the additive mechanism of least expected error."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
+from dpmoments.mechanisms.adaptive_ball import LARGEST_SPENT, AdaptiveBall, AdaptiveBallPlan
 from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
 from dpmoments.mechanisms.coinpress import CoinPress
 from dpmoments.mechanisms.gaussian import Gaussian
@@ -19,12 +20,17 @@ from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = ["Auto"]
 
+FEWEST_FEATURES_FOR_BALL = 5
 CANDIDATES: tuple[Mechanism, ...] = (MatrixLaplace(), Isotropic(), Gaussian(), Laplace())
 
 
 @dataclass(frozen=True)
 class Auto(Mechanism):
-    """The additive mechanism with the least expected error on the Gram matrix, or CoinPress; the choice reads no data.
+    """A good mechanism for the budget and the schema; the choice reads no data.
+
+    Where count and mean are wanted and some of at least five features hold numbers, that is
+    :class:`~dpmoments.mechanisms.AdaptiveBall`: such columns seldom fill the bounds that a codebook gives them. Else it is the
+    additive mechanism with the least expected error on the Gram matrix.
 
     Under an (ε, δ) budget the pure mechanisms are candidates at ε: in few dimensions, or at a very small δ, matrix Laplace or
     isotropic noise is smaller than Gaussian noise; the release then states that it spent ε alone. Where columns give rough
@@ -33,10 +39,11 @@ class Auto(Mechanism):
 
     Parameters
     ----------
-    rule : {"least-error", "regime"}
-        ``"regime"``: the rule of Amin et al. (2019, section 3.1), which the replication report calls hybrid: iterative
-        eigenvectors where λ₁ ln λ₁ ≤ ln(1/δ)/ε (always, where δ is 0), else the Gaussian mechanism. For comparison: it is
-        nowhere better than the default (``docs/regime-rule.md``).
+    rule : {"practice", "least-error", "regime"}
+        ``"least-error"``: always the additive mechanism with the least expected error, at the public bounds. ``"regime"``: the
+        rule of Amin et al. (2019, section 3.1), which the replication report calls hybrid: iterative eigenvectors where λ₁ ln λ₁
+        ≤ ln(1/δ)/ε (always, where δ is 0), else the Gaussian mechanism. For comparison: it is nowhere better than the default
+        (``docs/regime-rule.md``).
     largest_eigenvalue : float, optional
         λ₁ of the Gram matrix of the encoded rows for that rule, from public knowledge: the table's own is private. Default: its
         greatest possible value, the number of rows where that is public.
@@ -46,23 +53,27 @@ class Auto(Mechanism):
     >>> from dpmoments.mechanisms.base import MomentShape
     >>> Auto().plan(MomentShape(13), PrivacyBudget.pure(1.0), "replace_one").mechanism.name
     'matrix-laplace'
+    >>> Auto().plan(MomentShape(13, has_numbers=True), PrivacyBudget.pure(1.0), "replace_one").mechanism.name
+    'adaptive-ball'
     >>> Auto().plan(MomentShape(2), PrivacyBudget.pure(1.0), "replace_one").mechanism.name
     'isotropic'
     >>> Auto().plan(MomentShape(50), PrivacyBudget.approximate(1.0, 1e-6), "replace_one").mechanism.name
     'gaussian'
     """
 
-    rule: Literal["least-error", "regime"] = "least-error"
+    rule: Literal["practice", "least-error", "regime"] = "practice"
     largest_eigenvalue: float | None = None
 
     counts_rows: ClassVar[bool] = True  # the mechanism chosen does
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset(BudgetKind)
-    summary: ClassVar[str] = "the additive mechanism with the least expected error at your budget, chosen without data"
+    summary: ClassVar[str] = (
+        "adaptive-ball where columns hold numbers, else the additive mechanism of least expected error; reads no data"
+    )
     source: ClassVar[str] = "this library"
 
     def __post_init__(self) -> None:
-        if self.rule not in ("least-error", "regime"):
-            raise ValueError(f"rule={self.rule!r}: use 'least-error' or 'regime'")
+        if self.rule not in ("practice", "least-error", "regime"):
+            raise ValueError(f"rule={self.rule!r}: use 'practice', 'least-error' or 'regime'")
         if self.largest_eigenvalue is None:
             return
         if self.rule != "regime":
@@ -97,6 +108,14 @@ class Auto(Mechanism):
             if self._eigenvectors_are_ahead(shape, budget):
                 return IterativeEigenvectors().plan(shape, PrivacyBudget.pure(budget.epsilon), neighbors)
             return Gaussian().plan(shape, budget, neighbors)
+        if (
+            self.rule == "practice"
+            and shape.mean
+            and shape.has_numbers
+            and shape.n_features >= FEWEST_FEATURES_FOR_BALL
+        ):
+            plan = AdaptiveBall().plan(shape, budget, neighbors)
+            return replace(plan, chosen_because=_because_of_ball(plan))
         plans, refusals = list[Plan](), list[ValueError]()
         for mechanism in CANDIDATES:
             spend = budget
@@ -110,7 +129,8 @@ class Auto(Mechanism):
                 refusals.append(refusal)
         if not plans:
             raise refusals[0]
-        return min(plans, key=lambda plan: plan.expected_error or float("inf"))
+        plans.sort(key=lambda plan: plan.expected_error or math.inf)
+        return replace(plans[0], chosen_because=_because_of_error(plans, budget))
 
     def _eigenvectors_are_ahead(self, shape: MomentShape, budget: PrivacyBudget) -> bool:
         """λ₁ ln λ₁ ≤ ln(1/δ)/ε."""
@@ -123,6 +143,34 @@ class Auto(Mechanism):
                 "private here: give largest_eigenvalue from public knowledge"
             )
         return largest * math.log(max(largest, 1.0)) * budget.epsilon <= -math.log(budget.delta)
+
+
+def _because_of_ball(plan: Plan) -> str:
+    assert isinstance(plan, AdaptiveBallPlan)
+    worst = f"at worst it is {plan.guaranteed.mechanism.name} at the public bounds with {LARGEST_SPENT:.0%} less of the budget"
+    return (
+        f"adaptive-ball, because columns of numbers seldom fill their bounds: {worst}. To do better: fewer columns, "
+        f"tighter bounds from public knowledge, {_more_budget(plan.cost)}"
+    )
+
+
+def _because_of_error(plans: list[Plan], budget: PrivacyBudget) -> str:
+    best, *others = plans
+    compared = "".join(
+        f", {plan.expected_error / best.expected_error:.2g} × of it with {plan.mechanism.name}"
+        for plan in others[:1]
+        if plan.expected_error and best.expected_error
+    )
+    return (
+        f"{best.mechanism.name}, because its expected error is the least of the additive mechanisms at {budget}{compared}. To do "
+        f"better: fewer columns, {_more_budget(best.cost)}"
+    )
+
+
+def _more_budget(cost: PrivacyBudget) -> str:
+    if cost.kind is BudgetKind.PURE:
+        return "more epsilon (error falls as 1/epsilon), or in many columns a small delta"
+    return "more budget"
 
 
 def _one_column_without_bounds(shape: MomentShape, budget: PrivacyBudget) -> bool:

@@ -26,6 +26,7 @@ from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.receipt import Receipt
 from dpmoments.rows.rows import Rows
 
 __all__ = [
@@ -82,6 +83,8 @@ class CalibratedPlan(ABC, Generic[Noisy]):
         Exactly what :meth:`run` spends.
     count_loss : PrivacyBudget or None
         The part of it for the number of rows, where that is private and has a draw of its own that was planned beforehand.
+    chosen_because : str or None
+        Why ``auto`` chose the mechanism, and what it would take to do better; None where it was named.
     """
 
     mechanism: ConfiguredMechanism[Any]
@@ -89,6 +92,7 @@ class CalibratedPlan(ABC, Generic[Noisy]):
     neighbors: Neighbors
     cost: PrivacyBudget
     count_loss: PrivacyBudget | None = field(default=None, kw_only=True)
+    chosen_because: str | None = field(default=None, kw_only=True)
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
 
@@ -293,10 +297,25 @@ class Plan(CalibratedPlan[NoisyMoments]):
         """The noise law, or None where there is no closed form."""
         return None
 
+    def noise_of_run(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> NoiseLaw | None:
+        """The law of the noise of one run, from what it recorded: that of the plan, unless the run chose where to release."""
+        del diagnostics, receipt
+        return self.noise
+
+    def rules_of_run(self, diagnostics: Mapping[str, Any]) -> tuple[str, ...]:
+        """What one run did to rows, a sentence for each rule."""
+        del diagnostics
+        return ()
+
     @property
     def expected_error(self) -> float | None:
         """Root mean square of ‖Ĝ − G‖_F in unit-ball units before any repair, or None where it is not known."""
         return None if self.noise is None else self.noise.frobenius_error
+
+    @property
+    def guaranteed_error(self) -> float | None:
+        """What the expected error does not pass in any table, for a plan whose error depends on it and that knows; else None."""
+        return None
 
     @property
     def expected_sum_error(self) -> float | None:

@@ -105,16 +105,24 @@ class Gaussian(Mechanism):
             raise ValueError(f"variance={self.variance!r}: use 'isotropic' or 'entrywise'")
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> GaussianPlan:
-        def sensitivity(w: float) -> float:
-            return gram_frobenius(neighbors, shape.n_features, w).value
-
         augmentation = choose_augmentation(
             shape,
-            sensitivity,
+            lambda w: self.noise_sensitivity(shape, neighbors, w),
             noisy_count=not shape.count_is_public(neighbors),
             diagonal_ratio=2.0 if self.variance == "isotropic" else 1.0,
         )
-        noise_scale = zcdp_noise_scale(self.divisible(budget).rho, sensitivity(augmentation))
+        return self.augmented(shape, budget, neighbors, augmentation)
+
+    def noise_sensitivity(self, shape: MomentShape, neighbors: Neighbors, augmentation: float) -> float:
+        """What the noise is proportional to, for an appended constant w."""
+        return gram_frobenius(neighbors, shape.n_features, augmentation).value
+
+    def augmented(
+        self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, augmentation: float
+    ) -> GaussianPlan:
+        """The plan for a constant w that is given."""
+        sensitivity = self.noise_sensitivity(shape, neighbors, augmentation)
+        noise_scale = zcdp_noise_scale(self.divisible(budget).rho, sensitivity)
         return GaussianPlan(
             mechanism=self,
             shape=shape,

@@ -61,8 +61,9 @@ class MatrixLaplace(Mechanism):
     D = d, or d + 1 with count and mean beside the Gram matrix.
 
     **Privacy.** ε-DP with c = ε/Δ, Δ the nuclear sensitivity of the (augmented) Gram matrix: the density of N changes by a
-    factor of at most e^{c‖X‖_*} under a shift X (``docs/derivations/matrix_laplace.md``). At d = 1 it is the Laplace mechanism.
-    The root mean square error is (d(d+1)²/2)^{1/2}/c, growing as d^{1.5}/ε where independent Laplace entries give d²/ε.
+    factor of at most e^{c‖X‖_*} under a shift X (``docs/derivations/matrix_laplace.md``). At d = 1 it is the Laplace
+    mechanism. The root mean square error is (d(d+1)²/2)^{1/2}/c, growing as d^{1.5}/ε where independent Laplace entries give
+    d²/ε.
 
     Examples
     --------
@@ -77,12 +78,23 @@ class MatrixLaplace(Mechanism):
     source: ClassVar[str] = "this library (docs/derivations/matrix_laplace.md)"
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> MatrixLaplacePlan:
-        def sensitivity(w: float) -> float:
-            return gram_nuclear(neighbors, shape.n_features, w).value
+        augmentation = choose_augmentation(
+            shape,
+            lambda w: self.noise_sensitivity(shape, neighbors, w),
+            noisy_count=not shape.count_is_public(neighbors),
+        )
+        return self.augmented(shape, budget, neighbors, augmentation)
 
-        augmentation = choose_augmentation(shape, sensitivity, noisy_count=not shape.count_is_public(neighbors))
+    def noise_sensitivity(self, shape: MomentShape, neighbors: Neighbors, augmentation: float) -> float:
+        """What the noise is proportional to, for an appended constant w."""
+        return gram_nuclear(neighbors, shape.n_features, augmentation).value
+
+    def augmented(
+        self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, augmentation: float
+    ) -> MatrixLaplacePlan:
+        """The plan for a constant w that is given."""
         # One unit in the last place down: the quotient must not round above ε/Δ.
-        rate = float(np.nextafter(budget.epsilon / sensitivity(augmentation), 0.0))
+        rate = float(np.nextafter(budget.epsilon / self.noise_sensitivity(shape, neighbors, augmentation), 0.0))
         dimension = augmented_dimension(shape.n_features, augmentation)
         return MatrixLaplacePlan(
             mechanism=self,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from dpmoments.mechanisms.adaptive_ball import AdaptiveBall
 from dpmoments.mechanisms.additive_wishart import AdditiveWishart
 from dpmoments.mechanisms.auto import Auto
 from dpmoments.mechanisms.base import ConfiguredMechanism, Mechanism
@@ -39,6 +40,7 @@ def _by_name(*kinds: type[Configured]) -> Mapping[str, type[Configured]]:
 
 
 MECHANISMS: Mapping[str, type[Mechanism]] = _by_name(
+    AdaptiveBall,
     AdditiveWishart,
     Auto,
     CoinPress,

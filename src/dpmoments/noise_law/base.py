@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -168,6 +168,18 @@ class NoiseLaw(ABC):
         """
         return cantelli_quantile(level)
 
+    def of_rows_in_ball(self, radius: float) -> NoiseLaw:
+        """The law for rows in a ball of that radius, which was taken for 1 when the noise was added.
+
+        Raises
+        ------
+        TypeError
+            If the law has numbers of its own: it must then say how they change.
+        """
+        if len(fields(self)) != len(fields(NoiseLaw)):
+            raise TypeError(f"{type(self).__name__} does not say what it is for rows in another ball")
+        return replace(self, **self._scaled_variances(radius))
+
     def privacy_loss(
         self,
         gram_shift: FloatArray,
@@ -226,6 +238,13 @@ class NoiseLaw(ABC):
         if not 0 < failure < 1:
             raise ValueError(f"failure={failure!r} is a probability, above 0 and below 1")
         return self.n_features if size is None else size
+
+    def _scaled_variances(self, radius: float) -> dict[str, Any]:
+        return {
+            "diagonal_variance": self.diagonal_variance * radius**4,
+            "off_diagonal_variance": self.off_diagonal_variance * radius**4,
+            "sum_variance": None if self.sum_variance is None else self.sum_variance * radius**2,
+        }
 
     def _noisy_cells(
         self, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -108,7 +108,8 @@ class IsotropicNoise(NoiseLaw):
     (``docs/derivations/isotropic.md``): every cell, standardised, is the difference of two Gamma(a), exactly.
 
     Bounds: that of Z as for :class:`GaussianNoise`, times √(2Y)/c, each at half the failure probability; a Gamma(a) is below
-    a + √(2ax) + x but with probability e^{−x} (Laurent & Massart 2000). For matrices that of ‖N‖_F, Gamma(m)/c, where it is less.
+    a + √(2ax) + x but with probability e^{−x} (Laurent & Massart 2000). For matrices that of ‖N‖_F, Gamma(m)/c, where it is
+    less.
 
     Loss: c times the norm of the released shift in svec coordinates. The log density of those cells falls along a ray at a
     rate of at most c, and of c far out.
@@ -131,6 +132,9 @@ class IsotropicNoise(NoiseLaw):
             raise ValueError(
                 f"no isotropic noise of rate={self.rate!r} has diagonal_variance={self.diagonal_variance!r}"
             )
+
+    def of_rows_in_ball(self, radius: float) -> NoiseLaw:
+        return replace(self, **self._scaled_variances(radius), rate=self.rate / radius**2)
 
     @property
     def mixing_shape(self) -> float:
@@ -201,6 +205,9 @@ class NoiseOfWisharts(NoiseLaw):
             raise ValueError("the noise law has no rate: it must be above 0")
         if not math.isfinite(self.diagonal_variance * self.rate * self.rate):
             raise ValueError(f"no Wishart of rate={self.rate!r} has diagonal_variance={self.diagonal_variance!r}")
+
+    def of_rows_in_ball(self, radius: float) -> NoiseLaw:
+        return replace(self, **self._scaled_variances(radius), rate=self.rate / radius**2)
 
 
 @register_noise_law

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.array_types import FloatArray, IntegerArray
+from dpmoments.noise.choice import choose_by_score
 from dpmoments.noise.lattice import discrete_gaussian, discrete_laplace
 from dpmoments.noise.matrices import inverse_wishart, isotropic, matrix_laplace, symmetric_gaussian, wishart
 from dpmoments.noise.orthonormal_frame import sample_orthonormal_frame
@@ -149,9 +150,7 @@ def _(law: EigenvalueBound, query: Any, generator: np.random.Generator) -> float
 
 @noised.register
 def _(law: Choice, query: Any, generator: np.random.Generator) -> int:
-    # By the Gumbel trick, in log space: no weight overflows.
-    scores = np.asarray(query, dtype=np.float64)
-    return int(np.argmax(0.5 * law.epsilon * scores + generator.gumbel(size=len(scores))))
+    return choose_by_score(np.asarray(query), 0.5 * law.epsilon, generator)
 
 
 @noised.register
@@ -197,8 +196,8 @@ def round_to_lattice(
     Rounding the noise equals rounding the noisy sum, since the sum is an integer. But a float64 of size 2^l lies on a
     grid of 2^(l−52), and ties round to even: the low bits of the rounded noise are not fair coins, and over many cells their
     bias would show the low bits of the sum. So an independent uniform integer of k bits, k = ⌊log₂ σ⌋ − 10, is added to
-    every cell: the low k bits of the result are then exactly uniform, whatever the sum's are, and the noise grows by a relative
-    10⁻⁷. On the idealised law it is post-processing (``docs/derivations/additive.md``).
+    every cell: the low k bits of the result are then exactly uniform, whatever the sum's are, and the noise grows by a
+    relative 10⁻⁷. On the idealised law it is post-processing (``docs/derivations/additive.md``).
 
     Parameters
     ----------

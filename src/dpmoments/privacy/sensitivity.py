@@ -39,6 +39,8 @@ __all__ = [
     "row_sum_l1",
     "row_sum_l2",
     "sensitivity_from_dict",
+    "share_of_rows",
+    "share_of_rows_l1",
     "smallest_eigenvalue",
     "sorted_eigenvalues_l1",
     "sorted_eigenvalues_l2",
@@ -230,6 +232,16 @@ def count(neighbors: Neighbors) -> Sensitivity:
 def count_l1(neighbors: Neighbors) -> Sensitivity:
     """:func:`count`, for Laplace noise."""
     return _made("count_l1", neighbors, Norm.L1, 1.0)
+
+
+def share_of_rows(neighbors: Neighbors) -> Sensitivity:
+    """Sensitivity of a sum over rows of a number between 0 and 1 for each: 1 under both relations; a dropped row gives 0."""
+    return _made("share_of_rows", neighbors, Norm.L2, 1.0)
+
+
+def share_of_rows_l1(neighbors: Neighbors) -> Sensitivity:
+    """:func:`share_of_rows`, for Laplace noise."""
+    return _made("share_of_rows_l1", neighbors, Norm.L1, 1.0)
 
 
 def histogram_l2(neighbors: Neighbors) -> Sensitivity:

@@ -183,6 +183,11 @@ class Schema:
         return all(isinstance(column, Coordinate) for column in self.columns)
 
     @property
+    def has_numbers(self) -> bool:
+        """Whether some column holds numbers, other than flags and levels."""
+        return any(not isinstance(column, Boolean | Categorical) for column in self.columns)
+
+    @property
     def drops_rows(self) -> bool:
         """Whether a rule of some column can drop a row; then the number of rows that count is private under every relation."""
         return any(
@@ -220,6 +225,12 @@ class Schema:
                 pairs.append((-reach, reach) if isinstance(column, Coordinate) else column.bounds)
         lower, upper = np.array(pairs).T
         return lower, upper
+
+    def encoded_bounds(self, *, mean: bool) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """The same for encoded features, in units of the ball, each of shape (d,)."""
+        encoding = self.encoding(mean=mean)
+        lower, upper = self.feature_bounds
+        return (lower - encoding.offset) / encoding.scale, (upper - encoding.offset) / encoding.scale
 
     def rules_in_words(self) -> tuple[str, ...]:
         """What was done to cells and rows, one sentence for each rule, for the privacy statement."""

@@ -68,12 +68,15 @@ def choose_augmentation(
     *,
     noisy_count: bool,
     diagonal_ratio: float = 2.0,
+    mean_square: float = 1.0,
+    covariance_square: float = 1.0,
 ) -> float:
     """The appended constant w, by the rule: least error of the covariance in the worst case over public knowledge.
 
     To first order the error of G/n − μμᵀ has mean square (1/n²)·s(w)²·[d·r + d(d−1) + 2(d+1)‖μ‖²/w² + r/w⁴] times the
     off-diagonal variance at unit sensitivity, r the ratio of diagonal to off-diagonal variance; the last term stands
-    only where the count comes from the noisy matrix. w minimises it at ‖μ‖ = 1 over the multiples of 1/64.
+    only where the count comes from the noisy matrix, times ‖Cov + μμᵀ‖_F² ≤ 1. w minimises it over the multiples of 1/64, at
+    ‖μ‖ = 1 and at 1 for that norm unless more is known.
 
     Parameters
     ----------
@@ -83,6 +86,8 @@ def choose_augmentation(
     noisy_count : bool
     diagonal_ratio : float
         r above.
+    mean_square, covariance_square : float
+        ‖μ‖² and the squared norm above: for rows about a centre near their mean, less than 1.
 
     Returns
     -------
@@ -95,7 +100,8 @@ def choose_augmentation(
     of_count = diagonal_ratio if noisy_count else 0.0
 
     def mean_square_error(w: float) -> float:
-        terms = d * diagonal_ratio + d * (d - 1) + 2 * (d + 1) / w**2 + of_count / w**4
+        of_mean, of_size = 2 * (d + 1) * mean_square / w**2, of_count * covariance_square / w**4
+        terms = d * diagonal_ratio + d * (d - 1) + of_mean + of_size
         return sensitivity(w) ** 2 * terms
 
     return min((step / AUGMENTATION_STEPS for step in range(1, AUGMENTATION_STEPS + 1)), key=mean_square_error)
@@ -166,7 +172,10 @@ class AdditivePlan(Plan):
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
         self.check_rows(rows)
-        moments = rows.moments(bits=self.bits)
+        return self.released(rows.moments(bits=self.bits), privacy_filter)
+
+    def released(self, moments: Moments, privacy_filter: PrivacyFilter) -> NoisyMoments:
+        """Moments of rows of norm at most 1, in units of their radius, with noise."""
         what = "count, sum and Gram matrix" if self.augmentation else "Gram matrix"
         values = self.add_noise(privacy_filter, what, augmented_gram(moments, self.augmentation))
         return taken_apart(values, self.augmentation, self.released_count(moments.count, privacy_filter))

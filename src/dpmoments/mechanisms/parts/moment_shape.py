@@ -30,6 +30,8 @@ class MomentShape:
         Where the schema gives rough scales in place of bounds, what they say of the encoded rows.
     drops_rows : bool
         Whether a rule of the schema can drop a row.
+    has_numbers : bool
+        Whether some column holds numbers, other than flags and levels, of which most rows may lie far inside their bounds.
     """
 
     n_features: int
@@ -38,6 +40,7 @@ class MomentShape:
     row_norm: float | None = 1.0
     rough_scale: RoughScale | None = None
     drops_rows: bool = False
+    has_numbers: bool = False
 
     @classmethod
     def of(cls, schema: Schema, *, mean: bool, n_rows: int | None = None) -> MomentShape:
@@ -49,6 +52,7 @@ class MomentShape:
             row_norm=None if schema.row_norm is None else 1.0,
             rough_scale=schema.rough_scale(mean=mean),
             drops_rows=schema.drops_rows,
+            has_numbers=schema.has_numbers,
         )
 
     def __post_init__(self) -> None:

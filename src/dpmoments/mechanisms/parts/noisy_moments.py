@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.array_types import FloatArray
-from dpmoments.noise_law import MomentPivot
+from dpmoments.noise_law import MomentPivot, NoiseLaw
 
 __all__ = ["NoisyMoments"]
 
@@ -29,10 +29,14 @@ class NoisyMoments:
     diagnostics : mapping
         What else the run learned privately (plain values and arrays); covered by the plan's cost.
     center : ndarray of shape (d,) or None
-        What sum and Gram matrix are taken about, itself a private answer; None for 0. About 0 the moments of rows whose mean is
-        far from 0 hold no covariance: in float64 none is left where the mean is 10⁸ standard deviations away.
+        What sum and Gram matrix are taken about, itself a private answer; None for 0. About 0 the moments of rows whose mean
+        is far from 0 hold no covariance: in float64 none is left where the mean is 10⁸ standard deviations away.
     pivot : MomentPivot or None
         The law of this run, where the noise is not added cell by cell, with what else the run released that it needs.
+    noise : NoiseLaw or None
+        The law of the noise of this run, where its plan could not know it; None where it is the plan's.
+    rules : tuple of str
+        What the run did to rows, a sentence for each rule, for the privacy statement.
     """
 
     count: float | None
@@ -41,6 +45,8 @@ class NoisyMoments:
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     center: FloatArray | None = None
     pivot: MomentPivot | None = None
+    noise: NoiseLaw | None = None
+    rules: tuple[str, ...] = ()
 
     @property
     def mean(self) -> FloatArray:

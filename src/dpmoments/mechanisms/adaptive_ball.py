@@ -1,0 +1,250 @@
+"""Adaptive ball: find privately where the rows are, and release the moments of rows moved into a ball there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpmoments.array_types import FloatArray
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
+from dpmoments.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplacePlan
+from dpmoments.mechanisms.parts.additive import choose_augmentation
+from dpmoments.mechanisms.parts.assumed_table import AssumedTable, ErrorsOnTable
+from dpmoments.mechanisms.parts.ball_budget import COUNT_SHARE, SHARE_FOR_NOISE, BallBudget
+from dpmoments.mechanisms.parts.ball_evidence import BallEvidence
+from dpmoments.mechanisms.parts.ball_search import RowDistances, noisy_center, radius_at
+from dpmoments.mechanisms.parts.row_count import count_error, noisy_count
+from dpmoments.noise_law import NoiseLaw
+from dpmoments.privacy.accounting import LossUnit, allowance
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.receipt import Receipt
+from dpmoments.rows.moments import Moments
+from dpmoments.rows.rows import Rows
+
+__all__ = ["AdaptiveBall", "AdaptiveBallPlan"]
+
+LARGEST_RADIUS = 0.9
+"""A larger ball is not worth its clipping."""
+MEAN_SQUARE, COVARIANCE_SQUARE = 0.1, 0.2
+"""What is taken for ‖μ‖² and the squared norm of the second moment of rows in a ball about their mean, in units of its
+radius."""
+EXCESS_FOR_NOISE = 2.0
+LENIENT_BELOW = 0.8
+"""The excess beyond a ball may be so many times what its noise saves; and, by a standard deviation, more where the radius is
+small."""
+NOISE_FOR_NOISE = 1.05
+"""Under (ε, δ) the search is worth more with Gaussian noise, even where that is so many times the noise of pure ε in the
+end."""
+LARGEST_SPENT = 0.4
+"""No run spends more than this share before its last step."""
+
+
+@dataclass(frozen=True)
+class AdaptiveBallPlan(Plan):
+    """A calibrated :class:`AdaptiveBall`.
+
+    Attributes
+    ----------
+    budget : BallBudget
+    guaranteed : GaussianPlan or MatrixLaplacePlan
+        The joint release at the public bounds with the least that a run can have left for it.
+    """
+
+    mechanism: AdaptiveBall
+    budget: BallBudget
+    guaranteed: GaussianPlan | MatrixLaplacePlan
+
+    @property
+    def arithmetic(self) -> Arithmetic:  # type: ignore[override]
+        return self.guaranteed.arithmetic
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        return {"noise": self.guaranteed.mechanism.name, "lattice_bits": self.guaranteed.bits}
+
+    @property
+    def guaranteed_error(self) -> float:
+        """What no table makes the error pass: that at the public bounds. In a ball of radius r it is r² of this, or less."""
+        return self.guaranteed.noise.frobenius_error
+
+    @property
+    def expected_sum_error(self) -> float | None:
+        return None
+
+    @property
+    def expected_count_error(self) -> float | None:
+        return self.guaranteed.expected_count_error
+
+    def exact_errors_on(self, assumed: AssumedTable) -> ErrorsOnTable | None:
+        del assumed  # the radius depends on the table
+        return None
+
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
+        self.check_rows(rows)
+        moments = rows.moments(bits=self.guaranteed.bits)
+        if self.count_is_public:
+            n_rows = least_rows = float(moments.count)
+        else:
+            loss = self.budget.part(COUNT_SHARE)
+            n_rows = noisy_count(moments.count, privacy_filter, loss, self.neighbors)
+            least_rows = n_rows - count_error(loss)
+        rows_beyond = self.budget.rows_beyond(least_rows) if least_rows >= 1.0 else None
+        if rows_beyond is None:
+            return self._at_the_bounds(
+                moments, privacy_filter, "there are too few rows for this budget to look for a smaller ball"
+            )
+        share = self.budget.center_share(least_rows)
+        box = rows.schema.encoded_bounds(mean=True)
+        center = noisy_center(moments, privacy_filter, self.budget, share, n_rows, box)
+        distances = RowDistances.of(rows, center)
+        screened = self.budget.screen_share(least_rows)
+        if screened is not None:
+            allowed = self.budget.screened_rows(least_rows, rows_beyond)
+            if distances.fills_the_bounds(privacy_filter, self.budget, screened, allowed):
+                return self._at_the_bounds(moments, privacy_filter, "the rows fill the public bounds")
+        place = distances.radius(privacy_filter, self.budget, self.budget.search_share(least_rows), rows_beyond)
+        radius = radius_at(place)
+        if radius >= LARGEST_RADIUS:
+            return self._at_the_bounds(moments, privacy_filter, "the rows fill the public bounds")
+        evidence = BallEvidence.found(distances, privacy_filter, self.budget, place, _farthest(center, box))
+        last = self.last_step(privacy_filter.left.as_budget)
+        saved = last.noise.frobenius_error * (1.0 - radius**2)
+        lenience = evidence.excess_deviation * max(0.0, 1.0 - (radius / LENIENT_BELOW) ** 2)
+        if evidence.excess > EXCESS_FOR_NOISE * saved + lenience:
+            return self._at_the_bounds(moments, privacy_filter, "a smaller ball would move rows too far")
+        return self._in_the_ball(rows, privacy_filter, center, evidence)
+
+    def last_step(self, left: PrivacyBudget, *, in_ball: bool = False) -> GaussianPlan | MatrixLaplacePlan:
+        """The joint release with what is left: at the public bounds, or in a ball about the mean."""
+        return _joint(self.shape, left, self.neighbors, bits=self.guaranteed.bits, in_ball=in_ball)
+
+    def noise_of_run(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> NoiseLaw | None:
+        left = allowance(self.cost, self.loss_unit)
+        for draw in receipt.draws[:-1]:
+            left = left - draw.loss
+        if "radius" not in diagnostics:
+            return self.last_step(left.as_budget).noise
+        return self.last_step(left.as_budget, in_ball=True).noise.of_rows_in_ball(float(diagnostics["radius"]))
+
+    def rules_of_run(self, diagnostics: Mapping[str, Any]) -> tuple[str, ...]:
+        return BallEvidence.rules(diagnostics)
+
+    def _at_the_bounds(self, moments: Moments, privacy_filter: PrivacyFilter, reason: str) -> NoisyMoments:
+        plan = self.last_step(privacy_filter.left.as_budget)
+        return replace(plan.released(moments, privacy_filter), noise=plan.noise, diagnostics={"public_bounds": reason})
+
+    def _in_the_ball(
+        self, rows: Rows, privacy_filter: PrivacyFilter, center: FloatArray, evidence: BallEvidence
+    ) -> NoisyMoments:
+        plan, radius = self.last_step(privacy_filter.left.as_budget, in_ball=True), evidence.radius
+        found = plan.released(rows.moments(center, None, radius, bits=plan.bits), privacy_filter)
+        assert found.sum is not None
+        noise = plan.noise.of_rows_in_ball(radius)
+        noisy = replace(found, sum=found.sum * radius, gram=found.gram * radius**2, center=center, noise=noise)
+        diagnostics = evidence.diagnostics(noisy)
+        return replace(noisy, diagnostics=diagnostics, rules=self.rules_of_run(diagnostics))
+
+
+@dataclass(frozen=True)
+class AdaptiveBall(Mechanism):
+    """Noise for rows moved into a ball that is found privately, far smaller than the public bounds on most tables.
+
+    The joint release of count, sum and Gram matrix has noise for the longest row that the bounds allow, and real rows lie in a
+    small ball about their mean. Steps: a count, where it is private; a rough centre; the radius of a ball that few rows are
+    beyond; how far those are beyond it, together; and the joint release about the centre with noise for that radius. Each step
+    is paid for by what the steps before it found it to be worth (a table of few rows pays for a count alone), and where one
+    finds that a ball would not pay, the release is at the public bounds with what is left.
+
+    The moments are those of the rows as moved: variances of columns with far rows are smaller than the table's. The release
+    says by how much they can be.
+
+    **Privacy.** Under pure ε every step is Laplace noise, the exponential mechanism or matrix Laplace noise, and the ε of the
+    steps add up. Under ρ all are exact discrete Gaussian releases; under (ε, δ) these compose as one Gaussian mechanism. In
+    few dimensions an (ε, δ) budget is spent as pure ε, and the release says so. What a step is given depends on noisy answers
+    alone (``docs/derivations/adaptive_ball.md``, ``docs/derivations/composition.md``).
+
+    Parameters
+    ----------
+    dominant_rows : bool
+        True where few rows make up much of a column (wealth, firms): no ball is looked for, and no row is moved.
+
+    Examples
+    --------
+    >>> plan = AdaptiveBall().plan(MomentShape(10), PrivacyBudget.pure(1.0), "add_remove")
+    >>> plan.details["noise"], plan.budget.rows_beyond(5000.0)
+    ('matrix-laplace', 95)
+    """
+
+    dominant_rows: bool = False
+
+    budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset(BudgetKind)
+    loss_units: ClassVar[Mapping[BudgetKind, LossUnit]] = GAUSSIAN_LOSS_UNITS
+    summary: ClassVar[str] = "noise for rows moved into a small ball that is found privately; for loose bounds"
+    source: ClassVar[str] = "this library (docs/derivations/adaptive_ball.md)"
+
+    def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
+        super().check_support(shape, budget, neighbors)
+        if not shape.mean:
+            raise ValueError(
+                "adaptive-ball takes moments about a centre, and needs the mean to tell the second moment about 0 from them: "
+                "release with mean=True, or use matrix-laplace or gaussian"
+            )
+
+    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> Plan:
+        spent = self._as_pure_or_gaussian(shape, budget, neighbors)
+        if self.dominant_rows:
+            mechanism = MatrixLaplace() if spent.kind is BudgetKind.PURE else Gaussian()
+            return mechanism.plan(shape, spent, neighbors)
+        whole = self.divisible(spent)
+        least = _joint(shape, whole.split(1.0 - LARGEST_SPENT, LARGEST_SPENT)[0], neighbors)
+        planned = _joint(shape, whole.split(SHARE_FOR_NOISE, 1.0 - SHARE_FOR_NOISE)[0], neighbors, in_ball=True)
+        return AdaptiveBallPlan(
+            mechanism=self,
+            shape=shape,
+            neighbors=neighbors,
+            cost=spent,
+            budget=BallBudget(whole, neighbors, shape.n_features, planned.noise.frobenius_error),
+            guaranteed=least,
+        )
+
+    def _as_pure_or_gaussian(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PrivacyBudget:
+        """An (ε, δ) budget as ε alone where that makes for less noise."""
+        if budget.kind is not BudgetKind.APPROXIMATE:
+            return budget
+        pure = PrivacyBudget.pure(budget.epsilon)
+        by_pure, by_gaussian = (
+            _joint(shape, self.divisible(spent), neighbors, in_ball=True).noise.frobenius_error
+            for spent in (pure, budget)
+        )
+        return budget if by_gaussian <= NOISE_FOR_NOISE * by_pure else pure
+
+
+def _joint(
+    shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, *, bits: int | None = None, in_ball: bool = False
+) -> GaussianPlan | MatrixLaplacePlan:
+    """The joint release of count, sum and Gram matrix, with Gaussian or matrix Laplace noise by the kind of budget."""
+    mechanism = MatrixLaplace() if budget.kind is BudgetKind.PURE else Gaussian()
+    if in_ball:
+        augmentation = choose_augmentation(
+            shape,
+            lambda w: mechanism.noise_sensitivity(shape, neighbors, w),
+            noisy_count=not shape.count_is_public(neighbors),
+            mean_square=MEAN_SQUARE,
+            covariance_square=COVARIANCE_SQUARE,
+        )
+        plan = mechanism.augmented(shape, budget, neighbors, augmentation)
+    else:
+        plan = mechanism.calibrate(shape, budget, neighbors)
+    return plan if bits is None else replace(plan, bits=bits)
+
+
+def _farthest(center: FloatArray, box: tuple[FloatArray, FloatArray]) -> float:
+    """How far from the centre a row can be."""
+    corner = np.maximum(np.abs(box[0] - center), np.abs(box[1] - center))
+    return min(float(np.linalg.norm(corner)), 1.0 + float(np.linalg.norm(center)))

@@ -1,0 +1,118 @@
+"""What a run of adaptive-ball learnt of the rows that it moved, and what it says of that."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from dpmoments.mechanisms.parts.ball_budget import BEYOND_SHARE, BallBudget
+from dpmoments.mechanisms.parts.ball_search import RowDistances, radius_at
+from dpmoments.mechanisms.parts.noisy_moments import NoisyMoments
+from dpmoments.privacy.filter import PrivacyFilter
+
+__all__ = ["BallEvidence"]
+
+FAILURE = 0.05
+"""Probability that one of the bounds on what clipping did does not hold, the noisy answers being independent of one
+another."""
+BOUNDS = 3
+
+
+@dataclass(frozen=True)
+class BallEvidence:
+    """Rows beyond a ball.
+
+    Attributes
+    ----------
+    radius : float
+    rows_beyond, rows_deviation : float
+        Their number with noise, and the noise's standard deviation.
+    excess, excess_deviation : float
+        The same for Σ(‖x − c‖² − r²) over them.
+    farthest : float
+        How far from the centre a row can be.
+    pure : bool
+        Whether the noise is Laplace noise.
+    """
+
+    radius: float
+    rows_beyond: float
+    rows_deviation: float
+    excess: float
+    excess_deviation: float
+    farthest: float
+    pure: bool
+
+    @classmethod
+    def found(
+        cls,
+        distances: RowDistances,
+        privacy_filter: PrivacyFilter,
+        budget: BallBudget,
+        place: int,
+        farthest: float,
+    ) -> BallEvidence:
+        """Ask for both."""
+        radius = radius_at(place)
+        rows_beyond = distances.noisy_rows_beyond(privacy_filter, budget, BEYOND_SHARE, place)
+        share = budget.excess_share(radius)
+        excess, deviation = distances.noisy_excess(privacy_filter, budget, share, place, farthest)
+        return cls(radius, rows_beyond, budget.deviation(BEYOND_SHARE), excess, deviation, farthest, budget.pure)
+
+    def diagnostics(self, noisy: NoisyMoments) -> dict[str, Any]:
+        """What the rows that were moved did to the moments at most, with a warning where that is more than the noise.
+
+        Clipping takes at most E/n off the trace of the second moment about the centre, E the excess, and moves the mean by at
+        most E/(2rn), since ‖x − c‖² − r² ≥ 2r(‖x − c‖ − r).
+        """
+        noise, count = noisy.noise, noisy.count
+        assert noise is not None
+        assert noise.sum_error is not None
+        assert count is not None
+        most_rows = max(0.0, self.rows_beyond + self._reach(self.rows_deviation))
+        most_excess = max(0.0, self.excess + self._reach(self.excess_deviation))
+        most_excess = min(most_excess, most_rows * max(0.0, self.farthest**2 - self.radius**2))
+        count_noise = noise.count_quantile(1.0 - FAILURE / BOUNDS) if noise.count_variance else 0.0
+        least_count = max(1.0, count - count_noise)
+        found = {
+            "radius": self.radius,
+            "rows_beyond": self.rows_beyond,
+            "excess_beyond": self.excess,
+            "share_beyond_bound": min(1.0, most_rows / least_count),
+            "trace_bias_bound": most_excess / least_count,
+            "mean_bias_bound": most_excess / (2.0 * self.radius * least_count),
+        }
+        d = noise.n_features
+        trace_noise = math.sqrt(d * noise.diagonal_variance) / least_count
+        lost = found["trace_bias_bound"]
+        if lost <= trace_noise and found["mean_bias_bound"] <= noise.sum_error / least_count:
+            return found
+        spread = float(np.trace(noisy.covariance))
+        shown = max(spread, trace_noise)
+        warning = (
+            f"up to {found['share_beyond_bound']:.1%} of the rows were moved into the ball of radius {self.radius:.2f} that was "
+            f"found (95 % confidence): the columns' variances together, in units of their bounds, may be too small by up to "
+            f"{min(lost / shown, 9.99):.0%} of what is shown, where noise alone moves that by {trace_noise / shown:.1%}. "
+            "Where few rows make up much of a column, release with AdaptiveBall(dominant_rows=True), which moves none"
+        )
+        return found | {"warnings": [warning]}
+
+    @staticmethod
+    def rules(diagnostics: Mapping[str, Any]) -> tuple[str, ...]:
+        """What was done to rows, for the privacy statement."""
+        if "radius" not in diagnostics:
+            return ()
+        return (
+            f"Encoded rows were moved into a ball of radius {diagnostics['radius']:.3g} about a centre found privately; the "
+            f"moments are of the moved rows. At most {diagnostics['share_beyond_bound']:.2%} of the rows lay outside (95 % "
+            "confidence).",
+        )
+
+    def _reach(self, deviation: float) -> float:
+        failure = FAILURE / BOUNDS
+        return deviation * (-math.log(2.0 * failure) / math.sqrt(2.0) if self.pure else float(-ndtri(failure)))
