@@ -1,0 +1,190 @@
+"""The structured repair: what the encoding makes true of every table, and that most pairs of levels hardly depend on each other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpmoments.array_types import FloatArray
+from dpmoments.noise_law import NoiseLaw
+from dpmoments.repair.bulk_and_outliers import bulk_and_outlier_eigenvalues
+from dpmoments.repair.completed_levels import CompletedLevels, IndexArray, possible_mean
+from dpmoments.repair.empirical_bayes import posterior_moments
+from dpmoments.repair.linear_constraints import CellVariances, NoisySums, project
+from dpmoments.repair.possible_counts import possible_covariance
+from dpmoments.repair.spectral_noise import SpectralNoise, noise_on_the_spread
+from dpmoments.schema.constraints import Constraints
+
+__all__ = ["structured_moments"]
+
+
+WEIGHT_OF_WHOLE = 0.5
+"""Times the share of features that are no levels: how much the spectral repair of all features counts, where one is none."""
+WEIGHT_OF_PRIOR = 0.5
+"""Of the posterior mean, in a cell of a Boolean and a single feature; the rest is the spectral repair of the single features."""
+
+LEVEL, FLAG, SINGLE = 2, 3, 5
+"""Kinds of feature: their products tell pairs of kinds apart."""
+
+SWEEPS = 5
+"""Over all columns, each making its own margins agree."""
+
+
+def structured_moments(
+    noisy: NoisySums,
+    noise: NoiseLaw,
+    constraints: Constraints,
+    whole: FloatArray | None,
+    *,
+    rows_moved: bool,
+    center: FloatArray | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and covariance of a table that the noisy moments can be of.
+
+    Parameters
+    ----------
+    noisy : NoisySums
+        In column units, about ``center``, with a count above 0.
+    noise : NoiseLaw
+        For rows in the unit ball, about the same centre.
+    constraints : Constraints
+        With some count (:attr:`~dpmoments.schema.constraints.Constraints.counts`).
+    whole : ndarray of shape (d, d) or None
+        The covariance after the spectral repair of all features, in column units; None where no mean was released.
+    rows_moved : bool
+        Whether rows may have been clipped or moved: then no linear constraint holds exactly, and none is used. The inequalities
+        are kept all the same.
+    center : ndarray of shape (d,), optional
+
+    Returns
+    -------
+    mean : ndarray of shape (d,)
+        About 0.
+    covariance : ndarray of shape (d, d)
+
+    Notes
+    -----
+    1. Linear constraints (:func:`~dpmoments.repair.linear_constraints.project`).
+    2. Means into their bounds, shares of levels onto the simplex.
+    3. Cells of two levels, or of a level and a single feature: their posterior means
+       (:func:`~dpmoments.repair.empirical_bayes.posterior_moments`), one prior for each pair of kinds of column.
+    4. Cells of single features (numeric or Boolean): the spectral repair, of them alone and of all features.
+    5. The nearest possible covariance (:func:`~dpmoments.repair.possible_counts.possible_covariance`).
+    """
+    scale = 1.0 if constraints.row_norm is None else constraints.row_norm
+    variances = CellVariances.of(noise, scale)
+    projected = center is None and not rows_moved
+    if projected:
+        noisy = project(noisy, variances, constraints)
+    origin = np.zeros(constraints.n_features) if center is None else center
+    from_origin = noisy.sum / noisy.count
+    mean = possible_mean(origin + from_origin, constraints)
+    levels = CompletedLevels.of(constraints, mean)
+    about = mean if center is None else from_origin
+    of_single = _spectral(noisy, levels.single, about, noise, scale)
+    spread = levels.extended(noisy.gram / noisy.count - np.outer(from_origin, from_origin))
+    of_cells = levels.extended_variances(
+        _cell_variances(noisy, from_origin, variances, constraints, projected=projected)
+    )
+    deviations = _deviations(np.diag(of_single), levels)
+    _settle_no_level(spread, of_cells, deviations, levels)
+    estimate, uncertainty = _shrunk_to_independence(spread, of_cells, of_single, deviations, levels)
+    if whole is not None:
+        weight = WEIGHT_OF_WHOLE * len(levels.single) / constraints.n_features
+        of_levels = np.logical_and.outer(levels.is_level, levels.is_level)
+        estimate = np.where(of_levels, estimate, (1.0 - weight) * estimate + weight * levels.extended(whole))
+    _make_margins_agree(estimate, uncertainty, levels)
+    return mean, possible_covariance(estimate, levels)
+
+
+def _spectral(noisy: NoisySums, single: IndexArray, about: FloatArray, noise: NoiseLaw, scale: float) -> FloatArray:
+    """The spectral repair of the block of single features alone, as a covariance in column units."""
+    if not len(single):
+        return np.zeros((0, 0))
+    mean = about[single]
+    spread = noisy.gram[np.ix_(single, single)] - noisy.count * np.outer(mean, mean)
+    eigenvalues, eigenvectors = np.linalg.eigh(spread / scale**2)
+    law = SpectralNoise.of(noise_on_the_spread(noise, about / scale)).block(len(single))
+    repaired = bulk_and_outlier_eigenvalues(eigenvalues, law, noisy.count * len(single) / scale**2)
+    return np.asarray((eigenvectors * repaired) @ eigenvectors.T * (scale**2 / noisy.count))
+
+
+def _cell_variances(
+    noisy: NoisySums, mean: FloatArray, variances: CellVariances, constraints: Constraints, *, projected: bool
+) -> FloatArray:
+    """Of the noise on the cells of the covariance, shape (d, d): that on the cells of the Gram matrix, less the share that the
+    projection took where margins are known, and that on the products of means.
+    """
+    left = np.ones(constraints.n_features)
+    for block in constraints.blocks:
+        if block.complete and projected:
+            left[block.features] = 1.0 - 1.0 / block.size
+    of_means = np.outer(mean**2, noisy.sum_variance)
+    return np.asarray((variances.off_diagonal * np.outer(left, left) + of_means + of_means.T) / noisy.count**2)
+
+
+def _deviations(variances: FloatArray, levels: CompletedLevels) -> FloatArray:
+    """Standard deviations, shape (d + incomplete blocks,): known for levels and Booleans; ``variances`` are of the single features."""
+    found = np.zeros(len(levels.is_level))
+    found[levels.single] = variances
+    for column in levels.columns:
+        found[column.features] = column.shares * (1.0 - column.shares)
+    found[levels.flags] = levels.flag_variances
+    return np.asarray(np.sqrt(np.maximum(found, 0.0)))
+
+
+def _settle_no_level(spread: FloatArray, of_cells: FloatArray, deviations: FloatArray, levels: CompletedLevels) -> None:
+    """Estimate the cells of "no level", and make those of the levels add up to them, in place.
+
+    Mostly few rows have no level, so that these cells are next to nothing whatever the noise on the sum over the levels: that sum
+    is then known nearly as well as in a complete block.
+    """
+    for column in levels.hidden:
+        rest, inside = column.features[-1], column.features[:-1]
+        outside = np.setdiff1d(np.arange(len(spread)), column.features)
+        found, _ = posterior_moments(
+            spread[rest, outside], of_cells[rest, outside], deviations[rest] * deviations[outside]
+        )
+        correction = (spread[rest, outside] - found) / len(inside)
+        spread[np.ix_(inside, outside)] += correction
+        spread[np.ix_(outside, inside)] += correction[:, None]
+        spread[rest, outside] = spread[outside, rest] = found
+
+
+def _shrunk_to_independence(
+    spread: FloatArray, of_cells: FloatArray, of_single: FloatArray, deviations: FloatArray, levels: CompletedLevels
+) -> tuple[FloatArray, FloatArray]:
+    """Posterior means of the cells that hold a level or a Boolean, and their variances; ``of_single`` in the others.
+
+    Cells of two levels of one column, which are known, are 0.
+    """
+    size = len(levels.is_level)
+    estimate, uncertainty = np.zeros((size, size)), np.zeros((size, size))
+    estimate[np.ix_(levels.single, levels.single)] = of_single
+    kind = np.where(levels.is_level, LEVEL, SINGLE)
+    kind[levels.flags] = FLAG
+    column_of = np.arange(size)
+    for column in levels.columns:
+        column_of[column.features] = column.features[0]
+    first, second = np.triu_indices(size, 1)
+    pair = np.where(column_of[first] == column_of[second], 0, kind[first] * kind[second])
+    for cells in (LEVEL * LEVEL, LEVEL * FLAG, LEVEL * SINGLE, FLAG * FLAG, FLAG * SINGLE):
+        i, j = first[pair == cells], second[pair == cells]
+        found, variance = posterior_moments(spread[i, j], of_cells[i, j], deviations[i] * deviations[j])
+        if cells in (FLAG * FLAG, FLAG * SINGLE):
+            found = WEIGHT_OF_PRIOR * found + (1.0 - WEIGHT_OF_PRIOR) * estimate[i, j]
+        estimate[i, j] = estimate[j, i] = found
+        uncertainty[i, j] = uncertainty[j, i] = variance
+    return estimate, uncertainty
+
+
+def _make_margins_agree(estimate: FloatArray, uncertainty: FloatArray, levels: CompletedLevels) -> None:
+    """Make the covariances of any feature with all levels of a column add up to 0, in place: cells give way as they are uncertain."""
+    for _ in range(SWEEPS):
+        for column in levels.columns:
+            inside = column.features
+            weights = uncertainty[:, inside]
+            total = weights.sum(axis=1, keepdims=True)
+            sums = estimate[:, inside].sum(axis=1, keepdims=True)
+            cells = estimate[:, inside] - weights * np.divide(sums, total, out=np.zeros_like(sums), where=total > 0.0)
+            estimate[:, inside] = cells
+            estimate[inside, :] = cells.T
