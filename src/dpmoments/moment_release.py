@@ -114,8 +114,9 @@ class MomentRelease:
 
     @property
     def n_rows(self) -> int:
-        """The number of rows that count (dropped ones do not): exact where it is public, else noisy, rounded, at least 1
-        and at least half the standard deviation of its noise.
+        """The number of rows that count (dropped ones do not): exact where it is public, else noisy and rounded.
+
+        A noisy one is at least 1, and at least the standard deviation of its noise.
 
         Raises
         ------

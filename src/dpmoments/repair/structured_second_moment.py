@@ -13,15 +13,23 @@ from dpmoments.schema.constraints import Constraints
 
 __all__ = ["possible_second_moment", "structured_second_moment"]
 
+LARGEST_SHARE = 0.5
+LARGEST_NOISE = 2.0
+"""With more numeric columns than this share of the features, or more noise than so many times the rows, the spectral repair is kept."""
+ROUNDS = 30
+NEGLIGIBLE = 1e-4
+"""Alternating projections at most, and the negative eigenvalues that they may leave, in units of the diagonal's roots."""
+
 
 def structured_second_moment(
     gram: FloatArray, count: float | None, noise: NoiseLaw, constraints: Constraints, whole: FloatArray
 ) -> FloatArray:
     """The Gram matrix Σuuᵀ of a table that a noisy one, released alone, can be of; rows not moved.
 
-    Level counts are on its diagonal, and a complete block holds the sum of every feature (Σ_l G_cl = Σu_c), and, with no count
-    released, the number of rows: with those, the repair is that of count, mean and Gram matrix. Without a complete block
-    the spectral repair is made possible.
+    Level counts are on its diagonal, and a complete block holds the number of rows: with those, the repair of a table of levels and
+    Booleans is that of count, mean and Gram matrix. Without a complete block, or with other columns, the spectral repair is made
+    possible: about 0 the direction of the mean stands out of the noise, and what the margins say of the mean of a
+    numeric column is worth less than that.
 
     Parameters
     ----------
@@ -39,13 +47,21 @@ def structured_second_moment(
     ndarray of shape (d, d)
     """
     d = constraints.n_features
-    if not any(block.complete for block in constraints.blocks):
-        return possible_second_moment(whole, count, constraints)
     scale = 1.0 if constraints.row_norm is None else constraints.row_norm
-    implied = implied_count(gram, CellVariances.of(noise, scale), constraints)
+    variances = CellVariances.of(noise, scale)
+    implied = implied_count(gram, variances, constraints)
     n = max(1.0, (implied or 0.0) if count is None else count)
-    unknown = NoisySums(n, np.zeros(d), gram, np.full(d, np.inf))
-    mean, covariance = structured_moments(unknown, noise, constraints, None, rows_moved=False)
+    complete = [block for block in constraints.blocks if block.complete]
+    free = list(constraints.free)
+    outweighed = len(free) > LARGEST_SHARE * d or noise.frobenius_error * scale**2 > LARGEST_NOISE * n
+    if not complete or (free and outweighed):
+        return possible_second_moment(whole, count, constraints)
+    sums, variance = np.zeros(d), np.full(d, np.inf)
+    sums[free] = np.mean([whole[block.features, free].sum(axis=0) for block in complete], axis=0)
+    variance[free] = variances.off_diagonal
+    mean, covariance = structured_moments(
+        NoisySums(n, sums, gram, variance), noise, constraints, None, rows_moved=False
+    )
     return np.asarray(n * (covariance + np.outer(mean, mean)))
 
 
@@ -53,8 +69,9 @@ def possible_second_moment(gram: FloatArray, count: float | None, constraints: C
     """A Gram matrix near a given one that is positive semi-definite, with counts that a table can have.
 
     Levels of one column have no rows in common; joint counts are between 0 and the lesser of the two counts; the sum of a feature over
-    the rows of a level is within the feature's bounds times their number. Cells are moved there, and all cells off the diagonal are
-    then scaled by 1/(1 + λ), −λ the least eigenvalue in units of the diagonal's roots.
+    the rows of a level is within the feature's bounds times their number. Alternating projections onto such matrices and onto the positive semi-definite
+    ones; what then is left, −λ as the least eigenvalue in units of the diagonal's roots, is mended by scaling the cells off the
+    diagonal by 1/(1 + λ) (towards 0, which the bounds of a column that leave 0 out do not allow: there they hold nearly).
 
     Examples
     --------
@@ -80,17 +97,28 @@ def possible_second_moment(gram: FloatArray, count: float | None, constraints: C
     rows = np.where(counted, diagonal, 0.0)[None, :]
     least = np.where(counted[None, :], _times(constraints.lower[:, None], rows), -np.inf)
     most = np.where(counted[None, :], _times(constraints.upper[:, None], rows), np.inf)
-    possible = np.clip(gram, np.maximum(least, least.T), np.minimum(most, most.T))
+    least, most = np.maximum(least, least.T), np.minimum(most, most.T)
     for block in constraints.blocks:
-        possible[block.features, block.features] = 0.0
-    np.fill_diagonal(possible, diagonal)
-    roots = np.sqrt(diagonal)
-    factor = np.where(roots > 0.0, 1.0 / np.where(roots > 0.0, roots, 1.0), 0.0)
-    lack = max(0.0, -float(np.linalg.eigvalsh(possible * np.outer(factor, factor))[0]))
-    possible[:, diagonal == 0.0] = possible[diagonal == 0.0, :] = 0.0
-    possible = possible / (1.0 + lack)
-    np.fill_diagonal(possible, diagonal)
-    return np.asarray((possible + possible.T) / 2.0)
+        least[block.features, block.features] = most[block.features, block.features] = 0.0
+    np.fill_diagonal(least, diagonal)
+    np.fill_diagonal(most, np.where(counted, diagonal, np.inf))
+    least[:, diagonal == 0.0] = least[diagonal == 0.0, :] = most[:, diagonal == 0.0] = most[diagonal == 0.0, :] = 0.0
+    roots = np.where(diagonal > 0.0, np.sqrt(diagonal), 1.0)
+    units = np.outer(roots, roots)
+    possible = np.clip(gram, least, most)
+    for _ in range(ROUNDS):
+        eigenvalues, eigenvectors = np.linalg.eigh(possible / units)
+        if eigenvalues[0] >= -NEGLIGIBLE:
+            break
+        definite = (eigenvectors * np.maximum(eigenvalues, 0.0)) @ eigenvectors.T
+        possible = np.clip(definite * units, least, most)
+    lack = max(0.0, -float(np.linalg.eigvalsh(possible / units)[0]))
+    share = lack / (1.0 + lack)
+    free = np.ix_(constraints.free, constraints.free)
+    mixed = (1.0 - share) * possible
+    mixed[free] = possible[free]
+    np.fill_diagonal(mixed, np.where(counted, diagonal, (1.0 + share) * np.diag(possible)))
+    return np.asarray((mixed + mixed.T) / 2.0)
 
 
 def _times(bound: FloatArray, rows: FloatArray) -> FloatArray:
