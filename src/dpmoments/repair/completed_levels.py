@@ -1,4 +1,4 @@
-"""The levels of categorical columns, each column completed by "no level" where a row may have none, so that shares add up to 1."""
+"""Levels of categorical columns, each column completed by "no level" where a row may have none: shares then add up to 1."""
 
 from __future__ import annotations
 

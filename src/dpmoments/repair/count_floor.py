@@ -44,8 +44,8 @@ def few_rows_in_words(noisy_count: float | None, noise: NoiseLaw | None) -> str:
     if noisy_count is None or noisy_count >= FEW_ROWS * deviation:
         return ""
     return (
-        f"too few rows for this budget: their number was found to be {noisy_count:,.0f} ± {deviation:,.0f}, and all that is divided "
-        "by it may be mostly noise: a larger budget, more rows, or replace_one, under which their number is public"
+        f"too few rows for this budget: their number was found to be {noisy_count:,.0f} ± {deviation:,.0f}, and all that is "
+        "divided by it may be mostly noise: more rows, or a larger budget"
     )
 
 

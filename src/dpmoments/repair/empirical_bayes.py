@@ -20,7 +20,7 @@ LEAST_SPREAD = 1e-40
 def posterior_moments(
     cells: FloatArray, noise_variances: FloatArray, scales: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """E[θ_i | x_i] and Var(θ_i | x_i) for x_i ~ N(θ_i, s_i²) and θ_i ~ c_i·Σ_k π_k N(0, τ_k²), π of greatest likelihood given all x.
+    """E[θ_i | x_i] and Var(θ_i | x_i) for x_i ~ N(θ_i, s_i²) and θ_i ~ c_i·Σ_k π_k N(0, τ_k²), π of greatest likelihood.
 
     The prior is in correlations: with c = √(v_i v_j) most pairs of features have one near 0, and how many have not is read off
     the cells themselves (Robbins 1956; the mixture of normals about 0 is that of Stephens 2017).

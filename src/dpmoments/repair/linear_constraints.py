@@ -1,4 +1,4 @@
-"""The linear step of the structured repair: noisy moments moved to the nearest that the encoding allows, weighted by the noise law."""
+"""The linear step of the structured repair: noisy sums moved to the nearest that the encoding allows, weighted by the noise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["CellVariances", "NoisySums", "implied_count", "project"]
 
 @dataclass(frozen=True, slots=True)
 class CellVariances:
-    """Variances of the noise in column units: on each entry of the sum, and on cells on and off the diagonal of the Gram matrix."""
+    """Variances of the noise in column units: on an entry of the sum, and on a cell of the Gram matrix on or off its diagonal."""
 
     sum: float
     diagonal: float
@@ -54,8 +54,9 @@ class NoisySums:
 
 
 def implied_count(gram: FloatArray, variances: CellVariances, constraints: Constraints) -> float | None:
-    """The number of rows that a Gram matrix alone says: each complete block's diagonal adds up to it, and so does every block
-    of cells of two complete blocks. Weighted by the noise law; None without a complete block.
+    """The number of rows, from a Gram matrix alone; None without a complete block.
+
+    Each complete block's diagonal adds up to it, and so do the cells of every two complete blocks: averaged by their precisions.
 
     Examples
     --------
@@ -113,7 +114,7 @@ def project(noisy: NoisySums, variances: CellVariances, constraints: Constraints
     for block in constraints.blocks:
         gram[block.features, block.features] = np.diag(total[block.features])
     for flag in constraints.flags:
-        gram[flag, flag] = count if constraints.flag_false else total[flag]
+        gram[flag, flag] = count
     known = np.isfinite(variance)
     for place, block in enumerate(complete):
         inside = block.features
@@ -142,8 +143,6 @@ def _sums(
     on_diagonal = np.zeros(d, dtype=bool)
     for block in constraints.blocks:
         on_diagonal[block.features] = True
-    if not constraints.flag_false:
-        on_diagonal[list(constraints.flags)] = True
     weight = _precision(variances.diagonal)
     weighted[on_diagonal] += weight * np.diag(noisy.gram)[on_diagonal]
     precision[on_diagonal] += weight

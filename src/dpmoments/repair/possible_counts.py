@@ -38,10 +38,10 @@ def possible_covariance(extended: FloatArray, levels: CompletedLevels) -> FloatA
 
     Notes
     -----
-    Alternating projections (von Neumann; for correlation matrices Higham 2002), in units of standard deviations, onto the positive
+    Alternating projections (for correlation matrices Higham 2002), in units of standard deviations, onto the positive
     semi-definite matrices and onto those with possible counts. They end on the second set; the mixture (1 − t)·Σ̂ + t·(columns
-    independent), t = λ/(1 + λ), is then in both, −λ the least eigenvalue: independence has possible counts, too, and its eigenvalues
-    are 1 wherever Σ̂'s can be negative (``docs/derivations/repairs.md``).
+    independent), t = λ/(1 + λ), is then in both, −λ the least eigenvalue: independence has possible counts, too, and its
+    eigenvalues are 1 wherever those of Σ̂ can be negative (``docs/derivations/repairs.md``).
 
     Examples
     --------

@@ -48,15 +48,15 @@ class Repair(StrEnum):
 
     ``AUTO``: what is most accurate at any noise: ``STRUCTURED`` where the schema has a categorical or Boolean column, else
     ``SPECTRAL``. ``STRUCTURED``: what the encoding makes true of every table (counts, margins, bounds), and dependence between
-    columns as far as it stands out of the noise (:func:`dpmoments.repair.structured.structured_moments`). ``SPECTRAL``: eigenvalues
-    lost in the noise pooled, the others corrected one by one (:func:`adapt`). ``NONE``: as the
-    mechanism returned them. ``CLIP``: eigenvalues into [0, n]. ``SHIFT``: add the least multiple of the identity that makes
-    the matrix positive semi-definite. ``NOISE_SHIFT``: where an eigenvalue is negative, add cI, c a bound on the noise's spectral
-    norm; a ridge for regressions on collinear columns. ``SHRINK``: towards a multiple of the identity, by as much as the
-    noise explains. ``ROTATION_INVARIANT``: every eigenvalue to what it is expected to be along its noisy eigenvector.
+    columns as far as it stands out of the noise (:func:`dpmoments.repair.structured.structured_moments`). ``SPECTRAL``:
+    eigenvalues lost in the noise pooled, the others corrected one by one (:func:`adapt`). ``NONE``: as the mechanism returned
+    them. ``CLIP``: eigenvalues into [0, n]. ``SHIFT``: add the least multiple of the identity that makes the matrix positive
+    semi-definite. ``NOISE_SHIFT``: where an eigenvalue is negative, add cI, c a bound on the noise's spectral norm; a ridge for
+    regressions on collinear columns. ``SHRINK``: towards a multiple of the identity, by as much as the noise explains.
+    ``ROTATION_INVARIANT``: every eigenvalue to what it is expected to be along its noisy eigenvector.
 
-    Where the mechanism has no noise law, all that need it become ``CLIP``, made possible by the counts' constraints where it stands
-    for ``STRUCTURED``.
+    Where the mechanism has no noise law, all that need it become ``CLIP``; in the place of ``STRUCTURED`` its counts are made
+    possible.
     """
 
     AUTO = "auto"
@@ -112,7 +112,8 @@ def repair_moments(
     constraints : Constraints, optional
         What the schema makes true of every table, for ``STRUCTURED`` and ``AUTO``; without any they are ``SPECTRAL``.
     rows_moved : bool
-        Whether the mechanism clipped or moved rows, so that the constraints that are equations hold nearly only, and are not used.
+        Whether the mechanism clipped or moved rows, so that the constraints that are equations hold only nearly: they are not
+        used then.
 
     Returns
     -------
@@ -190,7 +191,8 @@ def repair_gram(
     upper : float or None
         Bound on the trace, a public or noisy n.
     attained : float
-        Prior probability that the trace equals ``upper``; used by ``SPECTRAL``, which ``AUTO`` and ``STRUCTURED`` are for a matrix alone.
+        Prior probability that the trace equals ``upper``; used by ``SPECTRAL``, which is what ``AUTO`` and ``STRUCTURED`` do to
+        a matrix alone.
     """
     if repair is Repair.NONE:
         return gram

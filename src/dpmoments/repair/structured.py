@@ -1,6 +1,8 @@
-"""The structured repair: what the encoding makes true of every table, and that most pairs of levels hardly depend on each other."""
+"""The structured repair: what the encoding makes true of every table, and that most pairs of levels hardly depend."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,6 +23,12 @@ WEIGHT_OF_WHOLE = 0.5
 """Times the share of features that are no levels: how much the spectral repair of all features counts, where one is none."""
 WEIGHT_OF_PRIOR = 0.5
 """Of the posterior mean, in a cell of a Boolean and a single feature; the rest is the spectral repair of the single features."""
+
+FRACTIONS = 6.0
+"""Standard deviations of the noise by which the squares of a Boolean fall short of the number of rows before it is taken to
+hold fractions."""
+ROUNDING = 1e-4
+"""What rounding of rows to a lattice may take off those squares, as a share; the count itself is rounded, and at least 1."""
 
 LEVEL, FLAG, SINGLE = 2, 3, 5
 """Kinds of feature: their products tell pairs of kinds apart."""
@@ -72,10 +80,11 @@ def structured_moments(
     """
     scale = 1.0 if constraints.row_norm is None else constraints.row_norm
     variances = CellVariances.of(noise, scale)
+    origin = np.zeros(constraints.n_features) if center is None else center
+    constraints = _without_fractions(noisy, noise, variances, constraints, origin)
     projected = center is None and not rows_moved
     if projected:
         noisy = project(noisy, variances, constraints)
-    origin = np.zeros(constraints.n_features) if center is None else center
     from_origin = noisy.sum / noisy.count
     mean = possible_mean(origin + from_origin, constraints)
     levels = CompletedLevels.of(constraints, mean)
@@ -96,6 +105,21 @@ def structured_moments(
     return mean, possible_covariance(estimate, levels)
 
 
+def _without_fractions(
+    noisy: NoisySums, noise: NoiseLaw, variances: CellVariances, constraints: Constraints, origin: FloatArray
+) -> Constraints:
+    """The constraints less the Booleans whose mean square about 0 is so far below 1 that they must hold fractions."""
+    flags = np.array(constraints.flags, dtype=np.intp)
+    if not len(flags):
+        return constraints
+    about = origin[flags]
+    squares = noisy.gram[flags, flags] + 2.0 * about * noisy.sum[flags] + noisy.count * about**2
+    of_sums = about**2 * noisy.sum_variance[flags]
+    variance = variances.diagonal + 4.0 * of_sums + (1.0 - about**2) ** 2 * (noise.count_variance or 0.0)
+    whole = noisy.count - squares <= FRACTIONS * np.sqrt(variance) + 1.0 + ROUNDING * noisy.count
+    return replace(constraints, flags=tuple(flags[whole].tolist()))
+
+
 def _spectral(noisy: NoisySums, single: IndexArray, about: FloatArray, noise: NoiseLaw, scale: float) -> FloatArray:
     """The spectral repair of the block of single features alone, as a covariance in column units."""
     if not len(single):
@@ -111,8 +135,10 @@ def _spectral(noisy: NoisySums, single: IndexArray, about: FloatArray, noise: No
 def _cell_variances(
     noisy: NoisySums, mean: FloatArray, variances: CellVariances, constraints: Constraints, *, projected: bool
 ) -> FloatArray:
-    """Of the noise on the cells of the covariance, shape (d, d): that on the cells of the Gram matrix, less the share that the
-    projection took where margins are known, and that on the products of means.
+    """Of the noise on the cells of the covariance, shape (d, d).
+
+    That on the cells of the Gram matrix, less the share that the projection took where margins are known, and that on the
+    products of means.
     """
     left = np.ones(constraints.n_features)
     for block in constraints.blocks:
@@ -123,7 +149,7 @@ def _cell_variances(
 
 
 def _deviations(variances: FloatArray, levels: CompletedLevels) -> FloatArray:
-    """Standard deviations, shape (d + incomplete blocks,): known for levels and Booleans; ``variances`` are of the single features."""
+    """Standard deviations, shape (d + incomplete blocks,); ``variances`` are of the single features, Booleans' are known."""
     found = np.zeros(len(levels.is_level))
     found[levels.single] = variances
     for column in levels.columns:
@@ -178,7 +204,7 @@ def _shrunk_to_independence(
 
 
 def _make_margins_agree(estimate: FloatArray, uncertainty: FloatArray, levels: CompletedLevels) -> None:
-    """Make the covariances of any feature with all levels of a column add up to 0, in place: cells give way as they are uncertain."""
+    """Make the covariances of a feature with the levels of a column add up to 0, in place; uncertain cells give way."""
     for _ in range(SWEEPS):
         for column in levels.columns:
             inside = column.features

@@ -15,7 +15,8 @@ __all__ = ["possible_second_moment", "structured_second_moment"]
 
 LARGEST_SHARE = 0.5
 LARGEST_NOISE = 2.0
-"""With more numeric columns than this share of the features, or more noise than so many times the rows, the spectral repair is kept."""
+"""With more numeric columns than this share of the features, or more noise than so many rows for each row, the spectral repair
+is kept."""
 ROUNDS = 30
 NEGLIGIBLE = 1e-4
 """Alternating projections at most, and the negative eigenvalues that they may leave, in units of the diagonal's roots."""
@@ -26,10 +27,10 @@ def structured_second_moment(
 ) -> FloatArray:
     """The Gram matrix Σuuᵀ of a table that a noisy one, released alone, can be of; rows not moved.
 
-    Level counts are on its diagonal, and a complete block holds the number of rows: with those, the repair of a table of levels and
-    Booleans is that of count, mean and Gram matrix. Without a complete block, or with other columns, the spectral repair is made
-    possible: about 0 the direction of the mean stands out of the noise, and what the margins say of the mean of a
-    numeric column is worth less than that.
+    Level counts are on its diagonal, and a complete block holds the number of rows and the sum of every feature: with those it is
+    the repair of count, mean and Gram matrix. Without a complete block, with mostly numeric columns, or with little budget, the
+    spectral repair is made possible instead: about 0 the direction of the mean stands out of the noise, and the margins are worth
+    less than that.
 
     Parameters
     ----------
@@ -68,10 +69,11 @@ def structured_second_moment(
 def possible_second_moment(gram: FloatArray, count: float | None, constraints: Constraints) -> FloatArray:
     """A Gram matrix near a given one that is positive semi-definite, with counts that a table can have.
 
-    Levels of one column have no rows in common; joint counts are between 0 and the lesser of the two counts; the sum of a feature over
-    the rows of a level is within the feature's bounds times their number. Alternating projections onto such matrices and onto the positive semi-definite
-    ones; what then is left, −λ as the least eigenvalue in units of the diagonal's roots, is mended by scaling the cells off the
-    diagonal by 1/(1 + λ) (towards 0, which the bounds of a column that leave 0 out do not allow: there they hold nearly).
+    Levels of one column have no rows in common; joint counts are between 0 and the lesser of the two counts; the sum of a feature
+    over the rows of a level is within the feature's bounds times their number. Alternating projections onto such matrices and
+    onto the positive semi-definite ones; what then is left, −λ as the least eigenvalue in units of the diagonal's roots, is
+    mended by scaling the cells of counts off the diagonal by 1/(1 + λ) (towards 0, which a column whose bounds leave 0 out does
+    not allow: there the bounds hold nearly).
 
     Examples
     --------
@@ -87,10 +89,7 @@ def possible_second_moment(gram: FloatArray, count: float | None, constraints: C
         for block in constraints.blocks:
             shares = level_shares(diagonal[block.features] / count, complete=block.complete)
             diagonal[block.features] = count * shares
-        flags = list(constraints.flags)
-        diagonal[flags] = np.minimum(diagonal[flags], count)
     counted = np.zeros(d, dtype=bool)
-    counted[list(constraints.flags)] = True
     for block in constraints.blocks:
         counted[block.features] = True
     # Cell (i, j) of a counted j is the sum of u_i over the rows that j counts.

@@ -21,8 +21,8 @@ class LevelBlock:
     start, stop : int
         The features from ``start`` up to, not including, ``stop``.
     complete : bool
-        Whether exactly one is 1 in every row, so that the levels' counts add up to the number of rows. Not where a missing cell or
-        another value counts as no level (``"zero"``).
+        Whether exactly one is 1 in every row, so that the levels' counts add up to the number of rows. Not where a missing cell
+        or another value counts as no level (``"zero"``).
     """
 
     start: int
@@ -44,14 +44,15 @@ class LevelBlock:
 class Constraints:
     """What holds for every table of a schema, in units in which a column's encoding spans a range of 1 or 2 ("column units").
 
-    Those are the unit-ball units of the mechanisms times the row norm: u = (value − offset)/unit. With u the rows, s = Σu and G = Σuuᵀ:
+    Those are the unit-ball units of the mechanisms times the row norm: u = (value − offset)/unit. With u the rows, s = Σu and
+    G = Σuuᵀ:
 
     - one-hot blocks: u_l ∈ {0, 1}, so G_ll = s_l ≥ 0; G_lm = 0 for two levels of one block; Σ_l s_l ≤ n and
-      0 ≤ G_lm ≤ min(s_l, s_m) for levels of two blocks. In a complete block Σ_l u_l = 1, so Σ_l s_l = n, and Σ_l G_cl = s_c for every
-      other feature c;
-    - Booleans whose cells are exactly false or true: u takes two values, ``flag_false`` and 1: −1 and 1 where the encoding is
-      centred, so that G_bb = n; else 0 and 1, so that G_bb = s_b. A Boolean with ``missing="center"`` has a third value and is not
-      among them;
+      0 ≤ G_lm ≤ min(s_l, s_m) for levels of two blocks. In a complete block Σ_l u_l = 1, so Σ_l s_l = n, and Σ_l G_cl = s_c for
+      every other feature c;
+    - Booleans ("flags"): u is −1 or 1, so that G_bb = n. Not with ``missing="center"``, which gives a third value, nor where the
+      mean is not released. A Boolean column takes fractions, too, which no schema foretells: there G_bb < n, and who uses the
+      equation has to look whether it can hold;
     - bounds: lower ≤ s_c/n ≤ upper, and the same for the mean over the rows of any one level.
 
     None of the first two is claimed where the row norm is below its default: longer rows are then scaled down.
@@ -63,9 +64,7 @@ class Constraints:
         Column units per unit-ball unit; None without a bound on a row (the units are then the same).
     blocks : tuple of LevelBlock
     flags : tuple of int
-        Features of the Booleans whose cells are exactly false or true.
-    flag_false : float
-        What false is encoded as, in column units.
+        Features of the Booleans, whose cells are false or true.
     lower, upper : ndarray of shape (d,)
         Bounds of every feature in column units; infinite where there are none.
 
@@ -84,7 +83,6 @@ class Constraints:
     row_norm: float | None
     blocks: tuple[LevelBlock, ...]
     flags: tuple[int, ...]
-    flag_false: float
     lower: FloatArray
     upper: FloatArray
 
@@ -101,7 +99,7 @@ class Constraints:
             if isinstance(column, Categorical):
                 complete = column.missing != "zero" and column.other != "zero"
                 blocks.append(LevelBlock(start, stop, complete))
-            elif isinstance(column, Boolean) and column.missing != "center":
+            elif isinstance(column, Boolean) and column.missing != "center" and mean:
                 flags.append(start)
             start = stop
         rows_may_be_scaled = schema.row_norm is not None and schema.row_norm < math.sqrt(len(schema.columns)) * (
@@ -112,7 +110,6 @@ class Constraints:
             row_norm=schema.row_norm,
             blocks=() if rows_may_be_scaled else tuple(blocks),
             flags=() if rows_may_be_scaled else tuple(flags),
-            flag_false=-1.0 if mean else 0.0,
             lower=(lower - encoding.offset) / encoding.unit,
             upper=(upper - encoding.offset) / encoding.unit,
         )
@@ -124,7 +121,7 @@ class Constraints:
 
     @property
     def free(self) -> tuple[int, ...]:
-        """Features that are neither levels nor Booleans of exactly two values."""
+        """Features that are neither levels nor flags."""
         counted = {feature for block in self.blocks for feature in range(block.start, block.stop)} | set(self.flags)
         return tuple(feature for feature in range(self.n_features) if feature not in counted)
 
