@@ -273,7 +273,14 @@ def test_a_possible_covariance_stays() -> None:
     table, schema = people(500)
     encoded = np.column_stack(
         [table.region == level for level in ("north", "south", "east")]
-        + [table.age / 50 - 1, table.job == "a", table.job == "b", 2.0 * table.smoker - 1, table.sex == "f", table.sex == "m"]
+        + [
+            table.age / 50 - 1,
+            table.job == "a",
+            table.job == "b",
+            2.0 * table.smoker - 1,
+            table.sex == "f",
+            table.sex == "m",
+        ]
     ).astype(float)
     constraints = Constraints.of(schema, mean=True)
     mean, covariance = encoded.mean(axis=0), np.cov(encoded.T, bias=True)
@@ -312,7 +319,9 @@ def test_constraints_claim_only_what_is_true() -> None:
     assert not Constraints.of(Schema(Categorical("a", ["x"], other="zero")), mean=True).certain
     only = Schema(Numeric("age", 0, 1), Categorical("a", ["x"]))
     assert Constraints.of(only, mean=True).certain == (1,)
-    described = dpm.release(pd.DataFrame({"age": [0.5] * 9, "a": ["x"] * 9}), only, epsilon=1.0, insecure_seed=0).describe()
+    described = dpm.release(
+        pd.DataFrame({"age": [0.5] * 9, "a": ["x"] * 9}), only, epsilon=1.0, insecure_seed=0
+    ).describe()
     assert described.mean_noise[1] == 0.0 < described.mean_noise[0]
     assert described.mean is not None and described.mean[1] == 1.0
 
@@ -322,7 +331,9 @@ def test_auto_is_structured_where_there_are_counts() -> None:
     released = dpm.release(table, schema, epsilon=1.0, insecure_seed=0)
     np.testing.assert_array_equal(released.covariance, released.with_repair("structured").covariance)
     assert not np.allclose(released.covariance, released.with_repair("spectral").covariance)
-    numeric = dpm.release(table[["age"]].assign(b=table.age), Schema(Numeric("age", 0, 100), Numeric("b", 0, 100)), epsilon=1.0)
+    numeric = dpm.release(
+        table[["age"]].assign(b=table.age), Schema(Numeric("age", 0, 100), Numeric("b", 0, 100)), epsilon=1.0
+    )
     for repair in ("structured", "spectral"):
         np.testing.assert_array_equal(numeric.covariance, numeric.with_repair(repair).covariance)
 
@@ -352,14 +363,23 @@ def test_moved_rows_use_inequalities_alone() -> None:
         assert np.linalg.eigvalsh(found[moved])[0] > -1e-9
     np.testing.assert_array_equal(found[True], found[False])
     about_zero = repair_moments(
-        count, released.noisy_sum, released.noisy_gram, noise, Repair.AUTO, box=box, constraints=constraints, rows_moved=True
+        count,
+        released.noisy_sum,
+        released.noisy_gram,
+        noise,
+        Repair.AUTO,
+        box=box,
+        constraints=constraints,
+        rows_moved=True,
     )[1]
     assert not np.allclose(about_zero, released.with_repair("structured")._repaired[1])
 
 
 def test_a_mechanism_without_a_noise_law_shows_nothing_impossible_either() -> None:
     rng = np.random.default_rng(0)
-    table = pd.DataFrame({"pay": rng.lognormal(3, 1, 3000), "sex": rng.choice(["f", "m"], 3000), "old": rng.random(3000) < 0.1})
+    table = pd.DataFrame(
+        {"pay": rng.lognormal(3, 1, 3000), "sex": rng.choice(["f", "m"], 3000), "old": rng.random(3000) < 0.1}
+    )
     schema = Schema(Numeric("pay", scale=(0.1, 1e3)), Categorical("sex", ["f", "m"]), Boolean("old"))
     released = dpm.release(table, schema, epsilon=2.0, delta=1e-6, insecure_seed=0)
     assert released.mechanism == "coinpress" and released.noise is None
@@ -378,7 +398,9 @@ def test_the_count_is_floored() -> None:
 def test_few_rows_do_not_explode_and_are_said_aloud() -> None:
     """178 rows at ε = 0.1, where the noisy count is often next to 0 or below."""
     wine = dpm.datasets.wine()
-    exact = dpm.release(wine.frame, wine.schema, epsilon=1e13, neighbors="replace_one", insecure_seed=0).unit_ball_covariance
+    exact = dpm.release(
+        wine.frame, wine.schema, epsilon=1e13, neighbors="replace_one", insecure_seed=0
+    ).unit_ball_covariance
     errors = []
     for seed in range(30):
         released = dpm.release(wine.frame, wine.schema, epsilon=0.1, insecure_seed=seed, repair="none")
