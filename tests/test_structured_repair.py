@@ -263,7 +263,8 @@ def test_level_shares_are_the_projection_on_the_simplex() -> None:
         for complete in (True, False):
             allowed = grid[np.isclose(grid.sum(axis=1), 1.0)] if complete else grid
             found = level_shares(shares, complete=complete)
-            assert found.min() >= 0 and found.sum() <= 1 + 1e-12
+            assert found.min() >= 0
+            assert found.sum() <= 1 + 1e-12
             best = np.min(((allowed - shares) ** 2).sum(axis=1))
             assert ((found - shares) ** 2).sum() <= best + 1e-12
 
@@ -323,7 +324,8 @@ def test_constraints_claim_only_what_is_true() -> None:
         pd.DataFrame({"age": [0.5] * 9, "a": ["x"] * 9}), only, epsilon=1.0, insecure_seed=0
     ).describe()
     assert described.mean_noise[1] == 0.0 < described.mean_noise[0]
-    assert described.mean is not None and described.mean[1] == 1.0
+    assert described.mean is not None
+    assert described.mean[1] == 1.0
 
 
 def test_auto_is_structured_where_there_are_counts() -> None:
@@ -382,16 +384,20 @@ def test_a_mechanism_without_a_noise_law_shows_nothing_impossible_either() -> No
     )
     schema = Schema(Numeric("pay", scale=(0.1, 1e3)), Categorical("sex", ["f", "m"]), Boolean("old"))
     released = dpm.release(table, schema, epsilon=2.0, delta=1e-6, insecure_seed=0)
-    assert released.mechanism == "coinpress" and released.noise is None
+    assert released.mechanism == "coinpress"
+    assert released.noise is None
     found = {what for what in impossible(released) if what != "a variance above that of any bounded column"}
     assert found == set()
 
 
 def test_the_count_is_floored() -> None:
     law = GaussianNoise(2, 2.0, 1.0, 1.0, 400.0)
-    assert floored_count(5.0, law) == 20.0 and floored_count(-1e9, law) == 20.0 and floored_count(21.5, law) == 21.5
+    assert floored_count(5.0, law) == 20.0
+    assert floored_count(-1e9, law) == 20.0
+    assert floored_count(21.5, law) == 21.5
     public = GaussianNoise(2, 2.0, 1.0, 1.0, 0.0)
-    assert floored_count(3.0, public) == 3.0 and few_rows_in_words(3.0, public) == ""
+    assert floored_count(3.0, public) == 3.0
+    assert few_rows_in_words(3.0, public) == ""
     assert few_rows_in_words(FEW_ROWS * 20.0, law) == "" != few_rows_in_words(FEW_ROWS * 20.0 - 1.0, law)
 
 
@@ -413,4 +419,5 @@ def test_few_rows_do_not_explode_and_are_said_aloud() -> None:
         assert all(words in answer.summary() and words in answer.to_dict()["warning"] for answer in answers)
     assert np.mean(errors) < 200
     enough = dpm.release(wine.frame, wine.schema, epsilon=100.0, insecure_seed=0)
-    assert enough.warnings == () and enough.describe().warning == ""
+    assert enough.warnings == ()
+    assert enough.describe().warning == ""

@@ -1,11 +1,12 @@
 """The structured repair against the spectral one, on tables with categories.
 
-``python -m benchmarks.practice.structure`` measures and writes the tables of ``docs/structured-repair.md``; some five minutes on one
-core. Real tables beside Adult, Wine and Airfoil come with scikit-learn.
+``python -m benchmarks.practice.structure`` measures and writes the tables of ``docs/structured-repair.md``; some five minutes on
+one core. Real tables beside Adult, Wine and Airfoil come with scikit-learn.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -88,7 +89,7 @@ def of_factors(seed: int, n: int, d: int, rank: int) -> Table:
 
 
 def chain(seed: int, n: int, length: int, size: int, stay: float) -> Table:
-    """A chain of columns, each the one before it with probability ``stay`` and else a level drawn at random; its start in numbers."""
+    """Columns that are each the one before with probability ``stay`` and else a level drawn at random; the first in numbers, too."""
     rng = np.random.default_rng(seed)
     codes = [rng.integers(0, size, n)]
     for _ in range(length - 1):
@@ -258,6 +259,7 @@ def cross_table(rows: str = "education", columns: str = "occupation") -> Iterato
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("ignore", dpm.ReleaseWarning)
     for part, tables in (("seen", SEEN), ("unseen", UNSEEN)):
         for label, delta in (("pure", 0.0), ("delta", 1e-9)):
             write_part(PAGE, f"{part}-{label}", gains(tables, delta))

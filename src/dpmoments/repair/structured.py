@@ -86,7 +86,7 @@ def structured_moments(
     if projected:
         noisy = project(noisy, variances, constraints)
     from_origin = noisy.sum / noisy.count
-    mean = possible_mean(origin + from_origin, constraints)
+    mean = possible_mean(_steadied(origin + from_origin, noisy, constraints), constraints)
     levels = CompletedLevels.of(constraints, mean)
     about = mean if center is None else from_origin
     of_single = _spectral(noisy, levels.single, about, noise, scale)
@@ -118,6 +118,23 @@ def _without_fractions(
     variance = variances.diagonal + 4.0 * of_sums + (1.0 - about**2) ** 2 * (noise.count_variance or 0.0)
     whole = noisy.count - squares <= FRACTIONS * np.sqrt(variance) + 1.0 + ROUNDING * noisy.count
     return replace(constraints, flags=tuple(flags[whole].tolist()))
+
+
+def _steadied(mean: FloatArray, noisy: NoisySums, constraints: Constraints) -> FloatArray:
+    """The mean, with shares of levels pulled towards their average by as much as noise explains (James & Stein 1961).
+
+    Where noise is above the shares themselves, the nearest point of the simplex would give all rows to the few levels that
+    it happened to raise.
+    """
+    steadied = mean.copy()
+    for block in constraints.blocks:
+        shares, variance = mean[block.features], float(noisy.sum_variance[block.features].mean()) / noisy.count**2
+        deviations = shares - shares.mean()
+        observed, dimensions = float(deviations @ deviations), block.size - 1
+        if dimensions > 2 and observed > 0.0:
+            kept = max(0.0, 1.0 - (dimensions - 2) * variance / observed)
+            steadied[block.features] = shares.mean() + kept * deviations
+    return steadied
 
 
 def _spectral(noisy: NoisySums, single: IndexArray, about: FloatArray, noise: NoiseLaw, scale: float) -> FloatArray:
