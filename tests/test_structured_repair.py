@@ -100,9 +100,9 @@ def impossible(release: dpm.MomentRelease, constraints: Constraints | None = Non
             found.append("a mean of some rows outside its bounds")
         if len(rest) and block.complete and np.abs(within.sum(axis=1) - n * mean[rest]).max() > 10 * tolerance:
             found.append("sums over levels that are not the sum")
-    for flag in constraints.flags:
-        if abs(variance[flag] - mean[flag] * (1 - mean[flag])) > 1e-9:
-            found.append("a variance that is not p(1 − p)")
+    shares = mean[list(constraints.flags)]
+    if np.abs(variance[list(constraints.flags)] - shares * (1 - shares)).max(initial=0.0) > 1e-9:
+        found.append("a variance that is not p(1 − p)")
     deviations = np.sqrt(np.where(variance > 1e-9, variance, np.inf))
     if (np.abs(matrix) > np.outer(deviations, deviations) * (1 + 1e-6)).any() and np.isfinite(deviations).all():
         found.append("a correlation above 1")

@@ -21,6 +21,8 @@ __all__ = ["structured_moments"]
 
 WEIGHT_OF_WHOLE = 0.5
 """Times the share of features that are no levels: how much the spectral repair of all features counts, where one is none."""
+WEIGHT_OF_WHOLE_ON_LEVELS = 0.05
+"""How much it counts in the cells of two levels."""
 WEIGHT_OF_PRIOR = 0.5
 """Of the posterior mean, in a cell of a Boolean and a single feature; the rest is the spectral repair of the single features."""
 
@@ -98,9 +100,10 @@ def structured_moments(
     _settle_no_level(spread, of_cells, deviations, levels)
     estimate, uncertainty = _shrunk_to_independence(spread, of_cells, of_single, deviations, levels)
     if whole is not None:
-        weight = WEIGHT_OF_WHOLE * len(levels.single) / constraints.n_features
-        of_levels = np.logical_and.outer(levels.is_level, levels.is_level)
-        estimate = np.where(of_levels, estimate, (1.0 - weight) * estimate + weight * levels.extended(whole))
+        d = constraints.n_features
+        of_levels = np.logical_and.outer(levels.is_level[:d], levels.is_level[:d])
+        weight = np.where(of_levels, WEIGHT_OF_WHOLE_ON_LEVELS, WEIGHT_OF_WHOLE * len(levels.single) / d)
+        estimate[:d, :d] += weight * (whole - estimate[:d, :d])
     _make_margins_agree(estimate, uncertainty, levels)
     return mean, possible_covariance(estimate, levels)
 
