@@ -17,8 +17,9 @@ from dpmoments.repair.completed_levels import CompletedLevels, level_shares, pos
 from dpmoments.repair.count_floor import FEW_ROWS, few_rows_in_words, floored_count
 from dpmoments.repair.empirical_bayes import SPREADS, posterior_moments
 from dpmoments.repair.linear_constraints import CellVariances, NoisySums, implied_count, project
-from dpmoments.repair.possible_counts import possible_covariance
+from dpmoments.repair.possible_counts import _with_margins, possible_covariance
 from dpmoments.repair.repair import Repair, repair_moments
+from dpmoments.repair.structured import _steadied
 from dpmoments.schema.constraints import Constraints
 
 SCHEMA = Schema(
@@ -421,3 +422,35 @@ def test_few_rows_do_not_explode_and_are_said_aloud() -> None:
     enough = dpm.release(wine.frame, wine.schema, epsilon=100.0, insecure_seed=0)
     assert enough.warnings == ()
     assert enough.describe().warning == ""
+
+
+def test_joint_shares_get_their_margins() -> None:
+    rng = np.random.default_rng(7)
+    for _ in range(50):
+        rows, columns = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(3))
+        joint = _with_margins(np.outer(rows, columns) + 0.1 * rng.normal(size=(4, 3)), rows, columns)
+        assert joint.min() >= 0.0
+        np.testing.assert_allclose(joint.sum(axis=0), columns, atol=1e-14)
+        np.testing.assert_allclose(joint.sum(axis=1), rows, atol=1e-14)
+        np.testing.assert_allclose(_with_margins(joint, rows, columns), joint, atol=1e-14)
+
+
+def test_noisy_shares_are_pulled_to_their_average() -> None:
+    """By what noise explains: to the average itself where it explains everything, not at all where there is none."""
+    schema = Schema(Categorical("a", list("abcdef"), missing="zero"), Numeric("x", 0, 1))
+    constraints = Constraints.of(schema, mean=True)
+    rng = np.random.default_rng(8)
+    truth, errors = np.array([0.3, 0.25, 0.15, 0.1, 0.05, 0.05, 0.2]), []
+    for deviation in (0.0, 0.05, 100.0):
+        for _ in range(200):
+            shares = truth + deviation * rng.normal(size=7)
+            noisy = NoisySums(10.0, 10.0 * shares, np.zeros((7, 7)), np.full(7, (10.0 * deviation) ** 2))
+            found = _steadied(shares, noisy, constraints)
+            assert found[:6].sum() == pytest.approx(shares[:6].sum())
+            assert found[6] == shares[6]
+            if deviation == 0.0:
+                np.testing.assert_array_equal(found, shares)
+            errors.append((deviation, np.sum((found - truth)[:6] ** 2), np.sum((shares - truth)[:6] ** 2)))
+    for deviation, most in ((0.05, 0.97), (100.0, 0.6)):
+        after, before = np.mean([error[1:] for error in errors if error[0] == deviation], axis=0)
+        assert after < most * before

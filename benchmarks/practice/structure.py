@@ -169,7 +169,7 @@ def nested(seed: int, n: int, regions: int, cities: int) -> Table:
 
 
 def passengers(seed: int, n: int) -> Table:
-    """Class, sex, port (sometimes empty), age, skewed fare, relatives, and whether they arrived, which depends on most of it."""
+    """Class, sex, port (sometimes empty), age, skewed fare, relatives, and whether they arrived, which depends on the others."""
     rng = np.random.default_rng(seed)
     grade = rng.choice(3, n, p=[0.25, 0.2, 0.55])
     woman = rng.random(n) < 0.35
