@@ -103,6 +103,8 @@ def structured_moments(
         d = constraints.n_features
         of_levels = np.logical_and.outer(levels.is_level[:d], levels.is_level[:d])
         weight = np.where(of_levels, WEIGHT_OF_WHOLE_ON_LEVELS, WEIGHT_OF_WHOLE * len(levels.single) / d)
+        block = np.ix_(levels.single, levels.single)
+        weight[block] = np.maximum(weight[block], _lost_in_noise(noise.frobenius_error * scale**2, noisy.count))
         estimate[:d, :d] += weight * (whole - estimate[:d, :d])
     _make_margins_agree(estimate, uncertainty, levels)
     return mean, possible_covariance(estimate, levels)
@@ -121,6 +123,14 @@ def _without_fractions(
     variance = variances.diagonal + 4.0 * of_sums + (1.0 - about**2) ** 2 * (noise.count_variance or 0.0)
     whole = noisy.count - squares <= FRACTIONS * np.sqrt(variance) + 1.0 + ROUNDING * noisy.count
     return replace(constraints, flags=tuple(flags[whole].tolist()))
+
+
+def _lost_in_noise(noise: float, count: float) -> float:
+    """Weight of the spectral repair of all features in the block of single ones, 1 − n/‖N‖_F where that is above 0.
+
+    With noise above all rows, the trace of a few columns by themselves is mostly the part of the noise that is above 0.
+    """
+    return 1.0 - count / noise if noise > count else 0.0
 
 
 def _steadied(mean: FloatArray, noisy: NoisySums, constraints: Constraints) -> FloatArray:
