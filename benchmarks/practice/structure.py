@@ -276,8 +276,8 @@ UNSEEN: Mapping[str, Callable[[], Table]] = {
     "classes, empty cells": lambda: made_of_classes(28, 2000, [5, 5, 5, 5], numerics=3, dependence=0.3, missing=True),
     "low rank, many columns": lambda: of_factors(29, 3000, 25, 3),
 }
-"""Tables that were run when the constants were first frozen. Two changes followed: shares of levels pulled to their average, and the
-weight of the spectral repair in cells of two levels."""
+"""Tables that were run when the constants were first frozen. Two changes followed: shares of levels pulled to their average, and
+the weight of the spectral repair in cells of two levels."""
 FRESH: Mapping[str, Callable[[], Table]] = {
     "cut normals, 1,500 rows": lambda: cut_normals(41, 1500, 12, 0.6),
     "cut normals, 20,000 rows": lambda: cut_normals(42, 20_000, 20, 0.8),
@@ -287,7 +287,8 @@ FRESH: Mapping[str, Callable[[], Table]] = {
     "passengers": lambda: passengers(46, 900),
     "passengers, more rows": lambda: passengers(47, 12_000),
 }
-"""Tables run once after that, in a first run. One change followed: the spectral repair of all features, where noise is above all rows."""
+"""Tables that were run when they were frozen again. One change followed: where noise is above all rows, single features come
+from the spectral repair of all features."""
 LAST: Mapping[str, Callable[[], Table]] = {
     "classes, few rows": lambda: made_of_classes(
         61, 700, [5, 3, 8, 2], booleans=2, numerics=3, dependence=0.6, rarity=0.8

@@ -44,7 +44,7 @@ def posterior_moments(
     --------
     >>> cells = np.array([0.3, 0.01, -0.02, 0.005, 0.0, -0.01, 0.02, 0.01])
     >>> posterior_moments(cells, np.full(8, 1e-4), np.ones(8))[0].round(2) + 0.0
-    array([0.3, 0. , 0. , 0. , 0. , 0. , 0. , 0. ])
+    array([ 0.3 ,  0.  , -0.01,  0.  ,  0.  ,  0.  ,  0.01,  0.  ])
     """
     means, variances = np.zeros_like(cells), np.zeros_like(cells)
     possible = scales > 0.0

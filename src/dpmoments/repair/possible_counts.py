@@ -47,11 +47,11 @@ def possible_covariance(extended: FloatArray, levels: CompletedLevels) -> FloatA
     --------
     >>> from dpmoments import Boolean, Schema
     >>> from dpmoments.schema.constraints import Constraints
-    >>> constraints = Constraints.of(Schema(Boolean("a"), Boolean("b")), mean=False)
-    >>> levels = CompletedLevels.of(constraints, np.array([0.5, 0.1]))
-    >>> possible_covariance(np.array([[0.3, 0.2], [0.2, 0.1]]), levels).round(3)
-    array([[0.25, 0.05],
-           [0.05, 0.09]])
+    >>> constraints = Constraints.of(Schema(Boolean("a"), Boolean("b")), mean=True)
+    >>> levels = CompletedLevels.of(constraints, np.array([0.0, -0.8]))
+    >>> possible_covariance(np.array([[1.3, 0.5], [0.5, 0.2]]), levels).round(3)
+    array([[1.  , 0.2 ],
+           [0.2 , 0.36]])
     """
     cells = _Cells.of(extended, levels)
     scaled = cells.scaled(cells.possible(extended, exact=False))

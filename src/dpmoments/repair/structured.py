@@ -83,7 +83,8 @@ def structured_moments(
     scale = 1.0 if constraints.row_norm is None else constraints.row_norm
     variances = CellVariances.of(noise, scale)
     origin = np.zeros(constraints.n_features) if center is None else center
-    constraints = _without_fractions(noisy, noise, variances, constraints, origin)
+    if not rows_moved:
+        constraints = _without_fractions(noisy, noise, variances, constraints, origin)
     projected = center is None and not rows_moved
     if projected:
         noisy = project(noisy, variances, constraints)
