@@ -98,7 +98,6 @@ def structured_moments(
         _cell_variances(noisy, from_origin, variances, constraints, projected=projected)
     )
     deviations = _deviations(np.diag(of_single), levels)
-    _settle_no_level(spread, of_cells, deviations, levels)
     estimate, uncertainty = _shrunk_to_independence(spread, of_cells, of_single, deviations, levels)
     if whole is not None:
         d = constraints.n_features
@@ -187,24 +186,6 @@ def _deviations(variances: FloatArray, levels: CompletedLevels) -> FloatArray:
         found[column.features] = column.shares * (1.0 - column.shares)
     found[levels.flags] = levels.flag_variances
     return np.asarray(np.sqrt(np.maximum(found, 0.0)))
-
-
-def _settle_no_level(spread: FloatArray, of_cells: FloatArray, deviations: FloatArray, levels: CompletedLevels) -> None:
-    """Estimate the cells of "no level", and make those of the levels add up to them, in place.
-
-    Mostly few rows have no level, so that these cells are next to nothing whatever the noise on the sum over the levels: that sum
-    is then known nearly as well as in a complete block.
-    """
-    for column in levels.hidden:
-        rest, inside = column.features[-1], column.features[:-1]
-        outside = np.setdiff1d(np.arange(len(spread)), column.features)
-        found, _ = posterior_moments(
-            spread[rest, outside], of_cells[rest, outside], deviations[rest] * deviations[outside]
-        )
-        correction = (spread[rest, outside] - found) / len(inside)
-        spread[np.ix_(inside, outside)] += correction
-        spread[np.ix_(outside, inside)] += correction[:, None]
-        spread[rest, outside] = spread[outside, rest] = found
 
 
 def _shrunk_to_independence(
