@@ -107,7 +107,7 @@ def impossible(release: dpm.MomentRelease, constraints: Constraints | None = Non
     deviations = np.sqrt(np.where(variance > 1e-9, variance, np.inf))
     if (np.abs(matrix) > np.outer(deviations, deviations) * (1 + 1e-6)).any() and np.isfinite(deviations).all():
         found.append("a correlation above 1")
-    if (variance > ((upper - lower) / 2) ** 2 + 1e-9).any():
+    if constraints.counts and (variance > ((upper - lower) / 2) ** 2 + 1e-9).any():  # else the repair is spectral
         found.append("a variance above that of any bounded column")
     return found
 
