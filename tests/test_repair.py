@@ -511,9 +511,9 @@ def test_noise_on_a_covariance_includes_that_of_the_mean() -> None:
 
 
 def law_seen_by_the_repair(law: NoiseLaw, mean: np.ndarray) -> NoiseLaw:
-    from dpmoments.repair.repair import _noise_on_the_spread
+    from dpmoments.repair.spectral_noise import noise_on_the_spread
 
-    return _noise_on_the_spread(law, mean)
+    return noise_on_the_spread(law, mean)
 
 
 def test_covariance_beside_a_mean_is_repaired_as_such() -> None:

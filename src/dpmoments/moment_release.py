@@ -27,7 +27,9 @@ from dpmoments.plain_values import (
 )
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.repair.count_floor import floored_count
 from dpmoments.repair.repair import Repair, repair_moments
+from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
 
@@ -115,7 +117,9 @@ class MomentRelease:
 
     @property
     def n_rows(self) -> int:
-        """The number of rows that count (dropped ones do not): exact where it is public, else noisy, rounded, at least 1.
+        """The number of rows that count (dropped ones do not): exact where it is public, else noisy and rounded.
+
+        A noisy one is at least 1, and at least the standard deviation of its noise.
 
         Raises
         ------
@@ -127,7 +131,7 @@ class MomentRelease:
                 "no count was released: under add_remove the number of rows is private, and mean=False spends nothing on it. "
                 "Use release.gram, release with mean=True, or pass a public n_rows to release()"
             )
-        return max(1, round(self.noisy_count))
+        return round(floored_count(self.noisy_count, self.noise))
 
     @property
     def count_is_public(self) -> bool:
@@ -155,6 +159,8 @@ class MomentRelease:
             self.repair,
             box=self._mean_box,
             center=self.center,
+            constraints=Constraints.of(self.schema, mean=self.noisy_sum is not None),
+            rows_moved=self.center is not None,  # only mechanisms that clip rows about a centre have one
         )
         for array in (mean, gram):
             if array is not None:

@@ -20,6 +20,7 @@ from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.progress import Watch, watched
+from dpmoments.repair.count_floor import few_rows_in_words
 from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
@@ -110,8 +111,8 @@ def release(
         ``add_remove`` no count is released. (Where ``replace_one`` leaves a count private, a tenth of ε or a twentieth of ρ
         is for it.)
     repair : str
-        Post-processing of the noisy moments: ``auto``, ``none``, ``clip``, ``shift``, ``noise-shift``, ``shrink`` or
-        ``rotation-invariant``.
+        Post-processing of the noisy moments: ``auto``, ``structured``, ``spectral``, ``none``, ``clip``, ``shift``,
+        ``noise-shift``, ``shrink`` or ``rotation-invariant``.
     n_rows : int, optional
         The number of rows, where it is public knowledge. Under ``replace_one`` it is counted if not given. Under
         ``add_remove`` give it only if it is known from elsewhere than the table, without rows that a rule drops.
@@ -140,7 +141,8 @@ def release(
     Warns
     -----
     ReleaseWarning
-        Where the mechanism found, privately, that the schema does not fit the table. Shown after the release is saved.
+        Where the mechanism found, privately, that the schema does not fit the table, or that the table has too few rows for the
+        budget. Shown after the release is saved.
 
     Notes
     -----
@@ -177,6 +179,9 @@ def release(
     if noisy.count is None and not neighbors.table_size_is_public:
         noisy = replace(noisy, count=n_rows)
     count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, public_rows)
+    few_rows = "" if neighbors.table_size_is_public else few_rows_in_words(count, plan.noise)
+    if few_rows:
+        diagnostics = {**diagnostics, "warnings": [*diagnostics.get("warnings", ()), few_rows]}
     released = MomentRelease(
         schema=schema,
         privacy=privacy_statement(plan, schema, private=insecure_seed is None, rules=noisy.rules),

@@ -96,7 +96,8 @@ def _moment_error_bound(release: Released, fit: Fit, failure: float) -> float:
         bound += 2.0 * length * offset + offset**2
     if noise.count_variance:
         # G/n̂ − G/n and its like for the mean: ‖G/n‖ ≤ 1 and ‖μ‖ ≤ 1, so each moves by |n̂ − n|/n̂
-        relative = (noise.count_bound(failure / parts) + 0.5) / n
+        raised = max(0.0, n - (release.noisy_count or 0.0) - 0.5)  # where the noisy count was below its floor
+        relative = (noise.count_bound(failure / parts) + 0.5 + raised) / n
         bound += relative * (3.0 + relative if fit.intercept else 1.0)
     return bound
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dpmoments.analysis.answers import finite_or_none, in_floating_point
 from dpmoments.analysis.released import Released
 from dpmoments.array_types import FloatArray
+from dpmoments.repair.count_floor import few_rows_in_words
 
 __all__ = ["PrincipalComponents", "pca"]
 
@@ -47,6 +48,8 @@ class PrincipalComponents:
     scaling : {"units", "bounds", "correlation"}
     centered : bool
         Whether they are of the covariance; else of the second moment about zero, since no mean was released.
+    warning : str
+        What speaks against reading them as those of the table: too few rows for the budget; mostly empty.
     """
 
     components: FloatArray
@@ -57,6 +60,7 @@ class PrincipalComponents:
     feature_names: tuple[str, ...]
     scaling: Scaling
     centered: bool
+    warning: str = ""
 
     def transform(self, values: npt.ArrayLike) -> FloatArray:
         """Scores of rows given in the table's units, (m, d) → (m, k)."""
@@ -71,7 +75,7 @@ class PrincipalComponents:
             order = np.argsort(-np.abs(component), kind="stable")[:5]
             loadings = ", ".join(f"{component[i]:+.2f} {self.feature_names[i]}" for i in order)
             lines.append(f"component {index + 1}: {self.explained_variance_ratio[index]:6.1%}  {loadings}")
-        return "\n".join(lines)
+        return "\n".join(filter(None, [*lines, self.warning]))
 
     def __str__(self) -> str:
         return self.summary()
@@ -87,6 +91,7 @@ class PrincipalComponents:
             "scale": finite_or_none(self.scale),
             "scaling": self.scaling,
             "centered": self.centered,
+            "warning": self.warning,
         }
 
 
@@ -155,4 +160,5 @@ def pca(release: Released, n_components: int | None = None, *, scaling: Scaling 
         feature_names=release.feature_names,
         scaling=scaling,
         centered=centered,
+        warning=few_rows_in_words(release.noisy_count, release.noise),
     )

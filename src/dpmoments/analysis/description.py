@@ -11,6 +11,8 @@ import numpy as np
 from dpmoments.analysis.answers import aligned, finite_or_none, in_floating_point, number
 from dpmoments.analysis.released import Released
 from dpmoments.array_types import FloatArray
+from dpmoments.repair.count_floor import few_rows_in_words
+from dpmoments.schema.constraints import Constraints
 
 __all__ = ["Description", "describe"]
 
@@ -36,6 +38,8 @@ class Description:
     count_noise : float or None
         Standard deviation of the noise on the count: 0 where it is public, None where it is not known or there is no count.
     count_is_public : bool
+    warning : str
+        What speaks against reading the numbers as those of the table: too few rows for the budget; mostly empty.
     """
 
     feature_names: tuple[str, ...]
@@ -46,6 +50,7 @@ class Description:
     n_rows: int | None
     count_noise: float | None
     count_is_public: bool
+    warning: str = ""
 
     @property
     def rows_in_words(self) -> str:
@@ -80,7 +85,9 @@ class Description:
 
     def summary(self) -> str:
         """The description as text: the number of rows and a line a feature."""
-        return "\n".join(filter(None, [f"rows: {self.rows_in_words}", aligned(self.table()), self.noise_in_words]))
+        return "\n".join(
+            filter(None, [f"rows: {self.rows_in_words}", aligned(self.table()), self.noise_in_words, self.warning])
+        )
 
     def __str__(self) -> str:
         return self.summary()
@@ -96,6 +103,7 @@ class Description:
             "mean": None if self.mean is None else finite_or_none(self.mean),
             "mean_noise": finite_or_none(self.mean_noise),
             **{name: finite_or_none(values) for name, values in spread.items() if values is not None},
+            "warning": self.warning,
         }
 
 
@@ -137,6 +145,7 @@ def describe(release: Released) -> Description:
         n_rows=release.n_rows if with_count else None,
         count_noise=_count_noise(release),
         count_is_public=release.count_is_public,
+        warning=few_rows_in_words(release.noisy_count, release.noise),
     )
 
 
@@ -150,7 +159,11 @@ def _mean_noise(release: Released) -> FloatArray:
     if release.noisy_sum is None or law is None or law.sum_variance is None or law.count_variance is None:
         return np.full(len(release.feature_names), np.nan)
     variance = law.sum_variance + release.unit_ball_mean**2 * law.count_variance
-    return np.asarray(np.sqrt(variance) / release.n_rows * release.encoding.scale)
+    noise = np.sqrt(variance) / release.n_rows * release.encoding.scale
+    noise[list(Constraints.of(release.schema, mean=True).certain)] = (
+        0.0  # a column of one level: its share is 1 in every table
+    )
+    return np.asarray(noise)
 
 
 def _count_noise(release: Released) -> float | None:

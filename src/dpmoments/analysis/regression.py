@@ -14,6 +14,7 @@ from dpmoments.analysis.answers import finite_or_none, in_floating_point
 from dpmoments.analysis.coefficient_bounds import Fit, error_bound
 from dpmoments.analysis.released import Released
 from dpmoments.array_types import FloatArray
+from dpmoments.repair.count_floor import few_rows_in_words
 
 __all__ = ["RidgeRegression", "ridge"]
 
@@ -45,6 +46,8 @@ class RidgeRegression:
         What else is to be known of the bound, or why there is none; mostly empty.
     r_squared : float
         Share of the target's released variance that the fit explains, at the released moments (clipped into [0, 1]).
+    warning : str
+        What speaks against reading the fit as that of the table: too few rows for the budget; mostly empty.
     """
 
     target: str
@@ -57,6 +60,7 @@ class RidgeRegression:
     level: float
     r_squared: float
     error_bound_note: str = ""
+    warning: str = ""
 
     def predict(self, values: npt.ArrayLike) -> FloatArray:
         """Predictions for rows of features in the table's units, (m, k) → (m,)."""
@@ -73,7 +77,7 @@ class RidgeRegression:
             f"{name:<{width}}  {value:12.5g}" for name, value in zip(self.features, self.coefficients, strict=True)
         ]
         lines.append(self._bound_in_words())
-        return "\n".join(lines)
+        return "\n".join(filter(None, [*lines, self.warning]))
 
     def _bound_in_words(self) -> str:
         bound, note = self.unit_ball_error_bound, self.error_bound_note
@@ -108,6 +112,7 @@ class RidgeRegression:
             "unit_ball_error_bound": None if bound is None or not math.isfinite(bound) else bound,
             "level": self.level,
             "error_bound_note": self.error_bound_note,
+            "warning": self.warning,
         }
 
 
@@ -208,6 +213,7 @@ def ridge(
         level=level,
         r_squared=min(max(explained / variance, 0.0), 1.0) if variance > 0 else 0.0,
         error_bound_note=bound.note,
+        warning=few_rows_in_words(release.noisy_count, release.noise),
     )
 
 

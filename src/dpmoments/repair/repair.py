@@ -6,7 +6,6 @@ Post-processing: nothing here sees a row, and nothing here costs privacy.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from enum import StrEnum
 
 import numpy as np
@@ -15,8 +14,14 @@ from dpmoments.array_types import FloatArray
 from dpmoments.noise_law import NoiseLaw
 from dpmoments.plain_values import shown
 from dpmoments.repair.bulk_and_outliers import bulk_and_outlier_eigenvalues, pooled_spread
+from dpmoments.repair.completed_levels import CompletedLevels, possible_mean
+from dpmoments.repair.linear_constraints import CellVariances, NoisySums
+from dpmoments.repair.possible_counts import possible_covariance
 from dpmoments.repair.rotation_invariant import possible_eigenvalues, rotation_invariant_eigenvalues
-from dpmoments.repair.spectral_noise import SpectralNoise
+from dpmoments.repair.spectral_noise import SpectralNoise, noise_on_the_spread
+from dpmoments.repair.structured import structured_moments
+from dpmoments.repair.structured_second_moment import possible_second_moment, structured_second_moment
+from dpmoments.schema.constraints import Constraints
 
 __all__ = [
     "Repair",
@@ -41,14 +46,22 @@ SHIFT_FAILURE = 0.05
 class Repair(StrEnum):
     """How noisy moments are made those of a possible table.
 
-    ``AUTO``: what is most accurate at any noise, :func:`adapt`; ``CLIP`` where the mechanism has no noise law. ``NONE``: as the
-    mechanism returned them. ``CLIP``: eigenvalues into [0, n]. ``SHIFT``: add the least multiple of the identity that makes
-    the matrix positive semi-definite. ``NOISE_SHIFT``: where an eigenvalue is negative, add cI, c a bound on the noise's spectral
-    norm; a ridge for regressions on collinear columns. ``SHRINK``: towards a multiple of the identity, by as much as the
-    noise explains. ``ROTATION_INVARIANT``: every eigenvalue to what it is expected to be along its noisy eigenvector.
+    ``AUTO``: what is most accurate at any noise: ``STRUCTURED`` where the schema has a categorical or Boolean column, else
+    ``SPECTRAL``. ``STRUCTURED``: what the encoding makes true of every table (counts, margins, bounds), and dependence between
+    columns as far as it stands out of the noise (:func:`dpmoments.repair.structured.structured_moments`). ``SPECTRAL``:
+    eigenvalues lost in the noise pooled, the others corrected one by one (:func:`adapt`). ``NONE``: as the mechanism returned
+    them. ``CLIP``: eigenvalues into [0, n]. ``SHIFT``: add the least multiple of the identity that makes the matrix positive
+    semi-definite. ``NOISE_SHIFT``: where an eigenvalue is negative, add cI, c a bound on the noise's spectral norm; a ridge for
+    regressions on collinear columns. ``SHRINK``: towards a multiple of the identity, by as much as the noise explains.
+    ``ROTATION_INVARIANT``: every eigenvalue to what it is expected to be along its noisy eigenvector.
+
+    Where the mechanism has no noise law, all that need it become ``CLIP``; in the place of ``STRUCTURED`` its counts are made
+    possible.
     """
 
     AUTO = "auto"
+    STRUCTURED = "structured"
+    SPECTRAL = "spectral"
     NONE = "none"
     CLIP = "clip"
     SHIFT = "shift"
@@ -79,6 +92,8 @@ def repair_moments(
     *,
     box: tuple[FloatArray, FloatArray] | None,
     center: FloatArray | None = None,
+    constraints: Constraints | None = None,
+    rows_moved: bool = False,
 ) -> tuple[FloatArray | None, FloatArray]:
     """Mean and Gram matrix of rows in the unit ball, repaired, both about ``center``.
 
@@ -94,6 +109,11 @@ def repair_moments(
         Public bounds on the mean, into which a repaired mean is moved.
     center : ndarray of shape (d,), optional
         What the noisy sum and Gram matrix are taken about; 0 if not given.
+    constraints : Constraints, optional
+        What the schema makes true of every table, for ``STRUCTURED`` and ``AUTO``; without any they are ``SPECTRAL``.
+    rows_moved : bool
+        Whether the mechanism clipped or moved rows, so that the constraints that are equations hold only nearly: they are not
+        used then.
 
     Returns
     -------
@@ -101,6 +121,10 @@ def repair_moments(
     gram : ndarray of shape (d, d)
         With a mean, the covariance gram/count − mean·meanᵀ is what the repair makes positive semi-definite.
     """
+    structured = constraints is not None and constraints.counts and repair in (Repair.AUTO, Repair.STRUCTURED)
+    if structured and constraints is not None:
+        spectral = repair_moments(count, noisy_sum, noisy_gram, noise, Repair.SPECTRAL, box=box, center=center)
+        return _structured(count, noisy_sum, noisy_gram, noise, constraints, spectral, center, rows_moved)
     if noisy_sum is None or count is None:
         return None, repair_gram(noisy_gram, noise, repair, None if box is None else count, TRACE_AT_BOUND)
     mean = noisy_mean = noisy_sum / count
@@ -115,8 +139,42 @@ def repair_moments(
     spread = noisy_gram - count * np.outer(about, about)
     upper = None if box is None else count
     if noise is not None:
-        noise = _noise_on_the_spread(noise, mean)
+        noise = noise_on_the_spread(noise, mean)
     return mean, repair_gram(spread, noise, repair, upper) + count * np.outer(mean, mean)
+
+
+def _structured(
+    count: int | None,
+    noisy_sum: FloatArray | None,
+    noisy_gram: FloatArray,
+    noise: NoiseLaw | None,
+    constraints: Constraints,
+    spectral: tuple[FloatArray | None, FloatArray],
+    center: FloatArray | None,
+    rows_moved: bool,
+) -> tuple[FloatArray | None, FloatArray]:
+    """The structured repair, in column units; ``spectral`` is what the spectral one (or ``CLIP``, without a noise law) gave."""
+    scale = 1.0 if constraints.row_norm is None else constraints.row_norm
+    found, gram = spectral[0], spectral[1] * scale**2
+    if found is None or noisy_sum is None or count is None:
+        if noise is None or rows_moved:
+            repaired = possible_second_moment(gram, count, constraints)
+        else:
+            repaired = structured_second_moment(noisy_gram * scale**2, count, noise, constraints, gram)
+        return None, repaired / scale**2
+    origin = np.zeros(len(gram)) if center is None else center * scale
+    whole = gram / count - np.outer(found, found) * scale**2
+    if noise is None:
+        mean = possible_mean(origin + found * scale, constraints)
+        levels = CompletedLevels.of(constraints, mean)
+        covariance = possible_covariance(levels.extended(whole), levels)
+    else:
+        variance = np.full(len(gram), CellVariances.of(noise, scale).sum)
+        noisy = NoisySums(float(count), noisy_sum * scale, noisy_gram * scale**2, variance)
+        about = None if center is None else origin
+        mean, covariance = structured_moments(noisy, noise, constraints, whole, rows_moved=rows_moved, center=about)
+    mean = (mean - origin) / scale
+    return mean, count * (covariance / scale**2 + np.outer(mean, mean))
 
 
 def repair_gram(
@@ -133,7 +191,8 @@ def repair_gram(
     upper : float or None
         Bound on the trace, a public or noisy n.
     attained : float
-        Prior probability that the trace equals ``upper``; used by ``AUTO``.
+        Prior probability that the trace equals ``upper``; used by ``SPECTRAL``, which is what ``AUTO`` and ``STRUCTURED`` do to
+        a matrix alone.
     """
     if repair is Repair.NONE:
         return gram
@@ -260,21 +319,6 @@ def adapt(gram: FloatArray, noise: NoiseLaw, upper: float | None = None, attaine
     eigenvalues, eigenvectors = np.linalg.eigh(gram)
     estimate = bulk_and_outlier_eigenvalues(eigenvalues, SpectralNoise.of(noise), upper, attained)
     return _from_eigen(estimate, eigenvectors)
-
-
-def _noise_on_the_spread(noise: NoiseLaw, mean: FloatArray) -> NoiseLaw:
-    """The law of the noise on Σxxᵀ − n·μμᵀ: that on Σxxᵀ, plus −(e μᵀ + μ eᵀ) with e the noise on Σx.
-
-    The second part has the mean square norm 2(d + 1)‖μ‖² Var(e_i); it is spread evenly over all directions.
-    """
-    if noise.sum_variance is None:
-        return noise
-    extra = 2.0 * float(mean @ mean) * noise.sum_variance / noise.n_features
-    return replace(
-        noise,
-        diagonal_variance=noise.diagonal_variance + 2.0 * extra,
-        off_diagonal_variance=noise.off_diagonal_variance + extra,
-    )
 
 
 def _from_eigen(eigenvalues: FloatArray, eigenvectors: FloatArray) -> FloatArray:

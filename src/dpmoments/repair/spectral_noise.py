@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
+from dpmoments.array_types import FloatArray
 from dpmoments.noise_law import NoiseLaw
 
-__all__ = ["SpectralNoise"]
+__all__ = ["SpectralNoise", "noise_on_the_spread"]
 
 FloatOrComplex = TypeVar("FloatOrComplex", float, npt.NDArray[np.complex128])
 
@@ -138,3 +139,18 @@ class SpectralNoise:
             return (1.0 - a * s) * (1.0 + b * s) - s * math.sqrt(1.0 + a * b * s * s)
 
         return float(brentq(excess, 0.0, 1.0 / a, xtol=1e-300, rtol=1e-14)) / scale
+
+
+def noise_on_the_spread(noise: NoiseLaw, mean: FloatArray) -> NoiseLaw:
+    """The law of the noise on Σxxᵀ − n·μμᵀ: that on Σxxᵀ, plus −(e μᵀ + μ eᵀ) with e the noise on Σx.
+
+    The second part has the mean square norm 2(d + 1)‖μ‖² Var(e_i); it is spread evenly over all directions.
+    """
+    if noise.sum_variance is None:
+        return noise
+    extra = 2.0 * float(mean @ mean) * noise.sum_variance / noise.n_features
+    return replace(
+        noise,
+        diagonal_variance=noise.diagonal_variance + 2.0 * extra,
+        off_diagonal_variance=noise.off_diagonal_variance + extra,
+    )

@@ -1,0 +1,228 @@
+"""The structured repair: what the encoding makes true of every table, and that most pairs of levels hardly depend."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dpmoments.array_types import FloatArray
+from dpmoments.noise_law import NoiseLaw
+from dpmoments.repair.bulk_and_outliers import bulk_and_outlier_eigenvalues
+from dpmoments.repair.completed_levels import CompletedLevels, IndexArray, possible_mean
+from dpmoments.repair.empirical_bayes import posterior_moments
+from dpmoments.repair.linear_constraints import CellVariances, NoisySums, project
+from dpmoments.repair.possible_counts import possible_covariance
+from dpmoments.repair.spectral_noise import SpectralNoise, noise_on_the_spread
+from dpmoments.schema.constraints import Constraints
+
+__all__ = ["structured_moments"]
+
+
+WEIGHT_OF_WHOLE = 0.5
+"""Times the share of features that are no levels: how much the spectral repair of all features counts, where one is none."""
+WEIGHT_OF_WHOLE_ON_LEVELS = 0.05
+"""How much it counts in the cells of two levels."""
+WEIGHT_OF_PRIOR = 0.5
+"""Of the posterior mean, in a cell of a Boolean and a single feature; the rest is the spectral repair of the single features."""
+
+FRACTIONS = 6.0
+"""Standard deviations of the noise by which the squares of a Boolean fall short of the number of rows before it is taken to
+hold fractions."""
+ROUNDING = 1e-4
+"""What rounding of rows to a lattice may take off those squares, as a share; the count itself is rounded, and at least 1."""
+
+LEVEL, FLAG, SINGLE = 2, 3, 5
+"""Kinds of feature: their products tell pairs of kinds apart."""
+
+SWEEPS = 5
+"""Over all columns, each making its own margins agree."""
+
+
+def structured_moments(
+    noisy: NoisySums,
+    noise: NoiseLaw,
+    constraints: Constraints,
+    whole: FloatArray | None,
+    *,
+    rows_moved: bool,
+    center: FloatArray | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and covariance of a table that the noisy moments can be of.
+
+    Parameters
+    ----------
+    noisy : NoisySums
+        In column units, about ``center``, with a count above 0.
+    noise : NoiseLaw
+        For rows in the unit ball, about the same centre.
+    constraints : Constraints
+        With some count (:attr:`~dpmoments.schema.constraints.Constraints.counts`).
+    whole : ndarray of shape (d, d) or None
+        The covariance after the spectral repair of all features, in column units; None where no mean was released.
+    rows_moved : bool
+        Whether rows may have been clipped or moved: then no linear constraint holds exactly, and none is used. The inequalities
+        are kept all the same.
+    center : ndarray of shape (d,), optional
+
+    Returns
+    -------
+    mean : ndarray of shape (d,)
+        About 0.
+    covariance : ndarray of shape (d, d)
+
+    Notes
+    -----
+    1. Linear constraints (:func:`~dpmoments.repair.linear_constraints.project`).
+    2. Means into their bounds, shares of levels onto the simplex.
+    3. Cells of two levels, or of a level and a single feature: their posterior means
+       (:func:`~dpmoments.repair.empirical_bayes.posterior_moments`), one prior for each pair of kinds of column.
+    4. Cells of single features (numeric or Boolean): the spectral repair, of them alone and of all features.
+    5. The nearest possible covariance (:func:`~dpmoments.repair.possible_counts.possible_covariance`).
+    """
+    scale = 1.0 if constraints.row_norm is None else constraints.row_norm
+    variances = CellVariances.of(noise, scale)
+    origin = np.zeros(constraints.n_features) if center is None else center
+    if not rows_moved:
+        constraints = _without_fractions(noisy, noise, variances, constraints, origin)
+    projected = center is None and not rows_moved
+    if projected:
+        noisy = project(noisy, variances, constraints)
+    from_origin = noisy.sum / noisy.count
+    mean = possible_mean(_steadied(origin + from_origin, noisy, constraints), constraints)
+    levels = CompletedLevels.of(constraints, mean)
+    about = mean if center is None else from_origin
+    of_single = _spectral(noisy, levels.single, about, noise, scale)
+    spread = levels.extended(noisy.gram / noisy.count - np.outer(from_origin, from_origin))
+    of_cells = levels.extended_variances(
+        _cell_variances(noisy, from_origin, variances, constraints, projected=projected)
+    )
+    deviations = _deviations(np.diag(of_single), levels)
+    estimate, uncertainty = _shrunk_to_independence(spread, of_cells, of_single, deviations, levels)
+    if whole is not None:
+        d = constraints.n_features
+        of_levels = np.logical_and.outer(levels.is_level[:d], levels.is_level[:d])
+        weight = np.where(of_levels, WEIGHT_OF_WHOLE_ON_LEVELS, WEIGHT_OF_WHOLE * len(levels.single) / d)
+        block = np.ix_(levels.single, levels.single)
+        weight[block] = np.maximum(weight[block], _lost_in_noise(noise.frobenius_error * scale**2, noisy.count))
+        estimate[:d, :d] += weight * (whole - estimate[:d, :d])
+    _make_margins_agree(estimate, uncertainty, levels)
+    return mean, possible_covariance(estimate, levels)
+
+
+def _without_fractions(
+    noisy: NoisySums, noise: NoiseLaw, variances: CellVariances, constraints: Constraints, origin: FloatArray
+) -> Constraints:
+    """The constraints less the Booleans whose mean square about 0 is so far below 1 that they must hold fractions."""
+    flags = np.array(constraints.flags, dtype=np.intp)
+    if not len(flags):
+        return constraints
+    about = origin[flags]
+    squares = noisy.gram[flags, flags] + 2.0 * about * noisy.sum[flags] + noisy.count * about**2
+    of_sums = about**2 * noisy.sum_variance[flags]
+    variance = variances.diagonal + 4.0 * of_sums + (1.0 - about**2) ** 2 * (noise.count_variance or 0.0)
+    whole = noisy.count - squares <= FRACTIONS * np.sqrt(variance) + 1.0 + ROUNDING * noisy.count
+    return replace(constraints, flags=tuple(flags[whole].tolist()))
+
+
+def _lost_in_noise(noise: float, count: float) -> float:
+    """Weight of the spectral repair of all features in the block of single ones, 1 − n/‖N‖_F where that is above 0.
+
+    With noise above all rows, the trace of a few columns by themselves is mostly the part of the noise that is above 0.
+    """
+    return 1.0 - count / noise if noise > count else 0.0
+
+
+def _steadied(mean: FloatArray, noisy: NoisySums, constraints: Constraints) -> FloatArray:
+    """The mean, with shares of levels pulled towards their average by as much as noise explains (James & Stein 1961).
+
+    Where noise is above the shares themselves, the nearest point of the simplex would give all rows to the few levels that
+    it happened to raise.
+    """
+    steadied = mean.copy()
+    for block in constraints.blocks:
+        shares, variance = mean[block.features], float(noisy.sum_variance[block.features].mean()) / noisy.count**2
+        deviations = shares - shares.mean()
+        observed, dimensions = float(deviations @ deviations), block.size - 1
+        if dimensions > 2 and observed > 0.0:
+            kept = max(0.0, 1.0 - (dimensions - 2) * variance / observed)
+            steadied[block.features] = shares.mean() + kept * deviations
+    return steadied
+
+
+def _spectral(noisy: NoisySums, single: IndexArray, about: FloatArray, noise: NoiseLaw, scale: float) -> FloatArray:
+    """The spectral repair of the block of single features alone, as a covariance in column units."""
+    if not len(single):
+        return np.zeros((0, 0))
+    mean = about[single]
+    spread = noisy.gram[np.ix_(single, single)] - noisy.count * np.outer(mean, mean)
+    eigenvalues, eigenvectors = np.linalg.eigh(spread / scale**2)
+    law = SpectralNoise.of(noise_on_the_spread(noise, about / scale)).block(len(single))
+    repaired = bulk_and_outlier_eigenvalues(eigenvalues, law, noisy.count * len(single) / scale**2)
+    return np.asarray((eigenvectors * repaired) @ eigenvectors.T * (scale**2 / noisy.count))
+
+
+def _cell_variances(
+    noisy: NoisySums, mean: FloatArray, variances: CellVariances, constraints: Constraints, *, projected: bool
+) -> FloatArray:
+    """Of the noise on the cells of the covariance, shape (d, d).
+
+    That on the cells of the Gram matrix, less the share that the projection took where margins are known, and that on the
+    products of means.
+    """
+    left = np.ones(constraints.n_features)
+    for block in constraints.blocks:
+        if block.complete and projected:
+            left[block.features] = 1.0 - 1.0 / block.size
+    of_means = np.outer(mean**2, noisy.sum_variance)
+    return np.asarray((variances.off_diagonal * np.outer(left, left) + of_means + of_means.T) / noisy.count**2)
+
+
+def _deviations(variances: FloatArray, levels: CompletedLevels) -> FloatArray:
+    """Standard deviations, shape (d + incomplete blocks,); ``variances`` are of the single features, Booleans' are known."""
+    found = np.zeros(len(levels.is_level))
+    found[levels.single] = variances
+    for column in levels.columns:
+        found[column.features] = column.shares * (1.0 - column.shares)
+    found[levels.flags] = levels.flag_variances
+    return np.asarray(np.sqrt(np.maximum(found, 0.0)))
+
+
+def _shrunk_to_independence(
+    spread: FloatArray, of_cells: FloatArray, of_single: FloatArray, deviations: FloatArray, levels: CompletedLevels
+) -> tuple[FloatArray, FloatArray]:
+    """Posterior means of the cells that hold a level or a Boolean, and their variances; ``of_single`` in the others.
+
+    Cells of two levels of one column, which are known, are 0.
+    """
+    size = len(levels.is_level)
+    estimate, uncertainty = np.zeros((size, size)), np.zeros((size, size))
+    estimate[np.ix_(levels.single, levels.single)] = of_single
+    kind = np.where(levels.is_level, LEVEL, SINGLE)
+    kind[levels.flags] = FLAG
+    column_of = np.arange(size)
+    for column in levels.columns:
+        column_of[column.features] = column.features[0]
+    first, second = np.triu_indices(size, 1)
+    pair = np.where(column_of[first] == column_of[second], 0, kind[first] * kind[second])
+    for cells in (LEVEL * LEVEL, LEVEL * FLAG, LEVEL * SINGLE, FLAG * FLAG, FLAG * SINGLE):
+        i, j = first[pair == cells], second[pair == cells]
+        found, variance = posterior_moments(spread[i, j], of_cells[i, j], deviations[i] * deviations[j])
+        if cells in (FLAG * FLAG, FLAG * SINGLE):
+            found = WEIGHT_OF_PRIOR * found + (1.0 - WEIGHT_OF_PRIOR) * estimate[i, j]
+        estimate[i, j] = estimate[j, i] = found
+        uncertainty[i, j] = uncertainty[j, i] = variance
+    return estimate, uncertainty
+
+
+def _make_margins_agree(estimate: FloatArray, uncertainty: FloatArray, levels: CompletedLevels) -> None:
+    """Make the covariances of a feature with the levels of a column add up to 0, in place; uncertain cells give way."""
+    for _ in range(SWEEPS):
+        for column in levels.columns:
+            inside = column.features
+            weights = uncertainty[:, inside]
+            total = weights.sum(axis=1, keepdims=True)
+            sums = estimate[:, inside].sum(axis=1, keepdims=True)
+            cells = estimate[:, inside] - weights * np.divide(sums, total, out=np.zeros_like(sums), where=total > 0.0)
+            estimate[:, inside] = cells
+            estimate[inside, :] = cells.T

@@ -1,0 +1,131 @@
+"""What the encoding makes true of the moments of every table, whatever its rows: read off the schema alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpmoments.array_types import FloatArray
+from dpmoments.schema.columns import Boolean, Categorical
+from dpmoments.schema.schema import Schema
+
+__all__ = ["Constraints", "LevelBlock"]
+
+
+@dataclass(frozen=True)
+class LevelBlock:
+    """The one-hot features of a categorical column: at most one of them is 1 in a row, the others are 0.
+
+    Attributes
+    ----------
+    start, stop : int
+        The features from ``start`` up to, not including, ``stop``.
+    complete : bool
+        Whether exactly one is 1 in every row, so that the levels' counts add up to the number of rows. Not where a missing cell
+        or another value counts as no level (``"zero"``).
+    """
+
+    start: int
+    stop: int
+    complete: bool
+
+    @property
+    def features(self) -> slice:
+        """The features of the block."""
+        return slice(self.start, self.stop)
+
+    @property
+    def size(self) -> int:
+        """Number of levels."""
+        return self.stop - self.start
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """What holds for every table of a schema, in units in which a column's encoding spans a range of 1 or 2 ("column units").
+
+    Those are the unit-ball units of the mechanisms times the row norm: u = (value − offset)/unit. With u the rows, s = Σu and
+    G = Σuuᵀ:
+
+    - one-hot blocks: u_l ∈ {0, 1}, so G_ll = s_l ≥ 0; G_lm = 0 for two levels of one block; Σ_l s_l ≤ n and
+      0 ≤ G_lm ≤ min(s_l, s_m) for levels of two blocks. In a complete block Σ_l u_l = 1, so Σ_l s_l = n, and Σ_l G_cl = s_c for
+      every other feature c;
+    - Booleans ("flags"): u is −1 or 1, so that G_bb = n. Not with ``missing="center"``, which gives a third value, nor where the
+      mean is not released. A Boolean column takes fractions, too, which no schema foretells: there G_bb < n, and who uses the
+      equation has to look whether it can hold;
+    - bounds: lower ≤ s_c/n ≤ upper, and the same for the mean over the rows of any one level.
+
+    None of the first two is claimed where the row norm is below its default: longer rows are then scaled down.
+
+    Attributes
+    ----------
+    n_features : int
+    row_norm : float or None
+        Column units per unit-ball unit; None without a bound on a row (the units are then the same).
+    blocks : tuple of LevelBlock
+    flags : tuple of int
+        Features of the Booleans, whose cells are false or true.
+    lower, upper : ndarray of shape (d,)
+        Bounds of every feature in column units; infinite where there are none.
+
+    Examples
+    --------
+    >>> from dpmoments import Boolean, Categorical, Numeric
+    >>> schema = Schema(Categorical("region", ["north", "south"]), Numeric("age", 0, 100), Boolean("smoker"))
+    >>> found = Constraints.of(schema, mean=True)
+    >>> found.blocks, found.flags
+    ((LevelBlock(start=0, stop=2, complete=True),), (3,))
+    >>> found.lower
+    array([ 0.,  0., -1., -1.])
+    """
+
+    n_features: int
+    row_norm: float | None
+    blocks: tuple[LevelBlock, ...]
+    flags: tuple[int, ...]
+    lower: FloatArray
+    upper: FloatArray
+
+    @classmethod
+    def of(cls, schema: Schema, *, mean: bool) -> Constraints:
+        """The constraints of a schema, its rows encoded with the mean or without (:meth:`dpmoments.Schema.encoding`)."""
+        encoding = schema.encoding(mean=mean)
+        lower, upper = schema.feature_bounds
+        blocks: list[LevelBlock] = []
+        flags: list[int] = []
+        start = 0
+        for column in schema.columns:
+            stop = start + len(column.feature_names)
+            if isinstance(column, Categorical):
+                complete = column.missing != "zero" and column.other != "zero"
+                blocks.append(LevelBlock(start, stop, complete))
+            elif isinstance(column, Boolean) and column.missing != "center" and mean:
+                flags.append(start)
+            start = stop
+        rows_may_be_scaled = schema.row_norm is not None and schema.row_norm < math.sqrt(len(schema.columns)) * (
+            1 - 1e-12
+        )
+        return cls(
+            n_features=start,
+            row_norm=schema.row_norm,
+            blocks=() if rows_may_be_scaled else tuple(blocks),
+            flags=() if rows_may_be_scaled else tuple(flags),
+            lower=(lower - encoding.offset) / encoding.unit,
+            upper=(upper - encoding.offset) / encoding.unit,
+        )
+
+    @property
+    def counts(self) -> bool:
+        """Whether some feature's cells are exactly 0 or 1, so that moments hold counts of rows."""
+        return bool(self.blocks or self.flags)
+
+    @property
+    def free(self) -> tuple[int, ...]:
+        """Features that are neither levels nor flags."""
+        counted = {feature for block in self.blocks for feature in range(block.start, block.stop)} | set(self.flags)
+        return tuple(feature for feature in range(self.n_features) if feature not in counted)
+
+    @property
+    def certain(self) -> tuple[int, ...]:
+        """Features that are the same in every row: the only level of a complete block."""
+        return tuple(block.start for block in self.blocks if block.complete and block.size == 1)
