@@ -221,9 +221,9 @@ class Schema:
 
         A public guess of the mean of the rows that mechanisms see where a mean is released; privacy never depends on it.
         """
-        center = typical_center(self.columns)[np.newaxis, :]
-        self.encoding(mean=True).scale_into_ball(center)
-        return center[0]
+        center = typical_center(self.columns)
+        self.encoding(mean=True).scale_into_ball(center[np.newaxis, :])
+        return center
 
     @property
     def feature_bounds(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
