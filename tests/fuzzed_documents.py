@@ -321,6 +321,11 @@ columns:
   - {name: income, kind: numeric, scale: [1, 1.0e+6], center: 0, radius: 1e7}
   - {name: code, kind: categorical, levels: [1, 2, 30], other: zero}
 """,
+    """row_norm: default
+columns:
+  - {name: age, kind: numeric, lower: 0, upper: 120, typical: [20, 75]}
+  - {name: member, kind: boolean}
+""",
     'columns: [{name: x0, kind: coordinate}, {name: "x1", kind: coordinate, missing: drop}]\nrow_norm: 1.0\n',
     """columns:
 - &one {name: a, kind: categorical, levels: &likert [1, 2, 3]}

@@ -142,7 +142,8 @@ def ridge(
         target's column, less the first level of every categorical where there is an intercept and ``alpha`` is 0 (all
         levels and the intercept are collinear).
     alpha : float
-        The α of Amin et al. (2019), in unit-ball units, so that it treats all columns alike.
+        The α of Amin et al. (2019), in unit-ball units, so that it treats all columns alike; where the schema has typical ranges
+        it presses less on columns that got more of the ball, and less noise.
     intercept : bool, optional
         Whether to fit an intercept, which is not penalised; default: where a mean was released.
     level : float

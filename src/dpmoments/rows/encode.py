@@ -94,7 +94,7 @@ def encode_columns(columns: Mapping[str, Any], schema: Schema, *, mean: bool) ->
         stop = start + len(column.feature_names)
         drop |= _encode_column(columns[column.name], column, encoding, start, block[:, start:stop])
         start = stop
-    encoding.divide_by_row_norm(block)
+    encoding.scale_into_ball(block)
     block[drop] = np.nan
     return block
 

@@ -13,7 +13,7 @@ __all__ = ["Encoding"]
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """value = offset + unit · row_norm · x, feature by feature, x in the unit ball.
+    """value = offset + unit · row_norm · x/weight, feature by feature, x in the unit ball.
 
     Attributes
     ----------
@@ -22,17 +22,21 @@ class Encoding:
     unit : ndarray of shape (d,)
         Half-widths of the columns (1 for one-hot features).
     row_norm : float
-        B, the bound on the norm of (value − offset)/unit.
+        B, the bound on the norm of weight · (value − offset)/unit.
+    weight : ndarray of shape (d,), optional
+        How much of the ball a feature gets (:mod:`dpmoments.schema.typical_ranges`); None: all alike, 1.
     """
 
     offset: FloatArray
     unit: FloatArray
     row_norm: float
+    weight: FloatArray | None = None
 
     @property
     def scale(self) -> FloatArray:
-        """unit · row_norm, shape (d,): the table's units in one unit of x."""
-        return self.unit * self.row_norm
+        """unit · row_norm/weight, shape (d,): the table's units in one unit of x."""
+        scale = self.unit * self.row_norm
+        return scale if self.weight is None else scale / self.weight
 
     def decode_mean(self, mean: FloatArray) -> FloatArray:
         """E[x] → E[value], shape (d,)."""
@@ -57,12 +61,14 @@ class Encoding:
         return np.outer(self.offset, self.offset) + cross + cross.T + scaled
 
     def encode_cells(self, values: FloatArray, feature: int) -> FloatArray:
-        """(value − offset)/unit of one feature's cells, shape (n,): in [−1, 1] inside the bounds, not yet divided by B."""
+        """(value − offset)/unit of one feature's cells, shape (n,): in [−1, 1] inside the bounds, not yet in the ball."""
         encoded: FloatArray = (values - self.offset[feature]) / self.unit[feature]
         return encoded
 
-    def divide_by_row_norm(self, block: FloatArray) -> None:
-        """Divide encoded cells, shape (n, d), by B, in place; what is finite stays finite."""
+    def scale_into_ball(self, block: FloatArray) -> None:
+        """Multiply encoded cells, shape (n, d), by weight/B, in place; what is finite stays finite."""
+        if self.weight is not None:
+            block *= self.weight
         if self.row_norm < 1:
             largest = 2.0**1023 * self.row_norm
             np.clip(block, -largest, largest, out=block)

@@ -1,4 +1,4 @@
-"""Numeric columns, with public bounds or a rough public scale."""
+"""Numeric columns, with public bounds, of which a part may be typical, or a rough public scale."""
 
 from __future__ import annotations
 
@@ -50,12 +50,16 @@ class Numeric:
     center, radius : float, optional
         With ``scale``: the column's mean is within ``radius`` of ``center``. Default: within 10 times the largest standard
         deviation of 0.
+    typical : (float, float), optional
+        With bounds: where nearly all rows lie, the mean ± 2 standard deviations at a guess. From public knowledge, as the bounds;
+        no cell is moved. A column that varies little within its bounds then gets less noise, the others a little more: at most
+        twice what they have without, however wrong the guess (``docs/typical-ranges.md``).
 
     Raises
     ------
     ValueError
         If there are neither bounds nor a scale, or both; if a number is blank or not finite; if bounds are reversed or equal,
-        a scale is not positive or is reversed.
+        a scale is not positive or is reversed; if a typical range is reversed, empty or outside the bounds, or goes with a scale.
 
     Notes
     -----
@@ -65,6 +69,8 @@ class Numeric:
     --------
     >>> Numeric("income", 0, 200_000, missing="center")
     Numeric(name='income', lower=0.0, upper=200000.0, missing='center')
+    >>> Numeric("age", 0, 120, typical=(20, 75))
+    Numeric(name='age', lower=0.0, upper=120.0, typical=(20.0, 75.0), missing='error')
     >>> Numeric("income", scale=(1, 1e6))
     Numeric(name='income', scale=(1.0, 1000000.0), center=0.0, radius=10000000.0, missing='error')
     """
@@ -76,6 +82,7 @@ class Numeric:
     scale: tuple[float, float] | None = field(default=None, kw_only=True)
     center: float | None = field(default=None, kw_only=True)
     radius: float | None = field(default=None, kw_only=True)
+    typical: tuple[float, float] | None = field(default=None, kw_only=True)
 
     kind: ClassVar[str] = "numeric"
 
@@ -102,16 +109,31 @@ class Numeric:
                 f"column {self.name!r}: lower={lower!r} and upper={upper!r} are too close together for floating point: "
                 "describe the column in a smaller unit"
             )
+        if self.typical is not None:
+            self._check_typical(lower, upper)
+
+    def _check_typical(self, lower: float, upper: float) -> None:
+        ends = self._pair("typical", self.typical, "the ends of the range in which nearly all rows lie")
+        least, largest = self._number("the lower typical end", ends[0]), self._number("the upper typical end", ends[1])
+        if not least < largest:
+            raise ValueError(
+                f"column {self.name!r}: typical=({least!r}, {largest!r}) must be a range, its first end below its second"
+            )
+        if not max(least, lower) < min(largest, upper):
+            raise ValueError(
+                f"column {self.name!r}: typical=({least!r}, {largest!r}) lies outside the bounds {lower!r} to {upper!r}, into "
+                "which every cell is moved: one of the two is wrong"
+            )
+        object.__setattr__(self, "typical", (least, largest))
 
     def _check_scale(self) -> None:
         if (self.lower, self.upper) != (None, None):
             raise ValueError(f"column {self.name!r} has bounds and a scale: give lower and upper, or scale, not both")
-        scale = self.scale
-        if isinstance(scale, str) or not isinstance(scale, Sequence | np.ndarray) or len(scale) != 2:
+        if self.typical is not None:
             raise ValueError(
-                f"column {self.name!r}: scale={shown(scale)} must be a pair, the least and the largest standard "
-                "deviation that are possible"
+                f"column {self.name!r} has a typical range and a scale: a typical range goes with bounds, so leave it out"
             )
+        scale = self._pair("scale", self.scale, "the least and the largest standard deviation that are possible")
         least, largest = self._number("the least scale", scale[0]), self._number("the largest scale", scale[1])
         if not 0.0 < least <= largest:
             raise ValueError(
@@ -134,6 +156,12 @@ class Numeric:
             )
         for option, value in (("scale", (least, largest)), ("center", center), ("radius", radius)):
             object.__setattr__(self, option, value)
+
+    def _pair(self, option: str, value: object, meaning: str) -> Sequence[Any] | np.ndarray[Any, Any]:
+        """Two values; what they are is not looked at."""
+        if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray) or len(value) != 2:
+            raise ValueError(f"column {self.name!r}: {option}={shown(value)} must be a pair, {meaning}")
+        return value
 
     def _number(self, label: str, value: object) -> float:
         """A finite number of moderate size."""
@@ -161,13 +189,34 @@ class Numeric:
         return (*self.scale, self.center, self.radius)
 
     @property
+    def typical_within_bounds(self) -> tuple[float, float] | None:
+        """The part of the typical range that is inside the bounds, else None."""
+        if self.typical is None:
+            return None
+        lower, upper = self.bounds
+        return max(lower, self.typical[0]), min(upper, self.typical[1])
+
+    @property
     def public_values_in_words(self) -> str:
         """What the schema says about the column's values, in words."""
         if self.rough is None:
             lower, upper = self.bounds
-            return f"{lower:g} to {upper:g}"
+            typical = "" if self.typical is None else ", typically {:g} to {:g}".format(*self.typical)
+            return f"{lower:g} to {upper:g}{typical}"
         least, largest, center, radius = self.rough
         return f"standard deviation from {least:g} to {largest:g}, mean within {radius:g} of {center:g}"
+
+    @property
+    def rule_in_words(self) -> str:
+        """What was done to the column's cells, for the privacy statement."""
+        if self.scale is not None:
+            return (
+                f"{self.name}: taken as it is; expected: {self.public_values_in_words} (accuracy may depend on that, "
+                f"privacy does not); missing cells: {self.missing}."
+            )
+        lower, upper = self.bounds
+        typical = "" if self.typical is None else "; expected within {:g} to {:g}".format(*self.typical)
+        return f"{self.name}: moved into [{lower:g}, {upper:g}]{typical}; missing cells: {self.missing}."
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -200,13 +249,15 @@ class Numeric:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file."""
         values = self._stated()
-        if self.scale is not None:
-            values["scale"] = list(self.scale)
+        for option in ("scale", "typical"):
+            if option in values:
+                values[option] = list(values[option])
         return {"kind": self.kind} | values
 
     def _stated(self) -> dict[str, Any]:
-        stated = ("name", "lower", "upper") if self.scale is None else ("name", "scale", "center", "radius")
-        return {option: getattr(self, option) for option in (*stated, "missing")}
+        stated = ("lower", "upper") if self.scale is None else ("scale", "center", "radius")
+        typical = () if self.typical is None else ("typical",)
+        return {option: getattr(self, option) for option in ("name", *stated, *typical, "missing")}
 
     def __repr__(self) -> str:
         return f"Numeric({', '.join(f'{option}={value!r}' for option, value in self._stated().items())})"

@@ -30,6 +30,7 @@ from dpmoments.schema.columns import (
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.numeric import LARGEST_BOUND
 from dpmoments.schema.rough_scale import RoughScale
+from dpmoments.schema.typical_ranges import check_typical_ranges, column_weights, typical_center
 from dpmoments.schema.yaml_text import format_yaml, read_yaml
 
 __all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Numeric", "Schema"]
@@ -50,7 +51,8 @@ class Schema:
         Public bound B on the Euclidean norm of an encoded row (numeric columns in [−1, 1], a categorical a one-hot block of
         norm 1). Default: √(number of columns), which no row exceeds. A smaller value clips longer rows and lowers the noise
         in proportion to B². It must come from public knowledge: choosing it by looking at the table leaks. None in a schema
-        with a column that gives a rough ``scale`` in place of bounds: nothing bounds its rows.
+        with a column that gives a rough ``scale`` in place of bounds: nothing bounds its rows. Left out where a column has a
+        ``typical`` range.
 
     Raises
     ------
@@ -115,6 +117,7 @@ class Schema:
                 row_norm = min(float(row_norm), math.sqrt(len(columns)))
         elif not unbounded and not rough:
             raise ValueError("row_norm=None is for coordinates without bounds: bounded columns bound the row")
+        check_typical_ranges(columns, row_norm)
         object.__setattr__(self, "columns", tuple(columns))
         object.__setattr__(self, "row_norm", None if row_norm is None else float(row_norm))
 
@@ -207,11 +210,25 @@ class Schema:
         mean : bool
             True: a numeric column [l, u] maps to [−1, 1] about its midpoint. False: it is divided by max(|l|, |u|), so that
             0 stays 0 and the second moment of the encoded rows gives that of the table without the mean. A column with a
-            scale is divided by the geometric mean of the scale's ends, after its centre is subtracted if ``mean``.
+            scale is divided by the geometric mean of the scale's ends, after its centre is subtracted if ``mean``. Where a
+            column has a typical range, every column is then multiplied by its weight.
         """
         offset = np.concatenate([column.offset(mean) for column in self.columns])
         unit = np.concatenate([column.unit(mean) for column in self.columns])
-        return Encoding(offset, unit, 1.0 if self.row_norm is None else self.row_norm)
+        weights = column_weights(self.columns, mean=mean)
+        if weights is not None:
+            weights = np.repeat(weights, [len(column.feature_names) for column in self.columns])
+        return Encoding(offset, unit, 1.0 if self.row_norm is None else self.row_norm, weights)
+
+    @property
+    def typical_center(self) -> npt.NDArray[np.float64]:
+        """Middle of the typical ranges as an encoded row, shape (d,): 0 (the middle of the bounds) where a column has none.
+
+        A public guess of the mean of the rows that mechanisms see where a mean is released; privacy never depends on it.
+        """
+        center = typical_center(self.columns)
+        self.encoding(mean=True).scale_into_ball(center[np.newaxis, :])
+        return center
 
     @property
     def feature_bounds(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -236,14 +253,8 @@ class Schema:
         """What was done to cells and rows, one sentence for each rule, for the privacy statement."""
         rules = []
         for column in self.columns:
-            if isinstance(column, Numeric) and column.scale is not None:
-                rules.append(
-                    f"{column.name}: taken as it is; expected: {column.public_values_in_words} (accuracy may depend on that, "
-                    f"privacy does not); missing cells: {column.missing}."
-                )
-            elif isinstance(column, Numeric):
-                lower, upper = column.bounds
-                rules.append(f"{column.name}: moved into [{lower:g}, {upper:g}]; missing cells: {column.missing}.")
+            if isinstance(column, Numeric):
+                rules.append(column.rule_in_words)
             elif isinstance(column, Boolean):
                 rules.append(f"{column.name}: true or false; missing cells: {column.missing}.")
             elif isinstance(column, Categorical):
@@ -258,6 +269,10 @@ class Schema:
             rules.append("Rows have no public bound; the mechanism clipped them at radii it chose privately.")
         else:
             rules.append(f"Encoded rows were clipped to Euclidean norm {self.row_norm:g}.")
+        if self.encoding().weight is not None:
+            rules.append(
+                "Columns share the noise by the ranges expected (accuracy may depend on them, privacy does not)."
+            )
         return tuple(rules)
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,0 +1,207 @@
+"""Typical ranges, right and wrong, against none: what they gain and what they cost, on real and synthetic tables.
+
+    OMP_NUM_THREADS=1 python -m benchmarks.practice.typical_ranges [--seeds 20]
+
+Writes its part of ``docs/typical-ranges.md``. DPMOMENTS_DATA names the folder with Adult and Airfoil, if they are at hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+import dpmoments as dpm
+from benchmarks.pages import DOCS, write_part
+from benchmarks.practice.typical_tables import Table, looked_at_tables, tables, unseen_tables
+from dpmoments.array_types import FloatArray
+from dpmoments.schema.numeric import Numeric
+from dpmoments.schema.schema import Column, Schema
+
+BUDGETS = [(epsilon, delta) for delta in (0.0, 1e-9) for epsilon in (0.3, 1.0, 3.0, 10.0)]
+METRICS = ("correlations", "covariance in own sd", "covariance in half-widths of the bounds")
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """A guess of every numeric column's range; right is the mean ± 2 sd.
+
+    Attributes
+    ----------
+    name : str
+    width : float
+        Factor of the right width.
+    random : bool
+        Whether a fair coin says, for each column in each run, if the width is too large or too small by that factor.
+    shift : float
+        Distance of the middle from the mean, in sd; a fair coin says to which side.
+    first : bool
+        Whether the first column's width alone is wrong.
+    """
+
+    name: str
+    width: float = 1.0
+    random: bool = False
+    shift: float = 0.0
+    first: bool = False
+
+    def of(self, column: Numeric, cells: FloatArray, seed: int, place: int) -> tuple[float, float]:
+        """The range, rounded as a person would, its middle inside the bounds."""
+        mean, deviation = float(cells.mean()), float(cells.std())
+        of_width, of_place = np.random.default_rng([seed, place]).choice([-1.0, 1.0], size=2)
+        width = 1.0 if self.first and place > 0 else self.width ** (of_width if self.random else 1.0)
+        middle = float(np.clip(mean + self.shift * of_place * deviation, *column.bounds))
+        return rounded(middle - 2.0 * width * deviation, middle + 2.0 * width * deviation)
+
+
+GUESSES = (
+    Guess("right"),
+    Guess("2 × too wide", width=2.0),
+    Guess("2 × too narrow", width=0.5),
+    Guess("width off by 2 ×", width=2.0, random=True),
+    Guess("place off by 1 sd", shift=1.0),
+    Guess("both off", width=2.0, random=True, shift=1.0),
+    Guess("one 1000 × too narrow", width=1e-3, first=True),
+)
+WITHIN_PROMISE = {"2 × too wide", "2 × too narrow", "width off by 2 ×", "place off by 1 sd", "both off"}
+
+
+def guessed(table: Table, guess: Guess, seed: int) -> Schema:
+    """The schema with the guess."""
+    columns: list[Column] = []
+    for place, column in enumerate(table.schema.columns):
+        if isinstance(column, Numeric):
+            cells = table.cells(column)
+            if cells.std() > 0:
+                column = replace(column, typical=guess.of(column, cells, seed, place))
+        columns.append(column)
+    return Schema(*columns)
+
+
+def rounded(lower: float, upper: float) -> tuple[float, float]:
+    """The ends to the nearest multiples of a power of ten, the largest that is at most a quarter of the width."""
+    step = 10.0 ** math.floor(math.log10((upper - lower) / 4.0))
+    return step * round(lower / step), step * round(upper / step)
+
+
+def errors(covariance: FloatArray, truth: FloatArray, half_widths: FloatArray) -> list[float]:
+    """Relative Frobenius errors: of the correlations, of the covariance in each column's own sd, and in half-widths."""
+    deviations = np.sqrt(np.diag(truth))
+    ideal = truth / np.outer(deviations, deviations)
+    estimated = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    pairs = np.outer(estimated, estimated)
+    correlation = np.clip(np.divide(covariance, pairs, out=np.zeros_like(pairs), where=pairs > 0), -1.0, 1.0)
+    np.fill_diagonal(correlation, 1.0)
+    scaled = [(matrix / np.outer(half_widths, half_widths)) for matrix in (covariance, truth)]
+    found = [
+        np.linalg.norm(correlation - ideal) / np.linalg.norm(ideal),
+        np.linalg.norm((covariance - truth) / np.outer(deviations, deviations)) / np.linalg.norm(ideal),
+        np.linalg.norm(scaled[0] - scaled[1]) / np.linalg.norm(scaled[1]),
+    ]
+    return [float(value) for value in found]
+
+
+def measured(table: Table, schema_of: Callable[[int], Schema], seeds: int) -> FloatArray:
+    """Errors, shape (budgets, seeds, metrics)."""
+    encoded = table.encoded()
+    kept = encoded.std(axis=0) > 0  # a level that never occurs has no correlation
+    truth = np.cov(encoded.T, bias=True)[np.ix_(kept, kept)]
+    half_widths = table.schema.encoding().unit[kept]
+    found = np.empty((len(BUDGETS), seeds, len(METRICS)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for seed in range(seeds):
+            schema = schema_of(seed)
+            for place, (epsilon, delta) in enumerate(BUDGETS):
+                released = dpm.release(
+                    table.frame,
+                    schema,
+                    epsilon=epsilon,
+                    delta=delta,
+                    neighbors="add_remove",
+                    insecure_seed=1000 * place + seed,
+                    threads=1,
+                )
+                found[place, seed] = errors(released.covariance[np.ix_(kept, kept)], truth, half_widths)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What guesses did on one table: geometric means over ε, arrays of shape (pure and δ, metrics)."""
+
+    table: str
+    error: FloatArray
+    gains: dict[str, FloatArray]
+
+    @classmethod
+    def of(cls, table: Table, seeds: int) -> Result:
+        """Mean error without typical ranges/mean error with each guess."""
+        without = np.log(measured(table, lambda _: table.schema, seeds).mean(axis=1))
+        found = {
+            guess.name: np.log(measured(table, partial(guessed, table, guess), seeds).mean(axis=1)) for guess in GUESSES
+        }
+        return cls(table.name, _by_kind(without), {name: _by_kind(without - errors) for name, errors in found.items()})
+
+
+def _by_kind(logs: FloatArray) -> FloatArray:
+    half = len(BUDGETS) // 2
+    return np.exp(np.stack([logs[:half].mean(axis=0), logs[half:].mean(axis=0)]))
+
+
+def rows(results: Iterable[Result], metric: int) -> Iterable[str]:
+    """One table of the page: a line a table, pure ε and δ in each cell."""
+    yield f"| table | error without | {' | '.join(guess.name for guess in GUESSES)} |"
+    yield f"| --- | ---: |{' ---: |' * len(GUESSES)}"
+    for result in results:
+        cells = [f"{error:.3g}" for error in result.error[:, metric]]
+        gains = [[f"{gain:.2f}" for gain in result.gains[guess.name][:, metric]] for guess in GUESSES]
+        yield f"| {result.table} | {' | '.join(', '.join(cell) for cell in (cells, *gains))} |"
+
+
+def summary(results: list[Result]) -> str:
+    """The least, the mean and the largest gain in each metric."""
+    words = []
+    for metric, name in enumerate(METRICS):
+        right = np.array([result.gains["right"][:, metric] for result in results])
+        wrong = np.array([result.gains[guess][:, metric] for result in results for guess in WITHIN_PROMISE])
+        gained, kept = (float(np.exp(np.log(gains).mean())) for gains in (right, wrong))
+        words.append(
+            f"{name[0].upper()}{name[1:]}: right guesses × {gained:.2f} (from {right.min():.2f} to {right.max():.2f}), "
+            f"wrong ones × {kept:.2f} (from {wrong.min():.2f})."
+        )
+    return " ".join(words)
+
+
+def main() -> None:
+    """Measure, and write the page's part."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=20)
+    seeds = parser.parse_args().seeds
+    lines: list[str] = []
+    parts = {
+        "Tables that two constants were chosen on": tables(),
+        "Tables of a second round, which gave the third": looked_at_tables(),
+        "Tables unseen until then": unseen_tables(),
+    }
+    for heading, found in parts.items():
+        results: list[Result] = []
+        for table in found:
+            started = time.perf_counter()
+            results.append(Result.of(table, seeds))
+            print(f"{table.name}: {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
+        lines += [f"### {heading}", "", summary(results), ""]
+        for metric, name in enumerate(METRICS):
+            lines += [f"**{name[0].upper()}{name[1:]}**", "", *rows(results, metric), ""]
+    write_part(DOCS / "typical-ranges.md", "measured", [f"{seeds} releases a figure.", "", *lines])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,341 @@
+"""Typical ranges: what they may be, how they divide the unit ball, and that all moments come back in the table's units."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpmoments as dpm
+from dpmoments.cli.entry import main
+from dpmoments.rows.encode import encode_columns
+from dpmoments.rows.rows import Rows
+from dpmoments.schema import typical_ranges
+from dpmoments.schema.columns import column_from_dict
+from dpmoments.schema.typical_ranges import DOUBT, TRUST, column_weights
+
+SCHEMA = dpm.Schema(
+    dpm.Numeric("age", 0, 120, typical=(20, 75)),
+    dpm.Numeric("income", -1_000, 1e6, typical=(0, 90_000)),
+    dpm.Numeric("score", -1, 1),
+    dpm.Categorical("region", ["north", "south", "west"]),
+    dpm.Boolean("member"),
+)
+WITHOUT = dpm.Schema(
+    *(replace(column, typical=None) if isinstance(column, dpm.Numeric) else column for column in SCHEMA.columns)
+)
+
+
+def people(n_rows: int = 400, seed: int = 3) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "age": rng.normal(45, 14, n_rows),
+            "income": rng.lognormal(10, 0.7, n_rows),
+            "score": rng.uniform(-1.2, 1.2, n_rows),
+            "region": rng.choice(["north", "south", "west"], n_rows),
+            "member": rng.random(n_rows) < 0.3,
+        }
+    )
+
+
+def in_the_tables_units(table: pa.Table) -> np.ndarray:
+    region = np.array(table["region"].to_pylist())
+    columns = [
+        np.clip(table[name].to_numpy(), *SCHEMA.columns[place].bounds) for place, name in enumerate(SCHEMA.names[:3])
+    ]
+    columns += [(region == level).astype(float) for level in ("north", "south", "west")]
+    return np.column_stack([*columns, table["member"].to_numpy(zero_copy_only=False).astype(float)])
+
+
+# ---------------------------------------------------------------- what may be said
+
+
+@pytest.mark.parametrize(
+    ("typical", "message"),
+    [
+        ((75, 20), "its first end below its second"),
+        ((20, 20), "its first end below its second"),
+        ((130, 150), "outside the bounds 0.0 to 120.0"),
+        ((-20, 0), "outside the bounds"),
+        ((120, 200), "outside the bounds"),
+        ((20, math.inf), "must be finite"),
+        ((math.nan, 75), "must be finite"),
+        ((20, 10**400), "must be finite"),
+        ((20,), "must be a pair"),
+        ((20, 30, 75), "must be a pair"),
+        ("20", "must be a pair"),
+        (20, "must be a pair"),
+    ],
+)
+def test_a_range_that_cannot_be_is_refused(typical: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=rf"column 'age'.*{message}"):
+        dpm.Numeric("age", 0, 120, typical=typical)
+
+
+@pytest.mark.parametrize("typical", [(True, 75), (20, "75"), (None, 75)])
+def test_an_end_that_is_no_number_is_refused(typical: Any) -> None:
+    with pytest.raises(TypeError, match=r"column 'age': the (lower|upper) typical end must be a number"):
+        dpm.Numeric("age", 0, 120, typical=typical)
+
+
+def test_a_typical_range_needs_bounds() -> None:
+    with pytest.raises(ValueError, match="a typical range and a scale"):
+        dpm.Numeric("income", scale=(1, 1e6), typical=(0, 90_000))
+    age = dpm.Numeric("age", 0, 120, typical=(20, 75))
+    with pytest.raises(ValueError, match="'age' has a typical range and 'income' has no bounds"):
+        dpm.Schema(age, dpm.Numeric("income", scale=(1, 1e6)))
+    with pytest.raises(ValueError, match="'age' has a typical range and 'x0' has no bounds"):
+        dpm.Schema(age, *dpm.Schema.unit_ball(1).columns, row_norm=2.0)
+
+
+def test_a_row_norm_of_equal_columns_does_not_hold_for_unequal_ones() -> None:
+    columns = [dpm.Numeric("age", 0, 120, typical=(20, 75)), dpm.Numeric("score", -1, 1)]
+    with pytest.raises(ValueError, match=r"row_norm=1\.2 and column 'age' has a typical range"):
+        dpm.Schema(*columns, row_norm=1.2)
+    assert dpm.Schema(*columns, row_norm=5.0) == dpm.Schema(*columns) == dpm.Schema(*columns, row_norm=math.sqrt(2.0))
+
+
+def test_what_lies_outside_the_bounds_counts_for_nothing() -> None:
+    def weights(typical: tuple[float, float]) -> list[float]:
+        columns = [dpm.Numeric("age", 0, 120, typical=typical), dpm.Numeric("score", -1, 1)]
+        found = column_weights(columns, mean=True)
+        assert found is not None
+        return found.tolist()
+
+    assert weights((-500, 8)) == weights((0, 8)) == pytest.approx(weights((112, 1e9)))
+    assert weights((-500, 8)) != weights((0, 60))
+    assert weights((-1e99, 1e99)) == [1.0, 1.0]
+
+
+def test_files_hold_the_range_and_files_without_one_are_as_before(tmp_path: Path) -> None:
+    assert "typical" not in str(WITHOUT.to_dict())
+    assert [column.get("typical") for column in SCHEMA.to_dict()["columns"]] == [[20.0, 75.0], [0.0, 90_000.0]] + [
+        None
+    ] * 3
+    SCHEMA.save(tmp_path / "schema.yaml")
+    assert dpm.Schema.load(tmp_path / "schema.yaml") == SCHEMA != WITHOUT
+    age = {"name": "age", "kind": "numeric", "lower": 0, "upper": 120, "typical": [20, 75]}
+    assert column_from_dict(age) == SCHEMA.columns[0]
+    with pytest.raises(ValueError, match="column 'age' has no typical"):
+        dpm.Schema.from_dict({"columns": [age | {"typical": None}]})
+
+
+def test_the_range_is_stated_wherever_the_bounds_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "typical=(20.0, 75.0)" in repr(SCHEMA)
+    released = dpm.release(people(), SCHEMA, epsilon=1.0, insecure_seed=0, output=tmp_path / "people.json")
+    told = released.privacy.in_words()
+    assert "age: moved into [0, 120]; expected within 20 to 75;" in told
+    assert "score: moved into [-1, 1]; missing" in told
+    assert "Columns share the noise by the ranges expected" in told
+    assert "ranges expected" not in " ".join(WITHOUT.rules_in_words())
+    read = dpm.load(tmp_path / "people.json")
+    assert read.schema == SCHEMA
+    np.testing.assert_array_equal(read.covariance, released.covariance)
+    assert main(["verify", str(tmp_path / "people.json")]) == 0
+    assert main(["show", str(tmp_path / "people.json")]) == 0
+    assert "0 to 120, typically 20 to 75" in capsys.readouterr().out
+
+
+# ---------------------------------------------------------------- the unit ball
+
+
+@pytest.mark.parametrize("mean", [True, False])
+def test_without_typical_ranges_all_columns_are_alike_to_the_last_bit(mean: bool) -> None:
+    encoding = WITHOUT.encoding(mean=mean)
+    assert encoding.weight is None
+    np.testing.assert_array_equal(encoding.scale, encoding.unit * WITHOUT.row_norm)
+    block = np.linspace(-1.0, 1.0, 14).reshape(2, 7)
+    expected = block / math.sqrt(5.0)
+    encoding.scale_into_ball(block)
+    np.testing.assert_array_equal(block, expected)
+
+
+def extreme_rows(schema: dpm.Schema) -> pa.Table:
+    """Every corner of the box, beyond it in the numeric columns."""
+    choices: list[Any] = []
+    for column in schema.columns:
+        if isinstance(column, dpm.Categorical):
+            choices.append(column.levels)
+        else:
+            choices.append([False, True] if isinstance(column, dpm.Boolean) else [-1e9, 1e9])
+    return pa.table(dict(zip(schema.names, map(list, zip(*product(*choices), strict=True)), strict=True)))
+
+
+@pytest.mark.parametrize("mean", [True, False])
+def test_no_row_is_longer_than_one_and_some_are_as_long(mean: bool) -> None:
+    corners = extreme_rows(SCHEMA)
+    rows = encode_columns({name: corners[name] for name in SCHEMA.names}, SCHEMA, mean=mean)
+    lengths = np.linalg.norm(rows, axis=1)
+    assert lengths.max() == pytest.approx(1.0, abs=1e-15)
+    if mean:  # about the midpoints every corner is as far
+        np.testing.assert_allclose(lengths, 1.0, atol=1e-15)
+    wrong = rows * np.where(np.arange(7) == 0, 1.001, 1.0)  # planted fault: one column's weight a thousandth too large
+    assert np.linalg.norm(wrong, axis=1).max() > 1.0 + 1e-5
+
+
+def test_on_the_lattice_the_bound_holds_in_integers() -> None:
+    corners = extreme_rows(SCHEMA)
+    for place in range(0, len(corners), 7):
+        moments = Rows.of(corners.slice(place, 1), SCHEMA, neighbors="add_remove").moments(bits=20)
+        length = sum(int(cell) for cell in np.diag(moments.gram))
+        assert 0.999 * 4**20 < length <= 4**20
+
+
+def test_the_weights_make_the_noise_least_that_they_are_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Σ over pairs of columns of (noise/typical size)² ∝ (Σ k/(V w²))², least over weights whose squares add up alike."""
+    monkeypatch.setattr(typical_ranges, "TRUST", 1.0)
+    monkeypatch.setattr(typical_ranges, "DOUBT", 1.0)
+    monkeypatch.setattr(typical_ranges, "MOST", math.inf)
+    # V of the typical ranges by hand: sd 13.75 of 60, 22,500 of 500,500, ½ of 1; levels (3 − 1)/(3 + 1); E[4p(1 − p)] = ⅔
+    relative = np.array([1 / (13.75 / 60) ** 2, 1 / (22_500 / 500_500) ** 2, 4.0, 3 / 0.5, 1.5])
+    weights = column_weights(SCHEMA.columns, mean=True)
+    assert weights is not None
+
+    def noise(squares: np.ndarray) -> float:
+        return float((relative / squares).sum() * squares.sum())
+
+    assert (weights**2).sum() == pytest.approx(5.0)
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        assert noise(weights**2) <= noise(weights**2 * np.exp(0.1 * rng.normal(size=5)))
+    assert noise(weights**2) < 0.5 * noise(np.ones(5))
+
+
+def test_about_zero_a_range_counts_with_its_distance_from_zero() -> None:
+    near, far = dpm.Numeric("near", 0, 10, typical=(0, 1)), dpm.Numeric("far", 0, 10, typical=(9, 10))
+    others = [dpm.Numeric(f"x{place}", 0, 10) for place in range(4)]
+    about_mean, about_zero = (column_weights([near, far, *others], mean=mean) for mean in (True, False))
+    assert about_mean is not None
+    assert about_zero is not None
+    assert about_mean[0] == pytest.approx(about_mean[1])
+    assert about_zero[0] > 1.2 * about_zero[1]
+
+
+def test_no_guess_doubles_the_noise_of_a_cell() -> None:
+    rng = np.random.default_rng(1)
+    worst = 0.0
+    for trial in range(300):
+        n_columns = int(rng.integers(2, 30))
+        columns: list[Any] = [dpm.Categorical("levels", list(range(int(rng.integers(1, 60))))), dpm.Boolean("flag")]
+        for place in range(n_columns):
+            width = float(10.0 ** rng.uniform(-12, 2))
+            columns.append(
+                dpm.Numeric(f"x{place}", 0, 100, typical=(50.0, 50.0 + width) if rng.random() < 0.7 else None)
+            )
+        if (weights := column_weights(columns, mean=bool(trial % 2))) is not None:
+            assert (weights**2).sum() == pytest.approx(len(columns))
+            worst = max(worst, 1.0 / float(weights.min()) ** 2)
+    assert worst < 1.0 / (1.0 - TRUST)
+    assert worst > 1.5
+
+
+@pytest.mark.parametrize(("n_columns", "most"), [(4, 1.3), (8, 1.2), (20, 1.1)])
+def test_one_silly_guess_costs_the_other_columns_little(n_columns: int, most: float) -> None:
+    columns = [dpm.Numeric(f"x{place}", 0, 100, typical=(30, 70)) for place in range(1, n_columns)]
+    weights = column_weights([dpm.Numeric("x0", 0, 100, typical=(50, 50.04)), *columns], mean=True)
+    assert weights is not None
+    assert 1.0 < 1.0 / weights[1:].min() ** 2 < most
+    assert weights[0] > 1.0
+
+
+def test_guesses_that_are_off_within_the_doubt_tell_no_columns_apart() -> None:
+    rng = np.random.default_rng(2)
+
+    def weights(off: float) -> np.ndarray:
+        halves = 10.0 * off ** rng.uniform(-1, 1, 8)
+        columns = [dpm.Numeric(f"x{j}", -100, 100, typical=(-half, half)) for j, half in enumerate(halves.tolist())]
+        found = column_weights(columns, mean=True)
+        assert found is not None
+        return found
+
+    for _ in range(20):
+        np.testing.assert_allclose(weights(DOUBT), 1.0, atol=1e-12)
+    assert any(np.ptp(weights(3.0 * DOUBT)) > 0.1 for _ in range(20))
+
+
+def test_the_typical_center_is_the_row_in_the_middle_of_the_ranges() -> None:
+    middle = pa.table({"age": [47.5], "income": [45_000.0], "score": [0.0], "region": ["north"], "member": [False]})
+    row = encode_columns({name: middle[name] for name in SCHEMA.names}, SCHEMA, mean=True)[0]
+    center = SCHEMA.typical_center
+    np.testing.assert_allclose(center[:3], row[:3], rtol=1e-14)
+    assert center[0] < 0.0 < 1.0 + center[1]
+    np.testing.assert_array_equal(center[3:], 0.0)
+    np.testing.assert_array_equal(WITHOUT.typical_center, np.zeros(7))
+    assert float(np.linalg.norm(center)) < 1.0
+
+
+# ---------------------------------------------------------------- back to the table's units
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("mean", [True, False])
+def test_moments_come_back_in_the_tables_units(neighbors: str, mean: bool) -> None:
+    table = people()
+    released = dpm.release(
+        table, SCHEMA, epsilon=1e13, neighbors=neighbors, mean=mean, n_rows=400, repair="none", insecure_seed=1
+    )
+    own = in_the_tables_units(table)
+    size = np.sqrt((own**2).mean(axis=0))
+
+    def relative_error(scale: np.ndarray) -> float:
+        second = (
+            released.second_moment / np.outer(released.encoding.scale, released.encoding.scale) * np.outer(scale, scale)
+        )
+        return float(np.abs((second - own.T @ own / 400) / np.outer(size, size)).max())
+
+    assert relative_error(released.encoding.scale) < 1e-3
+    unweighted = released.encoding.unit * math.sqrt(5.0)  # planted fault: the weights forgotten on the way back
+    assert relative_error(unweighted) > 0.01
+    if mean:
+        np.testing.assert_allclose(released.mean, own.mean(axis=0), rtol=1e-4)
+        np.testing.assert_allclose(
+            released.covariance, np.cov(own.T, bias=True), atol=1e-2 * np.outer(size, size).max()
+        )
+
+
+def test_a_mean_alone_comes_back_too_and_its_noise_is_stated_in_the_tables_units() -> None:
+    table = people()
+    own = in_the_tables_units(table).mean(axis=0)
+    with_ranges, without = (
+        dpm.release_mean(table, schema, mechanism="naive", rho=0.5, neighbors="replace_one", insecure_seed=5)
+        for schema in (SCHEMA, WITHOUT)
+    )
+    weight = SCHEMA.encoding().weight
+    assert weight is not None
+    assert with_ranges.standard_errors is not None
+    np.testing.assert_allclose(with_ranges.standard_errors * weight, without.standard_errors, rtol=0.02)
+    assert (np.abs(with_ranges.mean - own) < 4.0 * with_ranges.standard_errors).all()
+    exact = dpm.release_mean(table, SCHEMA, mechanism="naive", rho=1e9, neighbors="replace_one", insecure_seed=5)
+    np.testing.assert_allclose(exact.mean, own, rtol=1e-3)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_the_noise_of_a_cell_falls_by_the_product_of_its_weights(delta: float) -> None:
+    table = people()
+    noise = []
+    for schema in (SCHEMA, WITHOUT):
+        released = dpm.release(table, schema, epsilon=0.5, delta=delta, repair="none", insecure_seed=4)
+        rows = encode_columns({name: table[name] for name in schema.names}, schema, mean=True)
+        noise.append(schema.encoding().decode_covariance(released.noisy_gram - rows.T @ rows))
+    weight = SCHEMA.encoding().weight
+    assert weight is not None
+    np.testing.assert_allclose(noise[0] * np.outer(weight, weight), noise[1], rtol=1e-2)
+    assert weight.max() > 1.2
+    assert weight.min() < 0.95
+
+
+def test_analyses_speak_of_the_table_whatever_the_ranges() -> None:
+    table = people(20_000)
+    with_ranges, without = (dpm.release(table, schema, epsilon=1e9, insecure_seed=0) for schema in (SCHEMA, WITHOUT))
+    fits = [released.ridge("score", ["age", "income"]) for released in (with_ranges, without)]
+    np.testing.assert_allclose(fits[0].coefficients, fits[1].coefficients, rtol=1e-3)
+    components = [released.pca(2, scaling="bounds") for released in (with_ranges, without)]
+    np.testing.assert_array_equal(components[0].scale, components[1].scale)
+    np.testing.assert_allclose(components[0].explained_variance, components[1].explained_variance, rtol=1e-3)
