@@ -410,7 +410,9 @@ def test_few_rows_do_not_explode_and_are_said_aloud() -> None:
     ).unit_ball_covariance
     errors = []
     for seed in range(30):
-        released = dpm.release(wine.frame, wine.schema, epsilon=0.1, insecure_seed=seed, repair="none")
+        released = dpm.release(
+            wine.frame, wine.schema, epsilon=0.1, mechanism="matrix-laplace", insecure_seed=seed, repair="none"
+        )
         errors.append(np.linalg.norm(released.unit_ball_covariance - exact) / np.linalg.norm(exact))
         assert released.n_rows >= math.sqrt(released.noise.count_variance) - 0.5  # type: ignore[union-attr]
         words = "too few rows for this budget"
@@ -419,7 +421,7 @@ def test_few_rows_do_not_explode_and_are_said_aloud() -> None:
         answers = (repaired.describe(), repaired.pca(2), repaired.ridge("proline", alpha=1.0))
         assert all(words in answer.summary() and words in answer.to_dict()["warning"] for answer in answers)
     assert np.mean(errors) < 200
-    enough = dpm.release(wine.frame, wine.schema, epsilon=100.0, insecure_seed=0)
+    enough = dpm.release(wine.frame, wine.schema, epsilon=100.0, mechanism="matrix-laplace", insecure_seed=0)
     assert enough.warnings == ()
     assert enough.describe().warning == ""
 
@@ -461,7 +463,7 @@ def gain(table: Any, schema: Schema, epsilon: float, trials: int) -> float:
     exact = dpm.release(table, schema, epsilon=1e13, neighbors="replace_one", repair="none", insecure_seed=0)
     errors = np.zeros(2)
     for seed in range(trials):
-        released = dpm.release(table, schema, epsilon=epsilon, insecure_seed=seed)
+        released = dpm.release(table, schema, epsilon=epsilon, mechanism="matrix-laplace", insecure_seed=seed)
         for place, repair in enumerate(("spectral", "structured")):
             off = released.with_repair(repair).unit_ball_covariance - exact.unit_ball_covariance
             errors[place] += np.linalg.norm(off)

@@ -126,6 +126,7 @@ def measured(table: Table, schema_of: Callable[[int], Schema], seeds: int) -> Fl
                     epsilon=epsilon,
                     delta=delta,
                     neighbors="add_remove",
+                    mechanism=dpm.mechanisms.Auto(rule="least-error"),
                     insecure_seed=1000 * place + seed,
                     threads=1,
                 )

@@ -179,14 +179,15 @@ def release(
     if noisy.count is None and not neighbors.table_size_is_public:
         noisy = replace(noisy, count=n_rows)
     count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, public_rows)
-    few_rows = "" if neighbors.table_size_is_public else few_rows_in_words(count, plan.noise)
+    noise = plan.noise if noisy.noise is None else noisy.noise
+    few_rows = "" if neighbors.table_size_is_public else few_rows_in_words(count, noise)
     if few_rows:
         diagnostics = {**diagnostics, "warnings": [*diagnostics.get("warnings", ()), few_rows]}
     released = MomentRelease(
         schema=schema,
         privacy=privacy_statement(plan, schema, private=insecure_seed is None, rules=noisy.rules),
         receipt=receipt,
-        noise=plan.noise if noisy.noise is None else noisy.noise,
+        noise=noise,
         mechanism=plan.mechanism.name,
         mechanism_options=plan.mechanism.options,
         details=plan.details,

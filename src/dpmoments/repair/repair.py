@@ -154,27 +154,29 @@ def _structured(
     rows_moved: bool,
 ) -> tuple[FloatArray | None, FloatArray]:
     """The structured repair, in column units; ``spectral`` is what the spectral one (or ``CLIP``, without a noise law) gave."""
-    scale = 1.0 if constraints.row_norm is None else constraints.row_norm
-    found, gram = spectral[0], spectral[1] * scale**2
+    units = constraints.units
+    squares = np.outer(units, units)
+    found, gram = spectral[0], spectral[1] * squares
     if found is None or noisy_sum is None or count is None:
         if noise is None or rows_moved:
             repaired = possible_second_moment(gram, count, constraints)
         else:
-            repaired = structured_second_moment(noisy_gram * scale**2, count, noise, constraints, gram)
-        return None, repaired / scale**2
-    origin = np.zeros(len(gram)) if center is None else center * scale
-    whole = gram / count - np.outer(found, found) * scale**2
+            repaired = structured_second_moment(noisy_gram * squares, count, noise, constraints, gram)
+        return None, repaired / squares
+    origin = np.zeros(len(gram)) if center is None else center * units
+    whole = gram / count - np.outer(found, found) * squares
     if noise is None:
-        mean = possible_mean(origin + found * scale, constraints)
+        mean = possible_mean(origin + found * units, constraints)
         levels = CompletedLevels.of(constraints, mean)
         covariance = possible_covariance(levels.extended(whole), levels)
     else:
-        variance = np.full(len(gram), CellVariances.of(noise, scale).sum)
-        noisy = NoisySums(float(count), noisy_sum * scale, noisy_gram * scale**2, variance)
+        # Where typical ranges differ the noise does, too; it is taken for that of columns alike, which costs accuracy alone.
+        variance = np.full(len(gram), CellVariances.of(noise, constraints.row_norm or 1.0).sum)
+        noisy = NoisySums(float(count), noisy_sum * units, noisy_gram * squares, variance)
         about = None if center is None else origin
         mean, covariance = structured_moments(noisy, noise, constraints, whole, rows_moved=rows_moved, center=about)
-    mean = (mean - origin) / scale
-    return mean, count * (covariance / scale**2 + np.outer(mean, mean))
+    mean = (mean - origin) / units
+    return mean, count * (covariance / squares + np.outer(mean, mean))
 
 
 def repair_gram(

@@ -29,6 +29,8 @@ WEIGHT_OF_PRIOR = 0.5
 FRACTIONS = 6.0
 """Standard deviations of the noise by which the squares of a Boolean fall short of the number of rows before it is taken to
 hold fractions."""
+MOVED = 0.1
+"""What moving rows into a ball may take off those squares, as a share."""
 ROUNDING = 1e-4
 """What rounding of rows to a lattice may take off those squares, as a share; the count itself is rounded, and at least 1."""
 
@@ -83,8 +85,7 @@ def structured_moments(
     scale = 1.0 if constraints.row_norm is None else constraints.row_norm
     variances = CellVariances.of(noise, scale)
     origin = np.zeros(constraints.n_features) if center is None else center
-    if not rows_moved:
-        constraints = _without_fractions(noisy, noise, variances, constraints, origin)
+    constraints = _without_fractions(noisy, noise, variances, constraints, origin, MOVED if rows_moved else ROUNDING)
     projected = center is None and not rows_moved
     if projected:
         noisy = project(noisy, variances, constraints)
@@ -111,7 +112,12 @@ def structured_moments(
 
 
 def _without_fractions(
-    noisy: NoisySums, noise: NoiseLaw, variances: CellVariances, constraints: Constraints, origin: FloatArray
+    noisy: NoisySums,
+    noise: NoiseLaw,
+    variances: CellVariances,
+    constraints: Constraints,
+    origin: FloatArray,
+    tolerance: float,
 ) -> Constraints:
     """The constraints less the Booleans whose mean square about 0 is so far below 1 that they must hold fractions."""
     flags = np.array(constraints.flags, dtype=np.intp)
@@ -121,7 +127,7 @@ def _without_fractions(
     squares = noisy.gram[flags, flags] + 2.0 * about * noisy.sum[flags] + noisy.count * about**2
     of_sums = about**2 * noisy.sum_variance[flags]
     variance = variances.diagonal + 4.0 * of_sums + (1.0 - about**2) ** 2 * (noise.count_variance or 0.0)
-    whole = noisy.count - squares <= FRACTIONS * np.sqrt(variance) + 1.0 + ROUNDING * noisy.count
+    whole = noisy.count - squares <= FRACTIONS * np.sqrt(variance) + 1.0 + tolerance * noisy.count
     return replace(constraints, flags=tuple(flags[whole].tolist()))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from dpmoments.array_types import FloatArray
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.schema import Schema
@@ -62,6 +64,8 @@ class Constraints:
     n_features : int
     row_norm : float or None
         Column units per unit-ball unit; None without a bound on a row (the units are then the same).
+    units : ndarray of shape (d,)
+        The same for every feature: ``row_norm`` but where typical ranges give some columns more of the ball than others.
     blocks : tuple of LevelBlock
     flags : tuple of int
         Features of the Booleans, whose cells are false or true.
@@ -81,6 +85,7 @@ class Constraints:
 
     n_features: int
     row_norm: float | None
+    units: FloatArray
     blocks: tuple[LevelBlock, ...]
     flags: tuple[int, ...]
     lower: FloatArray
@@ -108,6 +113,7 @@ class Constraints:
         return cls(
             n_features=start,
             row_norm=schema.row_norm,
+            units=np.ones(start) if schema.row_norm is None else encoding.scale / encoding.unit,
             blocks=() if rows_may_be_scaled else tuple(blocks),
             flags=() if rows_may_be_scaled else tuple(flags),
             lower=(lower - encoding.offset) / encoding.unit,
