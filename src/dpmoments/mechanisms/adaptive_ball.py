@@ -31,7 +31,7 @@ __all__ = ["AdaptiveBall", "AdaptiveBallPlan"]
 
 LARGEST_RADIUS = 0.9
 """A larger ball is not worth its clipping."""
-MEAN_SQUARE, COVARIANCE_SQUARE = 0.1, 0.2
+MEAN_SQUARE, COVARIANCE_SQUARE = 0.3, 0.4
 """What is taken for ‖μ‖² and the squared norm of the second moment of rows in a ball about their mean, in units of its
 radius."""
 EXCESS_FOR_NOISE = 2.0
