@@ -13,10 +13,10 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
+from dpmoments.mechanisms.parts.arithmetic import Arithmetic
 from dpmoments.mechanisms.parts.assumed_table import AssumedTable, ErrorsOnTable, measured_errors
 from dpmoments.mechanisms.parts.moment_shape import MomentShape
 from dpmoments.mechanisms.parts.noisy_moments import NoisyMoments
@@ -55,19 +55,6 @@ ZCDP_LOSS_UNITS = MappingProxyType({**LOSS_UNITS, BudgetKind.APPROXIMATE: LossUn
 
 Noisy = TypeVar("Noisy")
 PlanType = TypeVar("PlanType", bound="CalibratedPlan[Any]", covariant=True)
-
-
-class Arithmetic(StrEnum):
-    """What the stated guarantee rests on.
-
-    ``EXACT_LATTICE``: integer sums and exact discrete noise; the proof holds for the program as it runs.
-    ``LATTICE_ROUNDED``: integer sums; the noise is drawn in floating point and rounded to the lattice.
-    ``IDEALIZED``: the proof is for real numbers; the sampler works in floating point.
-    """
-
-    EXACT_LATTICE = "exact-lattice"
-    LATTICE_ROUNDED = "lattice-rounded"
-    IDEALIZED = "idealized"
 
 
 @dataclass(frozen=True)

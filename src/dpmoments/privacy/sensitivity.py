@@ -51,7 +51,6 @@ __all__ = [
     "sum_and_square_l2",
 ]
 
-
 MOST_UNITS = 2.0**256
 """Queries are counted in units of 2^−256 at the finest."""
 
@@ -245,13 +244,7 @@ def share_of_rows_l1(neighbors: Neighbors) -> Sensitivity:
 
 
 def histogram_l2(neighbors: Neighbors) -> Sensitivity:
-    """ℓ2 sensitivity of counts over disjoint bins: one bin moves by 1, or two bins do under replace-one.
-
-    Examples
-    --------
-    >>> histogram_l2(Neighbors.ADD_REMOVE).value
-    1.0
-    """
+    """ℓ2 sensitivity of counts over disjoint bins: one bin moves by 1, or two bins do under replace-one."""
     return _made("histogram_l2", neighbors, Norm.L2, 1.0 if neighbors is Neighbors.ADD_REMOVE else _up(math.sqrt(2.0)))
 
 
