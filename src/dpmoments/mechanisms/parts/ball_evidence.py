@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ class BallEvidence:
     ----------
     radius : float
     rows_beyond, rows_deviation : float
-        Their number with noise, and the noise's standard deviation.
+        Their number with noise (NaN before it is asked for), and the noise's standard deviation.
     excess, excess_deviation : float
         The same for Σ(‖x − c‖² − r²) over them.
     farthest : float
@@ -57,12 +57,17 @@ class BallEvidence:
         place: int,
         farthest: float,
     ) -> BallEvidence:
-        """Ask for both."""
+        """Ask for the excess; the number of rows is asked for when the ball is taken."""
         radius = radius_at(place)
-        rows_beyond = distances.noisy_rows_beyond(privacy_filter, budget, BEYOND_SHARE, place)
         share = budget.excess_share(radius)
         excess, deviation = distances.noisy_excess(privacy_filter, budget, share, place, farthest)
-        return cls(radius, rows_beyond, budget.deviation(BEYOND_SHARE), excess, deviation, farthest, budget.pure)
+        return cls(radius, math.nan, budget.deviation(BEYOND_SHARE), excess, deviation, farthest, budget.pure)
+
+    def with_rows(
+        self, distances: RowDistances, privacy_filter: PrivacyFilter, budget: BallBudget, place: int
+    ) -> BallEvidence:
+        """The same with the number of rows beyond the ball."""
+        return replace(self, rows_beyond=distances.noisy_rows_beyond(privacy_filter, budget, BEYOND_SHARE, place))
 
     def diagnostics(self, noisy: NoisyMoments) -> dict[str, Any]:
         """What the rows that were moved did to the moments at most, with a warning where that is more than the noise.
