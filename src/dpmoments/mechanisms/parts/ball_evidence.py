@@ -97,6 +97,9 @@ class BallEvidence:
         lost = found["trace_bias_bound"]
         if lost <= trace_noise and found["mean_bias_bound"] <= noise.sum_error / least_count:
             return found
+        # Of the covariance clipping takes more than of the second moment where it moves the mean away from the centre.
+        moved = noisy.mean if noisy.center is None else noisy.mean - noisy.center
+        lost *= 1.0 + min(1.0, float(np.linalg.norm(moved)) / self.radius)
         spread = float(np.trace(noisy.covariance))
         shown = max(spread, trace_noise)
         warning = (

@@ -166,8 +166,8 @@ class RowDistances:
         for outer in range(place, OUTERMOST, -1):
             within = self.at(outer) - self.at(outer - 1)
             reach = min(radius_at(outer - 1), farthest) ** 2 - radius**2
-            of_a_row = min(math.nextafter(reach / most, math.inf), 1.0)
-            query += within * math.ceil(of_a_row * 2.0**SHARE_BITS)
+            part = min(math.nextafter(reach / most, math.inf), 1.0)
+            query += within * math.ceil(part * 2.0**SHARE_BITS)
         query += self.at(OUTERMOST) * 2**SHARE_BITS
         sensitivity = share_of_rows_l1(budget.neighbors) if budget.pure else share_of_rows(budget.neighbors)
         scale = noise_scale_for(budget.part(share), sensitivity.value)
