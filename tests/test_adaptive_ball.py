@@ -1,9 +1,8 @@
-"""Adaptive ball: against a plain one that is given the same noisy answers, its bounds, its noise, its files, and mutants' tests."""
+"""Adaptive ball: against a plain one that is given the same noisy answers, its bounds, its noise and its files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
-from dpmoments.schema import Numeric, Schema
+from dpmoments.schema import Schema
 from plain_ball import BallAnswers, Found
 
 ADD, REPLACE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE

@@ -129,7 +129,7 @@ def release_command(*extra: str, data: str = "people.parquet", **changes: str | 
 
 @pytest.fixture
 def people_json(folder: Path, run: Run) -> Path:
-    assert run(*release_command("--insecure-seed", "3")).code == 0
+    assert run(*release_command("--insecure-seed", "3", mechanism="matrix-laplace")).code == 0
     return folder / "people.json"
 
 
@@ -168,7 +168,7 @@ def test_as_a_process(folder: Path) -> None:
     def script(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
         return subprocess.run([SCRIPT, *arguments], capture_output=True, text=True, cwd=folder, **options)
 
-    done = script(*release_command())
+    done = script(*release_command(mechanism="matrix-laplace"))
     assert (done.returncode, done.stderr) == (0, "")
     assert "ε-differential privacy" in done.stdout
     refused = script(*release_command())
@@ -396,7 +396,7 @@ def test_release_of_files_globs_and_folders(run: Run, data: str) -> None:
     Path("parts").mkdir()
     pq.write_table(people_table()[:700], "parts/a.parquet")
     pq.write_table(people_table()[700:], "parts/b.parquet")
-    outcome = run(*release_command(data=data, neighbors="replace_one"))
+    outcome = run(*release_command(data=data, neighbors="replace_one", mechanism="matrix-laplace"))
     assert (outcome.code, outcome.err) == (0, "")
     released = dpm.load("people.json")
     assert released.n_rows == 2_000
@@ -449,8 +449,24 @@ def test_an_insecure_seed_is_shouted_about(run: Run) -> None:
     assert "NOT PRIVATE" not in "".join(run(*release_command(output="secure.json")).out)
 
 
+def test_the_default_says_what_it_chose_and_why(run: Run) -> None:
+    outcome = run(*release_command(mechanism=None))
+    assert outcome.code == 0
+    shown = run("show", "people.json").words
+    assert "mechanism: adaptive-ball" in shown
+    assert (
+        "chosen: adaptive-ball, because columns of numbers seldom fill their bounds: at worst it is matrix-laplace"
+        in shown
+    )
+    forecast = run(
+        "forecast", "--schema", "people.yaml", "--n-rows", "2000", "--epsilon", "1", "--neighbors", "add_remove"
+    )
+    assert "adaptive-ball adapts to the table: its error is at most" in forecast.words
+    assert "auto: adaptive-ball, because" in forecast.words
+
+
 def test_a_warning_of_the_library_is_one_line(run: Run) -> None:
-    outcome = run(*release_command(delta="0.1", neighbors="replace_one"))
+    outcome = run(*release_command(delta="0.1", neighbors="replace_one", mechanism="gaussian"))
     assert outcome.code == 0
     assert outcome.err.count("\n") == 1
     assert outcome.err.startswith("dpmoments: warning: delta=0.1 is not below one over the number of rows")
@@ -480,7 +496,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "unknown neighbors": (release_command(neighbors="both"), 2, "'add_remove', 'replace_one'"),
     "no schema": (release_command(schema=None), 2, "Missing option '--schema'"),
     "no output": (release_command(output=None), 2, "Missing option '--output'"),
-    "unknown mechanism": (release_command(mechanism="laplac"), 2, "there is no mechanism 'laplac': use one of additive"),
+    "unknown mechanism": (release_command(mechanism="laplac"), 2, "there is no mechanism 'laplac': use one of adaptive-ball"),
     "unknown option of a mechanism": (
         release_command("--option", "scale=1", mechanism="laplace"), 2, "no option 'scale': its options are calibration",
     ),
@@ -1124,7 +1140,7 @@ def test_analyses_refuse_in_a_line_or_two(run: Run, command: tuple[str, ...], co
 
 
 def test_verify_says_what_it_checked(run: Run) -> None:
-    assert run(*release_command()).code == 0
+    assert run(*release_command(mechanism="matrix-laplace")).code == 0
     outcome = run("verify", "people.json")
     assert (outcome.code, outcome.err) == (0, "")
     lines = outcome.out.splitlines()
@@ -1274,7 +1290,7 @@ def test_mechanisms_as_markdown_is_the_page_and_nothing_else(run: Run) -> None:
 def test_an_unknown_mechanism_is_a_mistake_in_the_command(run: Run) -> None:
     outcome = run("mechanisms", "magic")
     assert outcome.code == 2
-    assert "there is no mechanism 'magic': use one of additive-wishart, auto," in outcome.error
+    assert "there is no mechanism 'magic': use one of adaptive-ball, additive-wishart, auto," in outcome.error
 
 
 # ---------------------------------------------------------------- the how-to page

@@ -165,6 +165,7 @@ def test_what_does_not_depend_on_the_table_is_not_marked_and_does_not_move() -> 
         elif row.refusal is None:
             assert steep[row.mechanism].second_moment_error != row.second_moment_error
     assert {row.mechanism for row in plain if row.assumed} == {
+        "adaptive-ball",
         "coinpress",
         "inverse-wishart",
         "johnson-lindenstrauss",

@@ -272,7 +272,7 @@ def test_the_rule_of_regimes() -> None:
         taken(1.0, 1e-6, None, None)
     with pytest.raises(ValueError, match="give epsilon and delta"):
         Auto(rule="regime").plan(MomentShape(5, n_rows=9), dpm.PrivacyBudget.zcdp(1.0), "replace_one")
-    with pytest.raises(ValueError, match="use 'least-error' or 'regime'"):
+    with pytest.raises(ValueError, match="use 'practice', 'least-error' or 'regime'"):
         Auto(rule="hybrid")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="alone"):
         Auto(largest_eigenvalue=3.0)

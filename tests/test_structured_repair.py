@@ -478,10 +478,10 @@ def test_adult_gains_what_is_documented() -> None:
 
 
 def test_few_rows_lose_nothing() -> None:
-    """Noise above all rows: a few single columns beside many levels follow the repair of the whole (else ×0.95)."""
+    """Noise above all rows: a few single columns beside many levels follow the repair of the whole (else ×0.9)."""
     rng = np.random.default_rng(72)
     lean = rng.normal(size=500)
     answers = {f"q{i}": np.clip(np.round(3 + 0.7 * lean + rng.normal(size=500)), 1, 5).astype(int) for i in range(6)}
     amounts = {f"x{i}": np.where(rng.random(500) < 0.5, 0.0, np.exp(rng.normal(3, 1, 500))) for i in range(6)}
     columns = [Categorical(name, [1, 2, 3, 4, 5]) for name in answers] + [Numeric(name, 0, 1000) for name in amounts]
-    assert gain(pd.DataFrame(answers | amounts), Schema(*columns), 0.3, 10) > 1.2
+    assert gain(pd.DataFrame(answers | amounts), Schema(*columns), 0.3, 10) > 1.1

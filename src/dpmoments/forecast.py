@@ -107,6 +107,17 @@ class Forecast:
         """What errors are measured in."""
         return "unit-ball units" if self.assumption.units is None else "in assumed standard deviations"
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the numbers do not say: how far an adaptive error can move, and why ``auto`` chose what it did."""
+        adaptive = [
+            f"{row.mechanism} adapts to the table: its error is at most {row.guaranteed_error:.3g}, and the less the smaller the "
+            "ball is that most rows lie in; on the table assumed rows fill their bounds, as real ones seldom do"
+            for row in self.rows
+            if row.guaranteed_error is not None and row.chosen_because is None
+        ]
+        return (*adaptive, *(f"{row.mechanism}: {row.chosen_because}" for row in self.rows if row.chosen_because))
+
     def __str__(self) -> str:
         lines = [
             f"Expected error for {self.n_rows:,} rows, {self.budget}, {self.neighbors} ({self.units}, before repair)",
@@ -117,13 +128,7 @@ class Forecast:
             if row.refusal is None:
                 errors = f"{row.second_moment_shown:>14}{row.mean_shown:>12}"
                 lines.append(f"{row.mechanism:<26}{errors}  {row.arithmetic}")
-        lines.extend(
-            f"{row.mechanism} adapts to the table: its error is at most {row.guaranteed_error:.3g}, and the less the "
-            "smaller the ball is that most rows lie in"
-            for row in self.rows
-            if row.guaranteed_error is not None and row.chosen_because is None
-        )
-        lines.extend(f"{row.mechanism}: {row.chosen_because}" for row in self.rows if row.chosen_because)
+        lines.extend(self.remarks)
         lines.extend(f"{row.mechanism:<26}not possible: {row.refusal}" for row in self.rows if row.refusal)
         return "\n".join(lines)
 

@@ -47,6 +47,8 @@ def show(file: ReleaseFile, as_json: AsJson = False) -> None:
 
 def _show_moments(released: MomentRelease) -> None:
     print_text(f"{_mechanism(released)}; repair: {released.repair}")
+    if released.chosen_because is not None:
+        print_text(f"chosen: {released.chosen_because}")
     description = released.describe()
     print_text(f"rows: {description.rows_in_words}")
     print_text()

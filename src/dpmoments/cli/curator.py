@@ -120,6 +120,8 @@ def forecast(
                 "second_moment_error": row.second_moment_error,
                 "mean_error": row.mean_error,
                 "arithmetic": row.arithmetic,
+                "guaranteed_error": row.guaranteed_error,
+                "chosen_because": row.chosen_because,
                 "refusal": row.refusal,
                 "assumed": row.assumed,
                 "mean_assumed": row.mean_assumed,
@@ -154,6 +156,8 @@ def forecast(
         ),
         numbers=("second moment", "mean"),
     )
+    for remark in table.remarks:
+        print_text(remark)
     for row in table:
         if row.refusal is not None:
             print_text(f"not {row.mechanism}: {row.refusal}")

@@ -103,10 +103,10 @@ class BallEvidence:
         spread = float(np.trace(noisy.covariance))
         shown = max(spread, trace_noise)
         warning = (
-            f"up to {found['share_beyond_bound']:.1%} of the rows were moved into the ball of radius {self.radius:.2f} that was "
-            f"found (95 % confidence): the columns' variances together, in units of their bounds, may be too small by up to "
-            f"{min(lost / shown, 9.99):.0%} of what is shown, where noise alone moves that by {trace_noise / shown:.1%}. "
-            "Where few rows make up much of a column, release with AdaptiveBall(dominant_rows=True), which moves none"
+            f"rows beyond a ball of radius {self.radius:.2f} were moved into it: the columns' variances together, in units of "
+            f"their bounds, may be too small by up to {min(lost / shown, 9.99):.0%} of what is shown (95 % confidence), where "
+            f"noise alone moves them by {trace_noise / shown:.1%}. Where few rows make up much of a column, release with "
+            "AdaptiveBall(dominant_rows=True), which moves none"
         )
         return found | {"warnings": [warning]}
 
@@ -116,9 +116,10 @@ class BallEvidence:
         if "radius" not in diagnostics:
             return ()
         return (
-            f"Encoded rows were moved into a ball of radius {diagnostics['radius']:.3g} about a centre found privately; the "
-            f"moments are of the moved rows. At most {diagnostics['share_beyond_bound']:.2%} of the rows lay outside (95 % "
-            "confidence).",
+            f"Encoded rows were moved into a ball of radius {diagnostics['radius']:.3g} about a centre found privately, and the "
+            f"moments are of the moved rows. With 95 % confidence at most {diagnostics['share_beyond_bound']:.1%} of the rows "
+            f"lay outside, and moving them took at most {diagnostics['trace_bias_bound']:.2g} off the mean squared distance from the "
+            f"centre and moved the mean by at most {diagnostics['mean_bias_bound']:.2g}, in units of the ball of all rows.",
         )
 
     def _reach(self, deviation: float) -> float:
