@@ -355,4 +355,3 @@ def share_of(distance: float, radius: float, farthest: float) -> int:
 def shortened(rows: np.ndarray) -> np.ndarray:
     """Rows clipped to norm 1."""
     return np.asarray(rows / np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True)))
-

@@ -128,9 +128,10 @@ class AdaptiveBallPlan(Plan):
         left = allowance(self.cost, self.loss_unit)
         for draw in receipt.draws[:-1]:
             left = left - draw.loss
-        if "radius" not in diagnostics:
+        radius = BallEvidence.recorded_radius(diagnostics)
+        if radius is None:
             return self.last_step(left.as_budget).noise
-        return self.last_step(left.as_budget, in_ball=True).noise.of_rows_in_ball(float(diagnostics["radius"]))
+        return self.last_step(left.as_budget, in_ball=True).noise.of_rows_in_ball(radius)
 
     def rules_of_run(self, diagnostics: Mapping[str, Any]) -> tuple[str, ...]:
         return BallEvidence.rules(diagnostics)

@@ -13,6 +13,7 @@ from scipy.special import ndtri
 from dpmoments.mechanisms.parts.ball_budget import BEYOND_SHARE, BallBudget
 from dpmoments.mechanisms.parts.ball_search import RowDistances, radius_at
 from dpmoments.mechanisms.parts.noisy_moments import NoisyMoments
+from dpmoments.plain_values import is_finite_number
 from dpmoments.privacy.filter import PrivacyFilter
 
 __all__ = ["BallEvidence"]
@@ -110,12 +111,32 @@ class BallEvidence:
         """What was done to rows, for the privacy statement."""
         if "radius" not in diagnostics:
             return ()
+        radius, share = _recorded(diagnostics, "radius"), _recorded(diagnostics, "share_beyond_bound")
         return (
-            f"Encoded rows were moved into a ball of radius {diagnostics['radius']:.3g} about a centre found privately; the "
-            f"moments are of the moved rows. At most {diagnostics['share_beyond_bound']:.2%} of the rows lay outside (95 % "
-            "confidence).",
+            f"Encoded rows were moved into a ball of radius {radius:.3g} about a centre found privately; the moments are of the "
+            f"moved rows. At most {share:.2%} of the rows lay outside (95 % confidence).",
         )
+
+    @staticmethod
+    def recorded_radius(diagnostics: Mapping[str, Any]) -> float | None:
+        """The ball of a run; None where it had none.
+
+        Raises
+        ------
+        ValueError
+            If what a file has for it is no radius.
+        """
+        return _recorded(diagnostics, "radius") if "radius" in diagnostics else None
 
     def _reach(self, deviation: float) -> float:
         failure = FAILURE / BOUNDS
         return deviation * (-math.log(2.0 * failure) / math.sqrt(2.0) if self.pure else float(-ndtri(failure)))
+
+
+def _recorded(diagnostics: Mapping[str, Any], name: str) -> float:
+    value: Any = diagnostics.get(name)
+    if not is_finite_number(value) or not 0.0 <= value <= 1.0:
+        raise ValueError(
+            f"{name} of the diagnostics must be a number from 0 to 1: the file was changed after the release"
+        )
+    return float(value)
