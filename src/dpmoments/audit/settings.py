@@ -37,8 +37,9 @@ CHOSEN: Mapping[str, Mechanism] = {
     "inverse-gaussian": InverseGaussian(smallest_eigenvalue=30.0),
 }
 """Options for mechanisms whose defaults are slow or refuse; all others have their defaults."""
-ALWAYS_WITH_MEAN = ("auto",)
-"""Mechanisms audited only with count and mean: ``auto`` runs one of the others, and those are audited without the mean too."""
+ALWAYS_WITH_MEAN = ("adaptive-ball", "auto")
+"""Mechanisms audited only with count and mean: ``adaptive-ball`` has no release without; ``auto`` runs one of the others, and
+those are audited without the mean too."""
 SLOW = ("iterative-eigenvectors", "kapralov-talwar", "log-scale-histogram")
 """Mechanisms of which a run takes several times as long as of the others."""
 SLOW_EFFORT = AuditEffort(pilot=300, final=2500)
@@ -196,7 +197,7 @@ def audit_settings(
     budgets : sequence of PrivacyBudget
     neighbors : sequence of Neighbors
     means : sequence of bool, optional
-        Whether count and mean are released; default: with and without, for ``auto`` with them alone.
+        Whether count and mean are released; default: with and without, for those in ``ALWAYS_WITH_MEAN`` with them alone.
     n_features : int
         As many of them as the mechanism takes.
 

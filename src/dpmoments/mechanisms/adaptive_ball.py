@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -134,9 +135,10 @@ class AdaptiveBallPlan(Plan):
         left = allowance(self.cost, self.loss_unit)
         for draw in receipt.draws[:-1]:
             left = left - draw.loss
-        if "radius" not in diagnostics:
+        radius = BallEvidence.recorded_radius(diagnostics)
+        if radius is None:
             return self.last_step(left.as_budget).noise
-        return self.last_step(left.as_budget, in_ball=True).noise.of_rows_in_ball(float(diagnostics["radius"]))
+        return self.last_step(left.as_budget, in_ball=True).noise.of_rows_in_ball(radius)
 
     def rules_of_run(self, diagnostics: Mapping[str, Any]) -> tuple[str, ...]:
         return BallEvidence.rules(diagnostics)
@@ -236,18 +238,22 @@ def _joint(
 ) -> GaussianPlan | MatrixLaplacePlan:
     """The joint release of count, sum and Gram matrix, with Gaussian or matrix Laplace noise by the kind of budget."""
     mechanism = MatrixLaplace() if budget.kind is BudgetKind.PURE else Gaussian()
-    if in_ball:
-        augmentation = choose_augmentation(
-            shape,
-            lambda w: mechanism.noise_sensitivity(shape, neighbors, w),
-            noisy_count=not shape.count_is_public(neighbors),
-            mean_square=MEAN_SQUARE,
-            covariance_square=COVARIANCE_SQUARE,
-        )
-        plan = mechanism.augmented(shape, budget, neighbors, augmentation)
-    else:
-        plan = mechanism.calibrate(shape, budget, neighbors)
+    plan = mechanism.augmented(shape, budget, neighbors, _augmentation(mechanism, shape, neighbors, in_ball))
     return plan if bits is None else replace(plan, bits=bits)
+
+
+@lru_cache(maxsize=64)
+def _augmentation(
+    mechanism: MatrixLaplace | Gaussian, shape: MomentShape, neighbors: Neighbors, in_ball: bool
+) -> float:
+    """The appended constant, which does not depend on the budget: every run plans several releases."""
+    return choose_augmentation(
+        shape,
+        lambda w: mechanism.noise_sensitivity(shape, neighbors, w),
+        noisy_count=not shape.count_is_public(neighbors),
+        mean_square=MEAN_SQUARE if in_ball else 1.0,
+        covariance_square=COVARIANCE_SQUARE if in_ball else 1.0,
+    )
 
 
 def _farthest(center: FloatArray, box: tuple[FloatArray, FloatArray]) -> float:

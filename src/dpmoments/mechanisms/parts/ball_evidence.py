@@ -13,6 +13,7 @@ from scipy.special import ndtri
 from dpmoments.mechanisms.parts.ball_budget import BEYOND_SHARE, BallBudget
 from dpmoments.mechanisms.parts.ball_search import RowDistances, radius_at
 from dpmoments.mechanisms.parts.noisy_moments import NoisyMoments
+from dpmoments.plain_values import is_finite_number
 from dpmoments.privacy.filter import PrivacyFilter
 
 __all__ = ["BallEvidence"]
@@ -115,13 +116,37 @@ class BallEvidence:
         """What was done to rows, for the privacy statement."""
         if "radius" not in diagnostics:
             return ()
-        return (
-            f"Encoded rows were moved into a ball of radius {diagnostics['radius']:.3g} about a centre found privately, and the "
-            f"moments are of the moved rows. With 95 % confidence at most {diagnostics['share_beyond_bound']:.1%} of the rows "
-            f"lay outside, and moving them took at most {diagnostics['trace_bias_bound']:.2g} off the mean squared distance from the "
-            f"centre and moved the mean by at most {diagnostics['mean_bias_bound']:.2g}, in units of the ball of all rows.",
+        radius, share, trace, mean = (
+            _recorded(diagnostics, name)
+            for name in ("radius", "share_beyond_bound", "trace_bias_bound", "mean_bias_bound")
         )
+        return (
+            f"Encoded rows were moved into a ball of radius {radius:.3g} about a centre found privately, and the moments are of "
+            f"the moved rows. With 95 % confidence at most {share:.1%} of the rows lay outside, and moving them took at most "
+            f"{trace:.2g} off the mean squared distance from the centre and moved the mean by at most {mean:.2g}, in units of the "
+            "ball of all rows.",
+        )
+
+    @staticmethod
+    def recorded_radius(diagnostics: Mapping[str, Any]) -> float | None:
+        """The ball of a run; None where it had none.
+
+        Raises
+        ------
+        ValueError
+            If what a file has for it is no radius.
+        """
+        return _recorded(diagnostics, "radius") if "radius" in diagnostics else None
 
     def _reach(self, deviation: float) -> float:
         failure = FAILURE / BOUNDS
         return deviation * (-math.log(2.0 * failure) / math.sqrt(2.0) if self.pure else float(-ndtri(failure)))
+
+
+def _recorded(diagnostics: Mapping[str, Any], name: str) -> float:
+    value: Any = diagnostics.get(name)
+    if not is_finite_number(value) or not 0.0 <= value <= 1.0:
+        raise ValueError(
+            f"{name} of the diagnostics must be a number from 0 to 1: the file was changed after the release"
+        )
+    return float(value)
