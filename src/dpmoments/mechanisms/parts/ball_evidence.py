@@ -123,8 +123,8 @@ class BallEvidence:
         return (
             f"Encoded rows were moved into a ball of radius {radius:.3g} about a centre found privately, and the moments are of "
             f"the moved rows. With 95 % confidence at most {share:.1%} of the rows lay outside, and moving them took at most "
-            f"{trace:.2g} off the mean squared distance from the centre and moved the mean by at most {mean:.2g}, in units of the "
-            "ball of all rows.",
+            f"{trace:.2g} off the mean squared distance from the centre and moved the mean by at most {mean:.2g}, in units of "
+            "the ball of all rows.",
         )
 
     @staticmethod
