@@ -32,7 +32,7 @@ __all__ = ["AdaptiveBall", "AdaptiveBallPlan"]
 
 LARGEST_RADIUS = 0.9
 """A larger ball is not worth its clipping."""
-MEAN_SQUARE, COVARIANCE_SQUARE = 0.1, 0.2
+MEAN_SQUARE, COVARIANCE_SQUARE = 0.3, 0.4
 """What is taken for ‖μ‖² and the squared norm of the second moment of rows in a ball about their mean, in units of its
 radius."""
 EXCESS_FOR_NOISE = 2.0
@@ -42,7 +42,11 @@ small."""
 NOISE_FOR_NOISE = 1.05
 """Under (ε, δ) the search is worth more with Gaussian noise, even where that is so many times the noise of pure ε in the
 end."""
-LARGEST_SPENT = 0.4
+FAR_ROWS = (
+    "some rows are far from the others, so that moments were released at the public bounds after a search that found no ball: "
+    "AdaptiveBall(dominant_rows=True) spends nothing on one"
+)
+LARGEST_SPENT = 0.39
 """No run spends more than this share before its last step."""
 
 
@@ -118,7 +122,9 @@ class AdaptiveBallPlan(Plan):
         saved = last.noise.frobenius_error * (1.0 - radius**2)
         lenience = evidence.excess_deviation * max(0.0, 1.0 - (radius / LENIENT_BELOW) ** 2)
         if evidence.excess > EXCESS_FOR_NOISE * saved + lenience:
-            return self._at_the_bounds(moments, privacy_filter, "a smaller ball would move rows too far")
+            found = self._at_the_bounds(moments, privacy_filter, "a smaller ball would move rows too far")
+            return replace(found, diagnostics={**found.diagnostics, "warnings": [FAR_ROWS]})
+        evidence = evidence.with_rows(distances, privacy_filter, self.budget, place)
         return self._in_the_ball(rows, privacy_filter, center, evidence)
 
     def last_step(self, left: PrivacyBudget, *, in_ball: bool = False) -> GaussianPlan | MatrixLaplacePlan:

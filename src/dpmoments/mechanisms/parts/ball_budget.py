@@ -24,7 +24,7 @@ CENTER_NOISE = 0.1
 """Norm of the noise on the centre that its share is to reach, in units of the ball."""
 SCREEN_ROWS = 0.01
 SCREEN_NOISE = 4.0
-SCREEN_SHARES = (0.0025, 0.02)
+SCREEN_SHARES = (0.0025, 0.045)
 """A share of the rows may lie beyond the first radius looked at, which is so many noise scales; where that costs more, no such
 look is taken."""
 SEARCH_SHARES = (0.01, 0.12)
@@ -39,7 +39,7 @@ MOST_BEYOND = 0.25
 """And never more than this share of all."""
 BEYOND_SHARE = 0.01
 EXCESS_SHARE_PER_GAIN = 0.02
-MOST_EXCESS_SHARE = 0.15
+MOST_EXCESS_SHARE = 0.12
 """The last look before rows are clipped is paid for in proportion to what clipping gains."""
 SHARE_FOR_NOISE = 0.9
 """The share of the last step by which the others are planned."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ class BallEvidence:
     ----------
     radius : float
     rows_beyond, rows_deviation : float
-        Their number with noise, and the noise's standard deviation.
+        Their number with noise (NaN before it is asked for), and the noise's standard deviation.
     excess, excess_deviation : float
         The same for Σ(‖x − c‖² − r²) over them.
     farthest : float
@@ -58,12 +58,17 @@ class BallEvidence:
         place: int,
         farthest: float,
     ) -> BallEvidence:
-        """Ask for both."""
+        """Ask for the excess; the number of rows is asked for when the ball is taken."""
         radius = radius_at(place)
-        rows_beyond = distances.noisy_rows_beyond(privacy_filter, budget, BEYOND_SHARE, place)
         share = budget.excess_share(radius)
         excess, deviation = distances.noisy_excess(privacy_filter, budget, share, place, farthest)
-        return cls(radius, rows_beyond, budget.deviation(BEYOND_SHARE), excess, deviation, farthest, budget.pure)
+        return cls(radius, math.nan, budget.deviation(BEYOND_SHARE), excess, deviation, farthest, budget.pure)
+
+    def with_rows(
+        self, distances: RowDistances, privacy_filter: PrivacyFilter, budget: BallBudget, place: int
+    ) -> BallEvidence:
+        """The same with the number of rows beyond the ball."""
+        return replace(self, rows_beyond=distances.noisy_rows_beyond(privacy_filter, budget, BEYOND_SHARE, place))
 
     def diagnostics(self, noisy: NoisyMoments) -> dict[str, Any]:
         """What the rows that were moved did to the moments at most, with a warning where that is more than the noise.
@@ -99,10 +104,10 @@ class BallEvidence:
         spread = float(np.trace(noisy.covariance))
         shown = max(spread, trace_noise)
         warning = (
-            f"up to {found['share_beyond_bound']:.1%} of the rows were moved into the ball of radius {self.radius:.2f} that was "
-            f"found (95 % confidence): the columns' variances together, in units of their bounds, may be too small by up to "
-            f"{min(lost / shown, 9.99):.0%} of what is shown, where noise alone moves that by {trace_noise / shown:.1%}. "
-            "Where few rows make up much of a column, release with AdaptiveBall(dominant_rows=True), which moves none"
+            f"rows beyond a ball of radius {self.radius:.2f} were moved into it: the columns' variances together, in units of "
+            f"their bounds, may be too small by up to {min(lost / shown, 9.99):.0%} of what is shown (95 % confidence), where "
+            f"noise alone moves them by {trace_noise / shown:.1%}. Where few rows make up much of a column, release with "
+            "AdaptiveBall(dominant_rows=True), which moves none"
         )
         return found | {"warnings": [warning]}
 
@@ -112,9 +117,12 @@ class BallEvidence:
         if "radius" not in diagnostics:
             return ()
         radius, share = _recorded(diagnostics, "radius"), _recorded(diagnostics, "share_beyond_bound")
+        trace, mean = (_recorded(diagnostics, f"{name}_bias_bound", math.inf) for name in ("trace", "mean"))
         return (
-            f"Encoded rows were moved into a ball of radius {radius:.3g} about a centre found privately; the moments are of the "
-            f"moved rows. At most {share:.2%} of the rows lay outside (95 % confidence).",
+            f"Encoded rows were moved into a ball of radius {radius:.3g} about a centre found privately, and the moments are of "
+            f"the moved rows. With 95 % confidence at most {share:.1%} of the rows lay outside, and moving them took at most "
+            f"{trace:.2g} off the mean squared distance from the centre and moved the mean by at most {mean:.2g}, in units of "
+            "the ball of all rows.",
         )
 
     @staticmethod
@@ -133,10 +141,10 @@ class BallEvidence:
         return deviation * (-math.log(2.0 * failure) / math.sqrt(2.0) if self.pure else float(-ndtri(failure)))
 
 
-def _recorded(diagnostics: Mapping[str, Any], name: str) -> float:
+def _recorded(diagnostics: Mapping[str, Any], name: str, most: float = 1.0) -> float:
     value: Any = diagnostics.get(name)
-    if not is_finite_number(value) or not 0.0 <= value <= 1.0:
+    if not is_finite_number(value) or not 0.0 <= value <= most:
         raise ValueError(
-            f"{name} of the diagnostics must be a number from 0 to 1: the file was changed after the release"
+            f"{name} of the diagnostics must be a number from 0 to {most:g}: the file was changed after the release"
         )
     return float(value)
