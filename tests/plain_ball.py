@@ -84,7 +84,7 @@ class JointNoise:
     @property
     def w(self) -> float:
         """The constant that is appended, of 64."""
-        mean, spread = (0.1, 0.2) if self.in_ball else (1.0, 1.0)
+        mean, spread = (0.3, 0.4) if self.in_ball else (1.0, 1.0)
         d, size = self.d, 2.0 * spread if self.noisy_count else 0.0
 
         def error(w: float) -> float:
@@ -182,7 +182,7 @@ def adaptive_ball(
     def joint(loss: float, bits: int = 0, *, in_ball: bool = False) -> JointNoise:
         return JointNoise(d, loss, pure, replace_one, not count_is_public, in_ball, bits)
 
-    least = joint(0.6 * loss)
+    least = joint(0.61 * loss)
     bits = finest_bits(least.cell, d)
     nu = joint(0.9 * loss, in_ball=True).of_gram
 
@@ -254,7 +254,7 @@ def adaptive_ball(
 
     # The first look.
     first = share_for(0.01 * n_low / 4.0)
-    if first <= 0.02:
+    if first <= 0.045:
         part = max(first, 0.0025) * loss
         left -= part
         if answers.number("rows beyond 0.82", rows_beyond(5), part) > max(beyond, 0.01 * n_low):
@@ -281,21 +281,23 @@ def adaptive_ball(
         return at_the_bounds(FILLS, "full")
 
     # The evidence.
-    part = 0.01 * loss
-    left -= part
-    rows_found = answers.number("rows beyond the ball", rows_beyond(place), part)
-    rows_deviation = answers.deviation(part, 1.0)
     q = farthest**2 - radius**2
     excess = deviation = 0.0
     if q > 0.0:
-        part = min(0.15, 0.02 / radius**2) * loss
+        part = min(0.12, 0.02 / radius**2) * loss
         left -= part
         total = sum(share_of(distance, radius, farthest) for distance in distances if distance >= radius)
         excess = q * answers.number("squared distance beyond the ball", total / 2.0**20, part, bits=20)
         deviation = q * answers.deviation(part, 1.0)
     saved = joint(left).of_gram * (1.0 - radius**2)
     if excess > 2.0 * saved + deviation * max(0.0, 1.0 - (radius / 0.8) ** 2):
-        return at_the_bounds(TOO_FAR, "guard")
+        found = at_the_bounds(TOO_FAR, "guard")
+        found.warning = ("some rows are far from the others", "AdaptiveBall(dominant_rows=True)")
+        return found
+    part = 0.01 * loss
+    left -= part
+    rows_found = answers.number("rows beyond the ball", rows_beyond(place), part)
+    rows_deviation = answers.deviation(part, 1.0)
 
     # The release in the ball.
     noise = joint(left, bits, in_ball=True)
@@ -331,16 +333,21 @@ def with_bounds(
         "mean_bias_bound": most / (2.0 * radius * n),
     }
     share = found.diagnostics["share_beyond_bound"]
-    found.said = (f"radius {radius:.3g} about", f"At most {share:.2%} of the rows lay outside")
+    found.said = (
+        f"radius {radius:.3g} about",
+        f"at most {share:.1%} of the rows lay outside",
+        f"took at most {most / n:.2g} off",
+        f"moved the mean by at most {most / (2.0 * radius * n):.2g},",
+    )
     on_trace, on_mean = (math.sqrt(d * v) / n for v in found.variances[:2])
     if most / n > on_trace or most / (2.0 * radius * n) > on_mean:
         mean = found.sum / found.count
         shown = max(float(np.trace(found.gram)) / found.count - float(mean @ mean), on_trace)
         lost = most / n * (1.0 + min(1.0, float(np.linalg.norm(mean)) / radius))
         found.warning = (
-            f"up to {share:.1%} of the rows were moved into the ball of radius {radius:.2f}",
+            f"rows beyond a ball of radius {radius:.2f} were moved",
             f"by up to {min(lost / shown, 9.99):.0%} of what is shown",
-            f"by {on_trace / shown:.1%}.",
+            f"moves them by {on_trace / shown:.1%}.",
         )
     return found
 

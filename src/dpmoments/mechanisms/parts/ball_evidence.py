@@ -80,6 +80,7 @@ class BallEvidence:
         assert noise is not None
         assert noise.sum_error is not None
         assert count is not None
+        assert noisy.sum is not None
         most_rows = max(0.0, self.rows_beyond + self._reach(self.rows_deviation))
         most_excess = max(0.0, self.excess + self._reach(self.excess_deviation))
         most_excess = min(most_excess, most_rows * max(0.0, self.farthest**2 - self.radius**2))
@@ -99,9 +100,10 @@ class BallEvidence:
         if lost <= trace_noise and found["mean_bias_bound"] <= noise.sum_error / least_count:
             return found
         # Of the covariance clipping takes more than of the second moment where it moves the mean away from the centre.
-        moved = noisy.mean if noisy.center is None else noisy.mean - noisy.center
-        lost *= 1.0 + min(1.0, float(np.linalg.norm(moved)) / self.radius)
-        spread = float(np.trace(noisy.covariance))
+        at_least_one = max(1.0, count)
+        moved = float(np.linalg.norm(noisy.sum)) / at_least_one
+        lost *= 1.0 + min(1.0, moved / self.radius)
+        spread = float(np.trace(noisy.gram)) / at_least_one - moved**2
         shown = max(spread, trace_noise)
         warning = (
             f"rows beyond a ball of radius {self.radius:.2f} were moved into it: the columns' variances together, in units of "
@@ -116,10 +118,8 @@ class BallEvidence:
         """What was done to rows, for the privacy statement."""
         if "radius" not in diagnostics:
             return ()
-        radius, share, trace, mean = (
-            _recorded(diagnostics, name)
-            for name in ("radius", "share_beyond_bound", "trace_bias_bound", "mean_bias_bound")
-        )
+        radius, share = _recorded(diagnostics, "radius"), _recorded(diagnostics, "share_beyond_bound")
+        trace, mean = (_recorded(diagnostics, f"{name}_bias_bound", math.inf) for name in ("trace", "mean"))
         return (
             f"Encoded rows were moved into a ball of radius {radius:.3g} about a centre found privately, and the moments are of "
             f"the moved rows. With 95 % confidence at most {share:.1%} of the rows lay outside, and moving them took at most "
@@ -143,10 +143,10 @@ class BallEvidence:
         return deviation * (-math.log(2.0 * failure) / math.sqrt(2.0) if self.pure else float(-ndtri(failure)))
 
 
-def _recorded(diagnostics: Mapping[str, Any], name: str) -> float:
+def _recorded(diagnostics: Mapping[str, Any], name: str, most: float = 1.0) -> float:
     value: Any = diagnostics.get(name)
-    if not is_finite_number(value) or not 0.0 <= value <= 1.0:
+    if not is_finite_number(value) or not 0.0 <= value <= most:
         raise ValueError(
-            f"{name} of the diagnostics must be a number from 0 to 1: the file was changed after the release"
+            f"{name} of the diagnostics must be a number from 0 to {most:g}: the file was changed after the release"
         )
     return float(value)
