@@ -292,7 +292,7 @@ def adaptive_ball(
     saved = joint(left).of_gram * (1.0 - radius**2)
     if excess > 2.0 * saved + deviation * max(0.0, 1.0 - (radius / 0.8) ** 2):
         found = at_the_bounds(TOO_FAR, "guard")
-        found.warning = ("some rows are far from the others", "AdaptiveBall(dominant_rows=True)")
+        found.warning = ("some rows may be far from the others", "AdaptiveBall(dominant_rows=True)")
         return found
     part = 0.01 * loss
     left -= part

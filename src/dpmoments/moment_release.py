@@ -174,9 +174,8 @@ class MomentRelease:
         """Public bounds on the mean of the encoded rows; None without a bound on a row."""
         if self.schema.row_norm is None:
             return None
-        lower, upper = self.schema.feature_bounds
-        encoding = self.encoding
-        return (lower - encoding.offset) / encoding.scale, (upper - encoding.offset) / encoding.scale
+        lower, upper = self.encoding.values_in_ball(*self.schema.feature_bounds)
+        return lower, upper
 
     @property
     @in_floating_point

@@ -43,7 +43,7 @@ NOISE_FOR_NOISE = 1.05
 """Under (ε, δ) the search is worth more with Gaussian noise, even where that is so many times the noise of pure ε in the
 end."""
 FAR_ROWS = (
-    "some rows are far from the others, so that moments were released at the public bounds after a search that found no ball: "
+    "some rows may be far from the others: moments were released at the public bounds after a search that found no ball: "
     "AdaptiveBall(dominant_rows=True) spends nothing on one"
 )
 LARGEST_SPENT = 0.39
@@ -105,7 +105,8 @@ class AdaptiveBallPlan(Plan):
                 moments, privacy_filter, "there are too few rows for this budget to look for a smaller ball"
             )
         share = self.budget.center_share(least_rows)
-        box = rows.schema.encoded_bounds(mean=True)
+        lower, upper = rows.schema.encoding(mean=True).values_in_ball(*rows.schema.feature_bounds)
+        box = lower, upper
         center = noisy_center(moments, privacy_filter, self.budget, share, n_rows, box)
         distances = RowDistances.of(rows, center)
         screened = self.budget.screen_share(least_rows)
@@ -186,7 +187,7 @@ class AdaptiveBall(Mechanism):
     --------
     >>> plan = AdaptiveBall().plan(MomentShape(10), PrivacyBudget.pure(1.0), "add_remove")
     >>> plan.details["noise"], plan.budget.rows_beyond(5000.0)
-    ('matrix-laplace', 95)
+    ('matrix-laplace', 105)
     """
 
     dominant_rows: bool = False

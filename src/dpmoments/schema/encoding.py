@@ -38,6 +38,10 @@ class Encoding:
         scale = self.unit * self.row_norm
         return scale if self.weight is None else scale / self.weight
 
+    def values_in_ball(self, *values: FloatArray) -> tuple[FloatArray, ...]:
+        """Values of every feature, as bounds are, in the unit ball: value → x, each of shape (d,)."""
+        return tuple((value - self.offset) / self.scale for value in values)
+
     def decode_mean(self, mean: FloatArray) -> FloatArray:
         """E[x] → E[value], shape (d,)."""
         return self.offset + self.scale * mean

@@ -243,12 +243,6 @@ class Schema:
         lower, upper = np.array(pairs).T
         return lower, upper
 
-    def encoded_bounds(self, *, mean: bool) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """The same for encoded features, in units of the ball, each of shape (d,)."""
-        encoding = self.encoding(mean=mean)
-        lower, upper = self.feature_bounds
-        return (lower - encoding.offset) / encoding.scale, (upper - encoding.offset) / encoding.scale
-
     def rules_in_words(self) -> tuple[str, ...]:
         """What was done to cells and rows, one sentence for each rule, for the privacy statement."""
         rules = []
