@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Context
 from typing import Any
 
 import numpy as np
@@ -169,6 +170,7 @@ def adaptive_ball(
     box: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Found:
     """One run on encoded rows, dropped ones taken out."""
+    table = shortened(table)
     n, d = table.shape
     pure, replace_one = answers.pure, answers.replace_one
     lower, upper = (-np.ones(d), np.ones(d)) if box is None else box
@@ -335,21 +337,27 @@ def with_bounds(
     share = found.diagnostics["share_beyond_bound"]
     found.said = (
         f"radius {radius:.3g} about",
-        f"at most {share:.1%} of the rows lay outside",
-        f"took at most {most / n:.2g} off",
-        f"moved the mean by at most {most / (2.0 * radius * n):.2g},",
+        f"at most {up(100.0 * share)} % of the rows lay outside",
+        f"took at most {up(most / n)} off",
+        f"moved the mean by at most {up(most / (2.0 * radius * n))},",
     )
     on_trace, on_mean = (math.sqrt(d * v) / n for v in found.variances[:2])
     if most / n > on_trace or most / (2.0 * radius * n) > on_mean:
         mean = found.sum / found.count
         shown = max(float(np.trace(found.gram)) / found.count - float(mean @ mean), on_trace)
         lost = most / n * (1.0 + min(1.0, float(np.linalg.norm(mean)) / radius))
-        found.warning = (
-            f"rows beyond a ball of radius {radius:.2f} were moved",
-            f"by up to {min(lost / shown, 9.99):.0%} of what is shown",
-            f"moves them by {on_trace / shown:.1%}.",
-        )
+        if lost >= 0.01 * shown:
+            found.warning = (
+                f"rows beyond a ball of radius {radius:.2f} were moved",
+                f"by up to {lost / shown:.0%} of what is shown" if lost < shown else "by more than what is shown",
+                f"moves them by {on_trace / shown:.1%}.",
+            )
     return found
+
+
+def up(value: float) -> str:
+    """Two digits, never less than it is."""
+    return f"{float(Context(prec=2, rounding=ROUND_CEILING).create_decimal(repr(float(value)))):.2g}"
 
 
 def share_of(distance: float, radius: float, farthest: float) -> int:

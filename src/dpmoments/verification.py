@@ -271,6 +271,7 @@ def _agrees(plan: Plan, release: MomentRelease) -> bool:
     law = {} if noise is None else noise.to_dict()
     rules = (*release.schema.rules_in_words(), *plan.rules_of_run(release.diagnostics))
     same_rules = release.privacy.rules == rules
+    same_rules &= plan.has_center(release.diagnostics) in (None, release.center is not None)
     same_law = _equal(law, _law(release)) and _equal(plan.details, release.details)
     return same_rules and same_law and _spends_alike(plan, release)
 

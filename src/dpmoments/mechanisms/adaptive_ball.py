@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -17,7 +18,7 @@ from dpmoments.mechanisms.parts.additive import choose_augmentation
 from dpmoments.mechanisms.parts.assumed_table import AssumedTable, ErrorsOnTable
 from dpmoments.mechanisms.parts.ball_budget import COUNT_SHARE, SHARE_FOR_NOISE, BallBudget
 from dpmoments.mechanisms.parts.ball_evidence import BallEvidence
-from dpmoments.mechanisms.parts.ball_search import RowDistances, noisy_center, radius_at
+from dpmoments.mechanisms.parts.ball_search import RowDistances, draws_in_words, noisy_center, radius_at, radius_places
 from dpmoments.mechanisms.parts.row_count import count_error, noisy_count
 from dpmoments.noise_law import NoiseLaw
 from dpmoments.privacy.accounting import LossUnit, allowance
@@ -108,6 +109,7 @@ class AdaptiveBallPlan(Plan):
         lower, upper = rows.schema.encoding(mean=True).values_in_ball(*rows.schema.feature_bounds)
         box = lower, upper
         center = noisy_center(moments, privacy_filter, self.budget, share, n_rows, box)
+        rows = rows.in_unit_ball()
         distances = RowDistances.of(rows, center)
         screened = self.budget.screen_share(least_rows)
         if screened is not None:
@@ -133,13 +135,28 @@ class AdaptiveBallPlan(Plan):
         return _joint(self.shape, left, self.neighbors, bits=self.guaranteed.bits, in_ball=in_ball)
 
     def noise_of_run(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> NoiseLaw | None:
+        """From the receipt, whose draws must be those of a run that ended as the diagnostics say.
+
+        Raises
+        ------
+        ValueError
+            If they are not, or the radius is none that a run can choose.
+        """
+        radius = BallEvidence.recorded_radius(diagnostics)
+        made = "; ".join(draw.what for draw in receipt.draws)
+        if not re.fullmatch(draws_in_words(self.budget.pure, in_ball=radius is not None), made):
+            raise ValueError(f"the draws {made} are not those of a run of adaptive-ball that ended so")
+        if radius is not None and radius not in map(radius_at, radius_places(self.budget.pure)):
+            raise ValueError(f"the radius {radius!r} is none that a run can choose")
         left = allowance(self.cost, self.loss_unit)
         for draw in receipt.draws[:-1]:
             left = left - draw.loss
-        radius = BallEvidence.recorded_radius(diagnostics)
         if radius is None:
             return self.last_step(left.as_budget).noise
         return self.last_step(left.as_budget, in_ball=True).noise.of_rows_in_ball(radius)
+
+    def has_center(self, diagnostics: Mapping[str, Any]) -> bool | None:
+        return "radius" in diagnostics
 
     def rules_of_run(self, diagnostics: Mapping[str, Any]) -> tuple[str, ...]:
         return BallEvidence.rules(diagnostics)

@@ -289,6 +289,11 @@ class Plan(CalibratedPlan[NoisyMoments]):
         del diagnostics, receipt
         return self.noise
 
+    def has_center(self, diagnostics: Mapping[str, Any]) -> bool | None:
+        """Whether the moments of one run are about a centre that it found; None where its record does not say."""
+        del diagnostics
+        return None
+
     def rules_of_run(self, diagnostics: Mapping[str, Any]) -> tuple[str, ...]:
         """What one run did to rows, a sentence for each rule."""
         del diagnostics

@@ -36,6 +36,8 @@ def choose_by_score(
     >>> choose_by_score(scores, 1.0, secure_generator()), choose_by_score(scores, 1.0, insecure_generator(0))
     (1, 1)
     """
+    if scores.dtype == object:
+        raise TypeError("scores must be float64 or integers that fit in int64")
     if isinstance(generator, SecureGenerator) and np.issubdtype(scores.dtype, np.integer) and rate > 0.0:
         import opendp.prelude as opendp
 

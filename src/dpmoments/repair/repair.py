@@ -21,6 +21,7 @@ from dpmoments.repair.rotation_invariant import possible_eigenvalues, rotation_i
 from dpmoments.repair.spectral_noise import SpectralNoise, noise_on_the_spread
 from dpmoments.repair.structured import structured_moments
 from dpmoments.repair.structured_second_moment import possible_second_moment, structured_second_moment
+from dpmoments.repair.within_bounds import within_bounds
 from dpmoments.schema.constraints import Constraints
 
 __all__ = [
@@ -124,7 +125,8 @@ def repair_moments(
     structured = constraints is not None and constraints.counts and repair in (Repair.AUTO, Repair.STRUCTURED)
     if structured and constraints is not None:
         spectral = repair_moments(count, noisy_sum, noisy_gram, noise, Repair.SPECTRAL, box=box, center=center)
-        return _structured(count, noisy_sum, noisy_gram, noise, constraints, spectral, center, rows_moved)
+        found = _structured(count, noisy_sum, noisy_gram, noise, constraints, spectral, center, rows_moved)
+        return within_bounds(*found, count, box, center)
     if noisy_sum is None or count is None:
         return None, repair_gram(noisy_gram, noise, repair, None if box is None else count, TRACE_AT_BOUND)
     mean = noisy_mean = noisy_sum / count
@@ -140,7 +142,8 @@ def repair_moments(
     upper = None if box is None else count
     if noise is not None:
         noise = noise_on_the_spread(noise, mean)
-    return mean, repair_gram(spread, noise, repair, upper) + count * np.outer(mean, mean)
+    repaired = repair_gram(spread, noise, repair, upper) + count * np.outer(mean, mean)
+    return within_bounds(mean, repaired, count, box, center) if repair is Repair.AUTO else (mean, repaired)
 
 
 def _structured(

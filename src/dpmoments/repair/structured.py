@@ -37,6 +37,8 @@ ROUNDING = 1e-4
 LEVEL, FLAG, SINGLE = 2, 3, 5
 """Kinds of feature: their products tell pairs of kinds apart."""
 
+LEAST_UNCERTAINTY = 1e-280
+"""Variances that add up to less are none: quotients by them would pass what floating point holds."""
 SWEEPS = 5
 """Over all columns, each making its own margins agree."""
 
@@ -229,6 +231,8 @@ def _make_margins_agree(estimate: FloatArray, uncertainty: FloatArray, levels: C
             weights = uncertainty[:, inside]
             total = weights.sum(axis=1, keepdims=True)
             sums = estimate[:, inside].sum(axis=1, keepdims=True)
-            cells = estimate[:, inside] - weights * np.divide(sums, total, out=np.zeros_like(sums), where=total > 0.0)
+            cells = estimate[:, inside] - weights * np.divide(
+                sums, total, out=np.zeros_like(sums), where=total > LEAST_UNCERTAINTY
+            )
             estimate[:, inside] = cells
             estimate[inside, :] = cells.T

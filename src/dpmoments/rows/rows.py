@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,6 +17,8 @@ from dpmoments.rows.moments import Moments
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
 from dpmoments.rows.summary import Summary
+from dpmoments.rows.unit_ball import InUnitBall
+from dpmoments.schema.columns import Coordinate
 from dpmoments.schema.schema import Schema
 
 __all__ = ["Rows"]
@@ -39,6 +42,8 @@ class Rows:
     source : Source
     threads : int or None
     on_block : callable or None
+    shortened : bool
+        See :meth:`in_unit_ball`.
     """
 
     schema: Schema
@@ -46,6 +51,7 @@ class Rows:
     source: Source
     threads: int | None = None
     on_block: Callable[[int], None] | None = None
+    shortened: bool = False
 
     @classmethod
     def of(
@@ -100,7 +106,19 @@ class Rows:
 
     def summarise(self, summary: Summary[Running, Result]) -> Result:
         """One pass over the table: the source maps the summary over its partitions and merges the results."""
-        return self.source.summarise(summary, threads=self.threads, on_block=self.on_block)
+        asked = InUnitBall(summary, self.source.missing) if self.shortened else summary
+        return self.source.summarise(asked, threads=self.threads, on_block=self.on_block)
+
+    def in_unit_ball(self) -> Rows:
+        """The same rows, each shortened to norm 1 before a centre is taken off it; these themselves where none can be longer.
+
+        Sums about 0 shorten them anyway. About a centre a long row would else count at its full length, and a missing cell that
+        counts as 0 as the centre.
+        """
+        norm, columns = self.schema.row_norm, self.schema.columns
+        free = any(isinstance(column, Coordinate) for column in columns)
+        may_be_long = norm is not None and (free or norm < math.sqrt(len(columns)) * (1 - 1e-12))
+        return replace(self, shortened=True) if may_be_long else self
 
     def moments(
         self,

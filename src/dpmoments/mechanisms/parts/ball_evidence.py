@@ -15,6 +15,7 @@ from dpmoments.mechanisms.parts.ball_search import RowDistances, radius_at
 from dpmoments.mechanisms.parts.noisy_moments import NoisyMoments
 from dpmoments.plain_values import is_finite_number
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.rounding import no_less
 
 __all__ = ["BallEvidence"]
 
@@ -22,6 +23,8 @@ FAILURE = 0.05
 """Probability that one of the bounds on what clipping did does not hold, the noisy answers being independent of one
 another."""
 BOUNDS = 3
+NEGLIGIBLE = 0.01
+"""What clipping took at most is no matter below this share of all variances together."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +108,13 @@ class BallEvidence:
         lost *= 1.0 + min(1.0, moved / self.radius)
         spread = float(np.trace(noisy.gram)) / at_least_one - moved**2
         shown = max(spread, trace_noise)
+        if lost < NEGLIGIBLE * shown:
+            return found
+        may_be = f"by up to {lost / shown:.0%} of what is shown" if lost < shown else "by more than what is shown"
         warning = (
             f"rows beyond a ball of radius {self.radius:.2f} were moved into it: the columns' variances together, in units of "
-            f"their bounds, may be too small by up to {min(lost / shown, 9.99):.0%} of what is shown (95 % confidence), where "
-            f"noise alone moves them by {trace_noise / shown:.1%}. Where few rows make up much of a column, release with "
+            f"their bounds, may be too small {may_be} (95 % confidence), where noise alone "
+            f"moves them by {trace_noise / shown:.1%}. Where few rows make up much of a column, release with "
             "AdaptiveBall(dominant_rows=True), which moves none"
         )
         return found | {"warnings": [warning]}
@@ -122,9 +128,9 @@ class BallEvidence:
         trace, mean = (_recorded(diagnostics, f"{name}_bias_bound", math.inf) for name in ("trace", "mean"))
         return (
             f"Encoded rows were moved into a ball of radius {radius:.3g} about a centre found privately, and the moments are of "
-            f"the moved rows. With 95 % confidence at most {share:.1%} of the rows lay outside, and moving them took at most "
-            f"{trace:.2g} off the mean squared distance from the centre and moved the mean by at most {mean:.2g}, in units of "
-            "the ball of all rows.",
+            f"the moved rows. With 95 % confidence at most {no_less(100 * share, 2)} % of the rows lay outside, and moving them "
+            f"took at most {no_less(trace, 2)} off the mean squared distance from the centre and moved the mean by at most "
+            f"{no_less(mean, 2)}, in units of the ball of all rows.",
         )
 
     @staticmethod

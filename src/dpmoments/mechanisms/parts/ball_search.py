@@ -29,7 +29,7 @@ from dpmoments.rows.kernel import transformed_norms
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 
-__all__ = ["DistanceFromCenter", "RowDistances", "noisy_center"]
+__all__ = ["DistanceFromCenter", "RowDistances", "draws_in_words", "noisy_center", "radius_at", "radius_places"]
 
 LARGEST_RADIUS = 0.95
 FINENESS = 24
@@ -42,6 +42,7 @@ N_RADII_PURE, N_RADII_GAUSSIAN = 40, 64
 """The radii that can be chosen: a sixth of an octave apart, or an eighth."""
 SCREEN_PLACE = 5
 """The first radius looked at: 0.82."""
+JOINT_RELEASE = "count, sum and Gram matrix"
 COMPARISONS = 6
 """Of a binary search among 64 radii."""
 PREFERENCE = 2.0
@@ -127,7 +128,7 @@ class RowDistances:
         """
         part = budget.part(share)
         if budget.pure:
-            places = [STEP_PURE * step for step in range(N_RADII_PURE)]
+            places = radius_places(pure=True)
             # Two units in the last place down: the loss is this times the sensitivity of a score, 1.
             law = Choice(math.nextafter(math.nextafter(part.epsilon, 0.0), 0.0))
             scores = [-abs(self.at(place) - rows_beyond) + _preference(place, law.epsilon) for place in places]
@@ -185,6 +186,22 @@ def radius_at(place: int) -> float:
     (0.95, 0.475, True)
     """
     return LARGEST_RADIUS * math.exp2(-place / FINENESS)
+
+
+def radius_places(pure: bool) -> tuple[int, ...]:
+    """Places of the radii that a run can choose."""
+    step, number = (STEP_PURE, N_RADII_PURE) if pure else (STEP_GAUSSIAN, N_RADII_GAUSSIAN)
+    return tuple(step * place for place in range(number))
+
+
+def draws_in_words(pure: bool, *, in_ball: bool) -> str:
+    """A pattern of what the draws of a run are for, in order, joined by semicolons."""
+    comparisons = "; ".join(f"radius: comparison {number}" for number in range(1, COMPARISONS + 1))
+    screen = rf"(rows beyond {radius_at(SCREEN_PLACE):.2f}; )?"
+    found, excess = "radius" if pure else comparisons, "(squared distance beyond the ball; )?"
+    if in_ball:
+        return rf"(count; )?sum of rows; {screen}{found}; {excess}rows beyond the ball; {JOINT_RELEASE}"
+    return rf"(count; )?(sum of rows; {screen}({found}; {excess})?)?{JOINT_RELEASE}"
 
 
 def _preference(place: int, epsilon: float) -> int:
