@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -125,8 +125,9 @@ class AdaptiveBallPlan(Plan):
         saved = last.noise.frobenius_error * (1.0 - radius**2)
         lenience = evidence.excess_deviation * max(0.0, 1.0 - (radius / LENIENT_BELOW) ** 2)
         if evidence.excess > EXCESS_FOR_NOISE * saved + lenience:
-            found = self._at_the_bounds(moments, privacy_filter, "a smaller ball would move rows too far")
-            return replace(found, diagnostics={**found.diagnostics, "warnings": [FAR_ROWS]})
+            return self._at_the_bounds(
+                moments, privacy_filter, "a smaller ball would move rows too far", warnings=[FAR_ROWS]
+            )
         evidence = evidence.with_rows(distances, privacy_filter, self.budget, place)
         return self._in_the_ball(rows, privacy_filter, center, evidence)
 
@@ -161,9 +162,12 @@ class AdaptiveBallPlan(Plan):
     def rules_of_run(self, diagnostics: Mapping[str, Any]) -> tuple[str, ...]:
         return BallEvidence.rules(diagnostics)
 
-    def _at_the_bounds(self, moments: Moments, privacy_filter: PrivacyFilter, reason: str) -> NoisyMoments:
+    def _at_the_bounds(
+        self, moments: Moments, privacy_filter: PrivacyFilter, reason: str, **said: Sequence[str]
+    ) -> NoisyMoments:
         plan = self.last_step(privacy_filter.left.as_budget)
-        return replace(plan.released(moments, privacy_filter), noise=plan.noise, diagnostics={"public_bounds": reason})
+        diagnostics = {"public_bounds": reason, **said}
+        return replace(plan.released(moments, privacy_filter), noise=plan.noise, diagnostics=diagnostics)
 
     def _in_the_ball(
         self, rows: Rows, privacy_filter: PrivacyFilter, center: FloatArray, evidence: BallEvidence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -18,7 +17,7 @@ from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.unit_ball import InUnitBall
-from dpmoments.schema.columns import Coordinate
+from dpmoments.schema.columns import may_be_shortened
 from dpmoments.schema.schema import Schema
 
 __all__ = ["Rows"]
@@ -115,10 +114,7 @@ class Rows:
         Sums about 0 shorten them anyway. About a centre a long row would else count at its full length, and a missing cell that
         counts as 0 as the centre.
         """
-        norm, columns = self.schema.row_norm, self.schema.columns
-        free = any(isinstance(column, Coordinate) for column in columns)
-        may_be_long = norm is not None and (free or norm < math.sqrt(len(columns)) * (1 - 1e-12))
-        return replace(self, shortened=True) if may_be_long else self
+        return replace(self, shortened=True) if may_be_shortened(self.schema.columns, self.schema.row_norm) else self
 
     def moments(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
@@ -13,7 +14,16 @@ from dpmoments.plain_values import shown
 from dpmoments.schema.checks import check_choice, check_name, check_text
 from dpmoments.schema.numeric import MissingNumber, Numeric
 
-__all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Numeric", "blank_entries", "column_from_dict"]
+__all__ = [
+    "Boolean",
+    "Categorical",
+    "Column",
+    "Coordinate",
+    "Numeric",
+    "blank_entries",
+    "column_from_dict",
+    "may_be_shortened",
+]
 
 MissingLevel = Literal["error", "zero", "drop"]
 
@@ -248,3 +258,9 @@ def blank_entries(values: object) -> str | None:
 
 def _to_dict(column: Boolean | Categorical | Coordinate) -> dict[str, Any]:
     return {"kind": column.kind} | {option.name: getattr(column, option.name) for option in fields(column)}
+
+
+def may_be_shortened(columns: Sequence[Column], row_norm: float | None) -> bool:
+    """Whether some row can be longer than the row norm, and is shortened to it: bounds alone do not keep it within."""
+    free = any(isinstance(column, Coordinate) for column in columns)
+    return row_norm is not None and (free or row_norm < math.sqrt(len(columns)) * (1.0 - 1e-12))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpmoments.array_types import FloatArray
-from dpmoments.schema.columns import Boolean, Categorical
+from dpmoments.schema.columns import Boolean, Categorical, may_be_shortened
 from dpmoments.schema.schema import Schema
 
 __all__ = ["Constraints", "LevelBlock"]
@@ -107,9 +106,7 @@ class Constraints:
             elif isinstance(column, Boolean) and column.missing != "center" and mean:
                 flags.append(start)
             start = stop
-        rows_may_be_scaled = schema.row_norm is not None and schema.row_norm < math.sqrt(len(schema.columns)) * (
-            1 - 1e-12
-        )
+        rows_may_be_scaled = may_be_shortened(schema.columns, schema.row_norm)
         return cls(
             n_features=start,
             row_norm=schema.row_norm,
