@@ -18,6 +18,7 @@ LONGEST_MODULE = 350
 FLOORS: tuple[tuple[str, ...], ...] = (
     (
         "array_types",
+        "cells",
         "documents",
         "metrics",
         "noise",

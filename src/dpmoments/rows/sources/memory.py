@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from dpmoments.array_types import FloatArray
+from dpmoments.cells.frames import array_cells, series_cells
 from dpmoments.rows.cells import Missing
 from dpmoments.rows.encode import encode_columns, largest_block
 from dpmoments.rows.sources.local import LocalSource
@@ -93,7 +92,7 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
         """Encoded rows, shape (n, d); the caller's own where nothing needs encoding."""
         if self.raw:
             return part
-        columns = {name: _plain_cells(part[:, index]) for index, name in enumerate(self.schema.names)}
+        columns = {name: array_cells(part[:, index]) for index, name in enumerate(self.schema.names)}
         return encode_columns(columns, self.schema, mean=self.mean)
 
     def __repr__(self) -> str:
@@ -120,7 +119,7 @@ class FrameSource(LocalSource[nw.DataFrame[Any]]):
             yield self.frame[start : start + step]
 
     def encode(self, part: nw.DataFrame[Any]) -> FloatArray:
-        columns = {name: _series_cells(part[name], name) for name in self.schema.names}
+        columns = {name: series_cells(part[name], name) for name in self.schema.names}
         return encode_columns(columns, self.schema, mean=self.mean)
 
     def __repr__(self) -> str:
@@ -179,23 +178,3 @@ def require_columns(found: Sequence[object], schema: Schema, where: str) -> None
 def _rows_per_part(n_rows: int, schema: Schema) -> int:
     """Rows that are encoded at a time: an eighth of a small table, so that all threads have work."""
     return min(largest_block(schema), max(LEAST_ROWS_PER_PART, n_rows // 8))
-
-
-def _series_cells(series: nw.Series[Any], name: str) -> Any:
-    """An Arrow array, or an array of Python objects."""
-    native_type = getattr(series.to_native(), "dtype", None)
-    if series.dtype == nw.Object or (isinstance(native_type, np.dtype) and native_type.kind == "O"):
-        return np.asarray(series.to_numpy(), dtype=object)
-    with suppress(Exception):  # whose message may quote a cell
-        return series.to_arrow()
-    raise TypeError(f"column {name!r} of the frame does not hold plain numbers or text: convert it first")
-
-
-def _plain_cells(cells: npt.NDArray[Any]) -> Any:
-    """An Arrow array, or an array of Python objects."""
-    if cells.dtype.kind == "O":
-        return cells
-    if cells.dtype.kind == "f":
-        with np.errstate(over="ignore"):  # a long double beyond float64 is infinite
-            return pa.array(np.ascontiguousarray(cells, dtype=np.float64))
-    return pa.array(np.ascontiguousarray(cells, dtype=cells.dtype.newbyteorder("=")))

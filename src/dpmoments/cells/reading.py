@@ -1,0 +1,158 @@
+"""Cells of Arrow arrays and of arrays of Python objects, read as numbers or as levels.
+
+Text is compared with the levels as it is, blanks and case included; the empty text is a level where the column lists it. Integer
+levels are the same whether a table holds them as integers, as floats (an integer column with gaps) or as text (``3`` or
+``3.0``); where levels are text, a whole number is the text of its integer. No error names a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpmoments.array_types import FloatArray
+from dpmoments.cells.objects import object_numbers, object_texts
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
+
+__all__ = ["MISSING", "UNKNOWN", "CodeArray", "level_codes", "numbers"]
+
+CodeArray = npt.NDArray[np.int64]
+
+UNKNOWN, MISSING = -1, -2
+"""Codes of cells that are no level of the column, and of cells that hold nothing."""
+
+
+def numbers(cells: Any, column: Numeric | Boolean | Coordinate) -> FloatArray:
+    """Cells as float64, null as NaN, shape (n,).
+
+    Parameters
+    ----------
+    cells : pyarrow.Array, pyarrow.ChunkedArray or ndarray of objects, length n
+    column : Numeric, Boolean or Coordinate
+
+    Raises
+    ------
+    TypeError
+        If the column's type cannot hold numbers.
+
+    Examples
+    --------
+    >>> numbers(pa.array([True, None, False]), Boolean("smoker"))
+    array([ 1., nan,  0.])
+    """
+    if isinstance(cells, np.ndarray):
+        return object_numbers(cells, column.name)
+
+    def read(chunk: Any) -> FloatArray:
+        kind = chunk.type
+        if pa.types.is_boolean(kind):
+            chunk = pc.cast(chunk, pa.uint8())
+        elif pa.types.is_decimal(kind):
+            # Through text, which rounds each cell correctly: the direct cast's rounding depends on the type's scale.
+            chunk = pc.cast(chunk, pa.string())
+        elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
+            raise TypeError(
+                f"column {column.name!r} has type {_type_name(kind)} in the table and a {column.kind} column needs numbers: "
+                "convert it, or describe it as Categorical"
+            )
+        values = pc.cast(chunk, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        return np.asarray(values, dtype=np.float64)
+
+    return _gather(cells, read, np.nan)
+
+
+def level_codes(cells: Any, column: Categorical) -> CodeArray:
+    """Position of each cell's level, ``UNKNOWN`` or ``MISSING``, shape (n,).
+
+    Parameters
+    ----------
+    cells : pyarrow.Array, pyarrow.ChunkedArray or ndarray of objects, length n
+    column : Categorical
+
+    Raises
+    ------
+    TypeError
+        If the column's type cannot hold levels.
+
+    Examples
+    --------
+    >>> level_codes(pa.array(["south", "west", None]), Categorical("region", ["north", "south"])).tolist()
+    [1, -1, -2]
+    """
+    integers = isinstance(column.levels[0], int)
+    if isinstance(cells, np.ndarray):
+        cells = object_texts(cells, column.name, integers=integers)
+    texts = [str(level) for level in column.levels]
+    value_set = pa.array(texts + [f"{text}.0" for text in texts] if integers else texts, pa.large_string())
+
+    def read(chunk: Any) -> CodeArray:
+        kind = chunk.type
+        known = value_set
+        if _is_text(kind) or pa.types.is_null(kind) or (pa.types.is_integer(kind) and not integers):
+            chunk = pc.cast(chunk, pa.large_string())
+            missing = pc.is_null(chunk)
+            if _is_text(kind) and "" not in texts:
+                missing = pc.fill_null(pc.equal(chunk, ""), True)
+        elif pa.types.is_floating(kind) and not integers:
+            chunk, missing = _whole_number_texts(chunk), pc.is_null(chunk, nan_is_null=True)
+        elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
+            chunk = pc.add(
+                pc.cast(chunk, pa.float64(), safe=False), 0.0
+            )  # −0.0, which Arrow does not find, becomes 0.0
+            missing = pc.is_null(chunk, nan_is_null=True)
+            known = pa.array([float(level) for level in column.levels], pa.float64())
+        else:
+            raise TypeError(
+                f"column {column.name!r} has type {_type_name(kind)} in the table and a categorical column needs text or "
+                "integers: convert it, or describe it as Numeric or Boolean"
+            )
+        position = pc.fill_null(pc.index_in(chunk, value_set=known), UNKNOWN)
+        codes: CodeArray = position.to_numpy(zero_copy_only=False).astype(np.int64)
+        codes[codes >= len(texts)] -= len(texts)
+        codes[missing.to_numpy(zero_copy_only=False).astype(bool)] = MISSING
+        return codes
+
+    return _gather(cells, read, MISSING)
+
+
+def _whole_number_texts(chunk: Any) -> Any:
+    """Text of the whole numbers among floats, null elsewhere.
+
+    pandas makes floats of a column of integers as soon as one cell is missing: what the others are must not depend on that.
+    """
+    values = pc.cast(chunk, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    whole = np.isfinite(values) & (values == np.rint(values)) & (np.abs(values) < 2.0**63)
+    texts = pc.cast(pa.array(np.where(whole, values, 0.0).astype(np.int64)), pa.large_string())
+    return pc.if_else(pa.array(whole), texts, pa.scalar(None, pa.large_string()))
+
+
+def _gather(cells: Any, read: Callable[[Any], npt.NDArray[Any]], null: float) -> npt.NDArray[Any]:
+    """Apply ``read`` to the plain arrays that ``cells`` is made of; of a dictionary, to its values alone."""
+    parts = []
+    for part in cells.chunks or [pa.array([], cells.type)] if isinstance(cells, pa.ChunkedArray) else [cells]:
+        chunk = pc.run_end_decode(part) if pa.types.is_run_end_encoded(part.type) else part
+        if not pa.types.is_dictionary(chunk.type):
+            parts.append(read(chunk))
+            continue
+        of_values = read(chunk.dictionary)
+        indices = pc.fill_null(pc.cast(chunk.indices, pa.int64()), len(of_values))
+        parts.append(np.append(of_values, of_values.dtype.type(null))[indices.to_numpy(zero_copy_only=False)])
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _type_name(kind: Any) -> str:
+    """The name of an Arrow type without what may be read off cells: names of fields, digits, widths."""
+    if pa.types.is_nested(kind):
+        return "nested values"
+    if pa.types.is_decimal(kind):
+        return "decimal"
+    return "binary" if pa.types.is_fixed_size_binary(kind) else str(kind)
