@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from types import MappingProxyType
@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpmoments.array_types import FloatArray
+from dpmoments.noise_law.chebyshev import cantelli_quantile, checked_level
 from dpmoments.plain_values import is_finite_number, require_known
 
-__all__ = ["NoiseLaw", "cantelli_quantile", "noise_law_classes", "register_noise_law"]
+__all__ = ["NoiseLaw", "noise_law_classes", "register_noise_law"]
 
 NOT_RELEASED = ("sum_variance", "count_variance")
 """The entries that are None where there is nothing to have noise."""
@@ -149,7 +150,7 @@ class NoiseLaw(ABC):
             that side (:meth:`standard_quantile`).
         """
         variance = self.diagonal_variance if diagonal else self.off_diagonal_variance
-        return math.sqrt(variance) * self.standard_quantile(_level(level), diagonal=diagonal)
+        return math.sqrt(variance) * self.standard_quantile(checked_level(level), diagonal=diagonal)
 
     def count_quantile(self, level: float) -> float:
         """The value that the noise on the count stays at or below with probability ``level`` (0 where it is public).
@@ -159,7 +160,7 @@ class NoiseLaw(ABC):
         """
         if self.count_variance is None:
             raise ValueError("no count was released")
-        return math.sqrt(self.count_variance) * self.standard_quantile(_level(level), diagonal=True)
+        return math.sqrt(self.count_variance) * self.standard_quantile(checked_level(level), diagonal=True)
 
     def standard_quantile(self, level: float, *, diagonal: bool) -> float:  # noqa: ARG002 - for laws that know more
         """The quantile of the noise on a cell, in its standard deviations: what a law from outside replaces.
@@ -167,6 +168,40 @@ class NoiseLaw(ABC):
         Here Cantelli's inequality, which holds for every law: the quantile lies between this value and 0, or beyond 0.
         """
         return cantelli_quantile(level)
+
+    @property
+    def cell_variances(self) -> FloatArray:
+        """Variances of the noise on Σ z zᵀ, z = (1, x), shape (d + 1, d + 1): of the count, the sums, the Gram matrix.
+
+        0 where there is no noise or nothing was released.
+        """
+        variances = np.full((self.n_features + 1, self.n_features + 1), self.off_diagonal_variance)
+        np.fill_diagonal(variances, self.diagonal_variance)
+        variances[0, :] = variances[:, 0] = self.sum_variance or 0.0
+        variances[0, 0] = self.count_variance or 0.0
+        return variances
+
+    def product_covariance(self, vector: FloatArray, chosen: Sequence[int] | None = None) -> FloatArray:
+        """Cov(N b), N the noise on Σ z zᵀ, z = (1, x).
+
+        Parameters
+        ----------
+        vector : ndarray of shape (d + 1,)
+            b.
+        chosen : sequence of int, optional
+            Entries of N b that are wanted (0 is that of the constant); default: all.
+        """
+        rows = np.arange(self.n_features + 1) if chosen is None else np.asarray(chosen)
+        variances = self.cell_variances[rows]
+        # two entries of N b share one cell of N
+        covariance = variances[:, rows] * np.outer(vector[rows], vector[rows])
+        covariance[np.diag_indices(len(rows))] = variances @ vector**2
+        return covariance
+
+    def functional_variance(self, weights: FloatArray) -> float:
+        """Var(Σ Aᵢⱼ Nᵢⱼ), N the noise on Σ z zᵀ, z = (1, x), for a symmetric A of shape (d + 1, d + 1)."""
+        squares = self.cell_variances * weights**2
+        return float(2.0 * squares.sum() - np.trace(squares))
 
     def of_rows_in_ball(self, radius: float) -> NoiseLaw:
         """The law for rows in a ball of that radius, which was taken for 1 when the noise was added.
@@ -311,20 +346,3 @@ def noise_law_classes() -> Mapping[str, type[NoiseLaw]]:
     ['gaussian', 'isotropic', 'laplace', 'matrix-laplace', 'wishart']
     """
     return MappingProxyType(dict(sorted(_LAWS.items())))
-
-
-def cantelli_quantile(level: float) -> float:
-    """What no standardised variable passes with more than the probability left: ±√(p/(1 − p)), p the larger side.
-
-    Examples
-    --------
-    >>> cantelli_quantile(0.8), cantelli_quantile(0.1)
-    (2.0, -3.0)
-    """
-    return math.sqrt(level / (1.0 - level)) if level >= 0.5 else -math.sqrt((1.0 - level) / level)
-
-
-def _level(level: float) -> float:
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level={level!r} is a probability, above 0 and below 1")
-    return level

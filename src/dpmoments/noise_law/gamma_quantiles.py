@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dpmoments.array_types import FloatArray
-from dpmoments.noise_law.base import cantelli_quantile
+from dpmoments.noise_law.chebyshev import cantelli_quantile
 from dpmoments.privacy.curves.quadrature import log_gamma_density, log_integral
 
 __all__ = ["gamma_difference_log_tail", "gamma_difference_quantile", "gamma_quantile"]
