@@ -1,17 +1,20 @@
-"""What every analysis answers with: text for people, plain values for programs."""
+"""What every analysis answers with: text for people, a labelled table for frames, plain values for programs."""
 
 from __future__ import annotations
 
+import html
 import math
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 import numpy as np
+import pyarrow as pa
 
 from dpmoments.array_types import FloatArray
 
-__all__ = ["Answer", "aligned", "finite_or_none", "in_floating_point", "number"]
+__all__ = ["Answer", "TableAnswer", "aligned", "finite_or_none", "in_floating_point", "number"]
 
 Parameters = ParamSpec("Parameters")
 Found = TypeVar("Found")
@@ -25,6 +28,67 @@ class Answer(Protocol):
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON holds it: numbers keep every bit, and what is not a finite number is None."""
+
+
+class TableAnswer(ABC):
+    """An answer that is a table with labels: printed, shown in notebooks, and handed on as a frame.
+
+    A subclass says what stands above the table, its cells as text, what stands below, and its columns as plain values.
+    """
+
+    @property
+    def heading(self) -> tuple[str, ...]:
+        """Lines above the table."""
+        return ()
+
+    @abstractmethod
+    def table(self) -> Sequence[Sequence[str]]:
+        """Rows of text, the head first."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Lines below the table: what the numbers are, and what speaks against them. Empty ones are left out."""
+        return ()
+
+    @abstractmethod
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """The table as plain values, a sequence a column; labels first."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as JSON holds it."""
+
+    def summary(self) -> str:
+        """The answer as text."""
+        return "\n".join(filter(None, [*self.heading, aligned(self.table()), *self.remarks]))
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def to_arrow(self) -> pa.Table:
+        """The table as an Arrow table."""
+        return pa.table({name: pa.array(list(values), from_pandas=True) for name, values in self.columns().items()})
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas frame (pandas must be installed)."""
+        return self.to_arrow().to_pandas()
+
+    def _repr_html_(self) -> str:
+        """The answer for notebooks; every text is escaped."""
+        head, *rows = self.table()
+        lines = [_html_row("th", head), *(_html_row("td", row) for row in rows)]
+        above, below = (
+            "".join(f"<p>{html.escape(line)}</p>" for line in said if line) for said in (self.heading, self.remarks)
+        )
+        return f"<div>{above}<table>{''.join(lines)}</table>{below}</div>"
+
+
+def _html_row(tag: str, cells: Sequence[str]) -> str:
+    shown = (
+        f'<{tag} style="text-align:{"right" if place else "left"}">{html.escape(cell)}</{tag}>'
+        for place, cell in enumerate(cells)
+    )
+    return f"<tr>{''.join(shown)}</tr>"
 
 
 def in_floating_point(compute: Callable[Parameters, Found]) -> Callable[Parameters, Found]:

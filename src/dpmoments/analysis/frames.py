@@ -1,0 +1,129 @@
+"""Frames given to an analysis, read by column name into the release's features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+
+from dpmoments.array_types import FloatArray
+from dpmoments.cells.frames import series_cells
+from dpmoments.cells.reading import MISSING, UNKNOWN, level_codes, numbers
+from dpmoments.plain_values import shown
+from dpmoments.schema.columns import Categorical
+from dpmoments.schema.schema import Schema
+
+__all__ = ["feature_values"]
+
+SHOWN_LEVELS = 6
+"""Messages name so many levels at most."""
+
+
+def feature_values(schema: Schema, frame: Any, features: Sequence[int]) -> FloatArray:
+    """Values of features in the table's units, read off a frame by column name.
+
+    Cells are taken as they are: none is moved into the bounds of its column.
+
+    Parameters
+    ----------
+    schema : Schema
+    frame : pandas, Polars or Arrow frame, or mapping of column name to values
+        Other columns may be there, in any order. Where every column of the schema is a coordinate, an array of shape (m, d) is
+        taken too: its columns are the schema's, in order.
+    features : sequence of int
+        Those that are wanted; only their columns are read.
+
+    Returns
+    -------
+    ndarray of shape (m, d)
+        NaN where a cell is empty, and for features that are not wanted.
+
+    Raises
+    ------
+    TypeError
+        If it is no frame, or a column holds neither numbers nor levels.
+    ValueError
+        If a column is absent or stands there twice, or holds levels that the schema does not list. No cell is quoted.
+
+    Examples
+    --------
+    >>> import dpmoments as dpm
+    >>> schema = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Categorical("region", ["north", "south"]))
+    >>> feature_values(schema, {"region": ["south"], "age": [41]}, [0, 1, 2])
+    array([[41.,  0.,  1.]])
+    """
+    wanted, places, start = set(features), [], 0
+    for column in schema.columns:
+        stop = start + len(column.feature_names)
+        if wanted & set(range(start, stop)):
+            places.append((column, start, stop))
+        start = stop
+    if isinstance(frame, np.ndarray):
+        return _of_array(schema, frame)
+    cells = _cells_by_name(frame, [column.name for column, _, _ in places])
+    n_rows = len(next(iter(cells.values()))) if cells else 0
+    values = np.full((n_rows, schema.n_features), np.nan)
+    for column, start, stop in places:
+        if isinstance(column, Categorical):
+            values[:, start:stop] = _one_hot(cells[column.name], column)
+        else:
+            values[:, start] = numbers(cells[column.name], column)
+    return values
+
+
+def _of_array(schema: Schema, array: Any) -> FloatArray:
+    if not schema.is_coordinates:
+        raise TypeError(
+            "an array has no column names, and rows are read by name: pass a pandas, Polars or Arrow frame, or a dict of columns"
+        )
+    if array.ndim != 2 or array.shape[1] != schema.n_features or array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"an array of shape {array.shape} is not one of rows of this release: its columns are the schema's "
+            f"{schema.n_features}, in order"
+        )
+    return np.asarray(array, dtype=np.float64)
+
+
+def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:
+    if isinstance(frame, Mapping):
+        frame = pa.table({name: pa.array(frame[name], from_pandas=True) for name in names if name in frame})
+    if isinstance(frame, pa.RecordBatch):
+        frame = pa.Table.from_batches([frame])
+    present = [str(name) for name in getattr(frame, "column_names", getattr(frame, "columns", ()))]
+    if absent := [name for name in names if name not in present]:
+        alike = {name.strip().casefold(): name for name in present}
+        close = [alike[key] for name in absent if (key := name.strip().casefold()) in alike]
+        hint = f" (it has {', '.join(map(shown, close))})" if close else ""
+        raise ValueError(
+            f"the frame has no column {', '.join(map(repr, absent))}{hint}: the names must be the release's"
+        )
+    if repeated := [name for name in names if present.count(name) > 1]:
+        raise ValueError(f"the frame has more than one column named {', '.join(map(repr, repeated))}: rename them")
+    native = frame.select(list(names)) if isinstance(frame, pa.Table) else frame
+    if hasattr(native, "loc"):
+        native = native.loc[:, list(names)]  # narwhals refuses repeated names, wanted or not
+    read = nw.from_native(native, pass_through=True)
+    if not isinstance(read, nw.DataFrame):
+        raise TypeError(
+            f"rows are read from a pandas, Polars or Arrow frame, or from a dict of columns, not from {type(frame).__name__}"
+        )
+    return {name: series_cells(read[name], name) for name in names}
+
+
+def _one_hot(cells: Any, column: Categorical) -> FloatArray:
+    codes = level_codes(cells, column)
+    if n_unknown := int(np.count_nonzero(codes == UNKNOWN)):
+        levels = ", ".join(map(repr, column.levels[:SHOWN_LEVELS])) + (
+            ", …" if len(column.levels) > SHOWN_LEVELS else ""
+        )
+        raise ValueError(
+            f"{n_unknown} of the frame's {len(codes)} rows hold a value of {column.name!r} that is none of its levels, {levels}: "
+            "leave those rows out, or give them a level"
+        )
+    values = np.zeros((len(codes), len(column.levels)))
+    values[np.arange(len(codes)), np.where(codes == MISSING, 0, codes)] = 1.0
+    values[codes == MISSING] = np.nan
+    return values
