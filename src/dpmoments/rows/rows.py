@@ -17,7 +17,7 @@ from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.unit_ball import InUnitBall
-from dpmoments.schema.columns import may_be_shortened
+from dpmoments.schema.row_norm import may_be_shortened
 from dpmoments.schema.schema import Schema
 
 __all__ = ["Rows"]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmoments.array_types import FloatArray
-from dpmoments.schema.columns import Boolean, Categorical, may_be_shortened
+from dpmoments.schema.columns import Boolean, Categorical
+from dpmoments.schema.row_norm import may_be_shortened
 from dpmoments.schema.schema import Schema
 
 __all__ = ["Constraints", "LevelBlock"]

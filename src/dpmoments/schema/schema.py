@@ -18,18 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.plain_values import shown
-from dpmoments.schema.columns import (
-    Boolean,
-    Categorical,
-    Column,
-    Coordinate,
-    Numeric,
-    blank_entries,
-    column_from_dict,
-)
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
 from dpmoments.schema.encoding import Encoding
-from dpmoments.schema.numeric import LARGEST_BOUND
+from dpmoments.schema.entries import blank_entries, column_from_dict
 from dpmoments.schema.rough_scale import RoughScale
+from dpmoments.schema.row_norm import checked_row_norm
 from dpmoments.schema.typical_ranges import check_typical_ranges, column_weights, typical_center
 from dpmoments.schema.yaml_text import format_yaml, read_yaml
 
@@ -87,39 +80,10 @@ class Schema:
         features = [feature for column in columns for feature in column.feature_names]
         if repeated := _repeated(features):
             raise ValueError(f"two columns give the same feature name: {', '.join(map(repr, repeated))}")
-        unbounded = any(isinstance(column, Coordinate) for column in columns)
-        if rough := [column.name for column in columns if isinstance(column, Numeric) and column.scale is not None]:
-            if unbounded:
-                raise ValueError(
-                    f"column {rough[0]!r} has a scale and there are coordinates, of which nothing is known: give every column "
-                    "bounds or a scale"
-                )
-            if row_norm not in ("default", None):
-                raise ValueError(
-                    f"row_norm={shown(row_norm)} and column {rough[0]!r} has a scale, in place of bounds: nothing bounds a "
-                    "row, so leave row_norm out"
-                )
-            row_norm = None
-        elif row_norm == "default":
-            if unbounded:
-                raise ValueError("coordinates have no bounds of their own: give row_norm, or use Schema.unit_ball(d)")
-            row_norm = math.sqrt(len(columns))
-        if row_norm is not None:
-            if isinstance(row_norm, bool) or not isinstance(row_norm, int | float | np.integer | np.floating):
-                raise TypeError(f"row_norm must be a number, got {type(row_norm).__name__}")
-            row_norm = row_norm if isinstance(row_norm, int) else float(row_norm)
-            if not 1.0 / LARGEST_BOUND <= row_norm <= LARGEST_BOUND:
-                raise ValueError(
-                    f"row_norm={shown(row_norm)}: the bound on a row's norm must be positive and finite, from "
-                    f"{1.0 / LARGEST_BOUND:g} to {LARGEST_BOUND:g}"
-                )
-            if not unbounded:
-                row_norm = min(float(row_norm), math.sqrt(len(columns)))
-        elif not unbounded and not rough:
-            raise ValueError("row_norm=None is for coordinates without bounds: bounded columns bound the row")
+        row_norm = checked_row_norm(columns, row_norm)
         check_typical_ranges(columns, row_norm)
         object.__setattr__(self, "columns", tuple(columns))
-        object.__setattr__(self, "row_norm", None if row_norm is None else float(row_norm))
+        object.__setattr__(self, "row_norm", row_norm)
 
     @classmethod
     def unit_ball(
