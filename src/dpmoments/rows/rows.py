@@ -68,8 +68,8 @@ class Rows:
         Parameters
         ----------
         data : array, frame, path or relation
-            A two-dimensional NumPy array (its columns are the schema's, in order); a pandas, Polars or Arrow frame; a
-            path, glob or folder of Parquet or CSV files (streamed); a DuckDB relation (streamed).
+            A two-dimensional NumPy array (its columns are the schema's, in order, without derived features); a pandas, Polars
+            or Arrow frame; a path, glob or folder of Parquet or CSV files (streamed); a DuckDB relation (streamed).
         schema : Schema
         mean : bool
             Whether rows are encoded about the midpoints of their bounds; see :meth:`dpmoments.Schema.encoding`.

@@ -47,9 +47,19 @@ class Boolean:
         check_choice(self.name, "missing", self.missing, ("error", "center", "drop"))
 
     @property
+    def is_flag(self) -> bool:
+        """Whether cells that are true or false are all there is: none is missing and counts as one half."""
+        return self.missing != "center"
+
+    @property
     def public_values_in_words(self) -> str:
         """What the schema says of the column's values."""
         return "true or false"
+
+    @property
+    def rule_in_words(self) -> str:
+        """What was done to the column's cells, for the privacy statement."""
+        return f"{self.name}: true or false; missing cells: {self.missing}."
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -95,6 +105,7 @@ class Categorical:
     other: Literal["drop", "zero"] = "drop"
 
     kind: ClassVar[str] = "categorical"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -128,6 +139,13 @@ class Categorical:
         """What the schema says of the column's values."""
         shown = ", ".join(map(str, self.levels[:4]))
         return f"{shown}, … ({len(self.levels)} levels)" if len(self.levels) > 4 else shown
+
+    @property
+    def rule_in_words(self) -> str:
+        """What was done to the column's cells, for the privacy statement."""
+        return (
+            f"{self.name}: {len(self.levels)} public levels; missing cells: {self.missing}; other values: {self.other}."
+        )
 
     @property
     def feature_names(self) -> tuple[str, ...]:

@@ -9,13 +9,14 @@ from typing import Literal
 import numpy as np
 
 from dpmoments.plain_values import shown
-from dpmoments.schema.columns import Column, Coordinate, Numeric
+from dpmoments.schema.columns import Coordinate, Numeric
+from dpmoments.schema.derived import SchemaColumn
 from dpmoments.schema.numeric import LARGEST_BOUND
 
 __all__ = ["checked_row_norm", "may_be_shortened"]
 
 
-def checked_row_norm(columns: Sequence[Column], row_norm: float | Literal["default"] | None) -> float | None:
+def checked_row_norm(columns: Sequence[SchemaColumn], row_norm: float | Literal["default"] | None) -> float | None:
     """The bound that a schema of these columns has: √(number of columns) by default and at most; None where nothing bounds a row.
 
     Raises
@@ -65,7 +66,7 @@ def checked_row_norm(columns: Sequence[Column], row_norm: float | Literal["defau
     return float(bound) if unbounded else min(float(bound), longest)
 
 
-def may_be_shortened(columns: Sequence[Column], row_norm: float | None) -> bool:
+def may_be_shortened(columns: Sequence[SchemaColumn], row_norm: float | None) -> bool:
     """Whether some row can be longer than the row norm, and is shortened to it: bounds alone do not keep it within."""
     free = any(isinstance(column, Coordinate) for column in columns)
     return row_norm is not None and (free or row_norm < math.sqrt(len(columns)) * (1.0 - 1e-12))
