@@ -91,7 +91,11 @@ RELEASED: tuple[dict[str, Any], ...] = (
     dict(epsilon=1.0, mechanism="matrix-laplace", mean=False),
 )
 SCHEMA = Schema(
-    dpm.Numeric("age", 0, 100), dpm.Boolean("member", missing="center"), dpm.Categorical("region", ["n", "s"])
+    dpm.Numeric("age", 0, 100),
+    dpm.Boolean("member", missing="center"),
+    dpm.Categorical("region", ["n", "s"]),
+    dpm.Power("age", 2),
+    dpm.Product("age", "region"),
 )
 ROUGH = Schema(dpm.Numeric("age", scale=(1, 1e3)), dpm.Numeric("income", scale=(1, 1e4), center=100, radius=1000))
 

@@ -38,8 +38,11 @@ SECRET = "Smith-4711"
 SECRETS = (SECRET, "4711.4711", "47114711")
 SCHEMAS = (
     Schema(
+        dpm.Product("age", "region"),
         dpm.Numeric("age", 0, 100, missing="center"),
+        dpm.Power("age", 2),
         dpm.Boolean("member", missing="drop"),
+        dpm.Product("code", "member"),
         dpm.Categorical("region", ["north", "s,o\nuth", 'we"st', "é"], missing="zero", other="zero"),
         dpm.Categorical("code", [1, 2, 30], missing="drop", other="drop"),
     ),

@@ -27,10 +27,13 @@ from dpmoments.schema import Schema
 N_ROWS = 400
 REGIONS = ("north", "south", "ea,st", 'we"st', "Größe", "")
 SCHEMA = Schema(
+    dpm.Power("visits", 3),
     dpm.Numeric("age", 0, 100, missing="center"),
     dpm.Numeric("visits", -5, 5),
     dpm.Numeric("price", 0, 20, missing="drop"),
     dpm.Boolean("member", missing="center"),
+    dpm.Product("region", "age"),
+    dpm.Product("member", "price"),
     dpm.Categorical("region", REGIONS[:4], missing="zero", other="zero"),
     dpm.Categorical("code", [1, 2, 30], missing="drop", other="drop"),
 )
@@ -63,23 +66,32 @@ def reference_rows(table: pa.Table, schema: Schema, *, mean: bool = True) -> tup
     """The cell rules, row by row in plain Python: encoded rows (n, d), and which are dropped (n,)."""
     encoded, dropped = [], []
     for row in table.to_pylist():
-        values: list[float] = []
+        kept: dict[str, list[float]] = {}
         drop = False
-        for column in schema.columns:
+        for column in schema.table_columns:
             cell = row[column.name]
             if isinstance(column, dpm.Categorical):
                 missing = cell is None or cell == ""
                 drop |= (missing and column.missing == "drop") or (
                     not missing and cell not in column.levels and column.other == "drop"
                 )
-                values += [float(cell == level) for level in column.levels]
+                kept[column.name] = [float(cell == level) for level in column.levels]
                 continue
-            offset, unit = column.offset(mean)[0], column.unit(mean)[0]
             missing = cell is None or not math.isfinite(cell)
             drop |= missing and column.missing == "drop"
             lower, upper = column.bounds
-            kept = (lower + upper) / 2 if missing else min(max(float(cell), lower), upper)
-            values.append((kept - offset) / unit)
+            kept[column.name] = [(lower + upper) / 2 if missing else min(max(float(cell), lower), upper)]
+        for derived in schema.derived_columns:
+            if isinstance(derived.stated, dpm.Power):
+                kept[derived.name] = [math.prod(kept[derived.stated.column] * derived.stated.exponent)]
+            else:
+                first, second = derived.stated.factors
+                kept[derived.name] = [one * other for one in kept[first] for other in kept[second]]
+        values = [
+            (value - offset) / unit
+            for column in schema.columns
+            for value, offset, unit in zip(kept[column.name], column.offset(mean), column.unit(mean), strict=True)
+        ]
         encoded.append([value / schema.row_norm for value in values])
         dropped.append(drop)
     return np.array(encoded).reshape(len(encoded), schema.n_features), np.array(dropped, dtype=bool)

@@ -23,6 +23,9 @@ SCHEMA = dpm.Schema(
     dpm.Boolean("flag", missing="drop"),
     dpm.Categorical("level", ["a", "b"], missing="zero", other="drop"),
     dpm.Numeric("y", 0, 100),
+    dpm.Power("x", 2),
+    dpm.Product("y", "flag"),
+    dpm.Product("level", "y"),
 )
 PAIRS = {"x": (10.0, None), "flag": (True, None), "level": ("a", "else")}
 JOBS: dict[str, Callable[..., Any]] = {

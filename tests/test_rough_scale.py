@@ -18,7 +18,7 @@ import yaml
 import dpmoments as dpm
 from dpmoments.cli.entry import main
 from dpmoments.mechanisms.base import MomentShape
-from dpmoments.schema.columns import column_from_dict
+from dpmoments.schema.entries import column_from_dict
 from dpmoments.schema.rough_scale import RoughScale
 
 ROOT = Path(__file__).parent.parent

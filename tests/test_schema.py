@@ -59,9 +59,30 @@ def distinct_features(candidates: list[Any]) -> bool:
     return len(set(features)) == len(features) and len({column.name for column in candidates}) == len(candidates)
 
 
+@st.composite
+def with_derived(draw: st.DrawFn, parts: list[Any]) -> list[Any]:
+    """Columns and, here and there, a power or product of them that can be made."""
+    found = list(parts)
+    for _ in range(draw(st.integers(0, 2))):
+        first, second = draw(st.sampled_from(parts)), draw(st.sampled_from(parts))
+        try:
+            derived = (
+                dpm.Power(first.name, draw(st.integers(2, 4)))
+                if first is second
+                else dpm.Product(first.name, second.name)
+            )
+            tried = [*found]
+            tried.insert(draw(st.integers(0, len(found))), derived)
+            Schema(*tried)
+        except ValueError:
+            continue
+        found = tried
+    return found
+
+
 schemas = st.builds(
     lambda parts, norm: Schema(*parts, row_norm=norm),
-    st.lists(columns(), min_size=1, max_size=4).filter(distinct_features),
+    st.lists(columns(), min_size=1, max_size=4).filter(distinct_features).flatmap(with_derived),
     st.one_of(st.just("default"), st.floats(1e-90, 1e90)),
 )
 

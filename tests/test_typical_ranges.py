@@ -17,7 +17,7 @@ from dpmoments.cli.entry import main
 from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import typical_ranges
-from dpmoments.schema.columns import column_from_dict
+from dpmoments.schema.entries import column_from_dict
 from dpmoments.schema.typical_ranges import DOUBT, TRUST, column_weights
 
 SCHEMA = dpm.Schema(

@@ -11,6 +11,7 @@ from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.release import ReleaseWarning, UnsavedReleaseError, release
 from dpmoments.release_mean import release_mean
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
+from dpmoments.schema.derived import Power, Product
 from dpmoments.schema.schema import Schema
 from dpmoments.version import __version__
 
@@ -22,7 +23,9 @@ __all__ = [
     "MomentRelease",
     "Neighbors",
     "Numeric",
+    "Power",
     "PrivacyBudget",
+    "Product",
     "ReleaseWarning",
     "Schema",
     "UnsavedReleaseError",

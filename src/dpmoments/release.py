@@ -93,8 +93,8 @@ def release(
     Parameters
     ----------
     data : array, frame, path or relation
-        A NumPy array (its columns are the schema's, in order), a pandas, Polars or Arrow frame, a path, glob or folder of
-        Parquet or CSV files (streamed in batches), or a DuckDB relation. Never modified.
+        A NumPy array (its columns are the schema's, in order, without derived features), a pandas, Polars or Arrow frame, a path,
+        glob or folder of Parquet or CSV files (streamed in batches), or a DuckDB relation. Never modified.
     schema : Schema
         Public bounds (or rough scales) and categories.
     epsilon, delta : float

@@ -136,6 +136,7 @@ def forecast(
                 "neighbors": str(neighbors),
                 "assumption": assumption,
                 "mechanisms": rows,
+                "derived_cost": None if table.derived_cost is None else table.derived_cost.to_dict(),
             }
         )
         return

@@ -219,7 +219,7 @@ def _kept(output: Path, make: Callable[[], Released]) -> Released:
 
 
 def _report(released: MomentRelease | MeanRelease, output: Path, what: str, method: str = "") -> None:
-    columns = len(released.schema.columns)
+    columns = len(released.schema.table_columns)
     features = len(released.feature_names)
     print_text(f"Wrote {output}: {what}, {features} features from {columns} columns, by {released.mechanism}{method}.")
     print_text()

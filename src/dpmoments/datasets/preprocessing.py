@@ -147,7 +147,7 @@ def _columns(
     data: Dataset, left_out: set[str | None], *, unknown_is_a_level: bool
 ) -> Iterator[tuple[Column, pa.ChunkedArray]]:
     """Columns and their cells; ValueError where a cell is missing that is no level."""
-    for column in data.schema.columns:
+    for column in data.schema.table_columns:
         if column.name in left_out:
             continue
         cells = data.frame[column.name]

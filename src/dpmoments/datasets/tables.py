@@ -83,7 +83,7 @@ def wine(*, cultivar: bool = False) -> Dataset:
         columns["cultivar"] = np.array([str(level) for level in bunch.target + 1])
     return Dataset(
         name="wine",
-        frame=pa.table(columns).select([column.name for column in schema.columns]),
+        frame=pa.table(columns).select(list(schema.names)),
         schema=schema,
         description="Chemical assays of 178 wines of one Italian region, three cultivars. One row a wine.",
         source="Aeberhard & Forina 1992, Wine, UCI Machine Learning Repository, doi:10.24432/C5PC7J, "
@@ -116,7 +116,7 @@ def airfoil() -> Dataset:
     (1503, 6)
     """
     schema = airfoil_schema()
-    names = [column.name for column in schema.columns]
+    names = list(schema.names)
     frame = csv.read_csv(
         pa.BufferReader(load(AIRFOIL)),
         read_options=csv.ReadOptions(column_names=names),
@@ -208,8 +208,8 @@ def _read_adult(content: bytes, schema: Schema) -> pa.Table:
     """Parse adult.data or adult.test, which has a comment as its first line and "." after its labels."""
     lines = re.sub(rb"[ \t]*,[ \t]*", b",", content)
     lines = re.sub(rb"(?m)^\|.*\n", b"", lines)
-    names = [column.name for column in schema.columns]
-    types = {column.name: pa.int64() if isinstance(column, Numeric) else pa.string() for column in schema.columns}
+    names = list(schema.names)
+    types = {column.name: pa.int64() if isinstance(column, Numeric) else pa.string() for column in schema.table_columns}
     table = csv.read_csv(
         pa.BufferReader(lines),
         read_options=csv.ReadOptions(column_names=names),

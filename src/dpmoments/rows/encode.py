@@ -17,6 +17,8 @@ null or empty text (categorical)  the column's ``missing`` rule: error, no level
 A number beyond the range of float64 is infinite. What cells of each type are read as, :mod:`dpmoments.cells.reading` says. A
 boolean column takes numbers too, as a numeric column with bounds 0 and 1 would.
 
+A derived feature is computed from the outcomes for its columns, after those rules, and has none of its own.
+
 A dropped row is a row of NaN here; the kernel turns it into zeros. No error names a value.
 """
 
@@ -33,6 +35,7 @@ from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, numbers
 from dpmoments.rows.cells import dropped_by_missing
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
+from dpmoments.schema.derived import DerivedColumn, feature_slices
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.numeric import LARGEST_CELL
 from dpmoments.schema.schema import Schema
@@ -77,30 +80,42 @@ def encode_columns(columns: Mapping[str, Any], schema: Schema, *, mean: bool) ->
     TypeError
         If a column's type cannot hold what the schema says.
     """
-    n_rows = len(columns[schema.columns[0].name])
+    n_rows = len(columns[schema.names[0]])
     block = np.zeros((n_rows, schema.n_features), order="F")
     drop = np.zeros(n_rows, dtype=bool)
     encoding = schema.encoding(mean=mean)
-    start = 0
-    for column in schema.columns:
-        stop = start + len(column.feature_names)
-        drop |= _encode_column(columns[column.name], column, encoding, start, block[:, start:stop])
-        start = stop
+    factors = {factor.name for column in schema.derived_columns for factor in column.factors}
+    ruled: dict[str, FloatArray] = {}  # cells as their columns' rules left them, in the table's units
+    places = list(zip(schema.columns, feature_slices(schema.columns), strict=True))
+    for column, place in places:
+        if not isinstance(column, DerivedColumn):
+            values, dropped = _encode_column(columns[column.name], column, encoding, place.start, block[:, place])
+            drop |= dropped
+            if column.name in factors:
+                ruled[column.name] = values
+    for column, place in places:
+        if isinstance(column, DerivedColumn):
+            values = column.values([ruled[factor.name] for factor in column.factors])
+            for feature, cells in zip(range(place.start, place.stop), values.T, strict=True):
+                block[:, feature] = encoding.encode_cells(cells, feature)
     encoding.scale_into_ball(block)
     block[drop] = np.nan
     return block
 
 
-def _encode_column(cells: Any, column: Column, encoding: Encoding, feature: int, out: FloatArray) -> BoolArray:
-    """Fill ``out``, shape (n, features of the column); return which rows are dropped, shape (n,)."""
+def _encode_column(
+    cells: Any, column: Column, encoding: Encoding, feature: int, out: FloatArray
+) -> tuple[FloatArray, BoolArray]:
+    """Fill ``out``, shape (n, k) for k features; return their values in the table's units, and which rows are dropped, (n,)."""
     with suppress(pa.ArrowException):  # whose message may quote a cell
         if isinstance(column, Categorical):
-            return _one_hot(level_codes(cells, column), column, out)
+            return out, _one_hot(level_codes(cells, column), column, out)  # levels are encoded as they are
         values = numbers(cells, column)
         missing = ~np.isfinite(values)
         dropped = dropped_by_missing(missing, column.missing, column.name, cell="empty or non-finite", instead="center")
-        out[:, 0] = encoding.encode_cells(_within_bounds(values, missing, column), feature)
-        return dropped
+        values = _within_bounds(values, missing, column)
+        out[:, 0] = encoding.encode_cells(values, feature)
+        return values[:, np.newaxis], dropped
     raise TypeError(f"column {column.name!r} cannot be converted to plain numbers or text: convert it first")
 
 

@@ -17,7 +17,7 @@ from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.unit_ball import InUnitBall
-from dpmoments.schema.columns import may_be_shortened
+from dpmoments.schema.row_norm import may_be_shortened
 from dpmoments.schema.schema import Schema
 
 __all__ = ["Rows"]
@@ -68,8 +68,8 @@ class Rows:
         Parameters
         ----------
         data : array, frame, path or relation
-            A two-dimensional NumPy array (its columns are the schema's, in order); a pandas, Polars or Arrow frame; a
-            path, glob or folder of Parquet or CSV files (streamed); a DuckDB relation (streamed).
+            A two-dimensional NumPy array (its columns are the schema's, in order, without derived features); a pandas, Polars
+            or Arrow frame; a path, glob or folder of Parquet or CSV files (streamed); a DuckDB relation (streamed).
         schema : Schema
         mean : bool
             Whether rows are encoded about the midpoints of their bounds; see :meth:`dpmoments.Schema.encoding`.

@@ -1,6 +1,18 @@
 """What is public about a table: columns, bounds and levels, and the affine map into the unit ball. Reads no record."""
 
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
+from dpmoments.schema.derived import DerivedColumn, Power, Product, derived_values
 from dpmoments.schema.schema import Schema
 
-__all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Numeric", "Schema"]
+__all__ = [
+    "Boolean",
+    "Categorical",
+    "Column",
+    "Coordinate",
+    "DerivedColumn",
+    "Numeric",
+    "Power",
+    "Product",
+    "Schema",
+    "derived_values",
+]

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from dpmoments.array_types import FloatArray
-from dpmoments.plain_values import shown
 from dpmoments.schema.checks import check_choice, check_name, check_text
 from dpmoments.schema.numeric import MissingNumber, Numeric
 
-__all__ = [
-    "Boolean",
-    "Categorical",
-    "Column",
-    "Coordinate",
-    "Numeric",
-    "blank_entries",
-    "column_from_dict",
-    "may_be_shortened",
-]
+__all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Numeric"]
 
 MissingLevel = Literal["error", "zero", "drop"]
 
@@ -58,9 +47,19 @@ class Boolean:
         check_choice(self.name, "missing", self.missing, ("error", "center", "drop"))
 
     @property
+    def is_flag(self) -> bool:
+        """Whether cells that are true or false are all there is: none is missing and counts as one half."""
+        return self.missing != "center"
+
+    @property
     def public_values_in_words(self) -> str:
         """What the schema says of the column's values."""
         return "true or false"
+
+    @property
+    def rule_in_words(self) -> str:
+        """What was done to the column's cells, for the privacy statement."""
+        return f"{self.name}: true or false; missing cells: {self.missing}."
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -106,6 +105,7 @@ class Categorical:
     other: Literal["drop", "zero"] = "drop"
 
     kind: ClassVar[str] = "categorical"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -139,6 +139,13 @@ class Categorical:
         """What the schema says of the column's values."""
         shown = ", ".join(map(str, self.levels[:4]))
         return f"{shown}, … ({len(self.levels)} levels)" if len(self.levels) > 4 else shown
+
+    @property
+    def rule_in_words(self) -> str:
+        """What was done to the column's cells, for the privacy statement."""
+        return (
+            f"{self.name}: {len(self.levels)} public levels; missing cells: {self.missing}; other values: {self.other}."
+        )
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -206,61 +213,7 @@ class Coordinate:
 
 
 Column = Numeric | Categorical | Boolean | Coordinate
-KINDS: Mapping[str, type[Column]] = {column.kind: column for column in (Numeric, Categorical, Boolean, Coordinate)}
-
-
-def column_from_dict(values: object) -> Column:
-    """Read one column of a schema file.
-
-    Raises
-    ------
-    ValueError
-        If the kind is unknown, an entry is unknown or a needed one is blank.
-    """
-    if not isinstance(values, Mapping):
-        raise ValueError("every column is a mapping with a name and a kind")
-    entries = dict(values)
-    name, kind = entries.get("name"), entries.pop("kind", None)
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(f"column {shown(name)} has kind {shown(kind)}: use {', '.join(KINDS)}")
-    options = {option.name for option in fields(KINDS[kind])}
-    if unknown := sorted(set(entries) - options, key=str):
-        raise ValueError(
-            f"column {shown(name)} has unknown entries {', '.join(map(shown, unknown))}: use {', '.join(sorted(options))}"
-        )
-    if name is None:
-        raise ValueError("a column has no name")
-    if kind == "categorical":
-        entries.setdefault("levels", None)
-    return KINDS[kind](**entries)
-
-
-def blank_entries(values: object) -> str | None:
-    """Which entries of one column of a schema file are still to be filled in, in words; None if there are none.
-
-    Examples
-    --------
-    >>> blank_entries({"name": "age", "kind": "numeric", "lower": 0, "upper": None})
-    "column 'age' has no bounds (upper)"
-    """
-    if not isinstance(values, Mapping):
-        return None
-    needed = {"numeric": ("lower", "upper"), "categorical": ("levels",)}.get(
-        kind if isinstance(kind := values.get("kind"), str) else "", ()
-    )
-    blank = [key for key in dict.fromkeys(("name", "kind", *needed, *values)) if values.get(key) in (None, [])]
-    if values.get("scale") is not None:  # in place of bounds
-        blank = [key for key in blank if key not in ("lower", "upper")]
-    bounds = [key for key in blank if key in ("lower", "upper")]
-    parts = [key for key in blank if key not in bounds] + ([f"bounds ({', '.join(bounds)})"] if bounds else [])
-    return f"column {shown(values.get('name'))} has no {' and no '.join(parts)}" if parts else None
 
 
 def _to_dict(column: Boolean | Categorical | Coordinate) -> dict[str, Any]:
     return {"kind": column.kind} | {option.name: getattr(column, option.name) for option in fields(column)}
-
-
-def may_be_shortened(columns: Sequence[Column], row_norm: float | None) -> bool:
-    """Whether some row can be longer than the row norm, and is shortened to it: bounds alone do not keep it within."""
-    free = any(isinstance(column, Coordinate) for column in columns)
-    return row_norm is not None and (free or row_norm < math.sqrt(len(columns)) * (1.0 - 1e-12))

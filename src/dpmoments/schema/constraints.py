@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmoments.array_types import FloatArray
-from dpmoments.schema.columns import Boolean, Categorical, may_be_shortened
+from dpmoments.schema.columns import Boolean, Categorical
+from dpmoments.schema.derived import DerivedColumn
+from dpmoments.schema.row_norm import may_be_shortened
 from dpmoments.schema.schema import Schema
 
 __all__ = ["Constraints", "LevelBlock"]
@@ -53,7 +55,8 @@ class Constraints:
       every other feature c;
     - Booleans ("flags"): u is −1 or 1, so that G_bb = n. Not with ``missing="center"``, which gives a third value, nor where the
       mean is not released. A Boolean column takes fractions, too, which no schema foretells: there G_bb < n, and who uses the
-      equation has to look whether it can hold;
+      equation has to look whether it can hold. The product of two flags is one, too; that of a flag and a categorical is no
+      one-hot block here, because fractions in it would go unseen;
     - bounds: lower ≤ s_c/n ≤ upper, and the same for the mean over the rows of any one level.
 
     None of the first two is claimed where the row norm is below its default: longer rows are then scaled down.
@@ -103,7 +106,7 @@ class Constraints:
             if isinstance(column, Categorical):
                 complete = column.missing != "zero" and column.other != "zero"
                 blocks.append(LevelBlock(start, stop, complete))
-            elif isinstance(column, Boolean) and column.missing != "center" and mean:
+            elif mean and isinstance(column, Boolean | DerivedColumn) and column.is_flag:
                 flags.append(start)
             start = stop
         rows_may_be_scaled = may_be_shortened(schema.columns, schema.row_norm)

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpmoments.schema.columns import Boolean, Categorical, Column, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Numeric
+from dpmoments.schema.derived import SchemaColumn
 
 __all__ = ["RoughScale"]
 
@@ -36,8 +37,8 @@ class RoughScale:
     span: tuple[float, ...]
 
     @classmethod
-    def of(cls, columns: Sequence[Column], *, mean: bool) -> RoughScale | None:
-        """The ranges that columns state; None where no column has a scale.
+    def of(cls, columns: Sequence[SchemaColumn], *, mean: bool) -> RoughScale | None:
+        """The ranges that columns state; None where no column has a scale. Beside one there are no derived features.
 
         Bounded features are at most one unit from their offset. Bounds do not say how little a feature varies: a standard
         deviation below 1/1000 of the unit (1/10, for flags and levels) is treated as if it were that large.

@@ -18,18 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.plain_values import shown
-from dpmoments.schema.columns import (
-    Boolean,
-    Categorical,
-    Column,
-    Coordinate,
-    Numeric,
-    blank_entries,
-    column_from_dict,
-)
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
+from dpmoments.schema.derived import DerivedColumn, Power, Product, SchemaColumn, with_factors
 from dpmoments.schema.encoding import Encoding
-from dpmoments.schema.numeric import LARGEST_BOUND
+from dpmoments.schema.entries import blank_entries, column_from_dict
 from dpmoments.schema.rough_scale import RoughScale
+from dpmoments.schema.row_norm import checked_row_norm
 from dpmoments.schema.typical_ranges import check_typical_ranges, column_weights, typical_center
 from dpmoments.schema.yaml_text import format_yaml, read_yaml
 
@@ -45,19 +39,21 @@ class Schema:
 
     Parameters
     ----------
-    *columns : Numeric, Categorical or Boolean
-        In the order of the released features. Columns of the table that the schema does not name are never read.
+    *columns : Numeric, Categorical, Boolean, Power or Product
+        In the order of the released features. Columns of the table that the schema does not name are never read. Powers and
+        products are computed from columns that are named beside them, in any order.
     row_norm : float or "default", optional
         Public bound B on the Euclidean norm of an encoded row (numeric columns in [−1, 1], a categorical a one-hot block of
-        norm 1). Default: √(number of columns), which no row exceeds. A smaller value clips longer rows and lowers the noise
-        in proportion to B². It must come from public knowledge: choosing it by looking at the table leaks. None in a schema
-        with a column that gives a rough ``scale`` in place of bounds: nothing bounds its rows. Left out where a column has a
-        ``typical`` range.
+        norm 1). Default: √(number of columns, powers and products included), which no row exceeds. A smaller value clips
+        longer rows and lowers the noise in proportion to B². It must come from public knowledge: choosing it by looking at the
+        table leaks. None in a schema with a column that gives a rough ``scale`` in place of bounds: nothing bounds its rows.
+        Left out where a column has a ``typical`` range.
 
     Raises
     ------
     ValueError
-        If there is no column, two columns or features share a name, or ``row_norm`` is not positive.
+        If there is no column, two columns or features share a name, a power or product is not of bounded columns of the schema,
+        or ``row_norm`` is not positive.
     TypeError
         If something that is not a column is given.
 
@@ -70,56 +66,33 @@ class Schema:
     1.4142
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[SchemaColumn, ...]
     row_norm: float | None
 
-    def __init__(self, *columns: Column, row_norm: float | Literal["default"] | None = "default") -> None:
-        for column in columns:
-            if not isinstance(column, Numeric | Categorical | Boolean | Coordinate):
+    def __init__(
+        self,
+        *stated: Column | Power | Product | DerivedColumn,
+        row_norm: float | Literal["default"] | None = "default",
+    ) -> None:
+        for column in stated:
+            if not isinstance(column, Numeric | Categorical | Boolean | Coordinate | Power | Product | DerivedColumn):
                 raise TypeError(
-                    f"a schema is made of Numeric, Categorical and Boolean columns, got {type(column).__name__}"
+                    "a schema is made of Numeric, Categorical and Boolean columns, and of Power and Product of them, got "
+                    f"{type(column).__name__}"
                 )
-        if not columns:
+        if not stated:
             raise ValueError("a schema needs at least one column")
+        columns = with_factors(stated)
         names = [column.name for column in columns]
         if repeated := _repeated(names):
             raise ValueError(f"duplicate column names in the schema: {', '.join(map(repr, repeated))}")
         features = [feature for column in columns for feature in column.feature_names]
         if repeated := _repeated(features):
             raise ValueError(f"two columns give the same feature name: {', '.join(map(repr, repeated))}")
-        unbounded = any(isinstance(column, Coordinate) for column in columns)
-        if rough := [column.name for column in columns if isinstance(column, Numeric) and column.scale is not None]:
-            if unbounded:
-                raise ValueError(
-                    f"column {rough[0]!r} has a scale and there are coordinates, of which nothing is known: give every column "
-                    "bounds or a scale"
-                )
-            if row_norm not in ("default", None):
-                raise ValueError(
-                    f"row_norm={shown(row_norm)} and column {rough[0]!r} has a scale, in place of bounds: nothing bounds a "
-                    "row, so leave row_norm out"
-                )
-            row_norm = None
-        elif row_norm == "default":
-            if unbounded:
-                raise ValueError("coordinates have no bounds of their own: give row_norm, or use Schema.unit_ball(d)")
-            row_norm = math.sqrt(len(columns))
-        if row_norm is not None:
-            if isinstance(row_norm, bool) or not isinstance(row_norm, int | float | np.integer | np.floating):
-                raise TypeError(f"row_norm must be a number, got {type(row_norm).__name__}")
-            row_norm = row_norm if isinstance(row_norm, int) else float(row_norm)
-            if not 1.0 / LARGEST_BOUND <= row_norm <= LARGEST_BOUND:
-                raise ValueError(
-                    f"row_norm={shown(row_norm)}: the bound on a row's norm must be positive and finite, from "
-                    f"{1.0 / LARGEST_BOUND:g} to {LARGEST_BOUND:g}"
-                )
-            if not unbounded:
-                row_norm = min(float(row_norm), math.sqrt(len(columns)))
-        elif not unbounded and not rough:
-            raise ValueError("row_norm=None is for coordinates without bounds: bounded columns bound the row")
+        row_norm = checked_row_norm(columns, row_norm)
         check_typical_ranges(columns, row_norm)
-        object.__setattr__(self, "columns", tuple(columns))
-        object.__setattr__(self, "row_norm", None if row_norm is None else float(row_norm))
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "row_norm", row_norm)
 
     @classmethod
     def unit_ball(
@@ -165,10 +138,25 @@ class Schema:
         """
         return cls(*_coordinates(n_features, names, missing), row_norm=None)
 
+    @cached_property
+    def table_columns(self) -> tuple[Column, ...]:
+        """The columns of the table, in order: those that are read, derived features left out."""
+        return tuple(column for column in self.columns if not isinstance(column, DerivedColumn))
+
+    @property
+    def derived_columns(self) -> tuple[DerivedColumn, ...]:
+        """The derived features, in order: powers and products, each with its factors."""
+        return tuple(column for column in self.columns if isinstance(column, DerivedColumn))
+
+    @property
+    def without_derived(self) -> Schema:
+        """The same schema without its derived features; a row norm of one's own stays."""
+        return Schema(*self.table_columns, row_norm=self.row_norm)
+
     @property
     def names(self) -> tuple[str, ...]:
-        """Column names."""
-        return tuple(column.name for column in self.columns)
+        """Names of the table's columns."""
+        return tuple(column.name for column in self.table_columns)
 
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
@@ -188,14 +176,14 @@ class Schema:
     @property
     def has_numbers(self) -> bool:
         """Whether some column holds numbers, other than flags and levels."""
-        return any(not isinstance(column, Boolean | Categorical) for column in self.columns)
+        return any(not isinstance(column, Boolean | Categorical) for column in self.table_columns)
 
     @property
     def drops_rows(self) -> bool:
         """Whether a rule of some column can drop a row; then the number of rows that count is private under every relation."""
         return any(
             column.missing == "drop" or (isinstance(column, Categorical) and column.other == "drop")
-            for column in self.columns
+            for column in self.table_columns
         )
 
     def rough_scale(self, *, mean: bool = True) -> RoughScale | None:
@@ -209,7 +197,8 @@ class Schema:
         ----------
         mean : bool
             True: a numeric column [l, u] maps to [−1, 1] about its midpoint. False: it is divided by max(|l|, |u|), so that
-            0 stays 0 and the second moment of the encoded rows gives that of the table without the mean. A column with a
+            0 stays 0 and the second moment of the encoded rows gives that of the table without the mean; so is a product with a
+            categorical, always. A column with a
             scale is divided by the geometric mean of the scale's ends, after its centre is subtracted if ``mean``. Where a
             column has a typical range, every column is then multiplied by its weight.
         """
@@ -236,26 +225,14 @@ class Schema:
         reach = math.inf if self.row_norm is None else self.row_norm
         pairs: list[tuple[float, float]] = []
         for column in self.columns:
-            if isinstance(column, Categorical):
-                pairs += [(0.0, 1.0)] * len(column.levels)
-            else:
-                pairs.append((-reach, reach) if isinstance(column, Coordinate) else column.bounds)
+            pair = (-reach, reach) if isinstance(column, Coordinate) else column.bounds
+            pairs += [pair] * len(column.feature_names)
         lower, upper = np.array(pairs).T
         return lower, upper
 
     def rules_in_words(self) -> tuple[str, ...]:
         """What was done to cells and rows, one sentence for each rule, for the privacy statement."""
-        rules = []
-        for column in self.columns:
-            if isinstance(column, Numeric):
-                rules.append(column.rule_in_words)
-            elif isinstance(column, Boolean):
-                rules.append(f"{column.name}: true or false; missing cells: {column.missing}.")
-            elif isinstance(column, Categorical):
-                rules.append(
-                    f"{column.name}: {len(column.levels)} public levels; missing cells: {column.missing}; other values: "
-                    f"{column.other}."
-                )
+        rules = [column.rule_in_words for column in self.columns if not isinstance(column, Coordinate)]
         if coordinates := [column for column in self.columns if isinstance(column, Coordinate)]:
             missing = ", ".join(sorted({column.missing for column in coordinates}))
             rules.append(f"{len(coordinates)} coordinates, taken as they are; missing cells: {missing}.")

@@ -32,6 +32,9 @@ HEADING = """\
 # boolean      true or false, or 1 and 0; nothing to fill in.
 # categorical  levels: [north, south, east, west], or integers: [1, 2, 3]; in a text file text and integers match.
 #              other: what a value outside the levels does: drop (its row) or zero (counts as no level).
+# power        column: age and exponent: 2, or 3, 4 (no name): a feature age^2, computed from a numeric column of this schema.
+# product      factors: [age, smoker] (no name): a feature age:smoker, computed from two columns: numeric, boolean, and one
+#              categorical at most. Both are computed after the rules of their columns, and add noise to the others as columns do.
 # missing      what an empty cell does: error (stop: whoever sees that learns that there is one), drop (its row),
 #              center (numeric, boolean: count as the midpoint) or zero (categorical: count as no level).
 #

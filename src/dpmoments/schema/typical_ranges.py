@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpmoments.array_types import FloatArray
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
+from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 
 __all__ = ["check_typical_ranges", "column_weights", "typical_center"]
 
@@ -22,7 +23,7 @@ LEAST_SHARE = 1e-6
 """Typical rows that vary by less than this share of the column's half-width count as if they varied by it."""
 
 
-def check_typical_ranges(columns: Sequence[Column], row_norm: float | None) -> None:
+def check_typical_ranges(columns: Sequence[SchemaColumn], row_norm: float | None) -> None:
     """Raise ValueError if typical ranges stand beside something that they cannot share the unit ball with.
 
     Parameters
@@ -47,7 +48,7 @@ def check_typical_ranges(columns: Sequence[Column], row_norm: float | None) -> N
         )
 
 
-def column_weights(columns: Sequence[Column], *, mean: bool) -> FloatArray | None:
+def column_weights(columns: Sequence[SchemaColumn], *, mean: bool) -> FloatArray | None:
     """The factor by which each column's cells are longer than without typical ranges; None where no column has one.
 
     A column of k features, whose rows have the mean square V in units of its bounds, asks for the share a/Σa of the squared
@@ -88,8 +89,8 @@ def column_weights(columns: Sequence[Column], *, mean: bool) -> FloatArray | Non
     return np.array([math.sqrt((1.0 - TRUST) + TRUST * n_columns * (value / total)) for value in kept])
 
 
-def typical_center(columns: Sequence[Column]) -> FloatArray:
-    """Middle of the typical ranges in units of the columns' bounds, shape (d,); 0 where a column has none.
+def typical_center(columns: Sequence[SchemaColumn]) -> FloatArray:
+    """Middle of the typical ranges in units of the columns' bounds, shape (d,); 0 where a column has none, and for levels.
 
     Examples
     --------
@@ -98,7 +99,8 @@ def typical_center(columns: Sequence[Column]) -> FloatArray:
     """
     center: list[float] = []
     for column in columns:
-        if isinstance(column, Numeric) and (within := column.typical_within_bounds) is not None:
+        within = column.typical_within_bounds if isinstance(column, Numeric | DerivedColumn) else None
+        if within is not None and not (isinstance(column, DerivedColumn) and column.levels is not None):
             middle = within[0] + (within[1] - within[0]) / 2.0
             center.append((middle - float(column.offset(mean=True)[0])) / float(column.unit(mean=True)[0]))
         else:
@@ -106,11 +108,13 @@ def typical_center(columns: Sequence[Column]) -> FloatArray:
     return np.array(center)
 
 
-def _mean_square(column: Column, mean: bool) -> float:
+def _mean_square(column: SchemaColumn, mean: bool) -> float:
     """Mean square of a typical row's cells in units of the column's bounds, about the mean or about zero.
 
     A numeric column's typical range, or its bounds, are its mean ± 2 standard deviations. The share of true cells, and the shares
-    of levels, are as likely to be any as any other: E[p(1 − p)] = 1/6, and E[1 − Σp²] = (k − 1)/(k + 1).
+    of levels, are as likely to be any as any other: E[p(1 − p)] = 1/6, and E[1 − Σp²] = (k − 1)/(k + 1). A derived feature is
+    like a numeric column whose range follows from those of its factors; of a block, Σp² = 2/(k + 1) of the squared mean is taken
+    off.
     """
     if isinstance(column, Boolean):
         return 4.0 / 6.0 if mean else 0.5
@@ -121,5 +125,10 @@ def _mean_square(column: Column, mean: bool) -> float:
     lower, upper = column.typical_within_bounds or column.bounds
     unit = float(column.unit(mean)[0])
     deviation = (upper / unit - lower / unit) / 4.0
-    middle = 0.0 if mean else lower / unit / 2.0 + upper / unit / 2.0
+    middle = lower / unit / 2.0 + upper / unit / 2.0
+    if isinstance(column, DerivedColumn) and column.levels is not None:
+        levels = len(column.levels.levels)
+        middle *= math.sqrt((levels - 1) / (levels + 1)) if mean else 1.0
+    elif mean:
+        middle = 0.0
     return max(math.hypot(deviation, middle), LEAST_SHARE) ** 2

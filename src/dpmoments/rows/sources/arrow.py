@@ -115,7 +115,7 @@ class CsvSource(ArrowSource):
 
     def parts(self) -> Iterator[pa.RecordBatch]:
         convert = pa_csv.ConvertOptions(
-            column_types={column.name: _csv_type(column) for column in self.schema.columns},
+            column_types={column.name: _csv_type(column) for column in self.schema.table_columns},
             include_columns=list(self.schema.names),
             null_values=MISSING_TEXT,
             true_values=TRUE_TEXT,

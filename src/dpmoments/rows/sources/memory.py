@@ -28,12 +28,12 @@ LEAST_ROWS_PER_PART = 16_384
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ArraySource(LocalSource[npt.NDArray[Any]]):
-    """Rows of a two-dimensional NumPy array, its columns in the order of the schema."""
+    """Rows of a two-dimensional NumPy array, its columns those of the schema that a table has, in their order."""
 
     array: npt.NDArray[Any]
 
     def __post_init__(self) -> None:
-        array, n_columns = self.array, len(self.schema.columns)
+        array, n_columns = self.array, len(self.schema.names)
         if isinstance(array, np.ma.MaskedArray):
             raise TypeError(
                 "a masked array's mask would be lost: fill it, array.filled(np.nan), and choose each column's missing rule"
@@ -52,7 +52,7 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
         if array.shape[1] != n_columns:
             raise ValueError(
                 f"the array has {array.shape[1]} columns and the schema {n_columns}: an array's columns are the schema's, "
-                "in order"
+                "in order, without derived features"
             )
         object.__setattr__(self, "array", np.asarray(array))  # np.matrix has no one-dimensional columns
 
@@ -69,12 +69,12 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
             and self.array.dtype.itemsize <= 8
             and self.schema.is_coordinates
             and self.schema.row_norm in (None, 1.0)
-            and len({column.missing for column in self.schema.columns}) == 1
+            and len({column.missing for column in self.schema.table_columns}) == 1
         )
 
     @property
     def missing(self) -> Missing:
-        rule = self.schema.columns[0].missing if self.raw else "drop"
+        rule = self.schema.table_columns[0].missing if self.raw else "drop"
         assert rule != "zero", "only coordinates reach the kernel unencoded"
         return rule
 

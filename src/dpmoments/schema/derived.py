@@ -1,0 +1,305 @@
+"""Derived features, computed from the cells of columns and encoded like columns of their own: bounds, encoding, values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate, pairwise, product
+from typing import Any, ClassVar, Protocol, TypeVar
+
+import numpy as np
+
+from dpmoments.array_types import FloatArray
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
+from dpmoments.schema.numeric import LARGEST_BOUND
+from dpmoments.schema.powers_and_products import Power, Product
+
+__all__ = ["DerivedColumn", "Power", "Product", "SchemaColumn", "derived_values", "feature_slices", "with_factors"]
+
+Value = TypeVar("Value", Fraction, float, FloatArray)
+
+
+@dataclass(frozen=True, repr=False)
+class DerivedColumn:
+    """A power or a product together with the columns that it is computed from, as a schema holds it.
+
+    Attributes
+    ----------
+    stated : Power or Product
+    factors : tuple of Numeric, Boolean or Categorical
+        In the order of ``stated.factors``.
+
+    Notes
+    -----
+    Cells are computed in floating point, where rounding is monotone: the extremes of what is computed are attained where the
+    extremes of the exact values are. ``bounds`` hold both, each rounded outward, so that no encoded cell passes 1 in magnitude.
+    """
+
+    stated: Power | Product
+    factors: tuple[Numeric | Boolean | Categorical, ...]
+
+    missing: ClassVar[str] = "as its columns"
+
+    @classmethod
+    def of(cls, stated: Power | Product, columns: Sequence[Column]) -> DerivedColumn:
+        """What is stated, of columns of the table.
+
+        Raises
+        ------
+        ValueError
+            If a factor is not among the columns or nothing bounds it, the two are categorical, or the values leave what
+            floating point holds.
+        """
+        by_name = {column.name: column for column in columns}
+        factors = []
+        for name in stated.factors:
+            if name not in by_name:
+                raise ValueError(
+                    f"{stated!r}: the schema has no column {name!r}: a derived feature is made of columns of the table, which "
+                    "are in the schema themselves (not of other derived features)"
+                )
+            factors.append(_bounded(by_name[name], stated))
+        kinds = [type(factor) for factor in factors]
+        if isinstance(stated, Power) and kinds != [Numeric]:
+            why = "which is its own power" if kinds == [Boolean] else "whose levels are no numbers"
+            raise ValueError(f"{stated!r}: column {stated.column!r} is {factors[0].kind}, {why}: leave it out")
+        if kinds == [Categorical, Categorical]:
+            raise ValueError(
+                f"{stated!r}: both columns are categorical, and the rows that have a level of each are counted in the Gram "
+                "matrix already: leave it out"
+            )
+        made = cls(stated, tuple(factors))
+        made._check_bounds()
+        return made
+
+    def _check_bounds(self) -> None:
+        corners = [abs(corner) for corner in self._exact_corners([factor.bounds for factor in self.factors])]
+        if max(corners) > LARGEST_BOUND or self.bounds[1] - self.bounds[0] < 1.0 / LARGEST_BOUND:
+            raise ValueError(
+                f"{self.stated!r}: by the bounds of {' and '.join(map(repr, self.stated.factors))} its values go beyond "
+                f"{LARGEST_BOUND:g}, or are within {1.0 / LARGEST_BOUND:g} of each other: describe the columns in units in which "
+                "they are nearer to 1"
+            )
+
+    @property
+    def name(self) -> str:
+        """``age^2``, ``age:smoker``."""
+        return self.stated.name
+
+    @property
+    def kind(self) -> str:
+        """``"power"`` or ``"product"``."""
+        return self.stated.kind
+
+    @property
+    def levels(self) -> Categorical | None:
+        """The categorical factor, whose levels the features stand for; None where there is one feature alone."""
+        return next((factor for factor in self.factors if isinstance(factor, Categorical)), None)
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether it is the product of two Booleans that are flags: 0 or 1 wherever they are."""
+        return all(isinstance(factor, Boolean) and factor.is_flag for factor in self.factors)
+
+    @cached_property
+    def feature_names(self) -> tuple[str, ...]:
+        """Its name, or one name for each level of its categorical factor."""
+        if isinstance(self.stated, Power):
+            return (self.name,)
+        return tuple(":".join(names) for names in product(*(factor.feature_names for factor in self.factors)))
+
+    @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """What the values lie between, by the bounds of the factors, in the table's units."""
+        return self._range([factor.bounds for factor in self.factors])
+
+    @property
+    def typical_within_bounds(self) -> tuple[float, float] | None:
+        """What typical values lie between, by the typical ranges of the factors; None where none has one."""
+        ranges = [factor.typical_within_bounds if isinstance(factor, Numeric) else None for factor in self.factors]
+        if not any(ranges):
+            return None
+        return self._range([within or factor.bounds for within, factor in zip(ranges, self.factors, strict=True)])
+
+    def _range(self, ranges: Sequence[tuple[float, float]]) -> tuple[float, float]:
+        """The least and the largest value of factors in these ranges, exact or computed, rounded outward."""
+        exact, computed = self._exact_corners(ranges), [self._of(corner) for corner in self._corners(ranges)]
+        return min(_at_most(min(exact)), *computed), max(-_at_most(-max(exact)), *computed)
+
+    def _exact_corners(self, ranges: Sequence[tuple[float, float]]) -> list[Fraction]:
+        return [self._of([Fraction(value) for value in corner]) for corner in self._corners(ranges)]
+
+    def _corners(self, ranges: Sequence[tuple[float, float]]) -> list[tuple[float, ...]]:
+        """Where the extremes of a product, or of a power, are attained: at ends of ranges, or at 0 inside the one range."""
+        inside = isinstance(self.stated, Power) and ranges[0][0] < 0.0 < ranges[0][1]
+        return [*product(*ranges), *([(0.0,)] if inside else [])]
+
+    def _of(self, values: Sequence[Value]) -> Value:
+        # No pow: products of two numbers are rounded correctly, alike on every machine and at every place of an array.
+        if isinstance(self.stated, Product):
+            return values[0] * values[1]
+        (value,) = values
+        square = value * value
+        return {2: lambda: square, 3: lambda: square * value, 4: lambda: square * square}[self.stated.exponent]()
+
+    def values(self, cells: Sequence[FloatArray]) -> FloatArray:
+        """The features' values, shape (n, k), in the table's units.
+
+        Parameters
+        ----------
+        cells : sequence of ndarray
+            For every factor the values of its features, shape (n, 1), or (n, k) for k levels. NaN makes NaN.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):  # beyond the bounds alone
+            return self._of(cells)
+
+    def offset(self, mean: bool) -> FloatArray:
+        """The value that maps to 0, shape (k,); 0 for a block: about midpoints its norm would be up to √k."""
+        if self.levels is not None or not mean:
+            return np.zeros(len(self.feature_names))
+        lower, upper = self.bounds
+        return np.array([lower + (upper - lower) / 2.0])
+
+    def unit(self, mean: bool) -> FloatArray:
+        """The distance from the offset that maps to 1, shape (k,)."""
+        lower, upper = self.bounds
+        offset = self.offset(mean)
+        return np.maximum(upper - offset, offset - lower)
+
+    @property
+    def public_values_in_words(self) -> str:
+        """What the schema says of the values."""
+        lower, upper = self.bounds
+        return f"{lower:g} to {upper:g}" + ("" if self.levels is None else f", by level of {self.levels.name}")
+
+    @property
+    def rule_in_words(self) -> str:
+        """What its cells are, for the privacy statement."""
+        return f"{self.name}: computed from the cells of {' and '.join(self.stated.factors)}, after the rules for them."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file."""
+        return self.stated.to_dict()
+
+    def __repr__(self) -> str:
+        return repr(self.stated)
+
+
+SchemaColumn = Column | DerivedColumn
+
+
+def with_factors(stated: Sequence[Column | Power | Product | DerivedColumn]) -> tuple[SchemaColumn, ...]:
+    """The columns of a schema, each power and product together with the columns that it is computed from.
+
+    Raises
+    ------
+    ValueError
+        If a derived feature cannot be made of the columns, or two are products of the same columns.
+    """
+    columns = [column for column in stated if not isinstance(column, Power | Product | DerivedColumn)]
+    found: list[SchemaColumn] = []
+    made: dict[tuple[str, tuple[str, ...]], str] = {}
+    for column in stated:
+        if not isinstance(column, Power | Product | DerivedColumn):
+            found.append(column)
+            continue
+        derived = DerivedColumn.of(column.stated if isinstance(column, DerivedColumn) else column, columns)
+        if isinstance(derived.stated, Product):
+            key = (derived.kind, tuple(sorted(derived.stated.factors)))
+            if made.setdefault(key, derived.name) != derived.name:
+                raise ValueError(f"{made[key]!r} and {derived.name!r} are the same product: leave one out")
+        found.append(derived)
+    rough = [column.name for column in columns if isinstance(column, Numeric) and column.scale is not None]
+    if rough and len(found) > len(columns):
+        raise ValueError(
+            f"column {rough[0]!r} has a scale in place of bounds, and the schema has derived features: nothing bounds the rows "
+            "of such a schema, and the bounds of some columns say little of the scale of their products. Give every column "
+            "bounds, or leave the derived features out"
+        )
+    return tuple(found)
+
+
+def feature_slices(columns: Sequence[SchemaColumn]) -> list[slice]:
+    """Where the features of every column stand.
+
+    Examples
+    --------
+    >>> feature_slices([Categorical("region", ["north", "south"]), Boolean("smoker")])
+    [slice(0, 2, None), slice(2, 3, None)]
+    """
+    stops = accumulate((len(column.feature_names) for column in columns), initial=0)
+    return [slice(start, stop) for start, stop in pairwise(stops)]
+
+
+class HasColumns(Protocol):
+    """A schema, of which the columns alone are asked."""
+
+    @property
+    def columns(self) -> tuple[SchemaColumn, ...]:
+        """Its columns, derived ones included."""
+
+
+def derived_values(schema: HasColumns, values: FloatArray, *, within_bounds: bool = False) -> FloatArray:
+    """Feature values with those of the derived features computed from the others.
+
+    Parameters
+    ----------
+    schema : Schema
+    values : ndarray of shape (n, d)
+        In the table's units, features in the schema's order; what stands in derived features is not read. A Boolean is 0 or 1,
+        the features of a categorical are 1 at the level and 0 elsewhere. NaN makes NaN.
+    within_bounds : bool
+        Whether values are moved into their columns' bounds first, all of them, as a release does with cells. False: they are
+        taken as they are.
+
+    Returns
+    -------
+    ndarray of shape (n, d)
+        A copy.
+
+    Examples
+    --------
+    >>> from dpmoments import Schema
+    >>> schema = Schema(Power("age", 2), Numeric("age", 0, 100), Boolean("smoker"), Product("age", "smoker"))
+    >>> derived_values(schema, np.array([[np.nan, 50.0, 1.0, np.nan], [np.nan, 130.0, 0.0, np.nan]]))
+    array([[2.50e+03, 5.00e+01, 1.00e+00, 5.00e+01],
+           [1.69e+04, 1.30e+02, 0.00e+00, 0.00e+00]])
+    """
+    filled: FloatArray = np.array(values, dtype=np.float64)
+    slices = feature_slices(schema.columns)
+    places = {column.name: place for column, place in zip(schema.columns, slices, strict=True)}
+    if filled.ndim != 2 or filled.shape[1] != slices[-1].stop:
+        raise ValueError(
+            f"values must have shape (n, {slices[-1].stop}), a column for every feature, got {filled.shape}"
+        )
+    if within_bounds:
+        for column, place in zip(schema.columns, slices, strict=True):
+            if not isinstance(column, Coordinate | DerivedColumn):
+                filled[:, place] = np.clip(filled[:, place], *column.bounds)
+    for column in schema.columns:
+        if isinstance(column, DerivedColumn):
+            filled[:, places[column.name]] = column.values([filled[:, places[name]] for name in column.stated.factors])
+    return filled
+
+
+def _bounded(column: Column, stated: Power | Product) -> Numeric | Boolean | Categorical:
+    if isinstance(column, Coordinate):
+        raise ValueError(
+            f"{stated!r}: column {column.name!r} is a coordinate, which has no bounds of its own, and so has nothing that is "
+            "computed from it: describe the column as Numeric, with bounds"
+        )
+    if isinstance(column, Numeric) and column.scale is not None:
+        raise ValueError(
+            f"{stated!r}: column {column.name!r} has a scale in place of bounds, so that nothing bounds what is computed from "
+            "it: give the column bounds, or leave the derived feature out"
+        )
+    return column
+
+
+def _at_most(exact: Fraction) -> float:
+    """The largest float that is not above it."""
+    nearest = float(exact)
+    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, -math.inf)

@@ -1,0 +1,91 @@
+"""Columns as a schema file has them: read, or named where something is still blank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from dpmoments.plain_values import shown
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
+from dpmoments.schema.derived import Power, Product
+
+__all__ = ["blank_entries", "column_from_dict"]
+
+KINDS: Mapping[str, type[Column | Power | Product]] = {
+    column.kind: column for column in (Numeric, Categorical, Boolean, Coordinate, Power, Product)
+}
+NEEDED = {
+    "numeric": ("name", "kind", "lower", "upper"),
+    "categorical": ("name", "kind", "levels"),
+    "power": ("column", "exponent"),
+    "product": ("factors",),
+}
+"""Entries that every column of a kind has; of other kinds, a name and a kind."""
+
+
+def column_from_dict(values: object) -> Column | Power | Product:
+    """Read one column of a schema file.
+
+    Raises
+    ------
+    ValueError
+        If the kind is unknown, an entry is unknown or a needed one is blank.
+
+    Examples
+    --------
+    >>> column_from_dict({"kind": "product", "factors": ["age", "smoker"]})
+    Product('age', 'smoker')
+    """
+    if not isinstance(values, Mapping):
+        raise ValueError("every column is a mapping with a name and a kind")
+    entries = dict(values)
+    which, kind = _which(entries), entries.pop("kind", None)
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ValueError(f"{which} has kind {shown(kind)}: use {', '.join(KINDS)}")
+    made = KINDS[kind]
+    options = {option.name for option in fields(made)}
+    if unknown := sorted(set(entries) - options, key=str):
+        raise ValueError(
+            f"{which} has unknown entries {', '.join(map(shown, unknown))}: use {', '.join(sorted(options))}"
+        )
+    if made in (Power, Product):
+        if absent := [key for key in NEEDED[kind] if entries.get(key) is None]:
+            raise ValueError(f"{which} has no {' and no '.join(absent)}")
+        if made is Product:
+            factors = entries["factors"]
+            if not isinstance(factors, list):
+                raise ValueError(f"a product has factors={shown(factors)}: give a list of two names of columns")
+            return Product(*factors)
+        return Power(**entries)
+    if entries.get("name") is None:
+        raise ValueError("a column has no name")
+    if kind == "categorical":
+        entries.setdefault("levels", None)
+    return made(**entries)
+
+
+def blank_entries(values: object) -> str | None:
+    """Which entries of one column of a schema file are still to be filled in, in words; None if there are none.
+
+    Examples
+    --------
+    >>> blank_entries({"name": "age", "kind": "numeric", "lower": 0, "upper": None})
+    "column 'age' has no bounds (upper)"
+    """
+    if not isinstance(values, Mapping):
+        return None
+    kind = values.get("kind")
+    needed = NEEDED.get(kind if isinstance(kind, str) else "", ("name", "kind"))
+    blank = [key for key in dict.fromkeys((*needed, *values)) if values.get(key) in (None, [])]
+    if values.get("scale") is not None:  # in place of bounds
+        blank = [key for key in blank if key not in ("lower", "upper")]
+    bounds = [key for key in blank if key in ("lower", "upper")]
+    parts = [key for key in blank if key not in bounds] + ([f"bounds ({', '.join(bounds)})"] if bounds else [])
+    return f"{_which(values)} has no {' and no '.join(parts)}" if parts else None
+
+
+def _which(entries: Mapping[Any, Any]) -> str:
+    """How an entry is called: a derived feature has no name of its own in a file."""
+    kind = entries.get("kind")
+    return f"a {kind}" if kind in (Power.kind, Product.kind) else f"column {shown(entries.get('name'))}"
