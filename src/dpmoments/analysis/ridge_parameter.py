@@ -15,7 +15,7 @@ from dpmoments.privacy import sensitivity
 from dpmoments.privacy.budget import BudgetKind
 from dpmoments.repair.spectral_noise import SpectralNoise, noise_on_the_spread
 
-__all__ = ["automatic_alpha"]
+__all__ = ["automatic_alpha", "expected_coefficients"]
 
 TAKEN_BY_REPAIR = 0.5
 """Of the noise that a repair took off the features' moments, the share that counts as gone."""
@@ -42,6 +42,8 @@ class _Spectrum:
     ----------
     variances : ndarray of shape (k,)
         s, the repaired moments along each eigenvector.
+    vectors : ndarray of shape (k, k)
+        The eigenvectors, one a column.
     solved, observed : ndarray of shape (k,)
         Cross moments with the target as they enter the system (repaired), and as observed (with noise of a known law).
     target_variance : float
@@ -50,6 +52,7 @@ class _Spectrum:
     """
 
     variances: FloatArray
+    vectors: FloatArray
     solved: FloatArray
     observed: FloatArray
     target_variance: float
@@ -104,8 +107,26 @@ def automatic_alpha(release: Released, features: Sequence[int], target: int, *, 
     True
     """
     spectrum = _spectrum(release, list(features), target, intercept)
-    expected = _expected_coefficients(spectrum)
-    return _nearest_penalty(spectrum, expected) / 2.0
+    return _nearest_penalty(spectrum, _posterior_means(spectrum)) / 2.0
+
+
+@in_floating_point
+def expected_coefficients(release: Released, features: Sequence[int], target: int, *, intercept: bool) -> FloatArray:
+    """The posterior mean of the encoded coefficients that :func:`automatic_alpha` compares ridge fits with, shape (k,).
+
+    Parameters and errors are the same. A fit in its own right, with a penalty for each direction.
+
+    Examples
+    --------
+    >>> import numpy as np, dpmoments as dpm
+    >>> x = np.random.default_rng(0).uniform(-0.5, 0.5, 50_000)
+    >>> table = np.column_stack([x, 0.1 + 0.8 * x])
+    >>> released = dpm.release(table, dpm.Schema.unit_ball(2), epsilon=1.0, insecure_seed=0)
+    >>> expected_coefficients(released, [0], 1, intercept=True).round(2)
+    array([0.8])
+    """
+    spectrum = _spectrum(release, list(features), target, intercept)
+    return spectrum.vectors @ _posterior_means(spectrum)
 
 
 def _spectrum(release: Released, features: list[int], target: int, intercept: bool) -> _Spectrum:
@@ -121,12 +142,16 @@ def _spectrum(release: Released, features: list[int], target: int, intercept: bo
         observed = vectors.T @ raw[features, target]
         k = len(features)
         if noise_variance > 0.0:
-            taken = float(((moment - raw)[block] ** 2).sum()) / (
-                noise_variance * k * (k + 1)
-            )  # of E‖N_AA‖² = v k(k + 1)
+            energy = noise_variance * k * (k + 1)  # E‖N_AA‖²
+            taken = float(((moment - raw)[block] ** 2).sum()) / energy
             noise_variance *= 1.0 - TAKEN_BY_REPAIR * min(taken, 1.0)
     return _Spectrum(
-        np.maximum(variances, 0.0), solved, observed, max(float(moment[target, target]), 0.0), noise_variance
+        variances=np.maximum(variances, 0.0),
+        vectors=vectors,
+        solved=solved,
+        observed=observed,
+        target_variance=max(float(moment[target, target]), 0.0),
+        noise_variance=noise_variance,
     )
 
 
@@ -169,15 +194,17 @@ def _typical_noise(release: Released, moment: FloatArray) -> float:
     return variance * square**2 / release.n_rows**2
 
 
-def _expected_coefficients(spectrum: _Spectrum) -> FloatArray:
+def _posterior_means(spectrum: _Spectrum) -> FloatArray:
     """Posterior means of the coefficients along each eigenvector, shape (k,).
 
     With c = s·w + e, Var e = v(1 + ‖w‖²) and w ~ N(0, τ²·s^(−a)·g), g one of ``SCALES``; τ² by the explained share
     Σ s·E[w²] / Var(y), which is averaged over, as a is, with the likelihood of c as weights.
     """
     s, c, v = spectrum.variances, spectrum.observed, spectrum.noise_variance
-    if v == 0.0 or spectrum.target_variance == 0.0 or not s.any():
-        return np.divide(c, s, out=np.zeros_like(s), where=s > 0.0) if v == 0.0 else np.zeros_like(s)
+    if v == 0.0:
+        return np.divide(c, s, out=np.zeros_like(s), where=s > 0.0)
+    if spectrum.target_variance == 0.0 or not s.any():
+        return np.zeros_like(s)
     priors = []
     for exponent in VARIANCE_EXPONENTS:
         profile = np.ones_like(s)
