@@ -1,0 +1,199 @@
+"""The ridge parameter that a release asks for, against fixed rules and hindsight.
+
+``python -m benchmarks.practice.regression.ridge_parameter`` measures and writes the tables of
+``docs/derivations/ridge-parameter.md``; some five minutes on one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+import dpmoments as dpm
+from benchmarks.pages import DOCS, write_part
+from benchmarks.practice.regression.excess_risk import Regression, ridge_coefficients
+from benchmarks.practice.tables import Entry, chosen, made
+from dpmoments.analysis.ridge_parameter import automatic_alpha, expected_coefficients
+from dpmoments.moment_release import MomentRelease
+
+PAGE = DOCS / "derivations" / "ridge-parameter.md"
+GOALS = {
+    ("wine", "alcohol"): 0.45,
+    ("airfoil", "sound_pressure_level"): 0.035,
+    ("diabetes", "target"): 0.15,
+    ("adult", "hours-per-week"): 0.008,
+    ("adult", "income"): 0.003,
+}
+"""Excess risk aimed at, (ε = 3, δ = 1e-9), add-remove."""
+SEEDS_OF_GOALS = 100
+SEEDS_OF_GOALS_OF_LARGE = 20
+LARGE = 20_000
+EPSILONS = (0.3, 1.0, 3.0, 10.0)
+DELTAS = (0.0, 1e-9)
+SEEDS = 5
+FLOOR = 1e-3
+"""Added to both excess risks of a quotient."""
+CAP = 1.0
+HINDSIGHT, EXPECTED, SLOPES = "hindsight", "posterior mean", "automatic, slopes alone"
+
+Rule = Callable[[MomentRelease, Regression], float]
+
+
+def noise_times(kappa: float) -> Rule:
+    """2α = κ·σ·√k, σ the noise on a cell of the covariance."""
+
+    def alpha(release: MomentRelease, regression: Regression) -> float:
+        assert release.noise is not None
+        deviation = float(np.sqrt(release.noise.off_diagonal_variance)) / release.n_rows
+        return kappa * deviation * float(np.sqrt(len(regression.features))) / 2.0
+
+    return alpha
+
+
+def automatic(release: MomentRelease, regression: Regression) -> float:
+    """The rule of the library."""
+    return automatic_alpha(release, regression.features.tolist(), regression.target, intercept=True)
+
+
+RULES: Mapping[str, Rule] = {
+    "α = 0": noise_times(0.0),
+    "κ = ½": noise_times(0.5),
+    "κ = 1": noise_times(1.0),
+    "κ = 4": noise_times(4.0),
+    "automatic": automatic,
+}
+FACTORS = np.geomspace(0.02, 2000.0, 40)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Excess risks of one regression on one release, by rule."""
+
+    table: str
+    target: str
+    epsilon: float
+    seed: int
+    excess: Mapping[str, float]
+
+
+def trials(
+    entry: Entry, targets: list[str] | None, epsilons: tuple[float, ...], deltas: tuple[float, ...], seeds: int
+) -> Iterator[Trial]:
+    """Releases of one table, and what every rule makes of them; nothing where the table is not on this machine.
+
+    Where δ > 0 changes no bit of a release, it counts once.
+    """
+    table = made(entry)
+    if table is None:
+        return
+    data, schema = table
+    regressions = [Regression.of(data, schema, target) for target in targets or predicted(entry, schema)]
+    for epsilon in epsilons:
+        for seed in range(seeds):
+            seen: list[MomentRelease] = []
+            for delta in deltas:
+                release = dpm.release(data, schema, epsilon=epsilon, delta=delta, insecure_seed=seed)
+                if any(np.array_equal(release.noisy_gram, other.noisy_gram) for other in seen):
+                    continue
+                seen.append(release)
+                for regression in regressions:
+                    target = schema.feature_names[regression.target]
+                    yield Trial(entry.name, target, epsilon, seed, excess_by_rule(release, regression))
+
+
+def predicted(entry: Entry, schema: dpm.Schema) -> list[str]:
+    """The target of a table, and the middle one of its other columns of one feature."""
+    assert entry.target is not None
+    single = [
+        column.name for column in schema.columns if len(column.feature_names) == 1 and column.name != entry.target
+    ]
+    return [entry.target, *single[len(single) // 2 : len(single) // 2 + 1]]
+
+
+def excess_by_rule(release: MomentRelease, regression: Regression) -> dict[str, float]:
+    """Excess risk under every rule, and at the best α of a grid for this very release."""
+    found = {name: regression.excess_of_release(release, rule(release, regression)) for name, rule in RULES.items()}
+    unit = noise_times(1.0)(release, regression)
+    grid = [regression.excess_of_release(release, factor * unit) for factor in FACTORS]
+    a, y, mean = regression.features, regression.target, release.unit_ball_mean
+    expected = expected_coefficients(release, a.tolist(), y, intercept=True)
+    fitted = ridge_coefficients(release.unit_ball_covariance, a, y, automatic(release, regression))
+    of_slopes = float(regression.mean[y] - fitted @ regression.mean[a])
+    return found | {
+        SLOPES: regression.excess(fitted, of_slopes),
+        EXPECTED: regression.excess(expected, float(mean[y] - expected @ mean[a])),
+        HINDSIGHT: min(*grid, *found.values()),
+    }
+
+
+def goal_rows() -> Iterator[str]:
+    """The regressions with a goal: mean ± its standard error / median."""
+    names = [*RULES, SLOPES, EXPECTED, HINDSIGHT]
+    yield "| table, target | seeds | R² | goal | " + " | ".join(names) + " |"
+    yield "| --- | --- | --- | --- |" + " --- |" * len(names)
+    for (name, target), goal in GOALS.items():
+        (entry,) = chosen(None, [name])
+        table = made(entry)
+        if table is None:
+            continue
+        regression = Regression.of(*table, target)
+        seeds = SEEDS_OF_GOALS_OF_LARGE if regression.n_rows >= LARGE else SEEDS_OF_GOALS
+        found = list(trials(entry, [target], (3.0,), (1e-9,), seeds))
+        cells = []
+        for rule in names:
+            values = np.array([trial.excess[rule] for trial in found])
+            error = values.std(ddof=1) / np.sqrt(len(values))
+            cells.append(f"{shown(values.mean())} ± {shown(error)} / {shown(np.median(values))}")
+        yield f"| {name}, {target} | {seeds} | {regression.explained_share:.2f} | {goal} | " + " | ".join(cells) + " |"
+
+
+def shown(value: float) -> str:
+    """Two significant digits."""
+    return f"{value:.2g}" if abs(value) < 10.0 else f"{value:.0f}"
+
+
+def half_rows(half: str) -> Iterator[str]:
+    """One row an ε: geometric mean of quotients to hindsight, and mean excess risk, at most the cap."""
+    found: dict[tuple[str, str, float], list[Mapping[str, float]]] = {}
+    for entry in chosen(half):  # type: ignore[arg-type]
+        if entry.target is not None:
+            for trial in trials(entry, None, EPSILONS, DELTAS, SEEDS):
+                found.setdefault((trial.table, trial.target, trial.epsilon), []).append(trial.excess)
+    names = [*RULES, EXPECTED]
+    yield "| ε | regressions | " + " | ".join(names) + " |"
+    yield "| --- | --- |" + " --- |" * len(names)
+    for epsilons in [(epsilon,) for epsilon in EPSILONS] + [EPSILONS]:
+        cells = [excess for key, excess in found.items() if key[2] in epsilons]
+        found_by_rule = []
+        for rule in names:
+            excess, best = (
+                np.array([np.mean([min(one[which], CAP) for one in cell]) for cell in cells])
+                for which in (rule, HINDSIGHT)
+            )
+            quotient = np.exp(np.mean(np.log((excess + FLOOR) / (best + FLOOR))))
+            found_by_rule.append(f"{quotient:.2f} / {excess.mean():.3f}")
+        label = f"{epsilons[0]:g}" if len(epsilons) == 1 else "all"
+        yield f"| {label} | {len(cells)} | " + " | ".join(found_by_rule) + " |"
+
+
+def main() -> None:
+    """Measure and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--part", choices=("goals", "design", "judge"), help="all, if left out")
+    part = parser.parse_args().part
+    warnings.simplefilter("ignore", dpm.ReleaseWarning)
+    made_by = {"goals": goal_rows, "design": lambda: half_rows("design"), "judge": lambda: half_rows("judge")}
+    for name in [part] if part else made_by:
+        lines = list(made_by[name]())
+        print("\n".join(lines), flush=True)
+        write_part(PAGE, name, lines)
+
+
+if __name__ == "__main__":
+    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    main()
