@@ -13,7 +13,8 @@ import numpy as np
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.components import pca
 from dpmoments.analysis.description import describe
-from dpmoments.analysis.regression import ridge
+from dpmoments.analysis.lasso import lasso
+from dpmoments.analysis.regression import ols, ridge
 from dpmoments.array_types import FloatArray
 from dpmoments.documents import DocumentKind
 from dpmoments.noise_law import MomentPivot, NoiseLaw
@@ -92,7 +93,9 @@ class MomentRelease:
 
     # One line an analysis: a function of a release is a method of it. The command line has a command for each.
     describe = describe
+    ols = ols
     ridge = ridge
+    lasso = lasso
     pca = pca
 
     def __post_init__(self) -> None:
@@ -114,6 +117,13 @@ class MomentRelease:
     def encoding(self) -> Encoding:
         """The affine map between the table's units and the unit ball."""
         return self.schema.encoding(mean=self.noisy_sum is not None)
+
+    @property
+    def zero_of_units(self) -> FloatArray:
+        """What is added to encoded rows about ``center`` to give value/scale, shape (d,): where the zero of the units is."""
+        encoding = self.encoding
+        zero = encoding.offset / encoding.scale
+        return zero if self.center is None else zero + self.center
 
     @property
     def n_rows(self) -> int:

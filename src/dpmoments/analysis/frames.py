@@ -14,6 +14,7 @@ from dpmoments.cells.frames import series_cells
 from dpmoments.cells.reading import MISSING, UNKNOWN, level_codes, numbers
 from dpmoments.plain_values import shown
 from dpmoments.schema.columns import Categorical
+from dpmoments.schema.derived import DerivedColumn, derived_values, feature_slices
 from dpmoments.schema.schema import Schema
 
 __all__ = ["feature_values"]
@@ -34,7 +35,7 @@ def feature_values(schema: Schema, frame: Any, features: Sequence[int]) -> Float
         Other columns may be there, in any order. Where every column of the schema is a coordinate, an array of shape (m, d) is
         taken too: its columns are the schema's, in order.
     features : sequence of int
-        Those that are wanted; only their columns are read.
+        Those that are wanted; only their columns, or those that they are computed from, are read.
 
     Returns
     -------
@@ -55,23 +56,26 @@ def feature_values(schema: Schema, frame: Any, features: Sequence[int]) -> Float
     >>> feature_values(schema, {"region": ["south"], "age": [41]}, [0, 1, 2])
     array([[41.,  0.,  1.]])
     """
-    wanted, places, start = set(features), [], 0
-    for column in schema.columns:
-        stop = start + len(column.feature_names)
-        if wanted & set(range(start, stop)):
-            places.append((column, start, stop))
-        start = stop
+    wanted = set(features)
+    slices = {column.name: place for column, place in zip(schema.columns, feature_slices(schema.columns), strict=True)}
+    asked = [column for column in schema.columns if wanted & set(range(schema.n_features)[slices[column.name]])]
+    named = {
+        factor.name
+        for column in asked
+        for factor in (column.factors if isinstance(column, DerivedColumn) else [column])
+    }
     if isinstance(frame, np.ndarray):
         return _of_array(schema, frame)
-    cells = _cells_by_name(frame, [column.name for column, _, _ in places])
+    columns = [column for column in schema.columns if column.name in named and not isinstance(column, DerivedColumn)]
+    cells = _cells_by_name(frame, [column.name for column in columns])
     n_rows = len(next(iter(cells.values()))) if cells else 0
     values = np.full((n_rows, schema.n_features), np.nan)
-    for column, start, stop in places:
+    for column in columns:
         if isinstance(column, Categorical):
-            values[:, start:stop] = _one_hot(cells[column.name], column)
+            values[:, slices[column.name]] = _one_hot(cells[column.name], column)
         else:
-            values[:, start] = numbers(cells[column.name], column)
-    return values
+            values[:, slices[column.name]] = numbers(cells[column.name], column)[:, np.newaxis]
+    return derived_values(schema, values)
 
 
 def _of_array(schema: Schema, array: Any) -> FloatArray:

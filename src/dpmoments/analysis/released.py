@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from dpmoments.array_types import FloatArray
 from dpmoments.noise_law import MomentPivot, NoiseLaw
@@ -58,6 +59,18 @@ class Released(Protocol):
     @property
     def noisy_gram(self) -> FloatArray:
         """The Gram matrix of encoded rows before repair, about the release's centre."""
+
+    @property
+    def zero_of_units(self) -> FloatArray:
+        """What is added to x about the release's centre to give value/scale, shape (d,)."""
+
+    @property
+    def diagnostics(self) -> Mapping[str, Any]:
+        """What else the mechanism learned privately."""
+
+    @property
+    def center(self) -> FloatArray | None:
+        """What sum and Gram matrix are about; None for 0."""
 
     @property
     def n_rows(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from types import NoneType, UnionType
@@ -114,7 +114,8 @@ def _declared(parameter: inspect.Parameter, hint: Any, words: dict[str, str]) ->
 
 def _kind(parameter: inspect.Parameter, hint: Any) -> tuple[Any, bool, Callable[[str], Any] | None]:
     """The type of one value, whether there may be several, and what reads it where typer cannot."""
-    members = [member for member in _members(hint) if member is not NoneType]
+    # a mapping is for programs: every analysis that takes one takes a list of names too
+    members = [member for member in _members(hint) if member is not NoneType and get_origin(member) is not Mapping]
     words = [word for member in members if get_origin(member) is Literal for word in get_args(member)]
     plain = [member for member in members if get_origin(member) is None]
     if all(isinstance(word, str) for word in words):

@@ -1,0 +1,164 @@
+"""What a release says of regression coefficients: estimates, standard errors, intervals, p-values, and what it cannot say."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import chdtrc, chdtri, stdtr, stdtrit
+
+from dpmoments.analysis.inverted_test import confidence_limits, smallest_statistic
+from dpmoments.analysis.normal_equations import NormalEquations
+from dpmoments.array_types import FloatArray
+
+__all__ = ["CoefficientInference"]
+
+
+@dataclass(frozen=True, eq=False)
+class CoefficientInference:
+    """Least-squares coefficients of the population that the table's rows are a sample of.
+
+    β̂ solves the noisy equations M_AA β = M_Ay. With g = (M b)_A, b = (−β, 1): β̂ − β = M_AA⁻¹ g, so that
+
+        Cov(β̂) = M_AA⁻¹ (Cov((N b)_A) + s² M_AA) M_AA⁻¹,
+
+    privacy's part from the law of the noise N and sampling's from the variance s² of the residuals, taken to be the same for all
+    rows: a release holds no fourth moments. That is the delta method, and holds where noise is small beside the least eigenvalue
+    of M_AA (``identified``). Elsewhere intervals are those of the inverted test
+    (:func:`dpmoments.analysis.inverted_test.smallest_statistic`), which may be unbounded.
+
+    Attributes
+    ----------
+    equations : NormalEquations
+        The slopes are about the release's centre.
+    at_zero : NormalEquations or None
+        The same about the zero of the table's units, where there is a constant.
+    units : ndarray of shape (k, k)
+        Linear map from β to the coefficients in the table's units.
+    offset : float
+        What is added to the constant.
+    target_unit : float
+        The table's units in one encoded unit of the target.
+    """
+
+    equations: NormalEquations
+    at_zero: NormalEquations | None
+    units: FloatArray
+    offset: float
+    target_unit: float
+
+    @property
+    def identified(self) -> bool:
+        """Whether the delta method holds for all coefficients."""
+        return self.equations.identified
+
+    @property
+    def degrees_of_freedom(self) -> float:
+        """n − k, at least 1."""
+        return max(self.equations.n_rows - self.equations.n_regressors, 1.0)
+
+    @cached_property
+    def beyond(self) -> FloatArray:
+        """b = (−β̂, 1), shape (k + 1,)."""
+        return np.append(-self.equations.solution, 1.0)
+
+    @cached_property
+    def coefficients(self) -> FloatArray:
+        """In the table's units, the constant first where there is one, shape (k,)."""
+        found = np.asarray(self.units @ self.equations.solution, dtype=np.float64)
+        if self.equations.with_constant:
+            found[0] += self.offset
+        return found
+
+    @cached_property
+    def privacy_covariance(self) -> FloatArray:
+        """The part of Cov(β̂) that is privacy's noise, in the table's units, shape (k, k)."""
+        return self._carried(self.equations.noise_covariance(self.beyond))
+
+    @cached_property
+    def sampling_covariance(self) -> FloatArray:
+        """The part of Cov(β̂) that is there without privacy, in the table's units, shape (k, k)."""
+        variance = self.equations.residual_variance(self.beyond, self.degrees_of_freedom)
+        return self._carried(variance * self.equations.possible_gram)
+
+    @cached_property
+    def privacy_errors(self) -> FloatArray:
+        """Standard deviations of privacy's noise on each coefficient; NaN where the fit is not identified."""
+        return self._errors(self.privacy_covariance)
+
+    @cached_property
+    def sampling_errors(self) -> FloatArray:
+        """Standard errors without privacy; NaN where the fit is not identified."""
+        return self._errors(self.sampling_covariance)
+
+    @property
+    def residual_deviation(self) -> float:
+        """Standard deviation of the residuals, in the table's units."""
+        variance = self.equations.residual_variance(self.beyond, self.degrees_of_freedom)
+        return math.sqrt(variance) * self.target_unit
+
+    @cached_property
+    def standard_errors(self) -> FloatArray:
+        """Both parts together, shape (k,); NaN where the fit is not identified."""
+        return np.asarray(np.hypot(self.privacy_errors, self.sampling_errors), dtype=np.float64)
+
+    def intervals(self, level: float) -> FloatArray:
+        """Confidence intervals in the table's units, shape (k, 2); infinite ends where the release bounds nothing."""
+        if self.identified:
+            reach = float(stdtrit(self.degrees_of_freedom, 0.5 + 0.5 * level)) * self.standard_errors
+            return np.column_stack([self.coefficients - reach, self.coefficients + reach])
+        limit = float(chdtri(1, 1.0 - level))
+        return np.array([self._inverted(place, limit) for place in range(self.equations.n_regressors)])
+
+    @cached_property
+    def p_values(self) -> FloatArray:
+        """Of the hypothesis that the coefficient is 0, two-sided, shape (k,)."""
+        if self.identified:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = np.abs(self.coefficients) / self.standard_errors
+            return np.asarray(2.0 * stdtr(self.degrees_of_freedom, -ratio))
+        found = np.empty(self.equations.n_regressors)
+        for place in range(len(found)):
+            equations = self._equations_of(place)
+            start = np.append(-equations.solution, 1.0)
+            found[place] = chdtrc(1, smallest_statistic(equations, {place: 0.0, len(found): 1.0}, start))
+        return found
+
+    @cached_property
+    def p_value_of_fit(self) -> float:
+        """Of the hypothesis that all coefficients but the constant are 0; it holds whether the fit is identified or not."""
+        last = self.equations.n_regressors
+        fixed = dict.fromkeys(range(1 if self.equations.with_constant else 0, last), 0.0)
+        if not fixed:
+            return math.nan
+        return float(chdtrc(len(fixed), smallest_statistic(self.equations, fixed | {last: 1.0})))
+
+    def _equations_of(self, place: int) -> NormalEquations:
+        """The equations in which a coefficient of the table's units is one of β, but for its unit."""
+        return self.at_zero if place == 0 and self.at_zero is not None else self.equations
+
+    def _inverted(self, place: int, limit: float) -> tuple[float, float]:
+        equations = self._equations_of(place)
+        step = 2.0 * float(self._rough_errors(equations)[place])
+        lower, upper = confidence_limits(equations, place, limit, step)
+        unit = float(self.units[place, place])
+        return lower * unit, upper * unit
+
+    def _rough_errors(self, equations: NormalEquations) -> FloatArray:
+        """A guess of the standard errors, for want of a step."""
+        solved = np.linalg.pinv(equations.gram)
+        beyond = np.append(-equations.solution, 1.0)
+        covariance = solved @ equations.error_covariance(beyond) @ solved.T
+        return np.asarray(np.sqrt(np.maximum(np.diag(covariance), 0.0)), dtype=np.float64)
+
+    def _carried(self, of_equations: FloatArray) -> FloatArray:
+        """Cov(g) → Cov(β̂) in the table's units."""
+        solved = self.units @ np.linalg.pinv(self.equations.gram)
+        return np.asarray(solved @ of_equations @ solved.T)
+
+    def _errors(self, covariance: FloatArray) -> FloatArray:
+        if not self.identified:
+            return np.full(len(covariance), np.nan)
+        return np.asarray(np.sqrt(np.maximum(np.diag(covariance), 0.0)), dtype=np.float64)

@@ -1,0 +1,161 @@
+"""What least squares, ridge and lasso share: the moments in use, the penalised system, and the answer that is made of slopes."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from dpmoments.analysis.clipping_effect import ClippingEffect
+from dpmoments.analysis.coefficient_bounds import Fit, error_bound
+from dpmoments.analysis.explained_variance import ExplainedVariance
+from dpmoments.analysis.fitted_line import FittedLine
+from dpmoments.analysis.inference import CoefficientInference
+from dpmoments.analysis.normal_equations import NormalEquations
+from dpmoments.analysis.regressors import Regressors
+from dpmoments.analysis.released import Released
+from dpmoments.array_types import FloatArray
+from dpmoments.plain_values import is_finite_number, shown
+from dpmoments.repair.count_floor import few_rows_in_words
+
+__all__ = ["fitted_line", "inference_of", "moment_in_use", "penalised_slopes", "stated_penalty"]
+
+
+def stated_penalty(alpha: float | Literal["auto"]) -> float | None:
+    """The penalty that is stated; None where it is to be found."""
+    if alpha == "auto":
+        return None
+    if not (is_finite_number(alpha) and float(alpha) >= 0.0):
+        raise ValueError(f"alpha={shown(alpha)} must be zero, a positive number, or 'auto'")
+    return float(alpha)
+
+
+def moment_in_use(release: Released, chosen: Regressors) -> FloatArray:
+    """What is solved with, in units of the encoding: the covariance, or the second moment about the zero of the table's units."""
+    if chosen.intercept:
+        return release.unit_ball_covariance
+    if release.noisy_sum is None:
+        return release.unit_ball_gram / release.n_rows
+    scale = release.encoding.scale
+    return release.second_moment / np.outer(scale, scale)
+
+
+def penalised_slopes(moment: FloatArray, chosen: Regressors, alpha: float) -> FloatArray:
+    """w of (S_AA + 2α I) w = S_Ay.
+
+    Raises
+    ------
+    ValueError
+        If the system is singular.
+    """
+    a = list(chosen.features)
+    system = moment[np.ix_(a, a)] + 2.0 * alpha * np.eye(len(a))
+    if float(np.linalg.eigvalsh(system)[0]) <= 1e-12 * max(1.0, float(np.trace(system))):
+        raise ValueError(
+            f"the system is singular at alpha={alpha!r}: features are collinear or the noise hides them; give alpha > 0 (or "
+            "'auto'), or leave features out"
+        )
+    return np.asarray(np.linalg.solve(system, moment[a, chosen.target]), dtype=np.float64)
+
+
+def inference_of(release: Released, chosen: Regressors) -> CoefficientInference | None:
+    """None where no law of the noise is known."""
+    noise = release.noise
+    if noise is None or (noise.count_variance is None and not release.count_is_public):
+        return None
+    scale = release.encoding.scale
+    shift, unit = release.zero_of_units, float(scale[chosen.target])
+    slopes = np.diag(unit / scale[list(chosen.features)])
+
+    def equations(*, about_zero: bool) -> NormalEquations:
+        return NormalEquations.of(
+            release, noise, chosen.features, chosen.target, constant=chosen.intercept, about_zero=about_zero
+        )
+
+    if not chosen.intercept:
+        return CoefficientInference(equations(about_zero=release.noisy_sum is not None), None, slopes, 0.0, unit)
+    k = len(chosen.features)
+    units = np.zeros((k + 1, k + 1))
+    units[0, 0] = unit
+    units[0, 1:] = -unit * shift[list(chosen.features)]
+    units[1:, 1:] = slopes
+    offset = unit * float(shift[chosen.target])
+    return CoefficientInference(equations(about_zero=False), equations(about_zero=True), units, offset, unit)
+
+
+def fitted_line(
+    release: Released,
+    chosen: Regressors,
+    inference: CoefficientInference | None,
+    method: str,
+    slopes: FloatArray,
+    alpha: float,
+    level: float,
+    moment: FloatArray,
+) -> FittedLine:
+    a, y, names = list(chosen.features), chosen.target, release.feature_names
+    scale = release.encoding.scale
+    coefficients = slopes * scale[y] / scale[a]
+    constant = 0.0
+    if chosen.intercept:
+        if method == "least squares" and inference is not None and inference.identified:
+            constant = float(inference.coefficients[0])
+        else:
+            constant = float(release.mean[y] - coefficients @ release.mean[a])
+    variance = float(moment[y, y])
+    explained = float(2.0 * slopes @ moment[a, y] - slopes @ moment[np.ix_(a, a)] @ slopes)
+    smallest = float(np.linalg.eigvalsh(moment[np.ix_(a, a)] + 2.0 * alpha * np.eye(len(a)))[0])
+    if method == "lasso":
+        value, note = None, "the bound is for ridge fits"
+    else:
+        bound = error_bound(release, Fit(moment, [*a, y], slopes, alpha, chosen.intercept, smallest), 1.0 - level)
+        value, note = bound.value, bound.note
+    return FittedLine(
+        method=method,
+        target=names[y],
+        features=tuple(names[place] for place in a),
+        coefficients=coefficients,
+        intercept=constant,
+        alpha=alpha,
+        references=chosen.references,
+        too_few=chosen.too_few,
+        level=level,
+        inference=inference,
+        explained=_explained(inference, method, slopes, alpha),
+        clipping=ClippingEffect.of(release, inference),
+        unit_ball_coefficients=slopes,
+        unit_ball_error_bound=value,
+        error_bound_note=note,
+        released_r_squared=min(max(explained / variance, 0.0), 1.0) if variance > 0 else 0.0,
+        n_rows=release.n_rows,
+        with_intercept=chosen.intercept,
+        help=_help(inference),
+        warning=few_rows_in_words(release.noisy_count, release.noise),
+        schema=release.schema,
+    )
+
+
+def _explained(
+    inference: CoefficientInference | None, method: str, slopes: FloatArray, alpha: float
+) -> ExplainedVariance | None:
+    if inference is None:
+        return None
+    equations = inference.equations
+    if method == "least squares" and inference.identified:
+        return ExplainedVariance.of_population(equations)
+    return ExplainedVariance.of_line(equations, slopes, 2.0 * alpha * equations.n_rows)
+
+
+def _help(inference: CoefficientInference | None) -> str:
+    """What would make noise less of a fit."""
+    if inference is None:
+        return ""
+    if inference.identified:
+        return "More rows or a larger budget would show a weaker relation."
+    equations = inference.equations
+    least = float(np.linalg.eigvalsh(equations.gram)[0])
+    floor = 2.0 * math.sqrt(equations.noise.off_diagonal_variance * equations.n_regressors)
+    if least <= 0.05 * floor:
+        return "It takes fewer features, and far more rows or a far larger budget."
+    return f"It takes fewer features, or about {floor / least:.1f} times the rows or the budget."
