@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import chdtrc, chdtri, stdtr, stdtrit
 
+from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.inverted_test import confidence_limits, smallest_statistic
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.array_types import FloatArray
@@ -65,6 +66,7 @@ class CoefficientInference:
         return np.append(-self.equations.solution, 1.0)
 
     @cached_property
+    @in_floating_point
     def coefficients(self) -> FloatArray:
         """In the table's units, the constant first where there is one, shape (k,)."""
         found = np.asarray(self.units @ self.equations.solution, dtype=np.float64)
@@ -73,11 +75,13 @@ class CoefficientInference:
         return found
 
     @cached_property
+    @in_floating_point
     def privacy_covariance(self) -> FloatArray:
         """The part of Cov(β̂) that is privacy's noise, in the table's units, shape (k, k)."""
         return self._carried(self.equations.noise_covariance(self.beyond))
 
     @cached_property
+    @in_floating_point
     def sampling_covariance(self) -> FloatArray:
         """The part of Cov(β̂) that is there without privacy, in the table's units, shape (k, k)."""
         variance = self.equations.residual_variance(self.beyond, self.degrees_of_freedom)
@@ -104,6 +108,7 @@ class CoefficientInference:
         """Both parts together, shape (k,); NaN where the fit is not identified."""
         return np.asarray(np.hypot(self.privacy_errors, self.sampling_errors), dtype=np.float64)
 
+    @in_floating_point
     def intervals(self, level: float) -> FloatArray:
         """Confidence intervals in the table's units, shape (k, 2); infinite ends where the release bounds nothing."""
         if self.identified:
@@ -113,20 +118,27 @@ class CoefficientInference:
         return np.array([self._inverted(place, limit) for place in range(self.equations.n_regressors)])
 
     @cached_property
+    @in_floating_point
     def p_values(self) -> FloatArray:
         """Of the hypothesis that the coefficient is 0, two-sided, shape (k,)."""
         if self.identified:
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = np.abs(self.coefficients) / self.standard_errors
             return np.asarray(2.0 * stdtr(self.degrees_of_freedom, -ratio))
-        found = np.empty(self.equations.n_regressors)
-        for place in range(len(found)):
-            equations = self._equations_of(place)
-            start = np.append(-equations.solution, 1.0)
-            found[place] = chdtrc(1, smallest_statistic(equations, {place: 0.0, len(found): 1.0}, start))
-        return found
+        return np.array([self.inverted_p_value(place, 0.0) for place in range(self.equations.n_regressors)])
+
+    @in_floating_point
+    def inverted_p_value(self, place: int, value: float) -> float:
+        """Of the hypothesis that a coefficient has a value, in the table's units, by the inverted test: identified or not.
+
+        The intervals of a fit that is not identified are the values at which it is 1 − ``level`` or above.
+        """
+        equations = self._equations_of(place)
+        fixed = {place: -value / float(self.units[place, place]), equations.n_regressors: 1.0}
+        return float(chdtrc(1, smallest_statistic(equations, fixed, np.append(-equations.solution, 1.0))))
 
     @cached_property
+    @in_floating_point
     def p_value_of_fit(self) -> float:
         """Of the hypothesis that all coefficients but the constant are 0; it holds whether the fit is identified or not."""
         last = self.equations.n_regressors

@@ -1,0 +1,331 @@
+"""How often intervals of regression coefficients hold the population's: replications of data and noise, through the public API."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import platform
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from scipy.stats import binom
+from scipy.stats import t as student
+
+import dpmoments as dpm
+from benchmarks.pages import DOCS, write_part
+from benchmarks.practice.tables import chosen
+from dpmoments.analysis.inverted_test import confidence_limits
+from dpmoments.rows.rows import Rows
+
+FloatArray = npt.NDArray[np.float64]
+
+PAGE = DOCS / "regression-coverage.md"
+LEVEL = 0.95
+LEAST, MOST = 0.93, 0.985
+BUDGETS = ((0.3, 0.0, "add_remove"), (1.0, 1e-9, "replace_one"), (3.0, 1e-9, "add_remove"), (10.0, 0.0, "replace_one"))
+SYNTHETIC = ("independent", "correlated", "skewed", "one-hot")
+NUMBERS_BOUND, TARGET_BOUND = 6.0, 14.0
+LEVEL_SHARES = {"a": 0.4, "b": 0.3, "c": 0.2, "d": 0.1}
+REAL: dict[str, tuple[str, tuple[str, ...]]] = {
+    "wine": ("alcohol", ("ash", "magnesium", "proline")),
+    "airfoil": ("sound_pressure_level", ()),
+    "diabetes": ("target", ("age", "bmi", "bp")),
+    "china-pixels": ("blue", ()),
+    "adult": ("hours-per-week", ("age", "education-num", "sex", "marital-status", "income")),
+}
+WIDTHS_EVERY = 40
+"""Widths of the inverted test are found in one replication of so many: they take a search."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One cell of the table."""
+
+    table: str
+    n_rows: int
+    n_features: int
+    epsilon: float
+    delta: float
+    neighbors: str
+    replications: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one cell came to: shares of the coefficients tried, but for ``one``, a coefficient a replication."""
+
+    identified: float
+    covered_identified: float
+    covered: float
+    one: int
+    one_identified: int
+    n_identified: int
+    naive: float
+    width_to_naive: float
+    inverted_to_delta: float
+
+
+# Tables -------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Population:
+    """Rows drawn anew for every replication, and what their least squares is."""
+
+    schema: dpm.Schema
+    draw: Callable[[int, np.random.Generator], Any]
+    target: str
+    features: list[str]
+    coefficients: dict[str, float]
+    reference: dict[str, str]
+
+
+@cache
+def synthetic(kind: str, n_features: int) -> Population:
+    levels = [f"group={level}" for level in LEVEL_SHARES]
+    n_numbers = n_features - 1 - (len(levels) if kind == "one-hot" else 0)
+    names = [f"x{place}" for place in range(n_numbers)]
+    slopes = np.linspace(1.0, -0.5, n_numbers) / math.sqrt(n_numbers)
+    steps = np.linspace(0.0, 0.6, len(levels)) if kind == "one-hot" else np.zeros(0)
+    columns: list[Any] = [dpm.Numeric(name, -NUMBERS_BOUND, NUMBERS_BOUND) for name in names]
+    if kind == "one-hot":
+        columns.append(dpm.Categorical("group", list(LEVEL_SHARES)))
+    schema = dpm.Schema(*columns, dpm.Numeric("y", -TARGET_BOUND, TARGET_BOUND))
+    mix = np.linalg.cholesky(0.6 ** np.abs(np.subtract.outer(np.arange(n_numbers), np.arange(n_numbers))))
+
+    def draw(n_rows: int, rng: np.random.Generator) -> pa.Table:
+        if kind == "independent":
+            rows = rng.uniform(-3.0, 3.0, (n_rows, n_numbers))
+        else:
+            rows = rng.normal(size=(n_rows, n_numbers)) @ mix.T
+        skewed = rng.exponential(1.0, n_rows) - 1.0
+        residual = skewed if kind == "skewed" else rng.normal(size=n_rows)
+        table = {name: rows[:, place] for place, name in enumerate(names)}
+        y = rows @ slopes + residual
+        if kind == "one-hot":
+            codes = rng.choice(len(LEVEL_SHARES), n_rows, p=list(LEVEL_SHARES.values()))
+            y = y + steps[codes]
+            table["group"] = np.array(list(LEVEL_SHARES))[codes]
+        return pa.table(table | {"y": y})
+
+    coefficients = dict(zip([*names, *levels[: len(steps)]], [*slopes.tolist(), *steps.tolist()], strict=True))
+    reference = {"group": "a"} if kind == "one-hot" else {}
+    return Population(schema, draw, "y", [*names, *(["group"] if reference else [])], coefficients, reference)
+
+
+@cache
+def resampled(name: str) -> tuple[Population, int]:
+    """Rows of a real table drawn with replacement: the table is the population."""
+    frame, schema = chosen(names=[name])[0].make()
+    target, named = REAL[name]
+    frame = frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame, preserve_index=False)
+    features = list(named) or [column.name for column in schema.columns if column.name != target]
+    moments = Rows.of(frame, schema, mean=True, threads=1).moments(bits=22)
+    n_rows = moments.count - moments.dropped
+    blocks = {column.name: column.feature_names for column in schema.columns}
+    names, scale = list(schema.feature_names), schema.encoding(mean=True).scale
+    mean = np.asarray(moments.sum, dtype=float) * moments.scale / n_rows
+    covariance = np.asarray(moments.gram, dtype=float) * moments.scale**2 / n_rows - np.outer(mean, mean)
+    reference, places = {}, []
+    for feature in features:
+        block = [names.index(level) for level in blocks[feature]]
+        if len(block) > 1:
+            most = max(block, key=lambda place: mean[place])
+            reference[feature] = names[most].removeprefix(f"{feature}=")
+            block.remove(most)
+        places += block
+    y = names.index(target)
+    slopes = np.linalg.solve(covariance[np.ix_(places, places)], covariance[places, y]) * scale[y] / scale[places]
+    coefficients = {names[place]: float(slope) for place, slope in zip(places, slopes, strict=True)}
+
+    def draw(size: int, rng: np.random.Generator) -> pa.Table:
+        return frame.take(pa.array(rng.integers(0, len(frame), size)))
+
+    return Population(schema, draw, target, features, coefficients, reference), n_rows
+
+
+def settings(quick: bool) -> Iterator[Setting]:
+    """Every cell: all kinds, numbers of rows and of features, and budgets in turn; then real tables at every budget."""
+    replications, resamples = (60, 12) if quick else (2_000, 300)
+    place = 0
+    for kind in SYNTHETIC:
+        for n_rows in (1_000, 10_000):
+            for n_features in (3, 10, 20) if kind != "one-hot" else (6, 10, 20):
+                for step in range(2):
+                    budget = BUDGETS[(place + 2 * step) % len(BUDGETS)]
+                    yield Setting(kind, n_rows, n_features, *budget, replications)
+                place += 1
+        yield Setting(kind, 100_000, 10, *BUDGETS[place % len(BUDGETS)], replications)
+    for name in REAL:
+        for budget in BUDGETS if name != "adult" else BUDGETS[1:3]:
+            yield Setting(name, 0, 0, *budget, resamples)
+
+
+# One cell -----------------------------------------------------------------------------------------------------------------
+
+
+def measured(setting: Setting) -> tuple[Setting, Outcome | None]:
+    """One cell, from seeds of its own; None where this machine does not have the table."""
+    warnings.simplefilter("ignore")
+    if setting.table in SYNTHETIC:
+        population, n_rows = synthetic(setting.table, setting.n_features), setting.n_rows
+    else:
+        try:
+            population, n_rows = resampled(setting.table)
+        except (FileNotFoundError, ConnectionError):
+            return setting, None
+    found: list[tuple[bool, FloatArray, FloatArray]] = []
+    widths, inverted, one, one_identified = [], [], 0, 0
+    for replication in range(setting.replications):
+        rng = np.random.default_rng([replication, n_rows, setting.n_features, int(10 * setting.epsilon)])
+        release = dpm.release(
+            population.draw(n_rows, rng),
+            population.schema,
+            epsilon=setting.epsilon,
+            delta=setting.delta,
+            neighbors=setting.neighbors,
+            insecure_seed=replication,
+            threads=1,
+        )
+        fit = release.ols(population.target, population.features, reference=population.reference)
+        inference = fit.inference
+        assert inference is not None
+        truth = np.array([population.coefficients[name] for name in fit.features])
+        identified = bool(inference.identified)
+        if identified:
+            limits = np.asarray(fit.conf_int(LEVEL))
+            covered = (limits[:, 0] <= truth) & (truth <= limits[:, 1])
+            widths.append(np.median(fit.standard_errors / fit.sampling_errors))
+        else:
+            # an interval is the hull of the values that the test does not reject; two coefficients in turn
+            tried = [(replication + step) % len(truth) for step in range(min(2, len(truth)))]
+            covered = np.array([inference.inverted_p_value(1 + place, truth[place]) >= 1 - LEVEL for place in tried])
+        variance = np.diag(inference.sampling_covariance)[1:]
+        reach = student.ppf(0.5 + LEVEL / 2, inference.degrees_of_freedom) * np.sqrt(np.maximum(variance, 0.0))
+        naive = np.abs(inference.coefficients[1:] - truth) <= reach
+        found.append((identified, covered, naive))
+        place = replication % len(covered) if identified else 0
+        one += int(covered[place])
+        one_identified += int(covered[place]) if identified else 0
+        if identified and replication % WIDTHS_EVERY == 0:
+            step = float(np.sqrt(inference.privacy_covariance[1, 1])) * scale_of(inference)
+            lower, upper = confidence_limits(inference.equations, 1, 3.8415, step)
+            inverted.append((upper - lower) * inference.units[1, 1] / (limits[0, 1] - limits[0, 0]))
+
+    def share(outcomes: list[FloatArray]) -> float:
+        return float(np.concatenate(outcomes).mean()) if outcomes else math.nan
+
+    kept = [covered for identified, covered, _ in found if identified]
+    return setting, Outcome(
+        identified=len(kept) / len(found),
+        covered_identified=share(kept),
+        covered=share([covered for _, covered, _ in found]),
+        one=one,
+        one_identified=one_identified,
+        n_identified=len(kept),
+        naive=share([naive for _, _, naive in found]),
+        width_to_naive=float(np.median(widths)) if widths else math.nan,
+        inverted_to_delta=float(np.median(inverted)) if inverted else math.nan,
+    )
+
+
+def scale_of(inference: Any) -> float:
+    """Encoded units of a first slope in one of the table's."""
+    return 1.0 / float(inference.units[1, 1])
+
+
+# The page -----------------------------------------------------------------------------------------------------------------
+
+
+def lines_of(outcomes: list[tuple[Setting, Outcome]]) -> Iterator[str]:
+    head = [
+        "rows drawn from",
+        "n",
+        "features",
+        "ε, δ, relation",
+        "identified",
+        "covered where identified",
+        "covered",
+        "naive",
+    ]
+    yield f"| {' | '.join([*head, 'width / naive', 'inverted / delta'])} |"
+    yield "| --- | ---: | ---: | --- |" + " ---: |" * 6
+    for setting, found in outcomes:
+        synthetic_table = setting.table in SYNTHETIC
+        n_rows = setting.n_rows if synthetic_table else resampled(setting.table)[1]
+        budget = f"{setting.epsilon:g}, {'0' if not setting.delta else '1e-9'}, {setting.neighbors.replace('_', '-')}"
+        features = str(setting.n_features) if synthetic_table else "–"
+        cells = [found.covered_identified, found.covered, found.naive]
+        shown = [f"{cell:.3f}" if math.isfinite(cell) else "–" for cell in cells]
+        ratios = [
+            f"{cell:.2f}" if math.isfinite(cell) else "–" for cell in (found.width_to_naive, found.inverted_to_delta)
+        ]
+        row = [setting.table, f"{n_rows:,}", features, budget, f"{found.identified:.2f}", *shown, *ratios]
+        yield f"| {' | '.join(row)} |"
+
+
+def verdict(outcomes: list[tuple[Setting, Outcome]]) -> Iterator[str]:
+    """The family-wise binomial test, one coefficient a replication: Bonferroni over all cells and both limits."""
+    for words, kind in (("synthetic", True), ("resampled", False)):
+        cells = [(setting, found) for setting, found in outcomes if (setting.table in SYNTHETIC) == kind]
+        tests = 0
+        failures = []
+        for setting, found in cells:
+            n = setting.replications
+            checks = [(binom.cdf(found.one, n, LEAST), "below .93")]
+            if found.n_identified >= 50:
+                checks.append(
+                    (binom.cdf(found.one_identified, found.n_identified, LEAST), "below .93 where identified")
+                )
+                checks.append(
+                    (binom.sf(found.one_identified - 1, found.n_identified, MOST), "above .985 where identified")
+                )
+            tests += len(checks)
+            failures += [(p, f"{setting.table}, ε = {setting.epsilon:g}: {what}") for p, what in checks]
+        rejected = sorted({what for p, what in failures if p < 0.05 / tests})
+        said = "; ".join(rejected) if rejected else "none"
+        yield f"- {words}: {len(cells)} cells, {tests} hypotheses at .05 together; rejected: {said}."
+
+
+def main() -> None:
+    """Measure every cell, keeping what is there already, and write the page's table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--results", type=Path, default=Path("regression-coverage.jsonl"))
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    done: dict[Setting, Outcome] = {}
+    if options.results.exists():
+        for line in options.results.read_text(encoding="utf-8").splitlines():
+            kept = json.loads(line)
+            done[Setting(**kept["setting"])] = Outcome(**kept["outcome"])
+    wanted = list(settings(options.quick))
+    started = time.perf_counter()
+    with ProcessPoolExecutor(options.workers) as pool, options.results.open("a", encoding="utf-8") as file:
+        for setting, outcome in pool.map(measured, [setting for setting in wanted if setting not in done]):
+            if outcome is None:
+                print(f"{setting.table} is left out: this machine does not have it", flush=True)
+                continue
+            done[setting] = outcome
+            file.write(json.dumps({"setting": asdict(setting), "outcome": asdict(outcome)}) + "\n")
+            file.flush()
+            print(f"{time.perf_counter() - started:6.0f} s {setting} {outcome}", flush=True)
+    if options.quick:
+        return
+    outcomes = [(setting, done[setting]) for setting in wanted if setting in done]
+    stamp = f"dpmoments {dpm.__version__}, {platform.machine()}, 2,000 replications a synthetic cell, 300 a real one."
+    write_part(PAGE, "coverage", [stamp, "", *lines_of(outcomes), "", *verdict(outcomes)])
+
+
+if __name__ == "__main__":
+    main()
