@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from scipy.stats import t as student
 from sklearn.decomposition import PCA
-from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.linear_model import Lasso, LinearRegression, Ridge
 
 import dpmoments as dpm
 
@@ -277,20 +278,113 @@ def components_in_units(scaling: str) -> Any:
     return convert
 
 
-def ridge_case(id_: str, fitted: tuple[str, ...], **options: Any) -> AnalysisCase:
-    given, command = dict(options), ["income"]
-    if "features" in options:
-        command += [word for name in options["features"] for word in ("--feature", name)]
+def numbers_of_least_squares(answer: Any) -> Numbers:
+    """With standard errors and intervals, as statsmodels has them."""
+    limits = answer.conf_int().limits
+    return (
+        numbers_of_ridge(answer)
+        | by_name("error", answer.features, answer.standard_errors)
+        | by_name("lower", answer.features, limits[:, 0])
+        | by_name("upper", answer.features, limits[:, 1])
+        | {"r_squared": answer.r_squared}
+    )
+
+
+def least_squares_of_table(features: tuple[str, ...], level: float = 0.95, intercept: bool | None = None) -> Any:
+    """Textbook least squares on the rows, in the table's units."""
+
+    def fit(values: np.ndarray, mean: bool) -> Numbers:
+        with_intercept = mean if intercept is None else intercept
+        chosen, target = [FEATURES.index(name) for name in features], values[:, FEATURES.index("income")]
+        rows = values[:, chosen]
+        design = np.column_stack([np.ones(len(rows)), rows]) if with_intercept else rows
+        solution, *_ = np.linalg.lstsq(design, target, rcond=None)
+        residual = target - design @ solution
+        degrees = len(rows) - design.shape[1]
+        covariance = residual @ residual / degrees * np.linalg.inv(design.T @ design)
+        errors = np.sqrt(np.diag(covariance))[int(with_intercept) :]
+        slopes = solution[int(with_intercept) :]
+        reach = student.ppf(0.5 + level / 2, degrees) * errors
+        about = target - target.mean() if with_intercept else target
+        return (
+            {"intercept": solution[0] if with_intercept else 0.0}
+            | by_name("coefficient", features, slopes)
+            | by_name("error", features, errors)
+            | by_name("lower", features, slopes - reach)
+            | by_name("upper", features, slopes + reach)
+            | {"r_squared": 1 - residual @ residual / (about @ about)}
+        )
+
+    return fit
+
+
+def least_squares_in_units(numbers: Numbers, units: Units) -> Numbers:
+    found = ridge_in_units(numbers, units)
+    for key, value in numbers.items():
+        what, name = named(key)
+        if what in ("error", "lower", "upper"):
+            found[key] = value * units.of("income")[0] / units.of(name)[0]
+    return found | {"r_squared": numbers["r_squared"]}
+
+
+def lasso_of_table(features: tuple[str, ...], alpha: float, intercept: bool | None = None) -> Any:
+    """scikit-learn's, on rows encoded as the release encodes them, where the penalty is stated."""
+
+    def fit(values: np.ndarray, mean: bool) -> Numbers:
+        with_intercept = mean if intercept is None else intercept
+        encoding = public_schema().encoding(mean=mean)
+        chosen, target = [FEATURES.index(name) for name in features], FEATURES.index("income")
+        rows = (values - (encoding.offset if with_intercept else 0.0)) / encoding.scale
+        model = Lasso(alpha, fit_intercept=with_intercept, tol=1e-10).fit(rows[:, chosen], rows[:, target])
+        coefficients = model.coef_ * encoding.scale[target] / encoding.scale[chosen]
+        constant = values[:, target].mean() - coefficients @ values[:, chosen].mean(axis=0) if with_intercept else 0.0
+        return {"intercept": constant} | by_name("coefficient", features, coefficients)
+
+    return fit
+
+
+def regression_command(options: dict[str, Any]) -> tuple[str, ...]:
+    command = [options.get("target", "income")]
+    for name in ("features", "reference"):
+        command += [word for value in options.get(name, []) for word in (f"--{name.removesuffix('s')}", value)]
     for name in ("alpha", "level"):
         if name in options:
             command += [f"--{name}", str(options[name])]
     if "intercept" in options:
         command += ["--intercept" if options["intercept"] else "--no-intercept"]
+    return tuple(command)
+
+
+def least_squares_case(id_: str, fitted: tuple[str, ...], **options: Any) -> AnalysisCase:
+    return AnalysisCase(
+        name="ols",
+        id=id_,
+        arguments={"target": "income"} | options,
+        command=regression_command(options),
+        labels="features",
+        numbers=numbers_of_least_squares,
+        reference=least_squares_of_table(fitted, options.get("level", 0.95), options.get("intercept")),
+        in_units=least_squares_in_units,
+        other_units=("rescaled",) if options.get("intercept") is False else tuple(OTHER_UNITS),
+        answers_without_a_mean=not options.get("intercept"),
+        tolerance=1e-3,
+    )
+
+
+def lasso_case(id_: str, fitted: tuple[str, ...], **options: Any) -> AnalysisCase:
+    return replace(
+        ridge_case(id_, fitted, **options),
+        name="lasso",
+        reference=lasso_of_table(fitted, options["alpha"], options.get("intercept")),
+    )
+
+
+def ridge_case(id_: str, fitted: tuple[str, ...], **options: Any) -> AnalysisCase:
     return AnalysisCase(
         name="ridge",
         id=id_,
-        arguments={"target": "income"} | given,
-        command=tuple(command),
+        arguments={"target": "income"} | options,
+        command=regression_command(options),
         labels="features",
         numbers=numbers_of_ridge,
         reference=ridge_of_table(fitted, options.get("alpha", 0.0), options.get("intercept")),
@@ -315,7 +409,7 @@ def pca_case(scaling: str) -> AnalysisCase:
     )
 
 
-OTHERS = tuple(name for name in FEATURES if name != "income")
+NOT_SOUTH = tuple(name for name in FEATURES if name not in ("income", "region=south"))
 
 ANALYSES: list[AnalysisCase] = [
     AnalysisCase(
@@ -328,8 +422,30 @@ ANALYSES: list[AnalysisCase] = [
         reference=description_of_table,
         in_units=description_in_units,
     ),
-    ridge_case("least squares", ("age", "region=north", "employed"), features=["age", "region=north", "employed"]),
-    ridge_case("ridge on all", OTHERS, alpha=0.01, level=0.9),
+    least_squares_case(
+        "least squares", ("age", "region=north", "employed"), features=["age", "region=north", "employed"]
+    ),
+    least_squares_case(
+        "least squares, a reference",
+        ("age", "region=north", "region=south"),
+        features=["age", "region"],
+        reference=["region=east"],
+        intercept=True,
+        level=0.9,
+    ),
+    least_squares_case(
+        "formula",
+        ("age", "region=south", "region=east"),
+        target="income ~ age + C(region)",
+        reference=["region=north"],
+        level=0.8,
+    ),
+    least_squares_case(
+        "least squares through zero", ("age", "employed"), features=["age", "employed"], intercept=False
+    ),
+    ridge_case("ridge on all", NOT_SOUTH, alpha=0.01, level=0.9, reference=["region=south"]),
+    lasso_case("lasso on all", NOT_SOUTH, alpha=0.002, level=0.9, reference=["region=south"]),
+    lasso_case("lasso through zero", ("age", "employed"), features=["age", "employed"], alpha=0.001, intercept=False),
     ridge_case(
         "ridge with an intercept", ("age", "employed"), features=["age", "employed"], alpha=0.02, intercept=True
     ),

@@ -33,7 +33,7 @@ def release_for(kind: str) -> dpm.MomentRelease:
     options: dict[str, dict[str, Any]] = {
         "exact": {},
         "usual": dict(epsilon=1.0, repair="auto"),
-        "no mean": dict(mean=False, neighbors="replace_one"),
+        "no mean": dict(mean=False, neighbors="replace_one", mechanism="matrix-laplace"),
         "no count": dict(mean=False),
     }
     return released(**options[kind])

@@ -1116,7 +1116,7 @@ def test_pca_is_the_librarys(people_json: Path, run: Run) -> None:
         (("ridge", "people.json", "height"), 1, "has no feature 'height'"),
         (("ridge", "people.json", "region"), 1, "name one of its features"),
         (("ridge", "people.json", "income", "--feature", "income"), 1, "leave it out"),
-        (("ridge", "people.json", "income", "--alpha", "-1"), 1, "zero or a positive number"),
+        (("ridge", "people.json", "income", "--alpha", "-1"), 1, "a positive number"),
         (("ridge", "people.json", "income", "--alpha", "much"), 2, "--alpha"),
         (("ridge", "people.json"), 2, "Missing argument"),
         (("pca", "people.json", "-k", "7"), 1, "from 1 to 6"),

@@ -355,7 +355,10 @@ def test_the_answer_says_what_a_bound_is_about_and_where_it_says_nothing() -> No
         insecure_seed=0,
         **BUDGET,
     )
-    assert "vouches for none" in small.ridge("x2", alpha=0.01).summary()
+    beyond = small.ridge("x2", alpha=0.01)
+    assert beyond.unit_ball_error_bound is not None
+    assert beyond.unit_ball_error_bound > np.linalg.norm(beyond.unit_ball_coefficients)
+    assert "moved the encoded coefficients" not in beyond.summary()
     other = dpm.release(
         TABLE, dpm.Schema.unit_ball(D), mechanism="iterative-eigenvectors", epsilon=1.0, insecure_seed=0
     )

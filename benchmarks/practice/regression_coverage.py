@@ -1,4 +1,4 @@
-"""How often intervals of regression coefficients hold the population's: replications of data and noise, through the public API."""
+"""How often intervals of regression coefficients hold the population's, by replications of data and noise."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def lasso(
     >>> table = np.column_stack([x, 0.5 * x[:, 0]])
     >>> released = dpm.release(table, dpm.Schema.unit_ball(3), epsilon=1.0, insecure_seed=0)
     >>> released.lasso("x2").coefficients.round(2)
-    array([0.49, 0.  ])
+    array([0.5, 0. ])
     """
     from sklearn.linear_model import lars_path_gram
 

@@ -62,8 +62,8 @@ def penalised_slopes(moment: FloatArray, chosen: Regressors, alpha: float) -> Fl
 def inference_of(release: Released, chosen: Regressors) -> CoefficientInference | None:
     """None where no law of the noise is known."""
     noise = release.noise
-    if noise is None or (noise.count_variance is None and not release.count_is_public):
-        return None
+    if noise is None or (chosen.intercept and noise.count_variance is None and not release.count_is_public):
+        return None  # without a constant the number of rows is no moment among those solved with
     scale = release.encoding.scale
     shift, unit = release.zero_of_units, float(scale[chosen.target])
     slopes = np.diag(unit / scale[list(chosen.features)])

@@ -73,7 +73,9 @@ class Regressors:
         names = release.feature_names
         if "~" in target and target not in names:
             if features is not None:
-                raise ValueError(f"{target!r} is a formula, which names the features itself: leave features out")
+                raise ValueError(
+                    f"{target!r} is a formula, which names its features: leave features={list(features)!r} out"
+                )
             target, features, stated = read_formula(target, release.schema)
             intercept = stated if intercept is None else intercept
             if stated is False and intercept:

@@ -1,0 +1,317 @@
+"""Standard errors, intervals and verdicts of regressions: against draws, with faults that the checks find."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy.stats import binom, kstest
+
+import dpmoments as dpm
+from dpmoments.analysis.explained_variance import ExplainedVariance
+from dpmoments.analysis.fitted_line import FittedLine
+from dpmoments.analysis.inverted_test import smallest_statistic
+from dpmoments.analysis.normal_equations import NormalEquations
+from dpmoments.noise_law import GaussianNoise
+
+UNLIMITED: dict[str, Any] = dict(epsilon=1e13, repair="none", insecure_seed=0)
+SCHEMA = dpm.Schema(
+    dpm.Numeric("age", 0, 100),
+    dpm.Boolean("smoker"),
+    dpm.Categorical("region", ["north", "south", "east"]),
+    dpm.Numeric("income", 0, 200),
+    dpm.Power("age", 2),
+    dpm.Product("age", "smoker"),
+)
+
+
+@cache
+def people(n_rows: int = 5_000) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    age, smoker = rng.uniform(20, 80, n_rows), rng.random(n_rows) < 0.3
+    region = rng.choice(["north", "south", "east"], n_rows, p=[0.5, 0.3, 0.2])
+    income = 20 + 0.8 * age + 10 * (region == "south") - 0.2 * age * smoker + rng.normal(0, 8, n_rows)
+    return pd.DataFrame({"age": age, "smoker": smoker, "region": region, "income": np.clip(income, 0, 200)})
+
+
+@cache
+def exact() -> dpm.MomentRelease:
+    return dpm.release(people(), SCHEMA, **UNLIMITED)
+
+
+# Against draws of data and noise ------------------------------------------------------------------------------------------
+
+K, N_ROWS, DRAWS = 3, 4_000, 1_500
+SLOPES = np.array([0.7, -0.4, 0.2])
+LAW = GaussianNoise(K + 1, 6_000.0, 3_000.0, 3_000.0, 3_000.0)
+"""About as large beside the sampling error as it is on real releases: half of the variance of a coefficient."""
+
+
+def drawn_equations(seed: int, law: GaussianNoise = LAW, features: float = 1.0) -> NormalEquations:
+    """A sample of rows of known coefficients, and noise of a known law on its moments."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(0, features, (N_ROWS, K)) @ np.linalg.cholesky(0.5 + 0.5 * np.eye(K)).T
+    target = 0.3 + rows @ SLOPES + rng.normal(0, 1, N_ROWS)
+    z = np.column_stack([np.ones(N_ROWS), rows, target])
+    noise = rng.normal(size=(K + 2, K + 2)) * np.sqrt(law.cell_variances)
+    noisy = z.T @ z + np.triu(noise) + np.triu(noise, 1).T
+    return NormalEquations(noisy, float(noisy[0, 0]), True, law, np.eye(K + 2))
+
+
+def p_values(equations_of: Any, draws: int) -> np.ndarray:
+    """Of the true first slope, by the inverted test."""
+    from scipy.special import chdtrc
+
+    found = []
+    for seed in range(draws):
+        statistic = smallest_statistic(equations_of(seed), {1: -SLOPES[0], K + 1: 1.0})
+        found.append(float(chdtrc(1, statistic)))
+    return np.array(found)
+
+
+def test_the_inverted_test_has_its_level_where_noise_is_known_and_nowhere_else() -> None:
+    assert kstest(p_values(drawn_equations, 600), "uniform").pvalue > 0.01
+    quiet = GaussianNoise(K + 1, 3_000.0, 1_500.0, 1_500.0, 1_500.0)
+    understated = p_values(lambda seed: replace(drawn_equations(seed), noise=quiet), 600)
+    assert kstest(understated, "uniform").pvalue < 1e-4
+
+
+def test_the_inverted_test_holds_where_noise_hides_the_features() -> None:
+    """Features of a standard deviation of .05: their moments are 10 where noise has a standard deviation of 55."""
+    found = p_values(lambda seed: drawn_equations(seed, features=0.05), 400)
+    assert not drawn_equations(0, features=0.05).identified
+    assert binom.sf(int((found < 0.05).sum()) - 1, len(found), 0.05) > 0.01
+
+
+def test_the_errors_of_coefficients_are_those_of_draws_and_each_part_is_needed() -> None:
+    solved = np.array([drawn_equations(seed).solution for seed in range(DRAWS)])
+    found = np.cov(solved.T)
+    equations = drawn_equations(0)
+    truth = np.array([0.3, *SLOPES])
+    beyond = np.append(-truth, 1.0)
+    inverse = np.linalg.inv(equations.gram)
+    stated = inverse @ equations.error_covariance(beyond) @ inverse
+    tolerance = 4.0 * np.sqrt(2.0 / DRAWS)
+    np.testing.assert_allclose(np.diag(found), np.diag(stated), rtol=tolerance)
+    without_privacy = inverse @ (equations.residual_variance(beyond) * equations.gram) @ inverse
+    assert (np.diag(found) > np.diag(without_privacy) * (1 + tolerance)).all()
+    without_sampling = inverse @ equations.noise_covariance(beyond) @ inverse
+    assert (np.diag(found) > np.diag(without_sampling) * (1 + tolerance)).all()
+    assert np.abs(solved.mean(axis=0) - truth).max() < 5.0 * np.sqrt(np.diag(found).max() / DRAWS)
+
+
+def test_r_squared_is_corrected_by_what_noise_adds() -> None:
+    """Of slopes of which R² is known; noise that adds .02 to it."""
+    loud = GaussianNoise(K + 1, 120_000.0, 60_000.0, 60_000.0, 60_000.0)
+    shares, raw = [], []
+    for seed in range(400):
+        equations = drawn_equations(seed, loud)
+        beyond = np.append(-equations.solution, 1.0)
+        total = equations.moments[-1, -1] - equations.moments[0, -1] ** 2 / equations.moments[0, 0]
+        raw.append(1.0 - beyond @ equations.moments @ beyond / total)
+        shares.append(ExplainedVariance.of_population(equations))
+    covariance = 0.5 + 0.5 * np.eye(K)
+    truth = SLOPES @ covariance @ SLOPES / (SLOPES @ covariance @ SLOPES + 1.0)
+    found = np.array([share.share for share in shares])
+    error = found.std() / math.sqrt(len(found))
+    assert abs(found.mean() - truth) < 4.0 * error
+    assert np.mean(raw) - truth > 4.0 * error
+    covered = [share.interval(0.95)[0] <= truth <= share.interval(0.95)[1] for share in shares]
+    assert 0.9 <= np.mean(covered) <= 0.99
+
+
+def test_independent_columns_are_called_noise() -> None:
+    schema = dpm.Schema(*[dpm.Numeric(f"x{place}", -1, 1) for place in range(6)])
+    shares, noise = [], 0
+    for seed in range(60):
+        table = np.random.default_rng(seed).uniform(-1, 1, (3_000, 6))
+        fit = dpm.release(table, schema, epsilon=1.0, insecure_seed=seed, threads=1).ols("x0")
+        shares.append(fit.r_squared)
+        noise += fit.is_noise
+        assert fit.summary().startswith("THE WHOLE FIT IS NOT DISTINGUISHABLE FROM NOISE") == fit.is_noise
+    assert np.median(shares) < 0.02
+    assert noise >= 54
+    related = table.copy()
+    related[:, 0] = 0.7 * table[:, 1] + 0.3 * table[:, 0]
+    assert not dpm.release(related, schema, epsilon=1.0, insecure_seed=1).ols("x0").is_noise
+
+
+# What is asked for --------------------------------------------------------------------------------------------------------
+
+
+def test_derived_features_and_formulas() -> None:
+    table = people()
+    design = pd.DataFrame(
+        {
+            "age": table["age"],
+            "smoker": table["smoker"].astype(float),
+            "south": (table["region"] == "south").astype(float),
+            "east": (table["region"] == "east").astype(float),
+            "age:smoker": table["age"] * table["smoker"],
+        }
+    )
+    solution, *_ = np.linalg.lstsq(np.column_stack([np.ones(len(design)), design]), table["income"], rcond=None)
+    fit = exact().ols("income ~ age*smoker + C(region)", reference={"region": "north"})
+    assert fit.features == ("age", "smoker", "region=south", "region=east", "age:smoker")
+    order = [1, 2, 3, 4, 5]
+    np.testing.assert_allclose(fit.coefficients, solution[order], rtol=2e-3, atol=2e-3)
+    np.testing.assert_allclose(
+        fit.predict(table), np.column_stack([np.ones(len(design)), design]) @ solution, rtol=1e-3
+    )
+    assert exact().ols("income ~ age + I(age**2)").features == ("age", "age^2")
+    assert not exact().ols("income ~ age - 1").with_intercept
+    assert exact().ols("`region=north` ~ age").target == "region=north"
+    assert exact().ols("income", ["age"]).features == ("age",)
+    assert "age^2" not in exact().ols("age").features
+    assert "age:smoker" not in exact().ols("age").features
+
+
+@pytest.mark.parametrize(
+    ("formula", "words"),
+    [
+        ("income ~ age:region", "must be released with dpm.Product"),
+        ("income ~ np.log(age)", "no column and no feature"),
+        ("income ~ age +", "cannot be read"),
+        ("income ~ height", "no column and no feature"),
+        ("age^2 ~ age", "computed one from the other"),
+    ],
+)
+def test_formulas_that_a_release_cannot_answer(formula: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words.replace(".", r"\.")):
+        exact().ols(formula.replace("age^2 ~", "`age^2` ~"))
+
+
+def test_levels_of_few_rows_are_counted_with_the_reference() -> None:
+    rng = np.random.default_rng(0)
+    levels = ["a", "b", "rare"]
+    group = np.array(levels)[rng.choice(3, 4_000, p=[0.6, 0.398, 0.002])]
+    table = pd.DataFrame({"group": group, "y": rng.uniform(0, 1, 4_000)})
+    schema = dpm.Schema(dpm.Categorical("group", levels), dpm.Numeric("y", 0, 1))
+    fit = dpm.release(table, schema, epsilon=1.0, insecure_seed=0).ols("y", ["group"])
+    assert fit.too_few == ("group=rare",)
+    assert "too few rows for the budget, counted with the reference: group=rare" in fit.summary()
+    assert fit.identified
+    assert dpm.release(table, schema, **UNLIMITED).ols("y", ["group"]).too_few == ()
+
+
+# The answer ---------------------------------------------------------------------------------------------------------------
+
+
+def test_statsmodels_names() -> None:
+    fit = exact().ols("income", ["age", "region"])
+    assert isinstance(fit, FittedLine)
+    names = ["(intercept)", *fit.features]
+    assert list(fit.params.index) == list(fit.bse.index) == list(fit.pvalues.index) == names
+    assert fit.params["age"] == fit.coefficients[0]
+    assert fit.bse["age"] == fit.standard_errors[0]
+    assert (fit.rsquared, fit.rsquared_adj, fit.nobs) == (fit.r_squared, fit.adjusted_r_squared, 5_000)
+    assert fit.rsquared_adj < fit.rsquared
+    intervals = fit.conf_int(0.9)
+    assert intervals.shape == (3, 2)
+    assert intervals["age"] == tuple(np.asarray(intervals)[0])
+    assert intervals["(intercept)"][0] < fit.intercept < intervals["(intercept)"][1]
+    with pytest.raises(KeyError, match="height"):
+        intervals["height"]
+    for level in (0.05, 0.49, 1.0, "0.95"):
+        with pytest.raises(ValueError, match="1 − alpha"):
+            fit.conf_int(level)  # type: ignore[arg-type]
+    assert list(fit.identified) == [True] * 3
+    frame = fit.to_pandas()
+    assert list(frame["feature"]) == names
+    assert fit.to_arrow().num_rows == 4
+    assert "<td" in fit._repr_html_()
+
+
+def test_predictions_are_read_by_name() -> None:
+    fit = exact().ols("income", ["age", "region"])
+    frame = pd.DataFrame({"other": [1, 2], "region": ["south", "east"], "age": [30.0, np.nan]})
+    found = fit.predict(frame)
+    assert np.isfinite(found[0])
+    assert np.isnan(found[1])
+    turned = frame[["age", "other", "region"]]
+    for form in (turned, pl.from_pandas(frame), pa.Table.from_pandas(frame), frame.to_dict("list")):
+        np.testing.assert_array_equal(fit.predict(form), found)
+    with pytest.raises(ValueError, match=r"no column 'age'.*it has 'Age'"):
+        fit.predict(frame.rename(columns={"age": "Age"}))
+    with pytest.raises(ValueError, match="1 of the frame's 2 rows hold a value of 'region'") as refused:
+        fit.predict(frame.assign(region=["south", "secret"]))
+    assert "secret" not in str(refused.value)
+    with pytest.raises(TypeError, match="by name"):
+        fit.predict(frame[["age"]].to_numpy())
+    with pytest.raises(ValueError, match="more than one column named 'age'"):
+        fit.predict(pd.concat([frame, frame[["age"]]], axis=1))
+
+
+def test_prediction_intervals() -> None:
+    fit = exact().ols("income", ["age", "smoker", "age:smoker", "region"])
+    new = people().sample(2_000, random_state=1)
+    found = fit.prediction_intervals(new, 0.9)
+    inside = (found.value[:, 0] <= new["income"]) & (new["income"] <= found.value[:, 1])
+    assert 0.88 <= inside.mean() <= 0.92
+    assert ((found.mean[:, 1] - found.mean[:, 0]) < (found.value[:, 1] - found.value[:, 0])).all()
+    assert found.to_pandas().shape == (2_000, 5)
+    assert "1980 more rows" in found.summary()
+    with pytest.raises(ValueError, match="a penalty shrank it"):
+        exact().ridge("income", ["age"]).prediction_intervals(new)
+
+
+def test_a_fit_that_noise_hides_says_so_and_bounds_nothing() -> None:
+    table = people(300)
+    fit = dpm.release(table, SCHEMA, epsilon=0.05, insecure_seed=1).ols("income", ["age", "smoker"])
+    assert not fit.identified
+    assert np.isnan(fit.standard_errors).all()
+    assert np.isinf(np.asarray(fit.conf_int())).any()
+    text = fit.summary()
+    assert text.startswith("THE WHOLE FIT IS NOT DISTINGUISHABLE FROM NOISE")
+    assert "It takes fewer features" in text
+    assert text.count("not distinguishable from noise") == 2
+    assert fit.to_dict()["standard_errors"] == {"age": None, "smoker": None}
+    with pytest.raises(ValueError, match="noise does not let it be identified"):
+        fit.prediction_intervals(table)
+
+
+def test_an_interval_is_where_the_inverted_test_does_not_reject() -> None:
+    rng = np.random.default_rng(3)
+    x = rng.normal(0, 1, (3_000, 2)) @ np.array([[1.0, 0.8], [0.0, 0.6]])
+    table = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": x[:, 0] + rng.normal(0, 1, 3_000)}).clip(-5, 5)
+    schema = dpm.Schema(*[dpm.Numeric(name, -5, 5) for name in "aby"])
+    fit = dpm.release(table, schema, epsilon=0.6, mechanism="matrix-laplace", insecure_seed=5).ols("y", ["a", "b"])
+    assert not fit.identified
+    assert fit.inference is not None
+    bounded = 0
+    for place, (lower, upper) in enumerate(fit.inference.intervals(0.8)):
+        for end in (lower, upper):
+            if math.isfinite(end):
+                bounded += 1
+                assert fit.inference.inverted_p_value(place, end) == pytest.approx(0.2, abs=0.01)
+    assert bounded >= 2
+
+
+def test_a_mechanism_of_no_law_has_no_standard_errors() -> None:
+    fit = dpm.release(people(), SCHEMA, epsilon=1.0, mechanism="iterative-eigenvectors", insecure_seed=0).ols(
+        "income", ["age"]
+    )
+    assert np.isnan(fit.standard_errors).all()
+    assert "noise unknown" in fit.summary()
+    assert fit.to_dict()["p_value_of_fit"] is None
+
+
+def test_what_clipping_did_is_said_as_far_as_it_was_paid_for() -> None:
+    rng = np.random.default_rng(0)
+    table = rng.normal(0, 1, (20_000, 6)).clip(-8, 8)
+    schema = dpm.Schema(*[dpm.Numeric(f"x{place}", -8, 8) for place in range(6)])
+    ball = dpm.release(table, schema, epsilon=3.0, insecure_seed=0)
+    assert ball.center is not None
+    fit = ball.ols("x0")
+    assert fit.clipping.share is not None
+    assert f"at most {fit.clipping.share:.2%} of the rows" in fit.summary()
+    assert fit.clipping.standard_errors is not None
+    plain = dpm.release(table, schema, epsilon=3.0, mechanism="matrix-laplace", insecure_seed=0).ols("x0")
+    assert "was not measured" in plain.summary()
