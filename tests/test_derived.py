@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,8 +34,10 @@ from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Coordinate, DerivedColumn, Schema, derived_values
 from dpmoments.schema.constraints import Constraints, LevelBlock
+from dpmoments.schema.entries import column_from_dict
 from dpmoments.schema.row_norm import may_be_shortened
 from dpmoments.schema.typical_ranges import column_weights
+from dpmoments.schema.yaml_text import parse_yaml
 
 EPSILON = 2.0**-53
 BOUNDS = [
@@ -277,6 +280,15 @@ def test_one_rows_derived_cells_never_depend_on_the_others() -> None:
         assert encoded_rows(schema, table.slice(index, 1), True).tobytes() == together[index].tobytes()
 
 
+def test_powers_are_products_rounded_correctly_and_no_call_of_pow() -> None:
+    """pow may round otherwise on another machine, or at another place of an array."""
+    schema = Schema(dpm.Numeric("x", -50, 50), *(dpm.Power("x", exponent) for exponent in (2, 3, 4)))
+    x = np.random.default_rng(0).uniform(-50, 50, 2000)
+    values = derived_values(schema, np.column_stack([x, x, x, x]))
+    assert values.tolist() == [[v, v * v, v * v * v, (v * v) * (v * v)] for v in x.tolist()]
+    assert not np.array_equal(values[:, 2], x**3)  # planted fault
+
+
 # Bounds ----------------------------------------------------------------------------------------------------------------------
 
 RANGES: list[tuple[Any, list[Any], tuple[float, float]]] = [
@@ -429,8 +441,6 @@ REFUSED: list[tuple[str, Callable[[], object], type[Exception], str]] = [
 
 
 def from_file(entry: str) -> Schema:
-    from dpmoments.schema.yaml_text import parse_yaml
-
     return Schema.from_dict(parse_yaml(f"columns: [{{name: age, kind: numeric, lower: 0, upper: 1}}, {entry}]"))
 
 
@@ -564,7 +574,18 @@ def test_typical_ranges_of_factors_are_passed_on() -> None:
     assert Schema(HOURS, dpm.Power("hours", 2)).derived_columns[0].typical_within_bounds is None
     center = schema.encoding(mean=True).decode_mean(schema.typical_center)
     np.testing.assert_allclose(center, [47.5, 0.5, 0.0, 0.0, 3012.5, 37.5, 0.0, 0.0])
-    assert len(column_weights(schema.columns, mean=True)) == 6
+
+
+@pytest.mark.parametrize("mean", [True, False])
+def test_a_block_asks_for_the_part_of_the_ball_that_its_mean_square_calls_for(mean: bool) -> None:
+    """As much as one numeric column in [−1, 1] with half of its mean square, of which the levels' means take 2/(k + 1)."""
+    columns = [dpm.Numeric("age", 0, 120, typical=(20, 75)), REGION]
+    deviation, middle = 75 / 4 / 120, 75 / 2 / 120  # the product is 0 to 75, typically, in units of 120
+    mean_square = deviation**2 + middle**2 * (1 / 3 if mean else 1)
+    end = 2 * math.sqrt(mean_square / 2)
+    found = column_weights(Schema(*columns, dpm.Product("age", "region")).columns, mean=mean)
+    alike = column_weights(Schema(*columns, dpm.Numeric("z", -1, 1, typical=(-end, end))).columns, mean=mean)
+    np.testing.assert_allclose(found, alike, rtol=1e-12)
 
 
 # Values for predictions --------------------------------------------------------------------------------------------------------
@@ -657,6 +678,19 @@ def test_the_cost_of_derived_features_is_told() -> None:
     assert sentence in str(told)
     assert f"{told.derived_cost.second_moment:.0%}" in str(told)
     assert dpm.forecast(EVERYTHING.without_derived, n_rows=1000, rho=0.5).derived_cost is None
+
+
+def test_the_page_on_derived_features_shows_what_the_library_says() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "how-to-derived-features.md").read_text(encoding="utf-8")
+    schema = re.search(r"```python\n(.*?)```", page, re.S)
+    entries = re.search(r"```yaml\n(.*?)```", page, re.S)
+    assert schema is not None
+    assert entries is not None
+    made: dict[str, Any] = {"dpm": dpm}
+    exec(schema[1], made)
+    assert str(dpm.forecast(made["schema"], n_rows=50_000, epsilon=1.0).derived_cost) in page
+    stated = [column_from_dict(entry) for entry in parse_yaml(entries[1])]
+    assert stated == [dpm.Power("age", 2), dpm.Product("age", "smoker")]
 
 
 # Every mechanism, replayed -----------------------------------------------------------------------------------------------------
