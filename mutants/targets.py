@@ -96,7 +96,7 @@ TESTS = {
     ),
     "mechanisms/means/log_scale_histogram": ("log_scale_histogram", "means"),
     "mechanisms/means/parts/reliability": ("reliability", "means_boundaries", "means_replayed", "mean_robustness"),
-    "rows/encode": ("encoding", "cell_rules", "rows"),
+    "rows/encode": ("encoding", "cell_rules", "rows", "derived"),
     "rows/cells": ("cell_rules", "encoding", "sources"),
     "rows/kernel": ("kernel", "exact_moments"),
     "rows/rounding": ("exact_moments", "kernel", "encoding"),

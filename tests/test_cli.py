@@ -356,6 +356,28 @@ def test_forecast_prints_what_the_library_computes(run: Run) -> None:
     ]
 
 
+def test_derived_features_of_a_schema_file_are_forecast_released_and_shown(run: Run) -> None:
+    derived = "  - {kind: power, column: age, exponent: 2}\n  - {kind: product, factors: [age, region]}\n"
+    Path("people.yaml").write_text(SCHEMA_TEXT + derived)
+    command = ("forecast", "--schema", "people.yaml", "--n-rows", "5000", "--rho", "0.5", "--neighbors", "replace_one")
+    cost = dpm.forecast(dpm.Schema.load("people.yaml"), n_rows=5_000, rho=0.5, neighbors="replace_one").derived_cost
+    assert cost is not None
+    assert str(cost) in run(*command).words
+    assert json.loads(run(*command, "--json").out)["derived_cost"] == cost.to_dict()
+    released = run(*release_command("--insecure-seed", "3"))
+    assert released.code == 0
+    assert "9 features from 4 columns" not in released.words
+    assert "10 features from 4 columns" in released.words
+    shown = run("show", "people.json").words
+    assert "age^2 power 0 to 10000 as its columns" in shown
+    assert "age:region product 0 to 100, by level of region as its columns" in shown
+    assert run("verify", "people.json").code == 0
+    Path("people.yaml").write_text(SCHEMA_TEXT + "  - {kind: power, column: height, exponent: 2}\n")
+    refused = run(*command)
+    assert refused.code == 1
+    assert "Power('height', 2): the schema has no column 'height'" in refused.error
+
+
 def test_forecast_marks_what_it_assumes_and_takes_a_public_guess(run: Run) -> None:
     command = ("forecast", "--schema", "people.yaml", "--n-rows", "5000", "--epsilon", "1", "--neighbors", "add_remove")
     schema = dpm.Schema.load("people.yaml")
