@@ -238,6 +238,20 @@ class MomentRelease:
         """Cov(value), centred, shape (d, d), in the table's units."""
         return self.encoding.decode_covariance(self.unit_ball_covariance)
 
+    @property
+    @in_floating_point
+    def correlation(self) -> FloatArray:
+        """Corr(value), shape (d, d): the covariance over the standard deviations; :meth:`correlations` says how sure it is.
+
+        NaN where a variance is not positive, but for ones on the diagonal.
+        """
+        covariance = self.unit_ball_covariance
+        variances = np.diag(covariance)
+        deviations = np.sqrt(np.where(variances > 0.0, variances, np.nan))
+        correlation = np.clip(covariance / np.outer(deviations, deviations), -1.0, 1.0)
+        np.fill_diagonal(correlation, 1.0)
+        return np.asarray(correlation)
+
     def with_repair(self, repair: Repair | str) -> MomentRelease:
         """The same release read with another repair: post-processing, free of privacy cost."""
         return replace(self, repair=Repair.of(repair))

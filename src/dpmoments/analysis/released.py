@@ -60,6 +60,10 @@ class Released(Protocol):
         """The Gram matrix of encoded rows before repair, about the release's centre."""
 
     @property
+    def center(self) -> FloatArray | None:
+        """What sum and Gram matrix are taken about, in the unit ball; None for 0."""
+
+    @property
     def n_rows(self) -> int:
         """The number of rows."""
 
@@ -90,6 +94,10 @@ class Released(Protocol):
     @property
     def covariance(self) -> FloatArray:
         """Cov(value), shape (d, d)."""
+
+    @property
+    def correlation(self) -> FloatArray:
+        """Corr(value), shape (d, d)."""
 
     def with_repair(self, repair: str) -> Released:
         """The same release read with another repair."""
