@@ -12,8 +12,13 @@ import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.components import pca
+from dpmoments.analysis.correlations import correlations
+from dpmoments.analysis.cross_table import cross_table
 from dpmoments.analysis.description import describe
+from dpmoments.analysis.group_means import group_means
 from dpmoments.analysis.regression import ridge
+from dpmoments.analysis.two_groups import t_test
+from dpmoments.analysis.variance_analysis import anova
 from dpmoments.array_types import FloatArray
 from dpmoments.documents import DocumentKind
 from dpmoments.noise_law import MomentPivot, NoiseLaw
@@ -94,6 +99,11 @@ class MomentRelease:
     describe = describe
     ridge = ridge
     pca = pca
+    correlations = correlations
+    group_means = group_means
+    anova = anova
+    t_test = t_test
+    cross_table = cross_table
 
     def __post_init__(self) -> None:
         if self.center is not None and self.noisy_sum is None:

@@ -11,7 +11,7 @@ from dpmoments.analysis.released import Released
 from dpmoments.array_types import FloatArray
 from dpmoments.schema.columns import Boolean, Categorical
 
-__all__ = ["Levels", "chosen_features", "feature_place", "shown_names"]
+__all__ = ["Levels", "chosen_features", "columns_of", "feature_place", "shown_names"]
 
 SHOWN_NAMES = 8
 """Messages name so many at most."""
@@ -48,9 +48,9 @@ class Levels:
 
         Examples
         --------
-        >>> import dpmoments as dpm
-        >>> schema = dpm.Schema(dpm.Categorical("region", ["north", "south"]), dpm.Boolean("smoker"))
-        >>> released = dpm.release({"region": ["north"] * 9, "smoker": [True] * 9}, schema, epsilon=1.0, insecure_seed=0)
+        >>> import dpmoments as dpm, pyarrow as pa
+        >>> schema = dpm.Schema(dpm.Boolean("smoker"))
+        >>> released = dpm.release(pa.table({"smoker": [True] * 900}), schema, epsilon=1.0, insecure_seed=0)
         >>> Levels.of(released, "smoker").names
         ('smoker=false', 'smoker=true')
         """
@@ -144,6 +144,12 @@ def chosen_features(release: Released, columns: Sequence[str] | None) -> list[in
     if len(set(found)) < len(found):
         raise ValueError("a feature is named twice")
     return sorted(found)
+
+
+def columns_of(release: Released, features: Sequence[int]) -> tuple[str, ...]:
+    """The name of the column that each feature belongs to."""
+    every = [column.name for column in release.schema.columns for _ in column.feature_names]
+    return tuple(every[feature] for feature in features)
 
 
 def shown_names(names: Sequence[str]) -> str:
