@@ -29,6 +29,8 @@ __all__ = ["CrossTable", "cross_table"]
 
 ROUNDS = 50
 """Of fitting counts to their margins in turn."""
+LEAST = 1e-3
+"""A cell's share at least, of what it would be under independence."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,8 +239,9 @@ def _possible_counts(release: Released, first: Levels, second: Levels) -> Intege
     p = first.weights[:, 0] + first.weights[:, 1:] @ mean[one]
     q = second.weights[:, 0] + second.weights[:, 1:] @ mean[other]
     crossed = first.weights[:, 1:] @ covariance[np.ix_(one, other)] @ second.weights[:, 1:].T
-    joint = np.maximum(crossed + np.outer(p, q), 0.0)
     p, q = np.clip(p, 0.0, 1.0), np.clip(q, 0.0, 1.0)
+    # no cell is quite 0, so that every margin can be met
+    joint = np.maximum(crossed + np.outer(p, q), LEAST * np.outer(p, q))
     total = min(float(p.sum()), float(q.sum()), 1.0)
     for _ in range(ROUNDS):
         joint = joint * _ratio(p * (total / max(float(p.sum()), 1e-300)), joint.sum(axis=1))[:, None]

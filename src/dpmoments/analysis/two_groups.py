@@ -96,14 +96,11 @@ class TwoGroups(TableAnswer):
     def remarks(self) -> tuple[str, ...]:
         if math.isnan(self.p_value):
             return law_in_words(None), self.warning
-        own = (
-            ""
-            if self.own_variances
-            else f"; each group's variance would need the product {self.target}:{self.by} in the schema"
-        )
+        needed = f"; each group's own variance needs the product {self.target}:{self.by} in the schema"
+        shown = probability_in_words(self.p_value)
         return (
-            f"t = {number(self.statistic)}, {number(self.degrees)} degrees of freedom, p = {probability_in_words(self.p_value)}, of noise and "
-            f"sampling together{own}",
+            f"t = {number(self.statistic)}, {number(self.degrees)} degrees of freedom, p {shown if '<' in shown else '= ' + shown}, "
+            f"of noise and sampling together{'' if self.own_variances else needed}",
             self.warning,
         )
 
