@@ -15,7 +15,9 @@ from dpmoments.analysis.components import pca
 from dpmoments.analysis.correlations import correlations
 from dpmoments.analysis.cross_table import cross_table
 from dpmoments.analysis.description import describe
+from dpmoments.analysis.distances import mahalanobis
 from dpmoments.analysis.group_means import group_means
+from dpmoments.analysis.partial_correlations import partial_correlation
 from dpmoments.analysis.regression import ridge
 from dpmoments.analysis.two_groups import t_test
 from dpmoments.analysis.variance_analysis import anova
@@ -104,6 +106,8 @@ class MomentRelease:
     anova = anova
     t_test = t_test
     cross_table = cross_table
+    partial_correlation = partial_correlation
+    mahalanobis = mahalanobis
 
     def __post_init__(self) -> None:
         if self.center is not None and self.noisy_sum is None:

@@ -99,7 +99,7 @@ class Correlations(TableAnswer):
 
     def table(self) -> list[tuple[str, ...]]:
         """A pair a line, those that stand out most first."""
-        first, second = self._pairs_shown
+        first, second = self._pairs_shown if self.identified else ([], [])
         total = np.hypot(self.privacy_noise, self.sampling_noise)[first, second]
         size = np.abs(self.correlation[first, second])
         order = np.argsort(-np.divide(size, total, out=np.zeros_like(size), where=total > 0.0), kind="stable")
@@ -113,17 +113,16 @@ class Correlations(TableAnswer):
                 f"[{_three(self.lower[first[place], second[place]])}, {_three(self.upper[first[place], second[place]])}]",
                 words[place],
             )
-            for place in order[:SHOWN_PAIRS]
+            for place in order[:SHOWN_PAIRS].tolist()
         ]
         head = ("pair", "correlation", "± privacy", "± sampling", level_in_words(self.level), "verdict")
         return [head, *lines]
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        n_pairs = len(self._pairs_shown[0])
-        more = f"… {n_pairs - SHOWN_PAIRS} more pairs: to_pandas() and --json hold all" if n_pairs > SHOWN_PAIRS else ""
-        law = "" if self.noise_known else law_in_words(None)
-        return more, law, self.warning
+        hidden = len(self._pairs_shown[0]) - SHOWN_PAIRS if self.identified else 0
+        more = f"… {hidden} more pairs: to_pandas() and --json hold all" if hidden > 0 else ""
+        return more, "" if self.noise_known else law_in_words(None), self.warning
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """A pair a row."""

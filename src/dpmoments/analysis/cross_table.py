@@ -102,11 +102,10 @@ class CrossTable(TableAnswer):
         least, most = float(self.noise.min()), float(self.noise.max())
         span = f"± {number(least)}" if most - least <= 0.01 * most else f"± {number(least)} to {number(most)}"
         words = {"dependent": "the columns depend on each other"}.get(self.verdict, f"dependence {self.verdict}")
-        shown = probability_in_words(self.p_value)
         return (
             f"noise on a count: {span} (one standard deviation, before impossible counts were made possible)",
             f"independence: χ² = {number(self.statistic)} on {self.degrees} degrees of freedom, "
-            f"p {shown if '<' in shown else '= ' + shown}, of noise and sampling together: {words}",
+            f"{probability_in_words(self.p_value)}, of noise and sampling together: {words}",
             self.warning,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -12,7 +13,16 @@ from dpmoments.array_types import FloatArray, IntegerArray
 from dpmoments.noise_law import NoiseLaw
 from dpmoments.repair.spectral_noise import SpectralNoise
 
-__all__ = ["NOISE_UNKNOWN", "NOT_DISTINGUISHABLE", "NO_MEAN", "NoisyMoments", "bilinear", "law_in_words", "noise_edge"]
+__all__ = [
+    "NOISE_UNKNOWN",
+    "NOT_DISTINGUISHABLE",
+    "NO_MEAN",
+    "NoisyMoments",
+    "bilinear",
+    "law_in_words",
+    "noise_edge",
+    "noise_edges",
+]
 
 NOT_DISTINGUISHABLE = "not distinguishable from noise"
 NOISE_UNKNOWN = "noise unknown"
@@ -51,7 +61,7 @@ class NoisyMoments:
     stretch: FloatArray
 
     @classmethod
-    def of(cls, release: Released, as_they_are: Collection[int] = ()) -> NoisyMoments:
+    def of(cls, release: Released, as_they_are: Collection[int] = (), *, about_zero: bool = False) -> NoisyMoments:
         """The moments of a release about its unrepaired mean.
 
         Parameters
@@ -59,23 +69,30 @@ class NoisyMoments:
         release : Released
         as_they_are : collection of int
             Features whose values are not shifted or scaled, such as levels, whose sums are counts.
+        about_zero : bool
+            Whether a release without a mean will do: its moments are then about the zero of the encoding, and its sums 0.
 
         Raises
         ------
         ValueError
             If no mean was released.
         """
-        if release.noisy_sum is None or release.noisy_count is None:
+        if release.noisy_sum is None and not about_zero:
             raise ValueError(NO_MEAN)
         n_rows, encoding = float(release.n_rows), release.encoding
-        mean = release.noisy_sum / n_rows
+        total = np.zeros(len(release.feature_names)) if release.noisy_sum is None else np.asarray(release.noisy_sum)
+        mean = total / n_rows
         origin = encoding.offset if release.center is None else encoding.decode_mean(release.center)
         location, unit = origin + encoding.scale * mean, encoding.scale.copy()
         shift, stretch = -mean, np.ones(len(mean))
         kept = list(as_they_are)
         location[kept], unit[kept], shift[kept], stretch[kept] = 0.0, 1.0, origin[kept], encoding.scale[kept]
-        total = np.asarray(release.noisy_sum)
-        released = np.block([[np.array([[release.noisy_count]]), total[None, :]], [total[:, None], release.noisy_gram]])
+        released = np.block(
+            [
+                [np.array([[n_rows if release.noisy_count is None else release.noisy_count]]), total[None, :]],
+                [total[:, None], release.noisy_gram],
+            ]
+        )
         matrix = np.diag(np.concatenate([[1.0], stretch]))
         matrix[1:, 0] = shift
         return cls(matrix @ released @ matrix.T, n_rows, location, unit, release.noise, shift, stretch)
@@ -170,26 +187,43 @@ def bilinear(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.asarray((product + np.swapaxes(product, -1, -2)) / 2.0)
 
 
-def noise_edge(variances: FloatArray, law: NoiseLaw | None) -> float:
+def noise_edge(row_sum: float, size: int, law: NoiseLaw | None) -> float:
     """What the largest eigenvalue of the noise on a k × k matrix stays below in about 95 of 100 releases.
 
     √r·(2 + k^(−2/3)), r the largest sum of a row of variances: the edge of the semicircle (for rows that differ, an upper one:
-    Bandeira & van Handel 2016, Theorem 1.1) and about one Tracy–Widom deviation's 95 % point; times what the law's own
+    Bandeira & van Handel 2016, Theorem 1.1) and about the 95 % point of Tracy–Widom beyond it; times what the law's own
     spectrum reaches beyond a semicircle.
 
     Parameters
     ----------
-    variances : ndarray of shape (k, k)
-        Of the cells.
+    row_sum : float
+        r.
+    size : int
+        k.
     law : NoiseLaw or None
         NaN where it is None.
     """
     if law is None:
         return float("nan")
-    largest = float(np.sqrt(variances.sum(axis=1).max()))
     spectral = SpectralNoise.of(law)
-    beyond = spectral.edge / (2.0 * np.sqrt(spectral.variance)) if spectral.variance > 0.0 else 1.0
-    return float(largest * (2.0 + len(variances) ** (-2.0 / 3.0)) * max(1.0, beyond))
+    beyond = spectral.edge / (2.0 * math.sqrt(spectral.variance)) if spectral.variance > 0.0 else 1.0
+    return math.sqrt(row_sum) * (2.0 + math.pow(size, -2.0 / 3.0)) * max(1.0, beyond)
+
+
+def noise_edges(cells: FloatArray, components: FloatArray, law: NoiseLaw | None) -> FloatArray:
+    """The edge of the noise on what each component and those after it span.
+
+    With P the projection on that, E‖PNPe_j‖² = tr(P Cov(N b)), b = Pe_j, is the sum of a row of variances.
+    """
+    d = cells.shape[0]
+    found, projection = np.empty(len(components)), np.eye(d)
+    for place, component in enumerate(components):
+        squares = projection**2
+        shared = np.einsum("ij,ij->j", projection, (projection * (cells - np.diag(np.diag(cells)))) @ projection)
+        rows = np.maximum(np.diag(projection), 0.0) @ cells @ squares + shared
+        found[place] = noise_edge(float(np.max(rows, initial=0.0)), d - place, law)
+        projection = projection - np.outer(component, component)
+    return found
 
 
 def law_in_words(law: NoiseLaw | None) -> str:

@@ -74,8 +74,8 @@ def probability_in_words(value: float) -> str:
     Examples
     --------
     >>> probability_in_words(0.04321), probability_in_words(1e-9), probability_in_words(float("nan"))
-    ('0.0432', '< 0.0001', 'noise unknown')
+    ('p = 0.0432', 'p < 0.0001', 'noise unknown')
     """
     if math.isnan(value):
         return "noise unknown"
-    return "< 0.0001" if value < 1e-4 else f"{value:.4f}"
+    return "p < 0.0001" if value < 1e-4 else f"p = {value:.4f}"

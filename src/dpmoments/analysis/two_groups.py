@@ -97,9 +97,8 @@ class TwoGroups(TableAnswer):
         if math.isnan(self.p_value):
             return law_in_words(None), self.warning
         needed = f"; each group's own variance needs the product {self.target}:{self.by} in the schema"
-        shown = probability_in_words(self.p_value)
         return (
-            f"t = {number(self.statistic)}, {number(self.degrees)} degrees of freedom, p {shown if '<' in shown else '= ' + shown}, "
+            f"t = {number(self.statistic)}, {number(self.degrees)} degrees of freedom, {probability_in_words(self.p_value)}, "
             f"of noise and sampling together{'' if self.own_variances else needed}",
             self.warning,
         )

@@ -91,7 +91,7 @@ class AnalysisOfVariance(TableAnswer):
                 f"{upper:,.0f}",
                 number(float(squares[0])),
                 "noise" if self.lost else number(self.f),
-                probability_in_words(self.p_value),
+                probability_in_words(self.p_value).removeprefix("p = ").removeprefix("p "),
             ),
             ("within groups", number(within), f"{lower:,.0f}", number(float(squares[1])), "", ""),
             ("total", number(between + within), f"{upper + lower:,.0f}", "", "", ""),
