@@ -15,7 +15,9 @@ from dpmoments.analysis.components import pca
 from dpmoments.analysis.correlations import correlations
 from dpmoments.analysis.cross_table import cross_table
 from dpmoments.analysis.description import describe
+from dpmoments.analysis.discriminant import lda
 from dpmoments.analysis.distances import mahalanobis
+from dpmoments.analysis.graphical_model import graphical_lasso
 from dpmoments.analysis.group_means import group_means
 from dpmoments.analysis.partial_correlations import partial_correlation
 from dpmoments.analysis.regression import ridge
@@ -108,6 +110,8 @@ class MomentRelease:
     cross_table = cross_table
     partial_correlation = partial_correlation
     mahalanobis = mahalanobis
+    lda = lda
+    graphical_lasso = graphical_lasso
 
     def __post_init__(self) -> None:
         if self.center is not None and self.noisy_sum is None:
