@@ -10,19 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from dpmoments.analysis import methods
 from dpmoments.analysis.answers import in_floating_point
-from dpmoments.analysis.components import pca
-from dpmoments.analysis.correlations import correlations
-from dpmoments.analysis.cross_table import cross_table
-from dpmoments.analysis.description import describe
-from dpmoments.analysis.discriminant import lda
-from dpmoments.analysis.distances import mahalanobis
-from dpmoments.analysis.graphical_model import graphical_lasso
-from dpmoments.analysis.group_means import group_means
-from dpmoments.analysis.partial_correlations import partial_correlation
-from dpmoments.analysis.regression import ridge
-from dpmoments.analysis.two_groups import t_test
-from dpmoments.analysis.variance_analysis import anova
 from dpmoments.array_types import FloatArray
 from dpmoments.documents import DocumentKind
 from dpmoments.noise_law import MomentPivot, NoiseLaw
@@ -100,18 +89,18 @@ class MomentRelease:
     chosen_because: str | None = None
 
     # One line an analysis: a function of a release is a method of it. The command line has a command for each.
-    describe = describe
-    ridge = ridge
-    pca = pca
-    correlations = correlations
-    group_means = group_means
-    anova = anova
-    t_test = t_test
-    cross_table = cross_table
-    partial_correlation = partial_correlation
-    mahalanobis = mahalanobis
-    lda = lda
-    graphical_lasso = graphical_lasso
+    describe = methods.describe
+    ridge = methods.ridge
+    pca = methods.pca
+    correlations = methods.correlations
+    group_means = methods.group_means
+    anova = methods.anova
+    t_test = methods.t_test
+    cross_table = methods.cross_table
+    partial_correlation = methods.partial_correlation
+    mahalanobis = methods.mahalanobis
+    lda = methods.lda
+    graphical_lasso = methods.graphical_lasso
 
     def __post_init__(self) -> None:
         if self.center is not None and self.noisy_sum is None:

@@ -80,7 +80,7 @@ class Levels:
             If a name is none of them, or stands there twice.
         """
         if isinstance(names, str):
-            raise TypeError("levels is a list of names, not one string")
+            raise TypeError("groups are a list of names, not one string")
         full = [name if name in self.names else f"{self.column}={name}" for name in map(str, names)]
         if unknown := [str(name) for name, whole in zip(names, full, strict=True) if whole not in self.names]:
             raise ValueError(

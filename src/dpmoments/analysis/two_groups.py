@@ -130,7 +130,7 @@ class TwoGroups(TableAnswer):
 
 @in_floating_point
 def t_test(
-    release: Released, target: str, by: str, levels: Sequence[str] | None = None, *, level: float = 0.95
+    release: Released, target: str, by: str, groups: Sequence[str] | None = None, *, level: float = 0.95
 ) -> TwoGroups:
     """Welch's t-test of a feature by two groups: post-processing, free of privacy cost.
 
@@ -141,7 +141,7 @@ def t_test(
         A feature.
     by : str
         A Boolean column, or a categorical.
-    levels : sequence of str, optional
+    groups : sequence of str, optional
         The two levels to compare; needed where the column has more.
     level : float
         Confidence of the interval.
@@ -176,10 +176,10 @@ def t_test(
         raise ValueError(f"t-test: {NO_MEAN}")
     feature = feature_place(release, target)
     every = Levels.of(release, by)
-    two = every if levels is None else every.chosen(levels)
+    two = every if groups is None else every.chosen(groups)
     if len(two.names) != 2:
         raise ValueError(
-            f"a t-test is of two groups, and here are {len(two.names)} ({shown_names(two.names)}): name two by levels=, or use "
+            f"a t-test is of two groups, and here are {len(two.names)} ({shown_names(two.names)}): name two by groups=, or use "
             "anova"
         )
     sums = GroupSums.of(release, feature, every)
