@@ -12,6 +12,7 @@ import numpy as np
 
 from dpmoments.analysis import methods
 from dpmoments.analysis.answers import in_floating_point
+from dpmoments.analysis.correlations import correlation_of
 from dpmoments.array_types import FloatArray
 from dpmoments.documents import DocumentKind
 from dpmoments.noise_law import MomentPivot, NoiseLaw
@@ -88,7 +89,7 @@ class MomentRelease:
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     chosen_because: str | None = None
 
-    # One line an analysis: a function of a release is a method of it. The command line has a command for each.
+    # One line an analysis, a function of a release; the command line has a command for each.
     describe = methods.describe
     ridge = methods.ridge
     pca = methods.pca
@@ -248,16 +249,8 @@ class MomentRelease:
     @property
     @in_floating_point
     def correlation(self) -> FloatArray:
-        """Corr(value), shape (d, d): the covariance over the standard deviations; :meth:`correlations` says how sure it is.
-
-        NaN where a variance is not positive, but for ones on the diagonal.
-        """
-        covariance = self.unit_ball_covariance
-        variances = np.diag(covariance)
-        deviations = np.sqrt(np.where(variances > 0.0, variances, np.nan))
-        correlation = np.clip(covariance / np.outer(deviations, deviations), -1.0, 1.0)
-        np.fill_diagonal(correlation, 1.0)
-        return np.asarray(correlation)
+        """Corr(value), shape (d, d), NaN where a variance is not positive; :meth:`correlations` says how sure it is."""
+        return correlation_of(self.unit_ball_covariance)
 
     def with_repair(self, repair: Repair | str) -> MomentRelease:
         """The same release read with another repair: post-processing, free of privacy cost."""

@@ -17,7 +17,7 @@ from dpmoments.analysis.released import Released
 from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.repair.count_floor import few_rows_in_words
 
-__all__ = ["Correlations", "correlations", "fisher_interval", "verdicts"]
+__all__ = ["Correlations", "correlation_of", "correlations", "fisher_interval", "verdicts"]
 
 KNOWN_VARIANCE = 3.0
 """A variance below so many standard deviations of its noise makes no correlation (measured: ``docs/comparisons.md``)."""
@@ -152,6 +152,22 @@ class Correlations(TableAnswer):
 
 def _three(value: float) -> str:
     return f"{value:.3f}" if np.isfinite(value) else "–"
+
+
+def correlation_of(covariance: FloatArray) -> FloatArray:
+    """A covariance over its standard deviations, ones on the diagonal, NaN where a variance is not positive.
+
+    Examples
+    --------
+    >>> correlation_of(np.array([[4.0, 1.0], [1.0, 1.0]]))
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
+    variances = np.diag(covariance)
+    deviations = np.sqrt(np.where(variances > 0.0, variances, np.nan))
+    correlation = np.clip(covariance / np.outer(deviations, deviations), -1.0, 1.0)
+    np.fill_diagonal(correlation, 1.0)
+    return np.asarray(correlation)
 
 
 def verdicts(lower: FloatArray, upper: FloatArray) -> list[str]:

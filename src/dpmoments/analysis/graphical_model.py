@@ -131,8 +131,8 @@ def graphical_lasso(
     Raises
     ------
     ValueError
-        If ``alpha`` is not above 0 or needs a noise law that the release has not, a name is unknown, fewer than two features
-        vary, or no mean was released.
+        If ``alpha`` is not above 0 or needs a noise law that the release has not, a name is unknown, there are fewer than
+        two features, or no mean was released.
 
     Notes
     -----
@@ -155,10 +155,17 @@ def graphical_lasso(
         raise ValueError(f"a graph of dependence: {NO_MEAN}")
     if alpha == "auto" and release.noise is None:
         raise ValueError('alpha="auto" is made of the noise, whose law this mechanism has not: give a number')
-    standardised = Standardised.of(release, without_redundant_levels(release, columns))
+    chosen = without_redundant_levels(release, columns)
+    if len(chosen) < 2:
+        raise ValueError("a graph is of two features: name two columns at least")
+    if int((np.diag(release.covariance)[chosen] > 0.0).sum()) < 2:
+        names = tuple(release.feature_names[feature] for feature in chosen)
+        penalty, alone = 1.0 if alpha == "auto" else float(alpha), np.eye(len(chosen))
+        return GraphicalLasso(
+            names, alone, alone, penalty, math.nan, few_rows_in_words(release.noisy_count, release.noise)
+        )
+    standardised = Standardised.of(release, chosen)
     k = len(standardised.features)
-    if k < 2:
-        raise ValueError("a graph is of two features that vary: name two columns at least")
     apart = ~np.eye(k, dtype=bool)
     errors = np.sqrt(standardised.cells + 1.0 / standardised.moments.n_rows)
     noise = float(np.median(errors[apart]))

@@ -42,7 +42,7 @@ def partial_correlation(
     Raises
     ------
     ValueError
-        If a name is unknown, fewer than two features vary, the level is below 0.5, or no mean was released.
+        If a name is unknown, there are fewer than two features, the level is below 0.5, or no mean was released.
 
     Notes
     -----
@@ -63,27 +63,28 @@ def partial_correlation(
     level = confidence_level(level)
     if release.noisy_sum is None:
         raise ValueError(f"partial correlations: {NO_MEAN}")
-    standardised = Standardised.of(release, without_redundant_levels(release, columns), by_deviation=False)
+    chosen = without_redundant_levels(release, columns)
+    if len(chosen) < 2:
+        raise ValueError("a partial correlation is of two features: name two columns at least")
+    if int((np.diag(release.covariance)[chosen] > 0.0).sum()) < 2:
+        return _not_identified(release, chosen, level)
+    standardised = Standardised.of(release, chosen, by_deviation=False)
     features, law = standardised.features, standardised.moments.law
     k, n = len(features), standardised.moments.n_rows
-    if k < 2:
-        raise ValueError("a partial correlation is of two features that vary: name two columns at least")
     smallest = float(np.linalg.eigvalsh(standardised.noisy)[0])
     edge = 0.0 if law is None else float(standardised.edge.max())
     largest = float(np.diag(standardised.noisy).max())
-    identified = smallest > max(edge, SINGULAR * largest)
-    shape = (k, k)
-    found, privacy, sampling, lower, upper = (np.full(shape, np.nan) for _ in range(5))
-    if identified:
-        inverse = np.linalg.inv(standardised.noisy)
-        root = np.sqrt(np.diag(inverse))
-        found = np.clip(-inverse / np.outer(root, root), -1.0, 1.0)
-        np.fill_diagonal(found, 0.0)
-        privacy = _privacy_variances(standardised, inverse / root, found)
-        sampling = (1.0 - found**2) ** 2 / max(n - k, 1.0)
-        half = deviations_for(level, law, privacy, sampling)
-        if law is not None:
-            lower, upper = fisher_interval(found, privacy, sampling, half)
+    if not smallest > max(edge, SINGULAR * largest):
+        return _not_identified(release, features.tolist(), level)
+    inverse = np.linalg.inv(standardised.noisy)
+    root = np.sqrt(np.diag(inverse))
+    found = np.clip(-inverse / np.outer(root, root), -1.0, 1.0)
+    np.fill_diagonal(found, 0.0)
+    privacy = _privacy_variances(standardised, inverse / root, found)
+    sampling = (1.0 - found**2) ** 2 / max(n - k, 1.0)
+    lower, upper = np.full((k, k), np.nan), np.full((k, k), np.nan)
+    if law is not None:
+        lower, upper = fisher_interval(found, privacy, sampling, deviations_for(level, law, privacy, sampling))
     for values, diagonal in ((found, 1.0), (lower, 1.0), (upper, 1.0), (privacy, 0.0), (sampling, 0.0)):
         np.fill_diagonal(values, diagonal)
     return Correlations(
@@ -91,13 +92,32 @@ def partial_correlation(
         correlation=found,
         privacy_noise=np.sqrt(privacy),
         sampling_noise=np.sqrt(sampling),
-        lower=lower if identified or law is None else np.full(shape, -1.0),
-        upper=upper if identified or law is None else np.full(shape, 1.0),
+        lower=lower,
+        upper=upper,
         level=level,
         partial=True,
-        identified=identified,
         noise_known=law is not None,
         columns_of_features=columns_of(release, features.tolist()),
+        warning=few_rows_in_words(release.noisy_count, release.noise),
+    )
+
+
+def _not_identified(release: Released, features: Sequence[int], level: float) -> Correlations:
+    shape = (len(features),) * 2
+    unknown = np.full(shape, np.nan)
+    known = release.noise is not None
+    return Correlations(
+        feature_names=tuple(release.feature_names[feature] for feature in features),
+        correlation=unknown,
+        privacy_noise=unknown,
+        sampling_noise=unknown,
+        lower=np.full(shape, -1.0) if known else unknown,
+        upper=np.full(shape, 1.0) if known else unknown,
+        level=level,
+        partial=True,
+        identified=False,
+        noise_known=known,
+        columns_of_features=columns_of(release, features),
         warning=few_rows_in_words(release.noisy_count, release.noise),
     )
 
