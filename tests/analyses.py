@@ -74,6 +74,8 @@ class AnalysisCase:
         Else it refuses, and says that it needs the mean.
     tolerance : float
         Relative, for the exact answer.
+    has_units : bool
+        Whether the numbers tell in which units the table's columns are measured.
     """
 
     name: str
@@ -87,6 +89,7 @@ class AnalysisCase:
     other_units: tuple[str, ...] = tuple(OTHER_UNITS)
     answers_without_a_mean: bool = True
     tolerance: float = 1e-4
+    has_units: bool = True
 
 
 # The table of records -----------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def test_with_mean_and_count() -> None:
     assert found.root_mean_square is None
     assert "root_mean_square" not in found.to_dict()
     head, *rows = found.table()
-    assert head == ("feature", "mean", "± noise", "standard deviation")
+    assert head == ("feature", "mean", "± noise", "standard deviation", "± noise")
     assert [row[0] for row in rows] == list(FEATURES)
     lines = found.summary().splitlines()
     assert lines[0] == f"rows: {found.rows_in_words}"
@@ -74,7 +74,7 @@ def test_without_a_count() -> None:
     found = described(mean=False)
     assert (found.n_rows, found.count_noise, found.count_is_public) == (None, None, False)
     assert found.rows_in_words.startswith("not released")
-    assert {row[1:] for row in found.table()[1:]} == {("–", "–", "–")}
+    assert {row[1:] for row in found.table()[1:]} == {("–", "–", "–", "–")}
     assert found.to_dict()["root_mean_square"] == [None] * len(FEATURES)
 
 

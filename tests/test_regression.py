@@ -205,7 +205,7 @@ def test_defaults_leave_the_targets_column_and_the_most_frequent_levels_out() ->
         (dict(target="income", alpha=-1.0), "alpha"),
         (dict(target="income", alpha=float("nan")), "alpha"),
         (dict(target="income", alpha="much"), "alpha"),
-        (dict(target="income", level=0.05), "1 − alpha of statsmodels"),
+        (dict(target="income", level=0.05), "alpha is 1 − level"),
         (dict(target="income", features=["region"], reference=["region=west"]), "no level"),
         (dict(target="income", features=["region"], reference=["region=north", "region=south"]), "two levels"),
         (dict(target="income", features=["age"], reference={"region": "north"}), "does not have all levels"),

@@ -220,7 +220,7 @@ def test_statsmodels_names() -> None:
     with pytest.raises(KeyError, match="height"):
         intervals["height"]
     for level in (0.05, 0.49, 1.0, "0.95"):
-        with pytest.raises(ValueError, match="1 − alpha"):
+        with pytest.raises(ValueError, match="alpha is 1 − level"):
             fit.conf_int(level)  # type: ignore[arg-type]
     assert list(fit.identified) == [True] * 3
     frame = fit.to_pandas()

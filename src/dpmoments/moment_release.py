@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from dpmoments.analysis import methods
 from dpmoments.analysis.answers import in_floating_point
-from dpmoments.analysis.components import pca
-from dpmoments.analysis.description import describe
-from dpmoments.analysis.lasso import lasso
-from dpmoments.analysis.regression import ols, ridge
+from dpmoments.analysis.correlations import correlation_of
 from dpmoments.array_types import FloatArray
 from dpmoments.documents import DocumentKind
 from dpmoments.noise_law import MomentPivot, NoiseLaw
@@ -91,12 +89,21 @@ class MomentRelease:
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     chosen_because: str | None = None
 
-    # One line an analysis: a function of a release is a method of it. The command line has a command for each.
-    describe = describe
-    ols = ols
-    ridge = ridge
-    lasso = lasso
-    pca = pca
+    # One line an analysis, a function of a release; the command line has a command for each.
+    describe = methods.describe
+    ols = methods.ols
+    ridge = methods.ridge
+    lasso = methods.lasso
+    pca = methods.pca
+    correlations = methods.correlations
+    group_means = methods.group_means
+    anova = methods.anova
+    t_test = methods.t_test
+    cross_table = methods.cross_table
+    partial_correlation = methods.partial_correlation
+    mahalanobis = methods.mahalanobis
+    lda = methods.lda
+    graphical_lasso = methods.graphical_lasso
 
     def __post_init__(self) -> None:
         if self.center is not None and self.noisy_sum is None:
@@ -247,6 +254,12 @@ class MomentRelease:
     def covariance(self) -> FloatArray:
         """Cov(value), centred, shape (d, d), in the table's units."""
         return self.encoding.decode_covariance(self.unit_ball_covariance)
+
+    @property
+    @in_floating_point
+    def correlation(self) -> FloatArray:
+        """Corr(value), shape (d, d), NaN where a variance is not positive; :meth:`correlations` says how sure it is."""
+        return correlation_of(self.unit_ball_covariance)
 
     def with_repair(self, repair: Repair | str) -> MomentRelease:
         """The same release read with another repair: post-processing, free of privacy cost."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, number
 from dpmoments.analysis.clipping_effect import ClippingEffect
-from dpmoments.analysis.confidence import checked_confidence
+from dpmoments.analysis.confidence import confidence_level
 from dpmoments.analysis.explained_variance import ExplainedVariance
 from dpmoments.analysis.inference import CoefficientInference
 from dpmoments.analysis.intervals import Identification, Intervals
@@ -145,7 +145,7 @@ class CoefficientTable(TableAnswer):
         ValueError
             If it is below 0.5: a level is a confidence (1 less statsmodels' ``alpha``).
         """
-        level = self.level if level is None else checked_confidence(level)
+        level = self.level if level is None else confidence_level(level)
         found = self._intervals(level)
         extra = {CONSTANT: (float(found[0, 0]), float(found[0, 1]))} if self.with_intercept else {}
         return Intervals(self.features, self._slopes(found), level, extra)
@@ -162,7 +162,7 @@ class CoefficientTable(TableAnswer):
 
     def r_squared_interval(self, level: float | None = None) -> tuple[float, float]:
         """A confidence interval of R²; all of [0, 1] where no law is known."""
-        level = self.level if level is None else checked_confidence(level)
+        level = self.level if level is None else confidence_level(level)
         if self.explained is None:
             return 0.0, 1.0
         lower, upper = self.explained.interval(level)

@@ -1,19 +1,24 @@
-"""Principal components of a release."""
+"""Principal components of a release, and which of them are noise."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from dpmoments.analysis.answers import finite_or_none, in_floating_point
+from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
+from dpmoments.analysis.confidence import confidence_level, deviations_for, level_in_words
+from dpmoments.analysis.frames import feature_values
+from dpmoments.analysis.levels import chosen_features
+from dpmoments.analysis.moment_noise import NOT_DISTINGUISHABLE, NoisyMoments, law_in_words, noise_edges
 from dpmoments.analysis.released import Released
-from dpmoments.array_types import FloatArray
+from dpmoments.array_types import BoolArray, FloatArray, IntegerArray
+from dpmoments.noise_law import NoiseLaw
 from dpmoments.repair.count_floor import few_rows_in_words
+from dpmoments.schema.schema import Schema
 
 __all__ = ["PrincipalComponents", "pca"]
 
@@ -27,10 +32,11 @@ SCALINGS: Mapping[Scaling, str] = MappingProxyType(
     }
 )
 """Every scaling in words."""
+SHOWN_LOADINGS = 5
 
 
 @dataclass(frozen=True, eq=False)
-class PrincipalComponents:
+class PrincipalComponents(TableAnswer):
     """Principal components in the terms of scikit-learn's ``PCA``.
 
     Attributes
@@ -48,6 +54,18 @@ class PrincipalComponents:
     scaling : {"units", "bounds", "correlation"}
     centered : bool
         Whether they are of the covariance; else of the second moment about zero, since no mean was released.
+    privacy_noise, sampling_noise : ndarray of shape (k,)
+        Standard deviations of the two parts of the error of an explained variance, to first order; NaN where they are not known.
+    noisy_variance : ndarray of shape (k,)
+        The explained variances before repair.
+    noise_edge : ndarray of shape (k,)
+        What the noise makes a variance at most, in about 95 of 100 releases, in the directions that components before leave; NaN
+        where it is not known.
+    largest_possible : float
+        Variance that the bounds allow in any direction; infinite where there are none.
+    schema : Schema
+        Of the frames that :meth:`transform` reads.
+    noise : NoiseLaw or None
     warning : str
         What speaks against reading them as those of the table: too few rows for the budget; mostly empty.
     """
@@ -60,25 +78,102 @@ class PrincipalComponents:
     feature_names: tuple[str, ...]
     scaling: Scaling
     centered: bool
+    privacy_noise: FloatArray
+    sampling_noise: FloatArray
+    noisy_variance: FloatArray
+    noise_edge: FloatArray
+    largest_possible: float
+    schema: Schema
+    noise: NoiseLaw | None = None
     warning: str = ""
 
-    def transform(self, values: npt.ArrayLike) -> FloatArray:
-        """Scores of rows given in the table's units, (m, d) → (m, k)."""
-        rows = np.asarray(values, dtype=np.float64)
-        return ((rows - self.mean) / self.scale) @ self.components.T
+    @property
+    def is_noise(self) -> BoolArray:
+        """Components whose variance before repair is within what noise alone makes, shape (k,)."""
+        return np.asarray(self.noisy_variance <= self.noise_edge)
 
-    def summary(self) -> str:
-        """The components as text: scaling and centring, then share of variance and the features that weigh most."""
+    def conf_int(self, level: float = 0.95) -> FloatArray:
+        """Intervals of the explained variances of the population, shape (k, 2); NaN where the noise is not known.
+
+        Of a component that is noise, all from 0 to what the noise can hide (Weyl's inequality).
+
+        Raises
+        ------
+        ValueError
+            If the level is below 0.5.
+        """
+        level = confidence_level(level)
+        privacy, sampling = self.privacy_noise**2, self.sampling_noise**2
+        half = deviations_for(level, self.noise, privacy, sampling) * np.sqrt(privacy + sampling)
+        lower = np.where(self.is_noise, 0.0, np.maximum(self.explained_variance - half, 0.0))
+        hidden = np.maximum(self.noisy_variance, 0.0) + self.noise_edge
+        upper = np.where(self.is_noise, np.maximum(hidden, self.explained_variance), self.explained_variance + half)
+        if self.noise is None:
+            return np.full((len(half), 2), np.nan)
+        return np.asarray(np.minimum(np.stack([lower, upper], axis=1), self.largest_possible))
+
+    def transform(self, frame: Any) -> FloatArray:
+        """Scores of the rows of a frame, read by column name, shape (m, k); NaN where a cell is empty.
+
+        An array is taken only where every column of the schema is a coordinate (``Schema.unit_ball``).
+
+        Raises
+        ------
+        TypeError
+            If it is no frame.
+        ValueError
+            If a column is absent, or holds undeclared levels.
+        """
+        chosen = [self.schema.feature_names.index(name) for name in self.feature_names]
+        rows = feature_values(self.schema, frame, chosen)[:, chosen]
+        return np.asarray(((rows - self.mean) / self.scale) @ self.components.T)
+
+    @property
+    def heading(self) -> tuple[str, ...]:
         about = "about the released mean" if self.centered else "about zero (no mean was released)"
-        lines = [f"principal components {about}, {SCALINGS[self.scaling]}"]
-        for index, component in enumerate(self.components):
-            order = np.argsort(-np.abs(component), kind="stable")[:5]
-            loadings = ", ".join(f"{component[i]:+.2f} {self.feature_names[i]}" for i in order)
-            lines.append(f"component {index + 1}: {self.explained_variance_ratio[index]:6.1%}  {loadings}")
-        return "\n".join(filter(None, [*lines, self.warning]))
+        return (f"principal components {about}, {SCALINGS[self.scaling]}",)
 
-    def __str__(self) -> str:
-        return self.summary()
+    def table(self) -> list[tuple[str, ...]]:
+        """A component a line: its variance, interval and share, and the features that weigh most."""
+        lines = []
+        for index, (component, (low, high)) in enumerate(zip(self.components, self.conf_int(), strict=True)):
+            order = np.argsort(-np.abs(component), kind="stable")[:SHOWN_LOADINGS]
+            loadings = ", ".join(f"{component[i]:+.2f} {self.feature_names[i]}" for i in order)
+            lines.append(
+                (
+                    f"component {index + 1}",
+                    number(float(self.explained_variance[index])),
+                    number(float(self.privacy_noise[index])),
+                    number(float(self.sampling_noise[index])),
+                    f"[{number(float(low))}, {number(float(high))}]",
+                    f"{self.explained_variance_ratio[index]:.1%}",
+                    NOT_DISTINGUISHABLE if self.is_noise[index] else loadings,
+                )
+            )
+        level = level_in_words(0.95)
+        return [("", "variance", "± privacy", "± sampling", level, "share", "largest loadings"), *lines]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return law_in_words(self.noise), self.warning
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """A component a row, loadings by feature."""
+        interval = self.conf_int()
+        return {
+            "component": list(range(1, len(self.components) + 1)),
+            "explained_variance": finite_or_none(self.explained_variance),
+            "privacy_noise": finite_or_none(self.privacy_noise),
+            "sampling_noise": finite_or_none(self.sampling_noise),
+            "lower": finite_or_none(interval[:, 0]),
+            "upper": finite_or_none(interval[:, 1]),
+            "explained_variance_ratio": finite_or_none(self.explained_variance_ratio),
+            "is_noise": [bool(noise) for noise in self.is_noise],
+            **{
+                f"loading {name}": finite_or_none(self.components[:, place])
+                for place, name in enumerate(self.feature_names)
+            },
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """The attributes as JSON holds them, components row by row."""
@@ -87,6 +182,10 @@ class PrincipalComponents:
             "components": [finite_or_none(component) for component in self.components],
             "explained_variance": finite_or_none(self.explained_variance),
             "explained_variance_ratio": finite_or_none(self.explained_variance_ratio),
+            "interval": [finite_or_none(ends) for ends in self.conf_int()],
+            "privacy_noise": finite_or_none(self.privacy_noise),
+            "sampling_noise": finite_or_none(self.sampling_noise),
+            "is_noise": [bool(noise) for noise in self.is_noise],
             "mean": finite_or_none(self.mean),
             "scale": finite_or_none(self.scale),
             "scaling": self.scaling,
@@ -96,7 +195,13 @@ class PrincipalComponents:
 
 
 @in_floating_point
-def pca(release: Released, n_components: int | None = None, *, scaling: Scaling = "units") -> PrincipalComponents:
+def pca(
+    release: Released,
+    n_components: int | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    scaling: Scaling = "units",
+) -> PrincipalComponents:
     """Principal components of a release: post-processing, free of privacy cost.
 
     Parameters
@@ -104,6 +209,8 @@ def pca(release: Released, n_components: int | None = None, *, scaling: Scaling 
     release : Released
     n_components : int, optional
         How many, k; default: all.
+    columns : sequence of str, optional
+        Columns or features they are of; default: all.
     scaling : {"units", "bounds", "correlation"}
         ``"units"``: the table's own units, as scikit-learn does. ``"bounds"``: every numeric column divided by the half-width
         of its public bounds, which treats columns alike and keeps the noise isotropic. ``"correlation"``: every feature
@@ -112,11 +219,15 @@ def pca(release: Released, n_components: int | None = None, *, scaling: Scaling 
     Raises
     ------
     ValueError
-        If ``n_components`` or ``scaling`` is not possible.
+        If ``n_components``, ``columns`` or ``scaling`` is not possible.
 
     Notes
     -----
     Without a mean (``mean=False``) these are the eigenvectors of the second moment about zero.
+
+    The noise on an explained variance is that of vᵀNv/n, v the component and N the noise on the moments (first-order
+    perturbation); the sampling part is that of normal rows. Components are called noise where their variance before repair is
+    below the edge of the noise's own spectrum, in the directions that the components before them leave.
 
     Examples
     --------
@@ -126,20 +237,21 @@ def pca(release: Released, n_components: int | None = None, *, scaling: Scaling 
     >>> released.pca(1).components.round(1)
     array([[ 1., -0.]])
     """
-    d = len(release.feature_names)
+    chosen = np.array(chosen_features(release, columns))
+    d = len(chosen)
     k = d if n_components is None else n_components
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= d:
         raise ValueError(f"n_components={n_components!r} must be a whole number from 1 to {d}")
-    encoding = release.encoding
+    block = np.ix_(chosen, chosen)
     centered = release.noisy_sum is not None
     if centered:
-        matrix, mean = release.covariance, release.mean
+        matrix, mean = release.covariance[block], release.mean[chosen]
     else:
-        matrix, mean = release.second_moment, np.zeros(d)
+        matrix, mean = release.second_moment[block], np.zeros(d)
     if scaling == "units":
         scale = np.ones(d)
     elif scaling == "bounds":
-        scale = encoding.unit
+        scale = release.encoding.unit[chosen]
     elif scaling == "correlation":
         variance = np.diag(matrix)
         scale = np.sqrt(np.where(variance > 0, variance, 1.0))
@@ -151,14 +263,61 @@ def pca(release: Released, n_components: int | None = None, *, scaling: Scaling 
     components = components * np.where(leading < 0, -1.0, 1.0)[:, None]
     total = float(np.maximum(eigenvalues, 0.0).sum())
     ratio = eigenvalues / total if total > 0 else np.zeros(d)
+    moments = NoisyMoments.of(release, about_zero=True)
+    in_units = moments.unit[chosen] / scale
+    raw = moments.moments[np.ix_(chosen + 1, chosen + 1)] * np.outer(in_units, in_units) / moments.n_rows
+    noisy = np.einsum("pi,ij,pj->p", components[:k], raw, components[:k])
+    cells = moments.cell_variances(chosen) * np.outer(in_units, in_units) ** 2 / moments.n_rows**2
+    privacy, sampling = _variances(
+        moments, chosen, in_units, components[:k], eigenvalues, matrix / np.outer(scale, scale), scaling
+    )
     return PrincipalComponents(
         components=components[:k],
         explained_variance=eigenvalues[:k],
         explained_variance_ratio=ratio[:k],
         mean=mean,
         scale=scale,
-        feature_names=release.feature_names,
+        feature_names=tuple(release.feature_names[feature] for feature in chosen),
         scaling=scaling,
         centered=centered,
+        privacy_noise=np.sqrt(privacy),
+        sampling_noise=np.sqrt(sampling),
+        noisy_variance=noisy[:k],
+        noise_edge=noise_edges(cells, components[:k], moments.law),
+        largest_possible=_largest_possible(release, chosen, scale, scaling),
+        schema=release.schema,
+        noise=moments.law,
         warning=few_rows_in_words(release.noisy_count, release.noise),
     )
+
+
+def _largest_possible(release: Released, chosen: IntegerArray, scale: FloatArray, scaling: Scaling) -> float:
+    """The variance of all features together, each as far from the middle of its bounds as can be; about zero, from that."""
+    if scaling == "correlation":
+        return float(len(chosen))
+    lower, upper = (bound[chosen] / scale for bound in release.schema.feature_bounds)
+    reach = (upper - lower) / 2.0 if release.noisy_sum is not None else np.maximum(np.abs(lower), np.abs(upper))
+    return float(np.sum(reach**2))
+
+
+def _variances(
+    moments: NoisyMoments,
+    chosen: IntegerArray,
+    in_units: FloatArray,
+    components: FloatArray,
+    eigenvalues: FloatArray,
+    matrix: FloatArray,
+    scaling: Scaling,
+) -> tuple[FloatArray, FloatArray]:
+    """Of the explained variances, by noise and by sampling: of vᵀ(noise)v, less what the noise on the scale does."""
+    k, n = len(components), moments.n_rows
+    weights = components[:, :, None] * components[:, None, :]
+    if scaling == "correlation":  # dR = dC/ss − R·(dC_ii/C_ii + dC_jj/C_jj)/2, and in these units C_ii is 1
+        weights[:, np.arange(len(chosen)), np.arange(len(chosen))] -= eigenvalues[:k, None] * components**2
+    sampling = 2.0 * np.einsum("pij,jk,pkl,li->p", weights, matrix, weights, matrix, optimize=True) / n
+    on_moments = np.zeros((k, len(chosen) + 1, len(chosen) + 1))
+    on_moments[:, 1:, 1:] = weights * np.outer(in_units, in_units)
+    if scaling != "correlation":
+        on_moments[:, 0, 0] = -eigenvalues[:k]
+    places = np.broadcast_to(np.concatenate([[0], chosen + 1]), (k, len(chosen) + 1))
+    return moments.variances(places, on_moments) / n**2, np.maximum(sampling, 0.0)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dpmoments.analysis.answers import aligned, finite_or_none, in_floating_point, number
+from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
+from dpmoments.analysis.confidence import confidence_level, deviations_for
+from dpmoments.analysis.feature_variances import FeatureVariances
+from dpmoments.analysis.moment_noise import NoisyMoments
 from dpmoments.analysis.released import Released
 from dpmoments.array_types import FloatArray
+from dpmoments.noise_law import NoiseLaw
 from dpmoments.repair.count_floor import few_rows_in_words
 from dpmoments.schema.constraints import Constraints
 
@@ -18,7 +23,7 @@ __all__ = ["Description", "describe"]
 
 
 @dataclass(frozen=True, eq=False)
-class Description:
+class Description(TableAnswer):
     """Mean and spread of every feature, in the table's units.
 
     Attributes
@@ -31,6 +36,8 @@ class Description:
         mean.
     standard_deviation : ndarray of shape (d,) or None
         NaN where the noise made a variance negative; None where no mean was released.
+    standard_deviation_noise : ndarray of shape (d,)
+        Standard deviation of the noise on it, to first order; NaN where it is not known, or there is none.
     root_mean_square : ndarray of shape (d,) or None
         In place of the standard deviation where no mean was released; NaN where no count was either.
     n_rows : int or None
@@ -38,6 +45,10 @@ class Description:
     count_noise : float or None
         Standard deviation of the noise on the count: 0 where it is public, None where it is not known or there is no count.
     count_is_public : bool
+    bounds : tuple of two ndarrays of shape (d,)
+        Public bounds of the features.
+    noise : NoiseLaw or None
+        The law of the noise on the moments.
     warning : str
         What speaks against reading the numbers as those of the table: too few rows for the budget; mostly empty.
     """
@@ -46,10 +57,13 @@ class Description:
     mean: FloatArray | None
     mean_noise: FloatArray
     standard_deviation: FloatArray | None
+    standard_deviation_noise: FloatArray
     root_mean_square: FloatArray | None
     n_rows: int | None
     count_noise: float | None
     count_is_public: bool
+    bounds: tuple[FloatArray, FloatArray]
+    noise: NoiseLaw | None = None
     warning: str = ""
 
     @property
@@ -65,46 +79,107 @@ class Description:
     @property
     def noise_in_words(self) -> str:
         """What the noise in the table is; empty where none of it is known."""
-        if not np.isfinite(self.mean_noise).any():
+        if self.mean is None:
             return ""
-        return "± noise: standard deviation of the noise that privacy adds to the mean, before repair."
+        if not np.isfinite(self.mean_noise).any():
+            return "noise unknown: this mechanism has no closed law of its noise."
+        words = "± noise: standard deviation of the noise that privacy adds to the number before it, before repair."
+        if any("noise" in row[1:] for row in self.table()[1:]):
+            words += " noise: that is as large as what could be learnt."
+        return words
 
-    def table(self) -> list[tuple[str, str, str, str]]:
-        """Rows of text, the head first: feature, mean, noise on the mean, spread."""
+    @property
+    def mean_is_noise(self) -> list[bool]:
+        """Whether the noise on a mean is as large as the spread of a guess within the public bounds."""
+        lower, upper = self.bounds
+        return [bool(noise) for noise in self.mean_noise >= (upper - lower) / math.sqrt(12.0)]
+
+    @property
+    def standard_deviation_is_noise(self) -> list[bool]:
+        """Whether the noise on a standard deviation is as large as itself, or than all that the bounds allow."""
+        if self.standard_deviation is None:
+            return [False] * len(self.feature_names)
+        lower, upper = self.bounds
+        least = np.minimum(np.nan_to_num(self.standard_deviation, nan=0.0), (upper - lower) / 2.0)
+        noise = self.standard_deviation_noise
+        return [bool(lost) for lost in (noise >= least) & (noise > 0.0)]
+
+    def conf_int(self, level: float = 0.95) -> FloatArray:
+        """Intervals of the means of the population, shape (d, 2): sampling and noise together, within the public bounds.
+
+        NaN where no mean was released, or the noise is not known.
+
+        Raises
+        ------
+        ValueError
+            If the level is below 0.5.
+        """
+        level = confidence_level(level)
+        if self.mean is None or self.standard_deviation is None or self.n_rows is None:
+            return np.full((len(self.feature_names), 2), np.nan)
+        spread = np.nan_to_num(self.standard_deviation, nan=0.0)
+        privacy, sampling = self.mean_noise**2, spread**2 / self.n_rows
+        half = deviations_for(level, self.noise, privacy, sampling) * np.sqrt(privacy + sampling)
+        lower, upper = self.bounds
+        return np.stack([np.clip(self.mean - half, lower, upper), np.clip(self.mean + half, lower, upper)], axis=1)
+
+    @property
+    def heading(self) -> tuple[str, ...]:
+        return (f"rows: {self.rows_in_words}",)
+
+    def table(self) -> list[tuple[str, ...]]:
+        """Rows of text, the head first: feature, mean, noise on the mean, spread, noise on that."""
         unknown = np.full(len(self.feature_names), np.nan)
         means = unknown if self.mean is None else self.mean
         if self.standard_deviation is not None:
             words, spread = "standard deviation", self.standard_deviation
         else:
             words, spread = "root mean square", unknown if self.root_mean_square is None else self.root_mean_square
-        cells = zip(self.feature_names, means, self.mean_noise, spread, strict=True)
-        return [
-            ("feature", "mean", "± noise", words),
-            *((name, number(mean), number(noise), number(deviation)) for name, mean, noise, deviation in cells),
-        ]
-
-    def summary(self) -> str:
-        """The description as text: the number of rows and a line a feature."""
-        return "\n".join(
-            filter(None, [f"rows: {self.rows_in_words}", aligned(self.table()), self.noise_in_words, self.warning])
+        shown = zip(
+            self.feature_names,
+            _in_words(means, self.mean_is_noise),
+            map(number, self.mean_noise),
+            _in_words(spread, self.standard_deviation_is_noise),
+            map(number, self.standard_deviation_noise),
+            strict=True,
         )
+        return [("feature", "mean", "± noise", words, "± noise"), *shown]
 
-    def __str__(self) -> str:
-        return self.summary()
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return self.noise_in_words, self.warning
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """Feature, mean and spread, each with its noise, as plain values; the words of the table are flags."""
+        unknown = [None] * len(self.feature_names)
+        spread = {"standard_deviation": self.standard_deviation, "root_mean_square": self.root_mean_square}
+        return {
+            "feature": self.feature_names,
+            "mean": unknown if self.mean is None else finite_or_none(self.mean),
+            "mean_noise": finite_or_none(self.mean_noise),
+            "mean_is_noise": self.mean_is_noise,
+            **{name: finite_or_none(values) for name, values in spread.items() if values is not None},
+            "standard_deviation_noise": finite_or_none(self.standard_deviation_noise),
+            "standard_deviation_is_noise": self.standard_deviation_is_noise,
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """The description as JSON holds it; ``root_mean_square`` stands in for ``standard_deviation`` without a mean."""
-        spread = {"standard_deviation": self.standard_deviation, "root_mean_square": self.root_mean_square}
+        table: dict[str, Any] = dict(self.columns())
+        table["mean"] = None if self.mean is None else table["mean"]
+        del table["feature"]
         return {
             "n_rows": self.n_rows,
             "count_noise": self.count_noise,
             "count_is_public": self.count_is_public,
             "feature_names": list(self.feature_names),
-            "mean": None if self.mean is None else finite_or_none(self.mean),
-            "mean_noise": finite_or_none(self.mean_noise),
-            **{name: finite_or_none(values) for name, values in spread.items() if values is not None},
+            **table,
             "warning": self.warning,
         }
+
+
+def _in_words(values: FloatArray, is_noise: Sequence[bool]) -> list[str]:
+    return ["noise" if noise else number(value) for value, noise in zip(values.tolist(), is_noise, strict=True)]
 
 
 @in_floating_point
@@ -122,7 +197,9 @@ def describe(release: Released) -> Description:
 
     Notes
     -----
-    The noise on the mean is that of (noise of the sum − mean · noise of the count)/n, to first order.
+    The noise on the mean is that of (noise of the sum − mean · noise of the count)/n, to first order, and that on a standard
+    deviation half the noise on n times the variance, over n and the standard deviation. Of levels and Booleans the variance
+    is p(1 − p), and so is its noise.
 
     Examples
     --------
@@ -141,10 +218,13 @@ def describe(release: Released) -> Description:
         mean=release.mean if with_mean else None,
         mean_noise=_mean_noise(release),
         standard_deviation=spread if with_mean else None,
+        standard_deviation_noise=_deviation_noise(release, spread) if with_mean else unknown,
         root_mean_square=None if with_mean else spread,
         n_rows=release.n_rows if with_count else None,
         count_noise=_count_noise(release),
         count_is_public=release.count_is_public,
+        bounds=release.schema.feature_bounds,
+        noise=release.noise,
         warning=few_rows_in_words(release.noisy_count, release.noise),
     )
 
@@ -164,6 +244,16 @@ def _mean_noise(release: Released) -> FloatArray:
         0.0  # a column of one level: its share is 1 in every table
     )
     return np.asarray(noise)
+
+
+def _deviation_noise(release: Released, deviations: FloatArray) -> FloatArray:
+    """Of a standard deviation of 0, or of a negative variance: the root of the noise on the variance."""
+    moments = NoisyMoments.of(release)
+    variances = FeatureVariances.of(release, moments)
+    noise = variances.noise_per_row(moments) * moments.unit**2
+    known = np.nan_to_num(deviations, nan=0.0)
+    # at a standard deviation far below its noise the first order says too much: no root moves further than √noise
+    return np.asarray(np.minimum(np.sqrt(noise), np.divide(noise, 2.0 * known, out=np.sqrt(noise), where=known > 0.0)))
 
 
 def _count_noise(release: Released) -> float | None:

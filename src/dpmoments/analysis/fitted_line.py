@@ -9,7 +9,7 @@ import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.coefficient_table import CoefficientTable
-from dpmoments.analysis.confidence import checked_confidence
+from dpmoments.analysis.confidence import confidence_level
 from dpmoments.analysis.frames import feature_values
 from dpmoments.analysis.predictions import Predictions
 from dpmoments.array_types import FloatArray
@@ -50,7 +50,7 @@ class FittedLine(CoefficientTable):
         ValueError
             As :meth:`predict`; also for a fit that a penalty shrank, or that noise does not let be identified.
         """
-        level = self.level if level is None else checked_confidence(level)
+        level = self.level if level is None else confidence_level(level)
         inference = self.inference
         if inference is None or not inference.identified or self.method != "least squares":
             why = "a penalty shrank it" if self.method != "least squares" else "noise does not let it be identified"

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
-from dpmoments.analysis.confidence import checked_confidence
+from dpmoments.analysis.confidence import confidence_level
 from dpmoments.analysis.fitted_line import FittedLine
 from dpmoments.analysis.inference import CoefficientInference
 from dpmoments.analysis.line_fitting import fitted_line, inference_of, moment_in_use, stated_penalty
@@ -73,7 +73,7 @@ def lasso(
     """
     from sklearn.linear_model import lars_path_gram
 
-    level = checked_confidence(level)
+    level = confidence_level(level)
     chosen = Regressors.chosen(release, target, features, intercept, reference)
     inference = inference_of(release, chosen)
     penalty = stated_penalty(alpha)

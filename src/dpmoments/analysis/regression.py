@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from dpmoments.analysis.answers import in_floating_point
-from dpmoments.analysis.confidence import checked_confidence
+from dpmoments.analysis.confidence import confidence_level
 from dpmoments.analysis.fitted_line import FittedLine
 from dpmoments.analysis.line_fitting import (
     fitted_line,
@@ -82,7 +82,7 @@ def ols(
     >>> fit.coefficients.round(2), bool(fit.identified)
     (array([0.8]), True)
     """
-    level = checked_confidence(level)
+    level = confidence_level(level)
     chosen = Regressors.chosen(release, target, features, intercept, reference)
     inference = inference_of(release, chosen)
     if inference is not None and inference.identified:
@@ -153,7 +153,7 @@ def ridge(
     >>> fit.coefficients.round(2), round(fit.intercept, 2)
     (array([0.8]), 0.1)
     """
-    level = checked_confidence(level)
+    level = confidence_level(level)
     chosen = Regressors.chosen(release, target, features, intercept, reference)
     penalty = stated_penalty(alpha)
     if penalty is None:

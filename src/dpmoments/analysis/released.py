@@ -104,5 +104,9 @@ class Released(Protocol):
     def covariance(self) -> FloatArray:
         """Cov(value), shape (d, d)."""
 
+    @property
+    def correlation(self) -> FloatArray:
+        """Corr(value), shape (d, d)."""
+
     def with_repair(self, repair: str) -> Released:
         """The same release read with another repair."""

@@ -14,9 +14,10 @@ import typer
 from rich.markup import escape
 
 import dpmoments
-from dpmoments.analysis.answers import Answer
+from dpmoments.analysis.answers import Answer, TableAnswer, aligned
 from dpmoments.cli.options import AsJson, ReleaseFile
-from dpmoments.cli.tables import print_json, print_text
+from dpmoments.cli.tables import print_json, print_lines, print_text
+from dpmoments.table_files import CSV_DELIMITERS, PARQUET_ENDINGS, file_ending
 
 __all__ = ["analyses", "command_of"]
 
@@ -61,11 +62,14 @@ def command_of(name: str, analysis: Analysis) -> Callable[..., None]:
     def command(release_file: Any, *, as_json: bool, **given: Any) -> None:
         # what was not given is left to the analysis: an empty list and None are not what a person wrote
         chosen = {key: _as_declared(value) for key, value in given.items() if value is not None and value != []}
-        answer = analysis(_moments(release_file, name), **chosen)
+        released = _moments(release_file, name)
+        answer = analysis(
+            released, **{key: _read_frame(value) if hints[key] is Any else value for key, value in chosen.items()}
+        )
         if as_json:
             print_json(answer.to_dict())
         else:
-            print_text(answer.summary())
+            _print_answer(answer)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     shown = [
@@ -114,6 +118,8 @@ def _declared(parameter: inspect.Parameter, hint: Any, words: dict[str, str]) ->
 
 def _kind(parameter: inspect.Parameter, hint: Any) -> tuple[Any, bool, Callable[[str], Any] | None]:
     """The type of one value, whether there may be several, and what reads it where typer cannot."""
+    if hint is Any:  # a frame, read once it is known that the release can be analysed
+        return Path, False, None
     # a mapping is for programs: every analysis that takes one takes a list of names too
     members = [member for member in _members(hint) if member is not NoneType and get_origin(member) is not Mapping]
     words = [word for member in members if get_origin(member) is Literal for word in get_args(member)]
@@ -131,8 +137,34 @@ def _kind(parameter: inspect.Parameter, hint: Any) -> tuple[Any, bool, Callable[
             return kind, True, parser
     raise TypeError(
         f"parameter {parameter.name!r} is of type {hint}, which no option has: use str, bool, int, float, a Literal of words, "
-        "a number or such a Literal, or a sequence of one of them, each or None"
+        "a number or such a Literal, or a sequence of one of them, each or None; or Any, for a frame"
     )
+
+
+def _read_frame(path: Path) -> Any:
+    """The analyst's own rows: a Parquet, CSV or TSV file as an Arrow table."""
+    from pyarrow import ArrowInvalid, csv, parquet
+
+    ending = file_ending(path)
+    if not path.is_file():
+        raise ValueError(f"there is no file {str(path)!r}: rows to analyse are read from a .parquet, .csv or .tsv file")
+    try:
+        if ending in PARQUET_ENDINGS:
+            return parquet.read_table(path)
+        if ending in CSV_DELIMITERS:
+            return csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=CSV_DELIMITERS[ending]))
+    except ArrowInvalid:
+        raise ValueError(f"{path} does not read as {ending}") from None
+    raise ValueError(f"{path} is no .parquet, .csv or .tsv file: rows to analyse are read from one")
+
+
+def _print_answer(answer: Answer) -> None:
+    """Text wrapped at the width of the terminal, tables as they are."""
+    if not isinstance(answer, TableAnswer):
+        print_text(answer.summary())
+        return
+    for part in filter(None, [*answer.heading, aligned(answer.table()), *answer.remarks]):
+        (print_lines if "\n" in part else print_text)(part)
 
 
 def _members(hint: Any) -> tuple[Any, ...]:

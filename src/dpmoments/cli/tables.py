@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-__all__ = ["complain", "print_command", "print_json", "print_page", "print_table", "print_text"]
+__all__ = ["complain", "print_command", "print_json", "print_lines", "print_page", "print_table", "print_text"]
 
 HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that a terminal obeys instead of showing, or that turn the direction of what follows."""
@@ -27,6 +27,11 @@ def print_text(text: str = "", *, indent: int = 0) -> None:
 def print_command(text: str) -> None:
     """Print a command to copy: indented, on one line however long."""
     _console().print(f"  {_visible(text)}", soft_wrap=True)
+
+
+def print_lines(text: str) -> None:
+    """Print lines as they are, however long: those of a table."""
+    print("\n".join(line.rstrip() for line in _visible(text).splitlines()))
 
 
 def print_page(text: str) -> None:

@@ -1,0 +1,324 @@
+"""Correlations of a release, each with its interval and what can be said of its sign."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
+from dpmoments.analysis.confidence import confidence_level, deviations_for, level_in_words
+from dpmoments.analysis.feature_variances import FeatureVariances
+from dpmoments.analysis.levels import chosen_features, columns_of
+from dpmoments.analysis.moment_noise import NOISE_UNKNOWN, NOT_DISTINGUISHABLE, NoisyMoments, law_in_words
+from dpmoments.analysis.released import Released
+from dpmoments.array_types import BoolArray, FloatArray
+from dpmoments.repair.count_floor import few_rows_in_words
+
+__all__ = ["Correlations", "correlation_of", "correlations", "fisher_interval", "verdicts"]
+
+KNOWN_VARIANCE = 3.0
+"""A variance below so many standard deviations of its noise makes no correlation (measured: ``docs/comparisons.md``)."""
+CLOSE_TO_ONE = 1.0 - 1e-12
+SHOWN_PAIRS = 60
+"""The text shows so many pairs at most, those that stand out most first; frames and JSON hold all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Correlations(TableAnswer):
+    """Correlations of all pairs of some features, in the order (2, 1), (3, 1), (3, 2), and so on.
+
+    Attributes
+    ----------
+    feature_names : tuple of str
+    correlation : ndarray of shape (k, k)
+        As ``release.correlation``, moved into the interval where it lies outside.
+    privacy_noise, sampling_noise : ndarray of shape (k, k)
+        Standard deviations of the two parts of the error, before repair; NaN where they are not known.
+    lower, upper : ndarray of shape (k, k)
+        Interval of every correlation of the population.
+    level : float
+        Its confidence.
+    partial : bool
+        Whether they are given all the other features.
+    identified : bool
+        False where the noise is too large to invert the covariance (partial correlations only): every number is then NaN.
+    noise_known : bool
+    columns_of_features : tuple of str
+        The column of each feature: pairs of levels of one column, whose shares say it all, are left out of the text.
+    warning : str
+    """
+
+    feature_names: tuple[str, ...]
+    correlation: FloatArray
+    privacy_noise: FloatArray
+    sampling_noise: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    level: float
+    partial: bool = False
+    identified: bool = True
+    noise_known: bool = True
+    columns_of_features: tuple[str, ...] = ()
+    warning: str = ""
+
+    @property
+    def verdict(self) -> tuple[tuple[str, ...], ...]:
+        """What is said of each cell: positive, negative, not distinguishable from noise, noise unknown; empty on the diagonal."""
+        found = np.array(verdicts(self.lower.ravel(), self.upper.ravel()), dtype=object).reshape(self.lower.shape)
+        np.fill_diagonal(found, "")
+        return tuple(map(tuple, found.tolist()))
+
+    @property
+    def _pairs(self) -> tuple[Any, Any]:
+        return np.tril_indices(len(self.feature_names), -1)
+
+    @property
+    def _pairs_shown(self) -> tuple[Any, Any]:
+        first, second = self._pairs
+        if not self.columns_of_features:
+            return first, second
+        columns = np.array(self.columns_of_features, dtype=object)
+        apart = columns[first] != columns[second]
+        return first[apart], second[apart]
+
+    @property
+    def heading(self) -> tuple[str, ...]:
+        kind = "partial correlations, given all others of these features" if self.partial else "correlations"
+        if not self.identified:
+            return (
+                f"{kind}: {NOT_DISTINGUISHABLE}: too noisy to invert the covariance; fewer columns, more rows or a larger budget",
+            )
+        first = self._pairs[0]
+        certain = sum(
+            word in ("positive", "negative") for word in verdicts(self.lower[self._pairs], self.upper[self._pairs])
+        )
+        return (f"{kind}: {certain} of {len(first)} stand out of the noise",)
+
+    def table(self) -> list[tuple[str, ...]]:
+        """A pair a line, those that stand out most first."""
+        first, second = self._pairs_shown if self.identified else ([], [])
+        total = np.hypot(self.privacy_noise, self.sampling_noise)[first, second]
+        size = np.abs(self.correlation[first, second])
+        order = np.argsort(-np.divide(size, total, out=np.zeros_like(size), where=total > 0.0), kind="stable")
+        words = verdicts(self.lower[first, second], self.upper[first, second])
+        lines = [
+            (
+                f"{self.feature_names[second[place]]} ~ {self.feature_names[first[place]]}",
+                _three(self.correlation[first[place], second[place]]),
+                number(self.privacy_noise[first[place], second[place]]),
+                number(self.sampling_noise[first[place], second[place]]),
+                f"[{_three(self.lower[first[place], second[place]])}, {_three(self.upper[first[place], second[place]])}]",
+                words[place],
+            )
+            for place in order[:SHOWN_PAIRS].tolist()
+        ]
+        head = ("pair", "correlation", "± privacy", "± sampling", level_in_words(self.level), "verdict")
+        return [head, *lines]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        hidden = len(self._pairs_shown[0]) - SHOWN_PAIRS if self.identified else 0
+        more = f"… {hidden} more pairs: to_pandas() and --json hold all" if hidden > 0 else ""
+        return more, "" if self.noise_known else law_in_words(None), self.warning
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """A pair a row."""
+        first, second = self._pairs
+        return {
+            "feature": [self.feature_names[place] for place in second],
+            "other": [self.feature_names[place] for place in first],
+            "correlation": finite_or_none(self.correlation[first, second]),
+            "privacy_noise": finite_or_none(self.privacy_noise[first, second]),
+            "sampling_noise": finite_or_none(self.sampling_noise[first, second]),
+            "lower": finite_or_none(self.lower[first, second]),
+            "upper": finite_or_none(self.upper[first, second]),
+            "verdict": verdicts(self.lower[first, second], self.upper[first, second]),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The pairs as JSON holds them."""
+        return {
+            "feature_names": list(self.feature_names),
+            "level": self.level,
+            "partial": self.partial,
+            "identified": self.identified,
+            "pairs": {name: list(values) for name, values in self.columns().items()},
+            "warning": self.warning,
+        }
+
+
+def _three(value: float) -> str:
+    return f"{value:.3f}" if np.isfinite(value) else "–"
+
+
+def correlation_of(covariance: FloatArray) -> FloatArray:
+    """A covariance over its standard deviations, ones on the diagonal, NaN where a variance is not positive.
+
+    Examples
+    --------
+    >>> correlation_of(np.array([[4.0, 1.0], [1.0, 1.0]]))
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
+    variances = np.diag(covariance)
+    deviations = np.sqrt(np.where(variances > 0.0, variances, np.nan))
+    correlation = np.clip(covariance / np.outer(deviations, deviations), -1.0, 1.0)
+    np.fill_diagonal(correlation, 1.0)
+    return np.asarray(correlation)
+
+
+def verdicts(lower: FloatArray, upper: FloatArray) -> list[str]:
+    """What an interval says of a sign.
+
+    Examples
+    --------
+    >>> verdicts(np.array([0.1, -0.1, np.nan]), np.array([0.2, 0.1, np.nan]))
+    ['positive', 'not distinguishable from noise', 'noise unknown']
+    """
+    found = np.full(len(lower), NOT_DISTINGUISHABLE, dtype=object)
+    found[lower > 0.0], found[upper < 0.0] = "positive", "negative"
+    found[np.isnan(lower)] = NOISE_UNKNOWN
+    return [str(word) for word in found]
+
+
+def fisher_interval(
+    correlation: FloatArray, privacy: FloatArray, sampling: FloatArray, half: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """tanh(artanh r ± half·deviation/(1 − r²)): the interval of Fisher (1921) with the noise in its deviation.
+
+    r is moved towards 0 where it is so near to ±1 that the first order on this scale means nothing: to within a deviation of it.
+    """
+    deviation = np.sqrt(privacy + sampling)
+    most = np.minimum(CLOSE_TO_ONE, np.maximum(1.0 - deviation, 0.0))
+    inside = np.clip(correlation, -most, most)
+    reach = half * deviation / (1.0 - inside**2)
+    middle = np.arctanh(inside)
+    return np.tanh(middle - reach), np.tanh(middle + reach)
+
+
+@in_floating_point
+def correlations(release: Released, columns: Sequence[str] | None = None, *, level: float = 0.95) -> Correlations:
+    """Correlations with their noise, an interval and a verdict each: post-processing, free of privacy cost.
+
+    ``release.correlation`` is the bare array.
+
+    Parameters
+    ----------
+    release : Released
+    columns : sequence of str, optional
+        Columns or features, two at least; default: all.
+    level : float
+        Confidence of the intervals.
+
+    Returns
+    -------
+    Correlations
+        ``print`` shows the pairs, those that stand out most first.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, the level is below 0.5, or no mean was released.
+
+    Notes
+    -----
+    Intervals are of the population's correlations, on the scale of Fisher (1921). Their privacy part is the first order in the
+    noise of the released moments, before any repair. The sampling part is (1 − r²)²/n where both features are numbers, as for
+    normal rows; from the joint counts where both are levels or Booleans; for a number and a level that of the point-biserial
+    correlation (Das Gupta 1960). Correlations of heavy-tailed columns vary more than that. Where a variance is lost in its
+    noise, the interval is [−1, 1].
+
+    Examples
+    --------
+    >>> import numpy as np, dpmoments as dpm
+    >>> x = np.random.default_rng(0).uniform(-0.5, 0.5, (50_000, 1))
+    >>> table = np.hstack([x, 0.9 * x])
+    >>> released = dpm.release(table, dpm.Schema.unit_ball(2), epsilon=1.0, insecure_seed=0)
+    >>> released.correlations().verdict[0][1]
+    'positive'
+    """
+    level = confidence_level(level)
+    chosen = np.array(chosen_features(release, columns))
+    if len(chosen) < 2:
+        raise ValueError("a correlation is of two features: name two columns at least")
+    moments = NoisyMoments.of(release)
+    variances = FeatureVariances.of(release, moments)
+    first, second = np.tril_indices(len(chosen), -1)
+    i, j = chosen[first], chosen[second]
+    noise = np.zeros(len(variances.values)) if moments.law is None else variances.noise(moments)
+    known = (variances.values > KNOWN_VARIANCE * noise) & (variances.values > 0.0)
+    usable = known[i] & known[j]
+    safe = np.where(known, variances.values, 1.0)
+    root = np.sqrt(safe[i]) * np.sqrt(safe[j])
+    raw = np.where(usable, moments.moments[i + 1, j + 1] / root, 0.0)
+    bounded = np.clip(raw, -1.0, 1.0)
+    weights = np.zeros((len(i), 3, 3))
+    weights[:, 1, 2] = weights[:, 2, 1] = 0.5 / root
+    for place, feature in ((1, i), (2, j)):
+        corner = np.ix_(np.arange(len(i)), np.array([0, place]), np.array([0, place]))
+        weights[corner] -= variances.weights[feature] * (bounded / (2.0 * safe[feature]))[:, None, None]
+    places = np.stack([np.zeros(len(i), dtype=int), i + 1, j + 1], axis=1)
+    privacy = moments.variances(places, weights)
+    sampling = sampling_variances(bounded, variances, i, j) / moments.n_rows
+    half = deviations_for(level, moments.law, privacy, sampling)
+    lower, upper = fisher_interval(bounded, privacy, sampling, half)
+    lower[~usable], upper[~usable] = (np.nan, np.nan) if moments.law is None else (-1.0, 1.0)
+    found = release.correlation[i, j]
+    shown = np.clip(found, lower, upper) if moments.law is not None else found
+    privacy[~usable] = sampling[~usable] = np.nan
+    return Correlations(
+        feature_names=tuple(release.feature_names[place] for place in chosen),
+        correlation=_symmetric(shown, len(chosen), 1.0),
+        privacy_noise=_symmetric(np.sqrt(privacy), len(chosen), 0.0),
+        sampling_noise=_symmetric(np.sqrt(sampling), len(chosen), 0.0),
+        lower=_symmetric(lower, len(chosen), 1.0),
+        upper=_symmetric(upper, len(chosen), 1.0),
+        level=level,
+        noise_known=moments.law is not None,
+        columns_of_features=columns_of(release, chosen.tolist()),
+        warning=few_rows_in_words(release.noisy_count, release.noise),
+    )
+
+
+def sampling_variances(correlation: FloatArray, variances: FeatureVariances, i: Any, j: Any) -> FloatArray:
+    """n times the variance of correlations of rows drawn from a population, to first order.
+
+    Of two features that are 0 or 1, their joint shares tell. Of one and a number that is normal given it, Das Gupta's (1960)
+    (1 − r²)²·[1 + r²(1 − 6pq)/(4pq(1 − r²))]: the level's share varies with the sample. Else (1 − r²)².
+    """
+    square = correlation**2
+    found = (1.0 - square) ** 2
+    spread = np.clip(variances.share * (1.0 - variances.share), 1e-9, None)
+    for of_share, other in ((i, j), (j, i)):
+        mixed = variances.of_share[of_share] & ~variances.of_share[other]
+        p_q = spread[of_share]
+        biserial = (1.0 - square) * (1.0 - 1.5 * square + square / (4.0 * p_q))
+        found[mixed] = biserial[mixed]
+    both: BoolArray = variances.of_share[i] & variances.of_share[j]
+    if both.any():
+        found[both] = _of_two_shares(correlation[both], variances.share[i[both]], variances.share[j[both]])
+    return np.maximum(found, 0.0)
+
+
+def _of_two_shares(correlation: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:
+    """E[ψ²], ψ = uv − r(u² + v²)/2 the influence of a row, u and v standardised, over the four cells of their joint shares."""
+    p, q = np.clip(p, 1e-9, 1.0 - 1e-9), np.clip(q, 1e-9, 1.0 - 1e-9)
+    deviation = np.sqrt(p * (1.0 - p) * q * (1.0 - q))
+    joint = np.clip(p * q + correlation * deviation, np.maximum(0.0, p + q - 1.0), np.minimum(p, q))
+    total = np.zeros_like(p)
+    for x, y, share in ((1, 1, joint), (1, 0, p - joint), (0, 1, q - joint), (0, 0, 1.0 - p - q + joint)):
+        u, v = (x - p) / np.sqrt(p * (1.0 - p)), (y - q) / np.sqrt(q * (1.0 - q))
+        total += share * (u * v - correlation * (u**2 + v**2) / 2.0) ** 2
+    return total
+
+
+def _symmetric(values: FloatArray, size: int, diagonal: float) -> FloatArray:
+    matrix = np.full((size, size), diagonal)
+    rows = np.tril_indices(size, -1)
+    matrix[rows] = values
+    matrix.T[rows] = values
+    matrix.setflags(write=False)
+    return matrix

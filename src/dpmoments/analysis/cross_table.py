@@ -1,0 +1,258 @@
+"""Counts of rows by two columns of levels, possible ones, with their noise and a test of independence that knows of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
+from dpmoments.analysis.confidence import confidence_level
+from dpmoments.analysis.levels import Levels
+from dpmoments.analysis.moment_noise import (
+    NO_MEAN,
+    NOISE_UNKNOWN,
+    NOT_DISTINGUISHABLE,
+    NoisyMoments,
+    bilinear,
+    law_in_words,
+)
+from dpmoments.analysis.released import Released
+from dpmoments.analysis.score_test import probability_in_words, score_test
+from dpmoments.array_types import FloatArray, IntegerArray
+from dpmoments.repair.count_floor import few_rows_in_words
+
+__all__ = ["CrossTable", "cross_table"]
+
+ROUNDS = 50
+"""Of fitting counts to their margins in turn."""
+LEAST = 1e-3
+"""A cell's share at least, of what it would be under independence."""
+
+
+@dataclass(frozen=True, eq=False)
+class CrossTable(TableAnswer):
+    """Counts of rows by the levels of two columns, and the test that the columns are independent.
+
+    Attributes
+    ----------
+    by, other : str
+        The columns; the first makes the rows.
+    rows, labels : tuple of str
+        Their levels.
+    counts : integer ndarray of shape (k, l)
+        Whole numbers, 0 or above; their sums over rows and columns are the margins, and all together at most ``n_rows``.
+    noise : ndarray of shape (k, l)
+        Standard deviations of the noise on the counts, before repair; NaN where it is not known.
+    n_rows : int
+    statistic : float
+        χ² of the score test of independence, noise and sampling together; NaN where the noise is not known.
+    degrees : int
+    p_value : float
+    level : float
+    warning : str
+    """
+
+    by: str
+    other: str
+    rows: tuple[str, ...]
+    labels: tuple[str, ...]
+    counts: IntegerArray
+    noise: FloatArray
+    n_rows: int
+    statistic: float
+    degrees: int
+    p_value: float
+    level: float
+    warning: str = ""
+
+    @property
+    def margins(self) -> tuple[IntegerArray, IntegerArray]:
+        """Sums of the counts over each row and over each column."""
+        return self.counts.sum(axis=1), self.counts.sum(axis=0)
+
+    @property
+    def verdict(self) -> str:
+        """Whether the columns depend on each other, in words."""
+        if math.isnan(self.p_value):
+            return NOISE_UNKNOWN
+        return "dependent" if self.p_value < 1.0 - self.level else NOT_DISTINGUISHABLE
+
+    @property
+    def heading(self) -> tuple[str, ...]:
+        return (f"{self.by} by {self.other}: {self.n_rows:,} rows",)
+
+    def table(self) -> list[tuple[str, ...]]:
+        """A level of the first column a line, its margin last."""
+        across, down = self.margins
+        lines = [
+            (name, *(f"{count:,}" for count in counts.tolist()), f"{total:,}")
+            for name, counts, total in zip(self.rows, self.counts, across.tolist(), strict=True)
+        ]
+        foot = ("total", *(f"{count:,}" for count in down.tolist()), f"{self.counts.sum():,}")
+        return [("", *self.labels, "total"), *lines, foot]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        if math.isnan(self.p_value):
+            return law_in_words(None), self.warning
+        least, most = float(self.noise.min()), float(self.noise.max())
+        span = f"± {number(least)}" if most - least <= 0.01 * most else f"± {number(least)} to {number(most)}"
+        words = {"dependent": "the columns depend on each other"}.get(self.verdict, f"dependence {self.verdict}")
+        return (
+            f"noise on a count: {span} (one standard deviation, before impossible counts were made possible)",
+            f"independence: χ² = {number(self.statistic)} on {self.degrees} degrees of freedom, "
+            f"{probability_in_words(self.p_value)}, of noise and sampling together: {words}",
+            self.warning,
+        )
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """A cell a row."""
+        return {
+            self.by: [name for name in self.rows for _ in self.labels],
+            self.other if self.other != self.by else f"{self.other} ": [*self.labels] * len(self.rows),
+            "count": self.counts.ravel().tolist(),
+            "noise": finite_or_none(self.noise.ravel()),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Counts and test as JSON holds them."""
+        test = {"statistic": self.statistic, "p_value": self.p_value}
+        return {
+            "by": self.by,
+            "other": self.other,
+            "rows": list(self.rows),
+            "columns": list(self.labels),
+            "counts": self.counts.tolist(),
+            "noise": [finite_or_none(row) for row in self.noise],
+            "n_rows": self.n_rows,
+            "degrees": self.degrees,
+            **{name: value if math.isfinite(value) else None for name, value in test.items()},
+            "level": self.level,
+            "verdict": self.verdict,
+            "warning": self.warning,
+        }
+
+
+@in_floating_point
+def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) -> CrossTable:
+    """Counts of rows by two columns, and the chi-square test of their independence: post-processing, free of privacy cost.
+
+    Parameters
+    ----------
+    release : Released
+    by, other : str
+        Two categorical or Boolean columns; the first makes the rows of the table.
+    level : float
+        The columns are said to depend on each other where the p-value is below 1 − level.
+
+    Returns
+    -------
+    CrossTable
+
+    Raises
+    ------
+    ValueError
+        If a name is none of such a column, or both are the same, the level is below 0.5, or no mean was released.
+
+    Notes
+    -----
+    Counts are those of the ``structured`` repair, fitted to their margins and rounded to whole numbers. The test is of the counts
+    before repair less what independence would make of their margins, against the covariance that multinomial sampling and
+    the noise give them: Pearson's χ² would call noise dependence.
+
+    Examples
+    --------
+    >>> import numpy as np, pyarrow as pa, dpmoments as dpm
+    >>> rng = np.random.default_rng(0)
+    >>> smoker = rng.random(10_000) < 0.3
+    >>> table = pa.table({"smoker": smoker, "insured": rng.random(10_000) < 0.9 - 0.5 * smoker})
+    >>> schema = dpm.Schema(dpm.Boolean("smoker"), dpm.Boolean("insured"))
+    >>> found = dpm.release(table, schema, epsilon=1.0, insecure_seed=0).cross_table("smoker", "insured")
+    >>> found.verdict, bool(found.counts.sum() == found.n_rows)
+    ('dependent', True)
+    """
+    level = confidence_level(level)
+    if release.noisy_sum is None:
+        raise ValueError(f"a cross table: {NO_MEAN}")
+    first, second = Levels.of(release, by), Levels.of(release, other)
+    if by == other:
+        raise ValueError(f"a cross table is of two columns, and both are {by!r}: name another")
+    joint, noise, privacy, sampling = _joint_counts(release, first, second)
+    p, q = _shares(joint.sum(axis=1)), _shares(joint.sum(axis=0))
+    # (I − p1ᵀ) J (I − 1qᵀ): what is left of the counts when margins are taken away
+    doubly = np.kron(np.eye(len(p)) - np.outer(p, np.ones(len(p))), np.eye(len(q)) - np.outer(q, np.ones(len(q))))
+    wanted = (len(p) - 1) * (len(q) - 1)
+    statistic, degrees, p_value = score_test(
+        doubly @ joint.ravel(), doubly @ privacy @ doubly.T, doubly @ sampling @ doubly.T, wanted, release.noise
+    )
+    return CrossTable(
+        by=by,
+        other=other,
+        rows=first.names,
+        labels=second.names,
+        counts=_possible_counts(release, first, second),
+        noise=noise,
+        n_rows=release.n_rows,
+        statistic=statistic,
+        degrees=degrees,
+        p_value=p_value if release.noise is not None else math.nan,
+        level=level,
+        warning=few_rows_in_words(release.noisy_count, release.noise),
+    )
+
+
+def _joint_counts(
+    release: Released, first: Levels, second: Levels
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Joint counts before repair and their noise, (k, l); covariances of noise and of sampling, (kl, kl)."""
+    moments = NoisyMoments.of(release, [*first.features, *second.features])
+    places = np.array([0, *(place + 1 for place in first.features + second.features)])
+    m, k, c = len(first.features), len(first.names), len(second.names)
+    rows = np.concatenate([first.weights, np.zeros((k, len(places) - 1 - m))], axis=1)
+    columns = np.concatenate([second.weights[:, :1], np.zeros((c, m)), second.weights[:, 1:]], axis=1)
+    weights = bilinear(np.repeat(rows, c, axis=0), np.tile(columns, (k, 1)))
+    joint = np.einsum("pij,ij->p", weights, moments.moments[np.ix_(places, places)]).reshape(k, c)
+    privacy = moments.covariance(places, weights)
+    noise = np.sqrt(np.diag(privacy)).reshape(k, c)
+    p, q = _shares(joint.sum(axis=1)), _shares(joint.sum(axis=0))
+    expected = np.outer(p, q).ravel()
+    sampling = moments.n_rows * (np.diag(expected) - np.outer(expected, expected))
+    return joint, noise, privacy, sampling
+
+
+def _shares(counts: FloatArray) -> FloatArray:
+    """Shares of a margin, none of them below that of one row in ten."""
+    possible = np.maximum(counts, 0.1)
+    return np.asarray(possible / possible.sum())
+
+
+def _possible_counts(release: Released, first: Levels, second: Levels) -> IntegerArray:
+    """Whole counts, 0 or above, near to the repaired ones, that add up to near the repaired margins."""
+    repaired = release.with_repair("structured")
+    mean, covariance, n = repaired.mean, repaired.covariance, float(release.n_rows)
+    one, other = list(first.features), list(second.features)
+    p = first.weights[:, 0] + first.weights[:, 1:] @ mean[one]
+    q = second.weights[:, 0] + second.weights[:, 1:] @ mean[other]
+    crossed = first.weights[:, 1:] @ covariance[np.ix_(one, other)] @ second.weights[:, 1:].T
+    p, q = np.clip(p, 0.0, 1.0), np.clip(q, 0.0, 1.0)
+    # no cell is quite 0, so that every margin can be met
+    joint = np.maximum(crossed + np.outer(p, q), LEAST * np.outer(p, q))
+    total = min(float(p.sum()), float(q.sum()), 1.0)
+    for _ in range(ROUNDS):
+        joint = joint * _ratio(p * (total / max(float(p.sum()), 1e-300)), joint.sum(axis=1))[:, None]
+        joint = joint * _ratio(q * (total / max(float(q.sum()), 1e-300)), joint.sum(axis=0))[None, :]
+    scaled = joint * n
+    whole = np.floor(scaled).astype(np.int64)
+    wanted = min(round(float(scaled.sum())), release.n_rows)
+    largest = np.argsort(-(scaled - whole).ravel(), kind="stable")
+    whole.ravel()[largest[: max(0, wanted - int(whole.sum()))]] += 1
+    whole.setflags(write=False)
+    return whole
+
+
+def _ratio(wanted: FloatArray, found: FloatArray) -> FloatArray:
+    return np.divide(wanted, found, out=np.ones_like(wanted), where=found > 0.0)

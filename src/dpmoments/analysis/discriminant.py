@@ -1,0 +1,287 @@
+"""Linear discriminant analysis from released moments: which group a row is of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
+from dpmoments.analysis.confidence import confidence_level
+from dpmoments.analysis.frames import feature_values
+from dpmoments.analysis.group_sums import GroupSums
+from dpmoments.analysis.levels import Levels
+from dpmoments.analysis.moment_noise import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, law_in_words
+from dpmoments.analysis.released import Released
+from dpmoments.analysis.score_test import probability_in_words
+from dpmoments.analysis.standardised import SINGULAR, Standardised, without_redundant_levels
+from dpmoments.analysis.variance_analysis import between_groups
+from dpmoments.array_types import FloatArray
+from dpmoments.repair.count_floor import few_rows_in_words
+from dpmoments.schema.columns import Categorical
+from dpmoments.schema.schema import Schema
+
+__all__ = ["LinearDiscriminant", "lda"]
+
+SHRINKAGE = 0.1
+"""Of the edge of the noise's spectrum, added to the within-group covariance (measured: ``docs/comparisons.md``)."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearDiscriminant(TableAnswer):
+    """A linear discriminant in the terms of scikit-learn's, one score a class.
+
+    Attributes
+    ----------
+    by : str
+    classes : tuple of str or int or bool
+        The levels, as a frame holds them.
+    class_names : tuple of str
+        ``region=north``, ….
+    priors : ndarray of shape (k,)
+        Released shares; 0 for classes whose rows are lost in the noise, which are never predicted.
+    feature_names : tuple of str
+    means : ndarray of shape (k, d)
+        Of every class, in the table's units, within the bounds.
+    coef : ndarray of shape (k, d)
+    intercept : ndarray of shape (k,)
+        Scores are coef · x + intercept, x in the table's units; −∞ for a class of prior 0.
+    shrinkage : float
+        What was added to the diagonal of the within-group covariance, in units in which the noise is the same in all directions
+        (the encoding's).
+    p_value : float
+        Of no difference between groups in any feature (the smallest of one-way analyses of variance, times their number); NaN
+        where the noise is not known.
+    level : float
+    schema : Schema
+        Of the frames that :meth:`predict` reads.
+    warning : str
+    """
+
+    by: str
+    classes: tuple[Any, ...]
+    class_names: tuple[str, ...]
+    priors: FloatArray
+    feature_names: tuple[str, ...]
+    means: FloatArray
+    coef: FloatArray
+    intercept: FloatArray
+    shrinkage: float
+    p_value: float
+    level: float
+    schema: Schema
+    warning: str = ""
+
+    def decision_function(self, frame: Any) -> FloatArray:
+        """Scores of the rows of a frame, read by column name, shape (m, k); NaN where a cell is empty.
+
+        Raises
+        ------
+        TypeError
+            If it is no frame.
+        ValueError
+            If a column is absent, or holds undeclared levels.
+        """
+        chosen = [self.schema.feature_names.index(name) for name in self.feature_names]
+        rows = feature_values(self.schema, frame, chosen)[:, chosen]
+        scores = rows @ self.coef.T
+        possible = self.priors > 0.0
+        scores[:, possible] += self.intercept[possible]
+        scores[:, ~possible] = -math.inf
+        scores[np.isnan(rows).any(axis=1)] = np.nan
+        return np.asarray(scores)
+
+    def predict(self, frame: Any) -> Any:
+        """The most likely class of each row of a frame, shape (m,).
+
+        Raises
+        ------
+        ValueError
+            As :meth:`decision_function` does, and if a cell is empty.
+        """
+        scores = self.decision_function(frame)
+        if np.isnan(scores).any():
+            raise ValueError("rows with an empty cell have no prediction: fill the cells, or leave those rows out")
+        return np.array(self.classes)[np.argmax(scores, axis=1)]
+
+    @property
+    def verdict(self) -> str:
+        """Whether the groups differ in some feature, in words."""
+        if math.isnan(self.p_value):
+            return NOISE_UNKNOWN
+        return "groups differ" if self.p_value < 1.0 - self.level else NOT_DISTINGUISHABLE
+
+    @property
+    def heading(self) -> tuple[str, ...]:
+        tested = "" if math.isnan(self.p_value) else f" ({probability_in_words(self.p_value)})"
+        return (f"linear discriminant of {self.by}: between-group differences: {self.verdict}{tested}",)
+
+    def table(self) -> list[tuple[str, ...]]:
+        """Share, intercept and coefficients, a class a column."""
+        lines = [(name, *map(number, column)) for name, column in zip(self.feature_names, self.coef.T, strict=True)]
+        return [
+            ("", *self.class_names),
+            ("share", *(f"{share:.1%}" if share > 0.0 else "noise" for share in self.priors)),
+            ("(intercept)", *map(number, self.intercept)),
+            *lines,
+        ]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        lost = ", ".join(name for name, share in zip(self.class_names, self.priors, strict=True) if share <= 0.0)
+        return (
+            f"{lost}: rows {NOT_DISTINGUISHABLE}, never predicted" if lost else "",
+            law_in_words(None) if math.isnan(self.p_value) else "",
+            self.warning,
+        )
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """A class a row."""
+        return {
+            "class": self.class_names,
+            "prior": self.priors.tolist(),
+            "intercept": finite_or_none(self.intercept),
+            **{f"coef {name}": finite_or_none(self.coef[:, place]) for place, name in enumerate(self.feature_names)},
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The discriminant as JSON holds it, a list a class."""
+        return {
+            "by": self.by,
+            "classes": list(self.classes),
+            "priors": self.priors.tolist(),
+            "feature_names": list(self.feature_names),
+            "means": [finite_or_none(row) for row in self.means],
+            "coef": [finite_or_none(row) for row in self.coef],
+            "intercept": finite_or_none(self.intercept),
+            "shrinkage": self.shrinkage,
+            "p_value": self.p_value if math.isfinite(self.p_value) else None,
+            "verdict": self.verdict,
+            "level": self.level,
+            "warning": self.warning,
+        }
+
+
+@in_floating_point
+def lda(
+    release: Released,
+    by: str,
+    columns: Sequence[str] | None = None,
+    *,
+    shrinkage: float | Literal["auto"] = "auto",
+    level: float = 0.95,
+) -> LinearDiscriminant:
+    """Linear discriminant analysis of the groups of a column: post-processing, free of privacy cost.
+
+    Parameters
+    ----------
+    release : Released
+    by : str
+        A categorical or Boolean column: the classes.
+    columns : sequence of str, optional
+        Columns or features to tell them apart by; default: all others. Of a categorical whose levels are all there, the most
+        frequent is left out.
+    shrinkage : float or "auto"
+        Added to the diagonal of the within-group covariance in units of the encoding, in which the noise is the same in all
+        directions; "auto": a tenth of what the noise reaches there.
+    level : float
+        Groups are said to differ where the p-value is below 1 − level.
+
+    Returns
+    -------
+    LinearDiscriminant
+        With ``predict`` and ``decision_function``.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, ``by`` holds numbers or is among the columns, the shrinkage is negative, the level is below 0.5,
+        nothing varies, or no mean was released.
+
+    Notes
+    -----
+    Scores are xᵀW⁻¹m_g − m_gᵀW⁻¹m_g/2 + ln p_g, W the repaired covariance less Σ p_g(m_g − m)(m_g − m)ᵀ (Fisher 1936).
+
+    Examples
+    --------
+    >>> import numpy as np, pyarrow as pa, dpmoments as dpm
+    >>> rng = np.random.default_rng(0)
+    >>> kind = rng.choice(["a", "b"], 20_000)
+    >>> table = pa.table({"kind": kind, "size": rng.normal(np.where(kind == "a", 2.0, 6.0))})
+    >>> schema = dpm.Schema(dpm.Categorical("kind", ["a", "b"]), dpm.Numeric("size", 0, 10))
+    >>> dpm.release(table, schema, epsilon=1.0, insecure_seed=0).lda("kind").predict({"size": [1.0, 8.0]})
+    array(['a', 'b'], dtype='<U1')
+    """
+    level = confidence_level(level)
+    if shrinkage != "auto" and not (isinstance(shrinkage, int | float) and math.isfinite(shrinkage) and shrinkage >= 0):
+        raise ValueError(f'shrinkage={shrinkage!r} must be "auto", zero or a positive number')
+    if release.noisy_sum is None:
+        raise ValueError(f"a discriminant: {NO_MEAN}")
+    levels = Levels.of(release, by)
+    chosen = without_redundant_levels(release, columns)
+    if columns is None:
+        chosen = [feature for feature in chosen if feature not in levels.features]
+    elif among := [release.feature_names[feature] for feature in chosen if feature in levels.features]:
+        raise ValueError(f"{among[0]!r} is of the column {by!r} that makes the classes: name other columns")
+    standardised = Standardised.of(release, chosen, by_deviation=False)
+    features, scale = standardised.features, standardised.scale
+    sums = [GroupSums.of(release, int(feature), levels) for feature in features]
+    priors = _priors(release, levels, sums[0])
+    shift = _shifts(release, levels, features, priors) / scale
+    within = standardised.covariance - (shift.T * priors) @ shift
+    edge = float(np.nan_to_num(standardised.edge.max(), nan=0.0))
+    added = SHRINKAGE * edge if shrinkage == "auto" else float(shrinkage)
+    eigenvalues, vectors = np.linalg.eigh((within + within.T) / 2.0)
+    kept = np.maximum(eigenvalues, SINGULAR * float(eigenvalues[-1])) + added
+    directions = ((shift @ vectors) / kept) @ vectors.T
+    middle = np.einsum("gj,gj->g", directions, shift) / 2.0
+    present = priors > 0.0
+    intercept = np.full(len(priors), -np.inf)
+    coef = directions / scale
+    intercept[present] = np.log(priors[present]) - middle[present] - coef[present] @ standardised.mean
+    p_values = [between_groups(each)[2] for each in sums]
+    p_value = math.nan if release.noise is None else min(1.0, len(p_values) * min(p_values))
+    return LinearDiscriminant(
+        by=by,
+        classes=_classes(release, by),
+        class_names=levels.names,
+        priors=priors,
+        feature_names=tuple(release.feature_names[feature] for feature in features),
+        means=standardised.mean + shift * scale,
+        coef=coef,
+        intercept=intercept,
+        shrinkage=added,
+        p_value=p_value,
+        level=level,
+        schema=release.schema,
+        warning=few_rows_in_words(release.noisy_count, release.noise),
+    )
+
+
+def _classes(release: Released, by: str) -> tuple[Any, ...]:
+    column = next(column for column in release.schema.columns if column.name == by)
+    return column.levels if isinstance(column, Categorical) else (False, True)
+
+
+def _priors(release: Released, levels: Levels, sums: GroupSums) -> FloatArray:
+    """Repaired shares, 0 for groups whose count is within two deviations of its noise; all alike where that leaves none."""
+    shares = np.clip(levels.weights[:, 0] + levels.weights[:, 1:] @ release.mean[list(levels.features)], 0.0, 1.0)
+    lost = sums.counts <= np.maximum(2.0 * np.nan_to_num(sums.count_noise, nan=0.0), 0.5)
+    shares = np.where(lost, 0.0, shares)
+    total = float(shares.sum())
+    return np.asarray(shares / total if total > 0.0 else np.full(len(shares), 1.0 / len(shares)))
+
+
+def _shifts(release: Released, levels: Levels, features: Any, priors: FloatArray) -> FloatArray:
+    """Means of groups less that of all rows, in the table's units, those means within bounds, shape (k, d)."""
+    places = list(levels.features)
+    crossed = levels.weights[:, 1:] @ release.covariance[np.ix_(places, features)]
+    shares = levels.weights[:, 0] + levels.weights[:, 1:] @ release.mean[places]
+    usable = (priors > 0.0) & (shares > 0.0)
+    shift = np.divide(crossed, shares[:, None], out=np.zeros_like(crossed), where=usable[:, None])
+    mean = release.mean[features]
+    lower, upper = (bound[features] for bound in release.schema.feature_bounds)
+    return np.asarray(np.clip(mean + shift, lower, upper) - mean)

@@ -1,0 +1,143 @@
+"""Mahalanobis distances of rows from the released mean, in the directions that the noise leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
+from dpmoments.analysis.frames import feature_values
+from dpmoments.analysis.levels import chosen_features
+from dpmoments.analysis.moment_noise import NO_MEAN, NOT_DISTINGUISHABLE, law_in_words
+from dpmoments.analysis.released import Released
+from dpmoments.analysis.standardised import Standardised
+from dpmoments.array_types import FloatArray
+from dpmoments.repair.count_floor import few_rows_in_words
+
+__all__ = ["MahalanobisDistances", "mahalanobis"]
+
+SHOWN_ROWS = 20
+"""The text shows so many rows at most, the furthest; frames and JSON hold all."""
+
+
+@dataclass(frozen=True, eq=False)
+class MahalanobisDistances(TableAnswer):
+    """Distances of the rows of a frame.
+
+    Attributes
+    ----------
+    feature_names : tuple of str
+        Features that the distances are made of.
+    distances : ndarray of shape (m,)
+        NaN for rows with an empty cell, and where no direction stands out of the noise.
+    n_directions : int
+        Directions that stand out of the noise, r: of a normal row of the table's population the squared distance is χ² with
+        as many degrees of freedom.
+    n_noise : int
+        Directions left out.
+    noise_known : bool
+    warning : str
+    """
+
+    feature_names: tuple[str, ...]
+    distances: FloatArray
+    n_directions: int
+    n_noise: int
+    noise_known: bool = True
+    warning: str = ""
+
+    @property
+    def heading(self) -> tuple[str, ...]:
+        every = self.n_directions + self.n_noise
+        if not self.n_directions:
+            return (f"Mahalanobis distances: {NOT_DISTINGUISHABLE}: all {every} directions are noise",)
+        out = (
+            f", {self.n_noise} of {every} left out: {NOT_DISTINGUISHABLE}" if self.n_noise and self.noise_known else ""
+        )
+        return (f"Mahalanobis distances in {self.n_directions} direction{'s' * (self.n_directions > 1)}{out}",)
+
+    def table(self) -> list[tuple[str, ...]]:
+        """The furthest rows, furthest first."""
+        if not self.n_directions:
+            return [("row", "distance")]
+        order = np.argsort(-np.nan_to_num(self.distances, nan=-1.0), kind="stable")[:SHOWN_ROWS]
+        return [("row", "distance"), *((str(row), number(float(self.distances[row]))) for row in order.tolist())]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        m = len(self.distances)
+        more = f"the furthest {SHOWN_ROWS} of {m:,} rows" if m > SHOWN_ROWS else ""
+        return more, "" if self.noise_known else law_in_words(None), self.warning
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """A row of the frame a row, in its order."""
+        return {"row": list(range(len(self.distances))), "distance": finite_or_none(self.distances)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The distances as JSON holds them, in the frame's order."""
+        return {
+            "feature_names": list(self.feature_names),
+            "distances": finite_or_none(self.distances),
+            "n_directions": self.n_directions,
+            "n_noise": self.n_noise,
+            "warning": self.warning,
+        }
+
+
+@in_floating_point
+def mahalanobis(release: Released, frame: Any, columns: Sequence[str] | None = None) -> MahalanobisDistances:
+    """Mahalanobis distances of rows from the released mean: post-processing, free of privacy cost.
+
+    The rows are those of the analyst; nothing is asked of the table that was released.
+
+    Parameters
+    ----------
+    release : Released
+    frame : pandas, Polars or Arrow frame, or mapping of column name to values
+        Read by column name; an array only where every column of the schema is a coordinate.
+    columns : sequence of str, optional
+        Columns or features to measure by; default: all.
+
+    Returns
+    -------
+    MahalanobisDistances
+
+    Raises
+    ------
+    ValueError
+        If a column is absent or unknown, a cell holds an undeclared level, or no mean was released.
+
+    Notes
+    -----
+    √((x − m)ᵀΣ⁺(x − m)), Σ⁺ the pseudo-inverse of the repaired covariance on its directions, in units in which the noise is
+    the same in all, whose variance before repair is beyond what the noise makes: the others would divide by noise.
+
+    Examples
+    --------
+    >>> import numpy as np, dpmoments as dpm
+    >>> table = np.random.default_rng(0).normal(0, 0.2, (50_000, 2))
+    >>> released = dpm.release(table, dpm.Schema.unit_ball(2), epsilon=1.0, insecure_seed=0)
+    >>> released.mahalanobis(np.array([[0.0, 0.0], [0.6, 0.0]])).distances.round(1)
+    array([0., 3.])
+    """
+    if release.noisy_sum is None:
+        raise ValueError(f"distances: {NO_MEAN}")
+    standardised = Standardised.of(release, chosen_features(release, columns), by_deviation=False)
+    features = standardised.features
+    values = feature_values(release.schema, frame, features.tolist())[:, features]
+    kept = standardised.stands_out
+    scores = ((values - standardised.mean) / standardised.scale) @ standardised.directions[kept].T
+    squares = np.sum(scores**2 / standardised.eigenvalues[kept], axis=1)
+    if not kept.any():
+        squares = np.full(len(values), np.nan)
+    return MahalanobisDistances(
+        feature_names=tuple(release.feature_names[feature] for feature in features),
+        distances=np.sqrt(squares),
+        n_directions=int(kept.sum()),
+        n_noise=int((~kept).sum()),
+        noise_known=release.noise is not None,
+        warning=few_rows_in_words(release.noisy_count, release.noise),
+    )

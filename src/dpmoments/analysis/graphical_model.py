@@ -1,0 +1,212 @@
+"""A sparse graph of dependence from a release: the graphical lasso on released correlations."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
+from dpmoments.analysis.moment_noise import NO_MEAN, NOT_DISTINGUISHABLE, law_in_words
+from dpmoments.analysis.released import Released
+from dpmoments.analysis.standardised import Standardised, without_redundant_levels
+from dpmoments.array_types import FloatArray
+from dpmoments.repair.count_floor import few_rows_in_words
+
+__all__ = ["GraphicalLasso", "graphical_lasso"]
+
+PENALTY = 2.0
+"""Of the noise on a correlation, noise and sampling together (measured: ``docs/comparisons.md``)."""
+LEAST_EIGENVALUE = 1e-6
+SHOWN_EDGES = 60
+
+
+@dataclass(frozen=True, eq=False)
+class GraphicalLasso(TableAnswer):
+    """A sparse inverse of the correlation matrix, in the terms of scikit-learn's ``GraphicalLasso``.
+
+    Attributes
+    ----------
+    feature_names : tuple of str
+    covariance, precision : ndarray of shape (k, k)
+        Of features divided by their released standard deviations.
+    alpha : float
+        The penalty on the entries of the precision off the diagonal.
+    noise : float
+        Noise and sampling error on a correlation, the median over pairs; NaN where the noise is not known.
+    warning : str
+    """
+
+    feature_names: tuple[str, ...]
+    covariance: FloatArray
+    precision: FloatArray
+    alpha: float
+    noise: float
+    warning: str = ""
+
+    @property
+    def partial_correlation(self) -> FloatArray:
+        """−P_ij/√(P_ii P_jj), 1 on the diagonal, shape (k, k)."""
+        root = np.sqrt(np.diag(self.precision))
+        found = -self.precision / np.outer(root, root)
+        np.fill_diagonal(found, 1.0)
+        return np.asarray(found)
+
+    @property
+    def edges(self) -> tuple[tuple[str, str, float], ...]:
+        """Pairs whose entry of the precision is not 0, with their partial correlation, the strongest first."""
+        partial = self.partial_correlation
+        first, second = np.nonzero(np.tril(partial, -1))
+        order = np.argsort(-np.abs(partial[first, second]), kind="stable")
+        names = self.feature_names
+        return tuple((names[second[e]], names[first[e]], float(partial[first[e], second[e]])) for e in order)
+
+    @property
+    def heading(self) -> tuple[str, ...]:
+        k, found = len(self.feature_names), len(self.edges)
+        words = f"{found} of {k * (k - 1) // 2} edges" if found else f"no edge: dependence {NOT_DISTINGUISHABLE}"
+        return (f"graphical lasso, alpha = {number(self.alpha)}: {words}",)
+
+    def table(self) -> list[tuple[str, ...]]:
+        """An edge a line, the strongest first."""
+        lines = [(f"{one} – {other}", f"{value:.3f}") for one, other, value in self.edges[:SHOWN_EDGES]]
+        return [("edge", "partial correlation"), *lines]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        hidden = len(self.edges) - SHOWN_EDGES
+        known = not math.isnan(self.noise)
+        return (
+            f"… {hidden} more edges: to_pandas() and --json hold all" if hidden > 0 else "",
+            f"noise and sampling error on a correlation: {number(self.noise)}" if known else law_in_words(None),
+            self.warning,
+        )
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """An edge a row."""
+        edges = self.edges
+        return {
+            "feature": [one for one, _, _ in edges],
+            "other": [other for _, other, _ in edges],
+            "partial_correlation": [value for _, _, value in edges],
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The graph as JSON holds it, with both matrices row by row."""
+        return {
+            "feature_names": list(self.feature_names),
+            "alpha": self.alpha,
+            "noise": self.noise if math.isfinite(self.noise) else None,
+            "edges": {name: list(values) for name, values in self.columns().items()},
+            "covariance": [finite_or_none(row) for row in self.covariance],
+            "precision": [finite_or_none(row) for row in self.precision],
+            "warning": self.warning,
+        }
+
+
+@in_floating_point
+def graphical_lasso(
+    release: Released, alpha: float | Literal["auto"] = "auto", columns: Sequence[str] | None = None
+) -> GraphicalLasso:
+    """A sparse graph of dependence, by the graphical lasso on released correlations: post-processing, free of privacy cost.
+
+    Parameters
+    ----------
+    release : Released
+    alpha : float or "auto"
+        Penalty, above 0; "auto": twice the noise and sampling error on a correlation, the median over pairs. A pair with more
+        of it then loses twice the excess first.
+    columns : sequence of str, optional
+        Columns or features, two at least; default: all. Of a categorical whose levels are all there, the most frequent by the
+        release is left out, since they add up to one.
+
+    Returns
+    -------
+    GraphicalLasso
+
+    Raises
+    ------
+    ValueError
+        If ``alpha`` is not above 0 or needs a noise law that the release has not, a name is unknown, there are fewer than
+        two features, or no mean was released.
+
+    Notes
+    -----
+    Friedman, Hastie & Tibshirani (2008), as in scikit-learn. "auto" knows of the noise and not of the graph: pairs whose
+    correlation is within it get no edge.
+
+    Examples
+    --------
+    >>> import numpy as np, dpmoments as dpm
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(0, 0.1, (50_000, 3))
+    >>> x[:, 1] += x[:, 0]
+    >>> released = dpm.release(x, dpm.Schema.unit_ball(3), epsilon=3.0, insecure_seed=0)
+    >>> [edge[:2] for edge in released.graphical_lasso().edges]
+    [('x0', 'x1')]
+    """
+    if alpha != "auto" and not (isinstance(alpha, int | float) and math.isfinite(alpha) and alpha > 0):
+        raise ValueError(f'alpha={alpha!r} must be "auto" or a number above 0')
+    if release.noisy_sum is None:
+        raise ValueError(f"a graph of dependence: {NO_MEAN}")
+    if alpha == "auto" and release.noise is None:
+        raise ValueError('alpha="auto" is made of the noise, whose law this mechanism has not: give a number')
+    chosen = without_redundant_levels(release, columns)
+    if len(chosen) < 2:
+        raise ValueError("a graph is of two features: name two columns at least")
+    if int((np.diag(release.covariance)[chosen] > 0.0).sum()) < 2:
+        names = tuple(release.feature_names[feature] for feature in chosen)
+        penalty, alone = 1.0 if alpha == "auto" else float(alpha), np.eye(len(chosen))
+        return GraphicalLasso(
+            names, alone, alone, penalty, math.nan, few_rows_in_words(release.noisy_count, release.noise)
+        )
+    standardised = Standardised.of(release, chosen)
+    k = len(standardised.features)
+    apart = ~np.eye(k, dtype=bool)
+    errors = np.sqrt(standardised.cells + 1.0 / standardised.moments.n_rows)
+    noise = float(np.median(errors[apart]))
+    penalty, correlation = PENALTY * noise, standardised.covariance
+    if alpha == "auto":
+        kept = np.maximum(np.abs(correlation) - PENALTY * np.maximum(errors - noise, 0.0), 0.0)
+        correlation = np.where(apart, np.sign(correlation) * kept, correlation)
+    else:
+        penalty = float(alpha)
+    correlation = _definite(correlation)
+    if penalty >= float(np.abs(correlation[apart]).max()):
+        covariance, precision = np.eye(k), np.eye(k)
+    else:
+        covariance, precision = _solved(correlation, penalty)
+    return GraphicalLasso(
+        feature_names=tuple(release.feature_names[feature] for feature in standardised.features),
+        covariance=covariance,
+        precision=precision,
+        alpha=penalty,
+        noise=noise,
+        warning=few_rows_in_words(release.noisy_count, release.noise),
+    )
+
+
+def _definite(correlation: FloatArray) -> FloatArray:
+    """The correlation matrix mixed with the identity just as far as makes it positive definite."""
+    smallest = float(np.linalg.eigvalsh(correlation)[0])
+    share = max(0.0, (LEAST_EIGENVALUE - smallest) / (1.0 - smallest)) if smallest < LEAST_EIGENVALUE else 0.0
+    return np.asarray((1.0 - share) * correlation + share * np.eye(len(correlation)))
+
+
+def _solved(correlation: FloatArray, penalty: float) -> tuple[FloatArray, FloatArray]:
+    from sklearn.covariance import graphical_lasso as solve
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", ConvergenceWarning)  # what is left of the gap is far below the noise
+        try:
+            covariance, precision = solve(correlation, penalty, max_iter=200)
+        except FloatingPointError:
+            raise ValueError(
+                f"the correlations are too nearly singular for alpha={penalty:g}: give a larger one, or fewer columns"
+            ) from None
+    return np.asarray(covariance), np.asarray(precision)

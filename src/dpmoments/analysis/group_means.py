@@ -1,0 +1,271 @@
+"""Means of features over the rows of each group, their intervals, and how sure their differences are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from dpmoments.analysis.answers import TableAnswer, aligned, finite_or_none, in_floating_point, number
+from dpmoments.analysis.confidence import confidence_level, deviations_for, fieller_interval, level_in_words
+from dpmoments.analysis.group_differences import GroupDifferences, intervals_of_differences
+from dpmoments.analysis.group_sums import GroupSums
+from dpmoments.analysis.levels import Levels, chosen_features
+from dpmoments.analysis.moment_noise import NO_MEAN, NOT_DISTINGUISHABLE, law_in_words
+from dpmoments.analysis.released import Released
+from dpmoments.array_types import BoolArray, FloatArray
+from dpmoments.repair.count_floor import few_rows_in_words
+
+__all__ = ["GroupMeans", "group_means"]
+
+SHOWN_DIFFERENCES = 30
+"""The text of the means ends with their differences where there are no more than these."""
+LOST = "lost in noise"
+
+
+@dataclass(frozen=True, eq=False)
+class GroupMeans(TableAnswer):
+    """Means of m features over the rows of k groups, in the table's units.
+
+    Attributes
+    ----------
+    by : str
+    features, groups : tuple of str
+    counts : ndarray of shape (k,)
+        Rows of each group, 0 or above.
+    count_noise : ndarray of shape (k,)
+        Standard deviation of their noise, before repair; NaN where it is not known.
+    mean : ndarray of shape (m, k)
+        Within the public bounds, and within the interval; NaN for a group whose count is lost in the noise.
+    privacy_noise, sampling_noise : ndarray of shape (m, k)
+        Standard deviations of the two parts of the error, to first order.
+    lower, upper : ndarray of shape (m, k)
+        Interval of the mean of the group's population, within the public bounds.
+    lost : ndarray of bool, shape (k,)
+        Groups whose count is not distinguishable from 0.
+    differences : GroupDifferences
+    level : float
+    noise_known : bool
+    own_variance : bool
+        Whether every group's own variance is in the release, else groups are taken to vary alike.
+    warning : str
+    """
+
+    by: str
+    features: tuple[str, ...]
+    groups: tuple[str, ...]
+    counts: FloatArray
+    count_noise: FloatArray
+    mean: FloatArray
+    privacy_noise: FloatArray
+    sampling_noise: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    lost: BoolArray
+    differences: GroupDifferences
+    level: float
+    noise_known: bool = True
+    own_variance: bool = False
+    warning: str = ""
+
+    @property
+    def heading(self) -> tuple[str, ...]:
+        return (f"means by {self.by}",)
+
+    def table(self) -> list[tuple[str, ...]]:
+        """A feature and a group a line."""
+        lines = []
+        for place, name in enumerate(self.features):
+            for group, label in enumerate(self.groups):
+                lost = bool(self.lost[group])
+                mean, low, high = (float(values[place, group]) for values in (self.mean, self.lower, self.upper))
+                lines.append(
+                    (
+                        name,
+                        label,
+                        f"{self.counts[group]:,.0f}",
+                        number(float(self.count_noise[group])),
+                        LOST if lost else number(mean),
+                        "–" if lost else number(float(self.privacy_noise[place, group])),
+                        "–" if lost else number(float(self.sampling_noise[place, group])),
+                        f"[{number(low)}, {number(high)}]",
+                    )
+                )
+        level = level_in_words(self.level)
+        return [("feature", "group", "rows", "± noise", "mean", "± privacy", "± sampling", level), *lines]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        lost = ", ".join(name for name, gone in zip(self.groups, self.lost, strict=True) if gone)
+        differences = self.differences
+        n_pairs = len(differences.features) * len(differences.pairs)
+        return (
+            f"{lost}: number of rows {NOT_DISTINGUISHABLE}, so that nothing is said of the mean" if lost else "",
+            ""
+            if self.own_variance or not self.noise_known
+            else "sampling: groups are taken to vary alike (pooled variance)",
+            law_in_words(None) if not self.noise_known else "",
+            aligned(differences.table()) if 0 < n_pairs <= SHOWN_DIFFERENCES else "",
+            f"{n_pairs} differences of means: see .differences, or --json" if n_pairs > SHOWN_DIFFERENCES else "",
+            self.warning,
+        )
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """A feature and a group a row."""
+        m, k = self.mean.shape
+        return {
+            "feature": [name for name in self.features for _ in range(k)],
+            "group": [*self.groups] * m,
+            "count": finite_or_none(np.tile(self.counts, m)),
+            "count_noise": finite_or_none(np.tile(self.count_noise, m)),
+            "mean": finite_or_none(self.mean.ravel()),
+            "privacy_noise": finite_or_none(self.privacy_noise.ravel()),
+            "sampling_noise": finite_or_none(self.sampling_noise.ravel()),
+            "lower": finite_or_none(self.lower.ravel()),
+            "upper": finite_or_none(self.upper.ravel()),
+            "lost": [bool(lost) for lost in np.tile(self.lost, m)],
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Means and differences as JSON holds them."""
+        return {
+            "by": self.by,
+            "level": self.level,
+            "means": {name: list(values) for name, values in self.columns().items()},
+            "differences": self.differences.to_dict(),
+            "warning": self.warning,
+        }
+
+
+@in_floating_point
+def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, level: float = 0.95) -> GroupMeans:
+    """Means of features over the rows of each group, with intervals and differences: post-processing, free of privacy cost.
+
+    Parameters
+    ----------
+    release : Released
+    by : str
+        A categorical or Boolean column.
+    of : sequence of str, optional
+        Columns or features; default: all that are not of that column.
+    level : float
+        Confidence of the intervals.
+
+    Returns
+    -------
+    GroupMeans
+        With ``differences``, of every two groups.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, ``by`` holds numbers, the level is below 0.5, or no mean was released.
+
+    Notes
+    -----
+    A mean is a ratio of two noisy sums; its interval is Fieller's (1954), of all means that noise and sampling do not speak
+    against, within the public bounds. A difference combines the intervals of its two means and the correlation of their noise
+    (Zou & Donner 2008). Sampling: the variance within groups is pooled, but where the schema has the product of the feature
+    and the group's level as a feature of its own.
+
+    Examples
+    --------
+    >>> import numpy as np, pyarrow as pa, dpmoments as dpm
+    >>> rng = np.random.default_rng(0)
+    >>> region = rng.choice(["north", "south"], 50_000)
+    >>> table = pa.table({"region": region, "income": rng.uniform(10, 20, 50_000) + 10 * (region == "north")})
+    >>> schema = dpm.Schema(dpm.Categorical("region", ["north", "south"]), dpm.Numeric("income", 0, 60))
+    >>> found = dpm.release(table, schema, epsilon=1.0, insecure_seed=0).group_means("region", ["income"])
+    >>> found.mean.round(), found.differences.verdict
+    (array([[25., 15.]]), (('region=north higher',),))
+    """
+    level = confidence_level(level)
+    if release.noisy_sum is None:
+        raise ValueError(f"group means: {NO_MEAN}")
+    levels = Levels.of(release, by)
+    chosen = chosen_features(release, of)
+    if of is None:
+        chosen = [feature for feature in chosen if feature not in levels.features]
+    if not chosen:
+        raise ValueError(f"there is no feature besides those of {by!r}: nothing has a mean by it")
+    sums = [GroupSums.of(release, feature, levels) for feature in chosen]
+    counts, found = _repaired(release, levels, chosen)
+    bounds = [
+        (float(low[place]), float(high[place])) for place in chosen for low, high in [release.schema.feature_bounds]
+    ]
+    parts = [_intervals(each, *limits, level) for each, limits in zip(sums, bounds, strict=True)]
+    lower, upper, privacy, sampling = (np.array([part[place] for part in parts]) for place in range(4))
+    lost = _lost(sums[0], level)
+    law = release.noise
+    mean = found if law is None else np.clip(found, lower, upper)
+    differences = [
+        intervals_of_differences(each, low, high) for each, low, high in zip(sums, lower, upper, strict=True)
+    ]
+    of_pairs = np.array([[a - b for a, b in combinations(row, 2)] for row in mean.tolist()]).reshape(len(mean), -1)
+    low_pairs = np.array([low for low, _ in differences]).reshape(of_pairs.shape)
+    high_pairs = np.array([high for _, high in differences]).reshape(of_pairs.shape)
+    either = np.array([a or b for a, b in combinations(lost.tolist(), 2)], dtype=bool)
+    of_pairs = of_pairs if law is None else np.clip(of_pairs, low_pairs, high_pairs)
+    names = tuple(release.feature_names[feature] for feature in chosen)
+    return GroupMeans(
+        by=by,
+        features=names,
+        groups=levels.names,
+        counts=counts,
+        count_noise=sums[0].count_noise,
+        mean=np.where(lost, np.nan, mean),
+        privacy_noise=np.where(lost, np.nan, privacy),
+        sampling_noise=np.where(lost, np.nan, sampling),
+        lower=lower,
+        upper=upper,
+        lost=lost,
+        differences=GroupDifferences(
+            names, levels.names, np.where(either, np.nan, of_pairs), low_pairs, high_pairs, level
+        ),
+        level=level,
+        noise_known=law is not None,
+        own_variance=all(bool(each.own.all()) for each in sums),
+        warning=few_rows_in_words(release.noisy_count, law),
+    )
+
+
+def _repaired(release: Released, levels: Levels, chosen: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+    """Counts and means of the groups by the repaired moments, counts 0 or above and means within bounds, (k,) and (m, k)."""
+    mean, covariance, n = release.mean, release.covariance, float(release.n_rows)
+    places = list(levels.features)
+    shares = levels.weights[:, 0] + levels.weights[:, 1:] @ mean[places]
+    crossed = covariance[np.ix_(list(chosen), places)] @ levels.weights[:, 1:].T
+    shift = np.divide(crossed, shares, out=np.zeros_like(crossed), where=shares > 1.0 / (2.0 * n))
+    low, high = (bound[list(chosen)][:, None] for bound in release.schema.feature_bounds)
+    return np.clip(shares, 0.0, 1.0) * n, np.clip(mean[list(chosen)][:, None] + shift, low, high)
+
+
+def _lost(sums: GroupSums, level: float) -> BoolArray:
+    """Groups whose count is not distinguishable from 0."""
+    noise = np.nan_to_num(sums.count_noise, nan=0.0)
+    half = deviations_for(level, sums.moments.law, noise**2, np.zeros_like(noise))
+    return np.asarray(sums.counts <= np.maximum(half * noise, 0.5))
+
+
+def _intervals(
+    sums: GroupSums, low: float, high: float, level: float
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Interval, and the two parts of the deviation, for every group, in the table's units."""
+    k = len(sums.counts)
+    privacy, sampling = np.sqrt(sums.privacy_variances), np.sqrt(sums.sampling_variances)
+    if sums.moments.law is None:
+        unknown = np.full(k, np.nan)
+        return unknown, unknown, unknown, sampling * sums.unit
+    half = deviations_for(level, sums.moments.law, privacy**2, sampling**2)
+    lower, upper = np.empty(k), np.empty(k)
+    for group in range(k):
+        both = [group, k + group]
+        a, b = float(sums.sums[group]), float(sums.counts[group])
+        covariance = sums.covariance[np.ix_(both, both)][::-1, ::-1]
+        extra = float(sums.safe_counts[group] * sums.variances[group])
+        ends = fieller_interval(a, b, covariance, extra, float(half[group]))
+        lower[group], upper[group] = (sums.location + sums.unit * end for end in ends)
+    return np.clip(lower, low, high), np.clip(upper, low, high), privacy * sums.unit, sampling * sums.unit

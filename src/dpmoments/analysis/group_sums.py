@@ -1,0 +1,183 @@
+"""Counts and sums of a feature over the rows of each group, with the covariance of their noise and what else varies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpmoments.analysis.feature_variances import FeatureVariances, indicators
+from dpmoments.analysis.levels import Levels
+from dpmoments.analysis.moment_noise import NoisyMoments, bilinear
+from dpmoments.analysis.released import Released
+from dpmoments.array_types import BoolArray, FloatArray
+
+__all__ = ["GroupSums"]
+
+OWN_VARIANCE = 2.0
+"""A group's own second moment is used where it stands so many standard deviations of its noise out of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupSums:
+    """Of one feature y and k groups, unrepaired; y about its released mean, in units of the encoding.
+
+    Attributes
+    ----------
+    counts, sums : ndarray of shape (k,)
+        Rows of each group as released (they may be negative), and Σ y over them.
+    covariance : ndarray of shape (2k, 2k)
+        Of the noise on the counts, then the sums; NaN where it is not known.
+    variances : ndarray of shape (k,)
+        Of y within each group; 0 or above.
+    own : ndarray of bool, shape (k,)
+        Where that is the group's own and not the pooled one.
+    total_variance : float
+        Of y over all rows; 0 or above.
+    n_rows : float
+    location, unit : float
+        y = (value − location)/unit.
+    moments : NoisyMoments
+    """
+
+    counts: FloatArray
+    sums: FloatArray
+    covariance: FloatArray
+    variances: FloatArray
+    own: BoolArray
+    total_variance: float
+    n_rows: float
+    location: float
+    unit: float
+    moments: NoisyMoments
+
+    @classmethod
+    def of(cls, release: Released, feature: int, levels: Levels) -> GroupSums:
+        """The sums of a feature over groups.
+
+        Raises
+        ------
+        ValueError
+            If no mean was released, or the feature is one of the column that makes the groups.
+        """
+        if feature in levels.features:
+            raise ValueError(
+                f"{release.feature_names[feature]!r} is of the column {levels.column!r} that makes the groups: name another"
+            )
+        products = levels.own_values(release, release.feature_names[feature])
+        as_they_are = [*levels.features, *(product for product in products if product is not None)]
+        moments = NoisyMoments.of(release, as_they_are)
+        places = np.array([0, *(place + 1 for place in levels.features), feature + 1])
+        k = len(levels.names)
+        group = np.concatenate([levels.weights, np.zeros((k, 1))], axis=1)
+        constant, value = np.eye(len(places))[0], np.eye(len(places))[-1]
+        weights = np.concatenate([bilinear(group, constant), bilinear(group, value)])
+        released = np.einsum("pij,ij->p", weights, moments.moments[np.ix_(places, places)])
+        counts, sums = released[:k], released[k:]
+        covariance = moments.covariance(places, weights)
+        total = _total_variance(release, feature)
+        means = _shrunk_means(sums, counts, total)
+        # what the noise alone makes groups differ by is not between them
+        by_noise = np.diag(np.nan_to_num(covariance, nan=0.0))[k:] / np.maximum(counts, 1.0)
+        between = max(0.0, float(np.sum(np.maximum(counts, 0.0) * means**2) - by_noise.sum())) / moments.n_rows
+        variances, own = np.full(k, max(0.0, total - between)), np.zeros(k, dtype=bool)
+        location, unit = float(moments.location[feature]), float(moments.unit[feature])
+        if indicators(release)[feature]:
+            share = np.clip(location + unit * means, 0.0, 1.0)
+            share = (share * np.maximum(counts, 0.0) + 0.5) / (np.maximum(counts, 0.0) + 1.0)
+            variances, own = share * (1.0 - share) / unit**2, np.ones(k, dtype=bool)
+        elif any(product is not None for product in products):
+            _put_own(moments, levels, feature, products, means, counts, variances, own)
+        return cls(
+            counts,
+            sums,
+            moments.covariance(places, weights),
+            variances,
+            own,
+            total,
+            moments.n_rows,
+            location,
+            unit,
+            moments,
+        )
+
+    @property
+    def privacy_variances(self) -> FloatArray:
+        """Of the groups' means Σy/count, to first order, shape (k,)."""
+        return np.diag(self.covariance_of_means)
+
+    @property
+    def safe_counts(self) -> FloatArray:
+        """The counts, 1 at least."""
+        return np.maximum(self.counts, 1.0)
+
+    @property
+    def count_noise(self) -> FloatArray:
+        """Standard deviation of the noise on each count."""
+        return np.sqrt(np.diag(self.covariance)[: len(self.counts)])
+
+    @property
+    def covariance_of_means(self) -> FloatArray:
+        """Of the noise on Σy/count, to first order, shape (k, k)."""
+        means = self.sums / self.safe_counts
+        gradient = np.hstack([np.diag(-means / self.safe_counts), np.diag(1.0 / self.safe_counts)])
+        return np.asarray(gradient @ self.covariance @ gradient.T)
+
+    @property
+    def sampling_variances(self) -> FloatArray:
+        """Of the groups' means, shape (k,)."""
+        return np.asarray(self.variances / self.safe_counts)
+
+
+def _total_variance(release: Released, feature: int) -> float:
+    """Of a feature over all rows, in units of the encoding: the repaired one where the other is lost in its noise."""
+    moments = NoisyMoments.of(release)
+    every = FeatureVariances.of(release, moments)
+    found, noise = float(every.values[feature]), float(np.nan_to_num(every.noise(moments)[feature], nan=0.0))
+    if found <= OWN_VARIANCE * noise:
+        return max(0.0, float(release.unit_ball_covariance[feature, feature]))
+    return found / moments.n_rows
+
+
+def _shrunk_means(sums: FloatArray, counts: FloatArray, variance: float) -> FloatArray:
+    """Means of groups for use in variances alone: none further from the overall mean than all rows' variance allows."""
+    safe = np.maximum(counts, 1.0)
+    most = np.sqrt(variance * np.maximum(counts.sum(), 1.0) / safe)
+    return np.clip(sums / safe, -most, most)
+
+
+def _put_own(
+    moments: NoisyMoments,
+    levels: Levels,
+    feature: int,
+    products: list[int | None],
+    means: FloatArray,
+    counts: FloatArray,
+    variances: FloatArray,
+    own: BoolArray,
+) -> None:
+    """Where Σy² over a group's rows is the second moment of a product feature, its variance in place of the pooled one."""
+    location, unit = moments.location[feature], moments.unit[feature]
+    whole = moments.moments[feature + 1, feature + 1] * unit**2
+    for place, product in enumerate(products):
+        if product is not None:
+            # about the mean of all rows, from values as they are: Σ(v − m)² = Σv² − 2mΣv + m²·count
+            of_level = moments.moments
+            total, sum_of = of_level[product + 1, product + 1], of_level[0, product + 1]
+            square = (total - 2.0 * location * sum_of + location**2 * counts[place]) / unit**2
+            weight = np.zeros((1, 2, 2))
+            weight[0] = [[location**2, -location], [-location, 1.0]]
+            weight /= unit**2
+            noise = float(np.sqrt(moments.variances(np.array([[0, product + 1]]), weight)[0]))
+        elif len(products) == 2 and len(levels.features) == 1 and products[1] is not None and place == 0:
+            other = products[1]
+            total, sum_of = moments.moments[other + 1, other + 1], moments.moments[0, other + 1]
+            of_true = total - 2.0 * location * sum_of + location**2 * counts[1]
+            square = (whole - of_true) / unit**2
+            noise = float(np.sqrt(moments.cell_variances(np.array([feature]))[0, 0]))
+        else:
+            continue
+        if counts[place] > 0.0 and square > OWN_VARIANCE * np.nan_to_num(noise, nan=0.0):
+            found = square / counts[place] - means[place] ** 2
+            if found > 0.0:
+                variances[place], own[place] = found, True

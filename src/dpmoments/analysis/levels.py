@@ -1,0 +1,164 @@
+"""Columns that sort rows into groups: the levels of a categorical, and the two of a Boolean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpmoments.analysis.released import Released
+from dpmoments.array_types import FloatArray
+from dpmoments.schema.columns import Boolean, Categorical
+
+__all__ = ["Levels", "chosen_features", "columns_of", "feature_place", "shown_names"]
+
+SHOWN_NAMES = 8
+"""Messages name so many at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """The groups of a categorical or Boolean column, each the sum of features that counts its rows.
+
+    Attributes
+    ----------
+    column : str
+    names : tuple of str
+        ``region=north``, …; of a Boolean ``smoker=false`` and ``smoker=true``.
+    features : tuple of int
+        The column's features in the release.
+    weights : ndarray of shape (k, 1 + number of features)
+        A row of the table is in group g where weights[g] · (1, its features) is 1: else that is 0.
+    """
+
+    column: str
+    names: tuple[str, ...]
+    features: tuple[int, ...]
+    weights: FloatArray
+
+    @classmethod
+    def of(cls, release: Released, name: str) -> Levels:
+        """The groups of a column.
+
+        Raises
+        ------
+        ValueError
+            If there is no such column, or it holds numbers.
+
+        Examples
+        --------
+        >>> import dpmoments as dpm, pyarrow as pa
+        >>> schema = dpm.Schema(dpm.Boolean("smoker"))
+        >>> released = dpm.release(pa.table({"smoker": [True] * 900}), schema, epsilon=1.0, insecure_seed=0)
+        >>> Levels.of(released, "smoker").names
+        ('smoker=false', 'smoker=true')
+        """
+        start, sorting = 0, []
+        for column in release.schema.columns:
+            stop = start + len(column.feature_names)
+            if isinstance(column, Categorical | Boolean):
+                sorting.append(column.name)
+            if column.name == name:
+                places = tuple(range(start, stop))
+                if isinstance(column, Categorical):
+                    return cls(name, column.feature_names, places, np.eye(stop - start + 1)[1:])
+                if isinstance(column, Boolean):
+                    return cls(name, (f"{name}=false", f"{name}=true"), places, np.array([[1.0, -1.0], [0.0, 1.0]]))
+            start = stop
+        which = f"of columns that do there are {shown_names(sorting)}" if sorting else "no column of this release does"
+        if name in [column.name for column in release.schema.columns]:
+            raise ValueError(f"{name!r} holds numbers, and groups are made by a categorical or Boolean column: {which}")
+        raise ValueError(f"the release has no column {name!r} that sorts rows into groups: {which}")
+
+    def chosen(self, names: Sequence[str]) -> Levels:
+        """Some of the groups, by full name or by level.
+
+        Raises
+        ------
+        ValueError
+            If a name is none of them, or stands there twice.
+        """
+        if isinstance(names, str):
+            raise TypeError("groups are a list of names, not one string")
+        full = [name if name in self.names else f"{self.column}={name}" for name in map(str, names)]
+        if unknown := [str(name) for name, whole in zip(names, full, strict=True) if whole not in self.names]:
+            raise ValueError(
+                f"{self.column!r} has no level {', '.join(map(repr, unknown))}: its levels are {shown_names(self.names)}"
+            )
+        if len(set(full)) < len(full):
+            raise ValueError("a level is named twice")
+        places = [place for place, name in enumerate(self.names) if name in full]
+        return Levels(self.column, tuple(self.names[place] for place in places), self.features, self.weights[places])
+
+    def own_values(self, release: Released, feature: str) -> list[int | None]:
+        """For each group, the feature that is ``feature`` in its rows and 0 elsewhere, where the schema has it as a product."""
+        names = release.feature_names
+        found: list[int | None] = []
+        for name in self.names:
+            of_level = self.column if name not in names else name
+            both = [f"{feature}:{of_level}", f"{of_level}:{feature}"]
+            found.append(next((names.index(product) for product in both if product in names), None))
+        return found
+
+
+def feature_place(release: Released, name: str) -> int:
+    """The place of a feature; a column of one feature has its name.
+
+    Raises
+    ------
+    ValueError
+        If there is no such feature.
+    """
+    names = release.feature_names
+    if name in names:
+        return names.index(name)
+    for column in release.schema.columns:
+        if column.name == name:
+            raise ValueError(
+                f"{name!r} is categorical, and one feature is wanted: name one of {shown_names(column.feature_names)}"
+            )
+    raise ValueError(f"the release has no feature {name!r}; its features are {shown_names(names)}")
+
+
+def chosen_features(release: Released, columns: Sequence[str] | None) -> list[int]:
+    """Places of features named by feature or by column, in the release's order; all where none are named.
+
+    Raises
+    ------
+    TypeError
+        If it is one string.
+    ValueError
+        If a name is neither, or there is none, or a feature is named twice.
+    """
+    if columns is None:
+        return list(range(len(release.feature_names)))
+    if isinstance(columns, str):
+        raise TypeError("columns are a list of names, not one string")
+    of_columns = {column.name: column.feature_names for column in release.schema.columns}
+    found: list[int] = []
+    for name in columns:
+        found += [feature_place(release, feature) for feature in of_columns.get(name, (name,))]
+    if not found:
+        raise ValueError("no columns: name at least one")
+    if len(set(found)) < len(found):
+        raise ValueError("a feature is named twice")
+    return sorted(found)
+
+
+def columns_of(release: Released, features: Sequence[int]) -> tuple[str, ...]:
+    """The name of the column that each feature belongs to."""
+    every = [column.name for column in release.schema.columns for _ in column.feature_names]
+    return tuple(every[feature] for feature in features)
+
+
+def shown_names(names: Sequence[str]) -> str:
+    """Names as a message lists them.
+
+    Examples
+    --------
+    >>> shown_names(["a", "b"])
+    "'a', 'b'"
+    """
+    more = f", … ({len(names)} in all)" if len(names) > SHOWN_NAMES else ""
+    return ", ".join(map(repr, names[:SHOWN_NAMES])) + more
