@@ -8,8 +8,9 @@ from dpmoments.mean_release import MeanRelease
 from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.release import ReleaseWarning, UnsavedReleaseError, release
+from dpmoments.release import release
 from dpmoments.release_mean import release_mean
+from dpmoments.release_outcome import ReleaseWarning, UnsavedReleaseError
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
 from dpmoments.schema.schema import Schema
 from dpmoments.version import __version__

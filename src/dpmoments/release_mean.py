@@ -13,9 +13,9 @@ from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.progress import watched
-from dpmoments.release import (
+from dpmoments.release_outcome import keep
+from dpmoments.release_run import (
     carried_out,
-    keep,
     planned,
     privacy_statement,
     require_schema,
