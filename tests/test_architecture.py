@@ -32,7 +32,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "version",
     ),
     ("datasets", "rows", "repair", "analysis"),
-    ("mechanisms", "moment_release", "mean_release", "loading"),
+    ("mechanisms", "moment_release", "moment_entries", "mean_release", "loading"),
     (
         *("release", "release_mean", "release_outcome", "release_run"),
         *("forecast", "forecast_mean", "audit", "verification"),
@@ -73,6 +73,7 @@ NEVER_REACHES_A_ROW = (
     "analysis",
     "documents",
     "moment_release",
+    "moment_entries",
     "noise_law",
     "plain_values",
     "repair",

@@ -12,6 +12,7 @@ from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
 from dpmoments.progress import watched
 from dpmoments.release_outcome import keep
 from dpmoments.release_run import (
@@ -44,6 +45,7 @@ def release(
     repair: Repair | str = "auto",
     n_rows: int | None = None,
     output: str | Path | None = None,
+    dataset: str | None = None,
     threads: int | None = None,
     progress: bool | Callable[[float | None], None] = False,
     insecure_seed: int | None = None,
@@ -78,6 +80,9 @@ def release(
         ``add_remove`` give it only if it is known from elsewhere than the table, without rows that a rule drops.
     output : path, optional
         Where to save the release; checked before anything is spent.
+    dataset : str, optional
+        What the table is called, such as ``"people-2026"``; written into the release. No two releases that name the same one
+        are pooled.
     threads : int, optional
         Threads of the summation; default: the usable cores. The result does not depend on it.
     progress : bool or callable
@@ -122,6 +127,7 @@ def release(
     budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     neighbors = Neighbors.of(neighbors)
     require_whole_numbers(threads=threads, insecure_seed=insecure_seed)
+    check_dataset(dataset)
     chosen = make_mechanism(mechanism)
     repair = Repair.of(repair)
     with watched(progress) as on_block:
@@ -159,6 +165,7 @@ def release(
         pivot=noisy.pivot,
         chosen_because=plan.chosen_because,
         diagnostics=diagnostics,
+        origin=ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed),
     )
     keep(released, output)
     return released

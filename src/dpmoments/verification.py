@@ -269,7 +269,7 @@ def _shapes(release: MomentRelease) -> list[MomentShape]:
 def _agrees(plan: Plan, release: MomentRelease) -> bool:
     noise = plan.noise_of_run(release.diagnostics, release.receipt)
     law = {} if noise is None else noise.to_dict()
-    rules = (*release.schema.rules_in_words(), *plan.rules_of_run(release.diagnostics))
+    rules = (*release.schema.rules_in_words(), *plan.rules_of_run(release.diagnostics), *release.origin.rules)
     same_rules = release.privacy.rules == rules
     same_rules &= plan.has_center(release.diagnostics) in (None, release.center is not None)
     same_law = _equal(law, _law(release)) and _equal(plan.details, release.details)

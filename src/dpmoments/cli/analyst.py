@@ -32,6 +32,7 @@ def show(file: ReleaseFile, as_json: AsJson = False) -> None:
         print_json(_mean_as_dict(released) if isinstance(released, MeanRelease) else _as_dict(released))
         return
     print_text(released.privacy.in_words())
+    print_text(f"Release {released.id}{'' if released.dataset is None else f' of {released.dataset}'}.")
     print_text()
     print_text("Receipt: what was noised and what it cost; then the sum, and what the stated budget allows.")
     print_table(("noised", "law", "sensitivity", "loss"), released.receipt.lines())
@@ -145,6 +146,7 @@ def _mean_as_dict(released: MeanRelease) -> dict[str, Any]:
 
 def _spent(released: MomentRelease | MeanRelease) -> dict[str, Any]:
     return {
+        "origin": released.origin.to_dict(),
         "privacy": released.privacy.to_dict() | {"in_words": released.privacy.in_words()},
         "receipt": released.receipt.to_dict(),
         "mechanism": released.mechanism,

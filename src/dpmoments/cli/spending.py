@@ -14,6 +14,7 @@ import dpmoments
 from dpmoments.cli.options import (
     BUDGET_PANEL,
     Data,
+    Dataset,
     Delta,
     Epsilon,
     InsecureSeed,
@@ -71,6 +72,7 @@ def release(
     repair: Annotated[
         Repair, typer.Option("--repair", help="Post-processing of the noisy moments.", rich_help_panel="Method")
     ] = Repair.AUTO,
+    dataset: Dataset = None,
     yes: Yes = False,
     progress: Progress = None,
     insecure_seed: InsecureSeed = None,
@@ -105,6 +107,7 @@ def release(
             repair=repair,
             n_rows=n_rows,
             output=output,
+            dataset=dataset,
             progress=_bar(progress),
             insecure_seed=insecure_seed,
         ),
@@ -130,6 +133,7 @@ def release_mean(
     radius: Radius = None,
     scale: Scale = None,
     option: MechanismOptions = None,
+    dataset: Dataset = None,
     yes: Yes = False,
     progress: Progress = None,
     insecure_seed: InsecureSeed = None,
@@ -160,6 +164,7 @@ def release_mean(
             neighbors=neighbors,
             mechanism=configured,
             output=output,
+            dataset=dataset,
             progress=_bar(progress),
             insecure_seed=insecure_seed,
         ),
