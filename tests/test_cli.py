@@ -46,6 +46,7 @@ COMMANDS = (
     "describe",
     "ridge",
     "pca",
+    "groups",
     "verify",
 )
 SECRET = "cell-nobody-may-see"

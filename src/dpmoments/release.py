@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,12 @@ from dpmoments.progress import watched
 from dpmoments.release_outcome import keep
 from dpmoments.release_run import (
     carried_out,
+    moment_release,
     planned,
-    privacy_statement,
     require_schema,
     require_whole_numbers,
     warn_of_large_delta,
-    within_table,
 )
-from dpmoments.repair.count_floor import few_rows_in_words
 from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
@@ -142,30 +139,16 @@ def release(
         plan, public_rows = planned(chosen, rows, MomentShape.of(schema, mean=mean), budget, output, n_rows)
         warn_of_large_delta(plan, public_rows)
         noisy, receipt = carried_out(plan, rows, on_block, insecure_seed)
-    if noisy.count is None and not neighbors.table_size_is_public:
-        noisy = replace(noisy, count=n_rows)
-    count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, public_rows)
-    noise = plan.noise if noisy.noise is None else noisy.noise
-    few_rows = "" if neighbors.table_size_is_public else few_rows_in_words(count, noise)
-    if few_rows:
-        diagnostics = {**diagnostics, "warnings": [*diagnostics.get("warnings", ()), few_rows]}
-    released = MomentRelease(
-        schema=schema,
-        privacy=privacy_statement(plan, schema, private=insecure_seed is None, rules=noisy.rules),
-        receipt=receipt,
-        noise=noise,
-        mechanism=plan.mechanism.name,
-        mechanism_options=plan.mechanism.options,
-        details=plan.details,
+    released = moment_release(
+        plan,
+        noisy,
+        receipt,
+        schema,
         repair=repair,
-        noisy_count=count,
-        noisy_sum=noisy.sum,
-        noisy_gram=noisy.gram,
-        center=noisy.center,
-        pivot=noisy.pivot,
-        chosen_because=plan.chosen_because,
-        diagnostics=diagnostics,
         origin=ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed),
+        private=insecure_seed is None,
+        n_rows=n_rows,
+        table_size=public_rows,
     )
     keep(released, output)
     return released

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
+from dpmoments.group_releases import GroupReleases
 from dpmoments.mean_release import MeanRelease
 from dpmoments.moment_release import MomentRelease
 
@@ -16,11 +17,11 @@ class ReleaseWarning(UserWarning):
 
     Attributes
     ----------
-    release : MomentRelease or MeanRelease
+    release : MomentRelease, MeanRelease or GroupReleases
         Not lost where warnings are turned into errors.
     """
 
-    def __init__(self, text: str, release: MomentRelease | MeanRelease) -> None:
+    def __init__(self, text: str, release: MomentRelease | MeanRelease | GroupReleases) -> None:
         super().__init__(text)
         self.release = release
 
@@ -30,11 +31,11 @@ class UnsavedReleaseError(OSError):
 
     Attributes
     ----------
-    release : MomentRelease or MeanRelease
+    release : MomentRelease, MeanRelease or GroupReleases
         What was made: ``error.release.save("elsewhere.json")`` keeps it.
     """
 
-    def __init__(self, path: str | Path, reason: OSError, release: MomentRelease | MeanRelease) -> None:
+    def __init__(self, path: str | Path, reason: OSError, release: MomentRelease | MeanRelease | GroupReleases) -> None:
         super().__init__(
             f"the release was made and its budget is spent, but {path} could not be written "
             f"({reason.strerror or type(reason).__name__}): keep it with error.release.save(another_path)"
@@ -42,7 +43,7 @@ class UnsavedReleaseError(OSError):
         self.release = release
 
 
-def keep(released: MomentRelease | MeanRelease, output: str | Path | None) -> None:
+def keep(released: MomentRelease | MeanRelease | GroupReleases, output: str | Path | None) -> None:
     """Save a release where it is wanted, then show its warnings.
 
     Raises

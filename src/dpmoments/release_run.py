@@ -10,19 +10,24 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dpmoments.documents import check_output
-from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, MomentShape, Plan
+from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.progress import Watch
+from dpmoments.repair.count_floor import few_rows_in_words
+from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 from dpmoments.version import __version__
 
 __all__ = [
     "carried_out",
+    "moment_release",
     "planned",
     "privacy_statement",
     "require_schema",
@@ -68,6 +73,62 @@ def carried_out(
     privacy_filter = PrivacyFilter.open(plan, insecure_seed=insecure_seed)
     noisy = plan.run(rows, privacy_filter)
     return noisy, privacy_filter.close()
+
+
+def moment_release(
+    plan: Plan,
+    noisy: NoisyMoments,
+    receipt: Receipt,
+    schema: Schema,
+    *,
+    repair: Repair,
+    origin: ReleaseOrigin,
+    private: bool,
+    n_rows: int | None = None,
+    table_size: int | None = None,
+) -> MomentRelease:
+    """The release that a run comes to.
+
+    Parameters
+    ----------
+    plan, noisy, receipt
+        Of the run.
+    schema : Schema
+        Of the rows released.
+    repair, origin
+        Of the release.
+    private : bool
+        Whether the noise came from the operating system.
+    n_rows : int, optional
+        The number of rows where it is known from elsewhere than the table.
+    table_size : int, optional
+        The number of rows of the table where it is public, dropped ones included.
+    """
+    if noisy.count is None and not plan.neighbors.table_size_is_public:
+        noisy = replace(noisy, count=n_rows)
+    count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, table_size)
+    noise = plan.noise if noisy.noise is None else noisy.noise
+    few_rows = "" if plan.neighbors.table_size_is_public else few_rows_in_words(count, noise)
+    if few_rows:
+        diagnostics = {**diagnostics, "warnings": [*diagnostics.get("warnings", ()), few_rows]}
+    return MomentRelease(
+        schema=schema,
+        privacy=privacy_statement(plan, schema, private=private, rules=(*noisy.rules, *origin.rules)),
+        receipt=receipt,
+        noise=noise,
+        mechanism=plan.mechanism.name,
+        mechanism_options=plan.mechanism.options,
+        details=plan.details,
+        repair=repair,
+        noisy_count=count,
+        noisy_sum=noisy.sum,
+        noisy_gram=noisy.gram,
+        center=noisy.center,
+        pivot=noisy.pivot,
+        chosen_because=plan.chosen_because,
+        diagnostics=diagnostics,
+        origin=origin,
+    )
 
 
 def require_schema(schema: object) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
+from dpmoments.group_releases import GroupReleases
 from dpmoments.mean_release import MeanRelease
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, MomentShape, Plan
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism, make_mechanism
@@ -52,17 +53,24 @@ class Check:
     detail: str
 
 
-def checks(release: MomentRelease | MeanRelease) -> tuple[Check, ...]:
+def checks(release: MomentRelease | MeanRelease | GroupReleases) -> tuple[Check, ...]:
     """Everything a release can be asked about itself; reads nothing else.
 
     Parameters
     ----------
-    release : MomentRelease or MeanRelease
+    release : MomentRelease, MeanRelease or GroupReleases
 
     Returns
     -------
     tuple of Check
+        Of groups: those of each, after its name.
     """
+    if isinstance(release, GroupReleases):
+        by, of_groups = release.by.name, {level: checks(group) for level, group in release.items()}
+        found = [
+            replace(check, what=f"{by} = {level}: {check.what}") for level, made in of_groups.items() for check in made
+        ]
+        return (*found, _parallel(release))
     if isinstance(release, MeanRelease):
         of_mean = (_finite_mean, _count_of_mean, _rules, _receipt, _estimator)
         return tuple(_made(check, release) for check in of_mean)
@@ -76,6 +84,17 @@ def checks(release: MomentRelease | MeanRelease) -> tuple[Check, ...]:
         _noise_as_calibrated,
     )
     return tuple(_made(check, release) for check in of_moments)
+
+
+def _parallel(groups: GroupReleases) -> Check:
+    """The draws for all groups, the largest group's counted, keep the budget; they were added up when the file was read."""
+    *_, (_, _, allowed, spent) = groups.receipt.lines()
+    words = f"{spent} {allowed} for the group that spent most: a row is in one of the {len(groups)} groups at most"
+    return Check(
+        "receipts of all groups add up to the stated budget",
+        groups.receipt.total.within(groups.receipt.allowance),
+        words,
+    )
 
 
 def _made(check: Callable[[Released], Check], release: Released) -> Check:

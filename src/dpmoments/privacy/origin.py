@@ -11,12 +11,12 @@ from typing import Any
 
 from dpmoments.plain_values import require_kinds, require_known, shown
 from dpmoments.schema.checks import check_name, check_text
+from dpmoments.schema.grouping import Level
 
 __all__ = ["GroupOfRows", "ReleaseOrigin", "check_dataset"]
 
 ID_BITS = 128
 LONGEST_DATASET = 200
-Level = str | int | bool
 
 
 @dataclass(frozen=True, slots=True)

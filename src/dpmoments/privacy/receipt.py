@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -164,8 +164,27 @@ class Receipt:
         """
         if any(draw.group is not None for draw in self.draws):
             raise ValueError("the receipt is of several groups of rows, and this release of all rows")
+        self.require_within(statement)
+
+    def require_within(self, statement: PrivacyStatement) -> None:
+        """Raise unless it is for the relation and the cost that a statement of several groups of rows says.
+
+        Raises
+        ------
+        ValueError
+            If the relation or the cost is another.
+        """
         if self.neighbors is not statement.neighbors or self.cost != statement.budget:
             raise ValueError("the receipt is not for the stated budget and relation")
+
+    def of_group(self, group: str) -> Receipt:
+        """What one of several disjoint groups of rows has: its draws, and those of no group."""
+        draws = tuple(replace(draw, group=None) for draw in self.draws if draw.group in (None, group))
+        return replace(self, draws=draws)
+
+    def labelled(self, group: str) -> tuple[Draw, ...]:
+        """The draws as those for one of several disjoint groups of rows."""
+        return tuple(replace(draw, group=group) for draw in self.draws)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file."""
