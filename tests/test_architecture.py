@@ -32,7 +32,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "version",
     ),
     ("datasets", "rows", "repair", "analysis"),
-    ("mechanisms", "moment_release", "moment_entries", "mean_release", "group_releases", "loading"),
+    ("mechanisms", "moment_release", "moment_entries", "mean_release", "group_releases", "pooling", "loading"),
     (
         *("release", "release_groups", "release_mean", "release_outcome", "release_run"),
         *("forecast", "forecast_mean", "audit", "verification"),
@@ -77,6 +77,7 @@ NEVER_REACHES_A_ROW = (
     "moment_entries",
     "noise_law",
     "plain_values",
+    "pooling",
     "repair",
     "schema",
 )

@@ -47,6 +47,7 @@ COMMANDS = (
     "ridge",
     "pca",
     "groups",
+    "pool",
     "verify",
 )
 SECRET = "cell-nobody-may-see"

@@ -7,6 +7,7 @@ from dpmoments.group_releases import GroupReleases
 from dpmoments.loading import load
 from dpmoments.mean_release import MeanRelease
 from dpmoments.moment_release import MomentRelease
+from dpmoments.pooling import PooledRelease, pool
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.release import release
@@ -26,6 +27,7 @@ __all__ = [
     "MomentRelease",
     "Neighbors",
     "Numeric",
+    "PooledRelease",
     "PrivacyBudget",
     "ReleaseWarning",
     "Schema",
@@ -38,6 +40,7 @@ __all__ = [
     "mechanisms",
     "metrics",
     "noise",
+    "pool",
     "privacy",
     "release",
     "release_groups",

@@ -10,12 +10,13 @@ from dpmoments.documents import DocumentKind, read_document
 from dpmoments.group_releases import GROUPS_FILE, GroupReleases
 from dpmoments.mean_release import MEAN_RELEASE_FILE, MeanRelease
 from dpmoments.moment_release import RELEASE_FILE, MomentRelease
+from dpmoments.pooling import POOLED_FILE, PooledRelease
 
 __all__ = ["load"]
 
 
 def load(path: str | Path) -> MomentRelease | Any:
-    """Read a release, a mean release, or the releases of groups. No code in the file is ever run.
+    """Read a release, a mean release, a pooled release, or the releases of groups. No code in the file is ever run.
 
     Parameters
     ----------
@@ -39,5 +40,6 @@ def load(path: str | Path) -> MomentRelease | Any:
         RELEASE_FILE: MomentRelease.from_dict,
         MEAN_RELEASE_FILE: MeanRelease.from_dict,
         GROUPS_FILE: GroupReleases.from_dict,
+        POOLED_FILE: PooledRelease.from_dict,
     }
     return read_document(path, builders)

@@ -17,6 +17,7 @@ from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean
 from dpmoments.moment_release import MomentRelease
 from dpmoments.noise_law import NoiseLaw
 from dpmoments.plain_values import is_finite_number
+from dpmoments.pooling import PooledRelease, pool
 from dpmoments.privacy.laws import WishartSampling
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.repair.repair import Repair
@@ -65,6 +66,8 @@ def checks(release: MomentRelease | MeanRelease | GroupReleases) -> tuple[Check,
     tuple of Check
         Of groups: those of each, after its name.
     """
+    if isinstance(release, PooledRelease):
+        return _checks_of_pooled(release)
     if isinstance(release, GroupReleases):
         by, of_groups = release.by.name, {level: checks(group) for level, group in release.items()}
         found = [
@@ -84,6 +87,22 @@ def checks(release: MomentRelease | MeanRelease | GroupReleases) -> tuple[Check,
         _noise_as_calibrated,
     )
     return tuple(_made(check, release) for check in of_moments)
+
+
+def _checks_of_pooled(pooled: PooledRelease) -> tuple[Check, ...]:
+    """Those of every release in it, and that it is what they come to."""
+    found = []
+    for place, part in enumerate(pooled.parts, start=1):
+        found += [replace(check, what=f"{place}. {part.origin.words}: {check.what}") for check in checks(part)]
+    own = [_made(check, pooled) for check in (_finite, _symmetric, _no_negative_eigenvalue, _count)]
+    return (*found, *own, _made(_as_pooled_anew, pooled))
+
+
+def _as_pooled_anew(pooled: MomentRelease) -> Check:
+    assert isinstance(pooled, PooledRelease)
+    what, anew = "what its releases come to", pool(pooled.parts, repair=pooled.repair)
+    passed = anew.to_dict() == pooled.to_dict() and MomentRelease.to_dict(anew) == MomentRelease.to_dict(pooled)
+    return Check(what, passed, f"{len(pooled.parts)} releases of disjoint tables, pooled anew")
 
 
 def _parallel(groups: GroupReleases) -> Check:

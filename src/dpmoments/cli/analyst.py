@@ -1,4 +1,4 @@
-"""The commands of whoever holds a release, beside the analyses: show, verify, groups. They cost no privacy."""
+"""The commands of whoever holds a release, beside the analyses: show, verify, groups, pool. They cost no privacy."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import typer
 import dpmoments
 from dpmoments.cli.options import AsJson, ReleaseFile
 from dpmoments.cli.tables import complain, print_json, print_table, print_text
+from dpmoments.documents import check_output
 from dpmoments.group_releases import GroupReleases
 from dpmoments.mean_release import MeanRelease
 from dpmoments.moment_release import MomentRelease
+from dpmoments.repair.repair import Repair
 from dpmoments.verification import Check, checks
 
-__all__ = ["groups", "show", "verify"]
+__all__ = ["groups", "pool", "show", "verify"]
 
 DESCRIBED = ("n_rows", "feature_names", "mean", "mean_noise", "standard_deviation", "root_mean_square")
 
@@ -96,7 +98,41 @@ def groups(
     if not into.is_dir():
         raise ValueError(f"{into} is not a folder: make it first")
     released.save(into)
-    print_text(f"Wrote {len(released)} releases into {into}.")
+    print_text(f"Wrote {len(released)} releases into the folder {into}")
+
+
+def pool(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Releases of tables that have no row in common.", show_default=False),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where to write the pooled release; never overwritten.")
+    ],
+    repair: Annotated[Repair, typer.Option("--repair", help="Post-processing of the noisy moments.")] = Repair.AUTO,
+) -> None:
+    """Make one release of the releases of several tables that have no row in common.
+
+    Counts, sums and second moments are added up, and the laws of their noise. The
+    tables must have one schema. It costs no privacy: the budget is the largest of
+    those spent, since a row is in one table.
+
+    Example:
+
+      dpmoments pool north.json south.json --output all.json
+    """
+    check_output(output)
+    released = [dpmoments.load(file) for file in files]
+    for file, one in zip(files, released, strict=True):
+        if isinstance(one, GroupReleases):
+            raise ValueError(
+                f"{file} holds several releases: 'dpmoments groups {file} --into FOLDER' writes one a file"
+            )
+    pooled = dpmoments.pool(released, repair=repair)
+    pooled.save(output)
+    print_text(f"Wrote {output}: {len(pooled.parts)} releases pooled.")
+    print_text()
+    print_text(pooled.privacy.in_words())
 
 
 def _show_mean(released: MeanRelease) -> None:

@@ -21,7 +21,7 @@ from dpmoments.privacy.rounding import rounded_up
 from dpmoments.privacy.sensitivity import sensitivity_from_dict
 from dpmoments.privacy.statement import PrivacyStatement
 
-__all__ = ["Draw", "Receipt", "loss_by_group", "total_loss"]
+__all__ = ["Draw", "PooledReceipt", "Receipt", "loss_by_group", "total_loss"]
 
 DRAW_ENTRIES = {"what", "law", "sensitivity", "loss", "delta", "size", "claim", "group"}
 RECEIPT_ENTRIES = {"protected_unit", "neighbors", "cost", "loss_unit", "allowance", "draws"}
@@ -249,6 +249,30 @@ class Receipt:
             for draw in self.draws
         ]
         return [*shown, ("together", "", f"of {self.allowance}", str(self.total))]
+
+
+@dataclass(frozen=True)
+class PooledReceipt(Receipt):
+    """The receipts of releases of disjoint tables together; a draw's group is its table.
+
+    A row is in one of the tables, and stays in it where it is replaced: of the tables' sums the largest counts.
+    """
+
+    @classmethod
+    def of(cls, receipts: Mapping[str, Receipt], cost: PrivacyBudget) -> PooledReceipt:
+        """Those of the tables named, whose losses are counted in one unit."""
+        first = next(iter(receipts.values()))
+        draws = tuple(draw for table, receipt in receipts.items() for draw in receipt.labelled(table))
+        return cls(first.neighbors, cost, first.unit, draws)
+
+    @cached_property
+    def total(self) -> Loss:
+        """What the draws for the table that lost most lose together."""
+        return total_loss(loss_by_group(self.draws), self.unit, Neighbors.ADD_REMOVE)
+
+    def require_for(self, statement: PrivacyStatement) -> None:
+        """As :meth:`require_within`: the tables are what the release is of."""
+        self.require_within(statement)
 
 
 def needs_a_bound(law: DrawLaw) -> bool:
