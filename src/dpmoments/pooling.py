@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmoments.analysis.answers import in_floating_point
 from dpmoments.array_types import FloatArray
 from dpmoments.documents import DocumentKind
 from dpmoments.mean_release import MeanRelease
@@ -69,6 +70,7 @@ class PooledRelease(MomentRelease):
         return super().__repr__().replace("MomentRelease(", f"PooledRelease({len(self.parts)} releases, ", 1)
 
 
+@in_floating_point
 def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") -> PooledRelease:
     """One release of all rows of several disjoint tables with one schema: counts, sums and Gram matrices added, and their noise.
 
