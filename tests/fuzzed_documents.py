@@ -32,7 +32,7 @@ from dpmoments.schema import Schema
 from dpmoments.verification import checks
 from forged_files import signed, with_true_losses
 
-__all__ = ["Fault", "fuzz_mean_release", "fuzz_release", "fuzz_schema"]
+__all__ = ["Fault", "fuzz_mean_release", "fuzz_release", "fuzz_schema", "fuzz_several"]
 
 REFUSALS = (ValueError, TypeError, OSError)
 
@@ -137,7 +137,29 @@ def mean_release_contents() -> tuple[dict[str, Any], ...]:
     return tuple(json.loads(json.dumps(release.to_dict())) for release in made)
 
 
-FORMATS = {"release": "dpmoments-release", "mean release": "dpmoments-mean-release"}
+@cache
+def several_contents() -> tuple[tuple[str, dict[str, Any]], ...]:
+    """Contents of sound files that hold several releases, each after its kind."""
+    ball = np.random.default_rng(1).normal(0.2, 0.1, (900, 5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        groups = dpm.release_groups(_table(SCHEMA), SCHEMA, by="region", epsilon=1.0, dataset="people", insecure_seed=1)
+        sites = [
+            dpm.release(
+                ball, Schema.unit_ball(5), rho=9.0, mechanism="adaptive-ball", insecure_seed=seed, dataset=f"{seed}"
+            )
+            for seed in (1, 2)
+        ]
+    made = (("groups", groups), ("pooled", dpm.pool(sites)), ("pooled", dpm.pool(groups.values())))
+    return tuple((kind, json.loads(json.dumps(releases.to_dict()))) for kind, releases in made)
+
+
+FORMATS = {
+    "release": "dpmoments-release",
+    "mean release": "dpmoments-mean-release",
+    "groups": "dpmoments-group-releases",
+    "pooled": "dpmoments-pooled-release",
+}
 
 
 def _changed_content(contents: tuple[dict[str, Any], ...], random: Random) -> dict[str, Any]:
@@ -221,6 +243,33 @@ def fuzz_release(random: Random, folder: Path) -> bool:
         return False
     ask_release(found, random)
     if path is not None and random.random() < 0.2:
+        ask_command_line(path, random)
+    return True
+
+
+def fuzz_several(random: Random, folder: Path) -> bool:
+    """One changed file of several releases, mostly in one of them; whether it was accepted."""
+    kind, sound = random.choice(several_contents())
+    content, path = copy.deepcopy(sound), folder / "release.json"
+    if random.random() < 0.8:
+        place = random.randrange(len(content["releases"]))
+        content["releases"][place] = _changed_content((content["releases"][place],), random)
+    else:
+        content = mutations.mutated_tree(content, random)
+    if random.random() < 0.3:
+        with contextlib.suppress(Exception):  # the same law for all
+            for release in content["releases"]:
+                _rescale(release, random)
+    path.write_text(_text(content, kind))
+    found = attempt(lambda: dpm.load(path), "load", (ValueError,))
+    if found is None:
+        return False
+    if isinstance(found, MomentRelease):
+        ask_release(found, random)
+    else:
+        attempt(lambda: (repr(found), found.privacy.in_words(), found.receipt.lines(), found.warnings), "groups", ())
+        ask_release(random.choice(found.releases), random)
+    if random.random() < 0.2:
         ask_command_line(path, random)
     return True
 

@@ -32,12 +32,15 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "version",
     ),
     ("datasets", "rows", "repair", "analysis"),
-    ("mechanisms", "moment_release", "mean_release", "loading"),
-    ("release", "release_mean", "forecast", "forecast_mean", "audit", "verification"),
+    ("mechanisms", "moment_release", "moment_entries", "mean_release", "group_releases", "pooling", "loading"),
+    (
+        *("release", "release_groups", "release_mean", "release_outcome", "release_run"),
+        *("forecast", "forecast_mean", "audit", "verification"),
+    ),
     ("cli",),
 )
 """The house from the ground up. A file imports from lower floors, and within its own floor where that makes no circle."""
-MAY_IMPORT_ROWS = {"rows", "mechanisms", "release", "release_mean", "audit"}
+MAY_IMPORT_ROWS = {"rows", "mechanisms", "release", "release_groups", "release_mean", "release_run", "audit"}
 """The privilege to see records."""
 MAY_IMPORT_NOISE = {"dpmoments.noise", "dpmoments.privacy.filter", "dpmoments.privacy.sampling", "dpmoments.audit"}
 """The privilege to draw noise, which everything else asks the privacy filter for."""
@@ -64,14 +67,17 @@ MECHANISMS_MAY_IMPORT = (
 )
 MECHANISMS_NEVER_CALL = {"open", "print", "getattr", "setattr", "vars", "globals", "locals"}
 MAY_ASK_THE_FILTER = {"draw", "unit", "left", "for_group"}
-MAY_ONLY_ASK = ("mechanisms", "release", "release_mean")
+MAY_ONLY_ASK = ("mechanisms", "release", "release_groups", "release_mean", "release_run")
 MAKES_SENSITIVITIES = ("dpmoments.privacy.sensitivity", "dpmoments.privacy.distances")
 NEVER_REACHES_A_ROW = (
     "analysis",
     "documents",
+    "group_releases",
     "moment_release",
+    "moment_entries",
     "noise_law",
     "plain_values",
+    "pooling",
     "repair",
     "schema",
 )

@@ -46,6 +46,8 @@ COMMANDS = (
     "describe",
     "ridge",
     "pca",
+    "groups",
+    "pool",
     "verify",
 )
 SECRET = "cell-nobody-may-see"
@@ -891,7 +893,7 @@ def test_show_of_a_mean_release(mean_json: Path, run: Run) -> None:
     )
     shown = json.loads(run("show", mean_json, "--json").out)
     assert list(shown) == [
-        "privacy", "receipt", "mechanism", "mechanism_options", "warnings", "schema", "n_rows", "feature_names", "mean",
+        "origin", "privacy", "receipt", "mechanism", "mechanism_options", "warnings", "schema", "n_rows", "feature_names", "mean",
         "mean_noise", "noise",
     ]  # fmt: skip
     assert shown["mean_noise"] == released.standard_errors.tolist()
@@ -1055,7 +1057,7 @@ def test_show_as_json_is_the_release_to_the_last_bit(people_json: Path, run: Run
     for name in ("mean", "covariance", "second_moment", "gram"):
         np.testing.assert_array_equal(shown[name], getattr(released, name))
     assert list(shown) == [
-        "privacy", "receipt", "mechanism", "mechanism_options", "repair", "warnings", "noise", "schema", "n_rows",
+        "origin", "privacy", "receipt", "mechanism", "mechanism_options", "repair", "warnings", "noise", "schema", "n_rows",
         "feature_names", "mean", "mean_noise", "standard_deviation", "covariance", "second_moment", "gram",
     ]  # fmt: skip
     assert shown["n_rows"] == released.n_rows

@@ -32,6 +32,20 @@ def test_the_readmes_example_runs(
     assert (tmp_path / "people.json").exists()
 
 
+def test_the_page_on_groups_and_sites_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its blocks continue one another."""
+    monkeypatch.chdir(tmp_path)
+    page = ROOT / "docs" / "groups-and-sites.md"
+    names: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S):
+        exec(compile(block, str(page), "exec"), names)
+    printed = capsys.readouterr().out
+    assert "by parallel composition" in printed
+    assert {path.name for path in tmp_path.iterdir()} == {"regions.json", "all-sites.json"}
+
+
 def test_links_of_the_readme_and_the_docs_lead_somewhere() -> None:
     front = [ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md")]
     for page in [*front, *sorted((ROOT / "docs").rglob("*.md"))]:

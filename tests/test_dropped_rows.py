@@ -18,7 +18,7 @@ from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind
-from dpmoments.release import ReleaseWarning
+from dpmoments.release_outcome import ReleaseWarning
 from dpmoments.rows.rows import Rows
 from dpmoments.verification import checks
 from test_means import OPTIONS

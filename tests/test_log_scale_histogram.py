@@ -30,7 +30,7 @@ from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import query_distance
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.release import ReleaseWarning
+from dpmoments.release_outcome import ReleaseWarning
 from dpmoments.rows.rows import Rows
 from opened_filter import filter_that_pays
 

@@ -27,6 +27,7 @@ from dpmoments.privacy import laws, sensitivity
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.origin import GroupOfRows, ReleaseOrigin
 from dpmoments.privacy.receipt import Draw, Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.repair.repair import Repair
@@ -118,6 +119,13 @@ def receipts(draw: st.DrawFn, statement: PrivacyStatement) -> Receipt:
     return Receipt(statement.neighbors, statement.budget, unit, tuple(made))
 
 
+ids = st.text("0123456789abcdef", min_size=32, max_size=32)
+datasets = st.none() | st.text(st.characters(codec="utf-8", categories=["L", "N", "P"]), min_size=1, max_size=8)
+groups = st.none() | st.builds(
+    GroupOfRows, ids, texts.filter(bool), texts | st.integers(-(2**53), 2**53) | st.booleans(), st.integers(1, 2**70)
+)
+
+
 @st.composite
 def releases(draw: st.DrawFn) -> MomentRelease:
     d = draw(st.integers(1, 4))
@@ -142,6 +150,7 @@ def releases(draw: st.DrawFn) -> MomentRelease:
         noisy_sum=None if total is None else np.array(total),
         noisy_gram=gram,
         diagnostics=draw(st.dictionaries(texts, values, max_size=3)),
+        origin=ReleaseOrigin(draw(ids), draw(datasets), draw(groups)),
     )
 
 
@@ -163,7 +172,7 @@ def bits(value: Any) -> Any:
     return (type(value).__name__, value)
 
 
-FIELDS = ("schema", "privacy", "receipt", "noise", "mechanism", "repair")
+FIELDS = ("origin", "schema", "privacy", "receipt", "noise", "mechanism", "repair")
 VALUES = ("mechanism_options", "details", "noisy_count", "noisy_sum", "noisy_gram", "center", "diagnostics")
 
 
@@ -318,6 +327,7 @@ def put(*path: Any) -> Callable[[Any, Any], None]:
     return setter
 
 
+GROUP = {"run": "0" * 32, "by": "region", "level": "north", "n_levels": 2}
 EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
     ("text in the matrix", put("noisy_gram_upper_triangle", 0), "1.5", "must hold 6 finite numbers"),
     ("true in the matrix", put("noisy_gram_upper_triangle", 0), True, "must hold 6 finite numbers"),
@@ -354,6 +364,22 @@ EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
     ("private by a number", put("privacy", "private"), 1, "private must be true or false"),
     ("rules of text", put("privacy", "rules"), "abc", "must be a list"),
     ("privacy of a list", put("privacy"), [], "privacy must be a mapping"),
+    ("origin of null", put("origin"), None, "origin must be a mapping"),
+    ("id of a number", put("origin", "id"), 7, "id must be a text"),
+    ("id of a few digits", put("origin", "id"), "abc", "32 hexadecimal digits"),
+    ("id of capitals", put("origin", "id"), "A" * 32, "32 hexadecimal digits"),
+    ("unknown entry of the origin", put("origin", "place"), "here", "unknown entries 'place'"),
+    ("dataset of a number", put("origin", "dataset"), 7, "dataset must be a text"),
+    ("dataset of blanks", put("origin", "dataset"), "  ", "must name the table"),
+    ("dataset that speaks to the terminal", put("origin", "dataset"), "\x1b[31m", "must name the table"),
+    ("dataset of great length", put("origin", "dataset"), "x" * 201, "must name the table"),
+    ("group of text", put("origin", "group"), "north", "the group of rows is not a mapping"),
+    ("group of no run", put("origin", "group"), GROUP | {"run": ""}, "32 hexadecimal digits"),
+    ("group by nothing", put("origin", "group"), GROUP | {"by": ""}, "non-empty string"),
+    ("group of no level", put("origin", "group"), GROUP | {"level": None}, "level of a group of rows"),
+    ("one of no groups", put("origin", "group"), GROUP | {"n_levels": 0}, "number of groups"),
+    ("one of half a group", put("origin", "group"), GROUP | {"n_levels": 0.5}, "number of groups"),
+    ("unknown entry of the group", put("origin", "group"), GROUP | {"share": 0.5}, "unknown entries 'share'"),
     ("noise for others", put("noise", "n_features"), 2, "the noise law is for 2 features"),
     ("negative variance", put("noise", "diagonal_variance"), -1.0, "diagonal_variance of the noise law"),
     ("no variance", put("noise", "diagonal_variance"), None, "no diagonal_variance"),

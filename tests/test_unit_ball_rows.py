@@ -13,7 +13,7 @@ import dpmoments as dpm
 from dpmoments.rows.unit_ball import rows_in_unit_ball
 from dpmoments.verification import checks
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpmoments.release.ReleaseWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpmoments.ReleaseWarning")
 
 
 def test_a_row_is_shortened_the_same_alone_and_in_company() -> None:

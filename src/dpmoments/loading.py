@@ -1,4 +1,4 @@
-"""Reading back what a release or a mean release was saved as."""
+"""Reading back what releases were saved as."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ from pathlib import Path
 from typing import Any
 
 from dpmoments.documents import DocumentKind, read_document
+from dpmoments.group_releases import GROUPS_FILE, GroupReleases
 from dpmoments.mean_release import MEAN_RELEASE_FILE, MeanRelease
 from dpmoments.moment_release import RELEASE_FILE, MomentRelease
+from dpmoments.pooling import POOLED_FILE, PooledRelease
 
 __all__ = ["load"]
 
 
 def load(path: str | Path) -> MomentRelease | Any:
-    """Read a release, or a mean release. No code in the file is ever run.
+    """Read a release, a mean release, a pooled release, or the releases of groups. No code in the file is ever run.
 
     Parameters
     ----------
     path : path
-        A file written by :meth:`dpmoments.MomentRelease.save` or :meth:`dpmoments.MeanRelease.save`.
+        A file that the method ``save`` of a release wrote.
 
     Returns
     -------
-    MomentRelease or MeanRelease
-        What the file holds; to a type checker it may be either.
+    MomentRelease, MeanRelease or GroupReleases
+        What the file holds; to a type checker it may be any.
 
     Raises
     ------
@@ -34,8 +36,10 @@ def load(path: str | Path) -> MomentRelease | Any:
     OSError
         If the file cannot be read.
     """
-    builders: dict[DocumentKind, Callable[[Mapping[str, Any]], MomentRelease | MeanRelease]] = {
+    builders: dict[DocumentKind, Callable[[Mapping[str, Any]], MomentRelease | MeanRelease | GroupReleases]] = {
         RELEASE_FILE: MomentRelease.from_dict,
         MEAN_RELEASE_FILE: MeanRelease.from_dict,
+        GROUPS_FILE: GroupReleases.from_dict,
+        POOLED_FILE: PooledRelease.from_dict,
     }
     return read_document(path, builders)

@@ -22,6 +22,7 @@ from dpmoments.plain_values import (
     require_known,
     to_plain,
 )
+from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.schema.schema import Schema
@@ -58,6 +59,8 @@ class MeanRelease:
         What else was learned privately: every step's ball, warnings. In the units in which rows are encoded.
     noise : MeanNoise or None
         The law of the noise on ``noisy_mean``, in the units in which rows are encoded; None where it has no closed form.
+    origin : ReleaseOrigin
+        Which release this is: ``release.id`` and ``release.dataset``.
     """
 
     schema: Schema
@@ -69,10 +72,21 @@ class MeanRelease:
     noisy_count: float
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     noise: MeanNoise | None = None
+    origin: ReleaseOrigin = field(default_factory=ReleaseOrigin.fresh)
 
     def __post_init__(self) -> None:
         self.receipt.require_for(self.privacy)
         self.noisy_mean.setflags(write=False)
+
+    @property
+    def id(self) -> str:
+        """128 bits in hexadecimal digits that no other release has."""
+        return self.origin.id
+
+    @property
+    def dataset(self) -> str | None:
+        """What the curator calls the table; None where it was not named."""
+        return self.origin.dataset
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -218,6 +232,7 @@ class MeanRelease:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file; no bit is lost."""
         return {
+            "origin": self.origin.to_dict(),
             "schema": self.schema.to_dict(),
             "privacy": self.privacy.to_dict(),
             "receipt": self.receipt.to_dict(),
@@ -239,7 +254,8 @@ class MeanRelease:
             If an entry is absent, unknown, or not what it must be.
         """
         require_known(content, (entry.name for entry in fields(cls)), "it")
-        require_kinds(content, mechanism=str, mechanism_options=dict, diagnostics=dict, privacy=dict, receipt=dict)
+        require_kinds(content, mechanism=str, mechanism_options=dict, diagnostics=dict)
+        require_kinds(content, privacy=dict, receipt=dict, origin=dict)
         schema = Schema.from_dict(content["schema"])
         if not is_finite_number(content["noisy_count"]):
             raise ValueError("noisy_count is not a finite number")
@@ -254,6 +270,7 @@ class MeanRelease:
             noisy_count=float(content["noisy_count"]),
             diagnostics=plain_mapping(content, "diagnostics"),
             noise=None if noise is None else MeanNoise.from_dict(noise, schema.n_features),
+            origin=ReleaseOrigin.from_dict(content["origin"]),
         )
 
     def __repr__(self) -> str:

@@ -15,15 +15,10 @@ from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.correlations import correlation_of
 from dpmoments.array_types import FloatArray
 from dpmoments.documents import DocumentKind
+from dpmoments.moment_entries import read_moments
 from dpmoments.noise_law import MomentPivot, NoiseLaw
-from dpmoments.plain_values import (
-    finite_numbers,
-    is_finite_number,
-    plain_mapping,
-    require_kinds,
-    require_known,
-    to_plain,
-)
+from dpmoments.plain_values import plain_mapping, require_kinds, require_known, to_plain
+from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.repair.count_floor import floored_count
@@ -71,6 +66,8 @@ class MomentRelease:
         What else the mechanism learned privately.
     chosen_because : str or None
         Why ``auto`` chose the mechanism, and what it would take to do better; None where it was named.
+    origin : ReleaseOrigin
+        Which release this is: ``release.id``, ``release.dataset``, and the group of rows it is of.
     """
 
     schema: Schema
@@ -88,6 +85,7 @@ class MomentRelease:
     pivot: MomentPivot | None = None
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     chosen_because: str | None = None
+    origin: ReleaseOrigin = field(default_factory=ReleaseOrigin.fresh)
 
     # One line an analysis, a function of a release; the command line has a command for each.
     describe = methods.describe
@@ -114,6 +112,16 @@ class MomentRelease:
         for array in (self.noisy_sum, self.noisy_gram, self.center):
             if array is not None:
                 array.setflags(write=False)
+
+    @property
+    def id(self) -> str:
+        """128 bits in hexadecimal digits that no other release has."""
+        return self.origin.id
+
+    @property
+    def dataset(self) -> str | None:
+        """What the curator calls the table; None where it was not named."""
+        return self.origin.dataset
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -281,6 +289,7 @@ class MomentRelease:
         """Plain values for a file; no bit is lost."""
         upper = self.noisy_gram[np.triu_indices(len(self.noisy_gram))]
         return {
+            "origin": self.origin.to_dict(),
             "schema": self.schema.to_dict(),
             "privacy": self.privacy.to_dict(),
             "receipt": self.receipt.to_dict(),
@@ -310,40 +319,22 @@ class MomentRelease:
         known = {entry.name for entry in fields(cls)} - {"noisy_gram"} | {"noisy_gram_upper_triangle"}
         require_known(content, known, "it")
         schema = Schema.from_dict(content["schema"])
-        d = schema.n_features
-        upper = finite_numbers(content["noisy_gram_upper_triangle"], d * (d + 1) // 2, "noisy_gram_upper_triangle")
-        gram = np.empty((d, d))
-        gram[np.triu_indices(d)] = upper
-        gram.T[np.triu_indices(d)] = upper
-        count = content["noisy_count"]
-        if count is not None and not is_finite_number(count):
-            raise ValueError("noisy_count is not a finite number")
+        moments = read_moments(content, schema.n_features)
         require_kinds(content, mechanism=str, mechanism_options=dict, details=dict, diagnostics=dict)
-        require_kinds(content, privacy=dict, receipt=dict)
-        noise = None if content["noise"] is None else NoiseLaw.from_dict(content["noise"])
-        if noise is not None and noise.n_features != d:
-            raise ValueError(f"the noise law is for {noise.n_features} features and the schema has {d}")
-        pivot = None if content["pivot"] is None else MomentPivot.from_dict(content["pivot"])
-        if pivot is not None and pivot.n_features != d:
-            raise ValueError(f"the pivot is for {pivot.n_features} features and the schema has {d}")
+        require_kinds(content, privacy=dict, receipt=dict, origin=dict)
         chosen_because = content["chosen_because"]
         if chosen_because is not None and not isinstance(chosen_because, str):
             raise TypeError("chosen_because must be text, or null")
-        noisy_sum, center = content["noisy_sum"], content["center"]
         return cls(
+            **moments,
+            origin=ReleaseOrigin.from_dict(content["origin"]),
             schema=schema,
             privacy=PrivacyStatement.from_dict(content["privacy"]),
             receipt=Receipt.from_dict(content["receipt"]),
-            noise=noise,
             mechanism=content["mechanism"],
             mechanism_options=plain_mapping(content, "mechanism_options"),
             details=plain_mapping(content, "details"),
             repair=Repair.of(content["repair"]),
-            noisy_count=None if count is None else float(count),
-            noisy_sum=None if noisy_sum is None else finite_numbers(noisy_sum, d, "noisy_sum"),
-            noisy_gram=gram,
-            center=None if center is None else finite_numbers(center, d, "center"),
-            pivot=pivot,
             diagnostics=plain_mapping(content, "diagnostics"),
             chosen_because=chosen_because,
         )

@@ -2,73 +2,31 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from numbers import Integral
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from dpmoments.documents import check_output
-from dpmoments.mean_release import MeanRelease
-from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Mechanism, MomentShape, Plan
+from dpmoments.mechanisms.base import Mechanism, MomentShape
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.moment_release import MomentRelease
-from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.receipt import Receipt
-from dpmoments.privacy.statement import PrivacyStatement
-from dpmoments.progress import Watch, watched
-from dpmoments.repair.count_floor import few_rows_in_words
+from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
+from dpmoments.progress import watched
+from dpmoments.release_outcome import keep
+from dpmoments.release_run import (
+    carried_out,
+    moment_release,
+    planned,
+    require_schema,
+    require_whole_numbers,
+    warn_of_large_delta,
+)
 from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
-from dpmoments.version import __version__
 
-__all__ = ["ReleaseWarning", "UnsavedReleaseError", "release"]
-
-PlanType = TypeVar("PlanType", bound=CalibratedPlan[Any])
-Noisy = TypeVar("Noisy")
-Count = TypeVar("Count", float, float | None)
-
-SHARE_LEFT_OUT = 0.02
-NOISE_DEVIATIONS = 4.0
-"""More dropped rows than this share of a table, and this many standard deviations of the noise on their number, are warned
-of."""
-LITTLE_KNOWN = 0.1
-"""Noise on the number of rows kept above this share of it is warned of."""
-
-
-class ReleaseWarning(UserWarning):
-    """What a mechanism learned privately, and paid for, speaks against trusting its release.
-
-    Attributes
-    ----------
-    release : MomentRelease or MeanRelease
-        Not lost where warnings are turned into errors.
-    """
-
-    def __init__(self, text: str, release: MomentRelease | MeanRelease) -> None:
-        super().__init__(text)
-        self.release = release
-
-
-class UnsavedReleaseError(OSError):
-    """A release was made, and its budget spent, but its file could not be written.
-
-    Attributes
-    ----------
-    release : MomentRelease or MeanRelease
-        What was made: ``error.release.save("elsewhere.json")`` keeps it.
-    """
-
-    def __init__(self, path: str | Path, reason: OSError, release: MomentRelease | MeanRelease) -> None:
-        super().__init__(
-            f"the release was made and its budget is spent, but {path} could not be written "
-            f"({reason.strerror or type(reason).__name__}): keep it with error.release.save(another_path)"
-        )
-        self.release = release
+__all__ = ["release"]
 
 
 def release(
@@ -84,6 +42,7 @@ def release(
     repair: Repair | str = "auto",
     n_rows: int | None = None,
     output: str | Path | None = None,
+    dataset: str | None = None,
     threads: int | None = None,
     progress: bool | Callable[[float | None], None] = False,
     insecure_seed: int | None = None,
@@ -118,6 +77,9 @@ def release(
         ``add_remove`` give it only if it is known from elsewhere than the table, without rows that a rule drops.
     output : path, optional
         Where to save the release; checked before anything is spent.
+    dataset : str, optional
+        What the table is called, such as ``"people-2026"``; written into the release. No two releases that name the same one
+        are pooled.
     threads : int, optional
         Threads of the summation; default: the usable cores. The result does not depend on it.
     progress : bool or callable
@@ -162,6 +124,7 @@ def release(
     budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     neighbors = Neighbors.of(neighbors)
     require_whole_numbers(threads=threads, insecure_seed=insecure_seed)
+    check_dataset(dataset)
     chosen = make_mechanism(mechanism)
     repair = Repair.of(repair)
     with watched(progress) as on_block:
@@ -174,165 +137,18 @@ def release(
             on_block=on_block,
         )
         plan, public_rows = planned(chosen, rows, MomentShape.of(schema, mean=mean), budget, output, n_rows)
-        _warn_of_large_delta(plan, public_rows)
+        warn_of_large_delta(plan, public_rows)
         noisy, receipt = carried_out(plan, rows, on_block, insecure_seed)
-    if noisy.count is None and not neighbors.table_size_is_public:
-        noisy = replace(noisy, count=n_rows)
-    count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, public_rows)
-    noise = plan.noise if noisy.noise is None else noisy.noise
-    few_rows = "" if neighbors.table_size_is_public else few_rows_in_words(count, noise)
-    if few_rows:
-        diagnostics = {**diagnostics, "warnings": [*diagnostics.get("warnings", ()), few_rows]}
-    released = MomentRelease(
-        schema=schema,
-        privacy=privacy_statement(plan, schema, private=insecure_seed is None, rules=noisy.rules),
-        receipt=receipt,
-        noise=noise,
-        mechanism=plan.mechanism.name,
-        mechanism_options=plan.mechanism.options,
-        details=plan.details,
+    released = moment_release(
+        plan,
+        noisy,
+        receipt,
+        schema,
         repair=repair,
-        noisy_count=count,
-        noisy_sum=noisy.sum,
-        noisy_gram=noisy.gram,
-        center=noisy.center,
-        pivot=noisy.pivot,
-        chosen_because=plan.chosen_because,
-        diagnostics=diagnostics,
+        origin=ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed),
+        private=insecure_seed is None,
+        n_rows=n_rows,
+        table_size=public_rows,
     )
     keep(released, output)
     return released
-
-
-def planned(
-    chosen: ConfiguredMechanism[PlanType],
-    rows: Rows,
-    shape: MomentShape,
-    budget: PrivacyBudget,
-    output: str | Path | None,
-    n_rows: int | None = None,
-) -> tuple[PlanType, int | None]:
-    """The plan, and the number of rows of the table where it is public; refuses all that can be refused before a row is read."""
-    chosen.check_support(shape, budget, rows.neighbors)
-    if output is not None:
-        check_output(output)
-    # A text file is read through to count its rows, so whatever needs no count was refused before.
-    public_rows = public_row_count(rows, rows.neighbors, n_rows)
-    return chosen.supported_plan(replace(shape, n_rows=public_rows), budget, rows.neighbors), public_rows
-
-
-def carried_out(
-    plan: CalibratedPlan[Noisy], rows: Rows, on_block: Watch, insecure_seed: int | None
-) -> tuple[Noisy, Receipt]:
-    """What a run of the plan gives, and its receipt: the one step that spends."""
-    on_block.expect(rows.source.n_rows)
-    privacy_filter = PrivacyFilter.open(plan, insecure_seed=insecure_seed)
-    noisy = plan.run(rows, privacy_filter)
-    return noisy, privacy_filter.close()
-
-
-def require_schema(schema: object) -> None:
-    """Raise TypeError unless it is a schema."""
-    if not isinstance(schema, Schema):
-        raise TypeError(
-            f"schema must be a dpmoments.Schema, got {type(schema).__name__}: dpm.Schema(dpm.Numeric('age', 0, 100), …) or "
-            "dpm.Schema.load('people.yaml')"
-        )
-
-
-def require_whole_numbers(**values: object) -> None:
-    """Raise TypeError unless every value is a whole number or None."""
-    for name, value in values.items():
-        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral)):
-            raise TypeError(f"{name} must be a whole number, got {type(value).__name__}")
-
-
-def privacy_statement(
-    plan: CalibratedPlan[Any], schema: Schema, *, private: bool, rules: tuple[str, ...] = ()
-) -> PrivacyStatement:
-    """What a release by this plan guarantees; ``rules`` says what the run did to rows beside the schema's rules."""
-    return PrivacyStatement(
-        budget=plan.cost,
-        neighbors=plan.neighbors,
-        arithmetic=str(plan.arithmetic),
-        private=private,
-        rules=(*schema.rules_in_words(), *rules),
-        version=__version__,
-    )
-
-
-def keep(released: MomentRelease | MeanRelease, output: str | Path | None) -> None:
-    """Save a release where it is wanted, then show its warnings.
-
-    Raises
-    ------
-    UnsavedReleaseError
-        If the file cannot be written.
-    """
-    if output is not None:
-        try:
-            released.save(output)
-        except OSError as reason:
-            raise UnsavedReleaseError(output, reason, released) from reason
-    for text in released.warnings:
-        warnings.warn(ReleaseWarning(text, released), stacklevel=3)
-
-
-def public_row_count(rows: Rows, neighbors: Neighbors, n_rows: int | None = None) -> int | None:
-    """The number of rows of the table where it is public, counted or as given; None where it is private.
-
-    Raises
-    ------
-    ValueError
-        If the number given cannot be, or a table whose number of rows is public has none.
-    """
-    if n_rows is not None and (isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1):
-        raise ValueError(f"n_rows={n_rows!r} must be a positive whole number")
-    if not neighbors.table_size_is_public:
-        return n_rows
-    counted = rows.table_size()
-    if counted == 0:
-        raise ValueError(
-            "the table has no rows: under replace_one there is nothing to release (under add_remove the number of rows is "
-            "private, and an empty table is released like any other)"
-        )
-    if n_rows is not None and n_rows != counted:
-        raise ValueError(f"n_rows={n_rows} and the table has another number of rows: leave n_rows out")
-    return counted
-
-
-def within_table(
-    plan: CalibratedPlan[Any], noisy_count: Count, diagnostics: Mapping[str, Any], table_size: int | None
-) -> tuple[Count, Mapping[str, Any]]:
-    """What the public size of a table says of the rows kept: their number is no larger, and warnings are given.
-
-    They are for many rows dropped, and for a number of rows that is little known.
-    """
-    if noisy_count is None or table_size is None or plan.count_is_public or not plan.neighbors.table_size_is_public:
-        return noisy_count, diagnostics
-    error = plan.expected_count_error
-    allowed = SHARE_LEFT_OUT * table_size + NOISE_DEVIATIONS * error if error is not None else 0.5 * table_size
-    found: list[str] = []
-    if table_size - noisy_count > allowed:
-        share = min(1.0 - noisy_count / table_size, 1.0)
-        found.append(
-            f"about {share:.0%} of the table's {table_size:,} rows were dropped by the schema's rules (missing cells, or levels "
-            "that it does not list): the release is of the others"
-        )
-    if error is not None and error > LITTLE_KNOWN * max(noisy_count, 1.0):
-        found.append(
-            f"the number of rows that the schema's rules keep is known to ± {error:,.0f} only, and means and second moments are "
-            "divided by it: more rows, a larger budget, or rules that drop no row"
-        )
-    if found:
-        diagnostics = {**diagnostics, "warnings": [*diagnostics.get("warnings", ()), *found]}
-    return min(noisy_count, float(table_size)), diagnostics
-
-
-def _warn_of_large_delta(plan: Plan, public_rows: int | None) -> None:
-    delta = plan.cost.delta if plan.cost.kind is BudgetKind.APPROXIMATE else 0.0
-    if public_rows is not None and delta * public_rows >= 1:
-        warnings.warn(
-            f"delta={delta:g} is not below one over the number of rows: such a delta allows whole rows to be published",
-            stacklevel=3,
-        )

@@ -12,10 +12,11 @@ from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
 from dpmoments.progress import watched
-from dpmoments.release import (
+from dpmoments.release_outcome import keep
+from dpmoments.release_run import (
     carried_out,
-    keep,
     planned,
     privacy_statement,
     require_schema,
@@ -38,6 +39,7 @@ def release_mean(
     neighbors: Neighbors | str = "add_remove",
     mechanism: MeanMechanism | str = "variance-aware",
     output: str | Path | None = None,
+    dataset: str | None = None,
     threads: int | None = None,
     progress: bool | Callable[[float | None], None] = False,
     insecure_seed: int | None = None,
@@ -59,7 +61,7 @@ def release_mean(
         ``"naive"``, ``"karwa-vadhan"``, ``"symq"``.
     output : path, optional
         Where to save the release; checked before anything is spent.
-    threads, progress, insecure_seed
+    dataset, threads, progress, insecure_seed
         As for :func:`dpmoments.release`.
     **options
         Of the mechanism named: ``radius``, ``scale``, ….
@@ -96,6 +98,7 @@ def release_mean(
     budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     neighbors = Neighbors.of(neighbors)
     require_whole_numbers(threads=threads, insecure_seed=insecure_seed)
+    check_dataset(dataset)
     chosen = make_mean_mechanism(mechanism, **options)
     with watched(progress) as on_block:
         rows = Rows.of(data, schema, neighbors=neighbors, threads=threads, on_block=on_block)
@@ -112,6 +115,7 @@ def release_mean(
         noisy_count=count,
         diagnostics=diagnostics,
         noise=noisy.noise,
+        origin=ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed),
     )
     keep(released, output)
     return released

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
+from dpmoments.group_releases import GroupReleases
 from dpmoments.mean_release import MeanRelease
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, MomentShape, Plan
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism, make_mechanism
 from dpmoments.moment_release import MomentRelease
 from dpmoments.noise_law import NoiseLaw
 from dpmoments.plain_values import is_finite_number
+from dpmoments.pooling import PooledRelease, pool
 from dpmoments.privacy.laws import WishartSampling
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.repair.repair import Repair
@@ -52,17 +54,26 @@ class Check:
     detail: str
 
 
-def checks(release: MomentRelease | MeanRelease) -> tuple[Check, ...]:
+def checks(release: MomentRelease | MeanRelease | GroupReleases) -> tuple[Check, ...]:
     """Everything a release can be asked about itself; reads nothing else.
 
     Parameters
     ----------
-    release : MomentRelease or MeanRelease
+    release : MomentRelease, MeanRelease or GroupReleases
 
     Returns
     -------
     tuple of Check
+        Of groups: those of each, after its name.
     """
+    if isinstance(release, PooledRelease):
+        return _checks_of_pooled(release)
+    if isinstance(release, GroupReleases):
+        by, of_groups = release.by.name, {level: checks(group) for level, group in release.items()}
+        found = [
+            replace(check, what=f"{by} = {level}: {check.what}") for level, made in of_groups.items() for check in made
+        ]
+        return (*found, _parallel(release))
     if isinstance(release, MeanRelease):
         of_mean = (_finite_mean, _count_of_mean, _rules, _receipt, _estimator)
         return tuple(_made(check, release) for check in of_mean)
@@ -76,6 +87,33 @@ def checks(release: MomentRelease | MeanRelease) -> tuple[Check, ...]:
         _noise_as_calibrated,
     )
     return tuple(_made(check, release) for check in of_moments)
+
+
+def _checks_of_pooled(pooled: PooledRelease) -> tuple[Check, ...]:
+    """Those of every release in it, and that it is what they come to."""
+    found = []
+    for place, part in enumerate(pooled.parts, start=1):
+        found += [replace(check, what=f"{place}. {part.origin.words}: {check.what}") for check in checks(part)]
+    own = [_made(check, pooled) for check in (_finite, _symmetric, _no_negative_eigenvalue, _count)]
+    return (*found, *own, _made(_as_pooled_anew, pooled))
+
+
+def _as_pooled_anew(pooled: MomentRelease) -> Check:
+    assert isinstance(pooled, PooledRelease)
+    what, anew = "what its releases come to", pool(pooled.parts, repair=pooled.repair)
+    passed = anew.to_dict() == pooled.to_dict() and MomentRelease.to_dict(anew) == MomentRelease.to_dict(pooled)
+    return Check(what, passed, f"{len(pooled.parts)} releases of disjoint tables, pooled anew")
+
+
+def _parallel(groups: GroupReleases) -> Check:
+    """The draws for all groups, the largest group's counted, keep the budget; they were added up when the file was read."""
+    *_, (_, _, allowed, spent) = groups.receipt.lines()
+    words = f"{spent} {allowed} for the group that spent most: a row is in one of the {len(groups)} groups at most"
+    return Check(
+        "receipts of all groups add up to the stated budget",
+        groups.receipt.total.within(groups.receipt.allowance),
+        words,
+    )
 
 
 def _made(check: Callable[[Released], Check], release: Released) -> Check:
@@ -269,7 +307,7 @@ def _shapes(release: MomentRelease) -> list[MomentShape]:
 def _agrees(plan: Plan, release: MomentRelease) -> bool:
     noise = plan.noise_of_run(release.diagnostics, release.receipt)
     law = {} if noise is None else noise.to_dict()
-    rules = (*release.schema.rules_in_words(), *plan.rules_of_run(release.diagnostics))
+    rules = (*release.schema.rules_in_words(), *plan.rules_of_run(release.diagnostics), *release.origin.rules)
     same_rules = release.privacy.rules == rules
     same_rules &= plan.has_center(release.diagnostics) in (None, release.center is not None)
     same_law = _equal(law, _law(release)) and _equal(plan.details, release.details)

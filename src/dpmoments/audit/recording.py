@@ -14,6 +14,7 @@ import numpy as np
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.distances import query_distance
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError, PrivatePlan
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.receipt import Draw
 
 __all__ = ["TOLERANCE", "Exchange", "Recorder", "Replayer"]
@@ -58,7 +59,8 @@ class Replayer(PrivacyFilter):
     Attributes
     ----------
     faults : list of str
-        A query of another law or shape, or farther from the recorded one than its sensitivity.
+        A query of another law or shape, or farther from the recorded one than its sensitivity; queries that moved in more
+        groups of rows than one row can stand in.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Replayer(PrivacyFilter):
         self._same_rows, self._any_table = same_rows, any_table
         self._recorded = list(recorded)
         self.faults: list[str] = []
+        self._moved_groups: set[str] = set()
 
     def _answer(self, made: Draw, query: Any) -> Any:
         place = len(self._draws) - 1
@@ -89,6 +92,12 @@ class Replayer(PrivacyFilter):
         paid_for = 0.0 if self._same_rows else made.sensitivity.value * (1.0 + TOLERANCE)
         if not moved <= paid_for and not (self._any_table and np.shape(query) == np.shape(before.query)):
             self.faults.append(f"draw {place}, {made.what}: moved by {moved!r} where {paid_for!r} is paid for")
+        if moved > 0.0 and made.group is not None and not self._any_table:
+            self._moved_groups.add(made.group)
+            # A row is in one group at most, and may leave it for another where it is replaced: the rest is not paid for.
+            touched = 1 if made.sensitivity.neighbors is Neighbors.ADD_REMOVE else 2
+            if len(self._moved_groups) > touched:
+                self.faults.append(f"draw {place}, {made.what}: moved in {len(self._moved_groups)} groups of rows")
         answer = before.answer
         return answer.copy() if answer.ndim else answer.item()
 

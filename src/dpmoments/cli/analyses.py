@@ -94,6 +94,11 @@ def _moments(release_file: Path, name: str) -> dpmoments.MomentRelease:
             f"{release_file} holds a mean alone, and {name!r} needs count, mean and second moment, which 'dpmoments release' "
             f"makes: 'dpmoments show {release_file}' prints the mean"
         )
+    if isinstance(released, dpmoments.GroupReleases):
+        raise ValueError(
+            f"{release_file} holds a release for each level of {released.by.name}, and {name!r} takes one: 'dpmoments groups "
+            f"{release_file} --into FOLDER' writes each as a file of its own"
+        )
     return released
 
 

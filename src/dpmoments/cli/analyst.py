@@ -1,19 +1,23 @@
-"""The commands of whoever holds a release, beside the analyses: show, verify. They cost no privacy."""
+"""The commands of whoever holds a release, beside the analyses: show, verify, groups, pool. They cost no privacy."""
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 import dpmoments
 from dpmoments.cli.options import AsJson, ReleaseFile
 from dpmoments.cli.tables import complain, print_json, print_table, print_text
+from dpmoments.documents import check_output
+from dpmoments.group_releases import GroupReleases
 from dpmoments.mean_release import MeanRelease
 from dpmoments.moment_release import MomentRelease
+from dpmoments.repair.repair import Repair
 from dpmoments.verification import Check, checks
 
-__all__ = ["show", "verify"]
+__all__ = ["groups", "pool", "show", "verify"]
 
 DESCRIBED = ("n_rows", "feature_names", "mean", "mean_noise", "standard_deviation", "root_mean_square")
 
@@ -29,14 +33,17 @@ def show(file: ReleaseFile, as_json: AsJson = False) -> None:
     """
     released = dpmoments.load(file)
     if as_json:
-        print_json(_mean_as_dict(released) if isinstance(released, MeanRelease) else _as_dict(released))
+        print_json(_shown_as_dict(released))
         return
     print_text(released.privacy.in_words())
+    print_text(f"Release {released.id}{'' if released.dataset is None else f' of {released.dataset}'}.")
     print_text()
     print_text("Receipt: what was noised and what it cost; then the sum, and what the stated budget allows.")
     print_table(("noised", "law", "sensitivity", "loss"), released.receipt.lines())
     print_text()
-    if isinstance(released, MeanRelease):
+    if isinstance(released, GroupReleases):
+        _show_groups(released)
+    elif isinstance(released, MeanRelease):
         _show_mean(released)
     else:
         _show_moments(released)
@@ -57,6 +64,75 @@ def _show_moments(released: MomentRelease) -> None:
     print_table(head, features, numbers=head[1:])
     if description.noise_in_words:
         print_text(description.noise_in_words)
+
+
+def _show_groups(groups: GroupReleases) -> None:
+    first = groups.releases[0]
+    print_text(_mechanism(first))
+    print_text()
+    _show_schema(first)
+    print_table(
+        (groups.by.name, "rows"), ((str(level), release.describe().rows_in_words) for level, release in groups.items())
+    )
+    print_text("'dpmoments groups' writes each of them as a release of its own.")
+
+
+def groups(
+    file: ReleaseFile,
+    into: Annotated[Path, typer.Option("--into", help="A folder that exists, in which no file is overwritten.")],
+) -> None:
+    """Write each group of a release by groups as a release of its own.
+
+    Every command that takes a release takes it then. The groups cost no privacy
+    beyond what was spent on all of them at once.
+
+    Example:
+
+      dpmoments groups regions.json --into regions
+    """
+    released = dpmoments.load(file)
+    if not isinstance(released, GroupReleases):
+        raise ValueError(
+            f"{file} holds one release: 'dpmoments release --by COLUMN' makes one for every level of a column"
+        )
+    if not into.is_dir():
+        raise ValueError(f"{into} is not a folder: make it first")
+    released.save(into)
+    print_text(f"Wrote {len(released)} releases into the folder {into}")
+
+
+def pool(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Releases of tables that have no row in common.", show_default=False),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where to write the pooled release; never overwritten.")
+    ],
+    repair: Annotated[Repair, typer.Option("--repair", help="Post-processing of the noisy moments.")] = Repair.AUTO,
+) -> None:
+    """Make one release of the releases of several tables that have no row in common.
+
+    Counts, sums and second moments are added up, and the laws of their noise. The
+    tables must have one schema. It costs no privacy: the budget is the largest of
+    those spent, since a row is in one table.
+
+    Example:
+
+      dpmoments pool north.json south.json --output all.json
+    """
+    check_output(output)
+    released = [dpmoments.load(file) for file in files]
+    for file, one in zip(files, released, strict=True):
+        if isinstance(one, GroupReleases):
+            raise ValueError(
+                f"{file} holds several releases: 'dpmoments groups {file} --into FOLDER' writes one a file"
+            )
+    pooled = dpmoments.pool(released, repair=repair)
+    pooled.save(output)
+    print_text(f"Wrote {output}: {len(pooled.parts)} releases pooled.")
+    print_text()
+    print_text(pooled.privacy.in_words())
 
 
 def _show_mean(released: MeanRelease) -> None:
@@ -115,6 +191,17 @@ def _mark(check: Check) -> str:
     return "unknown   " if check.passed is None else "ok        " if check.passed else "FAILED    "
 
 
+def _shown_as_dict(released: MomentRelease | MeanRelease | GroupReleases) -> dict[str, Any]:
+    if isinstance(released, GroupReleases):
+        return {
+            "by": released.by.to_dict(),
+            "privacy": released.privacy.to_dict() | {"in_words": released.privacy.in_words()},
+            "receipt": released.receipt.to_dict(),
+            "groups": [_as_dict(release) for release in released.releases],
+        }
+    return _mean_as_dict(released) if isinstance(released, MeanRelease) else _as_dict(released)
+
+
 def _as_dict(released: MomentRelease) -> dict[str, Any]:
     described = released.describe().to_dict()
     return {
@@ -145,6 +232,7 @@ def _mean_as_dict(released: MeanRelease) -> dict[str, Any]:
 
 def _spent(released: MomentRelease | MeanRelease) -> dict[str, Any]:
     return {
+        "origin": released.origin.to_dict(),
         "privacy": released.privacy.to_dict() | {"in_words": released.privacy.in_words()},
         "receipt": released.receipt.to_dict(),
         "mechanism": released.mechanism,

@@ -20,6 +20,7 @@ __all__ = [
     "BUDGET_PANEL",
     "AsJson",
     "Data",
+    "Dataset",
     "Delta",
     "Epsilon",
     "InsecureSeed",
@@ -46,6 +47,10 @@ BUDGET_PANEL = "Privacy: what is spent, and on what"
 Data = Annotated[
     list[str],
     typer.Argument(metavar="DATA", help="A Parquet or CSV file, a quoted glob, or a folder.", show_default=False),
+]
+Dataset = Annotated[
+    str | None,
+    typer.Option("--dataset", help="What the table is called; written into the release. None is pooled with itself."),
 ]
 Output = Annotated[Path, typer.Option("--output", help="Where to write the release; never overwritten.")]
 MechanismOptions = Annotated[

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -14,6 +14,7 @@ import dpmoments
 from dpmoments.cli.options import (
     BUDGET_PANEL,
     Data,
+    Dataset,
     Delta,
     Epsilon,
     InsecureSeed,
@@ -33,6 +34,7 @@ from dpmoments.cli.options import (
 )
 from dpmoments.cli.tables import complain, print_command, print_text
 from dpmoments.documents import check_output
+from dpmoments.group_releases import GroupReleases
 from dpmoments.mean_release import MeanRelease
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS
 from dpmoments.moment_release import MomentRelease
@@ -43,7 +45,7 @@ from dpmoments.schema.schema import Schema
 
 __all__ = ["release", "release_mean"]
 
-Released = TypeVar("Released", MomentRelease, MeanRelease)
+Released = TypeVar("Released", MomentRelease, MeanRelease, GroupReleases)
 
 
 def release(
@@ -71,6 +73,15 @@ def release(
     repair: Annotated[
         Repair, typer.Option("--repair", help="Post-processing of the noisy moments.", rich_help_panel="Method")
     ] = Repair.AUTO,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by",
+            metavar="COLUMN",
+            help="Release each group of rows by itself: the levels of a categorical or Boolean column. The budget is spent once.",
+        ),
+    ] = None,
+    dataset: Dataset = None,
     yes: Yes = False,
     progress: Progress = None,
     insecure_seed: InsecureSeed = None,
@@ -80,6 +91,7 @@ def release(
     All that can be refused is refused before a row is read. In a terminal you are
     asked before anything is spent, unless --yes is given; in a script the
     command itself is the answer. Quote a glob, so that the shell leaves it alone.
+    With --by there is a release for every level of a column, all in one file.
 
     Example:
 
@@ -90,25 +102,30 @@ def release(
     budget = budget_of(epsilon, delta, rho)
     configured = mechanism_of(mechanism, option or [])
     description = Schema.load(schema)
+    if by is not None and n_rows is not None:
+        raise typer.BadParameter(
+            "the groups' numbers of rows are private: leave --n-rows out", param_hint="--n-rows, --by"
+        )
     _ask(table, description, budget, neighbors, mechanism, output, yes=yes, insecure_seed=insecure_seed)
-    released = _kept(
-        output,
-        lambda: dpmoments.release(
-            table,
-            description,
-            epsilon=epsilon,
-            delta=delta,
-            rho=rho,
-            neighbors=neighbors,
-            mechanism=configured,
-            mean=mean,
-            repair=repair,
-            n_rows=n_rows,
-            output=output,
-            progress=_bar(progress),
-            insecure_seed=insecure_seed,
-        ),
+    options: dict[str, Any] = dict(
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        neighbors=neighbors,
+        mechanism=configured,
+        mean=mean,
+        repair=repair,
+        output=output,
+        dataset=dataset,
+        progress=_bar(progress),
+        insecure_seed=insecure_seed,
     )
+    if by is not None:
+        groups = _kept(output, lambda: dpmoments.release_groups(table, description, by=by, **options))
+        what = f"count, mean and second moment of each of {len(groups)} groups by {by}"
+        _report(groups, output, what if mean else f"the second moment of each of {len(groups)} groups by {by}")
+        return
+    released = _kept(output, lambda: dpmoments.release(table, description, n_rows=n_rows, **options))
     exactness = "exact" if released.count_is_public else "noisy"
     count = "" if released.noisy_count is None else f" of {released.n_rows:,} rows ({exactness})"
     what = "count, mean and second moment" if released.noisy_sum is not None else "the second moment"
@@ -130,6 +147,7 @@ def release_mean(
     radius: Radius = None,
     scale: Scale = None,
     option: MechanismOptions = None,
+    dataset: Dataset = None,
     yes: Yes = False,
     progress: Progress = None,
     insecure_seed: InsecureSeed = None,
@@ -160,6 +178,7 @@ def release_mean(
             neighbors=neighbors,
             mechanism=configured,
             output=output,
+            dataset=dataset,
             progress=_bar(progress),
             insecure_seed=insecure_seed,
         ),
@@ -218,10 +237,10 @@ def _kept(output: Path, make: Callable[[], Released]) -> Released:
         raise typer.Exit(1) from None
 
 
-def _report(released: MomentRelease | MeanRelease, output: Path, what: str, method: str = "") -> None:
-    columns = len(released.schema.table_columns)
-    features = len(released.feature_names)
-    print_text(f"Wrote {output}: {what}, {features} features from {columns} columns, by {released.mechanism}{method}.")
+def _report(released: MomentRelease | MeanRelease | GroupReleases, output: Path, what: str, method: str = "") -> None:
+    one = released.releases[0] if isinstance(released, GroupReleases) else released
+    features, columns = len(one.feature_names), len(one.schema.table_columns)
+    print_text(f"Wrote {output}: {what}, {features} features from {columns} columns, by {one.mechanism}{method}.")
     print_text()
     print_text(released.privacy.in_words())
     print_text()

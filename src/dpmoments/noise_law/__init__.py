@@ -25,11 +25,16 @@ from dpmoments.noise_law.pivots import (
     moment_pivot_classes,
     register_moment_pivot,
 )
+from dpmoments.noise_law.pooled import (
+    CarriedNoise,
+    PooledNoise,
+)
 from dpmoments.noise_law.wishart_pivot import (
     WishartPivot,
 )
 
 __all__ = [
+    "CarriedNoise",
     "GaussianNoise",
     "InverseNormalPivot",
     "IsotropicNoise",
@@ -40,6 +45,7 @@ __all__ = [
     "MomentInterval",
     "MomentPivot",
     "NoiseLaw",
+    "PooledNoise",
     "WishartNoise",
     "WishartPivot",
     "moment_pivot_classes",

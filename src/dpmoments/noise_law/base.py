@@ -343,6 +343,6 @@ def noise_law_classes() -> Mapping[str, type[NoiseLaw]]:
     Examples
     --------
     >>> [*noise_law_classes()]
-    ['gaussian', 'isotropic', 'laplace', 'matrix-laplace', 'wishart']
+    ['gaussian', 'isotropic', 'laplace', 'matrix-laplace', 'pooled', 'wishart']
     """
     return MappingProxyType(dict(sorted(_LAWS.items())))

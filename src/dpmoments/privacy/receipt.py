@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -21,7 +21,7 @@ from dpmoments.privacy.rounding import rounded_up
 from dpmoments.privacy.sensitivity import sensitivity_from_dict
 from dpmoments.privacy.statement import PrivacyStatement
 
-__all__ = ["Draw", "Receipt", "loss_by_group", "total_loss"]
+__all__ = ["Draw", "PooledReceipt", "Receipt", "loss_by_group", "total_loss"]
 
 DRAW_ENTRIES = {"what", "law", "sensitivity", "loss", "delta", "size", "claim", "group"}
 RECEIPT_ENTRIES = {"protected_unit", "neighbors", "cost", "loss_unit", "allowance", "draws"}
@@ -164,8 +164,27 @@ class Receipt:
         """
         if any(draw.group is not None for draw in self.draws):
             raise ValueError("the receipt is of several groups of rows, and this release of all rows")
+        self.require_within(statement)
+
+    def require_within(self, statement: PrivacyStatement) -> None:
+        """Raise unless it is for the relation and the cost that a statement of several groups of rows says.
+
+        Raises
+        ------
+        ValueError
+            If the relation or the cost is another.
+        """
         if self.neighbors is not statement.neighbors or self.cost != statement.budget:
             raise ValueError("the receipt is not for the stated budget and relation")
+
+    def of_group(self, group: str) -> Receipt:
+        """What one of several disjoint groups of rows has: its draws, and those of no group."""
+        draws = tuple(replace(draw, group=None) for draw in self.draws if draw.group in (None, group))
+        return replace(self, draws=draws)
+
+    def labelled(self, group: str) -> tuple[Draw, ...]:
+        """The draws as those for one of several disjoint groups of rows."""
+        return tuple(replace(draw, group=group) for draw in self.draws)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file."""
@@ -230,6 +249,30 @@ class Receipt:
             for draw in self.draws
         ]
         return [*shown, ("together", "", f"of {self.allowance}", str(self.total))]
+
+
+@dataclass(frozen=True)
+class PooledReceipt(Receipt):
+    """The receipts of releases of disjoint tables together; a draw's group is its table.
+
+    A row is in one of the tables, and stays in it where it is replaced: of the tables' sums the largest counts.
+    """
+
+    @classmethod
+    def of(cls, receipts: Mapping[str, Receipt], cost: PrivacyBudget) -> PooledReceipt:
+        """Those of the tables named, whose losses are counted in one unit."""
+        first = next(iter(receipts.values()))
+        draws = tuple(draw for table, receipt in receipts.items() for draw in receipt.labelled(table))
+        return cls(first.neighbors, cost, first.unit, draws)
+
+    @cached_property
+    def total(self) -> Loss:
+        """What the draws for the table that lost most lose together."""
+        return total_loss(loss_by_group(self.draws), self.unit, Neighbors.ADD_REMOVE)
+
+    def require_for(self, statement: PrivacyStatement) -> None:
+        """As :meth:`require_within`: the tables are what the release is of."""
+        self.require_within(statement)
 
 
 def needs_a_bound(law: DrawLaw) -> bool:

@@ -13,10 +13,12 @@ from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.histogram import Histogram, HistogramSummary, RowCount, RowStatistic, require_rowwise
 from dpmoments.rows.kernel import MomentSummary
 from dpmoments.rows.moments import Moments
+from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.unit_ball import InUnitBall
+from dpmoments.schema.grouping import Level
 from dpmoments.schema.row_norm import may_be_shortened
 from dpmoments.schema.schema import Schema
 
@@ -107,6 +109,25 @@ class Rows:
         """One pass over the table: the source maps the summary over its partitions and merges the results."""
         asked = InUnitBall(summary, self.source.missing) if self.shortened else summary
         return self.source.summarise(asked, threads=self.threads, on_block=self.on_block)
+
+    def where(self, by: str, *levels: Level) -> Rows:
+        """The rows with one of these levels in the column ``by``, which is no feature of theirs.
+
+        A row of another level, or of none, is left out before it is encoded: no rule for its other cells applies.
+
+        Parameters
+        ----------
+        by : str
+            A Categorical or Boolean column of the schema.
+        *levels : str, int or bool
+
+        Raises
+        ------
+        ValueError
+            If there is no such column or level, or no column beside it.
+        """
+        restriction = Restriction.of(self.schema, by, levels)
+        return replace(self, schema=restriction.schema, source=self.source.restricted(restriction))
 
     def in_unit_ball(self) -> Rows:
         """The same rows, each shortened to norm 1 before a centre is taken off it; these themselves where none can be longer.

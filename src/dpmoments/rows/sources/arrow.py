@@ -58,7 +58,7 @@ class ArrowSource(LocalSource[pa.RecordBatch]):
 
     def encode(self, part: pa.RecordBatch) -> FloatArray:
         by_name = dict(zip(part.schema.names, part.columns, strict=True))
-        return encode_columns(by_name, self.schema, mean=self.mean)
+        return encode_columns(self.counted(by_name), self.encoded_schema, mean=self.mean)
 
     def sliced(
         self, batches: Any, where: str | Path, columns: Sequence[str] = (), why: str = DAMAGED_FILE

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Self, TypeVar
 
 import numpy.typing as npt
 
 from dpmoments.rows.cells import Missing
+from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.threads import summarise_in_threads
 from dpmoments.schema.schema import Schema
@@ -30,10 +31,26 @@ class LocalSource(ABC, Generic[Part]):
     schema : Schema
     mean : bool
         Whether rows are encoded about the midpoints of their bounds; see :meth:`dpmoments.Schema.encoding`.
+    restriction : Restriction or None
+        Where the rows of some levels of a column are meant alone.
     """
 
     schema: Schema
     mean: bool
+    restriction: Restriction | None = field(default=None, kw_only=True)
+
+    def restricted(self, restriction: Restriction) -> Self:
+        """The same table, of which some rows are meant alone."""
+        return replace(self, restriction=restriction)
+
+    @property
+    def encoded_schema(self) -> Schema:
+        """Of the columns that are encoded."""
+        return self.schema if self.restriction is None else self.restriction.schema
+
+    def counted(self, columns: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The columns of a part, of the rows that are meant."""
+        return columns if self.restriction is None else self.restriction.applied(columns)
 
     @property
     def n_rows(self) -> int | None:

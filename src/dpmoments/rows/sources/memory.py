@@ -93,7 +93,7 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
         if self.raw:
             return part
         columns = {name: array_cells(part[:, index]) for index, name in enumerate(self.schema.names)}
-        return encode_columns(columns, self.schema, mean=self.mean)
+        return encode_columns(self.counted(columns), self.encoded_schema, mean=self.mean)
 
     def __repr__(self) -> str:
         return f"ArraySource({self.array.shape[1]} columns)"
@@ -120,7 +120,7 @@ class FrameSource(LocalSource[nw.DataFrame[Any]]):
 
     def encode(self, part: nw.DataFrame[Any]) -> FloatArray:
         columns = {name: series_cells(part[name], name) for name in self.schema.names}
-        return encode_columns(columns, self.schema, mean=self.mean)
+        return encode_columns(self.counted(columns), self.encoded_schema, mean=self.mean)
 
     def __repr__(self) -> str:
         return f"FrameSource({self.frame.implementation}, {len(self.frame.columns)} columns)"
@@ -144,7 +144,8 @@ class LazySource(LocalSource[nw.DataFrame[Any]]):
         return self._eager(part).encode(part)
 
     def _eager(self, frame: Any) -> FrameSource:
-        return FrameSource(self.schema, self.mean, nw.from_native(frame, pass_through=True))
+        frame = nw.from_native(frame, pass_through=True)
+        return FrameSource(self.schema, self.mean, frame, restriction=self.restriction)
 
     def __repr__(self) -> str:
         return "LazySource()"

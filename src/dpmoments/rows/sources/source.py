@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from dpmoments.rows.cells import Missing
+from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.summary import Summary
 
 __all__ = ["Source"]
@@ -24,6 +25,9 @@ class Source(Protocol):
     @property
     def missing(self) -> Missing:
         """The rule for cells of its encoded blocks that are not finite."""
+
+    def restricted(self, restriction: Restriction) -> Source:
+        """The same table, of which the rows of some levels of a column are meant alone."""
 
     def summarise(
         self,

@@ -1,0 +1,178 @@
+"""Which release a release is: its id, the dataset that it names, and the group of rows it is of."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from dpmoments.plain_values import require_kinds, require_known, shown
+from dpmoments.schema.checks import check_name, check_text
+from dpmoments.schema.grouping import Level
+
+__all__ = ["GroupOfRows", "ReleaseOrigin", "check_dataset"]
+
+ID_BITS = 128
+LONGEST_DATASET = 200
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOfRows:
+    """Which of several disjoint groups of rows, released in one run, a release is of.
+
+    Attributes
+    ----------
+    run : str
+        The id of the run, which all its groups share.
+    by : str
+        The column whose levels divide the rows.
+    level : str, int or bool
+        The group's.
+    n_levels : int
+        How many groups there are.
+    """
+
+    run: str
+    by: str
+    level: Level
+    n_levels: int
+
+    @property
+    def rule(self) -> str:
+        """What the group means for privacy, in words."""
+        return (
+            f"One of {self.n_levels} groups of a parallel release by {self.by}: of rows whose {self.by} is {self.level} alone. "
+            "A row is in one group at most, so that all groups together spend the stated budget once."
+        )
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> GroupOfRows:
+        """Read what a file states.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If an entry is absent, unknown, or not what it must be.
+        """
+        require_known(values, (entry.name for entry in fields(cls)), "the group of rows")
+        run, by, level, n_levels = _checked_id(values["run"]), values["by"], values["level"], values["n_levels"]
+        check_name(by)
+        if not isinstance(level, str | int):
+            raise TypeError("the level of a group of rows must be a text, a whole number, or true or false")
+        if isinstance(n_levels, bool) or not isinstance(n_levels, int) or n_levels < 1:
+            raise ValueError("the number of groups must be a whole number, 1 or more")
+        return cls(run, by, level, n_levels)
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseOrigin:
+    """Which release a release is. Nothing in it depends on a row.
+
+    Attributes
+    ----------
+    id : str
+        128 bits in hexadecimal digits, random, so that no two releases share one; of a release with an insecure seed, made
+        from the seed, so that a repeated run is the same bit for bit.
+    dataset : str or None
+        What the curator calls the table.
+    group : GroupOfRows or None
+        Where the release is of one of several groups of rows.
+    """
+
+    id: str
+    dataset: str | None = None
+    group: GroupOfRows | None = None
+
+    @classmethod
+    def fresh(cls, dataset: str | None = None, *, insecure_seed: int | None = None) -> ReleaseOrigin:
+        """That of a new release.
+
+        Examples
+        --------
+        >>> ReleaseOrigin.fresh("people-2026", insecure_seed=0)
+        ReleaseOrigin(id='fe44d2c6bac6583cd7e12cfd42cb9341', dataset='people-2026', group=None)
+        """
+        if insecure_seed is None:
+            return cls(_random_id(), dataset)
+        return cls(_id_of("release with an insecure seed", int(insecure_seed)), dataset)
+
+    @classmethod
+    def of_parts(cls, parts: tuple[ReleaseOrigin, ...]) -> ReleaseOrigin:
+        """That of what is made of several releases, in any order."""
+        return cls(_id_of("pool", *sorted(part.id for part in parts)))
+
+    def of_group(self, by: str, level: Level, n_levels: int) -> ReleaseOrigin:
+        """That of one group of rows of this run, with an id of its own."""
+        group = GroupOfRows(self.id, by, level, n_levels)
+        return replace(self, id=_id_of("group", self.id, by, level), group=group)
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """What the privacy statement says of it beside the rules of schema and run."""
+        return () if self.group is None else (self.group.rule,)
+
+    @property
+    def words(self) -> str:
+        """The dataset and the group, or the id where neither is known, for a message."""
+        of_group = None if self.group is None else f"{self.group.by} = {self.group.level}"
+        dataset = self.dataset or (None if of_group else f"release {self.id[:8]}…")
+        return ", ".join(filter(None, (dataset, of_group)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file."""
+        group = self.group
+        known = None if group is None else {entry.name: getattr(group, entry.name) for entry in fields(group)}
+        return {"id": self.id, "dataset": self.dataset, "group": known}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ReleaseOrigin:
+        """The inverse of :meth:`to_dict`.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If an entry is absent, unknown, or not what it must be.
+        """
+        require_kinds(values, id=str)
+        require_known(values, (entry.name for entry in fields(cls)), "the origin")
+        group, dataset = values["group"], values["dataset"]
+        check_dataset(dataset)
+        return cls(_checked_id(values["id"]), dataset, None if group is None else GroupOfRows.from_dict(group))
+
+
+def check_dataset(dataset: object) -> None:
+    """Raise unless ``dataset`` is None or a short text that a file can hold.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not.
+    """
+    if dataset is None:
+        return
+    if not isinstance(dataset, str):
+        raise TypeError(f"dataset must be a text that names the table, such as 'people-2026', got {shown(dataset)}")
+    check_text(dataset, "the dataset's name")
+    if not dataset.strip() or len(dataset) > LONGEST_DATASET or not dataset.isprintable():
+        raise ValueError(
+            f"dataset={shown(dataset)} must name the table in 1 to {LONGEST_DATASET} printable characters: 'people-2026'"
+        )
+
+
+def _checked_id(value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(f"[0-9a-f]{{{ID_BITS // 4}}}", value):
+        raise ValueError(f"the id of a release is {ID_BITS // 4} hexadecimal digits")
+    return value
+
+
+def _random_id() -> str:
+    return secrets.token_hex(ID_BITS // 8)
+
+
+def _id_of(*known: object) -> str:
+    """An id made of what is known; other values, or values of another type, make another."""
+    text = "\n".join(f"{type(value).__name__} {value!r}" for value in ("dpmoments", *known))
+    return hashlib.sha256(text.encode()).hexdigest()[: ID_BITS // 4]

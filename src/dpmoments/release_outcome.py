@@ -1,0 +1,60 @@
+"""What becomes of a release that was made: its file, and its warnings."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+from dpmoments.group_releases import GroupReleases
+from dpmoments.mean_release import MeanRelease
+from dpmoments.moment_release import MomentRelease
+
+__all__ = ["ReleaseWarning", "UnsavedReleaseError", "keep"]
+
+
+class ReleaseWarning(UserWarning):
+    """What a mechanism learned privately, and paid for, speaks against trusting its release.
+
+    Attributes
+    ----------
+    release : MomentRelease, MeanRelease or GroupReleases
+        Not lost where warnings are turned into errors.
+    """
+
+    def __init__(self, text: str, release: MomentRelease | MeanRelease | GroupReleases) -> None:
+        super().__init__(text)
+        self.release = release
+
+
+class UnsavedReleaseError(OSError):
+    """A release was made, and its budget spent, but its file could not be written.
+
+    Attributes
+    ----------
+    release : MomentRelease, MeanRelease or GroupReleases
+        What was made: ``error.release.save("elsewhere.json")`` keeps it.
+    """
+
+    def __init__(self, path: str | Path, reason: OSError, release: MomentRelease | MeanRelease | GroupReleases) -> None:
+        super().__init__(
+            f"the release was made and its budget is spent, but {path} could not be written "
+            f"({reason.strerror or type(reason).__name__}): keep it with error.release.save(another_path)"
+        )
+        self.release = release
+
+
+def keep(released: MomentRelease | MeanRelease | GroupReleases, output: str | Path | None) -> None:
+    """Save a release where it is wanted, then show its warnings.
+
+    Raises
+    ------
+    UnsavedReleaseError
+        If the file cannot be written.
+    """
+    if output is not None:
+        try:
+            released.save(output)
+        except OSError as reason:
+            raise UnsavedReleaseError(output, reason, released) from reason
+    for text in released.warnings:
+        warnings.warn(ReleaseWarning(text, released), stacklevel=3)

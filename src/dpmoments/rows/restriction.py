@@ -1,0 +1,111 @@
+"""Rows of some levels of a column alone: all others are left out before they are encoded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpmoments.array_types import BoolArray
+from dpmoments.cells.reading import MISSING, level_codes, numbers
+from dpmoments.rows.cells import dropped_by_missing
+from dpmoments.schema.columns import Boolean, Categorical
+from dpmoments.schema.grouping import Level, grouping_column, levels_of, schema_of_groups
+from dpmoments.schema.schema import Schema
+
+__all__ = ["Restriction"]
+
+
+@dataclass(frozen=True)
+class Restriction:
+    """Which rows of a table count, by their level of one column, and what is encoded of them.
+
+    Attributes
+    ----------
+    column : Categorical or Boolean
+        It is read, and not encoded. A row without one of its levels is left out, whatever the column's rule; where that is
+        ``missing="error"``, an empty cell is an error all the same.
+    levels : tuple
+    schema : Schema
+        Of the other columns.
+    """
+
+    column: Categorical | Boolean
+    levels: tuple[Level, ...]
+    schema: Schema
+
+    @classmethod
+    def of(cls, schema: Schema, by: str, levels: Sequence[Level]) -> Restriction:
+        """The rows with one of these levels in the column ``by``.
+
+        Raises
+        ------
+        ValueError
+            If there is no such column or level.
+        """
+        column = grouping_column(schema, by)
+        known = levels_of(column)
+        if unknown := [level for level in levels if not any(level is one or _same(level, one) for one in known)]:
+            raise ValueError(f"{unknown[0]!r} is no level of {by}: they are {', '.join(map(repr, known))}")
+        return cls(column, tuple(levels), schema_of_groups(schema, by))
+
+    def applied(self, columns: Mapping[str, Any]) -> dict[str, Any]:
+        """The other columns of a part of the table, of the rows that count alone.
+
+        Raises
+        ------
+        ValueError
+            If the column's rule is ``missing="error"`` and a cell is.
+        TypeError
+            If its type can hold no levels.
+        """
+        with suppress(pa.ArrowException):  # whose message may quote a cell
+            kept = self._kept(columns[self.column.name])
+            return {name: _rows(columns[name], kept) for name in self.schema.names}
+        raise TypeError(
+            f"column {self.column.name!r}, or one beside it, cannot be divided into groups: convert it first"
+        )
+
+    def _kept(self, cells: Any) -> BoolArray:
+        """Which rows count, shape (n,)."""
+        if isinstance(self.column, Categorical):
+            codes = level_codes(cells, self.column)
+            missing, instead = codes == MISSING, "zero"
+        else:
+            values = numbers(cells, self.column)
+            missing, instead = ~np.isfinite(values), "center"
+            # as the cell would be encoded: beyond 0 and 1 at the nearer; between them it is no level
+            codes = np.where(values >= 1.0, 1, np.where(values <= 0.0, 0, -1))
+        dropped_by_missing(missing, self.column.missing, self.column.name, cell="empty", instead=instead)
+        places = [levels_of(self.column).index(level) for level in self.levels]
+        kept: BoolArray = np.isin(codes, places) & ~missing
+        return kept
+
+
+def _same(first: Level, second: Level) -> bool:
+    return type(first) is type(second) and first == second
+
+
+def _rows(cells: Any, kept: BoolArray) -> Any:
+    """The cells of the rows that count."""
+    if isinstance(cells, np.ndarray):
+        return cells[kept]
+    chunks = cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
+    ends = np.cumsum([len(chunk) for chunk in chunks])
+    parts = np.split(kept, ends[:-1]) if len(chunks) else []
+    found = [_plain(chunk).filter(pa.array(part)) for chunk, part in zip(chunks, parts, strict=True)]
+    return pa.chunked_array(found, type=None if found else cells.type)
+
+
+def _plain(chunk: Any) -> Any:
+    """The same cells in a type that Arrow can filter."""
+    if pa.types.is_run_end_encoded(chunk.type):
+        chunk = pc.run_end_decode(chunk)
+    if pa.types.is_string_view(chunk.type):
+        return chunk.cast(pa.large_string())
+    return chunk
