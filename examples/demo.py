@@ -39,13 +39,15 @@ def main(folder: Path) -> None:
 
     # From here on only the file is used, as an analyst would.
     release = dpm.load(path)
-    hours = release.ridge("hours-per-week", ["age", "education-num", "sex=Male", "income"], alpha=0.001)
-    income = release.ridge("income", ["age", "education-num", "hours-per-week", "sex=Male"], alpha=0.001)
+    hours = release.ols("`hours-per-week` ~ age + `education-num` + C(sex) + income")
+    income = release.ols("income", ["age", "education-num", "hours-per-week", "marital-status"])
     exact = dpm.release(people.frame, people.schema, epsilon=1e12, neighbors="replace_one", insecure_seed=0)
     for fit in (hours, income):
-        print(fit.summary())
-        without_noise = exact.ridge(fit.target, list(fit.features), alpha=fit.alpha)
+        print(fit)
+        without_noise = exact.ols(fit.target, list(fit.features))
         print(f"  from the table itself: {np.array2string(without_noise.coefficients, precision=4)}\n")
+
+    print(release.group_means("sex", of=["hours-per-week", "income"]), "\n")
 
     components = release.pca(3, scaling="bounds")
     print("Principal components (numeric columns scaled by their bounds)")
