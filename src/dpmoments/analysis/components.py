@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
+from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.confidence import confidence_level, deviations_for, level_in_words
+from dpmoments.analysis.fourth_cumulants import fourth_cumulants
 from dpmoments.analysis.frames import feature_values
 from dpmoments.analysis.levels import chosen_features
 from dpmoments.analysis.moment_noise import NOT_DISTINGUISHABLE, NoisyMoments, law_in_words, noise_edges
 from dpmoments.analysis.released import Released
 from dpmoments.array_types import BoolArray, FloatArray, IntegerArray
 from dpmoments.noise_law import NoiseLaw
-from dpmoments.repair.count_floor import few_rows_in_words
 from dpmoments.schema.schema import Schema
 
 __all__ = ["PrincipalComponents", "pca"]
@@ -33,6 +35,8 @@ SCALINGS: Mapping[Scaling, str] = MappingProxyType(
 )
 """Every scaling in words."""
 SHOWN_LOADINGS = 5
+LEAST_SAMPLING = 0.05
+"""The sampling variance is this share of that of normal rows at least."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +230,8 @@ def pca(
     Without a mean (``mean=False``) these are the eigenvectors of the second moment about zero.
 
     The noise on an explained variance is that of vᵀNv/n, v the component and N the noise on the moments (first-order
-    perturbation); the sampling part is that of normal rows. Components are called noise where their variance before repair is
+    perturbation); the sampling part is that of normal rows, but that the shares of levels and Booleans tell how those vary.
+    Components are called noise where their variance before repair is
     below the edge of the noise's own spectrum, in the directions that the components before them leave.
 
     Examples
@@ -269,7 +274,14 @@ def pca(
     noisy = np.einsum("pi,ij,pj->p", components[:k], raw, components[:k])
     cells = moments.cell_variances(chosen) * np.outer(in_units, in_units) ** 2 / moments.n_rows**2
     privacy, sampling = _variances(
-        moments, chosen, in_units, components[:k], eigenvalues, matrix / np.outer(scale, scale), scaling
+        moments,
+        chosen,
+        in_units,
+        components[:k],
+        eigenvalues,
+        matrix / np.outer(scale, scale),
+        scaling,
+        partial(fourth_cumulants, release, chosen, scale),
     )
     return PrincipalComponents(
         components=components[:k],
@@ -287,7 +299,7 @@ def pca(
         largest_possible=_largest_possible(release, chosen, scale, scaling),
         schema=release.schema,
         noise=moments.law,
-        warning=few_rows_in_words(release.noisy_count, release.noise),
+        warning=cautions(release),
     )
 
 
@@ -308,16 +320,18 @@ def _variances(
     eigenvalues: FloatArray,
     matrix: FloatArray,
     scaling: Scaling,
+    beyond_normal: Callable[[FloatArray], FloatArray],
 ) -> tuple[FloatArray, FloatArray]:
     """Of the explained variances, by noise and by sampling: of vᵀ(noise)v, less what the noise on the scale does."""
     k, n = len(components), moments.n_rows
     weights = components[:, :, None] * components[:, None, :]
     if scaling == "correlation":  # dR = dC/ss − R·(dC_ii/C_ii + dC_jj/C_jj)/2, and in these units C_ii is 1
         weights[:, np.arange(len(chosen)), np.arange(len(chosen))] -= eigenvalues[:k, None] * components**2
-    sampling = 2.0 * np.einsum("pij,jk,pkl,li->p", weights, matrix, weights, matrix, optimize=True) / n
+    sampling = 2.0 * np.einsum("pij,jk,pkl,li->p", weights, matrix, weights, matrix, optimize=True)
+    sampling = np.maximum(sampling + beyond_normal(weights), LEAST_SAMPLING * sampling) / n
     on_moments = np.zeros((k, len(chosen) + 1, len(chosen) + 1))
     on_moments[:, 1:, 1:] = weights * np.outer(in_units, in_units)
     if scaling != "correlation":
         on_moments[:, 0, 0] = -eigenvalues[:k]
     places = np.broadcast_to(np.concatenate([[0], chosen + 1]), (k, len(chosen) + 1))
-    return moments.variances(places, on_moments) / n**2, np.maximum(sampling, 0.0)
+    return moments.variances(places, on_moments) / n**2, sampling

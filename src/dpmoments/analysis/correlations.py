@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
+from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.confidence import confidence_level, deviations_for, level_in_words
 from dpmoments.analysis.feature_variances import FeatureVariances
 from dpmoments.analysis.levels import chosen_features, columns_of
 from dpmoments.analysis.moment_noise import NOISE_UNKNOWN, NOT_DISTINGUISHABLE, NoisyMoments, law_in_words
 from dpmoments.analysis.released import Released
 from dpmoments.array_types import BoolArray, FloatArray
-from dpmoments.repair.count_floor import few_rows_in_words
 
 __all__ = ["Correlations", "correlation_of", "correlations", "fisher_interval", "verdicts"]
 
@@ -279,7 +279,7 @@ def correlations(release: Released, columns: Sequence[str] | None = None, *, lev
         level=level,
         noise_known=moments.law is not None,
         columns_of_features=columns_of(release, chosen.tolist()),
-        warning=few_rows_in_words(release.noisy_count, release.noise),
+        warning=cautions(release),
     )
 
 

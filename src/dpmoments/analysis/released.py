@@ -60,6 +60,10 @@ class Released(Protocol):
         """The Gram matrix of encoded rows before repair, about the release's centre."""
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the mechanism found, privately, that speaks against trusting the release."""
+
+    @property
     def center(self) -> FloatArray | None:
         """What sum and Gram matrix are taken about, in the unit ball; None for 0."""
 
