@@ -327,7 +327,7 @@ def _variances(
     weights = components[:, :, None] * components[:, None, :]
     if scaling == "correlation":  # dR = dC/ss − R·(dC_ii/C_ii + dC_jj/C_jj)/2, and in these units C_ii is 1
         weights[:, np.arange(len(chosen)), np.arange(len(chosen))] -= eigenvalues[:k, None] * components**2
-    sampling = 2.0 * np.einsum("pij,jk,pkl,li->p", weights, matrix, weights, matrix, optimize=True)
+    sampling = np.maximum(2.0 * np.einsum("pij,jk,pkl,li->p", weights, matrix, weights, matrix, optimize=True), 0.0)
     sampling = np.maximum(sampling + beyond_normal(weights), LEAST_SAMPLING * sampling) / n
     on_moments = np.zeros((k, len(chosen) + 1, len(chosen) + 1))
     on_moments[:, 1:, 1:] = weights * np.outer(in_units, in_units)
