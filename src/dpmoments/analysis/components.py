@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -13,12 +12,12 @@ import numpy as np
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
 from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.confidence import confidence_level, deviations_for, level_in_words
-from dpmoments.analysis.fourth_cumulants import fourth_cumulants
+from dpmoments.analysis.explained_variance import explained_variance_noise, largest_possible_variance
 from dpmoments.analysis.frames import feature_values
 from dpmoments.analysis.levels import chosen_features
 from dpmoments.analysis.moment_noise import NOT_DISTINGUISHABLE, NoisyMoments, law_in_words, noise_edges
 from dpmoments.analysis.released import Released
-from dpmoments.array_types import BoolArray, FloatArray, IntegerArray
+from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.noise_law import NoiseLaw
 from dpmoments.schema.schema import Schema
 
@@ -35,8 +34,6 @@ SCALINGS: Mapping[Scaling, str] = MappingProxyType(
 )
 """Every scaling in words."""
 SHOWN_LOADINGS = 5
-LEAST_SAMPLING = 0.05
-"""The sampling variance is this share of that of normal rows at least."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,15 +270,15 @@ def pca(
     raw = moments.moments[np.ix_(chosen + 1, chosen + 1)] * np.outer(in_units, in_units) / moments.n_rows
     noisy = np.einsum("pi,ij,pj->p", components[:k], raw, components[:k])
     cells = moments.cell_variances(chosen) * np.outer(in_units, in_units) ** 2 / moments.n_rows**2
-    privacy, sampling = _variances(
+    privacy, sampling = explained_variance_noise(
+        release,
         moments,
         chosen,
-        in_units,
+        scale,
         components[:k],
-        eigenvalues,
+        eigenvalues[:k],
         matrix / np.outer(scale, scale),
-        scaling,
-        partial(fourth_cumulants, release, chosen, scale),
+        by_deviation=scaling == "correlation",
     )
     return PrincipalComponents(
         components=components[:k],
@@ -296,42 +293,8 @@ def pca(
         sampling_noise=np.sqrt(sampling),
         noisy_variance=noisy[:k],
         noise_edge=noise_edges(cells, components[:k], moments.law),
-        largest_possible=_largest_possible(release, chosen, scale, scaling),
+        largest_possible=float(d) if scaling == "correlation" else largest_possible_variance(release, chosen, scale),
         schema=release.schema,
         noise=moments.law,
         warning=cautions(release),
     )
-
-
-def _largest_possible(release: Released, chosen: IntegerArray, scale: FloatArray, scaling: Scaling) -> float:
-    """The variance of all features together, each as far from the middle of its bounds as can be; about zero, from that."""
-    if scaling == "correlation":
-        return float(len(chosen))
-    lower, upper = (bound[chosen] / scale for bound in release.schema.feature_bounds)
-    reach = (upper - lower) / 2.0 if release.noisy_sum is not None else np.maximum(np.abs(lower), np.abs(upper))
-    return float(np.sum(reach**2))
-
-
-def _variances(
-    moments: NoisyMoments,
-    chosen: IntegerArray,
-    in_units: FloatArray,
-    components: FloatArray,
-    eigenvalues: FloatArray,
-    matrix: FloatArray,
-    scaling: Scaling,
-    beyond_normal: Callable[[FloatArray], FloatArray],
-) -> tuple[FloatArray, FloatArray]:
-    """Of the explained variances, by noise and by sampling: of vᵀ(noise)v, less what the noise on the scale does."""
-    k, n = len(components), moments.n_rows
-    weights = components[:, :, None] * components[:, None, :]
-    if scaling == "correlation":  # dR = dC/ss − R·(dC_ii/C_ii + dC_jj/C_jj)/2, and in these units C_ii is 1
-        weights[:, np.arange(len(chosen)), np.arange(len(chosen))] -= eigenvalues[:k, None] * components**2
-    sampling = np.maximum(2.0 * np.einsum("pij,jk,pkl,li->p", weights, matrix, weights, matrix, optimize=True), 0.0)
-    sampling = np.maximum(sampling + beyond_normal(weights), LEAST_SAMPLING * sampling) / n
-    on_moments = np.zeros((k, len(chosen) + 1, len(chosen) + 1))
-    on_moments[:, 1:, 1:] = weights * np.outer(in_units, in_units)
-    if scaling != "correlation":
-        on_moments[:, 0, 0] = -eigenvalues[:k]
-    places = np.broadcast_to(np.concatenate([[0], chosen + 1]), (k, len(chosen) + 1))
-    return moments.variances(places, on_moments) / n**2, sampling
