@@ -10,14 +10,15 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
+from dpmoments.analysis.cautions import cautions
+from dpmoments.analysis.component_variances import explained_variance_noise, largest_possible_variance
 from dpmoments.analysis.confidence import confidence_level, deviations_for, level_in_words
 from dpmoments.analysis.frames import feature_values
 from dpmoments.analysis.levels import chosen_features
 from dpmoments.analysis.moment_noise import NOT_DISTINGUISHABLE, NoisyMoments, law_in_words, noise_edges
 from dpmoments.analysis.released import Released
-from dpmoments.array_types import BoolArray, FloatArray, IntegerArray
+from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.noise_law import NoiseLaw
-from dpmoments.repair.count_floor import few_rows_in_words
 from dpmoments.schema.schema import Schema
 
 __all__ = ["PrincipalComponents", "pca"]
@@ -226,7 +227,8 @@ def pca(
     Without a mean (``mean=False``) these are the eigenvectors of the second moment about zero.
 
     The noise on an explained variance is that of vᵀNv/n, v the component and N the noise on the moments (first-order
-    perturbation); the sampling part is that of normal rows. Components are called noise where their variance before repair is
+    perturbation); the sampling part is that of normal rows, but that the shares of levels and Booleans tell how those vary.
+    Components are called noise where their variance before repair is
     below the edge of the noise's own spectrum, in the directions that the components before them leave.
 
     Examples
@@ -268,8 +270,15 @@ def pca(
     raw = moments.moments[np.ix_(chosen + 1, chosen + 1)] * np.outer(in_units, in_units) / moments.n_rows
     noisy = np.einsum("pi,ij,pj->p", components[:k], raw, components[:k])
     cells = moments.cell_variances(chosen) * np.outer(in_units, in_units) ** 2 / moments.n_rows**2
-    privacy, sampling = _variances(
-        moments, chosen, in_units, components[:k], eigenvalues, matrix / np.outer(scale, scale), scaling
+    privacy, sampling = explained_variance_noise(
+        release,
+        moments,
+        chosen,
+        scale,
+        components[:k],
+        eigenvalues[:k],
+        matrix / np.outer(scale, scale),
+        by_deviation=scaling == "correlation",
     )
     return PrincipalComponents(
         components=components[:k],
@@ -284,40 +293,8 @@ def pca(
         sampling_noise=np.sqrt(sampling),
         noisy_variance=noisy[:k],
         noise_edge=noise_edges(cells, components[:k], moments.law),
-        largest_possible=_largest_possible(release, chosen, scale, scaling),
+        largest_possible=float(d) if scaling == "correlation" else largest_possible_variance(release, chosen, scale),
         schema=release.schema,
         noise=moments.law,
-        warning=few_rows_in_words(release.noisy_count, release.noise),
+        warning=cautions(release),
     )
-
-
-def _largest_possible(release: Released, chosen: IntegerArray, scale: FloatArray, scaling: Scaling) -> float:
-    """The variance of all features together, each as far from the middle of its bounds as can be; about zero, from that."""
-    if scaling == "correlation":
-        return float(len(chosen))
-    lower, upper = (bound[chosen] / scale for bound in release.schema.feature_bounds)
-    reach = (upper - lower) / 2.0 if release.noisy_sum is not None else np.maximum(np.abs(lower), np.abs(upper))
-    return float(np.sum(reach**2))
-
-
-def _variances(
-    moments: NoisyMoments,
-    chosen: IntegerArray,
-    in_units: FloatArray,
-    components: FloatArray,
-    eigenvalues: FloatArray,
-    matrix: FloatArray,
-    scaling: Scaling,
-) -> tuple[FloatArray, FloatArray]:
-    """Of the explained variances, by noise and by sampling: of vᵀ(noise)v, less what the noise on the scale does."""
-    k, n = len(components), moments.n_rows
-    weights = components[:, :, None] * components[:, None, :]
-    if scaling == "correlation":  # dR = dC/ss − R·(dC_ii/C_ii + dC_jj/C_jj)/2, and in these units C_ii is 1
-        weights[:, np.arange(len(chosen)), np.arange(len(chosen))] -= eigenvalues[:k, None] * components**2
-    sampling = 2.0 * np.einsum("pij,jk,pkl,li->p", weights, matrix, weights, matrix, optimize=True) / n
-    on_moments = np.zeros((k, len(chosen) + 1, len(chosen) + 1))
-    on_moments[:, 1:, 1:] = weights * np.outer(in_units, in_units)
-    if scaling != "correlation":
-        on_moments[:, 0, 0] = -eigenvalues[:k]
-    places = np.broadcast_to(np.concatenate([[0], chosen + 1]), (k, len(chosen) + 1))
-    return moments.variances(places, on_moments) / n**2, np.maximum(sampling, 0.0)

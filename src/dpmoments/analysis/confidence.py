@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from numbers import Real
 
 import numpy as np
@@ -72,8 +73,13 @@ def deviations_for(level: float, law: NoiseLaw | None, privacy: FloatArray, samp
         return np.full(np.shape(privacy), normal)
     total = privacy + sampling
     share = np.divide(privacy, total, out=np.zeros_like(total), where=total > 0.0)
-    beyond = max(0.0, law.standard_quantile(upper, diagonal=False) - normal)
+    beyond = max(0.0, _standard_quantile(law, upper) - normal)
     return np.asarray(normal + beyond * share**2)
+
+
+@lru_cache(maxsize=256)
+def _standard_quantile(law: NoiseLaw, level: float) -> float:
+    return law.standard_quantile(level, diagonal=False)
 
 
 def fieller_interval(

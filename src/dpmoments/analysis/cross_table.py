@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
+from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.confidence import confidence_level
 from dpmoments.analysis.levels import Levels
 from dpmoments.analysis.moment_noise import (
@@ -23,7 +24,6 @@ from dpmoments.analysis.moment_noise import (
 from dpmoments.analysis.released import Released
 from dpmoments.analysis.score_test import probability_in_words, score_test
 from dpmoments.array_types import FloatArray, IntegerArray
-from dpmoments.repair.count_floor import few_rows_in_words
 
 __all__ = ["CrossTable", "cross_table"]
 
@@ -201,7 +201,7 @@ def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) 
         degrees=degrees,
         p_value=p_value if release.noise is not None else math.nan,
         level=level,
-        warning=few_rows_in_words(release.noisy_count, release.noise),
+        warning=cautions(release),
     )
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
+from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.confidence import confidence_level, deviations_for
 from dpmoments.analysis.feature_variances import FeatureVariances
 from dpmoments.analysis.moment_noise import NoisyMoments
 from dpmoments.analysis.released import Released
 from dpmoments.array_types import FloatArray
 from dpmoments.noise_law import NoiseLaw
-from dpmoments.repair.count_floor import few_rows_in_words
 from dpmoments.schema.constraints import Constraints
 
 __all__ = ["Description", "describe"]
@@ -45,6 +45,8 @@ class Description(TableAnswer):
     count_noise : float or None
         Standard deviation of the noise on the count: 0 where it is public, None where it is not known or there is no count.
     count_is_public : bool
+    noisy_mean : ndarray of shape (d,) or None
+        The mean before repair: what intervals are about.
     bounds : tuple of two ndarrays of shape (d,)
         Public bounds of the features.
     noise : NoiseLaw or None
@@ -62,6 +64,7 @@ class Description(TableAnswer):
     n_rows: int | None
     count_noise: float | None
     count_is_public: bool
+    noisy_mean: FloatArray | None
     bounds: tuple[FloatArray, FloatArray]
     noise: NoiseLaw | None = None
     warning: str = ""
@@ -115,13 +118,17 @@ class Description(TableAnswer):
             If the level is below 0.5.
         """
         level = confidence_level(level)
-        if self.mean is None or self.standard_deviation is None or self.n_rows is None:
+        if self.noisy_mean is None or self.standard_deviation is None or self.n_rows is None:
             return np.full((len(self.feature_names), 2), np.nan)
         spread = np.nan_to_num(self.standard_deviation, nan=0.0)
         privacy, sampling = self.mean_noise**2, spread**2 / self.n_rows
-        half = deviations_for(level, self.noise, privacy, sampling) * np.sqrt(privacy + sampling)
+        factor = deviations_for(level, self.noise, privacy, sampling)
+        lost = (factor * (self.count_noise or 0.0) / self.n_rows) ** 2
+        # noise on what sums are divided by: Fieller's interval, without its shift
+        half = factor * np.sqrt(privacy + sampling) / np.sqrt(np.maximum(1.0 - lost, 1e-12))
         lower, upper = self.bounds
-        return np.stack([np.clip(self.mean - half, lower, upper), np.clip(self.mean + half, lower, upper)], axis=1)
+        ends = np.clip(self.noisy_mean - half, lower, upper), np.clip(self.noisy_mean + half, lower, upper)
+        return np.stack([np.where(lost < 1.0, ends[0], lower), np.where(lost < 1.0, ends[1], upper)], axis=1)
 
     @property
     def heading(self) -> tuple[str, ...]:
@@ -223,9 +230,10 @@ def describe(release: Released) -> Description:
         n_rows=release.n_rows if with_count else None,
         count_noise=_count_noise(release),
         count_is_public=release.count_is_public,
+        noisy_mean=NoisyMoments.of(release).location if with_mean else None,
         bounds=release.schema.feature_bounds,
         noise=release.noise,
-        warning=few_rows_in_words(release.noisy_count, release.noise),
+        warning=cautions(release),
     )
 
 

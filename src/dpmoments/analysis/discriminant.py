@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
+from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.confidence import confidence_level
 from dpmoments.analysis.frames import feature_values
 from dpmoments.analysis.group_sums import GroupSums
@@ -20,7 +21,6 @@ from dpmoments.analysis.score_test import probability_in_words
 from dpmoments.analysis.standardised import SINGULAR, Standardised, without_redundant_levels
 from dpmoments.analysis.variance_analysis import between_groups
 from dpmoments.array_types import FloatArray
-from dpmoments.repair.count_floor import few_rows_in_words
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.schema import Schema
 
@@ -257,7 +257,7 @@ def lda(
         p_value=p_value,
         level=level,
         schema=release.schema,
-        warning=few_rows_in_words(release.noisy_count, release.noise),
+        warning=cautions(release),
     )
 
 

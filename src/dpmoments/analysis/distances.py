@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
+from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.frames import feature_values
 from dpmoments.analysis.levels import chosen_features
 from dpmoments.analysis.moment_noise import NO_MEAN, NOT_DISTINGUISHABLE, law_in_words
 from dpmoments.analysis.released import Released
 from dpmoments.analysis.standardised import Standardised
 from dpmoments.array_types import FloatArray
-from dpmoments.repair.count_floor import few_rows_in_words
 
 __all__ = ["MahalanobisDistances", "mahalanobis"]
 
@@ -139,5 +139,5 @@ def mahalanobis(release: Released, frame: Any, columns: Sequence[str] | None = N
         n_directions=int(kept.sum()),
         n_noise=int((~kept).sum()),
         noise_known=release.noise is not None,
-        warning=few_rows_in_words(release.noisy_count, release.noise),
+        warning=cautions(release),
     )

@@ -11,11 +11,11 @@ from typing import Any, Literal
 import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
+from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.moment_noise import NO_MEAN, NOT_DISTINGUISHABLE, law_in_words
 from dpmoments.analysis.released import Released
 from dpmoments.analysis.standardised import Standardised, without_redundant_levels
 from dpmoments.array_types import FloatArray
-from dpmoments.repair.count_floor import few_rows_in_words
 
 __all__ = ["GraphicalLasso", "graphical_lasso"]
 
@@ -161,9 +161,7 @@ def graphical_lasso(
     if int((np.diag(release.covariance)[chosen] > 0.0).sum()) < 2:
         names = tuple(release.feature_names[feature] for feature in chosen)
         penalty, alone = 1.0 if alpha == "auto" else float(alpha), np.eye(len(chosen))
-        return GraphicalLasso(
-            names, alone, alone, penalty, math.nan, few_rows_in_words(release.noisy_count, release.noise)
-        )
+        return GraphicalLasso(names, alone, alone, penalty, math.nan, cautions(release))
     standardised = Standardised.of(release, chosen)
     k = len(standardised.features)
     apart = ~np.eye(k, dtype=bool)
@@ -186,7 +184,7 @@ def graphical_lasso(
         precision=precision,
         alpha=penalty,
         noise=noise,
-        warning=few_rows_in_words(release.noisy_count, release.noise),
+        warning=cautions(release),
     )
 
 

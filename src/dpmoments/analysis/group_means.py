@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, aligned, finite_or_none, in_floating_point, number
+from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.confidence import confidence_level, deviations_for, fieller_interval, level_in_words
 from dpmoments.analysis.group_differences import GroupDifferences, intervals_of_differences
 from dpmoments.analysis.group_sums import GroupSums
@@ -17,7 +18,6 @@ from dpmoments.analysis.levels import Levels, chosen_features
 from dpmoments.analysis.moment_noise import NO_MEAN, NOT_DISTINGUISHABLE, law_in_words
 from dpmoments.analysis.released import Released
 from dpmoments.array_types import BoolArray, FloatArray
-from dpmoments.repair.count_floor import few_rows_in_words
 
 __all__ = ["GroupMeans", "group_means"]
 
@@ -228,7 +228,7 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
         level=level,
         noise_known=law is not None,
         own_variance=all(bool(each.own.all()) for each in sums),
-        warning=few_rows_in_words(release.noisy_count, law),
+        warning=cautions(release),
     )
 
 

@@ -96,7 +96,7 @@ class Levels:
         names = release.feature_names
         found: list[int | None] = []
         for name in self.names:
-            of_level = self.column if name not in names else name
+            of_level = self.column if name == f"{self.column}=true" and len(self.features) == 1 else name
             both = [f"{feature}:{of_level}", f"{of_level}:{feature}"]
             found.append(next((names.index(product) for product in both if product in names), None))
         return found

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
+from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.confidence import confidence_level, deviations_for
 from dpmoments.analysis.correlations import Correlations, fisher_interval
 from dpmoments.analysis.levels import columns_of
@@ -14,7 +15,6 @@ from dpmoments.analysis.moment_noise import NO_MEAN
 from dpmoments.analysis.released import Released
 from dpmoments.analysis.standardised import SINGULAR, Standardised, without_redundant_levels
 from dpmoments.array_types import FloatArray
-from dpmoments.repair.count_floor import few_rows_in_words
 
 __all__ = ["partial_correlation"]
 
@@ -98,7 +98,7 @@ def partial_correlation(
         partial=True,
         noise_known=law is not None,
         columns_of_features=columns_of(release, features.tolist()),
-        warning=few_rows_in_words(release.noisy_count, release.noise),
+        warning=cautions(release),
     )
 
 
@@ -118,7 +118,7 @@ def _not_identified(release: Released, features: Sequence[int], level: float) ->
         identified=False,
         noise_known=known,
         columns_of_features=columns_of(release, features),
-        warning=few_rows_in_words(release.noisy_count, release.noise),
+        warning=cautions(release),
     )
 
 

@@ -69,6 +69,10 @@ class Released(Protocol):
         """What else the mechanism learned privately."""
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the mechanism found, privately, that speaks against trusting the release."""
+
+    @property
     def center(self) -> FloatArray | None:
         """What sum and Gram matrix are about; None for 0."""
 

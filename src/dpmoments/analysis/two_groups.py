@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
+from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.confidence import confidence_level, deviations_for, level_in_words
 from dpmoments.analysis.group_means import group_means
 from dpmoments.analysis.group_sums import GroupSums
@@ -18,7 +19,6 @@ from dpmoments.analysis.moment_noise import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGU
 from dpmoments.analysis.released import Released
 from dpmoments.analysis.score_test import probability_in_words
 from dpmoments.array_types import FloatArray
-from dpmoments.repair.count_floor import few_rows_in_words
 
 __all__ = ["TwoGroups", "t_test"]
 
@@ -203,7 +203,7 @@ def t_test(
         p_value=p_value,
         own_variances=bool(sums.own[pair].all()),
         level=level,
-        warning=few_rows_in_words(release.noisy_count, release.noise),
+        warning=cautions(release),
     )
 
 

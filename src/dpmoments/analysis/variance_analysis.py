@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, in_floating_point, number
+from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.confidence import confidence_level
 from dpmoments.analysis.group_sums import GroupSums
 from dpmoments.analysis.levels import Levels, feature_place
@@ -16,7 +17,6 @@ from dpmoments.analysis.moment_noise import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGU
 from dpmoments.analysis.released import Released
 from dpmoments.analysis.score_test import probability_in_words, score_test
 from dpmoments.array_types import FloatArray
-from dpmoments.repair.count_floor import few_rows_in_words
 
 __all__ = ["AnalysisOfVariance", "anova", "between_groups"]
 
@@ -230,5 +230,5 @@ def anova(release: Released, target: str, by: str, *, level: float = 0.95) -> An
         eta_squared=between / total if total > 0.0 else np.nan,
         p_value=p_value,
         level=level,
-        warning=few_rows_in_words(release.noisy_count, release.noise),
+        warning=cautions(release),
     )

@@ -1,0 +1,271 @@
+"""Whether intervals and tests of releases hold: coverage of 95 % intervals, and rejections at 5 % where there is nothing.
+
+    OMP_NUM_THREADS=1 python -m benchmarks.practice.comparisons [--replications 1000] [--resamples 300]
+
+Writes its parts of ``docs/comparisons.md``. DPMOMENTS_DATA names the folder with Adult. Every replication draws a table anew and
+releases it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+
+import dpmoments as dpm
+from benchmarks.pages import DOCS, write_part
+from benchmarks.practice.typical_tables import DIABETES
+from dpmoments.array_types import FloatArray
+
+LEVEL = 0.95
+POPULATION = 1_000_000
+BUDGETS = [(epsilon, delta) for delta in (0.0, 1e-9) for epsilon in (0.3, 1.0, 3.0, 10.0)]
+NEIGHBORS = ("add_remove", "replace_one")
+KINDS = ("means", "correlations", "partial correlations", "group means", "differences", "explained variances")
+TESTS = ("anova", "t-test", "chi-square")
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """What tables are drawn from: features in the release's order, and how a table looks."""
+
+    name: str
+    schema: dpm.Schema
+    features: FloatArray
+    table: Callable[[np.random.Generator], pa.Table]
+    by: str
+    two: str
+    of: tuple[str, ...]
+    columns: tuple[str, ...]
+    null: tuple[str, str, str, str] | None = None
+    """A feature that depends on nothing, a column of several groups, one of two, and a column that those do not depend on."""
+
+
+@dataclass
+class Tally:
+    """Of one setting: how many intervals were told, how many hold, and how often tests rejected."""
+
+    told: dict[str, int] = field(default_factory=dict)
+    asked: dict[str, int] = field(default_factory=dict)
+    held: dict[str, int] = field(default_factory=dict)
+    rejected: dict[str, int] = field(default_factory=dict)
+    runs: int = 0
+
+    def add(self, kind: str, lower: FloatArray, upper: FloatArray, truth: FloatArray, told: FloatArray) -> None:
+        lower, upper, truth, told = (np.ravel(values) for values in (lower, upper, truth, told.astype(bool)))
+        slack = 1e-9 * (1.0 + np.abs(truth))
+        held = (lower <= truth + slack) & (truth - slack <= upper)
+        for counts, found in ((self.asked, np.ones_like(held)), (self.told, told), (self.held, held & told)):
+            counts[kind] = counts.get(kind, 0) + int(found.sum())
+
+    def coverage(self, kind: str) -> str:
+        if not self.told.get(kind):
+            return "–"
+        share = self.held[kind] / self.told[kind]
+        told = self.told[kind] / self.asked[kind]
+        return f"{share:.3f}" + ("" if told > 0.995 else f" ({told:.0%} told)")
+
+
+def synthetic(n: int) -> Population:
+    """Normal, skewed and uniform numbers, groups that differ, and columns that depend on nothing."""
+    schema = dpm.Schema(
+        dpm.Numeric("age", 0, 100),
+        dpm.Numeric("income", 0, 200),
+        dpm.Numeric("score", -5, 5),
+        dpm.Categorical("region", ["north", "south", "east"]),
+        dpm.Boolean("smoker"),
+        dpm.Categorical("ward", ["a", "b", "c", "d"]),
+    )
+
+    def columns(rng: np.random.Generator, size: int) -> dict[str, np.ndarray]:
+        region, smoker = rng.choice(3, size, p=[0.5, 0.3, 0.2]), rng.random(size) < 0.3
+        age = np.clip(rng.normal(45, 14, size) + 6 * (region == 1), 0, 100)
+        income = np.clip(rng.gamma(4.0, 12.0, size) + 0.5 * age + 10 * smoker, 0, 200)
+        return {
+            "age": age, "income": income, "score": rng.uniform(-4, 4, size), "region": region, "smoker": smoker,
+            "ward": rng.choice(4, size, p=[0.4, 0.3, 0.2, 0.1]),
+        }  # fmt: skip
+
+    def table(rng: np.random.Generator) -> pa.Table:
+        found = columns(rng, n)
+        names = {"region": np.array(["north", "south", "east"]), "ward": np.array(["a", "b", "c", "d"])}
+        return pa.table({name: names[name][cells] if name in names else cells for name, cells in found.items()})
+
+    whole = columns(np.random.default_rng(0), POPULATION)
+    features = np.column_stack(
+        [whole["age"], whole["income"], whole["score"], *(whole["region"] == level for level in range(3))]
+        + [whole["smoker"], *(whole["ward"] == level for level in range(4))]
+    ).astype(float)
+    return Population(
+        f"synthetic, n = {n:,}", schema, features, table, "region", "smoker", ("age", "income"),
+        ("age", "income", "score", "smoker"), ("score", "region", "smoker", "ward"),
+    )  # fmt: skip
+
+
+def resampled(name: str, frame: pa.Table, schema: dpm.Schema, n: int, **asked: object) -> Population:
+    """Rows of a table with replacement: the table is the population."""
+    rows: list[FloatArray] = []
+    for column in schema.columns:
+        cells = frame[column.name].to_pylist()
+        if isinstance(column, dpm.Categorical):
+            rows += [np.array([cell == level for cell in cells], dtype=float) for level in column.levels]
+        else:
+            rows.append(np.clip(np.array(cells, dtype=float), *column.bounds))
+
+    def table(rng: np.random.Generator) -> pa.Table:
+        return frame.take(pa.array(rng.integers(0, len(frame), n)))
+
+    return Population(name, schema, np.column_stack(rows), table, **asked)  # type: ignore[arg-type]
+
+
+def real_tables() -> list[Population]:
+    """Adult's numbers and a few of its groups, 10,000 rows at a time; diabetes, all 442."""
+    from sklearn.datasets import load_diabetes
+
+    adult = dpm.datasets.adult()
+    names = ("age", "education-num", "hours-per-week", "capital-gain", "sex", "race", "income")
+    kept = dpm.Schema(*(column for column in adult.schema.columns if column.name in names))
+    frame = adult.frame.select([column.name for column in kept.columns]).drop_null()
+    raw = load_diabetes(scaled=False)
+    diabetes = np.column_stack([raw.data, raw.target])
+    table = pa.table(dict(zip(DIABETES, diabetes.T, strict=True)) | {"man": diabetes[:, 1] > 1.5})
+    schema = dpm.Schema(
+        *(dpm.Numeric(name, *bounds) for name, bounds in DIABETES.items() if name != "sex"), dpm.Boolean("man")
+    )
+    return [
+        resampled(
+            "Adult, n = 10,000", frame, kept, 10_000, by="race", two="sex", of=("age", "hours-per-week", "education-num"),
+            columns=("age", "education-num", "hours-per-week"),
+        ),
+        resampled(
+            "diabetes, n = 442", table, schema, 442, by="man", two="man", of=("age", "bmi", "progression"),
+            columns=("bmi", "bp", "progression"),
+        ),
+    ]  # fmt: skip
+
+
+def measured(population: Population, replications: int, seed: int, **options: object) -> Tally:
+    """One setting, run again and again."""
+    tally, features = Tally(), population.features
+    names = list(population.schema.feature_names)
+    mean, covariance = features.mean(axis=0), np.cov(features.T, bias=True)
+    correlation = covariance / np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
+    levels = {
+        by: {name: features[:, names.index(name)] for name in names if name.startswith(f"{by}=")}
+        or {f"{by}=false": 1.0 - features[:, names.index(by)], f"{by}=true": features[:, names.index(by)]}
+        for by in (population.by, population.two)
+    }
+    places = [names.index(name) for name in population.of]
+    group_truth = {
+        by: np.array([[np.average(features[:, place], weights=rows) for rows in groups.values()] for place in places])
+        for by, groups in levels.items()
+    }
+    partial_places = [names.index(name) for name in population.columns]
+    inverse = np.linalg.inv(covariance[np.ix_(partial_places, partial_places)])
+    partial = -inverse / np.sqrt(np.outer(np.diag(inverse), np.diag(inverse)))
+    unit = population.schema.encoding(mean=True).unit
+    eigenvalues = np.linalg.eigvalsh(covariance / np.outer(unit, unit))[::-1]
+    for run in range(replications):
+        rng = np.random.default_rng([seed, run])
+        released = dpm.release(
+            population.table(rng), population.schema, insecure_seed=int(rng.integers(2**31)), **options
+        )  # type: ignore[arg-type]
+        tally.runs += 1
+        interval = released.describe().conf_int(LEVEL)
+        tally.add("means", interval[:, 0], interval[:, 1], mean, np.ones(len(mean)))
+        found = released.correlations(level=LEVEL)
+        lower = np.tril_indices(len(names), -1)
+        column = np.array(found.columns_of_features)
+        apart = column[lower[0]] != column[lower[1]]
+        pair = (lower[0][apart], lower[1][apart])
+        told = ~((found.lower[pair] <= -1.0) & (found.upper[pair] >= 1.0))
+        tally.add("correlations", found.lower[pair], found.upper[pair], correlation[pair], told)
+        given = released.partial_correlation(list(population.columns), level=LEVEL)
+        lower = np.tril_indices(len(given.feature_names), -1)
+        order = [population.columns.index(name) for name in given.feature_names]
+        tally.add(
+            "partial correlations", given.lower[lower], given.upper[lower], partial[np.ix_(order, order)][lower],
+            np.full(len(lower[0]), given.identified),
+        )  # fmt: skip
+        for by, truth in group_truth.items():
+            means = released.group_means(by, list(population.of), level=LEVEL)
+            order = [population.of.index(name) for name in means.features]
+            told = np.broadcast_to(~means.lost, means.mean.shape)
+            tally.add("group means", means.lower, means.upper, truth[order], told)
+            apart = np.array([[a - b for a, b in combinations(row, 2)] for row in truth[order]])
+            both = np.array([a and b for a, b in combinations(~means.lost, 2)], dtype=bool)
+            differences = means.differences
+            tally.add("differences", differences.lower, differences.upper, apart, np.broadcast_to(both, apart.shape))
+        components = released.pca(3, scaling="bounds")
+        interval = components.conf_int(LEVEL)
+        tally.add("explained variances", interval[:, 0], interval[:, 1], eigenvalues[:3], ~components.is_noise)
+        if population.null is not None:
+            target, several, two, other = population.null
+            p_values = {
+                "anova": released.anova(target, several).p_value,
+                "t-test": released.t_test(target, two).p_value,
+                "chi-square": released.cross_table(several, other).p_value,
+            }
+            for test, p_value in p_values.items():
+                tally.rejected[test] = tally.rejected.get(test, 0) + int(p_value < 1.0 - LEVEL)
+    return tally
+
+
+def page(rows: Iterable[tuple[str, str, Tally]]) -> tuple[list[str], list[str]]:
+    """The two tables."""
+    rows = list(rows)
+    coverage = [f"| table | budget | {' | '.join(KINDS)} |", f"| --- | --- |{' --- |' * len(KINDS)}"]
+    coverage += [
+        f"| {name} | {setting} | {' | '.join(tally.coverage(kind) for kind in KINDS)} |"
+        for name, setting, tally in rows
+    ]
+    rejections = [f"| table | budget | {' | '.join(TESTS)} |", f"| --- | --- |{' --- |' * len(TESTS)}"]
+    rejections += [
+        f"| {name} | {setting} | {' | '.join(f'{tally.rejected[test] / tally.runs:.3f}' for test in TESTS)} |"
+        for name, setting, tally in rows
+        if tally.rejected
+    ]
+    return coverage, rejections
+
+
+def main() -> None:
+    """Measure every setting and write both tables; a budget under one relation here, under the other there."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replications", type=int, default=1000, help="synthetic tables a setting")
+    parser.add_argument("--resamples", type=int, default=300, help="resampled tables a setting")
+    parser.add_argument("--dry", action="store_true", help="print, and write nothing")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", dpm.ReleaseWarning)
+    warnings.simplefilter("ignore", UserWarning)
+    start, rows = time.monotonic(), []
+    for population in (synthetic(3_000), *real_tables()):
+        real = population.null is None
+        for place, (epsilon, delta) in enumerate(BUDGETS):
+            neighbors = NEIGHBORS[
+                (place + place // 4 + real) % 2
+            ]  # each in half of the settings, at small and large budgets
+            words = f"ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else "") + f", {neighbors}"
+            runs = arguments.resamples if real else arguments.replications
+            tally = measured(population, runs, place, epsilon=epsilon, delta=delta, neighbors=neighbors)
+            rows.append((population.name, words, tally))
+            print(population.name, words, {kind: tally.coverage(kind) for kind in KINDS}, tally.rejected, flush=True)
+    coverage, rejections = page(rows)
+    minutes = math.ceil((time.monotonic() - start) / 60.0)
+    counts = f"{arguments.replications:,} synthetic tables and {arguments.resamples:,} resamples a setting"
+    closing = f"\n{counts}; {minutes} minutes on a shared core."
+    if arguments.dry:
+        print("\n".join([*coverage, *rejections]))
+        return
+    write_part(DOCS / "comparisons.md", "coverage", [*coverage, closing])
+    write_part(DOCS / "comparisons.md", "rejections", rejections)
+
+
+if __name__ == "__main__":
+    main()

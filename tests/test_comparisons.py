@@ -1,0 +1,348 @@
+"""What describes and compares: noise called noise, nothing impossible, intervals and tests that hold."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.stats import f as f_distribution
+
+import dpmoments as dpm
+from dpmoments.analysis.group_sums import GroupSums
+from dpmoments.analysis.levels import Levels
+from dpmoments.analysis.moment_noise import NoisyMoments, bilinear
+from dpmoments.analysis.score_test import score_test
+from dpmoments.noise_law import GaussianNoise
+
+SCHEMA = dpm.Schema(
+    dpm.Numeric("income", 0, 60),
+    dpm.Numeric("age", 0, 100),
+    dpm.Categorical("region", ["north", "south", "east"]),
+    dpm.Boolean("smoker"),
+)
+ASKED: list[tuple[str, dict[str, Any]]] = [
+    ("correlations", {}),
+    ("partial_correlation", {"columns": ["income", "age"]}),
+    ("group_means", {"by": "region"}),
+    ("anova", {"target": "income", "by": "region"}),
+    ("t_test", {"target": "income", "by": "smoker"}),
+    ("cross_table", {"by": "region", "other": "smoker"}),
+    ("lda", {"by": "region"}),
+]
+
+
+def people(n: int, seed: int = 0, *, differ: bool = True) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    region, smoker = rng.choice(["north", "south", "east"], n, p=[0.6, 0.35, 0.05]), rng.random(n) < 0.3
+    income = np.clip(rng.normal(20, 6, n) + differ * 12 * (region == "south"), 0, 60)
+    return pa.table({"smoker": smoker, "region": region, "income": income, "age": rng.uniform(20, 80, n)})
+
+
+def released(n: int = 5_000, seed: int = 0, *, differ: bool = True, **options: Any) -> dpm.MomentRelease:
+    settings: dict[str, Any] = dict(epsilon=1.0, insecure_seed=seed) | options
+    return dpm.release(people(n, seed, differ=differ), SCHEMA, **settings)
+
+
+@cache
+def usual() -> dpm.MomentRelease:
+    return released()
+
+
+@cache
+def noisy() -> dpm.MomentRelease:
+    return released(200, epsilon=0.05)
+
+
+# Noise on functionals --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Overriding(GaussianNoise):
+    """A law that answers by itself, as one of correlated cells does."""
+
+    name: ClassVar[str] = "overriding"
+
+    def functional_variance(self, weights: np.ndarray) -> float:
+        return super().functional_variance(weights)
+
+
+def test_variances_of_functionals_are_those_of_draws() -> None:
+    release = released(rho=0.5, epsilon=None)
+    law = release.noise
+    assert law is not None
+    assert release.center is None or law.sum_variance is not None
+    moments = NoisyMoments.of(release, [2, 3, 4])
+    rng, d = np.random.default_rng(1), law.n_features
+    draws = rng.normal(size=(20_000, d + 1, d + 1)) * np.sqrt(law.cell_variances)
+    draws = np.triu(draws) + np.swapaxes(np.triu(draws, 1), 1, 2)
+    matrix = np.diag(np.concatenate([[1.0], moments.stretch]))
+    matrix[1:, 0] = moments.shift
+    noise = matrix @ draws @ matrix.T
+    places = np.array([0, 1, 3, 6])
+    weights = bilinear(rng.normal(size=(3, 4)), rng.normal(size=(3, 4)))
+    found = np.einsum("pij,rij->rp", weights, noise[:, places[:, None], places[None, :]])
+    stated = moments.covariance(places, weights)
+    np.testing.assert_allclose(np.cov(found.T), stated, rtol=0.06, atol=0.04 * stated.max())
+    np.testing.assert_allclose(moments.variances(np.tile(places, (3, 1)), weights), np.diag(stated))
+    unshifted = replace(moments, shift=np.zeros(d)).covariance(places, weights)  # planted fault
+    assert np.abs(np.diag(unshifted) / np.diag(stated) - 1.0).max() > 0.2
+
+
+def test_a_law_that_answers_by_itself_is_asked() -> None:
+    moments = NoisyMoments.of(released(rho=0.5, epsilon=None))
+    law = moments.law
+    assert law is not None
+    own = Overriding(
+        law.n_features, law.diagonal_variance, law.off_diagonal_variance, law.sum_variance, law.count_variance
+    )
+    asked = replace(moments, law=own)
+    places, rng = np.array([0, 2, 5]), np.random.default_rng(0)
+    weights = bilinear(rng.normal(size=(4, 3)), rng.normal(size=(4, 3)))
+    np.testing.assert_allclose(asked.covariance(places, weights), moments.covariance(places, weights), rtol=1e-9)
+    chosen = np.array([0, 4])
+    np.testing.assert_allclose(asked.cell_variances(chosen), moments.cell_variances(chosen), rtol=1e-9)
+
+
+def test_the_noise_on_a_standard_deviation_is_that_of_repeated_releases() -> None:
+    found = [
+        released(2_000, 0, rho=0.5, epsilon=None, repair="none", insecure_seed=seed).describe() for seed in range(150)
+    ]
+    observed = np.std([each.standard_deviation for each in found], axis=0)[:2]
+    stated = np.mean([each.standard_deviation_noise for each in found], axis=0)[:2]
+    np.testing.assert_allclose(stated, observed, rtol=0.2)
+
+
+# Noise called noise ----------------------------------------------------------------------------------------------------------
+
+
+def test_numbers_that_are_noise_are_called_noise() -> None:
+    release = noisy()
+    assert "noise" in {row[3] for row in release.describe().table()[1:]}
+    assert {word for words in release.correlations().verdict for word in words} == {
+        "",
+        "not distinguishable from noise",
+    }
+    means = release.group_means("region", ["income"])
+    assert means.lost[2]
+    assert "lost in noise" in {row[4] for row in means.table()[1:]}
+    assert "number of rows not distinguishable from noise" in str(means)
+    assert np.isnan(means.mean[0, 2])
+    assert release.anova("income", by="region").verdict == "not distinguishable from noise"
+    assert "noise" in release.anova("income", by="region").table()[1]
+    assert release.t_test("income", by="smoker").verdict == "not distinguishable from noise"
+    assert not release.partial_correlation().identified
+    assert "too noisy to invert" in str(release.partial_correlation())
+    assert release.pca().is_noise.all()
+    assert "not distinguishable from noise" in str(release.pca(1))
+    assert not release.graphical_lasso().edges
+    assert release.lda("region").verdict == "not distinguishable from noise"
+    assert np.isnan(release.mahalanobis(people(3)).distances).all()
+    for name, arguments in ASKED:
+        assert "too few rows for this budget" in str(getattr(release, name)(**arguments)), name
+
+
+def test_numbers_that_stand_out_are_told() -> None:
+    release = usual()
+    differences = release.group_means("region", of=["income"]).differences
+    assert differences.verdict[0][0] == "region=south higher"
+    assert differences.lower[0, 0] < -12.0 < differences.upper[0, 0]
+    assert release.anova("income", by="region").verdict == "groups differ"
+    found = release.correlations(["income", "region"])
+    assert found.verdict[2][0] == "positive"
+    assert "region=north ~ region=south" not in str(found)  # levels of one column
+    assert release.cross_table("region", "smoker").verdict == "not distinguishable from noise"
+    assert release.lda("region").verdict == "groups differ"
+    np.testing.assert_array_equal(release.correlation, np.array(release.correlation).T)
+
+
+@pytest.mark.parametrize("mechanism", ["kapralov-talwar", "iterative-eigenvectors"])
+def test_without_a_noise_law_the_noise_is_unknown(mechanism: str) -> None:
+    release = released(mechanism=mechanism)
+    assert release.noise is None
+    assert "noise unknown" in str(release.describe())
+    for name, arguments in ASKED:
+        answer = getattr(release, name)(**arguments)
+        assert "noise unknown" in str(answer), name
+        assert "not distinguishable" not in str(answer) or name == "lda", name
+        json.dumps(answer.to_dict(), allow_nan=False)
+    assert "noise unknown" in str(release.pca())
+    assert np.isnan(release.pca().conf_int()).all()
+    with pytest.raises(ValueError, match="whose law this mechanism has not"):
+        release.graphical_lasso()
+    assert release.graphical_lasso(0.1).feature_names
+
+
+@pytest.mark.parametrize(("name", "arguments"), ASKED, ids=[name for name, _ in ASKED])
+@pytest.mark.parametrize("level", [0.05, 1.0, True])
+def test_a_level_is_a_confidence(name: str, arguments: dict[str, Any], level: float) -> None:
+    with pytest.raises(ValueError, match=r"level is a confidence such as 0\.95; statsmodels' alpha is 1 − level"):
+        getattr(usual(), name)(**arguments, level=level)
+    with pytest.raises(ValueError, match="level is a confidence"):
+        usual().describe().conf_int(level)
+    with pytest.raises(ValueError, match="level is a confidence"):
+        usual().pca(1).conf_int(level)
+
+
+@pytest.mark.parametrize(("name", "arguments"), [*ASKED, ("describe", {}), ("pca", {}), ("graphical_lasso", {})])
+def test_answers_are_labelled_tables(name: str, arguments: dict[str, Any]) -> None:
+    answer = getattr(usual(), name)(**arguments)
+    head, *rows = answer.table()
+    assert all(len(row) == len(head) for row in rows)
+    assert answer.to_arrow().num_rows == len(answer.to_pandas())
+    assert "<table>" in answer._repr_html_()
+    json.dumps(answer.to_dict(), allow_nan=False)
+
+
+# Nothing impossible ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("repair", ["none", "auto", "clip"])
+@pytest.mark.parametrize("epsilon", [0.02, 0.3, 5.0])
+def test_counts_and_means_are_possible(repair: str, epsilon: float) -> None:
+    for seed in range(4):
+        release = released(300, seed, epsilon=epsilon, repair=repair)
+        table = release.cross_table("region", "smoker")
+        assert table.counts.min() >= 0
+        assert table.counts.sum() <= release.n_rows
+        np.testing.assert_array_equal(table.margins[0].sum(), table.margins[1].sum())
+        means = release.group_means("region", of=["income", "age"])
+        assert means.counts.min() >= 0.0
+        for place, (low, high) in enumerate([(0.0, 60.0), (0.0, 100.0)]):
+            told = means.mean[place][~means.lost]
+            assert (low <= told).all()
+            assert (told <= high).all()
+            assert (low <= means.lower[place]).all()
+            assert (means.upper[place] <= high).all()
+        within = (means.lower <= means.mean) & (means.mean <= means.upper)
+        assert within[:, ~means.lost].all()
+
+
+# Tests under the null --------------------------------------------------------------------------------------------------------
+
+
+def test_a_score_test_is_uniform_where_nothing_is_to_be_found() -> None:
+    rng = np.random.default_rng(0)
+    privacy = np.diag([4.0, 1.0, 100.0])
+    sampling = np.diag([1.0, 9.0, 2.0]) + 0.5
+    root = np.linalg.cholesky(privacy + sampling)
+    p_values = [score_test(root @ rng.normal(size=3), privacy, sampling, 3, None)[2] for _ in range(2_000)]
+    assert np.mean(np.array(p_values) < 0.05) == pytest.approx(0.05, abs=0.015)
+    assert np.mean(np.array(p_values) < 0.5) == pytest.approx(0.5, abs=0.04)
+
+
+def test_noise_is_no_difference_between_groups() -> None:
+    """By the F distribution it is one."""
+    rejected, by_f = 0, 0
+    for seed in range(120):
+        found = released(1_000, seed, differ=False, epsilon=0.5).anova("income", by="region")
+        rejected += found.p_value < 0.05
+        by_f += (
+            f_distribution.sf(found.noise_between / 2 / 36.0, 2, 997) < 0.05
+        )  # 6 is the standard deviation of an income
+    assert rejected <= 14  # 6 expected; more with a chance below 0.002
+    assert by_f > 60
+
+
+# Sampling --------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_product_tells_each_groups_own_variance() -> None:
+    rng = np.random.default_rng(0)
+    smoker = rng.random(20_000) < 0.4
+    income = np.clip(rng.normal(30, np.where(smoker, 2.0, 9.0)), 0, 60)
+    columns = {"income": income, "smoker": smoker, "income:smoker": income * smoker}
+    schema = dpm.Schema(dpm.Numeric("income", 0, 60), dpm.Boolean("smoker"), dpm.Numeric("income:smoker", 0, 60))
+    with_product = dpm.release(pa.table(columns), schema, epsilon=1e9, repair="none", insecure_seed=0)
+    without = dpm.release(
+        pa.table(columns), dpm.Schema(*schema.columns[:2]), epsilon=1e9, repair="none", insecure_seed=0
+    )
+    sums = GroupSums.of(with_product, 0, Levels.of(with_product, "smoker"))
+    np.testing.assert_allclose(
+        np.sqrt(sums.variances) * sums.unit, [income[~smoker].std(), income[smoker].std()], rtol=1e-3
+    )
+    assert sums.own.all()
+    welch, pooled = with_product.t_test("income", by="smoker"), without.t_test("income", by="smoker")
+    assert str(welch).startswith("Welch's t-test of income by smoker")
+    assert str(pooled).startswith("t-test (pooled variance)")
+    assert "needs the product income:smoker" in str(pooled)
+    error = np.sqrt(income[~smoker].var() / (~smoker).sum() + income[smoker].var() / smoker.sum())
+    assert welch.sampling_noise == pytest.approx(error, rel=1e-3)
+
+
+# Frames ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_frames_are_read_by_name() -> None:
+    release, rows = usual(), people(6, 3)
+    turned = rows.select(rows.column_names[::-1]).append_column("other", pa.array(range(6)))
+    fit, components = release.lda("region"), release.pca(2)
+    np.testing.assert_array_equal(fit.predict(rows), fit.predict(turned))
+    np.testing.assert_array_equal(components.transform(rows), components.transform(turned))
+    np.testing.assert_array_equal(release.mahalanobis(rows).distances, release.mahalanobis(turned).distances)
+    without = rows.drop_columns(["age"])
+    for ask in (fit.predict, components.transform, release.mahalanobis):
+        with pytest.raises(ValueError, match="'age'"):
+            ask(without)
+        with pytest.raises(TypeError, match="no column names"):
+            ask(np.zeros((2, 4)))
+    undeclared = rows.set_column(rows.column_names.index("region"), "region", pa.array(["mars"] * 6))
+    with pytest.raises(ValueError, match="none of its levels"):
+        release.mahalanobis(undeclared)
+    empty = rows.set_column(rows.column_names.index("age"), "age", pa.array([None] * 6, pa.float64()))
+    assert np.isnan(release.mahalanobis(empty).distances).all()
+    with pytest.raises(ValueError, match="have no prediction"):
+        fit.predict(empty)
+
+
+def test_a_discriminant_predicts_groups_that_differ() -> None:
+    rows = people(5_000, 9)
+    predicted = released(50_000).lda("region", ["income"]).predict(rows)
+    actual = np.array(rows["region"].to_pylist())
+    assert np.mean(predicted == actual) > np.mean(actual == "north") + 0.15
+
+
+# Bad input -------------------------------------------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    release = usual()
+    with pytest.raises(ValueError, match="'income' holds numbers"):
+        release.group_means("income")
+    with pytest.raises(ValueError, match="both are 'region'"):
+        release.cross_table("region", "region")
+    with pytest.raises(ValueError, match="of the column 'smoker' that makes the groups"):
+        release.anova("smoker", by="smoker")
+    with pytest.raises(ValueError, match="two groups, and here are 3"):
+        release.t_test("income", by="region")
+    with pytest.raises(ValueError, match="'region' is categorical, and one feature is wanted"):
+        release.anova("region", by="smoker")
+    with pytest.raises(ValueError, match="two columns at least"):
+        release.correlations(["age"])
+    with pytest.raises(TypeError, match="not one string"):
+        release.correlations("age")
+    with pytest.raises(ValueError, match="makes the classes"):
+        release.lda("region", ["region"])
+    with pytest.raises(ValueError, match="shrinkage"):
+        release.lda("region", shrinkage=-1.0)
+    with pytest.raises(ValueError, match="alpha"):
+        release.graphical_lasso(0.0)
+    with pytest.raises(ValueError, match="a level is named twice"):
+        release.t_test("income", "region", ["north", "north"])
+
+
+def test_one_level_and_constant_columns_are_no_crash() -> None:
+    table = pa.table({"kind": ["a"] * 500, "size": [7.0] * 500, "old": [True] * 500})
+    schema = dpm.Schema(dpm.Categorical("kind", ["a"]), dpm.Numeric("size", 0, 10), dpm.Boolean("old"))
+    for epsilon in (0.1, 1e9):
+        release = dpm.release(table, schema, epsilon=epsilon, insecure_seed=0)
+        assert release.anova("size", by="kind").p_value == 1.0
+        assert len(release.group_means("kind").groups) == 1
+        assert release.cross_table("kind", "old").verdict == "not distinguishable from noise"
+        str(release.correlations())
+        str(release.lda("kind", ["size"]))
+        str(release.pca(scaling="correlation"))
