@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.components import pca
 from dpmoments.analysis.description import describe
 from dpmoments.analysis.regression import ridge
+from dpmoments.analysis.synthetic import synthetic_rows
 from dpmoments.array_types import FloatArray
 from dpmoments.documents import DocumentKind
 from dpmoments.moment_entries import read_moments
@@ -245,6 +246,13 @@ class MomentRelease:
     def covariance(self) -> FloatArray:
         """Cov(value), centred, shape (d, d), in the table's units."""
         return self.encoding.decode_covariance(self.unit_ball_covariance)
+
+    def synthetic(self, n_rows: int, seed: int = 0, *, format: Literal["pandas", "arrow"] = "pandas") -> Any:
+        """Draw rows with the schema's types, levels and bounds whose moments are the release's.
+
+        See :func:`dpmoments.analysis.synthetic.synthetic_rows`; it costs no privacy.
+        """
+        return synthetic_rows(self, n_rows, seed, format=format)
 
     def with_repair(self, repair: Repair | str) -> MomentRelease:
         """The same release read with another repair: post-processing, free of privacy cost."""

@@ -18,7 +18,7 @@ from dpmoments.analysis.answers import Answer
 from dpmoments.cli.options import AsJson, ReleaseFile
 from dpmoments.cli.tables import print_json, print_text
 
-__all__ = ["analyses", "command_of"]
+__all__ = ["analyses", "command_of", "moments_in"]
 
 SHORT_NAMES = {"n_components": ("-k", "--components")}
 """Options that are not called like the parameter."""
@@ -61,7 +61,7 @@ def command_of(name: str, analysis: Analysis) -> Callable[..., None]:
     def command(release_file: Any, *, as_json: bool, **given: Any) -> None:
         # what was not given is left to the analysis: an empty list and None are not what a person wrote
         chosen = {key: _as_declared(value) for key, value in given.items() if value is not None and value != []}
-        answer = analysis(_moments(release_file, name), **chosen)
+        answer = analysis(moments_in(release_file, name), **chosen)
         if as_json:
             print_json(answer.to_dict())
         else:
@@ -82,7 +82,7 @@ def command_of(name: str, analysis: Analysis) -> Callable[..., None]:
     return command
 
 
-def _moments(release_file: Path, name: str) -> dpmoments.MomentRelease:
+def moments_in(release_file: Path, name: str) -> dpmoments.MomentRelease:
     """The release in a file, where it is one that can be analysed."""
     released = dpmoments.load(release_file)
     if isinstance(released, dpmoments.MeanRelease):
