@@ -48,6 +48,7 @@ COMMANDS = (
     "pca",
     "groups",
     "pool",
+    "synthetic",
     "verify",
 )
 SECRET = "cell-nobody-may-see"

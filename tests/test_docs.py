@@ -46,6 +46,13 @@ def test_the_page_on_groups_and_sites_runs(
     assert {path.name for path in tmp_path.iterdir()} == {"regions.json", "all-sites.json"}
 
 
+def test_the_page_on_synthetic_rows_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    page = ROOT / "docs" / "synthetic-rows.md"
+    (block,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
+    exec(compile(block, str(page), "exec"), {})
+    assert "alcohol" in capsys.readouterr().out
+
+
 def test_links_of_the_readme_and_the_docs_lead_somewhere() -> None:
     front = [ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md")]
     for page in [*front, *sorted((ROOT / "docs").rglob("*.md"))]:

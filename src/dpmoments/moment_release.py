@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from dpmoments.analysis import methods
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.correlations import correlation_of
+from dpmoments.analysis.synthetic import synthetic_rows
 from dpmoments.array_types import FloatArray
 from dpmoments.documents import DocumentKind
 from dpmoments.moment_entries import read_moments
@@ -268,6 +269,13 @@ class MomentRelease:
     def correlation(self) -> FloatArray:
         """Corr(value), shape (d, d), NaN where a variance is not positive; :meth:`correlations` says how sure it is."""
         return correlation_of(self.unit_ball_covariance)
+
+    def synthetic(self, n_rows: int, seed: int = 0, *, format: Literal["pandas", "arrow"] = "pandas") -> Any:
+        """Draw rows with the schema's types, levels and bounds whose moments are the release's.
+
+        See :func:`dpmoments.analysis.synthetic.synthetic_rows`; it costs no privacy.
+        """
+        return synthetic_rows(self, n_rows, seed, format=format)
 
     def with_repair(self, repair: Repair | str) -> MomentRelease:
         """The same release read with another repair: post-processing, free of privacy cost."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import glob
 from pathlib import Path
+from typing import Any
 
-__all__ = ["CSV_DELIMITERS", "PARQUET_ENDINGS", "expand_paths", "file_ending"]
+__all__ = ["CSV_DELIMITERS", "PARQUET_ENDINGS", "expand_paths", "file_ending", "write_table"]
 
 PARQUET_ENDINGS = (".parquet", ".pq")
 CSV_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
@@ -54,3 +55,28 @@ def file_ending(path: Path) -> str:
 def _is_table(path: Path, folder: Path) -> bool:
     kept_apart = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
     return not kept_apart and file_ending(path) in (*PARQUET_ENDINGS, *CSV_DELIMITERS) and file_ending(path) != ".txt"
+
+
+def write_table(table: Any, path: Path) -> None:
+    """Write an Arrow table as its ending says, ``.parquet``, ``.csv`` or ``.tsv``.
+
+    Raises
+    ------
+    ValueError
+        If it says neither.
+    OSError
+        If the file cannot be written.
+    """
+    ending = path.suffix.lower()
+    if ending in PARQUET_ENDINGS:
+        import pyarrow.parquet as pq
+
+        pq.write_table(table, path)
+    elif ending in (".csv", ".tsv"):
+        import pyarrow.csv as pa_csv
+
+        pa_csv.write_csv(table, path, pa_csv.WriteOptions(delimiter=CSV_DELIMITERS[ending], quoting_style="needed"))
+    else:
+        raise ValueError(
+            f"{path} does not end in .parquet, .csv or .tsv, by which the format of a table is told: name it so"
+        )

@@ -19,7 +19,7 @@ from dpmoments.cli.options import AsJson, ReleaseFile
 from dpmoments.cli.tables import print_json, print_lines, print_text
 from dpmoments.table_files import CSV_DELIMITERS, PARQUET_ENDINGS, file_ending
 
-__all__ = ["analyses", "command_of"]
+__all__ = ["analyses", "command_of", "moments_in"]
 
 SHORT_NAMES = {"n_components": ("-k", "--components")}
 """Options that are not called like the parameter."""
@@ -62,7 +62,7 @@ def command_of(name: str, analysis: Analysis) -> Callable[..., None]:
     def command(release_file: Any, *, as_json: bool, **given: Any) -> None:
         # what was not given is left to the analysis: an empty list and None are not what a person wrote
         chosen = {key: _as_declared(value) for key, value in given.items() if value is not None and value != []}
-        released = _moments(release_file, name)
+        released = moments_in(release_file, name)
         answer = analysis(
             released, **{key: _read_frame(value) if hints[key] is Any else value for key, value in chosen.items()}
         )
@@ -86,7 +86,7 @@ def command_of(name: str, analysis: Analysis) -> Callable[..., None]:
     return command
 
 
-def _moments(release_file: Path, name: str) -> dpmoments.MomentRelease:
+def moments_in(release_file: Path, name: str) -> dpmoments.MomentRelease:
     """The release in a file, where it is one that can be analysed."""
     released = dpmoments.load(release_file)
     if isinstance(released, dpmoments.MeanRelease):

@@ -1,4 +1,4 @@
-"""The commands of whoever holds a release, beside the analyses: show, verify, groups, pool. They cost no privacy."""
+"""The commands of whoever holds a release, beside the analyses: show, verify, groups, pool, synthetic. They cost no privacy."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import dpmoments
+from dpmoments.cli.analyses import moments_in
 from dpmoments.cli.options import AsJson, ReleaseFile
 from dpmoments.cli.tables import complain, print_json, print_table, print_text
 from dpmoments.documents import check_output
@@ -15,9 +16,10 @@ from dpmoments.group_releases import GroupReleases
 from dpmoments.mean_release import MeanRelease
 from dpmoments.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
+from dpmoments.table_files import write_table
 from dpmoments.verification import Check, checks
 
-__all__ = ["groups", "pool", "show", "verify"]
+__all__ = ["groups", "pool", "show", "synthetic", "verify"]
 
 DESCRIBED = ("n_rows", "feature_names", "mean", "mean_noise", "standard_deviation", "root_mean_square")
 
@@ -133,6 +135,32 @@ def pool(
     print_text(f"Wrote {output}: {len(pooled.parts)} releases pooled.")
     print_text()
     print_text(pooled.privacy.in_words())
+
+
+def synthetic(
+    file: ReleaseFile,
+    n_rows: Annotated[int, typer.Option("--n-rows", "-n", min=1, help="How many rows.", show_default=False)],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where to write them, as .csv or .parquet; never overwritten.")
+    ],
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draw; it is no secret.")] = 0,
+) -> None:
+    """Draw made-up rows whose moments are a release's.
+
+    They have the schema's types, levels and bounds. No row is a person's, and what
+    the release does not hold is made up: tails, skewness, dependence beyond
+    correlation. It costs no privacy.
+
+    Example:
+
+      dpmoments synthetic people.json -n 1000 -o rows.csv
+    """
+    check_output(output)
+    released = moments_in(file, "synthetic")
+    write_table(released.synthetic(n_rows, seed, format="arrow"), output)
+    if not released.privacy.private:
+        complain("WARNING: NOT PRIVATE: the release was made with an insecure seed, and its rows protect nobody.")
+    print_text(f"Wrote {output}: {n_rows:,} made-up rows of {len(released.schema.columns)} columns.")
 
 
 def _show_mean(released: MeanRelease) -> None:

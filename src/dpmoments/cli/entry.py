@@ -13,7 +13,7 @@ import typer
 import typer.main
 
 from dpmoments.cli.analyses import analyses, command_of
-from dpmoments.cli.analyst import groups, pool, show, verify
+from dpmoments.cli.analyst import groups, pool, show, synthetic, verify
 from dpmoments.cli.audit import audit
 from dpmoments.cli.catalogue import mechanisms
 from dpmoments.cli.curator import forecast, forecast_mean, init
@@ -82,6 +82,7 @@ for method, analysis in analyses().items():
     app.command(name, rich_help_panel=ANALYST)(command_of(name, analysis))
 app.command("groups", rich_help_panel=ANALYST)(groups)
 app.command("pool", rich_help_panel=ANALYST)(pool)
+app.command("synthetic", rich_help_panel=ANALYST)(synthetic)
 app.command("verify", rich_help_panel=ANALYST)(verify)
 
 

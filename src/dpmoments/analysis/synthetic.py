@@ -1,0 +1,324 @@
+"""Synthetic rows: a table drawn at random whose moments are those of a release.
+
+Every feature has a latent normal, and all of them one correlation matrix R (a normal copula). A numeric column is a quantile
+function of its latent: that of the beta law on its bounds with the released mean and variance. A Boolean is whether its latent
+passes a threshold. A categorical is the level whose latent, moved by a level's offset, is the largest (a multinomial probit).
+R and the offsets are calibrated: simulated, compared with the released covariance and shares, and corrected, in turn, on one
+fixed set of latents.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from scipy.special import betaincinv, ndtr, ndtri
+
+from dpmoments.analysis.answers import in_floating_point
+from dpmoments.analysis.released import Released
+from dpmoments.array_types import FloatArray
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
+
+__all__ = ["synthetic_rows"]
+
+ROUNDS = 25
+DAMPING = 0.6
+FARTHEST_WISH = 1.5
+"""What the latents' correlations are asked to be, before they are made possible, is at most this."""
+LAST_ROUNDS = 20
+MOST_ROWS, FEWEST_ROWS, MOST_CELLS = 1 << 14, 1 << 12, 1 << 21
+"""Latents that a calibration simulates: so many rows at most and at least, and so many cells in between."""
+GRID = np.linspace(-8.0, 8.0, 4001)
+NARROW = 1e7
+"""A beta law of larger parameters is normal to six digits."""
+NO_MEAN = (
+    "rows are drawn with the released mean and covariance, and this release has no {absent}: release with mean=True, which "
+    "releases both"
+)
+NOT_PRIVATE = (
+    "NOT PRIVATE: these rows were drawn from a release that was made with an insecure seed, and protect nobody. Never publish "
+    "them."
+)
+WHAT_THEY_ARE = (
+    "Rows drawn at random with the moments of a private release: no row is a person's, and what the release does not hold "
+    "(tails, skewness, dependence beyond correlation) is made up."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class _Margin:
+    """A numeric feature as a function of its latent, on a grid."""
+
+    values: FloatArray
+
+    @classmethod
+    def of(cls, mean: float, variance: float, lower: float, upper: float) -> _Margin:
+        """The beta law on [lower, upper] with that mean and variance, a normal law where there are no bounds."""
+        if not (math.isfinite(lower) and math.isfinite(upper)):
+            return cls(mean + math.sqrt(max(variance, 0.0)) * GRID)
+        width = upper - lower
+        share = min(max((mean - lower) / width, 0.0), 1.0)
+        largest, spread = share * (1.0 - share), max(variance, 0.0) / width**2
+        if spread <= 0.0 or largest <= 0.0:
+            return cls(np.full(len(GRID), lower + width * share))
+        if spread >= largest * (1.0 - 1e-6):  # at the bounds alone
+            return cls(np.where(ndtr(GRID) < 1.0 - share, lower, upper))
+        size = largest / spread - 1.0
+        if size > NARROW:
+            return cls(np.clip(lower + width * (share + math.sqrt(spread) * GRID), lower, upper))
+        return cls(lower + width * betaincinv(size * share, size * (1.0 - share), ndtr(GRID)))
+
+    def of_latents(self, latents: FloatArray) -> FloatArray:
+        found: FloatArray = np.interp(latents, GRID, self.values)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """The features of one column: where they stand, and what makes values of their latents.
+
+    ``shares`` are of the levels, or of True; ``offsets`` are found by calibration, and stand for thresholds.
+    """
+
+    column: Numeric | Boolean | Categorical | Coordinate
+    places: npt.NDArray[np.intp]
+    margin: _Margin | None
+    shares: FloatArray
+    may_be_none: bool = False
+
+    def values(self, latents: FloatArray, offsets: FloatArray) -> FloatArray:
+        """Features, shape (n, len(places)), of the latents of all features."""
+        own = latents[:, self.places]
+        if self.margin is not None:
+            return self.margin.of_latents(own)
+        if isinstance(self.column, Boolean):
+            return (own + offsets[self.places] > 0.0).astype(float)
+        heights = own + offsets[self.places]
+        if self.may_be_none:
+            heights = np.column_stack([heights, np.zeros(len(own))])
+        found = np.zeros((len(own), heights.shape[1]))
+        found[np.arange(len(own)), heights.argmax(axis=1)] = 1.0
+        return found[:, : len(self.places)]
+
+
+@in_floating_point
+def synthetic_rows(
+    release: Released, n_rows: int, seed: int = 0, *, format: Literal["pandas", "arrow"] = "pandas"
+) -> Any:
+    """Draw rows whose moments are the release's: post-processing, free of privacy cost.
+
+    Parameters
+    ----------
+    release : Released
+        With count, mean and second moment.
+    n_rows : int
+        How many rows; it need not be the table's number.
+    seed : int
+        Of the draw: one seed draws the same rows. It is no secret, and privacy does not depend on it.
+    format : {"pandas", "arrow"}
+        A pandas frame (needs pandas) or a ``pyarrow.Table``.
+
+    Returns
+    -------
+    pandas.DataFrame or pyarrow.Table
+        The schema's columns with its types, levels and bounds. ``attrs``, or the schema's metadata under ``dpmoments``, say what
+        the rows are, of which release, and whether that is private.
+
+    Raises
+    ------
+    ValueError
+        If no mean or count was released, or an argument is not what it must be.
+    ImportError
+        If pandas is wanted and not installed.
+
+    Notes
+    -----
+    Means, variances and shares are the release's in expectation, covariances of numeric columns too; where levels are nearly a
+    function of one another, dependence comes out weaker (``docs/synthetic-rows.md`` has what was measured). A sample of n rows is
+    off by its sampling error beside. A numeric column has a beta law on its bounds: its tails and peaks are not the table's. Rows
+    of coordinates are shortened to their row norm.
+
+    The copula is that of Cario & Nelson (1997, "normal to anything"); thresholds of latent normals for levels are Emrich &
+    Piedmonte's (1991), here calibrated by simulation.
+
+    Examples
+    --------
+    >>> import numpy as np, dpmoments as dpm
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.normal(40, 9, 20_000)
+    >>> table = np.column_stack([age, 100 * age + rng.normal(0, 500, 20_000)])
+    >>> schema = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Numeric("pay", 0, 10_000))
+    >>> released = dpm.release(table, schema, epsilon=10.0, insecure_seed=0)
+    >>> rows = released.synthetic(10_000, seed=0)
+    >>> rows.columns.tolist(), bool(abs(rows["age"].mean() - released.mean[0]) < 1.0), rows.attrs["private"]
+    (['age', 'pay'], True, False)
+    """
+    _check(release, n_rows, seed, format)
+    rng = np.random.default_rng([seed, 1])
+    blocks = _blocks(release)
+    target, mean = np.asarray(release.covariance), np.asarray(release.mean)
+    root, offsets = _calibrated(blocks, target, np.random.default_rng([0, 0]))
+    found = np.zeros((n_rows, len(mean)))
+    latents = rng.standard_normal((n_rows, len(root))) @ root.T
+    for block in blocks:
+        found[:, block.places] = block.values(latents, offsets)
+    _shorten(found, blocks, release.schema.row_norm)
+    table = pa.table({block.column.name: _cells(block, found) for block in blocks})
+    about = {"synthetic": True, "private": release.privacy.private, "seed": int(seed), "about": WHAT_THEY_ARE}
+    if not release.privacy.private:
+        about["warning"] = NOT_PRIVATE
+    if format == "arrow":
+        return table.replace_schema_metadata({"dpmoments": json.dumps(about)})
+    return _as_pandas(table, about)
+
+
+def _check(release: Released, n_rows: object, seed: object, format: object) -> None:
+    for name, value, least in (("n_rows", n_rows, 1), ("seed", seed, 0)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+            raise ValueError(f"{name}={value!r} must be a whole number, {least} or more")
+    if format not in ("pandas", "arrow"):
+        raise ValueError(f"format={format!r}: use 'pandas' or 'arrow'")
+    if release.noisy_count is None or release.noisy_sum is None:
+        raise ValueError(NO_MEAN.format(absent="mean" if release.noisy_sum is None else "count"))
+
+
+def _blocks(release: Released) -> list[_Block]:
+    """One for each column of the table. Features that are computed of others are no columns, and are not drawn."""
+    place_of = {name: place for place, name in enumerate(release.feature_names)}
+    mean, variance = release.mean, np.diag(release.covariance)
+    lower, upper = release.schema.feature_bounds
+    blocks = []
+    for column in release.schema.columns:
+        places = np.array([place_of[name] for name in column.feature_names], dtype=np.intp)
+        shares = np.clip(mean[places], 0.0, 1.0)
+        first = places[0]
+        if isinstance(column, Categorical):
+            may_be_none = "zero" in (column.missing, column.other)
+            total = float(shares.sum())
+            if not may_be_none or total > 1.0:
+                shares = shares / total if total > 0.0 else np.full(len(shares), 1.0 / len(shares))
+            blocks.append(_Block(column, places, None, shares, may_be_none and float(shares.sum()) < 1.0 - 1e-9))
+        elif isinstance(column, Boolean):
+            blocks.append(_Block(column, places, None, shares))
+        else:
+            margin = _Margin.of(mean[first], variance[first], lower[first], upper[first])
+            blocks.append(_Block(column, places, margin, shares))
+    return blocks
+
+
+def _calibrated(
+    blocks: Sequence[_Block], target: FloatArray, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """A root of R, shape (d, d), and the offsets of levels, shape (d,)."""
+    d = len(target)
+    latents = _even_latents(min(MOST_ROWS, max(FEWEST_ROWS, MOST_CELLS // d)), d, rng)
+    offsets, deviation, stretch = np.zeros(d), np.sqrt(np.maximum(np.diag(target), 0.0)), np.ones(d)
+    across = np.ones((d, d), dtype=bool)
+    for block in blocks:
+        across[np.ix_(block.places, block.places)] = False
+        if block.margin is None:
+            share = np.clip(block.shares, 1e-9, 1.0 - 1e-9)
+            offsets[block.places] = ndtri(share)
+            deviation[block.places] = np.sqrt(share * (1.0 - share))
+            # a correlation with a threshold of a normal is so much less than one with the normal
+            density = np.exp(-0.5 * ndtri(share) ** 2) / math.sqrt(2.0 * math.pi)
+            stretch[block.places] = deviation[block.places] / np.maximum(density, 1e-12)
+    scale = np.outer(deviation, deviation)
+    across &= scale > 0.0
+    wanted_correlation = np.divide(target, scale, out=np.zeros((d, d)), where=across)
+    slope = np.outer(stretch, stretch)
+    # As the latents would be correlated if they could; whatever lets them be so may stand within a block, but for the diagonal.
+    wish = np.where(across, wanted_correlation * slope, 0.0)
+    values, best = np.zeros_like(latents), (math.inf, np.eye(d))
+    for _ in range(ROUNDS):
+        root = _root(wish)
+        correlated = latents @ root.T
+        offsets = _with_shares(blocks, correlated, offsets)
+        for block in blocks:
+            values[:, block.places] = block.values(correlated, offsets)
+        found = np.cov(values.T, bias=True).reshape(d, d)
+        missed = np.divide(target - found, scale, out=np.zeros((d, d)), where=across)
+        error = float((missed**2).sum())
+        if error < best[0]:
+            best = error, root
+        moved = np.clip(wish + DAMPING * missed * slope, -FARTHEST_WISH, FARTHEST_WISH)
+        wish = np.where(across, moved, root @ root.T * (1.0 - np.eye(d)))
+    return best[1], _with_shares(blocks, latents @ best[1].T, offsets, rounds=LAST_ROUNDS)
+
+
+def _with_shares(blocks: Sequence[_Block], latents: FloatArray, offsets: FloatArray, rounds: int = 3) -> FloatArray:
+    """Offsets at which the levels of each categorical have their shares among these latents, nearly.
+
+    Each level is moved by as much as the threshold of a normal would be.
+    """
+    offsets, least = offsets.copy(), 0.5 / len(latents)
+    for block in blocks:
+        if not isinstance(block.column, Categorical):
+            continue
+        wanted = ndtri(np.clip(block.shares, least, 1.0 - least))
+        for _ in range(rounds):
+            found = block.values(latents, offsets).mean(axis=0)
+            offsets[block.places] += wanted - ndtri(np.clip(found, least, 1.0 - least))
+            if not block.may_be_none:  # offsets matter by their differences alone
+                offsets[block.places] -= offsets[block.places].mean()
+    return offsets
+
+
+def _even_latents(n_rows: int, d: int, rng: np.random.Generator) -> FloatArray:
+    """Normal rows and their opposites, turned so that their covariance is I: shape (n_rows, d)."""
+    half = rng.standard_normal((n_rows // 2, d))
+    rows = np.concatenate([half, -half])
+    return np.asarray(np.linalg.solve(np.linalg.cholesky(rows.T @ rows / len(rows)), rows.T).T)
+
+
+def _root(latent: FloatArray) -> FloatArray:
+    """A square root of the nearest correlation matrix, nearly: eigenvalues below 0 raised, the diagonal brought back to 1."""
+    eigenvalues, eigenvectors = np.linalg.eigh(latent + np.eye(len(latent)))
+    root = eigenvectors * np.sqrt(np.maximum(eigenvalues, 1e-9))
+    return np.asarray(root / np.linalg.norm(root, axis=1, keepdims=True))
+
+
+def _shorten(rows: FloatArray, blocks: Sequence[_Block], row_norm: float | None) -> None:
+    """Rows of coordinates within their norm."""
+    places = [place for block in blocks if isinstance(block.column, Coordinate) for place in block.places]
+    if places and row_norm is not None:
+        lengths = np.linalg.norm(rows[:, places], axis=1, keepdims=True)
+        rows[:, places] *= np.minimum(1.0, row_norm / np.maximum(lengths, row_norm))
+
+
+def _cells(block: _Block, rows: FloatArray) -> Any:
+    """The column as an Arrow array."""
+    values, column = rows[:, block.places], block.column
+    if isinstance(column, Categorical):
+        kind = pa.int64() if isinstance(column.levels[0], int) else pa.string()
+        levels = [*column.levels, None if column.missing == "zero" else _no_level(column)]
+        codes = np.where(values.any(axis=1), values.argmax(axis=1), len(column.levels))
+        return pa.array([levels[code] for code in codes.tolist()], kind)
+    return pa.array(values[:, 0] > 0.5) if isinstance(column, Boolean) else pa.array(values[:, 0])
+
+
+def _no_level(column: Categorical) -> str | int:
+    """A value that is none of the levels, where an empty cell would be an error or drop its row."""
+    if isinstance(column.levels[0], int):
+        return max(int(level) for level in column.levels) + 1
+    other = "other"
+    while other in column.levels:
+        other = f"{other}_"
+    return other
+
+
+def _as_pandas(table: Any, about: dict[str, Any]) -> Any:
+    try:
+        import pandas as pd
+    except ImportError:
+        raise ImportError("pandas is not installed: install it, or use format='arrow' for a pyarrow.Table") from None
+    # integers of which some are absent stay integers
+    frame = table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+    frame.attrs.update(about)
+    return frame

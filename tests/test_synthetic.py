@@ -1,0 +1,225 @@
+"""Synthetic rows: a table of the schema's kind whose moments are the release's."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+
+import dpmoments as dpm
+from dpmoments.analysis import synthetic
+from dpmoments.cli import main
+from dpmoments.rows.rows import Rows
+
+SCHEMA = dpm.Schema(
+    dpm.Numeric("age", 0, 100),
+    dpm.Numeric("pay", -50, 50),
+    dpm.Boolean("member"),
+    dpm.Categorical("region", ["north", "south", "east"]),
+    dpm.Categorical("code", [1, 2, 30], missing="zero", other="zero"),
+)
+N_ROWS = 20_000
+
+
+def people(n_rows: int = 30_000, seed: int = 0) -> pa.Table:
+    """Columns of all kinds that depend on one another; a fifth of the codes are none."""
+    rng = np.random.default_rng(seed)
+    age = np.clip(rng.normal(45, 15, n_rows), 0, 100)
+    regions = np.where(
+        age + rng.normal(0, 20, n_rows) > 50, "north", np.where(rng.random(n_rows) < 0.3, "east", "south")
+    )
+    pay = np.clip(0.4 * (age - 45) + 8 * (regions == "east") + rng.normal(0, 8, n_rows), -50, 50)
+    member = rng.random(n_rows) < 1 / (1 + np.exp(-(pay - 5) / 6))
+    codes = np.where(
+        member, rng.choice([1, 2], n_rows, p=[0.7, 0.3]), rng.choice([2, 30, 4], n_rows, p=[0.2, 0.4, 0.4])
+    )
+    return pa.table({"age": age, "pay": pay, "member": member, "region": regions, "code": codes})
+
+
+@pytest.fixture(scope="module")
+def released() -> dpm.MomentRelease:
+    return dpm.release(people(), SCHEMA, epsilon=1e6, mechanism="matrix-laplace", insecure_seed=0)
+
+
+def moments(table: Any, schema: dpm.Schema) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of every feature, exactly."""
+    found, encoding = Rows.of(table, schema).moments(), schema.encoding()
+    mean = np.array(found.sum, dtype=float) * found.scale / found.count
+    gram = np.array(found.gram, dtype=float) * found.scale**2 / found.count
+    return encoding.decode_mean(mean), encoding.decode_covariance(gram - np.outer(mean, mean))
+
+
+def test_moments_of_the_rows_are_those_of_the_release(released: dpm.MomentRelease) -> None:
+    """Five standard errors of 20,000 independent rows, and what the copula of such columns misses."""
+    mean, covariance = moments(released.synthetic(N_ROWS, 1, format="arrow"), SCHEMA)
+    deviations = np.sqrt(np.diag(released.covariance))
+    error = 1.0 / np.sqrt(N_ROWS)
+    assert np.abs((mean - released.mean) / deviations).max() < 5 * error
+    assert np.abs(np.sqrt(np.diag(covariance)) / deviations - 1.0).max() < 5 * error
+    off = (covariance - released.covariance) / np.outer(deviations, deviations)
+    assert np.abs(off).max() < 0.1  # of membership and the code that members alone have
+    assert np.sqrt(np.mean(off**2)) < 0.02
+    # what the check would find: columns drawn without regard to one another
+    assert np.sqrt(np.mean((released.covariance / np.outer(deviations, deviations) * across()) ** 2)) > 0.1
+
+
+def across() -> np.ndarray:
+    """1 where two features are of different columns."""
+    column = np.repeat(np.arange(5), [len(one.feature_names) for one in SCHEMA.columns])
+    return (column[:, None] != column[None, :]).astype(float)
+
+
+def test_correlations_that_are_not_calibrated_are_found(
+    released: dpm.MomentRelease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted fault: one round alone, latents as correlated as the features."""
+    deviations = np.sqrt(np.diag(released.covariance))
+    scale = np.outer(deviations, deviations)
+
+    def off() -> float:
+        _, covariance = moments(released.synthetic(N_ROWS, 1, format="arrow"), SCHEMA)
+        return float(np.sqrt(np.mean(((covariance - released.covariance) / scale) ** 2)))
+
+    calibrated = off()
+    monkeypatch.setattr(synthetic, "ROUNDS", 1)
+    assert off() > 1.5 * calibrated
+
+
+def test_rows_have_the_types_levels_and_bounds_of_the_schema(released: dpm.MomentRelease) -> None:
+    rows = released.synthetic(2_000, 3)
+    assert rows.columns.tolist() == list(SCHEMA.names)
+    assert rows["age"].between(0, 100).all()
+    assert rows["pay"].between(-50, 50).all()
+    assert rows["member"].dtype == bool
+    assert set(rows["region"]) == {"north", "south", "east"}
+    assert rows["code"].dtype == pd.Int64Dtype()
+    assert set(rows["code"].dropna()) == {1, 2, 30}
+    # codes that are none of the levels
+    assert rows["code"].isna().mean() == pytest.approx(1.0 - released.mean[-3:].sum(), abs=0.05)
+    again = dpm.release(rows, SCHEMA, epsilon=1.0)
+    assert again.feature_names == released.feature_names
+
+
+def test_a_seed_draws_the_same_rows_and_another_draws_others(released: dpm.MomentRelease) -> None:
+    first, again, other = (released.synthetic(50, seed) for seed in (4, 4, 5))
+    pd.testing.assert_frame_equal(first, again)
+    assert not np.isclose(first["age"], other["age"]).any()
+    table = released.synthetic(50, 4, format="arrow")
+    np.testing.assert_array_equal(table["age"].to_numpy(), first["age"])
+
+
+@pytest.mark.parametrize("private", [True, False])
+def test_rows_say_whether_their_release_was_private(private: bool) -> None:
+    release = dpm.release(people(200), SCHEMA, epsilon=1.0, insecure_seed=None if private else 0)
+    attrs = release.synthetic(3).attrs
+    stored = json.loads(release.synthetic(3, format="arrow").schema.metadata[b"dpmoments"])
+    assert attrs == stored
+    assert attrs["private"] is private
+    assert ("warning" in attrs) == (not private)
+    assert attrs["synthetic"] is True
+
+
+@pytest.mark.parametrize(
+    ("schema", "columns"),
+    [
+        (dpm.Schema(dpm.Numeric("x", 0, 10)), {"x": [3.0] * 200}),
+        (dpm.Schema(dpm.Numeric("x", 0, 10)), {"x": [0.0, 10.0] * 100}),
+        (dpm.Schema(dpm.Numeric("x", 0, 10), dpm.Categorical("g", ["a"])), {"x": [3.0] * 200, "g": ["a"] * 200}),
+        (dpm.Schema(dpm.Boolean("b"), dpm.Boolean("c")), {"b": [True] * 200, "c": [False] * 200}),
+        (dpm.Schema(dpm.Categorical("g", ["a", "b", "c"])), {"g": ["a"] * 200}),
+        (dpm.Schema(dpm.Categorical("g", ["a", "b"], other="zero")), {"g": ["c"] * 200}),
+    ],
+)
+@pytest.mark.parametrize("epsilon", [1e6, 0.01])
+def test_columns_at_the_ends_of_what_there_is(schema: dpm.Schema, columns: dict[str, Any], epsilon: float) -> None:
+    """Constant columns, cells at both bounds, levels that no row has; and noise that drowns all of it."""
+    release = dpm.release(pa.table(columns), schema, epsilon=epsilon, insecure_seed=0)
+    rows = release.synthetic(500)
+    mean, _ = moments(release.synthetic(4_000, format="arrow"), schema)
+    if epsilon > 1.0:
+        np.testing.assert_allclose(mean, release.mean, atol=0.3 if "x" in columns else 0.02)
+    for column in schema.columns:
+        if isinstance(column, dpm.Numeric):
+            assert rows[column.name].between(*column.bounds).all()
+        if isinstance(column, dpm.Categorical):
+            known = {*column.levels, "other"} if column.other == "zero" else set(column.levels)
+            assert set(rows[column.name]) <= known
+
+
+def test_rows_of_coordinates_are_within_their_ball_and_rough_scales_are_normal() -> None:
+    rng = np.random.default_rng(0)
+    ball = dpm.release(rng.normal(0, 0.4, (2000, 4)), dpm.Schema.unit_ball(4), epsilon=10.0, insecure_seed=0)
+    assert np.linalg.norm(ball.synthetic(1000).to_numpy(), axis=1).max() <= 1.0 + 1e-12
+    rough = dpm.Schema(dpm.Numeric("a", scale=(1, 1e3)), dpm.Numeric("b", scale=(1, 1e3)))
+    table = rng.multivariate_normal([500.0, -3.0], [[400.0, 150.0], [150.0, 100.0]], 5000)
+    release = dpm.release(table, rough, rho=50.0, insecure_seed=0)
+    rows = release.synthetic(20_000).to_numpy()
+    np.testing.assert_allclose(rows.mean(axis=0), release.mean, atol=1.0)
+    np.testing.assert_allclose(np.cov(rows.T), release.covariance, rtol=0.1, atol=10.0)
+
+
+def test_pooled_releases_and_groups_have_synthetic_rows() -> None:
+    groups = dpm.release_groups(people(2000), SCHEMA, by="region", epsilon=5.0, insecure_seed=0)
+    pooled = dpm.pool(groups.values())
+    assert pooled.synthetic(100).columns.tolist() == ["age", "pay", "member", "code"]
+    assert groups["north"].synthetic(100)["age"].mean() > groups["south"].synthetic(100)["age"].mean()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (dict(n_rows=0), "n_rows=0 must be a whole number, 1 or more"),
+        (dict(n_rows=2.5), "n_rows=2.5"),
+        (dict(n_rows=True), "n_rows=True"),
+        (dict(n_rows=3, seed=-1), "seed=-1 must be a whole number, 0 or more"),
+        (dict(n_rows=3, seed=None), "seed=None"),
+        (dict(n_rows=3, format="csv"), "use 'pandas' or 'arrow'"),
+    ],
+)
+def test_arguments_that_cannot_be_are_refused(
+    released: dpm.MomentRelease, arguments: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        released.synthetic(**arguments)
+
+
+def test_a_release_without_a_mean_is_refused(released: dpm.MomentRelease) -> None:
+    gram_alone = replace(released, noisy_sum=None, center=None)
+    with pytest.raises(ValueError, match="this release has no mean: release with mean=True"):
+        gram_alone.synthetic(10)
+    with pytest.raises(ValueError, match="no mean"):
+        replace(gram_alone, noisy_count=None).synthetic(10)
+
+
+def test_without_pandas_there_is_arrow(released: dpm.MomentRelease, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="format='arrow'"):
+        released.synthetic(3)
+    assert released.synthetic(3, format="arrow").num_rows == 3
+
+
+def test_the_command_line_writes_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Categorical("region", ["north", "south", "east"]))
+    dpm.release(people(500), flags, epsilon=1.0, output=tmp_path / "people.json", insecure_seed=0)
+    for name, read in (("rows.csv", pa_csv.read_csv), ("rows.parquet", pq.read_table)):
+        assert main(["synthetic", str(tmp_path / "people.json"), "-n", "20", "-o", str(tmp_path / name)]) == 0
+        said = capsys.readouterr()
+        assert "20 made-up rows of 2 columns" in " ".join(said.out.split())
+        assert "NOT PRIVATE" in said.err
+        table = read(tmp_path / name)
+        assert (table.num_rows, table.column_names) == (20, ["age", "region"])
+    assert main(["synthetic", str(tmp_path / "people.json"), "-n", "20", "-o", str(tmp_path / "rows.csv")]) == 1
+    assert main(["synthetic", str(tmp_path / "people.json"), "-n", "20", "-o", str(tmp_path / "rows.xls")]) == 1
+    assert "does not end in .parquet, .csv or .tsv" in capsys.readouterr().err
+    assert main(["synthetic", str(tmp_path / "people.json"), "-n", "0", "-o", str(tmp_path / "b.csv")]) == 2
+    dpm.release_mean(people(500), SCHEMA, rho=0.5, output=tmp_path / "mean.json")
+    assert main(["synthetic", str(tmp_path / "mean.json"), "-n", "20", "-o", str(tmp_path / "b.csv")]) == 1
