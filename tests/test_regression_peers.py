@@ -49,11 +49,12 @@ def test_the_sensitivity_of_the_constrained_minimiser_is_reached_and_never_passe
         rows /= np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True))
         more = np.append(rows[0] / np.linalg.norm(rows[0]), rng.choice([-1.0, 1.0]))
         assert moved(rows, rng.choice([-1.0, 1.0], len(rows)), more, penalty, bound) <= limit * (1.0 + 1e-9)
-    # Many short rows pull w to −W along e₁ and hardly bend the objective; then comes (e₁, 1).
-    length = 1e-4
+    # Many short rows pull w to −W along e₁ and hardly bend the objective; then comes (e₁, 1), against a strong penalty.
+    penalty, length = 500.0, 1e-3
+    limit = minimiser_sensitivity(penalty, bound, Neighbors.ADD_REMOVE)
     rows = np.zeros((round(bound * penalty / length), 2))
     rows[:, 0] = length
-    assert moved(rows, -np.ones(len(rows)), np.array([1.0, 0.0, 1.0]), penalty, bound) > 0.97 * limit
+    assert 0.99 * limit < moved(rows, -np.ones(len(rows)), np.array([1.0, 0.0, 1.0]), penalty, bound) <= limit
 
 
 def test_a_replaced_row_moves_the_minimiser_by_less_than_two_rows() -> None:
@@ -104,6 +105,13 @@ def test_gaussian_noise_spends_the_budget_and_no_more() -> None:
     assert stats.kstest(noise.ravel() * distance * math.sqrt(0.25) / 0.7, "norm").pvalue > 0.01
     with pytest.raises(ValueError, match="no calibration"):
         gaussian_distance(PURE)
+
+
+def test_output_perturbation_has_noise_of_its_sensitivity() -> None:
+    nothing = np.zeros((2, 2)), np.zeros(2)
+    found = OutputPerturbation(3.0, 0.5).fits(*nothing, PURE, 4000, np.random.default_rng(13))
+    scale = minimiser_sensitivity(3.0, 0.5, Neighbors.ADD_REMOVE) / 2.0
+    assert stats.kstest(np.linalg.norm(found, axis=0), stats.gamma(2, scale=scale).cdf).pvalue > 0.01
 
 
 @pytest.mark.parametrize("steps", [1, 6])
@@ -179,6 +187,13 @@ def test_adassp_adds_what_the_noise_asks_for_and_the_table_has_not(budget: Priva
     assert 0.02 < np.mean(beyond) < 0.09
     gram, cross = 1e9 * np.eye(3), 1e9 * np.array([0.1, 0.2, -0.3])
     np.testing.assert_allclose(adassp(gram, cross, budget, rng), [0.1, 0.2, -0.3], atol=1e-6)
+
+
+def test_the_ridge_of_adassp_is_what_the_least_eigenvalue_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = adassp_module.NoisyStatistics(2.0 * np.eye(2), np.ones(2), least_eigenvalue=3.0, noise_norm=5.0)
+    monkeypatch.setattr(adassp_module, "noisy_statistics", lambda *_: found)
+    weights = adassp(np.eye(2), np.ones(2), PURE, np.random.default_rng(0))
+    np.testing.assert_allclose(weights, [0.25, 0.25])  # 1/(2 + 5 − 3)
 
 
 SCHEMA = dpm.Schema(
