@@ -2,7 +2,7 @@
 
     python -m benchmarks.practice.regression [--tables Wine,Adult]
 
-measures and writes the tables of ``docs/regression-peers.md``; some twenty-five minutes on one core. With ``--tables`` it prints
+measures and writes the tables of ``docs/regression-peers.md``; some fifteen minutes on one core. With ``--tables`` it prints
 those and writes nothing.
 """
 
@@ -174,7 +174,7 @@ def main() -> None:
     begun, rows = time.perf_counter(), []
     for case in CASES:
         if names is None or case.name in names:
-            rows += list(measured(case))
+            rows += sorted(measured(case), key=lambda row: (row.target, row.delta, row.epsilon))
             print(f"{time.perf_counter() - begun:6.0f} s  {case.name}", flush=True)
     parts = {"summary": summary_lines(rows), "losses": loss_lines(rows), "cells": table_lines(rows)}
     for name, lines in parts.items():

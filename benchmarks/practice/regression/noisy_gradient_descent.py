@@ -12,7 +12,7 @@ from dpmoments.privacy.budget import PrivacyBudget
 
 __all__ = ["NoisyGradientDescent", "clipped_gradient"]
 
-FloatArray = npt.NDArray[np.float64]
+FloatArray = npt.NDArray[np.floating]
 
 
 def clipped_gradient(
@@ -65,12 +65,14 @@ class NoisyGradientDescent:
     ) -> FloatArray:
         """Weights of independent runs, shape (k, runs); add-remove.
 
-        n and λ₁(XᵀX), ``largest_eigenvalue``, are the table's own and not paid for.
+        n and λ₁(XᵀX), ``largest_eigenvalue``, are the table's own and not paid for. In single precision, which
+        takes half the time.
         """
+        rows, target = rows.astype(np.float32), target.astype(np.float32)
         norms = np.linalg.norm(rows, axis=1)
-        weights = np.zeros((rows.shape[1], runs))
+        weights = np.zeros((rows.shape[1], runs), dtype=np.float32)
         for _ in range(self.steps):
             gradient = clipped_gradient(rows, norms, target, weights, self.clip)
             gradient += vector_noise(weights.shape, self.clip, budget, 1.0 / self.steps, rng)
-            weights -= self.rate / largest_eigenvalue * gradient
-        return weights
+            weights -= np.float32(self.rate / largest_eigenvalue) * gradient
+        return weights.astype(np.float64)

@@ -23,10 +23,12 @@ GRID_OF_PERTURBATION: Mapping[str, Sequence[float]] = {
     "bound": (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0),
 }
 GRID_OF_DESCENT: Mapping[str, Sequence[float]] = {
-    "steps": (3, 10, 30, 100, 300),
+    "steps": (3, 10, 30, 100, 300, 1000),
     "clip": (0.01, 0.03, 0.1, 0.3, 1.0),
     "rate": (0.5, 1.5, 5.0),
 }
+MOST_STEPS_OF_LARGE, LARGE = 300, 20_000
+"""From so many rows on, steps take too long to try more of them."""
 MIDDLE = NoisyGradientDescent(steps=100, clip=0.3, rate=1.5)
 """One setting for all tables."""
 TRIALS = 4
@@ -86,8 +88,10 @@ def tuned_descent(
     largest_eigenvalue: float,
     start: NoisyGradientDescent = MIDDLE,
 ) -> NoisyGradientDescent:
-    """Where climbing leads from ``start``."""
+    """Where climbing leads from ``start``, or from the middle of the grid where that is better."""
     axes = [GRID_OF_DESCENT[name] for name in ("steps", "clip", "rate")]
+    if single.n_rows >= LARGE:
+        axes[0] = [steps for steps in axes[0] if steps <= MOST_STEPS_OF_LARGE]
 
     def at(place: Place) -> NoisyGradientDescent:
         steps, clip, rate = (axis[index] for axis, index in zip(axes, place, strict=True))
@@ -100,5 +104,8 @@ def tuned_descent(
             )
             return mean_excess(runs, single, truth)
 
-    first = tuple(axis.index(value) for axis, value in zip(axes, (start.steps, start.clip, start.rate), strict=True))
-    return at(climb(score, [len(axis) for axis in axes], first))
+    starts = [
+        tuple(axis.index(value) for axis, value in zip(axes, (one.steps, one.clip, one.rate), strict=True))
+        for one in dict.fromkeys([start, MIDDLE])
+    ]
+    return at(climb(score, [len(axis) for axis in axes], min(starts, key=score)))
