@@ -1,0 +1,189 @@
+"""Any regression from one release, against methods that spend all their budget on one regression.
+
+    python -m benchmarks.practice.regression [--tables Wine,Adult]
+
+measures and writes the tables of ``docs/regression-peers.md``; some fifteen minutes on one core. With ``--tables`` it prints
+those and writes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+import dpmoments as dpm
+from benchmarks.pages import DOCS, write_part
+from benchmarks.practice.regression.adassp import adassp
+from benchmarks.practice.regression.cases import CASES, Case
+from benchmarks.practice.regression.excess_risk import Regression
+from benchmarks.practice.regression.single_regression import SingleRegression
+from benchmarks.practice.regression.tuning import MIDDLE, tuned_descent, tuned_perturbation
+from dpmoments.analysis.ridge_parameter import automatic_alpha
+from dpmoments.privacy.budget import PrivacyBudget
+
+PAGE = DOCS / "regression-peers.md"
+EPSILONS = (0.5, 1.0, 3.0, 10.0)
+DELTAS = (0.0, 1e-9)
+SEEDS, SEEDS_OF_LARGE, LARGE = 40, 20, 20_000
+OURS = "one release"
+PEERS = ("AdaSSP", "output perturbation, tuned", "gradient descent", "gradient descent, tuned")
+LOST = 1.1
+"""A peer's mean excess risk times this below ours is a loss."""
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One regression at one budget: excess risks by method, one a seed."""
+
+    table: str
+    target: str
+    n_rows: int
+    explained_share: float
+    epsilon: float
+    delta: float
+    excess: dict[str, FloatArray]
+    setting: str
+
+    def mean(self, method: str) -> float:
+        """Over the seeds."""
+        return float(self.excess[method].mean())
+
+    @property
+    def better(self) -> list[str]:
+        """The peers that we lose to by more than a tenth, the best first."""
+        ours = self.mean(OURS)
+        return sorted((peer for peer in PEERS if LOST * self.mean(peer) < ours), key=self.mean)
+
+
+def measured(case: Case) -> Iterator[Row]:
+    """All budgets of one table."""
+    for data, schema in case.table():
+        truths = [Regression.of(data, schema, target) for target in case.targets]
+        singles = [SingleRegression.of(data, schema, target) for target in case.targets]
+        seeds = SEEDS_OF_LARGE if truths[0].n_rows >= LARGE else SEEDS
+        starts = [MIDDLE] * len(truths)
+        for delta in DELTAS:
+            for epsilon in EPSILONS:
+                ours = of_releases(data, schema, truths, epsilon, delta, seeds)
+                budget = PrivacyBudget.of(epsilon=epsilon, delta=delta)
+                for place, (target, truth, single) in enumerate(zip(case.targets, truths, singles, strict=True)):
+                    gram, cross = single.moments()
+                    largest = float(np.linalg.eigvalsh(gram)[-1])
+                    perturbation = tuned_perturbation(single, truth, budget)
+                    descent = starts[place] = tuned_descent(single, truth, budget, largest, starts[place])
+                    rng = np.random.default_rng(0)
+                    fits = {
+                        "AdaSSP": np.column_stack([adassp(gram, cross, budget, rng) for _ in range(seeds)]),
+                        "output perturbation, tuned": perturbation.fits(gram, cross, budget, seeds, rng),
+                        "gradient descent": MIDDLE.fits(single.rows, single.target, budget, seeds, rng, largest),
+                        "gradient descent, tuned": descent.fits(
+                            single.rows, single.target, budget, seeds, rng, largest
+                        ),
+                    }
+                    excess = {
+                        peer: np.array([single.excess(run, truth) for run in weights.T])
+                        for peer, weights in fits.items()
+                    }
+                    setting = (
+                        f"α = {perturbation.penalty / truth.n_rows:.2g} n, W = {perturbation.bound:g}; "
+                        f"T = {descent.steps}, clip {descent.clip:g}, η = {descent.rate:g}"
+                    )
+                    yield Row(
+                        case.name, target, truth.n_rows, truth.explained_share, epsilon, delta,
+                        {OURS: ours[place]} | excess, setting,
+                    )  # fmt: skip
+
+
+def of_releases(
+    data: object, schema: dpm.Schema, truths: Sequence[Regression], epsilon: float, delta: float, seeds: int
+) -> list[FloatArray]:
+    """Excess risks of every regression from the same default releases, α from the noise."""
+    found: list[list[float]] = [[] for _ in truths]
+    for seed in range(seeds):
+        release = dpm.release(data, schema, epsilon=epsilon, delta=delta, insecure_seed=seed)
+        for place, truth in enumerate(truths):
+            alpha = automatic_alpha(release, truth.features.tolist(), truth.target, intercept=True)
+            found[place].append(truth.excess_of_release(release, alpha))
+    return [np.array(values) for values in found]
+
+
+def two_digits(value: float) -> str:
+    """Two significant digits."""
+    return f"{value:.2g}" if value < 10.0 else f"{min(value, 1e6):.0f}"
+
+
+def table_lines(rows: Iterable[Row]) -> Iterator[str]:
+    """Mean ± its standard error / median; the best mean bold."""
+    methods = (OURS, *PEERS)
+    previous = ""
+    for row in rows:
+        title = f"**{row.table}, {row.target}** — {row.n_rows:,} rows, R² = {row.explained_share:.2f}"
+        if title != previous:
+            yield from ("", title, "", "| ε | δ | " + " | ".join(methods) + " | tuned to |")
+            yield "| --- | --- |" + " --- |" * (len(methods) + 1)
+            previous = title
+        best = min(methods, key=row.mean)
+        cells = []
+        for method in methods:
+            values = row.excess[method]
+            error = two_digits(float(values.std(ddof=1)) / float(np.sqrt(len(values))))
+            mean = two_digits(row.mean(method))
+            cells.append(
+                f"{f'**{mean}**' if method == best else mean} ± {error} / {two_digits(float(np.median(values)))}"
+            )
+        yield f"| {row.epsilon:g} | {row.delta:g} | " + " | ".join(cells) + f" | {row.setting} |"
+
+
+def summary_lines(rows: Sequence[Row]) -> Iterator[str]:
+    """Against each peer: how often it is better by more than a tenth, and the geometric mean of its excess risk over ours."""
+    yield "| peer | its excess risk over ours, geometric mean | cells | it is better by more than 10 % | we are |"
+    yield "| --- | --- | --- | --- | --- |"
+    for peer in PEERS:
+        quotients = np.array([row.mean(peer) / row.mean(OURS) for row in rows])
+        average = float(np.exp(np.log(quotients).mean()))
+        lost, won = int((quotients < 1.0 / LOST).sum()), int((quotients > LOST).sum())
+        yield f"| {peer} | {two_digits(average)} | {len(rows)} | {lost} | {won} |"
+
+
+def loss_lines(rows: Iterable[Row]) -> Iterator[str]:
+    """The cells in which a peer is better by more than a tenth."""
+    yield "| regression | ε | δ | one release | better by more than 10 % |"
+    yield "| --- | --- | --- | --- | --- |"
+    for row in rows:
+        if row.better:
+            peers = ", ".join(f"{peer} {two_digits(row.mean(peer))}" for peer in row.better)
+            yield f"| {row.table}, {row.target} | {row.epsilon:g} | {row.delta:g} | {two_digits(row.mean(OURS))} | {peers} |"
+
+
+def main() -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", help="names, with commas")
+    listed = parser.parse_args().tables
+    names = None if listed is None else [name.strip() for name in listed.split(",")]
+    warnings.simplefilter("ignore", dpm.ReleaseWarning)
+    begun, rows = time.perf_counter(), []
+    for case in CASES:
+        if names is None or case.name in names:
+            rows += sorted(measured(case), key=lambda row: (row.target, row.delta, row.epsilon))
+            print(f"{time.perf_counter() - begun:6.0f} s  {case.name}", flush=True)
+    parts = {"summary": summary_lines(rows), "losses": loss_lines(rows), "cells": table_lines(rows)}
+    for name, lines in parts.items():
+        text = list(lines)
+        print("\n".join(text))
+        if names is None:
+            write_part(PAGE, name, text)
+
+
+if __name__ == "__main__":
+    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    main()

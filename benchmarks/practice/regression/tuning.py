@@ -1,0 +1,111 @@
+"""Peers with their parameters set by what is best on the table itself: more than any analyst can know, and not paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.practice.regression.excess_risk import Regression
+from benchmarks.practice.regression.noisy_gradient_descent import NoisyGradientDescent
+from benchmarks.practice.regression.output_perturbation import OutputPerturbation
+from benchmarks.practice.regression.single_regression import SingleRegression
+from dpmoments.privacy.budget import PrivacyBudget
+
+__all__ = ["GRID_OF_DESCENT", "GRID_OF_PERTURBATION", "MIDDLE", "climb", "tuned_descent", "tuned_perturbation"]
+
+FloatArray = npt.NDArray[np.float64]
+Place = tuple[int, ...]
+
+GRID_OF_PERTURBATION: Mapping[str, Sequence[float]] = {
+    "penalty": tuple(10.0 ** (power / 2.0) for power in range(-10, 3)),  # times n
+    "bound": (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0),
+}
+GRID_OF_DESCENT: Mapping[str, Sequence[float]] = {
+    "steps": (3, 10, 30, 100, 300, 1000),
+    "clip": (0.01, 0.03, 0.1, 0.3, 1.0),
+    "rate": (0.5, 1.5, 5.0),
+}
+MOST_STEPS_OF_LARGE, LARGE = 300, 20_000
+"""From so many rows on, steps take too long to try more of them."""
+MIDDLE = NoisyGradientDescent(steps=100, clip=0.3, rate=1.5)
+"""One setting for all tables."""
+TRIALS = 4
+"""Runs by which a setting is judged, at seeds of their own."""
+SEED = 1_000_003
+
+
+def climb(score: Callable[[Place], float], sizes: Sequence[int], start: Place) -> Place:
+    """The place of least score that steps of one along one axis of a grid lead to."""
+    scores: dict[Place, float] = {}
+
+    def of(place: Place) -> float:
+        if place not in scores:
+            scores[place] = score(place)
+        return scores[place]
+
+    best = start
+    while True:
+        near = [
+            tuple(index + step * (axis == moved) for axis, index in enumerate(best))
+            for moved in range(len(sizes))
+            for step in (-1, 1)
+            if 0 <= best[moved] + step < sizes[moved]
+        ]
+        found = min(near, key=of)
+        if of(found) >= of(best):
+            return best
+        best = found
+
+
+def mean_excess(weights: FloatArray, single: SingleRegression, truth: Regression) -> float:
+    """Over the runs; infinite where one overflowed."""
+    found = float(np.mean([single.excess(run, truth) for run in weights.T]))
+    return found if np.isfinite(found) else np.inf
+
+
+def tuned_perturbation(single: SingleRegression, truth: Regression, budget: PrivacyBudget) -> OutputPerturbation:
+    """The best of the whole grid."""
+    gram, cross = single.moments()
+    settings = [
+        OutputPerturbation(share * single.n_rows, bound)
+        for share in GRID_OF_PERTURBATION["penalty"]
+        for bound in GRID_OF_PERTURBATION["bound"]
+    ]
+
+    def score(setting: OutputPerturbation) -> float:
+        runs = setting.fits(gram, cross, budget, 4 * TRIALS, np.random.default_rng(SEED))
+        return mean_excess(runs, single, truth)
+
+    return min(settings, key=score)
+
+
+def tuned_descent(
+    single: SingleRegression,
+    truth: Regression,
+    budget: PrivacyBudget,
+    largest_eigenvalue: float,
+    start: NoisyGradientDescent = MIDDLE,
+) -> NoisyGradientDescent:
+    """Where climbing leads from ``start``, or from the middle of the grid where that is better."""
+    axes = [GRID_OF_DESCENT[name] for name in ("steps", "clip", "rate")]
+    if single.n_rows >= LARGE:
+        axes[0] = [steps for steps in axes[0] if steps <= MOST_STEPS_OF_LARGE]
+
+    def at(place: Place) -> NoisyGradientDescent:
+        steps, clip, rate = (axis[index] for axis, index in zip(axes, place, strict=True))
+        return NoisyGradientDescent(int(steps), clip, rate)
+
+    def score(place: Place) -> float:
+        with np.errstate(over="ignore", invalid="ignore"):
+            runs = at(place).fits(
+                single.rows, single.target, budget, TRIALS, np.random.default_rng(SEED), largest_eigenvalue
+            )
+            return mean_excess(runs, single, truth)
+
+    starts = [
+        tuple(axis.index(value) for axis, value in zip(axes, (one.steps, one.clip, one.rate), strict=True))
+        for one in dict.fromkeys([start, MIDDLE])
+    ]
+    return at(climb(score, [len(axis) for axis in axes], min(starts, key=score)))
