@@ -1351,7 +1351,7 @@ def test_the_how_to_page_runs_as_written(tmp_path: Path, run: Run, monkeypatch: 
                     assert " ".join(line.split()) in printed, line
         else:
             assert language == "text"
-    assert ran == set(COMMANDS)
+    assert ran >= set(COMMANDS)
 
 
 @pytest.mark.parametrize(

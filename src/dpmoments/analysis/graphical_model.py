@@ -19,7 +19,7 @@ from dpmoments.array_types import FloatArray
 
 __all__ = ["GraphicalLasso", "graphical_lasso"]
 
-PENALTY = 2.0
+PENALTY = 3.0
 """Of the noise on a correlation, noise and sampling together (measured: ``docs/comparisons.md``)."""
 LEAST_EIGENVALUE = 1e-6
 SHOWN_EDGES = 60
@@ -118,8 +118,8 @@ def graphical_lasso(
     ----------
     release : Released
     alpha : float or "auto"
-        Penalty, above 0; "auto": twice the noise and sampling error on a correlation, the median over pairs. A pair with more
-        of it then loses twice the excess first.
+        Penalty, above 0; "auto": three times the noise and sampling error on a correlation, the median over pairs. A pair
+        with more of it then loses three times the excess first.
     columns : sequence of str, optional
         Columns or features, two at least; default: all. Of a categorical whose levels are all there, the most frequent by the
         release is left out, since they add up to one.
