@@ -28,7 +28,7 @@ def test_the_readmes_example_runs(
         exec(compile(block, "README.md", "exec"), {})
     printed = capsys.readouterr().out
     assert "differential" in printed
-    assert "ridge regression of income" in printed
+    assert "least squares regression of hours-per-week" in printed
     assert (tmp_path / "people.json").exists()
 
 
