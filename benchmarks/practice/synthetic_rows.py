@@ -27,7 +27,7 @@ EPSILON = 1.0
 N_ROWS = 10_000
 SEEDS = 5
 RARE = 0.03
-"""Features whose standard deviation is below this share of their range are left out: levels of fewer than one row in a thousand."""
+"""Features whose standard deviation is below this share of their range are left out: levels of under one row in a thousand."""
 RIDGE = 0.01
 """Added to the diagonal of the correlation matrix of the regression, whose one-hot features are collinear."""
 MEASURES = ("means", "standard deviations", "correlations", "coefficients")

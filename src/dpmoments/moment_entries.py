@@ -1,16 +1,58 @@
-"""The numbers of a release's file: its noisy moments and the laws of their noise, read with every check."""
+"""The numbers of a release's file: its noisy moments and the laws of their noise, written, and read with every check."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from dpmoments.array_types import FloatArray
 from dpmoments.noise_law import MomentPivot, NoiseLaw
 from dpmoments.plain_values import finite_numbers, is_finite_number
 
-__all__ = ["read_moments"]
+__all__ = ["read_moments", "written_moments"]
+
+
+class NoisyNumbers(Protocol):
+    """What a release holds before any repair."""
+
+    @property
+    def noisy_count(self) -> float | None:
+        """The number of rows."""
+
+    @property
+    def noisy_sum(self) -> FloatArray | None:
+        """Their sum."""
+
+    @property
+    def noisy_gram(self) -> FloatArray:
+        """Their Gram matrix."""
+
+    @property
+    def center(self) -> FloatArray | None:
+        """What sum and Gram matrix are about."""
+
+    @property
+    def noise(self) -> NoiseLaw | None:
+        """The law of the noise."""
+
+    @property
+    def pivot(self) -> MomentPivot | None:
+        """The law of the run."""
+
+
+def written_moments(release: NoisyNumbers) -> dict[str, Any]:
+    """Plain values of count, sum, Gram matrix, centre, noise law and pivot for a file; no bit is lost."""
+    noisy_sum, center = release.noisy_sum, release.center
+    return {
+        "noise": None if release.noise is None else release.noise.to_dict(),
+        "noisy_count": release.noisy_count,
+        "noisy_sum": None if noisy_sum is None else noisy_sum.tolist(),
+        "noisy_gram_upper_triangle": release.noisy_gram[np.triu_indices(len(release.noisy_gram))].tolist(),
+        "center": None if center is None else center.tolist(),
+        "pivot": None if release.pivot is None else release.pivot.to_dict(),
+    }
 
 
 def read_moments(content: Mapping[str, Any], n_features: int) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from dpmoments.analysis.correlations import correlation_of
 from dpmoments.analysis.synthetic import synthetic_rows
 from dpmoments.array_types import FloatArray
 from dpmoments.documents import DocumentKind
-from dpmoments.moment_entries import read_moments
+from dpmoments.moment_entries import read_moments, written_moments
 from dpmoments.noise_law import MomentPivot, NoiseLaw
 from dpmoments.plain_values import plain_mapping, require_kinds, require_known, to_plain
 from dpmoments.privacy.origin import ReleaseOrigin
@@ -295,22 +295,16 @@ class MomentRelease:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file; no bit is lost."""
-        upper = self.noisy_gram[np.triu_indices(len(self.noisy_gram))]
         return {
+            **written_moments(self),
             "origin": self.origin.to_dict(),
             "schema": self.schema.to_dict(),
             "privacy": self.privacy.to_dict(),
             "receipt": self.receipt.to_dict(),
-            "noise": None if self.noise is None else self.noise.to_dict(),
             "mechanism": self.mechanism,
             "mechanism_options": to_plain(self.mechanism_options),
             "details": to_plain(self.details),
             "repair": str(self.repair),
-            "noisy_count": self.noisy_count,
-            "noisy_sum": None if self.noisy_sum is None else self.noisy_sum.tolist(),
-            "noisy_gram_upper_triangle": upper.tolist(),
-            "center": None if self.center is None else self.center.tolist(),
-            "pivot": None if self.pivot is None else self.pivot.to_dict(),
             "diagnostics": to_plain(self.diagnostics),
             "chosen_because": self.chosen_because,
         }

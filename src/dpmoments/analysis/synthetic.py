@@ -161,10 +161,10 @@ def synthetic_rows(
     """
     _check(release, n_rows, seed, format)
     rng = np.random.default_rng([seed, 1])
-    blocks = _blocks(release)
-    target, mean = np.asarray(release.covariance), np.asarray(release.mean)
+    blocks, drawn = _blocks(release)
+    target = np.asarray(release.covariance)[np.ix_(drawn, drawn)]
     root, offsets = _calibrated(blocks, target, np.random.default_rng([0, 0]))
-    found = np.zeros((n_rows, len(mean)))
+    found = np.zeros((n_rows, len(drawn)))
     latents = rng.standard_normal((n_rows, len(root))) @ root.T
     for block in blocks:
         found[:, block.places] = block.values(latents, offsets)
@@ -188,16 +188,24 @@ def _check(release: Released, n_rows: object, seed: object, format: object) -> N
         raise ValueError(NO_MEAN.format(absent="mean" if release.noisy_sum is None else "count"))
 
 
-def _blocks(release: Released) -> list[_Block]:
-    """One for each column of the table. Features that are computed of others are no columns, and are not drawn."""
+def _blocks(release: Released) -> tuple[list[_Block], npt.NDArray[np.intp]]:
+    """One for each column of the table, and which of the release's features they hold.
+
+    Features that are computed of other columns are no columns of the table, and are not drawn: whoever reads the rows with the
+    schema computes them.
+    """
     place_of = {name: place for place, name in enumerate(release.feature_names)}
     mean, variance = release.mean, np.diag(release.covariance)
     lower, upper = release.schema.feature_bounds
-    blocks = []
+    blocks, drawn = list[_Block](), list[int]()
     for column in release.schema.columns:
-        places = np.array([place_of[name] for name in column.feature_names], dtype=np.intp)
-        shares = np.clip(mean[places], 0.0, 1.0)
-        first = places[0]
+        if not isinstance(column, Numeric | Boolean | Categorical | Coordinate):
+            continue
+        features = np.array([place_of[name] for name in column.feature_names], dtype=np.intp)
+        places = np.arange(len(drawn), len(drawn) + len(features))
+        drawn += features.tolist()
+        shares = np.clip(mean[features], 0.0, 1.0)
+        first = features[0]
         if isinstance(column, Categorical):
             may_be_none = "zero" in (column.missing, column.other)
             total = float(shares.sum())
@@ -209,7 +217,7 @@ def _blocks(release: Released) -> list[_Block]:
         else:
             margin = _Margin.of(mean[first], variance[first], lower[first], upper[first])
             blocks.append(_Block(column, places, margin, shares))
-    return blocks
+    return blocks, np.array(drawn, dtype=np.intp)
 
 
 def _calibrated(
