@@ -248,10 +248,7 @@ class MomentRelease:
         return self.encoding.decode_covariance(self.unit_ball_covariance)
 
     def synthetic(self, n_rows: int, seed: int = 0, *, format: Literal["pandas", "arrow"] = "pandas") -> Any:
-        """Draw rows with the schema's types, levels and bounds whose moments are the release's.
-
-        See :func:`dpmoments.analysis.synthetic.synthetic_rows`; it costs no privacy.
-        """
+        """Rows drawn with the release's moments: :func:`dpmoments.analysis.synthetic.synthetic_rows`."""
         return synthetic_rows(self, n_rows, seed, format=format)
 
     def with_repair(self, repair: Repair | str) -> MomentRelease:
