@@ -27,7 +27,7 @@ EPSILON = 1.0
 N_ROWS = 10_000
 SEEDS = 5
 RARE = 0.03
-"""Features whose standard deviation is below this share of their range are left out: levels of under one row in a thousand."""
+"""Levels and flags of a smaller standard deviation are left out: those of under one row in a thousand."""
 RIDGE = 0.01
 """Added to the diagonal of the correlation matrix of the regression, whose one-hot features are collinear."""
 MEASURES = ("means", "standard deviations", "correlations", "coefficients")
@@ -51,9 +51,14 @@ class Moments:
 
     @property
     def deviations(self) -> FloatArray:
-        """Standard deviations; 1 of a feature that no row has, whose correlations are then 0."""
-        variances = np.diag(self.covariance)
-        return np.sqrt(np.where(variances > 0.0, variances, 1.0))
+        """Standard deviations, shape (d,)."""
+        return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+
+    @property
+    def correlations(self) -> FloatArray:
+        """Correlations, shape (d, d); 0 with a feature that no row has."""
+        scale = np.outer(self.deviations, self.deviations)
+        return np.divide(self.covariance, scale, out=np.eye(len(scale)), where=scale > 0.0)
 
     def kept(self, places: FloatArray) -> Moments:
         """Of some features alone."""
@@ -62,7 +67,7 @@ class Moments:
 
 def measured(first: Moments, second: Moments, deviations: FloatArray, target: int) -> list[float]:
     """Root mean squares, over features or pairs, of what two tables' moments differ by: one for each of ``MEASURES``."""
-    correlations = [one.covariance / np.outer(one.deviations, one.deviations) for one in (first, second)]
+    correlations = [one.correlations for one in (first, second)]
     pairs = np.triu_indices(len(deviations), 1)
     others = np.arange(len(deviations)) != target
     fits = [
@@ -105,8 +110,8 @@ def row_of(name: str) -> str:
     make, target = tables()[name]
     data, schema = make()
     own = Moments.of(data, schema)
-    lower, upper = schema.feature_bounds
-    places = np.flatnonzero(own.deviations > RARE * (upper - lower))
+    numbers = [isinstance(column, dpm.Numeric) for column in schema.columns for _ in column.feature_names]
+    places = np.flatnonzero((own.deviations > RARE) | np.array(numbers))
     place = schema.feature_names.index(target) if target else len(schema.feature_names) - 1
     deviations, of_target = own.deviations[places], int(np.flatnonzero(places == place)[0])
     drawn, noise = [], []
