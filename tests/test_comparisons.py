@@ -241,7 +241,9 @@ def test_noise_is_no_difference_between_groups() -> None:
     for seed in range(120):
         found = released(1_000, seed, differ=False, epsilon=0.5).anova("income", by="region")
         rejected += found.p_value < 0.05
-        by_f += f_distribution.sf(found.noise_between / 2 / 36.0, 2, 997) < 0.05  # 6 is the standard deviation of an income
+        by_f += (
+            f_distribution.sf(found.noise_between / 2 / 36.0, 2, 997) < 0.05
+        )  # 6 is the standard deviation of an income
     assert rejected <= 14  # 6 expected; more with a chance below 0.002
     assert by_f > 60
 
