@@ -124,7 +124,7 @@ def test_the_child_finds_what_a_process_can_do(
 ) -> None:
     source = Path(fuzz.__file__).read_text().replace("SECONDS_PER_INPUT = 20", "SECONDS_PER_INPUT = 1")
     (tmp_path / "fuzz.py").write_text(source)
-    (tmp_path / "fuzzed_documents.py").write_text(f"fuzz_release = fuzz_mean_release = None\n{reader}\n")
+    (tmp_path / "fuzzed_documents.py").write_text(f"fuzz_release = fuzz_several = fuzz_mean_release = None\n{reader}\n")
     (tmp_path / "fuzzed_tables.py").write_text("fuzz_csv = fuzz_frame = fuzz_parquet = None\n")
     monkeypatch.setattr(fuzz, "__file__", str(tmp_path / "fuzz.py"))
     (outcome,) = fuzz.run({"schema": 2})
