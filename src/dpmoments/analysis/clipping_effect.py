@@ -13,6 +13,8 @@ from dpmoments.plain_values import is_finite_number
 
 __all__ = ["ClippingEffect"]
 
+MANY = 0.25
+"""Where more of the rows than this may have been moved, the moments may be far from the table's."""
 OF_USE = 3.0
 """A bound of more standard errors says nothing of use."""
 
@@ -69,6 +71,11 @@ class ClippingEffect:
         if self.share is None:
             return (
                 "Clipping: values beyond the public bounds count as the bounds; how many there were was not measured."
+            )
+        if self.share > MANY:
+            return (
+                f"WARNING: up to {self.share:.0%} of the rows were moved into a ball: coefficients and intervals are of the "
+                "moved rows, and may be far from the table's (AdaptiveBall(dominant_rows=True) moves none)."
             )
         moved = (
             f"Clipping: at most {self.share:.2%} of the rows were moved into a ball (95 % confidence), which the intervals do "

@@ -21,7 +21,7 @@ class ExplainedVariance:
     Attributes
     ----------
     share : float
-        R², in [0, 1]; NaN where the target's variance is lost in the noise.
+        R², in [0, 1]; 0 where the target's variance is lost in the noise.
     privacy_error, sampling_error : float
         Standard deviations of what noise and sampling do to it.
     degrees_of_freedom : float
@@ -86,7 +86,7 @@ class ExplainedVariance:
         total = float(of_target @ moments @ of_target)
         degrees = max(n_rows - k, 1.0)
         if total <= 0.0:
-            return cls(math.nan, math.inf, math.inf, degrees, n_rows)
+            return cls(0.0, math.inf, math.inf, degrees, n_rows)
         product = inverse @ equations.noise_covariance(beyond)
         residual = float(beyond @ moments @ beyond) + times * float(np.trace(product))
         share = min(max(1.0 - residual / total, 0.0), 1.0)
@@ -104,7 +104,7 @@ class ExplainedVariance:
 
     def interval(self, level: float) -> tuple[float, float]:
         """A confidence interval within [0, 1]."""
-        if math.isnan(self.share):
+        if math.isinf(self.privacy_error):
             return 0.0, 1.0
         reach = float(ndtri(0.5 + 0.5 * level)) * math.hypot(self.privacy_error, self.sampling_error)
         return max(self.share - reach, 0.0), min(self.share + reach, 1.0)

@@ -3,18 +3,64 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from scipy.special import chdtrc, chdtri, stdtr, stdtrit
 
-from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.inverted_test import confidence_limits, smallest_statistic
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.array_types import FloatArray
 
 __all__ = ["CoefficientInference"]
+
+
+Parameters = ParamSpec("Parameters")
+Found = TypeVar("Found")
+
+
+def _unless_beyond_floating_point(
+    unknown: Callable[[CoefficientInference], Found],
+) -> Callable[
+    [Callable[Concatenate[CoefficientInference, Parameters], Found]],
+    Callable[Concatenate[CoefficientInference, Parameters], Found],
+]:
+    """A method whose answer is ``unknown`` where its numbers leave the range of floating point."""
+
+    def decorate(
+        compute: Callable[Concatenate[CoefficientInference, Parameters], Found],
+    ) -> Callable[Concatenate[CoefficientInference, Parameters], Found]:
+        @wraps(compute)
+        def answer(inference: CoefficientInference, /, *given: Parameters.args, **named: Parameters.kwargs) -> Found:
+            try:
+                with np.errstate(over="raise", divide="raise", invalid="raise"):
+                    return compute(inference, *given, **named)
+            except (ArithmeticError, np.linalg.LinAlgError):
+                return unknown(inference)
+
+        return answer
+
+    return decorate
+
+
+def _unknown_matrix(inference: CoefficientInference) -> FloatArray:
+    return np.full((inference.equations.n_regressors,) * 2, np.nan)
+
+
+def _unknown_values(inference: CoefficientInference) -> FloatArray:
+    return np.full(inference.equations.n_regressors, np.nan)
+
+
+def _unknown_value(inference: CoefficientInference) -> float:
+    del inference
+    return math.nan
+
+
+def _unbounded(inference: CoefficientInference) -> FloatArray:
+    return np.tile([-math.inf, math.inf], (inference.equations.n_regressors, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +112,6 @@ class CoefficientInference:
         return np.append(-self.equations.solution, 1.0)
 
     @cached_property
-    @in_floating_point
     def coefficients(self) -> FloatArray:
         """In the table's units, the constant first where there is one, shape (k,)."""
         found = np.asarray(self.units @ self.equations.solution, dtype=np.float64)
@@ -75,13 +120,13 @@ class CoefficientInference:
         return found
 
     @cached_property
-    @in_floating_point
+    @_unless_beyond_floating_point(_unknown_matrix)
     def privacy_covariance(self) -> FloatArray:
         """The part of Cov(β̂) that is privacy's noise, in the table's units, shape (k, k)."""
         return self._carried(self.equations.noise_covariance(self.beyond))
 
     @cached_property
-    @in_floating_point
+    @_unless_beyond_floating_point(_unknown_matrix)
     def sampling_covariance(self) -> FloatArray:
         """The part of Cov(β̂) that is there without privacy, in the table's units, shape (k, k)."""
         variance = self.equations.residual_variance(self.beyond, self.degrees_of_freedom)
@@ -108,7 +153,7 @@ class CoefficientInference:
         """Both parts together, shape (k,); NaN where the fit is not identified."""
         return np.asarray(np.hypot(self.privacy_errors, self.sampling_errors), dtype=np.float64)
 
-    @in_floating_point
+    @_unless_beyond_floating_point(_unbounded)
     def intervals(self, level: float) -> FloatArray:
         """Confidence intervals in the table's units, shape (k, 2); infinite ends where the release bounds nothing."""
         if self.identified:
@@ -118,7 +163,7 @@ class CoefficientInference:
         return np.array([self._inverted(place, limit) for place in range(self.equations.n_regressors)])
 
     @cached_property
-    @in_floating_point
+    @_unless_beyond_floating_point(_unknown_values)
     def p_values(self) -> FloatArray:
         """Of the hypothesis that the coefficient is 0, two-sided, shape (k,)."""
         if self.identified:
@@ -127,7 +172,7 @@ class CoefficientInference:
             return np.asarray(2.0 * stdtr(self.degrees_of_freedom, -ratio))
         return np.array([self.inverted_p_value(place, 0.0) for place in range(self.equations.n_regressors)])
 
-    @in_floating_point
+    @_unless_beyond_floating_point(_unknown_value)
     def inverted_p_value(self, place: int, value: float) -> float:
         """Of the hypothesis that a coefficient has a value, in the table's units, by the inverted test: identified or not.
 
@@ -138,7 +183,7 @@ class CoefficientInference:
         return float(chdtrc(1, smallest_statistic(equations, fixed, np.append(-equations.solution, 1.0))))
 
     @cached_property
-    @in_floating_point
+    @_unless_beyond_floating_point(_unknown_value)
     def p_value_of_fit(self) -> float:
         """Of the hypothesis that all coefficients but the constant are 0; it holds whether the fit is identified or not."""
         last = self.equations.n_regressors

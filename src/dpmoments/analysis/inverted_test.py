@@ -85,6 +85,8 @@ def confidence_limits(equations: NormalEquations, place: int, limit: float, step
     def excess(value: float) -> float:
         return smallest_statistic(equations, {place: -value, last: 1.0}, start) - limit
 
+    if not excess(middle) <= 0.0:  # where rounding decides, nothing is bounded
+        return -math.inf, math.inf
     ends = []
     for side in (-1.0, 1.0):
         reach = step if step > 0.0 and math.isfinite(step) else 1.0
