@@ -364,7 +364,7 @@ def test_the_answer_says_what_a_bound_is_about_and_where_it_says_nothing() -> No
     )
     fit = other.ridge("x2", alpha=0.01)
     assert fit.unit_ball_error_bound is None
-    assert "no law is known of what 'iterative-eigenvectors' does" in fit.summary()
+    assert "no law is known of what 'iterative-eigenvectors' does" in fit.error_bound_note
 
 
 def test_no_bound_is_worse_than_the_length_that_the_penalty_allows() -> None:

@@ -222,7 +222,8 @@ class CoefficientTable(TableAnswer):
             about += (
                 " They, and the intervals, are of least squares without the penalty, which shrinks the coefficients."
             )
-        return tuple(filter(None, [about, self.clipping.in_words, self._bound_in_words(), self.warning]))
+        law = self.inference.equations.noise.about
+        return tuple(filter(None, [about, law, self.clipping.in_words, self._bound_in_words(), self.warning]))
 
     def columns(self) -> dict[str, list[Any]]:
         """Columns for frames: feature, coef, std_err, its two parts, p_value, lower, upper, identified."""

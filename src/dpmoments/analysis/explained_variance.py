@@ -69,8 +69,7 @@ class ExplainedVariance:
             solution = np.concatenate([[middle], slopes])
             ridge = np.diag([0.0, *np.diag(ridge)])
         eigenvalues, vectors = np.linalg.eigh(equations.possible_gram + ridge)
-        floor = 2.0 * math.sqrt(equations.noise.off_diagonal_variance * equations.n_regressors)
-        inverse = (vectors / np.maximum(eigenvalues, max(floor, 1e-300))) @ vectors.T
+        inverse = (vectors / np.maximum(eigenvalues, max(equations.noise_floor, 1e-300))) @ vectors.T
         return cls._of(equations, solution, inverse, times=2.0)
 
     @classmethod

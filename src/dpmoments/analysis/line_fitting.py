@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 import numpy as np
@@ -12,6 +11,7 @@ from dpmoments.analysis.coefficient_bounds import Fit, error_bound
 from dpmoments.analysis.explained_variance import ExplainedVariance
 from dpmoments.analysis.fitted_line import FittedLine
 from dpmoments.analysis.inference import CoefficientInference
+from dpmoments.analysis.noise_of_run import noise_of_run
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Released
@@ -61,8 +61,8 @@ def penalised_slopes(moment: FloatArray, chosen: Regressors, alpha: float) -> Fl
 
 def inference_of(release: Released, chosen: Regressors) -> CoefficientInference | None:
     """None where no law of the noise is known."""
-    noise = release.noise
-    if noise is None or (chosen.intercept and noise.count_variance is None and not release.count_is_public):
+    noise = noise_of_run(release)
+    if noise is None or (chosen.intercept and not _count_noise_is_known(release)):
         return None  # without a constant the number of rows is no moment among those solved with
     scale = release.encoding.scale
     shift, unit = release.zero_of_units, float(scale[chosen.target])
@@ -82,6 +82,11 @@ def inference_of(release: Released, chosen: Regressors) -> CoefficientInference 
     units[1:, 1:] = slopes
     offset = unit * float(shift[chosen.target])
     return CoefficientInference(equations(about_zero=False), equations(about_zero=True), units, offset, unit)
+
+
+def _count_noise_is_known(release: Released) -> bool:
+    """A run of no additive law releases a sum with a count whose noise its record states."""
+    return release.noise is None or release.noise.count_variance is not None or release.count_is_public
 
 
 def fitted_line(
@@ -155,7 +160,7 @@ def _help(inference: CoefficientInference | None) -> str:
         return "More rows or a larger budget would show a weaker relation."
     equations = inference.equations
     least = float(np.linalg.eigvalsh(equations.gram)[0])
-    floor = 2.0 * math.sqrt(equations.noise.off_diagonal_variance * equations.n_regressors)
+    floor = equations.noise_floor
     if least <= 0.05 * floor:
         return "It takes fewer features, and far more rows or a far larger budget."
     return f"It takes fewer features, or about {floor / least:.1f} times the rows or the budget."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,11 +17,17 @@ __all__ = ["NoiseOfMoments", "NormalEquations"]
 
 
 class NoiseOfMoments(Protocol):
-    """What inference asks of the noise on Σ z zᵀ, z = (1, x); :class:`dpmoments.noise_law.NoiseLaw` answers it."""
+    """What inference asks of the noise on Σ z zᵀ, z = (1, x).
+
+    :class:`dpmoments.noise_law.NoiseLaw` answers it, and :class:`dpmoments.noise_law.RotatedNoise`.
+    """
 
     @property
-    def off_diagonal_variance(self) -> float:
-        """Variance of a cell of the Gram matrix off its diagonal."""
+    def about(self) -> str:
+        """What the law is conditional on, a sentence; empty where it holds as it stands."""
+
+    def direction_variance(self, direction: FloatArray) -> float:
+        """Var(uᵀN u)/2 for u over z: the variance of a cell off the diagonal, where noise is alike in all directions."""
 
     def product_covariance(self, vector: FloatArray, chosen: Sequence[int] | None = None) -> FloatArray:
         """Cov(N b)."""
@@ -112,11 +119,21 @@ class NormalEquations:
         return np.asarray((vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T)
 
     @cached_property
+    def noise_variance(self) -> float:
+        """v: the variance of a cell of noise, where the regressors vary least."""
+        least = np.linalg.eigh(self.gram)[1][:, 0]
+        return self.noise.direction_variance(self.carry[:-1].T @ least)
+
+    @property
+    def noise_floor(self) -> float:
+        """2√(v k): the least eigenvalue of the regressors that noise leaves to be seen."""
+        return 2.0 * math.sqrt(self.noise_variance * self.n_regressors)
+
+    @cached_property
     def identified(self) -> bool:
         """Whether noise is small beside the least eigenvalue of the regressors: λ ≥ 2√(v k), v the variance of a cell."""
         least = float(np.linalg.eigvalsh(self.gram)[0])
-        floor = 2.0 * float(np.sqrt(self.noise.off_diagonal_variance * self.n_regressors))
-        return least >= floor and least > 1e-12 * float(np.trace(self.gram))
+        return least >= self.noise_floor and least > 1e-12 * float(np.trace(self.gram))
 
     def noise_covariance(self, beyond: FloatArray) -> FloatArray:
         """Cov((N b)_A) for b over regressors and target, shape (k + 1,) → (k, k)."""

@@ -93,7 +93,7 @@ def ols(
         alpha = automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
     else:
         equations = inference.equations
-        alpha = math.sqrt(equations.noise.off_diagonal_variance * equations.n_regressors) / equations.n_rows
+        alpha = math.sqrt(equations.noise_variance * equations.n_regressors) / equations.n_rows
     moment = moment_in_use(release, chosen)
     slopes = penalised_slopes(moment, chosen, alpha)
     return fitted_line(release, chosen, inference, "least squares", slopes, alpha, level, moment)

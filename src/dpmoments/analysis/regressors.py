@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmoments.analysis.formulas import read_formula
+from dpmoments.analysis.noise_of_run import noise_of_run
 from dpmoments.analysis.released import Released
 from dpmoments.plain_values import shown
 from dpmoments.schema.columns import Categorical
@@ -232,9 +233,10 @@ def _without_references(
 
 def _lost_levels(release: Released, kept: Sequence[int], references: Mapping[str, str]) -> set[int]:
     """Levels, of columns with a reference, whose variance is below what identifies a coefficient among so many regressors."""
-    if release.noise is None or release.noisy_sum is None:
+    noise = noise_of_run(release)
+    if noise is None or release.noisy_sum is None:
         return set()
-    floor = 2.0 * math.sqrt(release.noise.off_diagonal_variance * (len(kept) + 1))
+    mean = release.unit_ball_mean if release.center is None else release.unit_ball_mean - release.center
     spread = np.diag(release.unit_ball_covariance) * release.n_rows
     levels = {
         place
@@ -242,7 +244,13 @@ def _lost_levels(release: Released, kept: Sequence[int], references: Mapping[str
         if isinstance(column, Categorical) and column.name in references
         for place in places
     }
-    return {place for place in kept if place in levels and spread[place] < floor}
+
+    def floor(place: int) -> float:
+        direction = np.zeros(len(mean) + 1)
+        direction[0], direction[place + 1] = -mean[place], 1.0
+        return 2.0 * math.sqrt(noise.direction_variance(direction) * (len(kept) + 1))
+
+    return {place for place in kept if place in levels and spread[place] < floor(place)}
 
 
 def _most_frequent(release: Released, places: range) -> int:

@@ -41,6 +41,14 @@ class Released(Protocol):
         """Name of the mechanism that ran."""
 
     @property
+    def mechanism_options(self) -> Mapping[str, Any]:
+        """Its options."""
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """The numbers that its plan settled on."""
+
+    @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the features, in the order of every array."""
 

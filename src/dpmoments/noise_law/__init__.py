@@ -29,6 +29,9 @@ from dpmoments.noise_law.pooled import (
     CarriedNoise,
     PooledNoise,
 )
+from dpmoments.noise_law.rotated import (
+    RotatedNoise,
+)
 from dpmoments.noise_law.wishart_pivot import (
     WishartPivot,
 )
@@ -46,6 +49,7 @@ __all__ = [
     "MomentPivot",
     "NoiseLaw",
     "PooledNoise",
+    "RotatedNoise",
     "WishartNoise",
     "WishartPivot",
     "moment_pivot_classes",

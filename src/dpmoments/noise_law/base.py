@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from types import MappingProxyType
@@ -14,6 +14,7 @@ import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.noise_law.chebyshev import cantelli_quantile, checked_level
+from dpmoments.noise_law.uncorrelated_cells import UncorrelatedCells
 from dpmoments.plain_values import is_finite_number, require_known
 
 __all__ = ["NoiseLaw", "noise_law_classes", "register_noise_law"]
@@ -25,7 +26,7 @@ LawClass = TypeVar("LawClass", bound="type[NoiseLaw]")
 
 
 @dataclass(frozen=True)
-class NoiseLaw(ABC):
+class NoiseLaw(UncorrelatedCells):
     """Additive, zero-mean noise with uncorrelated entries on the moments of rows in the unit ball.
 
     Every variance is in unit-ball units, of sums over the table (not averages). The laws are small subclasses, registered by
@@ -181,27 +182,14 @@ class NoiseLaw(ABC):
         variances[0, 0] = self.count_variance or 0.0
         return variances
 
-    def product_covariance(self, vector: FloatArray, chosen: Sequence[int] | None = None) -> FloatArray:
-        """Cov(N b), N the noise on Σ z zᵀ, z = (1, x).
+    @property
+    def about(self) -> str:
+        """What the law is conditional on, a sentence; empty here: it holds as it stands."""
+        return ""
 
-        Parameters
-        ----------
-        vector : ndarray of shape (d + 1,)
-            b.
-        chosen : sequence of int, optional
-            Entries of N b that are wanted (0 is that of the constant); default: all.
-        """
-        rows = np.arange(self.n_features + 1) if chosen is None else np.asarray(chosen)
-        variances = self.cell_variances[rows]
-        # two entries of N b share one cell of N
-        covariance = variances[:, rows] * np.outer(vector[rows], vector[rows])
-        covariance[np.diag_indices(len(rows))] = variances @ vector**2
-        return covariance
-
-    def functional_variance(self, weights: FloatArray) -> float:
-        """Var(Σ Aᵢⱼ Nᵢⱼ), N the noise on Σ z zᵀ, z = (1, x), for a symmetric A of shape (d + 1, d + 1)."""
-        squares = self.cell_variances * weights**2
-        return float(2.0 * squares.sum() - np.trace(squares))
+    def direction_variance(self, direction: FloatArray) -> float:  # noqa: ARG002 - the same in all
+        """Half the variance of uᵀN u for u of length 1: that of a cell off the diagonal, where the noise is isotropic."""
+        return self.off_diagonal_variance
 
     def of_rows_in_ball(self, radius: float) -> NoiseLaw:
         """The law for rows in a ball of that radius, which was taken for 1 when the noise was added.
