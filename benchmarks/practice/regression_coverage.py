@@ -203,9 +203,11 @@ def measured(setting: Setting) -> tuple[Setting, Outcome | None]:
         truth = np.array([population.coefficients[name] for name in fit.features])
         identified = bool(inference.identified)
         if identified:
+            widths.append(np.median(fit.standard_errors / fit.sampling_errors))
+        linear = inference.equations.nearly_linear
+        if linear:
             limits = np.asarray(fit.conf_int(LEVEL))
             covered = (limits[:, 0] <= truth) & (truth <= limits[:, 1])
-            widths.append(np.median(fit.standard_errors / fit.sampling_errors))
         else:
             # an interval is the hull of the values that the test does not reject; two coefficients in turn
             tried = [(replication + step) % len(truth) for step in range(min(2, len(truth)))]
@@ -214,10 +216,10 @@ def measured(setting: Setting) -> tuple[Setting, Outcome | None]:
         reach = student.ppf(0.5 + LEVEL / 2, inference.degrees_of_freedom) * np.sqrt(np.maximum(variance, 0.0))
         naive = np.abs(inference.coefficients[1:] - truth) <= reach
         found.append((identified, covered, naive))
-        place = replication % len(covered) if identified else 0
+        place = replication % len(covered) if linear else 0
         one += int(covered[place])
         one_identified += int(covered[place]) if identified else 0
-        if identified and replication % WIDTHS_EVERY == 0:
+        if linear and replication % WIDTHS_EVERY == 0:
             step = float(np.sqrt(inference.privacy_covariance[1, 1])) * scale_of(inference)
             lower, upper = confidence_limits(inference.equations, 1, 3.8415, step)
             inverted.append((upper - lower) * inference.units[1, 1] / (limits[0, 1] - limits[0, 0]))

@@ -9,7 +9,7 @@ from functools import cached_property, wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
-from scipy.special import chdtrc, chdtri, stdtr, stdtrit
+from scipy.special import chdtrc, chdtri, ndtri, stdtr, stdtrit
 
 from dpmoments.analysis.inverted_test import confidence_limits, smallest_statistic
 from dpmoments.analysis.normal_equations import NormalEquations
@@ -73,8 +73,9 @@ class CoefficientInference:
 
     privacy's part from the law of the noise N and sampling's from the variance s² of the residuals, taken to be the same for all
     rows: a release holds no fourth moments. That is the delta method, and holds where noise is small beside the least eigenvalue
-    of M_AA (``identified``). Elsewhere intervals are those of the inverted test
-    (:func:`dpmoments.analysis.inverted_test.smallest_statistic`), which may be unbounded.
+    of M_AA (``identified``). Intervals and p-values are those of the inverted test
+    (:func:`dpmoments.analysis.inverted_test.smallest_statistic`), which holds everywhere and may be unbounded; where noise is so
+    small that it is all one, they are the delta method's, which is faster.
 
     Attributes
     ----------
@@ -142,11 +143,11 @@ class CoefficientInference:
         """Standard errors without privacy; NaN where the fit is not identified."""
         return self._errors(self.sampling_covariance)
 
-    @property
-    def residual_deviation(self) -> float:
-        """Standard deviation of the residuals, in the table's units."""
-        variance = self.equations.residual_variance(self.beyond, self.degrees_of_freedom)
-        return math.sqrt(variance) * self.target_unit
+    def residual_deviation(self, level: float = 0.5) -> float:
+        """What the standard deviation of the residuals is at most, with confidence ``level``, in the table's units."""
+        total = float(self.beyond @ self.equations.moments @ self.beyond)
+        total += float(ndtri(level)) * self.equations.residual_noise(self.beyond)
+        return math.sqrt(max(total, 0.0) / self.degrees_of_freedom) * self.target_unit
 
     @cached_property
     def standard_errors(self) -> FloatArray:
@@ -156,7 +157,7 @@ class CoefficientInference:
     @_unless_beyond_floating_point(_unbounded)
     def intervals(self, level: float) -> FloatArray:
         """Confidence intervals in the table's units, shape (k, 2); infinite ends where the release bounds nothing."""
-        if self.identified:
+        if self.equations.nearly_linear:
             reach = float(stdtrit(self.degrees_of_freedom, 0.5 + 0.5 * level)) * self.standard_errors
             return np.column_stack([self.coefficients - reach, self.coefficients + reach])
         limit = float(chdtri(1, 1.0 - level))
@@ -166,7 +167,7 @@ class CoefficientInference:
     @_unless_beyond_floating_point(_unknown_values)
     def p_values(self) -> FloatArray:
         """Of the hypothesis that the coefficient is 0, two-sided, shape (k,)."""
-        if self.identified:
+        if self.equations.nearly_linear:
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = np.abs(self.coefficients) / self.standard_errors
             return np.asarray(2.0 * stdtr(self.degrees_of_freedom, -ratio))

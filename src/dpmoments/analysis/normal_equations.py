@@ -16,6 +16,10 @@ from dpmoments.array_types import FloatArray
 __all__ = ["NoiseOfMoments", "NormalEquations"]
 
 
+AGREEMENT = 30.0
+"""Standard deviations of a cell. A change of method at which the two differ would lose coverage by itself."""
+
+
 class NoiseOfMoments(Protocol):
     """What inference asks of the noise on Σ z zᵀ, z = (1, x).
 
@@ -134,6 +138,17 @@ class NormalEquations:
         """Whether noise is small beside the least eigenvalue of the regressors: λ ≥ 2√(v k), v the variance of a cell."""
         least = float(np.linalg.eigvalsh(self.gram)[0])
         return least >= self.noise_floor and least > 1e-12 * float(np.trace(self.gram))
+
+    @cached_property
+    def nearly_linear(self) -> bool:
+        """Whether noise is so small that the delta method and the inverted test agree: λ ≥ 2√(v k) + 30√v."""
+        least = float(np.linalg.eigvalsh(self.gram)[0])
+        return self.identified and least >= self.noise_floor + AGREEMENT * math.sqrt(self.noise_variance)
+
+    def residual_noise(self, beyond: FloatArray) -> float:
+        """Standard deviation of the noise on bᵀM b."""
+        carried = self.carry.T @ beyond
+        return math.sqrt(max(self.noise.functional_variance(np.outer(carried, carried)), 0.0))
 
     def noise_covariance(self, beyond: FloatArray) -> FloatArray:
         """Cov((N b)_A) for b over regressors and target, shape (k + 1,) → (k, k)."""

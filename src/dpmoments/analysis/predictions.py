@@ -27,7 +27,7 @@ class Predictions(TableAnswer):
     mean : ndarray of shape (m, 2)
         Confidence interval of the population's line.
     value : ndarray of shape (m, 2)
-        Where a new row's target lies, for normal residuals of one variance.
+        Where a new row's target lies, for normal residuals of one variance: of that, what noise lets it be at most.
     level : float
     """
 
@@ -42,7 +42,7 @@ class Predictions(TableAnswer):
         covariance = inference.privacy_covariance + inference.sampling_covariance
         variance = np.maximum(np.einsum("ij,jk,ik->i", rows, covariance, rows), 0.0)
         quantile = float(stdtrit(inference.degrees_of_freedom, 0.5 + 0.5 * level))
-        of_residual = inference.residual_deviation**2
+        of_residual = inference.residual_deviation(0.5 + 0.5 * level) ** 2
         reaches = [quantile * np.sqrt(variance), quantile * np.sqrt(variance + of_residual)]
         mean, value = (np.column_stack([prediction - reach, prediction + reach]) for reach in reaches)
         return cls(prediction, mean, value, level)
