@@ -14,7 +14,7 @@ PACKAGES = {
     "privacy": ("privacy",),
     "noise": ("noise",),
     "mechanisms": ("mechanisms",),
-    "rows": ("rows/encode", "rows/cells", "rows/kernel", "rows/rounding", "rows/affine"),
+    "rows": ("rows/encode", "cells/reading", "rows/cells", "rows/kernel", "rows/rounding", "rows/affine"),
 }
 """Packages of the report, and the folders or modules of each."""
 
@@ -98,6 +98,7 @@ TESTS = {
     ),
     "mechanisms/means/log_scale_histogram": ("log_scale_histogram", "means"),
     "mechanisms/means/parts/reliability": ("reliability", "means_boundaries", "means_replayed", "mean_robustness"),
+    "cells/reading": ("encoding", "cell_rules", "rows"),
     "rows/encode": ("encoding", "cell_rules", "rows", "derived"),
     "rows/cells": ("cell_rules", "encoding", "sources"),
     "rows/kernel": ("kernel", "exact_moments"),

@@ -238,7 +238,7 @@ def test_an_intercept_needs_a_mean() -> None:
 
 def test_summary_reads() -> None:
     text = released().ridge("income", ["age"], alpha=0.001).summary()
-    assert text.startswith("ridge regression of income on 1 features, alpha = 0.001, 4,000 rows\nR² = 0.")
+    assert text.startswith("ridge regression of income on 1 feature, alpha = 0.001, 4,000 rows\nR² = 0.")
     assert "age" in text
     assert "of least squares without the penalty" in text
 

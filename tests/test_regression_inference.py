@@ -180,6 +180,7 @@ def test_derived_features_and_formulas() -> None:
         ("income ~ np.log(age)", "no column and no feature"),
         ("income ~ age +", "cannot be read"),
         ("income ~ height", "no column and no feature"),
+        ("income ~ C(age)", "no categorical column"),
         ("age^2 ~ age", "computed one from the other"),
     ],
 )
@@ -245,6 +246,11 @@ def test_predictions_are_read_by_name() -> None:
     assert "secret" not in str(refused.value)
     with pytest.raises(TypeError, match="by name"):
         fit.predict(frame[["age"]].to_numpy())
+    with pytest.raises(TypeError, match="holds none"):
+        fit.predict({"age": 30.0, "region": "south"})
+    for nothing in (None, [{"age": 30.0}]):
+        with pytest.raises(TypeError, match="rows are read from a pandas"):
+            fit.predict(nothing)
     with pytest.raises(ValueError, match="more than one column named 'age'"):
         fit.predict(pd.concat([frame, frame[["age"]]], axis=1))
 
@@ -262,6 +268,33 @@ def test_prediction_intervals() -> None:
         exact().ridge("income", ["age"]).prediction_intervals(new)
 
 
+def test_prediction_intervals_allow_for_noise_on_the_residual_variance() -> None:
+    """Noise hides how much residuals vary: taken as estimated, intervals of new rows held two thirds of them."""
+    schema = dpm.Schema(dpm.Numeric("y", -2, 2), dpm.Numeric("x", -1, 1))
+    inside, too_narrow = [], []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(-0.8, 0.8, 1_000)
+        table = pd.DataFrame({"y": 0.5 * x + rng.normal(0, 0.1, 1_000), "x": x})
+        fit = dpm.release(table, schema, epsilon=1.0, insecure_seed=seed).ols("y ~ x")
+        if not fit.identified:
+            continue
+        found = fit.prediction_intervals({"x": [-0.7, 0.1, 0.6]})
+        new = 0.5 * np.array([-0.7, 0.1, 0.6]) + rng.normal(0, 0.1, 3)
+        inside += ((found.value[:, 0] <= new) & (new <= found.value[:, 1])).tolist()
+        too_narrow += ((found.mean[:, 0] <= new) & (new <= found.mean[:, 1])).tolist()
+    assert np.mean(inside) > 0.9
+    assert np.mean(too_narrow) < 0.8
+
+
+def test_a_feature_that_hardly_varies_is_named() -> None:
+    table = people().assign(smoker=False)
+    fit = dpm.release(table, SCHEMA, epsilon=5.0, insecure_seed=1).ols("income", ["age", "smoker"])
+    assert not fit.identified
+    assert "Noise hides how much smoker varies: leave it out." in fit.summary()
+    assert dpm.release(table, SCHEMA, epsilon=5.0, insecure_seed=1).ols("income", ["age"]).identified
+
+
 def test_a_fit_that_noise_hides_says_so_and_bounds_nothing() -> None:
     table = people(300)
     fit = dpm.release(table, SCHEMA, epsilon=0.05, insecure_seed=1).ols("income", ["age", "smoker"])
@@ -270,7 +303,7 @@ def test_a_fit_that_noise_hides_says_so_and_bounds_nothing() -> None:
     assert np.isinf(np.asarray(fit.conf_int())).any()
     text = fit.summary()
     assert text.startswith("THE WHOLE FIT IS NOT DISTINGUISHABLE FROM NOISE")
-    assert "It takes fewer features" in text
+    assert "It takes fewer features" in text or "Noise hides how much" in text
     assert text.count("not distinguishable from noise") == 2
     assert fit.to_dict()["standard_errors"] == {"age": None, "smoker": None}
     with pytest.raises(ValueError, match="noise does not let it be identified"):

@@ -292,7 +292,7 @@ def test_a_command_that_tells_the_number_of_rows_is_found(stage: Stage, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr(Rows, "moments", counting)
         patch.setattr(
-            sys.modules["dpmoments.release"],
+            sys.modules["dpmoments.release_run"],
             "within_table",
             lambda _plan, count, diagnostics, _size: (count, {**diagnostics, "rows": counted[-1]}),
         )

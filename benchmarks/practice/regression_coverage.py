@@ -155,8 +155,11 @@ def resampled(name: str) -> tuple[Population, int]:
 
 
 def settings(quick: bool) -> Iterator[Setting]:
-    """Every cell: all kinds, numbers of rows and of features, and budgets in turn; then real tables at every budget."""
+    """Every cell: real tables at every budget; then all kinds, numbers of rows and of features, with budgets in turn."""
     replications, resamples = (60, 12) if quick else (2_000, 300)
+    for name in REAL:
+        for budget in BUDGETS if name != "adult" else BUDGETS[1:3]:
+            yield Setting(name, 0, 0, *budget, resamples)
     place = 0
     for kind in SYNTHETIC:
         for n_rows in (1_000, 10_000):
@@ -166,9 +169,6 @@ def settings(quick: bool) -> Iterator[Setting]:
                     yield Setting(kind, n_rows, n_features, *budget, replications)
                 place += 1
         yield Setting(kind, 100_000, 10, *BUDGETS[place % len(BUDGETS)], replications)
-    for name in REAL:
-        for budget in BUDGETS if name != "adult" else BUDGETS[1:3]:
-            yield Setting(name, 0, 0, *budget, resamples)
 
 
 # One cell -----------------------------------------------------------------------------------------------------------------

@@ -65,6 +65,9 @@ class TableAnswer(ABC):
     def __str__(self) -> str:
         return self.summary()
 
+    def __repr__(self) -> str:
+        return self.summary()
+
     def to_arrow(self) -> pa.Table:
         """The table as an Arrow table."""
         return pa.table({name: pa.array(list(values), from_pandas=True) for name, values in self.columns().items()})

@@ -26,7 +26,7 @@ SHARE_OF_PRIVACY = 0.5
 """Where privacy's part is below this share of the standard error, what a coefficient cannot be told from is 0, not noise."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CoefficientTable(TableAnswer):
     """The coefficients of a linear regression computed from a release.
 
@@ -183,10 +183,9 @@ class CoefficientTable(TableAnswer):
         if self.inference is not None and self.is_noise:
             noise = f"THE WHOLE FIT IS {NOISE.upper()} (p = {self.p_value_of_fit:.2g}). {self.help}"
         p_value = "" if self.inference is None else f"; p of the whole fit = {_p_in_words(self.p_value_of_fit)}"
-        compared = "; ".join(f"levels of {name} are compared with {level}" for name, level in self.references.items())
-        title = (
-            f"{self.method} regression of {self.target} on {len(self.features)} features{alpha}, {self.n_rows:,} rows"
-        )
+        compared = "; ".join(f"levels of {name} are compared with {level}" for name, level in self._compared().items())
+        count = f"{len(self.features)} feature{'' if len(self.features) == 1 else 's'}"
+        title = f"{self.method} regression of {self.target} on {count}{alpha}, {self.n_rows:,} rows"
         if self.too_few:
             compared += f"; too few rows for the budget, counted with the reference: {', '.join(self.too_few)}"
         return tuple(filter(None, [noise, title, f"{r_squared}{p_value}", compared]))
@@ -216,7 +215,7 @@ class CoefficientTable(TableAnswer):
         if not self._is_identified:
             about = (
                 "Noise hides the features from each other: no standard errors; intervals are those of the inverted test, and "
-                "infinite where the release bounds nothing."
+                f"infinite where the release bounds nothing. {self.help}"
             )
         elif self.method != "least squares":
             about += (
@@ -250,6 +249,7 @@ class CoefficientTable(TableAnswer):
             "method": self.method,
             "target": self.target,
             "intercept": self.intercept,
+            **self._intercept_to_dict(),
             "coefficients": by_feature(self.coefficients),
             "standard_errors": by_feature(self.standard_errors),
             "privacy_errors": by_feature(self.privacy_errors),
@@ -274,10 +274,23 @@ class CoefficientTable(TableAnswer):
             "warning": self.warning,
         }
 
+    def _intercept_to_dict(self) -> dict[str, float | None]:
+        if not self.with_intercept:
+            return {}
+        lower, upper = self._intervals(self.level)[0]
+        errors = {name: float(self._errors(f"{name}s")[0]) for name in ("standard_error", "p_value")}
+        found = errors | {"lower": float(lower), "upper": float(upper)}
+        return {f"intercept_{name}": _finite(value) for name, value in found.items()}
+
     @property
     def names(self) -> tuple[str, ...]:
         """The features, after the intercept where there is one."""
         return (CONSTANT, *self.features) if self.with_intercept else self.features
+
+    def _compared(self) -> Mapping[str, str]:
+        """The references of columns of which some other level is left."""
+        left = {feature.rpartition("=")[0] for feature in self.features}
+        return {name: level for name, level in self.references.items() if level.rpartition("=")[0] in left}
 
     @property
     def _is_identified(self) -> bool:

@@ -36,7 +36,7 @@ SCALINGS: Mapping[Scaling, str] = MappingProxyType(
 SHOWN_LOADINGS = 5
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PrincipalComponents(TableAnswer):
     """Principal components in the terms of scikit-learn's ``PCA``.
 

@@ -27,7 +27,7 @@ SHOWN_PAIRS = 60
 """The text shows so many pairs at most, those that stand out most first; frames and JSON hold all."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Correlations(TableAnswer):
     """Correlations of all pairs of some features, in the order (2, 1), (3, 1), (3, 2), and so on.
 

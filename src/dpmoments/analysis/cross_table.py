@@ -33,7 +33,7 @@ LEAST = 1e-3
 """A cell's share at least, of what it would be under independence."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CrossTable(TableAnswer):
     """Counts of rows by the levels of two columns, and the test that the columns are independent.
 

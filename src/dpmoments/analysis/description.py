@@ -22,7 +22,7 @@ from dpmoments.schema.constraints import Constraints
 __all__ = ["Description", "describe"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Description(TableAnswer):
     """Mean and spread of every feature, in the table's units.
 

@@ -30,7 +30,7 @@ SHRINKAGE = 0.1
 """Of the edge of the noise's spectrum, added to the within-group covariance (measured: ``docs/comparisons.md``)."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LinearDiscriminant(TableAnswer):
     """A linear discriminant in the terms of scikit-learn's, one score a class.
 

@@ -23,7 +23,7 @@ SHOWN_ROWS = 20
 """The text shows so many rows at most, the furthest; frames and JSON hold all."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MahalanobisDistances(TableAnswer):
     """Distances of the rows of a frame.
 

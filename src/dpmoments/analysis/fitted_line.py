@@ -18,7 +18,7 @@ from dpmoments.schema.schema import Schema
 __all__ = ["FittedLine"]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class FittedLine(CoefficientTable):
     """A linear regression computed from a release.
 

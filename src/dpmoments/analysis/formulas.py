@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from dpmoments.plain_values import shown
+from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn
 from dpmoments.schema.powers_and_products import Product
 from dpmoments.schema.schema import Schema
@@ -46,7 +47,8 @@ def read_formula(formula: str, schema: Schema) -> tuple[str, list[str], bool | N
         left, right = list(read.lhs), list(read.rhs)
     except (FormulaicError, AttributeError, TypeError, ValueError) as error:
         raise ValueError(
-            f"the formula {shown(formula)} cannot be read ({type(error).__name__}): write it as 'target ~ feature + feature'"
+            f"the formula {shown(formula)} cannot be read ({type(error).__name__}): write it as 'target ~ feature + feature', "
+            "names with other signs in backticks: `hours-per-week`"
         ) from None
     if len(left) != 1:
         raise ValueError(f"the formula {shown(formula)} has {len(left)} targets: a regression has one")
@@ -60,7 +62,11 @@ def _feature(factors: list[str], schema: Schema) -> str:
     """The column or feature that a term is."""
     known = {*schema.feature_names, *(column.name for column in schema.columns)}
     names = [_name(factor) for factor in factors]
-    if len(names) == 1 and names[0] in known:
+    levels = {column.name for column in schema.columns if isinstance(column, Categorical)}
+    treated = [
+        name for factor, name in zip(factors, names, strict=True) if factor.startswith("C(") and name not in levels
+    ]
+    if len(names) == 1 and names[0] in known and not treated:
         return names[0]
     for column in schema.columns:
         if not isinstance(column, DerivedColumn) or not isinstance(column.stated, Product):
@@ -70,13 +76,19 @@ def _feature(factors: list[str], schema: Schema) -> str:
         for feature in column.feature_names:
             if sorted(feature.split(":")) == sorted(names):
                 return feature
+    if cut := next((factor for factor in factors if factor.startswith("C(")), ""):
+        raise ValueError(
+            f"the formula has {cut!r}, and {_name(cut)!r} is no categorical column of the release: C() takes the name of one "
+            "alone (its reference level is given by reference=), and nothing else can be cut into levels any more"
+        )
     if len(names) == 2:
         raise ValueError(
             f"the formula has {':'.join(names)!r}, and the schema has no product of the two: it must be released with "
             f"dpm.Product({names[0]!r}, {names[1]!r}) in the schema"
         )
     raise ValueError(
-        f"the formula has {':'.join(names)!r}, which is no column and no feature of the release: {NO_ARITHMETIC}"
+        f"the formula has {':'.join(names)!r}, which is no column and no feature of the release: {NO_ARITHMETIC}; names with "
+        "other signs than letters, digits, points and underscores stand in backticks, `hours-per-week`"
     )
 
 

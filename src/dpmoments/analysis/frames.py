@@ -93,7 +93,15 @@ def _of_array(schema: Schema, array: Any) -> FloatArray:
 
 def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:
     if isinstance(frame, Mapping):
+        if scalar := [name for name in names if name in frame and (np.ndim(frame[name]) != 1)]:
+            raise TypeError(
+                f"a dict of columns holds a list of values for each, and {scalar[0]!r} holds none: give [value]"
+            )
         frame = pa.table({name: pa.array(frame[name], from_pandas=True) for name in names if name in frame})
+    elif not hasattr(frame, "columns") and not isinstance(frame, pa.RecordBatch):
+        raise TypeError(
+            f"rows are read from a pandas, Polars or Arrow frame, or from a dict of columns, not from {type(frame).__name__}"
+        )
     if isinstance(frame, pa.RecordBatch):
         frame = pa.Table.from_batches([frame])
     present = [str(name) for name in getattr(frame, "column_names", getattr(frame, "columns", ()))]

@@ -25,7 +25,7 @@ LEAST_EIGENVALUE = 1e-6
 SHOWN_EDGES = 60
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GraphicalLasso(TableAnswer):
     """A sparse inverse of the correlation matrix, in the terms of scikit-learn's ``GraphicalLasso``.
 

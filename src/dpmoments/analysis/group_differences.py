@@ -19,7 +19,7 @@ from dpmoments.array_types import FloatArray
 __all__ = ["GroupDifferences", "intervals_of_differences"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GroupDifferences(TableAnswer):
     """Differences of the means of two groups, pair by pair, in the table's units.
 

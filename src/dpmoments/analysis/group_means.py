@@ -26,7 +26,7 @@ SHOWN_DIFFERENCES = 30
 LOST = "lost in noise"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GroupMeans(TableAnswer):
     """Means of m features over the rows of k groups, in the table's units.
 

@@ -14,7 +14,7 @@ from dpmoments.array_types import FloatArray
 __all__ = ["Identification", "Intervals"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Intervals(TableAnswer):
     """Confidence intervals, read as an array of shape (k, 2) or by name.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -53,8 +54,8 @@ def penalised_slopes(moment: FloatArray, chosen: Regressors, alpha: float) -> Fl
     system = moment[np.ix_(a, a)] + 2.0 * alpha * np.eye(len(a))
     if float(np.linalg.eigvalsh(system)[0]) <= 1e-12 * max(1.0, float(np.trace(system))):
         raise ValueError(
-            f"the system is singular at alpha={alpha!r}: features are collinear or the noise hides them; give alpha > 0 (or "
-            "'auto'), or leave features out"
+            f"the system is singular at alpha={alpha!r}: features are collinear or the noise hides them: leave features out, or "
+            "use ridge with alpha > 0 (or 'auto')"
         )
     return np.asarray(np.linalg.solve(system, moment[a, chosen.target]), dtype=np.float64)
 
@@ -135,7 +136,7 @@ def fitted_line(
         released_r_squared=min(max(explained / variance, 0.0), 1.0) if variance > 0 else 0.0,
         n_rows=release.n_rows,
         with_intercept=chosen.intercept,
-        help=_help(inference),
+        help=_help(inference, [names[place] for place in a]),
         warning=few_rows_in_words(release.noisy_count, release.noise),
         schema=release.schema,
     )
@@ -152,15 +153,29 @@ def _explained(
     return ExplainedVariance.of_line(equations, slopes, 2.0 * alpha * equations.n_rows)
 
 
-def _help(inference: CoefficientInference | None) -> str:
-    """What would make noise less of a fit."""
+def _help(inference: CoefficientInference | None, names: Sequence[str]) -> str:
+    """What would make noise less of a fit; ``names`` are those of the features."""
     if inference is None:
         return ""
     if inference.identified:
         return "More rows or a larger budget would show a weaker relation."
     equations = inference.equations
+    fewer = "fewer features, or " if len(names) > 1 else ""
+    if lost := _features_lost_in_noise(equations, names):
+        words = ("vary", "them") if len(lost) > 1 else ("varies", "it")
+        return f"Noise hides how much {', '.join(lost)} {words[0]}: leave {words[1]} out."
     least = float(np.linalg.eigvalsh(equations.gram)[0])
-    floor = equations.noise_floor
-    if least <= 0.05 * floor:
-        return "It takes fewer features, and far more rows or a far larger budget."
-    return f"It takes fewer features, or about {floor / least:.1f} times the rows or the budget."
+    if least <= 0.05 * equations.noise_floor:
+        return f"It takes {fewer}far more rows or a far larger budget."
+    times = max(equations.noise_floor / least, 1.5)
+    return f"It takes {fewer}at least {times:.1f} times the rows or the budget."
+
+
+def _features_lost_in_noise(equations: NormalEquations, names: Sequence[str]) -> list[str]:
+    """Features that no regression could tell from a constant, if they are not all."""
+    moments, first = equations.moments, 1 if equations.with_constant else 0
+    spread = np.diag(moments)[first:-1].copy()
+    if first:
+        spread -= moments[0, 1:-1] ** 2 / moments[0, 0]
+    lost = [name for name, square in zip(names, spread, strict=True) if square < equations.noise_floor]
+    return lost if len(lost) < len(names) else []

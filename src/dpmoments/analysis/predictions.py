@@ -17,7 +17,7 @@ __all__ = ["Predictions"]
 SHOWN_ROWS = 20
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Predictions(TableAnswer):
     """Predictions for rows, with confidence intervals of the line there and intervals in which new rows lie.
 

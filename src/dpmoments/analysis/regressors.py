@@ -72,6 +72,8 @@ class Regressors:
             a mean.
         """
         names = release.feature_names
+        if not isinstance(target, str):
+            raise TypeError(f"target must be the name of a feature, or a formula, got {type(target).__name__}")
         if "~" in target and target not in names:
             if features is not None:
                 raise ValueError(

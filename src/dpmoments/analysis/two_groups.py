@@ -23,7 +23,7 @@ from dpmoments.array_types import FloatArray
 __all__ = ["TwoGroups", "t_test"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TwoGroups(TableAnswer):
     """A t-test of two groups, in units of the target.
 

@@ -21,7 +21,7 @@ from dpmoments.array_types import FloatArray
 __all__ = ["AnalysisOfVariance", "anova", "between_groups"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AnalysisOfVariance(TableAnswer):
     """One-way analysis of variance, in squared units of the target.
 
