@@ -76,7 +76,13 @@ def rows_of(full: pa.Table, level: str) -> pa.Table:
 # What is in a group ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", [*FORMS, *FILES])
+@pytest.mark.parametrize(
+    "form",
+    [
+        form if place % 3 == 0 else pytest.param(form, marks=pytest.mark.slow)
+        for place, form in enumerate([*FORMS, *FILES])
+    ],
+)
 def test_a_group_has_the_exact_moments_of_its_rows_in_every_form(form: str, tmp_path: Path) -> None:
     data = FORMS[form]() if form in FORMS else FILES[form](tmp_path)
     schema = schema_of_groups(FORM_SCHEMA, "region")
