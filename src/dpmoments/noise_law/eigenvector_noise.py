@@ -62,7 +62,7 @@ def subtracted_cells(eigenvalues: FloatArray, temperatures: FloatArray, variance
     Examples
     --------
     >>> subtracted_cells(np.array([900.0, 100.0]), np.array([0.5, 0.5]), 2.0).round(1).tolist()
-    [[339.1, 158.1], [158.1, 339.1]]
+    [[283.4, 156.9], [156.9, 283.4]]
     """
     rank, d = len(temperatures), len(eigenvalues)
     drawn = np.arange(d) < rank
