@@ -14,7 +14,15 @@ import pyarrow as pa
 
 from dpmoments.array_types import FloatArray
 
-__all__ = ["Answer", "TableAnswer", "aligned", "finite_or_none", "in_floating_point", "number"]
+__all__ = [
+    "Answer",
+    "TableAnswer",
+    "aligned",
+    "finite_or_none",
+    "in_floating_point",
+    "number",
+    "unless_beyond_floating_point",
+]
 
 Parameters = ParamSpec("Parameters")
 Found = TypeVar("Found")
@@ -94,10 +102,47 @@ def _html_row(tag: str, cells: Sequence[str]) -> str:
     return f"<tr>{''.join(shown)}</tr>"
 
 
-def in_floating_point(compute: Callable[Parameters, Found]) -> Callable[Parameters, Found]:
-    """A function of a release that refuses where its numbers leave the range of floating point.
+def unless_beyond_floating_point(
+    beyond: Callable[..., Found],
+) -> Callable[[Callable[Parameters, Found]], Callable[Parameters, Found]]:
+    """A function that answers as ``beyond`` does where its numbers leave the range of floating point.
 
     Such numbers come of budgets beyond all use, and of files made to confuse.
+
+    Parameters
+    ----------
+    beyond : callable
+        Takes the same arguments.
+
+    Examples
+    --------
+    >>> unless_beyond_floating_point(lambda number: math.inf)(lambda number: number**2)(1e200)
+    inf
+    """
+
+    def decorate(compute: Callable[Parameters, Found]) -> Callable[Parameters, Found]:
+        @wraps(compute)
+        def answer(*given: Parameters.args, **named: Parameters.kwargs) -> Found:
+            try:
+                with np.errstate(over="raise", divide="raise", invalid="raise"):
+                    return compute(*given, **named)
+            except (ArithmeticError, np.linalg.LinAlgError):
+                pass  # so that a refusal carries no error of another
+            return beyond(*given, **named)
+
+        return answer
+
+    return decorate
+
+
+def _refuse(*_: object, **__: object) -> Any:
+    raise ValueError(
+        "the numbers of this release are too large, too small or too far apart for floating point to tell what was asked"
+    )
+
+
+def in_floating_point(compute: Callable[Parameters, Found]) -> Callable[Parameters, Found]:
+    """A function of a release that refuses where its numbers leave the range of floating point.
 
     Examples
     --------
@@ -106,18 +151,7 @@ def in_floating_point(compute: Callable[Parameters, Found]) -> Callable[Paramete
     ...
     ValueError: the numbers of this release are too large, too small or too far apart for floating point ...
     """
-
-    @wraps(compute)
-    def answer(*given: Parameters.args, **named: Parameters.kwargs) -> Found:
-        try:
-            with np.errstate(over="raise", divide="raise", invalid="raise"):
-                return compute(*given, **named)
-        except (ArithmeticError, np.linalg.LinAlgError):
-            raise ValueError(
-                "the numbers of this release are too large, too small or too far apart for floating point to tell what was asked"
-            ) from None
-
-    return answer
+    return unless_beyond_floating_point(_refuse)(compute)
 
 
 def number(value: float | None) -> str:

@@ -3,47 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from functools import cached_property
 
 import numpy as np
 from scipy.special import chdtrc, chdtri, ndtri, stdtr, stdtrit
 
+from dpmoments.analysis.answers import unless_beyond_floating_point
 from dpmoments.analysis.inverted_test import confidence_limits, smallest_statistic
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.array_types import FloatArray
 
 __all__ = ["CoefficientInference"]
-
-
-Parameters = ParamSpec("Parameters")
-Found = TypeVar("Found")
-
-
-def _unless_beyond_floating_point(
-    unknown: Callable[[CoefficientInference], Found],
-) -> Callable[
-    [Callable[Concatenate[CoefficientInference, Parameters], Found]],
-    Callable[Concatenate[CoefficientInference, Parameters], Found],
-]:
-    """A method whose answer is ``unknown`` where its numbers leave the range of floating point."""
-
-    def decorate(
-        compute: Callable[Concatenate[CoefficientInference, Parameters], Found],
-    ) -> Callable[Concatenate[CoefficientInference, Parameters], Found]:
-        @wraps(compute)
-        def answer(inference: CoefficientInference, /, *given: Parameters.args, **named: Parameters.kwargs) -> Found:
-            try:
-                with np.errstate(over="raise", divide="raise", invalid="raise"):
-                    return compute(inference, *given, **named)
-            except (ArithmeticError, np.linalg.LinAlgError):
-                return unknown(inference)
-
-        return answer
-
-    return decorate
 
 
 def _unknown_matrix(inference: CoefficientInference) -> FloatArray:
@@ -54,12 +25,12 @@ def _unknown_values(inference: CoefficientInference) -> FloatArray:
     return np.full(inference.equations.n_regressors, np.nan)
 
 
-def _unknown_value(inference: CoefficientInference) -> float:
-    del inference
+def _unknown_value(*_: object) -> float:
     return math.nan
 
 
-def _unbounded(inference: CoefficientInference) -> FloatArray:
+def _unbounded(inference: CoefficientInference, level: float) -> FloatArray:
+    del level
     return np.tile([-math.inf, math.inf], (inference.equations.n_regressors, 1))
 
 
@@ -121,13 +92,13 @@ class CoefficientInference:
         return found
 
     @cached_property
-    @_unless_beyond_floating_point(_unknown_matrix)
+    @unless_beyond_floating_point(_unknown_matrix)
     def privacy_covariance(self) -> FloatArray:
         """The part of Cov(β̂) that is privacy's noise, in the table's units, shape (k, k)."""
         return self._carried(self.equations.noise_covariance(self.beyond))
 
     @cached_property
-    @_unless_beyond_floating_point(_unknown_matrix)
+    @unless_beyond_floating_point(_unknown_matrix)
     def sampling_covariance(self) -> FloatArray:
         """The part of Cov(β̂) that is there without privacy, in the table's units, shape (k, k)."""
         variance = self.equations.residual_variance(self.beyond, self.degrees_of_freedom)
@@ -154,7 +125,7 @@ class CoefficientInference:
         """Both parts together, shape (k,); NaN where the fit is not identified."""
         return np.asarray(np.hypot(self.privacy_errors, self.sampling_errors), dtype=np.float64)
 
-    @_unless_beyond_floating_point(_unbounded)
+    @unless_beyond_floating_point(_unbounded)
     def intervals(self, level: float) -> FloatArray:
         """Confidence intervals in the table's units, shape (k, 2); infinite ends where the release bounds nothing."""
         if self.equations.nearly_linear:
@@ -164,7 +135,7 @@ class CoefficientInference:
         return np.array([self._inverted(place, limit) for place in range(self.equations.n_regressors)])
 
     @cached_property
-    @_unless_beyond_floating_point(_unknown_values)
+    @unless_beyond_floating_point(_unknown_values)
     def p_values(self) -> FloatArray:
         """Of the hypothesis that the coefficient is 0, two-sided, shape (k,)."""
         if self.equations.nearly_linear:
@@ -173,7 +144,7 @@ class CoefficientInference:
             return np.asarray(2.0 * stdtr(self.degrees_of_freedom, -ratio))
         return np.array([self.inverted_p_value(place, 0.0) for place in range(self.equations.n_regressors)])
 
-    @_unless_beyond_floating_point(_unknown_value)
+    @unless_beyond_floating_point(_unknown_value)
     def inverted_p_value(self, place: int, value: float) -> float:
         """Of the hypothesis that a coefficient has a value, in the table's units, by the inverted test: identified or not.
 
@@ -184,7 +155,7 @@ class CoefficientInference:
         return float(chdtrc(1, smallest_statistic(equations, fixed, np.append(-equations.solution, 1.0))))
 
     @cached_property
-    @_unless_beyond_floating_point(_unknown_value)
+    @unless_beyond_floating_point(_unknown_value)
     def p_value_of_fit(self) -> float:
         """Of the hypothesis that all coefficients but the constant are 0; it holds whether the fit is identified or not."""
         last = self.equations.n_regressors
@@ -199,17 +170,10 @@ class CoefficientInference:
 
     def _inverted(self, place: int, limit: float) -> tuple[float, float]:
         equations = self._equations_of(place)
-        step = 2.0 * float(self._rough_errors(equations)[place])
+        step = 2.0 * float(equations.rough_errors[place])
         lower, upper = confidence_limits(equations, place, limit, step)
         unit = float(self.units[place, place])
         return lower * unit, upper * unit
-
-    def _rough_errors(self, equations: NormalEquations) -> FloatArray:
-        """A guess of the standard errors, for want of a step."""
-        solved = np.linalg.pinv(equations.gram)
-        beyond = np.append(-equations.solution, 1.0)
-        covariance = solved @ equations.error_covariance(beyond) @ solved.T
-        return np.asarray(np.sqrt(np.maximum(np.diag(covariance), 0.0)), dtype=np.float64)
 
     def _carried(self, of_equations: FloatArray) -> FloatArray:
         """Cov(g) → Cov(β̂) in the table's units."""

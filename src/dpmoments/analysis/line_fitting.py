@@ -164,7 +164,7 @@ def _help(inference: CoefficientInference | None, names: Sequence[str]) -> str:
     if lost := _features_lost_in_noise(equations, names):
         words = ("vary", "them") if len(lost) > 1 else ("varies", "it")
         return f"Noise hides how much {', '.join(lost)} {words[0]}: leave {words[1]} out."
-    least = float(np.linalg.eigvalsh(equations.gram)[0])
+    least = equations.least_eigenvalue
     if least <= 0.05 * equations.noise_floor:
         return f"It takes {fewer}far more rows or a far larger budget."
     times = max(equations.noise_floor / least, 1.5)

@@ -117,33 +117,43 @@ class NormalEquations:
         return self.moments[:-1, :-1]
 
     @cached_property
+    def _spectrum(self) -> tuple[FloatArray, FloatArray]:
+        """Eigenvalues of M_AA, the least first, and eigenvectors, one a column."""
+        eigenvalues, vectors = np.linalg.eigh(self.gram)
+        return np.asarray(eigenvalues, dtype=np.float64), np.asarray(vectors, dtype=np.float64)
+
+    @property
+    def least_eigenvalue(self) -> float:
+        """λ: how much the regressors vary where they vary least."""
+        return float(self._spectrum[0][0])
+
+    @cached_property
     def possible_gram(self) -> FloatArray:
         """The positive semi-definite matrix nearest to M_AA."""
-        eigenvalues, vectors = np.linalg.eigh(self.gram)
+        eigenvalues, vectors = self._spectrum
         return np.asarray((vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T)
 
     @cached_property
     def noise_variance(self) -> float:
         """v: the variance of a cell of noise, where the regressors vary least."""
-        least = np.linalg.eigh(self.gram)[1][:, 0]
-        return self.noise.direction_variance(self.carry[:-1].T @ least)
+        return self.noise.direction_variance(self.carry[:-1].T @ self._spectrum[1][:, 0])
 
     @property
     def noise_floor(self) -> float:
         """2√(v k): the least eigenvalue of the regressors that noise leaves to be seen."""
         return 2.0 * math.sqrt(self.noise_variance * self.n_regressors)
 
-    @cached_property
+    @property
     def identified(self) -> bool:
         """Whether noise is small beside the least eigenvalue of the regressors: λ ≥ 2√(v k), v the variance of a cell."""
-        least = float(np.linalg.eigvalsh(self.gram)[0])
+        least = self.least_eigenvalue
         return least >= self.noise_floor and least > 1e-12 * float(np.trace(self.gram))
 
-    @cached_property
+    @property
     def nearly_linear(self) -> bool:
         """Whether noise is so small that the delta method and the inverted test agree: λ ≥ 2√(v k) + 30√v."""
-        least = float(np.linalg.eigvalsh(self.gram)[0])
-        return self.identified and least >= self.noise_floor + AGREEMENT * math.sqrt(self.noise_variance)
+        agree = self.noise_floor + AGREEMENT * math.sqrt(self.noise_variance)
+        return self.identified and self.least_eigenvalue >= agree
 
     def residual_noise(self, beyond: FloatArray) -> float:
         """Standard deviation of the noise on bᵀM b."""
@@ -170,3 +180,10 @@ class NormalEquations:
         """β of the equations as they are, shape (k,)."""
         found = np.linalg.lstsq(self.gram, self.moments[:-1, -1], rcond=None)[0]
         return np.asarray(found, dtype=np.float64)
+
+    @cached_property
+    def rough_errors(self) -> FloatArray:
+        """What standard errors would be by the delta method, whether it holds or not, shape (k,)."""
+        solved = np.linalg.pinv(self.gram)
+        covariance = solved @ self.error_covariance(np.append(-self.solution, 1.0)) @ solved.T
+        return np.asarray(np.sqrt(np.maximum(np.diag(covariance), 0.0)), dtype=np.float64)
