@@ -21,6 +21,7 @@ __all__ = [
     "finite_or_none",
     "in_floating_point",
     "number",
+    "number_or_none",
     "unless_beyond_floating_point",
 ]
 
@@ -165,6 +166,17 @@ def number(value: float | None) -> str:
     return "–" if value is None or not math.isfinite(value) else f"{value:.5g}"
 
 
+def number_or_none(value: float) -> float | None:
+    """The number where it is finite, as JSON holds it.
+
+    Examples
+    --------
+    >>> number_or_none(1.5), number_or_none(math.nan)
+    (1.5, None)
+    """
+    return float(value) if math.isfinite(value) else None
+
+
 def finite_or_none(values: FloatArray) -> list[float | None]:
     """A list of the numbers of a vector, None for those that are not finite.
 
@@ -174,7 +186,7 @@ def finite_or_none(values: FloatArray) -> list[float | None]:
     >>> finite_or_none(np.array([1.5, np.nan]))
     [1.5, None]
     """
-    return [value if math.isfinite(value) else None for value in values.tolist()]
+    return [number_or_none(value) for value in values.tolist()]
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.analysis.answers import TableAnswer, finite_or_none, number
+from dpmoments.analysis.answers import TableAnswer, finite_or_none, number, number_or_none
 from dpmoments.analysis.clipping_effect import ClippingEffect
 from dpmoments.analysis.confidence import confidence_level
 from dpmoments.analysis.explained_variance import ExplainedVariance
 from dpmoments.analysis.inference import CoefficientInference
 from dpmoments.analysis.intervals import Identification, Intervals
+from dpmoments.analysis.moment_noise import NOISE_UNKNOWN, NOT_DISTINGUISHABLE
 from dpmoments.array_types import FloatArray
 
 __all__ = ["CoefficientTable"]
 
 CONSTANT = "(intercept)"
-NOISE = "not distinguishable from noise"
 NO_EFFECT = "not distinguishable from 0"
 SHARE_OF_PRIVACY = 0.5
 """Where privacy's part is below this share of the standard error, what a coefficient cannot be told from is 0, not noise."""
@@ -181,7 +181,7 @@ class CoefficientTable(TableAnswer):
             r_squared += " (at the released moments; too large by an unknown amount)"
         noise = ""
         if self.inference is not None and self.is_noise:
-            noise = f"THE WHOLE FIT IS {NOISE.upper()} (p = {self.p_value_of_fit:.2g}). {self.help}"
+            noise = f"THE WHOLE FIT IS {NOT_DISTINGUISHABLE.upper()} (p = {self.p_value_of_fit:.2g}). {self.help}"
         p_value = "" if self.inference is None else f"; p of the whole fit = {_p_in_words(self.p_value_of_fit)}"
         compared = "; ".join(f"levels of {name} are compared with {level}" for name, level in self._compared().items())
         count = f"{len(self.features)} feature{'' if len(self.features) == 1 else 's'}"
@@ -196,7 +196,7 @@ class CoefficientTable(TableAnswer):
         head = ("", "coef", "std err", "privacy", "sampling", "P>|t|", f"[{tail:.3g}", f"{1.0 - tail:.3g}]", "")
         if self.inference is None:
             rows = zip(self.names, self._with_constant(self.intercept, self.coefficients), strict=True)
-            return [("", "coef", ""), *((name, number(value), "noise unknown") for name, value in rows)]
+            return [("", "coef", ""), *((name, number(value), NOISE_UNKNOWN) for name, value in rows)]
         parts = [self._errors(name) for name in ("standard_errors", "privacy_errors", "sampling_errors", "p_values")]
         columns = [self._with_constant(self.intercept, self.coefficients), *parts, *self._intervals(self.level).T]
         lines = []
@@ -244,43 +244,43 @@ class CoefficientTable(TableAnswer):
         def by_feature(values: FloatArray) -> dict[str, float | None]:
             return dict(zip(self.features, finite_or_none(values), strict=True))
 
-        bound, found = self.unit_ball_error_bound, self.conf_int()
+        bound, found = self.unit_ball_error_bound, self._intervals(self.level)
         return {
             "method": self.method,
             "target": self.target,
             "intercept": self.intercept,
-            **self._intercept_to_dict(),
+            **self._intercept_to_dict(found),
             "coefficients": by_feature(self.coefficients),
             "standard_errors": by_feature(self.standard_errors),
             "privacy_errors": by_feature(self.privacy_errors),
             "sampling_errors": by_feature(self.sampling_errors),
             "p_values": by_feature(self.p_values),
-            "lower": by_feature(np.asarray(found)[:, 0]),
-            "upper": by_feature(np.asarray(found)[:, 1]),
+            "lower": by_feature(self._slopes(found[:, 0])),
+            "upper": by_feature(self._slopes(found[:, 1])),
             "identified": self._is_identified,
             "is_noise": self.is_noise,
-            "p_value_of_fit": _finite(self.p_value_of_fit),
+            "p_value_of_fit": number_or_none(self.p_value_of_fit),
             "references": dict(self.references),
             "too_few": list(self.too_few),
             "alpha": self.alpha,
-            "r_squared": _finite(self.r_squared),
+            "r_squared": number_or_none(self.r_squared),
             "r_squared_interval": list(self.r_squared_interval()),
             "released_r_squared": self.released_r_squared,
             "n_rows": self.n_rows,
             "clipping": self.clipping.in_words,
-            "unit_ball_error_bound": None if bound is None else _finite(bound),
+            "unit_ball_error_bound": None if bound is None else number_or_none(bound),
             "level": self.level,
             "error_bound_note": self.error_bound_note,
             "warning": self.warning,
         }
 
-    def _intercept_to_dict(self) -> dict[str, float | None]:
+    def _intercept_to_dict(self, limits: FloatArray) -> dict[str, float | None]:
         if not self.with_intercept:
             return {}
-        lower, upper = self._intervals(self.level)[0]
+        lower, upper = limits[0]
         errors = {name: float(self._errors(f"{name}s")[0]) for name in ("standard_error", "p_value")}
         found = errors | {"lower": float(lower), "upper": float(upper)}
-        return {f"intercept_{name}": _finite(value) for name, value in found.items()}
+        return {f"intercept_{name}": number_or_none(value) for name, value in found.items()}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -318,7 +318,7 @@ class CoefficientTable(TableAnswer):
         if name == CONSTANT or p_value < 1.0 - self.level:
             return ""
         noisy = not self._is_identified or privacy > SHARE_OF_PRIVACY * std_err
-        return NOISE if noisy else NO_EFFECT
+        return NOT_DISTINGUISHABLE if noisy else NO_EFFECT
 
     def _bound_in_words(self) -> str:
         """Lemma 1's bound, where it says something of some coefficient."""
@@ -338,7 +338,3 @@ def _p_in_words(value: float) -> str:
 
 def _limit(value: float) -> str:
     return ("−∞" if value < 0 else "∞") if math.isinf(value) else number(value)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

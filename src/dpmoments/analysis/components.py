@@ -13,7 +13,7 @@ from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_
 from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.component_variances import explained_variance_noise, largest_possible_variance
 from dpmoments.analysis.confidence import confidence_level, deviations_for, level_in_words
-from dpmoments.analysis.frames import feature_values
+from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.levels import chosen_features
 from dpmoments.analysis.moment_noise import NOT_DISTINGUISHABLE, NoisyMoments, law_in_words, noise_edges
 from dpmoments.analysis.released import Released
@@ -125,8 +125,7 @@ class PrincipalComponents(TableAnswer):
         ValueError
             If a column is absent, or holds undeclared levels.
         """
-        chosen = [self.schema.feature_names.index(name) for name in self.feature_names]
-        rows = feature_values(self.schema, frame, chosen)[:, chosen]
+        rows = named_values(self.schema, frame, self.feature_names)
         return np.asarray(((rows - self.mean) / self.scale) @ self.components.T)
 
     @property

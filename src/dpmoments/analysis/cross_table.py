@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
+from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number, number_or_none
 from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.confidence import confidence_level
 from dpmoments.analysis.levels import Levels
@@ -130,7 +130,7 @@ class CrossTable(TableAnswer):
             "noise": [finite_or_none(row) for row in self.noise],
             "n_rows": self.n_rows,
             "degrees": self.degrees,
-            **{name: value if math.isfinite(value) else None for name, value in test.items()},
+            **{name: number_or_none(value) for name, value in test.items()},
             "level": self.level,
             "verdict": self.verdict,
             "warning": self.warning,

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
+from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number, number_or_none
 from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.confidence import confidence_level
-from dpmoments.analysis.frames import feature_values
+from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.group_sums import GroupSums
 from dpmoments.analysis.levels import Levels
 from dpmoments.analysis.moment_noise import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, law_in_words
@@ -85,8 +85,7 @@ class LinearDiscriminant(TableAnswer):
         ValueError
             If a column is absent, or holds undeclared levels.
         """
-        chosen = [self.schema.feature_names.index(name) for name in self.feature_names]
-        rows = feature_values(self.schema, frame, chosen)[:, chosen]
+        rows = named_values(self.schema, frame, self.feature_names)
         scores = rows @ self.coef.T
         possible = self.priors > 0.0
         scores[:, possible] += self.intercept[possible]
@@ -158,7 +157,7 @@ class LinearDiscriminant(TableAnswer):
             "coef": [finite_or_none(row) for row in self.coef],
             "intercept": finite_or_none(self.intercept),
             "shrinkage": self.shrinkage,
-            "p_value": self.p_value if math.isfinite(self.p_value) else None,
+            "p_value": number_or_none(self.p_value),
             "verdict": self.verdict,
             "level": self.level,
             "warning": self.warning,

@@ -10,7 +10,7 @@ import numpy as np
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.coefficient_table import CoefficientTable
 from dpmoments.analysis.confidence import confidence_level
-from dpmoments.analysis.frames import feature_values
+from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.predictions import Predictions
 from dpmoments.array_types import FloatArray
 from dpmoments.schema.schema import Schema
@@ -38,7 +38,7 @@ class FittedLine(CoefficientTable):
         ValueError, TypeError
             If a column is absent, holds levels that the schema does not list, or the frame is none.
         """
-        values = self._values(frame)
+        values = named_values(self.schema, frame, self.features)
         return np.asarray(values @ self.coefficients + self.intercept, dtype=np.float64)
 
     @in_floating_point
@@ -57,7 +57,7 @@ class FittedLine(CoefficientTable):
             raise ValueError(
                 f"this fit has no prediction intervals, since {why}: use ols(), with fewer features or more rows"
             )
-        values = self._values(frame)
+        values = named_values(self.schema, frame, self.features)
         rows = np.column_stack([np.ones(len(values)), values]) if self.with_intercept else values
         return Predictions.of(rows, inference, self.predict(frame), level)
 
@@ -92,10 +92,6 @@ class FittedLine(CoefficientTable):
     def nobs(self) -> int:
         """``n_rows``."""
         return self.n_rows
-
-    def _values(self, frame: Any) -> FloatArray:
-        places = [self.schema.feature_names.index(name) for name in self.features]
-        return feature_values(self.schema, frame, places)[:, places]
 
     def _series(self, values: FloatArray) -> Any:
         import pandas as pd

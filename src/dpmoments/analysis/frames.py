@@ -17,7 +17,7 @@ from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn, derived_values, feature_slices
 from dpmoments.schema.schema import Schema
 
-__all__ = ["feature_values"]
+__all__ = ["feature_values", "named_values"]
 
 SHOWN_LEVELS = 6
 """Messages name so many levels at most."""
@@ -76,6 +76,12 @@ def feature_values(schema: Schema, frame: Any, features: Sequence[int]) -> Float
         else:
             values[:, slices[column.name]] = numbers(cells[column.name], column)[:, np.newaxis]
     return derived_values(schema, values)
+
+
+def named_values(schema: Schema, frame: Any, names: Sequence[str]) -> FloatArray:
+    """Values of the features that are named, in their order, shape (m, k): :func:`feature_values` says how they are read."""
+    places = [schema.feature_names.index(name) for name in names]
+    return feature_values(schema, frame, places)[:, places]
 
 
 def _of_array(schema: Schema, array: Any) -> FloatArray:

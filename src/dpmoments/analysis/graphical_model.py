@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
+from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number, number_or_none
 from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.moment_noise import NO_MEAN, NOT_DISTINGUISHABLE, law_in_words
 from dpmoments.analysis.released import Released
@@ -100,7 +100,7 @@ class GraphicalLasso(TableAnswer):
         return {
             "feature_names": list(self.feature_names),
             "alpha": self.alpha,
-            "noise": self.noise if math.isfinite(self.noise) else None,
+            "noise": number_or_none(self.noise),
             "edges": {name: list(values) for name, values in self.columns().items()},
             "covariance": [finite_or_none(row) for row in self.covariance],
             "precision": [finite_or_none(row) for row in self.precision],

@@ -12,7 +12,8 @@ from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.confidence import confidence_level
 from dpmoments.analysis.fitted_line import FittedLine
 from dpmoments.analysis.inference import CoefficientInference
-from dpmoments.analysis.line_fitting import fitted_line, inference_of, moment_in_use, stated_penalty
+from dpmoments.analysis.line_fitting import fitted_line, inference_of, stated_penalty
+from dpmoments.analysis.regressed_moment import regressed_moment
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Released
 from dpmoments.analysis.ridge_parameter import automatic_alpha
@@ -79,7 +80,7 @@ def lasso(
     penalty = stated_penalty(alpha)
     if penalty is None:
         penalty = _universal_threshold(release, chosen, inference)
-    moment = moment_in_use(release, chosen)
+    moment = regressed_moment(release, intercept=chosen.intercept)
     a = list(chosen.features)
     _, _, path = lars_path_gram(
         Xy=moment[a, chosen.target],

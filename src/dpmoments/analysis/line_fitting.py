@@ -20,7 +20,7 @@ from dpmoments.array_types import FloatArray
 from dpmoments.plain_values import is_finite_number, shown
 from dpmoments.repair.count_floor import few_rows_in_words
 
-__all__ = ["fitted_line", "inference_of", "moment_in_use", "penalised_slopes", "stated_penalty"]
+__all__ = ["fitted_line", "inference_of", "penalised_slopes", "stated_penalty"]
 
 
 def stated_penalty(alpha: float | Literal["auto"]) -> float | None:
@@ -30,16 +30,6 @@ def stated_penalty(alpha: float | Literal["auto"]) -> float | None:
     if not (is_finite_number(alpha) and float(alpha) >= 0.0):
         raise ValueError(f"alpha={shown(alpha)} must be zero, a positive number, or 'auto'")
     return float(alpha)
-
-
-def moment_in_use(release: Released, chosen: Regressors) -> FloatArray:
-    """What is solved with, in units of the encoding: the covariance, or the second moment about the zero of the table's units."""
-    if chosen.intercept:
-        return release.unit_ball_covariance
-    if release.noisy_sum is None:
-        return release.unit_ball_gram / release.n_rows
-    scale = release.encoding.scale
-    return release.second_moment / np.outer(scale, scale)
 
 
 def penalised_slopes(moment: FloatArray, chosen: Regressors, alpha: float) -> FloatArray:

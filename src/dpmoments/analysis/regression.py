@@ -12,10 +12,10 @@ from dpmoments.analysis.fitted_line import FittedLine
 from dpmoments.analysis.line_fitting import (
     fitted_line,
     inference_of,
-    moment_in_use,
     penalised_slopes,
     stated_penalty,
 )
+from dpmoments.analysis.regressed_moment import regressed_moment
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Released
 from dpmoments.analysis.ridge_parameter import automatic_alpha
@@ -87,14 +87,14 @@ def ols(
     inference = inference_of(release, chosen)
     if inference is not None and inference.identified:
         slopes = inference.equations.solution[1 if chosen.intercept else 0 :]
-        moment = moment_in_use(release.with_repair("none"), chosen)
+        moment = regressed_moment(release.with_repair("none"), intercept=chosen.intercept)
         return fitted_line(release, chosen, inference, "least squares", slopes, 0.0, level, moment)
     if inference is None:
         alpha = automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
     else:
         equations = inference.equations
         alpha = math.sqrt(equations.noise_variance * equations.n_regressors) / equations.n_rows
-    moment = moment_in_use(release, chosen)
+    moment = regressed_moment(release, intercept=chosen.intercept)
     slopes = penalised_slopes(moment, chosen, alpha)
     return fitted_line(release, chosen, inference, "least squares", slopes, alpha, level, moment)
 
@@ -158,6 +158,6 @@ def ridge(
     penalty = stated_penalty(alpha)
     if penalty is None:
         penalty = automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
-    moment = moment_in_use(release, chosen)
+    moment = regressed_moment(release, intercept=chosen.intercept)
     slopes = penalised_slopes(moment, chosen, penalty)
     return fitted_line(release, chosen, inference_of(release, chosen), "ridge", slopes, penalty, level, moment)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
+from dpmoments.analysis.regressed_moment import regressed_moment
 from dpmoments.analysis.released import Released
 from dpmoments.array_types import FloatArray
 from dpmoments.privacy import sensitivity
@@ -130,7 +131,7 @@ def expected_coefficients(release: Released, features: Sequence[int], target: in
 
 
 def _spectrum(release: Released, features: list[int], target: int, intercept: bool) -> _Spectrum:
-    moment = _moment(release, intercept)
+    moment = regressed_moment(release, intercept=intercept)
     block = np.ix_(features, features)
     variances, vectors = np.linalg.eigh(moment[block])
     solved = vectors.T @ moment[features, target]
@@ -138,7 +139,10 @@ def _spectrum(release: Released, features: list[int], target: int, intercept: bo
         observed, noise_variance = solved, _typical_noise(release, moment)
     else:
         raw_release = release.with_repair("none")
-        raw, noise_variance = _moment(raw_release, intercept), _cell_variance(release, raw_release, intercept)
+        raw, noise_variance = (
+            regressed_moment(raw_release, intercept=intercept),
+            _cell_variance(release, raw_release, intercept),
+        )
         observed = vectors.T @ raw[features, target]
         k = len(features)
         if noise_variance > 0.0:
@@ -153,15 +157,6 @@ def _spectrum(release: Released, features: list[int], target: int, intercept: bo
         target_variance=max(float(moment[target, target]), 0.0),
         noise_variance=noise_variance,
     )
-
-
-def _moment(release: Released, intercept: bool) -> FloatArray:
-    if intercept:
-        return release.unit_ball_covariance
-    if release.noisy_sum is None:
-        return release.unit_ball_gram / release.n_rows
-    scale = release.encoding.scale
-    return release.second_moment / np.outer(scale, scale)
 
 
 def _cell_variance(release: Released, raw_release: Released, intercept: bool) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.analysis.answers import TableAnswer, in_floating_point, number
+from dpmoments.analysis.answers import TableAnswer, in_floating_point, number, number_or_none
 from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.confidence import confidence_level
 from dpmoments.analysis.group_sums import GroupSums
@@ -114,8 +114,8 @@ class AnalysisOfVariance(TableAnswer):
             "source": ["between groups", "within groups"],
             "sum_of_squares": list(self.sum_of_squares),
             "degrees": list(self.degrees),
-            "f": [_plain(self.f), None],
-            "p_value": [_plain(self.p_value), None],
+            "f": [number_or_none(self.f), None],
+            "p_value": [number_or_none(self.p_value), None],
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -126,19 +126,15 @@ class AnalysisOfVariance(TableAnswer):
             "levels": list(self.levels),
             "counts": self.counts.tolist(),
             "sum_of_squares": list(self.sum_of_squares),
-            "noise_between": _plain(self.noise_between),
+            "noise_between": number_or_none(self.noise_between),
             "degrees": list(self.degrees),
-            "f": _plain(self.f),
-            "eta_squared": _plain(self.eta_squared),
-            "p_value": _plain(self.p_value),
+            "f": number_or_none(self.f),
+            "eta_squared": number_or_none(self.eta_squared),
+            "p_value": number_or_none(self.p_value),
             "level": self.level,
             "verdict": self.verdict,
             "warning": self.warning,
         }
-
-
-def _plain(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
 
 
 def between_groups(sums: GroupSums) -> tuple[float, float, float]:
