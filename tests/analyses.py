@@ -359,18 +359,12 @@ def regression_command(options: dict[str, Any]) -> tuple[str, ...]:
 
 
 def least_squares_case(id_: str, fitted: tuple[str, ...], **options: Any) -> AnalysisCase:
-    return AnalysisCase(
+    return replace(
+        ridge_case(id_, fitted, **options),
         name="ols",
-        id=id_,
-        arguments={"target": "income"} | options,
-        command=regression_command(options),
-        labels="features",
         numbers=numbers_of_least_squares,
         reference=least_squares_of_table(fitted, options.get("level", 0.95), options.get("intercept")),
         in_units=least_squares_in_units,
-        other_units=("rescaled",) if options.get("intercept") is False else tuple(OTHER_UNITS),
-        answers_without_a_mean=not options.get("intercept"),
-        tolerance=1e-3,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpmoments.analysis.feature_variances import indicators
+from dpmoments.analysis.levels import columns_with_places
 from dpmoments.analysis.released import Released
 from dpmoments.array_types import FloatArray, IntegerArray
 
@@ -31,10 +32,7 @@ def fourth_cumulants(release: Released, chosen: IntegerArray, scale: FloatArray,
     if release.noisy_sum is None:
         return added
     zero_one, mean = indicators(release), release.mean
-    start = 0
-    for column in release.schema.columns:
-        features = np.arange(start, start + len(column.feature_names))
-        start = features[-1] + 1
+    for _, features in columns_with_places(release):
         places = np.flatnonzero(np.isin(chosen, features))
         if not len(places) or not zero_one[chosen[places]].all():
             continue

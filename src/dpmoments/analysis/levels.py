@@ -10,11 +10,22 @@ import numpy as np
 from dpmoments.analysis.released import Released
 from dpmoments.array_types import FloatArray
 from dpmoments.schema.columns import Boolean, Categorical
+from dpmoments.schema.derived import SchemaColumn, feature_slices
 
-__all__ = ["Levels", "chosen_features", "columns_of", "feature_place", "shown_names"]
+__all__ = [
+    "Levels",
+    "chosen_features",
+    "columns_of",
+    "columns_with_places",
+    "feature_place",
+    "named_features",
+    "shown_names",
+]
 
 SHOWN_NAMES = 8
 """Messages name so many at most."""
+SHOWN_FEATURES = 4
+"""Of a categorical column they name so many features."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,18 +65,16 @@ class Levels:
         >>> Levels.of(released, "smoker").names
         ('smoker=false', 'smoker=true')
         """
-        start, sorting = 0, []
-        for column in release.schema.columns:
-            stop = start + len(column.feature_names)
+        sorting = []
+        for column, features in columns_with_places(release):
             if isinstance(column, Categorical | Boolean):
                 sorting.append(column.name)
             if column.name == name:
-                places = tuple(range(start, stop))
+                places = tuple(features)
                 if isinstance(column, Categorical):
-                    return cls(name, column.feature_names, places, np.eye(stop - start + 1)[1:])
+                    return cls(name, column.feature_names, places, np.eye(len(places) + 1)[1:])
                 if isinstance(column, Boolean):
                     return cls(name, (f"{name}=false", f"{name}=true"), places, np.array([[1.0, -1.0], [0.0, 1.0]]))
-            start = stop
         which = f"of columns that do there are {shown_names(sorting)}" if sorting else "no column of this release does"
         if name in [column.name for column in release.schema.columns]:
             raise ValueError(f"{name!r} holds numbers, and groups are made by a categorical or Boolean column: {which}")
@@ -115,8 +124,10 @@ def feature_place(release: Released, name: str) -> int:
         return names.index(name)
     for column in release.schema.columns:
         if column.name == name:
+            such_as = "such as " if len(column.feature_names) > SHOWN_FEATURES else ""
+            listed = ", ".join(map(repr, column.feature_names[:SHOWN_FEATURES]))
             raise ValueError(
-                f"{name!r} is categorical, and one feature is wanted: name one of {shown_names(column.feature_names)}"
+                f"{name!r} is categorical, and one feature is wanted: name one of its features, {such_as}{listed}"
             )
     raise ValueError(f"the release has no feature {name!r}; its features are {shown_names(names)}")
 
@@ -133,17 +144,44 @@ def chosen_features(release: Released, columns: Sequence[str] | None) -> list[in
     """
     if columns is None:
         return list(range(len(release.feature_names)))
-    if isinstance(columns, str):
-        raise TypeError("columns are a list of names, not one string")
-    of_columns = {column.name: column.feature_names for column in release.schema.columns}
+    return sorted(named_features(release, columns, word="columns"))
+
+
+def named_features(release: Released, names: Sequence[str], *, word: str) -> list[int]:
+    """Places of features named by feature or by column, in the order in which they are named.
+
+    Parameters
+    ----------
+    release : Released
+    names : sequence of str
+    word : str
+        What they are called where they are asked for, for the messages.
+
+    Raises
+    ------
+    TypeError
+        If it is one string.
+    ValueError
+        If a name is neither, or there is none, or a feature is named twice.
+    """
+    if isinstance(names, str):
+        raise TypeError(f"{word} are a list of names, not one string")
+    of_columns = {column.name: places for column, places in columns_with_places(release)}
     found: list[int] = []
-    for name in columns:
-        found += [feature_place(release, feature) for feature in of_columns.get(name, (name,))]
+    for name in names:
+        found += of_columns[name] if name in of_columns else [feature_place(release, name)]
     if not found:
-        raise ValueError("no columns: name at least one")
+        raise ValueError(f"no {word}: name at least one")
     if len(set(found)) < len(found):
         raise ValueError("a feature is named twice")
-    return sorted(found)
+    return found
+
+
+def columns_with_places(release: Released) -> list[tuple[SchemaColumn, range]]:
+    """The columns of the schema, each with the places of its features."""
+    columns = release.schema.columns
+    every = range(release.schema.n_features)
+    return [(column, every[place]) for column, place in zip(columns, feature_slices(columns), strict=True)]
 
 
 def columns_of(release: Released, features: Sequence[int]) -> tuple[str, ...]:

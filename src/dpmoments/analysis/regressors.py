@@ -9,16 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmoments.analysis.formulas import read_formula
+from dpmoments.analysis.levels import columns_with_places, feature_place, named_features
 from dpmoments.analysis.noise_of_run import noise_of_run
 from dpmoments.analysis.released import Released
 from dpmoments.plain_values import shown
 from dpmoments.schema.columns import Categorical
-from dpmoments.schema.derived import DerivedColumn, SchemaColumn, feature_slices
+from dpmoments.schema.derived import DerivedColumn
 
-__all__ = ["Regressors", "feature_index"]
-
-SHOWN_FEATURES = 4
-"""Messages name so many features of a categorical column at most."""
+__all__ = ["Regressors"]
 
 
 @dataclass(frozen=True)
@@ -89,16 +87,20 @@ class Regressors:
         if intercept and not with_mean:
             raise ValueError("an intercept needs the mean, and the release has none (mean=False): pass intercept=False")
         constant = with_mean if intercept is None else intercept
-        y = feature_index(release, target)
-        named = _default_features(release, y) if features is None else _named_features(release, features)
+        y = feature_place(release, target)
+        named = (
+            _default_features(release, y) if features is None else named_features(release, features, word="features")
+        )
         if y in named:
             raise ValueError(f"the target {names[y]!r} is among the features: leave it out")
-        if computed := [names[place] for place in named if _is_computed_from(release, place, y)]:
+        related = _computed_with(release, y)
+        if computed := [names[place] for place in named if place in related]:
             raise ValueError(
                 f"{computed[0]!r} and the target {names[y]!r} are computed one from the other: leave it out"
             )
-        kept, references = _without_references(release, named, _stated_references(release, reference), constant)
-        if unused := sorted(set(_stated_references(release, reference)) - set(references)):
+        stated_references = _stated_references(release, reference)
+        kept, references = _without_references(release, named, stated_references, constant)
+        if unused := sorted(set(stated_references) - set(references)):
             raise ValueError(
                 f"reference names {unused[0]!r}, of which the regression does not have all levels: leave it out"
             )
@@ -114,66 +116,23 @@ class Regressors:
         return cls(y, tuple(kept), constant, references, too_few)
 
 
-def feature_index(release: Released, name: str) -> int:
-    """The place of a feature.
-
-    Raises
-    ------
-    ValueError
-        If there is none of that name.
-    """
-    names = release.feature_names
-    if name in names:
-        return names.index(name)
-    for column in release.schema.columns:
-        if column.name == name:
-            such_as = "such as " if len(column.feature_names) > SHOWN_FEATURES else ""
-            listed = ", ".join(map(repr, column.feature_names[:SHOWN_FEATURES]))
-            raise ValueError(
-                f"{name!r} is categorical and cannot be a target itself: name one of its features, {such_as}{listed}"
-            )
-    raise ValueError(f"the release has no feature {name!r}; its features are {', '.join(map(repr, names))}")
-
-
-def _columns(release: Released) -> list[tuple[SchemaColumn, range]]:
-    columns = release.schema.columns
-    return [
-        (column, range(release.schema.n_features)[place])
-        for column, place in zip(columns, feature_slices(columns), strict=True)
-    ]
-
-
 def _default_features(release: Released, target: int) -> list[int]:
-    own = next(places for _, places in _columns(release) if target in places)
-    return [
+    own = next(places for _, places in columns_with_places(release) if target in places)
+    left_out = {*own, *_computed_with(release, target)}
+    return [place for place in range(len(release.feature_names)) if place not in left_out]
+
+
+def _computed_with(release: Released, target: int) -> set[int]:
+    """Features that are powers or products of the target's column, or that it is one of."""
+    columns = columns_with_places(release)
+    own = next(column for column, places in columns if target in places)
+    return {
         place
-        for place in range(len(release.feature_names))
-        if place not in own and not _is_computed_from(release, place, target)
-    ]
-
-
-def _named_features(release: Released, features: Sequence[str]) -> list[int]:
-    if isinstance(features, str):
-        raise TypeError("features is a list of names, not one string")
-    columns = {column.name: places for column, places in _columns(release)}
-    chosen: list[int] = []
-    for name in features:
-        chosen += columns[name] if name in columns else [feature_index(release, name)]
-    if not chosen:
-        raise ValueError("no features: name at least one")
-    if len(set(chosen)) < len(chosen):
-        raise ValueError("a feature is named twice")
-    return chosen
-
-
-def _is_computed_from(release: Released, place: int, target: int) -> bool:
-    """Whether a feature is a power or a product of the target's column, or the other way round."""
-    by_place = {feature: column for column, places in _columns(release) for feature in places}
-    first, second = by_place[place], by_place[target]
-    return any(
-        isinstance(derived, DerivedColumn) and other.name in {factor.name for factor in derived.factors}
-        for derived, other in ((first, second), (second, first))
-    )
+        for column, places in columns
+        for derived, other in ((column, own), (own, column))
+        if isinstance(derived, DerivedColumn) and other.name in derived.stated.factors
+        for place in places
+    }
 
 
 def _stated_references(release: Released, reference: Sequence[str] | Mapping[str, str | int] | None) -> dict[str, str]:
@@ -206,7 +165,7 @@ def _without_references(
     of its levels, unless its reference is stated.
     """
     names, chosen = release.feature_names, set(named)
-    blocks = [(column, places) for column, places in _columns(release) if set(places) <= chosen]
+    blocks = [(column, places) for column, places in columns_with_places(release) if set(places) <= chosen]
     references: dict[str, str] = {}
     dropped: set[int] = set()
     keeps_all = not constant
@@ -226,7 +185,7 @@ def _without_references(
                 continue
             feature = references.get(column.levels.name) or stated.get(column.levels.name)
             levels = column.levels.feature_names
-            own = next(places for block, places in _columns(release) if block.name == column.levels.name)
+            own = next(places for block, places in columns_with_places(release) if block.name == column.levels.name)
             left_out = levels.index(feature) if feature else _most_frequent(release, own) - own.start
             references[column.name] = column.feature_names[left_out]
             dropped.add(places[left_out])
@@ -235,14 +194,13 @@ def _without_references(
 
 def _lost_levels(release: Released, kept: Sequence[int], references: Mapping[str, str]) -> set[int]:
     """Levels, of columns with a reference, whose variance is below what identifies a coefficient among so many regressors."""
-    noise = noise_of_run(release)
-    if noise is None or release.noisy_sum is None:
+    if not references or release.noisy_sum is None or (noise := noise_of_run(release)) is None:
         return set()
     mean = release.unit_ball_mean if release.center is None else release.unit_ball_mean - release.center
     spread = np.diag(release.unit_ball_covariance) * release.n_rows
     levels = {
         place
-        for column, places in _columns(release)
+        for column, places in columns_with_places(release)
         if isinstance(column, Categorical) and column.name in references
         for place in places
     }

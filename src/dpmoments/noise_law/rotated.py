@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmoments.array_types import FloatArray
+from dpmoments.noise_law.uncorrelated_cells import covariance_of_product, variance_of_functional
 
 __all__ = ["RotatedNoise"]
 
@@ -71,11 +72,9 @@ class RotatedNoise:
         """
         rows = np.arange(len(vector)) if chosen is None else np.asarray(chosen)
         inner = self.matrix.T @ vector
-        # R Cov(C v) Rᵀ, v = Rᵀb: two entries of C v share one cell of C
-        covariance = self.variances * np.outer(inner, inner)
-        covariance[np.diag_indices(len(inner))] = self.variances @ inner**2
         rotated = self.matrix[rows]
-        found: FloatArray = rotated @ covariance @ rotated.T
+        # R Cov(C v) Rᵀ, v = Rᵀb
+        found: FloatArray = rotated @ covariance_of_product(self.variances, inner) @ rotated.T
         places = np.flatnonzero(rows == 0)
         if self.count_is_exact and len(places):
             # (N b)₀ without b₀N₀₀, N₀₀ = rᵀC r
@@ -85,7 +84,8 @@ class RotatedNoise:
             shared = vector[0] * (rotated @ (first * (twice @ (first * inner))))
             found[places] -= shared
             found[:, places] -= shared[:, None]
-            found[np.ix_(places, places)] += vector[0] ** 2 * self._variance_of(np.outer(first, first))
+            of_count = variance_of_functional(self.variances, np.outer(first, first))
+            found[np.ix_(places, places)] += vector[0] ** 2 * of_count
         return found
 
     def functional_variance(self, weights: FloatArray) -> float:
@@ -93,13 +93,8 @@ class RotatedNoise:
         if self.count_is_exact:
             weights = weights.copy()
             weights[0, 0] = 0.0
-        return self._variance_of(self.matrix.T @ weights @ self.matrix)
+        return variance_of_functional(self.variances, self.matrix.T @ weights @ self.matrix)
 
     def direction_variance(self, direction: FloatArray) -> float:
         """Var(uᵀN u)/2 for u over z, shape (d + 1,): the variance of a cell off the diagonal, were N alike in all directions."""
         return 0.5 * self.functional_variance(np.outer(direction, direction))
-
-    def _variance_of(self, weights: FloatArray) -> float:
-        """Var(Σ Aᵢⱼ Cᵢⱼ) for a symmetric A of shape (m, m)."""
-        squares = self.variances * weights**2
-        return float(2.0 * squares.sum() - np.trace(squares))
