@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpmoments.rows.blas import require_exact_products, single_threaded_blas
 from dpmoments.rows.cells import Missing, checked_block
+from dpmoments.rows.compiled import CompiledSums, can_be_compiled, compiled_sums
 from dpmoments.rows.moments import Moments, add_limbs, split_limbs
 from dpmoments.rows.rounding import RowMap, RowRounder
 from dpmoments.rows.summary import Summary
@@ -22,6 +23,7 @@ __all__ = ["MomentSummary", "exact_moments", "transformed_norms"]
 _CELLS_PER_STEP = 131_072  # one megabyte of float64: buffers stay in the processor's cache
 _LEAST_ROWS_PER_STEP = 1024  # below it, adding d × d results to the sums would take a noticeable time
 _STEPS_PER_TASK = 4
+_ROWS_BEFORE_COMPILED = 500_000  # rows of a thread that NumPy sums in the time that Numba takes to load
 _PRODUCTS_PER_CARRY = 256  # each at most 2^53: int64 holds 1023
 
 
@@ -224,7 +226,10 @@ class RunningMoments:
         lattice = row_map.lattice
         n_features = lattice.n_features
         self._lattice = lattice
+        self._row_map = row_map
         self._rounder = RowRounder(row_map, rows_per_step)
+        self._compiled: CompiledSums | None = None
+        self._compiles = can_be_compiled(row_map)
         self._ones = np.ones(rows_per_step)
         self._sums = np.zeros((n_features + 1, n_features))  # row 0 is Σz, the others Σzzᵀ
         self._step_gram = np.empty((n_features, n_features))
@@ -237,14 +242,39 @@ class RunningMoments:
     def add(self, block: NDArray[Any]) -> None:
         """Add a block of any number of rows."""
         step = self._rounder.max_rows
+        compiled = self._compiled_sums(block.shape[0])
         for start in range(0, block.shape[0], step):
-            self._add_step(block[start : start + step])
+            if compiled is None:
+                self._add_step(block[start : start + step])
+            else:
+                self._add_compiled(compiled, block[start : start + step])
+
+    def _compiled_sums(self, n_rows: int) -> CompiledSums | None:
+        """What sums rows in machine code; None where it cannot, or where so few of them do not repay loading it."""
+        if self._compiled is None and self._compiles and self._count + n_rows >= _ROWS_BEFORE_COMPILED:
+            self._compiled = compiled_sums(self._row_map, self._rounder.max_rows)
+            self._compiles = self._compiled is not None
+        return self._compiled
+
+    def _add_compiled(self, compiled: CompiledSums, block: NDArray[Any]) -> None:
+        n_rows = block.shape[0]
+        self._make_room(n_rows)
+        special, clipped = compiled.add(block, self._sums)
+        self._rows_in_sums += n_rows
+        self._count += n_rows - len(special)
+        self._clipped += clipped
+        if len(special):
+            self._add_step(block[special])
+
+    def _make_room(self, n_rows: int) -> None:
+        """Empty the float64 sums if so many rows more could make them inexact."""
+        if self._rows_in_sums + n_rows > self._lattice.rows_per_product:
+            self._empty_sums()
 
     def _add_step(self, block: NDArray[Any]) -> None:
         n_rows = block.shape[0]
         rounded = self._rounder.round(block)
-        if self._rows_in_sums + n_rows > self._lattice.rows_per_product:
-            self._empty_sums()
+        self._make_room(n_rows)
         # A product of an array with its own transpose is computed as a symmetric rank-k update, at half the
         # cost.
         np.matmul(rounded.rows.T, rounded.rows, out=self._step_gram)

@@ -88,6 +88,7 @@ class ParquetSource(ArrowSource):
         return sum(int(read_quietly(partial(pq.read_metadata, path), path).num_rows) for path in self.paths)
 
     def parts(self) -> Iterator[pa.RecordBatch]:
+        levels = [column.name for column in self.schema.table_columns if isinstance(column, Categorical)]
         for path in self.paths:
             # Buffered reads keep a column chunk's pages out of memory until they are wanted.
             open_file = partial(
@@ -96,6 +97,8 @@ class ParquetSource(ArrowSource):
                 pre_buffer=False,
                 buffer_size=PARQUET_BUFFER_BYTES,
                 page_checksum_verification=True,
+                # Text whose levels are looked up comes as the codes it is stored as: each text is looked up once a batch.
+                read_dictionary=levels,
             )
             with read_quietly(open_file, path) as file:
                 batches = file.iter_batches(ROWS_PER_BATCH, columns=list(self.schema.names), use_threads=False)

@@ -1,0 +1,132 @@
+"""The kernel's steps for narrow rows in machine code, where Numba is installed: the same bits as NumPy's, several times faster.
+
+NumPy passes over a block once for every step (subtract, multiply, round, square, clip), and a matrix product of narrow rows
+mostly moves memory. Here a few hundred rows at a time take all steps while they are in the cache.
+
+Every number it makes is one that :mod:`dpmoments.rows.rounding` makes: elementwise steps are the same IEEE operations in the same
+order, and sums are of integers that stay below 2^53, so that their order is free. Rows that need special treatment (cells that
+are not finite, norms without an exact square) are left out and named, and the caller hands them to the plain path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmoments.array_types import FloatArray
+from dpmoments.rows.lattice import Lattice
+from dpmoments.rows.rounding import RowMap
+
+__all__ = ["MOST_FEATURES", "CompiledSums", "can_be_compiled", "compiled_sums", "why_not_compiled"]
+
+MOST_FEATURES = 32
+"""Wider rows gain nothing: their matrix product takes most of the time, and BLAS is best at that."""
+ROWS_PER_TILE = 512
+"""Rows that take all steps together; 32 columns of them are 128 kilobytes."""
+
+
+def can_be_compiled(row_map: RowMap) -> bool:
+    """Whether blocks of such rows are summed in machine code where Numba is installed."""
+    narrow = row_map.linear is None and row_map.n_inputs <= MOST_FEATURES
+    return narrow and find_spec("numba") is not None
+
+
+class CompiledSums:
+    """Sums of lattice rows of blocks, in buffers of its own; not to be shared between threads.
+
+    Parameters
+    ----------
+    row_map : RowMap
+        For which :func:`can_be_compiled` holds.
+    max_rows : int
+        The most rows of a block; their products must add up exactly.
+    """
+
+    def __init__(self, row_map: RowMap, max_rows: int) -> None:
+        lattice, d = row_map.lattice, row_map.n_inputs
+        self._add_rows = _machine_code()
+        self._center = np.zeros(d) if row_map.center is None else row_map.center
+        self._has_center = row_map.center is not None
+        self._constants = _constants(lattice)
+        self._columns = np.empty((d, max_rows))  # for blocks that are not stored row by row
+        # Columns 4096 bytes apart would share one set of the cache's lines.
+        self._tile = np.empty((d, ROWS_PER_TILE + 8))
+        self._squares = np.empty(ROWS_PER_TILE)
+        self._lower = np.zeros((d + 1, d + 1))
+        self._special = np.empty(max_rows, dtype=np.int64)
+
+    def add(self, block: NDArray[Any], sums: FloatArray) -> tuple[NDArray[np.int64], int]:
+        """Add Σz and Σzzᵀ of a block to ``sums``.
+
+        Parameters
+        ----------
+        block : ndarray, shape (n, d), n ≤ max_rows
+            From :func:`dpmoments.rows.cells.checked_block`. Not modified.
+        sums : ndarray, shape (d + 1, d)
+            Row 0 is Σz, the others are Σzzᵀ.
+
+        Returns
+        -------
+        special : ndarray
+            Places of the rows that were left out.
+        clipped : int
+            Rows certainly beyond the radius, among those that were added.
+        """
+        n_rows = block.shape[0]
+        by_columns = block.dtype != np.float64 or not block.flags.c_contiguous
+        if by_columns:
+            np.copyto(self._columns[:, :n_rows], block.T)
+        n_special, clipped = self._add_rows(
+            self._columns if by_columns else block,
+            n_rows,
+            by_columns,
+            self._center,
+            self._has_center,
+            *self._constants,
+            self._tile,
+            self._squares,
+            self._lower,
+            sums,
+            self._special,
+        )
+        return self._special[:n_special], clipped
+
+
+def _constants(lattice: Lattice) -> tuple[float, float, float, float]:
+    return lattice.units_per_one, lattice.squared_limit, lattice.squared_beyond_doubt, lattice.clip_target
+
+
+def compiled_sums(row_map: RowMap, max_rows: int) -> CompiledSums | None:
+    """Sums in machine code; None where :func:`why_not_compiled` has a reason."""
+    return CompiledSums(row_map, max_rows) if why_not_compiled() is None else None
+
+
+@cache
+def why_not_compiled() -> str | None:
+    """Why machine code is not used in this process though Numba is installed; None where it is.
+
+    Privacy rests on exact sums. A compiler that reordered what must not be reordered would show in the sums of fixed integers
+    that are made here, once a process.
+    """
+    lattice = Lattice(5, bits=20, radius=1.0)
+    integers = (np.arange(5 * 700, dtype=np.int64) * 2_654_435_761 % (1 << 18)).reshape(700, 5)
+    integers[:, ::2] *= -1
+    sums = np.zeros((6, 5))
+    try:
+        CompiledSums(RowMap(5, lattice, "drop", None, None), 700).add(integers * lattice.scale, sums)
+    except Exception as error:  # whatever an installation that is not whole raises; NumPy's path gives the same bits
+        return f"Numba cannot be used: {type(error).__name__}"
+    exact = np.vstack([integers.sum(axis=0), np.einsum("ij,ik->jk", integers, integers)])
+    return None if np.array_equal(sums, exact) else "Numba's sums of integers are not exact"
+
+
+def _machine_code() -> Callable[..., Any]:
+    from dpmoments.rows.machine_code import add_rows as made  # Numba takes half a second to import
+
+    add_rows: Callable[..., Any] = made
+    return add_rows
