@@ -26,6 +26,7 @@ from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.rows.rows import Rows
 
@@ -99,6 +100,11 @@ class CalibratedPlan(ABC, Generic[Noisy]):
     def loss_unit(self) -> LossUnit:
         """In which the losses of its draws add up to the cost."""
         return self.mechanism.loss_units[self.cost.kind]
+
+    @property
+    def privacy_unit(self) -> PrivacyUnit | None:
+        """For whom the cost is, where that is not one row."""
+        return None
 
     @property
     def leaves_unspent(self) -> str | None:
