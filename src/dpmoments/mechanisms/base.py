@@ -13,11 +13,11 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from dpmoments.mechanisms.parts.arithmetic import Arithmetic
 from dpmoments.mechanisms.parts.assumed_table import AssumedTable, ErrorsOnTable, measured_errors
+from dpmoments.mechanisms.parts.loss_units import GAUSSIAN_LOSS_UNITS, LOSS_UNITS, ZCDP_LOSS_UNITS
 from dpmoments.mechanisms.parts.moment_shape import MomentShape
 from dpmoments.mechanisms.parts.noisy_moments import NoisyMoments
 from dpmoments.mechanisms.parts.row_count import count_error, count_scale, noisy_count, split_for_count
@@ -32,6 +32,7 @@ from dpmoments.rows.rows import Rows
 
 __all__ = [
     "GAUSSIAN_LOSS_UNITS",
+    "LOSS_UNITS",
     "ZCDP_LOSS_UNITS",
     "Arithmetic",
     "CalibratedPlan",
@@ -41,18 +42,6 @@ __all__ = [
     "NoisyMoments",
     "Plan",
 ]
-
-LOSS_UNITS: Mapping[BudgetKind, LossUnit] = MappingProxyType(
-    {
-        BudgetKind.PURE: LossUnit.EPSILON,
-        BudgetKind.ZCDP: LossUnit.RHO,
-        BudgetKind.APPROXIMATE: LossUnit.EPSILON_DELTA,
-    }
-)
-GAUSSIAN_LOSS_UNITS = MappingProxyType({**LOSS_UNITS, BudgetKind.APPROXIMATE: LossUnit.GAUSSIAN_RHO})
-"""For mechanisms whose every draw under (ε, δ) is Gaussian."""
-ZCDP_LOSS_UNITS = MappingProxyType({**LOSS_UNITS, BudgetKind.APPROXIMATE: LossUnit.RHO})
-"""For mechanisms whose draws under (ε, δ) are of several kinds, all of them zCDP."""
 
 Noisy = TypeVar("Noisy")
 PlanType = TypeVar("PlanType", bound="CalibratedPlan[Any]", covariant=True)
