@@ -14,7 +14,10 @@ PACKAGES = {
     "privacy": ("privacy",),
     "noise": ("noise",),
     "mechanisms": ("mechanisms",),
-    "rows": ("rows/encode", "cells/reading", "rows/cells", "rows/kernel", "rows/rounding", "rows/affine"),
+    "rows": (
+        *("rows/encode", "cells/reading", "rows/cells", "rows/kernel", "rows/rounding", "rows/affine"),
+        *("cells/units", "rows/row_hashes", "rows/unit_selection"),
+    ),
 }
 """Packages of the report, and the folders or modules of each."""
 
@@ -27,6 +30,8 @@ TESTS = {
     "privacy/budget": ("budget", "privacy_filter", "release_file", "bad_input"),
     "privacy/filter": ("privacy_filter", "overspending", "low_bits", "replay"),
     "privacy/receipt": ("privacy_filter", "release_file", "overspending", "laws"),
+    "privacy/group_privacy": ("privacy_units",),
+    "privacy/privacy_unit": ("privacy_units",),
     "privacy/statement": ("budget", "privacy_filter", "release_file"),
     "privacy/rounding": ("privacy_filter", "sensitivity", "laws", "budget"),
     "privacy/sampling": ("low_bits", "laws", "privacy_filter", "noise_laws"),
@@ -69,6 +74,7 @@ TESTS = {
     "mechanisms/parts/coinpress_options": ("coinpress_plan", "coinpress"),
     "mechanisms/parts/coinpress_schedule": ("coinpress_schedule", "coinpress_plan"),
     "mechanisms/parts/groups": ("release_groups",),
+    "mechanisms/parts/units": ("privacy_units",),
     "mechanisms/parts/lattice_noise": ("overspending", "additive", "privacy_filter", "contract"),
     "mechanisms/parts/moment_shape": ("noisy_step", "additive"),
     "mechanisms/parts/noisy_step": ("noisy_step", "coinpress", "contract"),
@@ -98,12 +104,15 @@ TESTS = {
     ),
     "mechanisms/means/log_scale_histogram": ("log_scale_histogram", "means"),
     "mechanisms/means/parts/reliability": ("reliability", "means_boundaries", "means_replayed", "mean_robustness"),
+    "cells/units": ("unit_selection",),
     "cells/reading": ("encoding", "cell_rules", "rows"),
     "rows/encode": ("encoding", "cell_rules", "rows", "derived"),
     "rows/cells": ("cell_rules", "encoding", "sources"),
     "rows/kernel": ("kernel", "exact_moments"),
     "rows/rounding": ("exact_moments", "kernel", "encoding"),
     "rows/affine": ("affine", "exact_moments"),
+    "rows/row_hashes": ("unit_selection",),
+    "rows/unit_selection": ("unit_selection", "privacy_units"),
 }
 
 

@@ -14,6 +14,7 @@ from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter, PrivatePlan
 from dpmoments.privacy.laws import DrawLaw
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.privacy.sampling import noised
 
 
@@ -24,6 +25,7 @@ class Allowance:
     cost: PrivacyBudget
     neighbors: Neighbors
     loss_unit: LossUnit
+    privacy_unit: PrivacyUnit | None = None
 
 
 def filter_that_pays(

@@ -66,7 +66,7 @@ MECHANISMS_MAY_IMPORT = (
     *("numpy", "numpy.typing", "scipy.optimize", "scipy.special"),
 )
 MECHANISMS_NEVER_CALL = {"open", "print", "getattr", "setattr", "vars", "globals", "locals"}
-MAY_ASK_THE_FILTER = {"draw", "unit", "left", "for_group"}
+MAY_ASK_THE_FILTER = {"draw", "unit", "left", "for_group", "selection_key"}
 MAY_ONLY_ASK = ("mechanisms", "release", "release_groups", "release_mean", "release_run")
 MAKES_SENSITIVITIES = ("dpmoments.privacy.sensitivity", "dpmoments.privacy.distances")
 NEVER_REACHES_A_ROW = (

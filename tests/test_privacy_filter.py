@@ -51,6 +51,7 @@ from dpmoments.privacy.laws import (
     WishartSampling,
 )
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.privacy.receipt import Draw, Receipt, total_loss
 from dpmoments.privacy.rounding import rounded_down
 from dpmoments.privacy.sensitivity import (
@@ -79,6 +80,7 @@ class OpenPlan:
     cost: PrivacyBudget
     neighbors: Neighbors
     loss_unit: LossUnit
+    privacy_unit: PrivacyUnit | None = None
 
 
 def opened(

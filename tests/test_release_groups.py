@@ -418,6 +418,7 @@ def test_the_least_a_replayer_lets_move_follows_from_the_relation() -> None:
     class AnyPlan:
         loss_unit = LossUnit.RHO
         cost = dpm.PrivacyBudget.zcdp(100.0)
+        privacy_unit = None
 
         def __init__(self, neighbors: Neighbors) -> None:
             self.neighbors = neighbors

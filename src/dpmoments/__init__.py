@@ -10,6 +10,7 @@ from dpmoments.moment_release import MomentRelease
 from dpmoments.pooling import PooledRelease, pool
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.release import release
 from dpmoments.release_groups import release_groups
 from dpmoments.release_mean import release_mean
@@ -31,6 +32,7 @@ __all__ = [
     "PooledRelease",
     "Power",
     "PrivacyBudget",
+    "PrivacyUnit",
     "Product",
     "ReleaseWarning",
     "Schema",

@@ -216,12 +216,22 @@ def _check(parts: tuple[MomentRelease, ...]) -> None:
                 f"{words} hide different things ({first.privacy.neighbors} and {part.privacy.neighbors}): release all tables for "
                 "the same neighbors="
             )
+        if part.privacy.privacy_unit != first.privacy.privacy_unit:
+            raise ValueError(
+                f"{words} protect different units ({_unit_in_words(first)}; {_unit_in_words(part)}), so that no one guarantee "
+                "covers both: release all tables with the same privacy_unit="
+            )
         kinds = [(str(one.privacy.budget.kind), str(one.receipt.unit)) for one in (first, part)]
         if kinds[0] != kinds[1]:
             raise ValueError(
                 f"the losses of {words} are counted in different ways ({kinds[0][0]} in {kinds[0][1]}, {kinds[1][0]} in "
                 f"{kinds[1][1]}), so that no one budget covers both: release all tables by one mechanism under one kind of budget"
             )
+
+
+def _unit_in_words(part: MomentRelease) -> str:
+    unit = part.privacy.privacy_unit
+    return "one row" if unit is None else unit.in_words
 
 
 def _of_one_run(one: MomentRelease, other: MomentRelease) -> bool:
@@ -264,9 +274,11 @@ def _statement(parts: tuple[MomentRelease, ...], names: Mapping[str, str]) -> Pr
         if neighbors.table_size_is_public
         else ""
     )
+    unit = parts[0].privacy.privacy_unit
+    one, in_common = ("a row is", "row") if unit is None else (f"all rows of a {unit.column} are", unit.column)
     rule = (
-        f"Pooled from {len(parts)} releases of disjoint tables: a row is in one of them, so that the largest of their budgets is "
-        f"that of all together (parallel composition).{stays} That the tables have no row in common is taken on trust."
+        f"Pooled from {len(parts)} releases of disjoint tables: {one} in one of them, so that the largest of their budgets is "
+        f"that of all together (parallel composition).{stays} That the tables have no {in_common} in common is taken on trust."
     )
     spent = [f"{names[part.id]}: {part.mechanism}, {part.privacy.budget}." for part in parts]
     of_runs = [f"{names[part.id]}: {said}" for part in parts for said in part.privacy.rules if said not in of_all]
@@ -277,6 +289,7 @@ def _statement(parts: tuple[MomentRelease, ...], names: Mapping[str, str]) -> Pr
         private=all(part.privacy.private for part in parts),
         rules=(*of_all, rule, *spent, *of_runs),
         version=__version__,
+        privacy_unit=unit,
     )
 
 

@@ -12,10 +12,12 @@ from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.progress import watched
 from dpmoments.release_outcome import keep
 from dpmoments.release_run import (
     carried_out,
+    for_units,
     moment_release,
     planned,
     require_schema,
@@ -43,6 +45,7 @@ def release(
     n_rows: int | None = None,
     output: str | Path | None = None,
     dataset: str | None = None,
+    privacy_unit: PrivacyUnit | None = None,
     threads: int | None = None,
     progress: bool | Callable[[float | None], None] = False,
     insecure_seed: int | None = None,
@@ -80,6 +83,9 @@ def release(
     dataset : str, optional
         What the table is called, such as ``"people-2026"``; written into the release. No two releases that name the same one
         are pooled.
+    privacy_unit : PrivacyUnit, optional
+        Whom to protect where one person may have many rows: ``PrivacyUnit("person_id", max_rows=5)``. The guarantee is then for
+        all rows of a person together, and noise is ``max_rows`` times that for rows. Under ``add_remove`` alone.
     threads : int, optional
         Threads of the summation; default: the usable cores. The result does not depend on it.
     progress : bool or callable
@@ -109,8 +115,8 @@ def release(
     Notes
     -----
     **Privacy.** The release as a whole satisfies the stated budget for the stated neighbours, one row being the protected
-    unit; ``release.privacy.in_words()`` says it in full. The order is: schema checked, plan made, output checked, rows read,
-    noise drawn, release written.
+    unit, or all rows with one value of the privacy unit's column; ``release.privacy.in_words()`` says it in full. The order is:
+    schema checked, plan made, output checked, rows read, noise drawn, release written.
 
     Examples
     --------
@@ -135,10 +141,11 @@ def release(
             neighbors=neighbors,
             threads=threads,
             on_block=on_block,
+            privacy_unit=privacy_unit,
         )
         plan, public_rows = planned(chosen, rows, MomentShape.of(schema, mean=mean), budget, output, n_rows)
         warn_of_large_delta(plan, public_rows)
-        noisy, receipt = carried_out(plan, rows, on_block, insecure_seed)
+        noisy, receipt = carried_out(for_units(plan, rows, budget), rows, on_block, insecure_seed)
     released = moment_release(
         plan,
         noisy,

@@ -13,6 +13,7 @@ from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.progress import watched
 from dpmoments.release_outcome import keep
 from dpmoments.release_run import carried_out, moment_release, planned, require_schema, require_whole_numbers
@@ -38,6 +39,7 @@ def release_groups(
     repair: Repair | str = "auto",
     output: str | Path | None = None,
     dataset: str | None = None,
+    privacy_unit: PrivacyUnit | None = None,
     threads: int | None = None,
     progress: bool | Callable[[float | None], None] = False,
     insecure_seed: int | None = None,
@@ -64,6 +66,8 @@ def release_groups(
         Where to save all groups, in one file; checked before anything is spent.
     dataset, threads, progress, insecure_seed
         As for :func:`dpmoments.release`.
+    privacy_unit : None
+        Refused where it is given: a person may have rows in several groups.
 
     Returns
     -------
@@ -105,6 +109,12 @@ def release_groups(
     PrivacyBudget.pure(epsilon=1.0)
     """
     require_schema(schema)
+    if privacy_unit is not None:
+        raise ValueError(
+            "groups cannot be released for a privacy unit: a person may have rows in several groups, so that several of their "
+            "releases change at once, and not one. Release the whole table with privacy_unit=, the column of the groups being "
+            "one of its features"
+        )
     budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     neighbors = Neighbors.of(neighbors)
     if neighbors is not Neighbors.ADD_REMOVE:

@@ -13,10 +13,12 @@ from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.progress import watched
 from dpmoments.release_outcome import keep
 from dpmoments.release_run import (
     carried_out,
+    for_units,
     planned,
     privacy_statement,
     require_schema,
@@ -40,6 +42,7 @@ def release_mean(
     mechanism: MeanMechanism | str = "variance-aware",
     output: str | Path | None = None,
     dataset: str | None = None,
+    privacy_unit: PrivacyUnit | None = None,
     threads: int | None = None,
     progress: bool | Callable[[float | None], None] = False,
     insecure_seed: int | None = None,
@@ -61,7 +64,7 @@ def release_mean(
         ``"naive"``, ``"karwa-vadhan"``, ``"symq"``.
     output : path, optional
         Where to save the release; checked before anything is spent.
-    dataset, threads, progress, insecure_seed
+    dataset, privacy_unit, threads, progress, insecure_seed
         As for :func:`dpmoments.release`.
     **options
         Of the mechanism named: ``radius``, ``scale``, ….
@@ -84,7 +87,8 @@ def release_mean(
 
     Notes
     -----
-    **Privacy.** The release satisfies the stated budget for the stated neighbours, one row being the protected unit.
+    **Privacy.** The release satisfies the stated budget for the stated neighbours, one row being the protected unit, or all
+    rows with one value of the privacy unit's column.
 
     Examples
     --------
@@ -101,13 +105,13 @@ def release_mean(
     check_dataset(dataset)
     chosen = make_mean_mechanism(mechanism, **options)
     with watched(progress) as on_block:
-        rows = Rows.of(data, schema, neighbors=neighbors, threads=threads, on_block=on_block)
+        rows = Rows.of(data, schema, neighbors=neighbors, threads=threads, on_block=on_block, privacy_unit=privacy_unit)
         plan, public_rows = planned(chosen, rows, MomentShape.of(schema, mean=True), budget, output)
-        noisy, receipt = carried_out(plan, rows, on_block, insecure_seed)
+        noisy, receipt = carried_out(for_units(plan, rows, budget), rows, on_block, insecure_seed)
     count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, public_rows)
     released = MeanRelease(
         schema=schema,
-        privacy=privacy_statement(plan, schema, private=insecure_seed is None),
+        privacy=privacy_statement(plan, schema, receipt, private=insecure_seed is None),
         receipt=receipt,
         mechanism=chosen.name,
         mechanism_options=chosen.options,

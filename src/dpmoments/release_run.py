@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from dpmoments.documents import check_output
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.parts.units import UnitsPlan, plan_for_rows
 from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -27,6 +28,7 @@ from dpmoments.version import __version__
 
 __all__ = [
     "carried_out",
+    "for_units",
     "moment_release",
     "planned",
     "privacy_statement",
@@ -56,13 +58,26 @@ def planned(
     output: str | Path | None,
     n_rows: int | None = None,
 ) -> tuple[PlanType, int | None]:
-    """The plan, and the number of rows of the table where it is public; refuses all that can be refused before a row is read."""
+    """The plan, and the number of rows of the table where it is public; refuses all that can be refused before a row is read.
+
+    The plan is one for rows; :func:`for_units` makes of it what is run, and what it costs.
+    """
+    if rows.privacy_unit is not None and n_rows is not None:
+        raise ValueError(
+            "n_rows cannot be public beside a privacy unit: how many rows count depends on how many each unit has. Leave it out"
+        )
     chosen.check_support(shape, budget, rows.neighbors)
     if output is not None:
         check_output(output)
     # A text file is read through to count its rows, so whatever needs no count was refused before.
     public_rows = public_row_count(rows, rows.neighbors, n_rows)
-    return chosen.supported_plan(replace(shape, n_rows=public_rows), budget, rows.neighbors), public_rows
+    shape = replace(shape, n_rows=public_rows)
+    return plan_for_rows(chosen, shape, budget, rows.neighbors, rows.privacy_unit), public_rows
+
+
+def for_units(plan: CalibratedPlan[Noisy], rows: Rows, budget: PrivacyBudget) -> CalibratedPlan[Noisy]:
+    """What is run, and states what it costs: the plan itself, or where rows belong to units, the plan for those."""
+    return plan if rows.privacy_unit is None else UnitsPlan.of(plan, budget, rows.privacy_unit)
 
 
 def carried_out(
@@ -113,7 +128,7 @@ def moment_release(
         diagnostics = {**diagnostics, "warnings": [*diagnostics.get("warnings", ()), few_rows]}
     return MomentRelease(
         schema=schema,
-        privacy=privacy_statement(plan, schema, private=private, rules=(*noisy.rules, *origin.rules)),
+        privacy=privacy_statement(plan, schema, receipt, private=private, rules=(*noisy.rules, *origin.rules)),
         receipt=receipt,
         noise=noise,
         mechanism=plan.mechanism.name,
@@ -148,16 +163,17 @@ def require_whole_numbers(**values: object) -> None:
 
 
 def privacy_statement(
-    plan: CalibratedPlan[Any], schema: Schema, *, private: bool, rules: tuple[str, ...] = ()
+    plan: CalibratedPlan[Any], schema: Schema, receipt: Receipt, *, private: bool, rules: tuple[str, ...] = ()
 ) -> PrivacyStatement:
     """What a release by this plan guarantees; ``rules`` says what the run did to rows beside the schema's rules."""
     return PrivacyStatement(
-        budget=plan.cost,
+        budget=receipt.cost,
         neighbors=plan.neighbors,
         arithmetic=str(plan.arithmetic),
         private=private,
         rules=(*schema.rules_in_words(), *rules),
         version=__version__,
+        privacy_unit=receipt.privacy_unit,
     )
 
 

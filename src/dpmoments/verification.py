@@ -18,6 +18,7 @@ from dpmoments.moment_release import MomentRelease
 from dpmoments.noise_law import NoiseLaw
 from dpmoments.plain_values import is_finite_number
 from dpmoments.pooling import PooledRelease, pool
+from dpmoments.privacy.group_privacy import budget_for_rows
 from dpmoments.privacy.laws import WishartSampling
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.repair.repair import Repair
@@ -286,6 +287,8 @@ def _calibrated(
     try:
         mechanism = make(release.mechanism, **release.mechanism_options)
         budget, neighbors = release.privacy.budget, release.privacy.neighbors
+        # Calibration is for one row of a unit.
+        budget = budget_for_rows(budget, mechanism.loss_units[budget.kind], release.privacy.privacy_unit)
         plans = [mechanism.plan(shape, budget, neighbors) for shape in shapes]
     except (ArithmeticError, TypeError, ValueError) as refusal:
         return Check(what, False if same_version else None, f"{stated}: {refusal}")

@@ -180,11 +180,12 @@ def _typical_noise(release: Released, moment: FloatArray) -> float:
     Where rows have no bound, they are taken for bounded by the square root of the trace of their second moment.
     """
     budget, neighbors, d = release.privacy.budget, release.privacy.neighbors, len(moment)
+    k = release.privacy.rows_per_unit  # what is left for one row: a k-th of ε, a k²-th of ρ
     if budget.kind is BudgetKind.PURE:
-        rate = budget.epsilon / sensitivity.gram_nuclear(neighbors, d).value
+        rate = budget.epsilon / k / sensitivity.gram_nuclear(neighbors, d).value
         variance = (d + 1) / (2.0 * rate**2)
     else:
-        variance = sensitivity.gram_frobenius(neighbors, d).value ** 2 / (4.0 * budget.to_rho())
+        variance = sensitivity.gram_frobenius(neighbors, d).value ** 2 / (4.0 * budget.to_rho() / k**2)
     square = 1.0 if release.schema.row_norm is not None else max(float(np.trace(moment)), 0.0)
     return variance * square**2 / release.n_rows**2
 

@@ -5,7 +5,7 @@ They hold exact queries, which are private: no mechanism and no release may use 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.distances import query_distance
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError, PrivatePlan
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import SelectionKey
 from dpmoments.privacy.receipt import Draw
 
 __all__ = ["TOLERANCE", "Exchange", "Recorder", "Replayer"]
@@ -38,6 +39,12 @@ class Recorder(PrivacyFilter):
     def __init__(self, plan: PrivatePlan, generator: np.random.Generator) -> None:
         super().__init__(plan, generator)
         self.exchanges: list[Exchange] = []
+        self.keys: list[SelectionKey] = []
+
+    def selection_key(self) -> SelectionKey:
+        """As that of any filter, and kept: a run on the neighbour selects rows by the same."""
+        self.keys.append(super().selection_key())
+        return self.keys[-1]
 
     def _note(self, made: Draw, query: Any, answer: Any) -> None:
         self.exchanges.append(Exchange(made, np.array(query), np.array(answer)))
@@ -55,6 +62,8 @@ class Replayer(PrivacyFilter):
         Whether that table had the same rows in another order, so that no query may move.
     any_table : bool
         Whether it is no neighbour but any table, so that a query may move as far as it likes.
+    keys : sequence of (int, int)
+        By which the other run selected rows of units.
 
     Attributes
     ----------
@@ -70,8 +79,11 @@ class Replayer(PrivacyFilter):
         *,
         same_rows: bool = False,
         any_table: bool = False,
+        keys: Sequence[SelectionKey] = (),
     ) -> None:
         super().__init__(plan, insecure_generator(0))
+        self._keys = list(keys)
+        self._rows_per_unit = 1 if plan.privacy_unit is None else plan.privacy_unit.max_rows
         self._same_rows, self._any_table = same_rows, any_table
         self._recorded = list(recorded)
         self.faults: list[str] = []
@@ -89,7 +101,7 @@ class Replayer(PrivacyFilter):
                 f"draw {place}: {made.what} under {made.law}, before {before.made.what} under {before.made.law}"
             )
         moved = query_distance(made.sensitivity.norm, query, before.query, made.sensitivity.neighbors)
-        paid_for = 0.0 if self._same_rows else made.sensitivity.value * (1.0 + TOLERANCE)
+        paid_for = 0.0 if self._same_rows else self._rows_per_unit * made.sensitivity.value * (1.0 + TOLERANCE)
         if not moved <= paid_for and not (self._any_table and np.shape(query) == np.shape(before.query)):
             self.faults.append(f"draw {place}, {made.what}: moved by {moved!r} where {paid_for!r} is paid for")
         if moved > 0.0 and made.group is not None and not self._any_table:
@@ -100,6 +112,10 @@ class Replayer(PrivacyFilter):
                 self.faults.append(f"draw {place}, {made.what}: moved in {len(self._moved_groups)} groups of rows")
         answer = before.answer
         return answer.copy() if answer.ndim else answer.item()
+
+    def selection_key(self) -> SelectionKey:
+        """That of the other run."""
+        return self._keys.pop(0)
 
     def check_all_made(self) -> None:
         """Note draws of the other run that this one did not make."""

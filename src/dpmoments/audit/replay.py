@@ -48,7 +48,7 @@ class WatchedRows(Rows):
     @classmethod
     def watching(cls, rows: Rows) -> WatchedRows:
         """The same rows, watched."""
-        return cls(rows.schema, rows.neighbors, rows.source, rows.threads)
+        return cls(rows.schema, rows.neighbors, rows.source, rows.threads, privacy_unit=rows.privacy_unit)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def replay(
     """
     recorder = Recorder(plan, generator)
     before = _departure(plan, first, recorder)
-    replayer = Replayer(plan, recorder.exchanges, same_rows=same_rows, any_table=any_table)
+    replayer = Replayer(plan, recorder.exchanges, same_rows=same_rows, any_table=any_table, keys=recorder.keys)
     after = _departure(plan, second, replayer)
     replayer.check_all_made()
     stopped = []

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["object_numbers", "object_texts"]
+__all__ = ["is_missing", "object_numbers", "object_texts"]
 
 ObjectArray = npt.NDArray[np.object_]
 
@@ -72,7 +72,7 @@ def object_texts(cells: ObjectArray, name: str, *, integers: bool) -> Any:
 
 
 def _number(cell: object, name: str) -> float:
-    if _is_missing(cell):
+    if is_missing(cell):
         return math.nan
     if isinstance(cell, Real | Decimal | np.bool_):
         try:
@@ -86,7 +86,7 @@ def _number(cell: object, name: str) -> float:
 
 
 def _text(cell: object, name: str, integers: bool) -> str | None:
-    if _is_missing(cell):
+    if is_missing(cell):
         return None
     if isinstance(cell, str):
         return cell.encode(errors="replace").decode()  # half of a surrogate pair is in no level
@@ -105,7 +105,8 @@ def _text(cell: object, name: str, integers: bool) -> str | None:
     )
 
 
-def _is_missing(cell: object) -> bool:
+def is_missing(cell: object) -> bool:
+    """Whether a cell of an object column holds nothing."""
     if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
         return True
     if isinstance(cell, Decimal):

@@ -15,6 +15,7 @@ from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 
 __all__ = [
     "BUDGET_PANEL",
@@ -24,10 +25,13 @@ __all__ = [
     "Delta",
     "Epsilon",
     "InsecureSeed",
+    "MaxRowsPerUnit",
     "Mean",
     "MechanismOptions",
+    "MissingUnit",
     "NeighborsOption",
     "Output",
+    "PrivacyUnitColumn",
     "Progress",
     "Radius",
     "ReleaseFile",
@@ -38,6 +42,7 @@ __all__ = [
     "budget_of",
     "mean_mechanism_of",
     "mechanism_of",
+    "privacy_unit_of",
 ]
 
 Configured = TypeVar("Configured", bound=ConfiguredMechanism[Any])
@@ -107,6 +112,33 @@ NeighborsOption = Annotated[
         "--neighbors",
         help="What is hidden: add_remove, whether a row is in the table (the number of rows is private); replace_one, "
         "what a row says (the number of rows is public).",
+        rich_help_panel=BUDGET_PANEL,
+    ),
+]
+PrivacyUnitColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--privacy-unit",
+        metavar="COLUMN",
+        help="Protect all rows with one value of this column together, such as a person's; the schema does not list it.",
+        rich_help_panel=BUDGET_PANEL,
+    ),
+]
+MaxRowsPerUnit = Annotated[
+    int | None,
+    typer.Option(
+        "--max-rows-per-unit",
+        metavar="K",
+        help="How many rows of a unit count; noise is K times that for rows.",
+        rich_help_panel=BUDGET_PANEL,
+    ),
+]
+MissingUnit = Annotated[
+    str,
+    typer.Option(
+        "--missing-unit",
+        metavar="error|drop",
+        help="What becomes of rows without a unit.",
         rich_help_panel=BUDGET_PANEL,
     ),
 ]
@@ -215,3 +247,27 @@ def _option_value(text: str) -> Any:
     except ValueError:
         return text
     return tuple(value) if isinstance(value, list) else value
+
+
+def privacy_unit_of(column: str | None, max_rows: int | None, missing: str) -> PrivacyUnit | None:
+    """The privacy unit that the options name; None where rows are protected each by itself.
+
+    Raises
+    ------
+    typer.BadParameter
+        If they do not go together, or a value cannot be.
+    """
+    if column is None:
+        if max_rows is not None or missing != "error":
+            raise typer.BadParameter(
+                "it is for a privacy unit: name its column", param_hint="--max-rows-per-unit, --missing-unit"
+            )
+        return None
+    if max_rows is None:
+        raise typer.BadParameter(
+            "say how many rows of a unit count: --max-rows-per-unit 5", param_hint="--max-rows-per-unit"
+        )
+    try:
+        return PrivacyUnit(column, max_rows, missing)  # type: ignore[arg-type]
+    except ValueError as refusal:
+        raise typer.BadParameter(str(refusal), param_hint="--privacy-unit") from None

@@ -18,10 +18,13 @@ from dpmoments.cli.options import (
     Delta,
     Epsilon,
     InsecureSeed,
+    MaxRowsPerUnit,
     Mean,
     MechanismOptions,
+    MissingUnit,
     NeighborsOption,
     Output,
+    PrivacyUnitColumn,
     Progress,
     Radius,
     Rho,
@@ -31,6 +34,7 @@ from dpmoments.cli.options import (
     budget_of,
     mean_mechanism_of,
     mechanism_of,
+    privacy_unit_of,
 )
 from dpmoments.cli.tables import complain, print_command, print_text
 from dpmoments.documents import check_output
@@ -40,6 +44,7 @@ from dpmoments.mechanisms.registry import MEAN_MECHANISMS
 from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.repair.repair import Repair
 from dpmoments.schema.schema import Schema
 
@@ -81,6 +86,9 @@ def release(
             help="Release each group of rows by itself: the levels of a categorical or Boolean column. The budget is spent once.",
         ),
     ] = None,
+    privacy_unit: PrivacyUnitColumn = None,
+    max_rows_per_unit: MaxRowsPerUnit = None,
+    missing_unit: MissingUnit = "error",
     dataset: Dataset = None,
     yes: Yes = False,
     progress: Progress = None,
@@ -101,12 +109,17 @@ def release(
     table = _one_path(data)
     budget = budget_of(epsilon, delta, rho)
     configured = mechanism_of(mechanism, option or [])
+    unit = privacy_unit_of(privacy_unit, max_rows_per_unit, missing_unit)
     description = Schema.load(schema)
+    if by is not None and unit is not None:
+        raise typer.BadParameter(
+            "a person may have rows in several groups: release the whole table", param_hint="--privacy-unit, --by"
+        )
     if by is not None and n_rows is not None:
         raise typer.BadParameter(
             "the groups' numbers of rows are private: leave --n-rows out", param_hint="--n-rows, --by"
         )
-    _ask(table, description, budget, neighbors, mechanism, output, yes=yes, insecure_seed=insecure_seed)
+    _ask(table, description, budget, neighbors, mechanism, output, unit=unit, yes=yes, insecure_seed=insecure_seed)
     options: dict[str, Any] = dict(
         epsilon=epsilon,
         delta=delta,
@@ -117,6 +130,7 @@ def release(
         repair=repair,
         output=output,
         dataset=dataset,
+        privacy_unit=unit,
         progress=_bar(progress),
         insecure_seed=insecure_seed,
     )
@@ -147,6 +161,9 @@ def release_mean(
     radius: Radius = None,
     scale: Scale = None,
     option: MechanismOptions = None,
+    privacy_unit: PrivacyUnitColumn = None,
+    max_rows_per_unit: MaxRowsPerUnit = None,
+    missing_unit: MissingUnit = "error",
     dataset: Dataset = None,
     yes: Yes = False,
     progress: Progress = None,
@@ -165,8 +182,9 @@ def release_mean(
     table = _one_path(data)
     budget = budget_of(epsilon, delta, rho)
     configured = mean_mechanism_of(mechanism, option or [], radius=radius, scale=scale)
+    unit = privacy_unit_of(privacy_unit, max_rows_per_unit, missing_unit)
     description = Schema.load(schema)
-    _ask(table, description, budget, neighbors, mechanism, output, yes=yes, insecure_seed=insecure_seed)
+    _ask(table, description, budget, neighbors, mechanism, output, unit=unit, yes=yes, insecure_seed=insecure_seed)
     released = _kept(
         output,
         lambda: dpmoments.release_mean(
@@ -179,6 +197,7 @@ def release_mean(
             mechanism=configured,
             output=output,
             dataset=dataset,
+            privacy_unit=unit,
             progress=_bar(progress),
             insecure_seed=insecure_seed,
         ),
@@ -201,6 +220,7 @@ def _ask(
     mechanism: str,
     output: Path,
     *,
+    unit: PrivacyUnit | None,
     yes: bool,
     insecure_seed: int | None,
 ) -> None:
@@ -212,9 +232,10 @@ def _ask(
             "nobody. Never publish it."
         )
     if not yes and sys.stdin.isatty() and sys.stderr.isatty():
+        protected = "" if unit is None else f"; protected: {unit.in_words}"
         question = (
-            f"Spend {budget} ({neighbors}) on {table}: {schema.n_features} features, mechanism {mechanism}, written to "
-            f"{output}?"
+            f"Spend {budget} ({neighbors}{protected}) on {table}: {schema.n_features} features, mechanism {mechanism}, "
+            f"written to {output}?"
         )
         if not typer.confirm(question, err=True):
             complain("dpmoments: nothing was spent")

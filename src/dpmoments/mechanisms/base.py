@@ -13,11 +13,11 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from dpmoments.mechanisms.parts.arithmetic import Arithmetic
 from dpmoments.mechanisms.parts.assumed_table import AssumedTable, ErrorsOnTable, measured_errors
+from dpmoments.mechanisms.parts.loss_units import GAUSSIAN_LOSS_UNITS, LOSS_UNITS, ZCDP_LOSS_UNITS
 from dpmoments.mechanisms.parts.moment_shape import MomentShape
 from dpmoments.mechanisms.parts.noisy_moments import NoisyMoments
 from dpmoments.mechanisms.parts.row_count import count_error, count_scale, noisy_count, split_for_count
@@ -26,11 +26,13 @@ from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.rows.rows import Rows
 
 __all__ = [
     "GAUSSIAN_LOSS_UNITS",
+    "LOSS_UNITS",
     "ZCDP_LOSS_UNITS",
     "Arithmetic",
     "CalibratedPlan",
@@ -40,18 +42,6 @@ __all__ = [
     "NoisyMoments",
     "Plan",
 ]
-
-LOSS_UNITS: Mapping[BudgetKind, LossUnit] = MappingProxyType(
-    {
-        BudgetKind.PURE: LossUnit.EPSILON,
-        BudgetKind.ZCDP: LossUnit.RHO,
-        BudgetKind.APPROXIMATE: LossUnit.EPSILON_DELTA,
-    }
-)
-GAUSSIAN_LOSS_UNITS = MappingProxyType({**LOSS_UNITS, BudgetKind.APPROXIMATE: LossUnit.GAUSSIAN_RHO})
-"""For mechanisms whose every draw under (ε, δ) is Gaussian."""
-ZCDP_LOSS_UNITS = MappingProxyType({**LOSS_UNITS, BudgetKind.APPROXIMATE: LossUnit.RHO})
-"""For mechanisms whose draws under (ε, δ) are of several kinds, all of them zCDP."""
 
 Noisy = TypeVar("Noisy")
 PlanType = TypeVar("PlanType", bound="CalibratedPlan[Any]", covariant=True)
@@ -99,6 +89,11 @@ class CalibratedPlan(ABC, Generic[Noisy]):
     def loss_unit(self) -> LossUnit:
         """In which the losses of its draws add up to the cost."""
         return self.mechanism.loss_units[self.cost.kind]
+
+    @property
+    def privacy_unit(self) -> PrivacyUnit | None:
+        """For whom the cost is, where that is not one row."""
+        return None
 
     @property
     def leaves_unspent(self) -> str | None:

@@ -12,12 +12,14 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from dpmoments.noise.entropy import insecure_generator, secure_generator
-from dpmoments.privacy.accounting import Loss, LossUnit, allowance
+from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.discrete_gaussian import MOST_COMPOSED_COORDINATES
 from dpmoments.privacy.distances import Sensitivity
+from dpmoments.privacy.group_privacy import allowance_for_rows
 from dpmoments.privacy.laws import DrawLaw, EigenvalueBound, WishartSampling
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit, SelectionKey
 from dpmoments.privacy.receipt import Draw, Receipt, total_loss
 from dpmoments.privacy.sampling import coordinates_of, noised
 from dpmoments.privacy.sensitivity import sensitivity_from_dict
@@ -44,6 +46,10 @@ class PrivatePlan(Protocol):
     def loss_unit(self) -> LossUnit:
         """In which its losses add up."""
 
+    @property
+    def privacy_unit(self) -> PrivacyUnit | None:
+        """For whom the cost is, where that is not one row."""
+
 
 class PrivacyFilter:
     """Noise for one run of a plan.
@@ -68,7 +74,8 @@ class PrivacyFilter:
 
     def __init__(self, plan: PrivatePlan, generator: np.random.Generator) -> None:
         self._plan = plan
-        self._allowance = allowance(plan.cost, plan.loss_unit)
+        # Sensitivities are those of one row, and what draws may lose together is counted for one row too.
+        self._allowance = allowance_for_rows(plan.cost, plan.loss_unit, plan.privacy_unit)
         self._generator = generator
         self._draws: list[Draw] = []
         self._spent: dict[str | None, Loss] = {}
@@ -175,7 +182,17 @@ class PrivacyFilter:
     def close(self) -> Receipt:
         """End the run: the receipt of its draws."""
         self._closed = True
-        return Receipt(self._plan.neighbors, self._plan.cost, self._plan.loss_unit, tuple(self._draws))
+        plan = self._plan
+        return Receipt(plan.neighbors, plan.cost, plan.loss_unit, tuple(self._draws), plan.privacy_unit)
+
+    def selection_key(self) -> SelectionKey:
+        """A key by which a run selects the rows of a unit that count: 128 random bits that have nothing to do with the table.
+
+        Whatever it is, the guarantee holds; it is drawn so that no row is ahead of another, and leaves no trace in the release.
+        """
+        with self._lock:
+            first, second = self._generator.integers(0, 2**64, size=2, dtype=np.uint64).tolist()
+        return first, second
 
     def for_group(self, level: str) -> GroupFilter:
         """The door for the rows of one of several disjoint groups."""
@@ -253,6 +270,10 @@ class GroupFilter(PrivacyFilter):
         if group is not None:
             raise ValueError("groups within groups are not supported")
         return self._whole.draw(what, law, query, sensitivity, claim, group=self._level)
+
+    def selection_key(self) -> SelectionKey:
+        """Refused: a unit may have rows in several groups."""
+        raise TypeError("rows of units are not divided into groups")
 
     def close(self) -> Receipt:
         """Refused: the whole run is closed at once."""

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from dpmoments.plain_values import is_finite_number, plain_mapping, require_kinds, require_known, shown, to_plain
-from dpmoments.privacy.accounting import Loss, LossUnit, allowance
+from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.discrete_gaussian import MOST_COMPOSED_COORDINATES
 from dpmoments.privacy.distances import Sensitivity
+from dpmoments.privacy.group_privacy import allowance_for_rows
 from dpmoments.privacy.laws import LAWS, DrawLaw, EigenvalueBound, WishartSampling
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.privacy.rounding import rounded_up
 from dpmoments.privacy.sensitivity import sensitivity_from_dict
 from dpmoments.privacy.statement import PrivacyStatement
@@ -118,12 +120,16 @@ class Receipt:
     unit : LossUnit
         In which the losses add up.
     draws : tuple of Draw
+        Each with the sensitivity of one row, and what it loses on one.
+    privacy_unit : PrivacyUnit or None
+        Whom the cost is for, where that is not one row.
     """
 
     neighbors: Neighbors
     cost: PrivacyBudget
     unit: LossUnit
     draws: tuple[Draw, ...]
+    privacy_unit: PrivacyUnit | None = None
 
     def __post_init__(self) -> None:
         if not self.total.within(self.allowance):
@@ -140,8 +146,8 @@ class Receipt:
 
     @property
     def allowance(self) -> Loss:
-        """The most that the draws may lose together."""
-        return allowance(self.cost, self.unit)
+        """The most that the draws may lose together on one row."""
+        return allowance_for_rows(self.cost, self.unit, self.privacy_unit)
 
     @cached_property
     def total(self) -> Loss:
@@ -172,10 +178,12 @@ class Receipt:
         Raises
         ------
         ValueError
-            If the relation or the cost is another.
+            If the relation, the cost or the protected unit is another.
         """
         if self.neighbors is not statement.neighbors or self.cost != statement.budget:
             raise ValueError("the receipt is not for the stated budget and relation")
+        if self.privacy_unit != statement.privacy_unit:
+            raise ValueError("the receipt is not for the stated protected unit")
 
     def of_group(self, group: str) -> Receipt:
         """What one of several disjoint groups of rows has: its draws, and those of no group."""
@@ -189,7 +197,7 @@ class Receipt:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file."""
         return {
-            "protected_unit": "row",
+            "protected_unit": "row" if self.privacy_unit is None else self.privacy_unit.to_dict(),
             "neighbors": str(self.neighbors),
             "cost": self.cost.to_dict(),
             "loss_unit": str(self.unit),
@@ -215,15 +223,16 @@ class Receipt:
     @classmethod
     def _read(cls, values: Mapping[str, Any]) -> Receipt:
         require_known(values, RECEIPT_ENTRIES, "the receipt")
-        if values["protected_unit"] != "row":
-            raise ValueError("the receipt is for another protected unit than a row")
+        privacy_unit = PrivacyUnit.of_file(values["protected_unit"])
         if values["loss_unit"] not in tuple(LossUnit):
             raise ValueError(
                 f"{shown(values['loss_unit'])} is not a valid LossUnit: losses are counted in {', '.join(LossUnit)}"
             )
         unit, neighbors = LossUnit(values["loss_unit"]), Neighbors.of(values["neighbors"])
         cost = PrivacyBudget.from_dict(values["cost"])
-        allowed = rounded_up(allowance(cost, unit).amount)
+        if privacy_unit is not None and neighbors is not Neighbors.ADD_REMOVE:
+            raise ValueError("the receipt is for units of several rows under another relation than add_remove")
+        allowed = rounded_up(allowance_for_rows(cost, unit, privacy_unit).amount)
         if not isinstance(values["draws"], list):
             raise TypeError("the draws of a receipt must be a list")
         draws = tuple(Draw.from_dict(draw, unit) for draw in values["draws"])
@@ -235,7 +244,7 @@ class Receipt:
             raise ValueError(
                 f"the draws of the receipt have more than {MOST_DIFFERENT_LOSSES:,} different losses, which no run has"
             )
-        return cls(neighbors, cost, unit, draws)
+        return cls(neighbors, cost, unit, draws, privacy_unit)
 
     def lines(self) -> list[tuple[str, str, str, str]]:
         """One line a draw: what, law, sensitivity (in units of 1, not of the lattice), loss; and their sum."""
@@ -248,7 +257,10 @@ class Receipt:
             )
             for draw in self.draws
         ]
-        return [*shown, ("together", "", f"of {self.allowance}", str(self.total))]
+        together = (
+            "together" if self.privacy_unit is None else f"together, on one row of {self.privacy_unit.max_rows:,}"
+        )
+        return [*shown, (together, "", f"of {self.allowance}", str(self.total))]
 
 
 @dataclass(frozen=True)
@@ -263,7 +275,7 @@ class PooledReceipt(Receipt):
         """Those of the tables named, whose losses are counted in one unit."""
         first = next(iter(receipts.values()))
         draws = tuple(draw for table, receipt in receipts.items() for draw in receipt.labelled(table))
-        return cls(first.neighbors, cost, first.unit, draws)
+        return cls(first.neighbors, cost, first.unit, draws, first.privacy_unit)
 
     @cached_property
     def total(self) -> Loss:

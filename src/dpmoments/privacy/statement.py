@@ -9,6 +9,7 @@ from typing import Any
 from dpmoments.plain_values import require_kinds, require_known, shown
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.privacy.rounding import no_less
 
 __all__ = ["PrivacyStatement"]
@@ -39,6 +40,8 @@ class PrivacyStatement:
         Bounds, clipping and missing rules, in words.
     version : str
         Version of the library that made the release.
+    privacy_unit : PrivacyUnit or None
+        Whom the guarantee is for, where that is not one row.
     """
 
     budget: PrivacyBudget
@@ -47,6 +50,12 @@ class PrivacyStatement:
     private: bool
     rules: tuple[str, ...]
     version: str
+    privacy_unit: PrivacyUnit | None = None
+
+    @property
+    def rows_per_unit(self) -> int:
+        """How many rows of one protected unit count at most."""
+        return 1 if self.privacy_unit is None else self.privacy_unit.max_rows
 
     @property
     def epsilon(self) -> float | None:
@@ -68,7 +77,12 @@ class PrivacyStatement:
         lines = []
         if not self.private:
             lines.append("NOT PRIVATE: the noise came from an insecure seed and can be reproduced and removed.")
-        if self.neighbors is Neighbors.ADD_REMOVE:
+        if self.privacy_unit is not None:
+            unit = (
+                f"tables that differ by all rows with one value of {self.privacy_unit.column} present or absent (add-remove; the "
+                "numbers of units and of rows are private)"
+            )
+        elif self.neighbors is Neighbors.ADD_REMOVE:
             unit = "tables that differ by one row present or absent (add-remove; the number of rows is private)"
         else:
             unit = "tables that differ in one row's values (replace-one; the number of rows of the table is public)"
@@ -92,13 +106,22 @@ class PrivacyStatement:
                 f"((ε, δ)-differential privacy, ε = {epsilon}, δ = {delta}), between any two {unit}."
             )
         lines.append(guarantee)
-        lines.append(
-            "The protected unit is one row. A person with several rows is protected less: the loss adds up over the rows."
-        )
+        lines.append(self._protected_unit)
         lines.append(ARITHMETIC_WORDS[self.arithmetic])
         lines.extend(f"- {rule}" for rule in self.rules)
         lines.append(f"Made by dpmoments {self.version}.")
         return "\n".join(lines)
+
+    @property
+    def _protected_unit(self) -> str:
+        if self.privacy_unit is None:
+            return "The protected unit is one row. A person with several rows is protected less: the loss adds up over the rows."
+        column, rule = self.privacy_unit.column, self.privacy_unit.missing
+        no_unit = "is left out" if rule == "drop" else "is refused"
+        return (
+            f"The protected unit is {self.privacy_unit.in_words}, chosen at random. A row without a {column} {no_unit}. A person "
+            f"with several values of {column} is protected less: the loss adds up over them."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file."""
@@ -109,6 +132,7 @@ class PrivacyStatement:
             "private": self.private,
             "rules": list(self.rules),
             "version": self.version,
+            "privacy_unit": None if self.privacy_unit is None else self.privacy_unit.to_dict(),
         }
 
     @classmethod
@@ -128,11 +152,15 @@ class PrivacyStatement:
             raise ValueError(f"unknown arithmetic {shown(values['arithmetic'])}")
         if not isinstance(values["private"], bool):
             raise TypeError("private must be true or false")
+        of_file, neighbors = values.get("privacy_unit"), Neighbors.of(values["neighbors"])
+        if of_file is not None and neighbors is not Neighbors.ADD_REMOVE:
+            raise ValueError("a privacy unit of several rows is stated under another relation than add_remove")
         return cls(
             budget=PrivacyBudget.from_dict(values["budget"]),
-            neighbors=Neighbors.of(values["neighbors"]),
+            neighbors=neighbors,
             arithmetic=values["arithmetic"],
             private=values["private"],
             rules=tuple(values["rules"]),
             version=values["version"],
+            privacy_unit=None if of_file is None else PrivacyUnit.from_dict(of_file),
         )

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit, SelectionKey
 from dpmoments.rows.histogram import Histogram, HistogramSummary, RowCount, RowStatistic, require_rowwise
 from dpmoments.rows.kernel import MomentSummary
 from dpmoments.rows.moments import Moments
@@ -17,7 +18,9 @@ from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
 from dpmoments.rows.summary import Summary
+from dpmoments.rows.threads import summarise_in_threads
 from dpmoments.rows.unit_ball import InUnitBall
+from dpmoments.rows.unit_selection import UnitSelection, selection_of_units
 from dpmoments.schema.grouping import Level
 from dpmoments.schema.row_norm import may_be_shortened
 from dpmoments.schema.schema import Schema
@@ -45,6 +48,10 @@ class Rows:
     on_block : callable or None
     shortened : bool
         See :meth:`in_unit_ball`.
+    privacy_unit : PrivacyUnit or None
+        Where rows belong to units of several. Nothing is answered then before :meth:`bounded` has found which rows count.
+    selection : UnitSelection or None
+        Which rows count.
     """
 
     schema: Schema
@@ -53,6 +60,8 @@ class Rows:
     threads: int | None = None
     on_block: Callable[[int], None] | None = None
     shortened: bool = False
+    privacy_unit: PrivacyUnit | None = None
+    selection: UnitSelection | None = None
 
     @classmethod
     def of(
@@ -64,6 +73,7 @@ class Rows:
         neighbors: Neighbors | str = Neighbors.ADD_REMOVE,
         threads: int | None = None,
         on_block: Callable[[int], None] | None = None,
+        privacy_unit: PrivacyUnit | None = None,
     ) -> Rows:
         """Wrap a table. Only names, types and file footers are looked at here.
 
@@ -81,6 +91,8 @@ class Rows:
             Threads of a pass; default: the usable cores. The result does not depend on it.
         on_block : callable, optional
             Called with the number of rows of every block read, for progress.
+        privacy_unit : PrivacyUnit, optional
+            Whose rows are protected together, where that is not each by itself.
 
         Raises
         ------
@@ -98,7 +110,11 @@ class Rows:
         """
         if not isinstance(schema, Schema):
             raise TypeError(f"schema must be a dpmoments.Schema, got {type(schema).__name__}")
-        return cls(schema, Neighbors.of(neighbors), open_source(data, schema, mean), threads, on_block)
+        neighbors = Neighbors.of(neighbors)
+        if privacy_unit is not None:
+            require_unit(privacy_unit, schema, neighbors)
+        source = open_source(data, schema, mean, privacy_unit)
+        return cls(schema, neighbors, source, threads, on_block, privacy_unit=privacy_unit)
 
     @property
     def n_features(self) -> int:
@@ -107,8 +123,34 @@ class Rows:
 
     def summarise(self, summary: Summary[Running, Result]) -> Result:
         """One pass over the table: the source maps the summary over its partitions and merges the results."""
+        if self.privacy_unit is not None and self.selection is None:
+            raise ValueError("the rows of a unit are not bounded yet: ask rows.bounded(key), as a plan for units does")
         asked = InUnitBall(summary, self.source.missing) if self.shortened else summary
-        return self.source.summarise(asked, threads=self.threads, on_block=self.on_block)
+        found = self.source.summarise(asked, threads=self.threads, on_block=self.on_block)
+        if self.selection is None:
+            return found
+        repeated = np.array_split(self.selection.repeated, len(self.selection.repeated) // asked.rows_per_task + 1)
+        return asked.merge(found, summarise_in_threads(asked, repeated, lambda block: block, 1))
+
+    def bounded(self, key: SelectionKey) -> Rows:
+        """The rows of which ``max_rows`` of each unit count: two rounds over the table.
+
+        Parameters
+        ----------
+        key : (int, int)
+            128 random bits, from :meth:`dpmoments.privacy.filter.PrivacyFilter.selection_key`.
+
+        Raises
+        ------
+        ValueError
+            If the rows were opened for no unit, or one has none and the rule is ``missing="error"``.
+        """
+        if self.privacy_unit is None:
+            raise ValueError("the rows were opened for no privacy unit: Rows.of(..., privacy_unit=...)")
+        selection = selection_of_units(
+            self.source, self.privacy_unit, self.n_features, key, threads=self.threads, on_block=self.on_block
+        )
+        return replace(self, source=self.source.selected(selection), selection=selection)
 
     def where(self, by: str, *levels: Level) -> Rows:
         """The rows with one of these levels in the column ``by``, which is no feature of theirs.
@@ -126,6 +168,8 @@ class Rows:
         ValueError
             If there is no such column or level, or no column beside it.
         """
+        if self.privacy_unit is not None:
+            raise ValueError("rows of units cannot be divided into groups: a unit may have rows in several")
         restriction = Restriction.of(self.schema, by, levels)
         return replace(self, schema=restriction.schema, source=self.source.restricted(restriction))
 
@@ -219,3 +263,28 @@ class Rows:
     def __repr__(self) -> str:
         shown = f"{type(self.source).__name__}, n_features={self.n_features}, neighbors={str(self.neighbors)!r}"
         return f"Rows({shown}, values=<private>)"
+
+
+def require_unit(privacy_unit: object, schema: Schema, neighbors: Neighbors) -> None:
+    """Refuse a privacy unit that cannot serve, before a row is read.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is none, its column is in the schema, or the relation is replace-one.
+    """
+    if not isinstance(privacy_unit, PrivacyUnit):
+        raise TypeError(
+            f"privacy_unit must be a dpmoments.PrivacyUnit, got {type(privacy_unit).__name__}: "
+            "dpm.PrivacyUnit('person_id', max_rows=5)"
+        )
+    if neighbors is not Neighbors.ADD_REMOVE:
+        raise ValueError(
+            f"a privacy unit is not supported under neighbors={str(neighbors)!r}: how many rows count depends on how many each "
+            "unit has, so that their number is not public as that relation takes it to be. Use neighbors='add_remove'"
+        )
+    if privacy_unit.column in {column.name for column in schema.columns}:
+        raise ValueError(
+            f"the privacy unit's column {privacy_unit.column!r} is in the schema, so that it would be a feature of the release: "
+            "leave it out of the schema, or copy it under another name if it is meant as a feature too"
+        )

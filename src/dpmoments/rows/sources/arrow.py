@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from dpmoments.array_types import FloatArray
-from dpmoments.rows.encode import encode_columns, largest_block
+from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.rows.encode import largest_block
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
 from dpmoments.rows.sources.reading import DAMAGED_FILE, FAILED_QUERY, read_quietly
@@ -32,7 +32,9 @@ TRUE_TEXT = ["true", "True", "TRUE", "1", "1.0", "t", "T"]
 FALSE_TEXT = ["false", "False", "FALSE", "0", "0.0", "f", "F"]
 
 
-def file_source(pattern: str | Path, schema: Schema, mean: bool) -> ParquetSource | CsvSource:
+def file_source(
+    pattern: str | Path, schema: Schema, mean: bool, privacy_unit: PrivacyUnit | None = None
+) -> ParquetSource | CsvSource:
     """The source that reads the named files, told apart by their endings.
 
     Raises
@@ -43,9 +45,10 @@ def file_source(pattern: str | Path, schema: Schema, mean: bool) -> ParquetSourc
     paths = expand_paths(pattern)
     endings = {file_ending(path) for path in paths}
     if endings <= set(PARQUET_ENDINGS):
-        return ParquetSource(schema, mean, tuple(paths))
+        return ParquetSource(schema, mean, tuple(paths), privacy_unit=privacy_unit)
     if len(endings) == 1 and endings <= set(CSV_DELIMITERS):
-        return CsvSource(schema, mean, tuple(paths), CSV_DELIMITERS[endings.pop()])
+        delimiter = CSV_DELIMITERS[endings.pop()]
+        return CsvSource(schema, mean, tuple(paths), delimiter, privacy_unit=privacy_unit)
     raise ValueError(
         f"cannot tell how to read {str(pattern)!r} by its ending ({', '.join(sorted(endings)) or 'none'}): "
         "use .parquet, .csv or .tsv files, all of one kind, or pass a frame"
@@ -56,9 +59,8 @@ def file_source(pattern: str | Path, schema: Schema, mean: bool) -> ParquetSourc
 class ArrowSource(LocalSource[pa.RecordBatch]):
     """Rows that come as record batches."""
 
-    def encode(self, part: pa.RecordBatch) -> FloatArray:
-        by_name = dict(zip(part.schema.names, part.columns, strict=True))
-        return encode_columns(self.counted(by_name), self.encoded_schema, mean=self.mean)
+    def cells(self, part: pa.RecordBatch) -> Mapping[str, Any]:
+        return dict(zip(part.schema.names, part.columns, strict=True))
 
     def sliced(
         self, batches: Any, where: str | Path, columns: Sequence[str] = (), why: str = DAMAGED_FILE
@@ -80,7 +82,7 @@ class ParquetSource(ArrowSource):
     def __post_init__(self) -> None:
         for path in self.paths:
             names = read_quietly(partial(_parquet_names, path), path)  # of which some may not be text
-            require_columns(names, self.schema, str(path))
+            require_columns(names, self.names, str(path))
 
     @property
     def n_rows(self) -> int:
@@ -101,7 +103,7 @@ class ParquetSource(ArrowSource):
                 read_dictionary=levels,
             )
             with read_quietly(open_file, path) as file:
-                batches = file.iter_batches(ROWS_PER_BATCH, columns=list(self.schema.names), use_threads=False)
+                batches = file.iter_batches(ROWS_PER_BATCH, columns=list(self.names), use_threads=False)
                 yield from self.sliced(batches, path)
 
 
@@ -114,12 +116,14 @@ class CsvSource(ArrowSource):
 
     def __post_init__(self) -> None:
         for path in self.paths:
-            require_columns(self._header(path), self.schema, str(path))
+            require_columns(self._header(path), self.names, str(path))
 
     def parts(self) -> Iterator[pa.RecordBatch]:
+        types = {column.name: _csv_type(column) for column in self.schema.table_columns}
         convert = pa_csv.ConvertOptions(
-            column_types={column.name: _csv_type(column) for column in self.schema.table_columns},
-            include_columns=list(self.schema.names),
+            # What tells people apart is text in every file, whatever its cells look like.
+            column_types={name: types.get(name, pa.string()) for name in self.names},
+            include_columns=list(self.names),
             null_values=MISSING_TEXT,
             true_values=TRUE_TEXT,
             false_values=FALSE_TEXT,
@@ -127,7 +131,7 @@ class CsvSource(ArrowSource):
         )
         for path in self.paths:
             header = self._header(path)
-            shown = [name if name in self.schema.names else "" for name in header]
+            shown = [name if name in self.names else "" for name in header]
             open_file = partial(self._open, path, convert, one_column=len(header) == 1)
             with read_quietly(open_file, path, columns=shown) as reader:
                 yield from self.sliced(reader, path, shown)
@@ -157,7 +161,7 @@ class RelationSource(ArrowSource):
 
     def __post_init__(self) -> None:
         names = read_quietly(lambda: list(self.relation.columns), "the relation", FAILED_QUERY)
-        require_columns(names, self.schema, "the relation")
+        require_columns(names, self.names, "the relation")
 
     def parts(self) -> Iterator[pa.RecordBatch]:
         # DuckDB opens no second result on a connection: the reader is closed however the pass ends.
@@ -165,7 +169,7 @@ class RelationSource(ArrowSource):
             yield from self.sliced(reader, "the relation", why=FAILED_QUERY)
 
     def _open(self) -> Any:
-        quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in self.schema.names)
+        quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in self.names)
         projected = self.relation.project(quoted)
         if hasattr(projected, "to_arrow_reader"):
             return projected.to_arrow_reader(ROWS_PER_BATCH)

@@ -9,10 +9,14 @@ from typing import Any, Generic, Self, TypeVar
 
 import numpy.typing as npt
 
+from dpmoments.array_types import FloatArray
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.rows.cells import Missing
+from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.threads import summarise_in_threads
+from dpmoments.rows.unit_selection import UnitBlock, UnitSelection
 from dpmoments.schema.schema import Schema
 
 __all__ = ["LocalSource"]
@@ -33,15 +37,30 @@ class LocalSource(ABC, Generic[Part]):
         Whether rows are encoded about the midpoints of their bounds; see :meth:`dpmoments.Schema.encoding`.
     restriction : Restriction or None
         Where the rows of some levels of a column are meant alone.
+    privacy_unit : PrivacyUnit or None
+        Where rows belong to units of several: its column is read beside the schema's.
+    selection : UnitSelection or None
+        Where not all rows of a unit count.
     """
 
     schema: Schema
     mean: bool
     restriction: Restriction | None = field(default=None, kw_only=True)
+    privacy_unit: PrivacyUnit | None = field(default=None, kw_only=True)
+    selection: UnitSelection | None = field(default=None, kw_only=True)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that are read."""
+        return self.schema.names if self.privacy_unit is None else (*self.schema.names, self.privacy_unit.column)
 
     def restricted(self, restriction: Restriction) -> Self:
         """The same table, of which some rows are meant alone."""
         return replace(self, restriction=restriction)
+
+    def selected(self, selection: UnitSelection) -> Self:
+        """The same table, of which the rows that a selection keeps in place are meant alone."""
+        return replace(self, selection=selection)
 
     @property
     def encoded_schema(self) -> Schema:
@@ -72,8 +91,21 @@ class LocalSource(ABC, Generic[Part]):
         return self.parts()
 
     @abstractmethod
+    def cells(self, part: Part) -> Mapping[str, Any]:
+        """The columns of a piece, as cells."""
+
     def encode(self, part: Part) -> npt.NDArray[Any]:
-        """Encoded rows of a piece, shape (n, d); a dropped row is NaN throughout."""
+        """Encoded rows of a piece, shape (n, d); a dropped row is NaN throughout, and one that does not count left out."""
+        if self.selection is not None:
+            return self.selection.kept(self.encode_units(part))
+        return encode_columns(self.counted(self.cells(part)), self.encoded_schema, mean=self.mean)
+
+    def encode_units(self, part: Part) -> UnitBlock:
+        """The encoded rows of a piece that no rule drops, and whose each is."""
+        assert self.privacy_unit is not None, "the table was opened for rows"
+        columns = self.cells(part)
+        encoded: FloatArray = encode_columns(columns, self.schema, mean=self.mean)
+        return UnitBlock.of(columns[self.privacy_unit.column], encoded, self.privacy_unit)
 
     def blocks(self) -> Iterator[npt.NDArray[Any]]:
         """Encoded blocks, shape (n_i, d), in the order of the table."""
@@ -97,15 +129,21 @@ class LocalSource(ABC, Generic[Part]):
         on_block : callable, optional
             Called with the number of rows of every piece that was read and handed on, for progress.
         """
+        return summarise_in_threads(summary, self._watched(summary, on_block), self.encode, threads)
 
-        def watched() -> Iterator[Part]:
-            empty = True
-            for part in self.parts_for(summary):
-                yield part
-                empty = False
-                if on_block is not None:
-                    on_block(len(part))  # type: ignore[arg-type]
-            if empty and on_block is not None:
-                on_block(0)  # a pass over no row is a pass
+    def summarise_units(
+        self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
+    ) -> Any:
+        """As :meth:`summarise`, of a :class:`~dpmoments.rows.unit_selection.UnitBlock` for every piece."""
+        blocks: Callable[[Part], Any] = self.encode_units
+        return summarise_in_threads(summary, self._watched(summary, on_block), blocks, threads)
 
-        return summarise_in_threads(summary, watched(), self.encode, threads)
+    def _watched(self, summary: Summary[Any, Any], on_block: Callable[[int], None] | None) -> Iterator[Part]:
+        empty = True
+        for part in self.parts_for(summary):
+            yield part
+            empty = False
+            if on_block is not None:
+                on_block(len(part))  # type: ignore[arg-type]
+        if empty and on_block is not None:
+            on_block(0)  # a pass over no row is a pass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +10,9 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.array_types import FloatArray
 from dpmoments.cells.frames import array_cells, series_cells
 from dpmoments.rows.cells import Missing
-from dpmoments.rows.encode import encode_columns, largest_block
+from dpmoments.rows.encode import largest_block
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.reading import FAILED_QUERY, read_quietly
 from dpmoments.rows.summary import Summary
@@ -90,10 +89,10 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
 
     def encode(self, part: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Encoded rows, shape (n, d); the caller's own where nothing needs encoding."""
-        if self.raw:
-            return part
-        columns = {name: array_cells(part[:, index]) for index, name in enumerate(self.schema.names)}
-        return encode_columns(self.counted(columns), self.encoded_schema, mean=self.mean)
+        return part if self.raw else super().encode(part)
+
+    def cells(self, part: npt.NDArray[Any]) -> Mapping[str, Any]:
+        return {name: array_cells(part[:, index]) for index, name in enumerate(self.schema.names)}
 
     def __repr__(self) -> str:
         return f"ArraySource({self.array.shape[1]} columns)"
@@ -106,7 +105,7 @@ class FrameSource(LocalSource[nw.DataFrame[Any]]):
     frame: nw.DataFrame[Any]
 
     def __post_init__(self) -> None:
-        require_columns(self.frame.columns, self.schema, "the frame")
+        require_columns(self.frame.columns, self.names, "the frame")
 
     @property
     def n_rows(self) -> int:
@@ -118,9 +117,8 @@ class FrameSource(LocalSource[nw.DataFrame[Any]]):
         for start in range(0, self.n_rows, step):
             yield self.frame[start : start + step]
 
-    def encode(self, part: nw.DataFrame[Any]) -> FloatArray:
-        columns = {name: series_cells(part[name], name) for name in self.schema.names}
-        return encode_columns(self.counted(columns), self.encoded_schema, mean=self.mean)
+    def cells(self, part: nw.DataFrame[Any]) -> Mapping[str, Any]:
+        return {name: series_cells(part[name], name) for name in self.names}
 
     def __repr__(self) -> str:
         return f"FrameSource({self.frame.implementation}, {len(self.frame.columns)} columns)"
@@ -134,25 +132,25 @@ class LazySource(LocalSource[nw.DataFrame[Any]]):
 
     def __post_init__(self) -> None:
         names = read_quietly(self.frame.collect_schema, "the lazy frame", FAILED_QUERY).names()
-        require_columns(names, self.schema, "the lazy frame")
+        require_columns(names, self.names, "the lazy frame")
 
     def parts(self) -> Iterator[nw.DataFrame[Any]]:
-        query = self.frame.select(*self.schema.names)
+        query = self.frame.select(*self.names)
         yield from self._eager(read_quietly(query.collect, "the lazy frame", FAILED_QUERY)).parts()
 
-    def encode(self, part: nw.DataFrame[Any]) -> FloatArray:
-        return self._eager(part).encode(part)
+    def cells(self, part: nw.DataFrame[Any]) -> Mapping[str, Any]:
+        return self._eager(part).cells(part)
 
     def _eager(self, frame: Any) -> FrameSource:
         frame = nw.from_native(frame, pass_through=True)
-        return FrameSource(self.schema, self.mean, frame, restriction=self.restriction)
+        return FrameSource(self.schema, self.mean, frame, privacy_unit=self.privacy_unit)
 
     def __repr__(self) -> str:
         return "LazySource()"
 
 
-def require_columns(found: Sequence[object], schema: Schema, where: str) -> None:
-    """Raise unless every column of the schema stands exactly once among ``found``.
+def require_columns(found: Sequence[object], wanted: Sequence[str], where: str) -> None:
+    """Raise unless every column that is to be read stands exactly once among ``found``.
 
     The names found are not shown: where a table was read without its header line, they are the cells of a record. A name
     that differs from the schema's in case or blanks alone is.
@@ -164,7 +162,7 @@ def require_columns(found: Sequence[object], schema: Schema, where: str) -> None
     """
     names = [name for name in found if isinstance(name, str)]
     present = set(names)
-    if absent := [name for name in schema.names if name not in present]:
+    if absent := [name for name in wanted if name not in present]:
         plain = {name.strip().casefold(): name for name in names}
         alike = [plain[key] for name in absent if (key := name.strip().casefold()) in plain]
         hint = f"; it has {', '.join(map(repr, alike))}" if alike else ""
@@ -172,7 +170,7 @@ def require_columns(found: Sequence[object], schema: Schema, where: str) -> None
             f"{where} has no column {', '.join(map(repr, absent))} among its {len(found)}{hint}: the names must be the schema's "
             "(they are not listed here, because a table read without its header line has a record in their place)"
         )
-    if repeated := [name for name in schema.names if names.count(name) > 1]:
+    if repeated := [name for name in wanted if names.count(name) > 1]:
         raise ValueError(f"{where} has more than one column named {', '.join(map(repr, repeated))}: rename them")
 
 

@@ -10,6 +10,7 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.rows.sources.arrow import RelationSource, file_source
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import ArraySource, FrameSource, LazySource, require_columns
@@ -18,7 +19,7 @@ from dpmoments.schema.schema import Schema
 __all__ = ["open_source"]
 
 
-def open_source(data: Any, schema: Schema, mean: bool) -> LocalSource[Any]:
+def open_source(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit | None = None) -> LocalSource[Any]:
     """The source for an array, frame, path, glob, folder or relation. Only names, types and file footers are looked at.
 
     Raises
@@ -27,8 +28,13 @@ def open_source(data: Any, schema: Schema, mean: bool) -> LocalSource[Any]:
         If it is none of these, or does not have the schema's columns.
     """
     if isinstance(data, str | PathLike):
-        return file_source(data if isinstance(data, str) else Path(data), schema, mean)
+        return file_source(data if isinstance(data, str) else Path(data), schema, mean, privacy_unit)
     if isinstance(data, np.ndarray):
+        if privacy_unit is not None:
+            raise TypeError(
+                f"an array has no column {privacy_unit.column!r} beside the schema's: pass a pandas, Polars or Arrow frame, or "
+                "files"
+            )
         return ArraySource(schema, mean, data)
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
@@ -39,21 +45,22 @@ def open_source(data: Any, schema: Schema, mean: bool) -> LocalSource[Any]:
         )
     library = type(data).__module__.split(".")[0]
     if library in ("duckdb", "_duckdb") and hasattr(data, "project"):
-        return RelationSource(schema, mean, data)
+        return RelationSource(schema, mean, data, privacy_unit=privacy_unit)
     if library == "scipy" and hasattr(data, "toarray"):
         raise TypeError("sparse matrices are not supported: pass a dense array or a frame")
     if library == "polars" and hasattr(data, "collect_schema") and hasattr(data, "collect"):
-        return LazySource(schema, mean, data)
+        return LazySource(schema, mean, data, privacy_unit=privacy_unit)
+    names = schema.names if privacy_unit is None else (*schema.names, privacy_unit.column)
     # narwhals refuses a frame with repeated names, wanted or not, in a message that lists them.
     if isinstance(data, pa.Table):
-        require_columns(data.column_names, schema, "the table")
-        data = data.select(list(schema.names))
+        require_columns(data.column_names, names, "the table")
+        data = data.select(list(names))
     if library == "pandas" and getattr(getattr(data, "columns", None), "has_duplicates", False):
-        require_columns(list(data.columns), schema, "the frame")
-        data = data.loc[:, list(schema.names)]
+        require_columns(list(data.columns), names, "the frame")
+        data = data.loc[:, list(names)]
     frame = nw.from_native(data, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        return FrameSource(schema, mean, frame)
+        return FrameSource(schema, mean, frame, privacy_unit=privacy_unit)
     raise TypeError(
         f"cannot read a table from {type(data).__name__}: pass a NumPy array, a pandas, Polars or Arrow frame, a path or glob of "
         "Parquet or CSV files, or a DuckDB relation"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from dpmoments.rows.cells import Missing
 from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.summary import Summary
+from dpmoments.rows.unit_selection import UnitSelection
 
 __all__ = ["Source"]
 
@@ -28,6 +29,14 @@ class Source(Protocol):
 
     def restricted(self, restriction: Restriction) -> Source:
         """The same table, of which the rows of some levels of a column are meant alone."""
+
+    def selected(self, selection: UnitSelection) -> Source:
+        """The same table, of which the rows that a selection keeps in place are meant alone."""
+
+    def summarise_units(
+        self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
+    ) -> Any:
+        """As :meth:`summarise`, of blocks that say whose each row is; where the table was opened for a privacy unit."""
 
     def summarise(
         self,

@@ -1,0 +1,305 @@
+"""Units of several rows: keeping k rows of each beside scaling a unit's sums down, at the same noise; and what a unit costs.
+
+``python -m benchmarks.practice.privacy_units`` writes the tables of ``docs/people-not-rows.md``: ``TRIALS`` runs a cell, seeds
+from ``FIRST_SEED``; some 6 minutes on one core. Bounded contributions in NumPy, exact sums and the library's own noise on them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from benchmarks.pages import DOCS, write_part
+from dpmoments.array_types import FloatArray
+from dpmoments.datasets.files import load
+from dpmoments.datasets.tables import ADULT_TRAIN
+from dpmoments.mechanisms import Gaussian, MatrixLaplace
+from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.parts.additive import AdditivePlan
+from dpmoments.mechanisms.parts.units import plan_for_rows
+from dpmoments.noise.entropy import insecure_generator
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.rows.rows import Rows
+from dpmoments.schema.columns import Numeric
+from dpmoments.schema.schema import Schema
+
+PAGE = DOCS / "people-not-rows.md"
+TRIALS = 200
+FIRST_SEED = 4000
+PEOPLE = 10_000
+FEATURES = 5
+KEPT = (1, 5, 20)
+BUDGETS = {"ε = 1": PrivacyBudget.pure(1.0), "(1, 10⁻⁶)": PrivacyBudget.approximate(1.0, 1e-6)}
+BOUND = 4.0
+"""Public bounds of made-up columns, in their standard deviations."""
+
+
+@dataclass(frozen=True)
+class LongTable:
+    """Rows of people in the unit ball, sorted by person.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (n, d)
+    person : ndarray of int, shape (n,)
+        0, 1, …, in order.
+    """
+
+    rows: FloatArray
+    person: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, values: FloatArray, person: npt.NDArray[np.int64], lower: FloatArray, upper: FloatArray) -> LongTable:
+        """Values in the table's units, moved into their bounds and encoded about the midpoints."""
+        order = np.argsort(person, kind="stable")
+        inside = (np.clip(values, lower, upper) - (lower + upper) / 2.0) / ((upper - lower) / 2.0)
+        codes = np.unique(person[order], return_inverse=True)[1].astype(np.int64)
+        return cls(inside[order] / np.sqrt(values.shape[1]), codes)
+
+    @property
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """Rows of each person."""
+        return np.bincount(self.person).astype(np.int64)
+
+
+def rows_per_person(rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Skewed: a median of 4, one person in a hundred with more than 80."""
+    return np.minimum(np.ceil(2.2 * (1.0 + rng.pareto(1.2, PEOPLE))), 500).astype(np.int64)
+
+
+def made_up(seed: int, *, shared: float, drift: float = 0.0) -> LongTable:
+    """Normal columns, correlated; ``shared`` of a variance is between people, whose mean moves by ``drift`` with log rows."""
+    rng = np.random.default_rng(seed)
+    sizes = rows_per_person(rng)
+    mixing = np.linalg.cholesky(0.7 * np.eye(FEATURES) + 0.3)
+    log_size = np.log(sizes)
+    own = rng.normal(size=(PEOPLE, FEATURES)) * np.sqrt(shared) + drift * (log_size - log_size.mean())[:, None]
+    person = np.repeat(np.arange(PEOPLE), sizes)
+    values = (own[person] + rng.normal(size=(len(person), FEATURES)) * np.sqrt(1.0 - shared)) @ mixing.T
+    return LongTable.of(values, person, np.full(FEATURES, -BOUND), np.full(FEATURES, BOUND))
+
+
+def adult_by_weight() -> LongTable:
+    """The rows of Adult; those with one survey weight, of which there are up to 13, stand for a person's."""
+    lines = load(ADULT_TRAIN).decode().strip().splitlines()
+    cells = np.array([line.split(", ") for line in lines])
+    age, weight, education, hours = (cells[:, column].astype(np.int64) for column in (0, 2, 4, 12))
+    values = np.column_stack([age, education, hours]).astype(np.float64)
+    return LongTable.of(values, weight, np.array([0.0, 0.0, 0.0]), np.array([100.0, 16.0, 100.0]))
+
+
+TABLES: Mapping[str, Callable[[], LongTable]] = {
+    "visits, a tenth of a variance between people": lambda: made_up(1, shared=0.1),
+    "visits, four fifths between people": lambda: made_up(2, shared=0.8),
+    "long-stayers differ": lambda: made_up(3, shared=0.4, drift=0.4),
+    "Adult, rows of one weight": adult_by_weight,
+}
+
+
+def augmented(table: LongTable, w: float) -> FloatArray:
+    """Rows (w, x)."""
+    return np.column_stack([np.full(len(table.rows), w), table.rows])
+
+
+def keep_rows(table: LongTable, k: int, w: float, plan: AdditivePlan, rng: np.random.Generator) -> FloatArray:
+    """k rows of each person at random."""
+    del plan
+    order = np.lexsort((rng.random(len(table.person)), table.person))
+    starts = np.concatenate([[0], np.cumsum(table.sizes)[:-1]])
+    rank = np.arange(len(order)) - starts[table.person]  # the persons are sorted
+    kept = augmented(table, w)[order[rank < k]]
+    return kept.T @ kept
+
+
+def scale_by_number(table: LongTable, k: int, w: float, plan: AdditivePlan, rng: np.random.Generator) -> FloatArray:
+    """All rows of a person, each with weight min(1, k/m)."""
+    del plan, rng
+    rows = augmented(table, w) * np.sqrt(np.minimum(1.0, k / table.sizes))[table.person, None]
+    return rows.T @ rows
+
+
+def scale_by_norm(table: LongTable, k: int, w: float, plan: AdditivePlan, rng: np.random.Generator) -> FloatArray:
+    """All rows of a person, their matrix scaled down to the norm that k rows of the greatest length have."""
+    del rng
+    rows = augmented(table, w)
+    if isinstance(plan.mechanism, MatrixLaplace):  # the nuclear norm of a sum of squares is its trace
+        lengths = np.bincount(table.person, (rows * rows).sum(axis=1))
+    else:
+        lengths = frobenius_norms(rows, table)
+    weights = np.minimum(1.0, k * (1.0 + w * w) / lengths)
+    rows = rows * np.sqrt(weights)[table.person, None]
+    return rows.T @ rows
+
+
+def frobenius_norms(rows: FloatArray, table: LongTable) -> FloatArray:
+    """‖Σ z zᵀ‖_F over each person's rows."""
+    total = np.zeros(len(table.sizes))
+    for i, j in itertools.product(range(rows.shape[1]), repeat=2):
+        total += np.bincount(table.person, rows[:, i] * rows[:, j]) ** 2
+    return np.sqrt(total)
+
+
+WAYS = {"keep k rows": keep_rows, "scale by number": scale_by_number, "scale by norm": scale_by_norm}
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Mean and covariance in units of the whole table's standard deviations."""
+
+    mean: FloatArray
+    covariance: FloatArray
+
+    @classmethod
+    def of(cls, matrix: FloatArray, w: float, units: FloatArray) -> Moments:
+        """From Σ z zᵀ with z = (w, x)."""
+        count = matrix[0, 0] / w**2
+        mean = matrix[0, 1:] / w / count
+        return cls(mean / units, (matrix[1:, 1:] / count - np.outer(mean, mean)) / np.outer(units, units))
+
+    def error(self, truth: Moments) -> tuple[float, float]:
+        """Squared: of the mean, a column; of the covariance, relative to its Frobenius norm."""
+        of_mean = float(np.mean((self.mean - truth.mean) ** 2))
+        difference, whole = self.covariance - truth.covariance, truth.covariance
+        return of_mean, float(np.sum(difference**2) / np.sum(whole**2))
+
+
+@cache
+def table_named(name: str) -> LongTable:
+    """Made once."""
+    return TABLES[name]()
+
+
+def plan_of(d: int, budget: PrivacyBudget, k: int | None) -> AdditivePlan:
+    """The additive plan for units of k rows, or for rows."""
+    mechanism = MatrixLaplace() if budget.kind is BudgetKind.PURE else Gaussian()
+    unit = None if k is None else PrivacyUnit("person", k)
+    plan = plan_for_rows(mechanism, MomentShape(d), budget, Neighbors.ADD_REMOVE, unit)
+    assert isinstance(plan, AdditivePlan)
+    return plan
+
+
+def noise_of(plan: AdditivePlan, seed: int) -> FloatArray:
+    """What the plan adds to the augmented matrix."""
+    nothing = np.zeros((plan.dimension,) * 2, dtype=np.int64)
+    return plan.add_noise(PrivacyFilter(plan, insecure_generator(seed)), "noise alone", nothing)
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Root mean squares over the trials: of the mean in % of a standard deviation, of the covariance in % of its norm."""
+
+    from_rows: tuple[float, float]
+    from_target: tuple[float, float]
+
+    def cell(self, which: int) -> str:
+        """Against the rows' truth, and against the truth of what is estimated."""
+        return f"{self.from_rows[which]:.2g} ({self.from_target[which]:.2g})"
+
+
+@cache
+def errors(name: str, budget_name: str, k: int | None, way: str) -> Errors:
+    """Of ``TRIALS`` releases; ``k`` None: the unit is a row."""
+    table = table_named(name)
+    units, plan = table.rows.std(axis=0), plan_of(table.rows.shape[1], BUDGETS[budget_name], k)
+    w = plan.augmentation
+    whole = augmented(table, w)
+    truth = Moments.of(whole.T @ whole, w, units)
+    if k is None:
+        exact = whole.T @ whole
+        target, draw = truth, None
+    else:
+        of_target = scale_by_norm if way == "scale by norm" else scale_by_number
+        exact = WAYS[way](table, k, w, plan, np.random.default_rng(0))
+        target = Moments.of(of_target(table, k, w, plan, np.random.default_rng(0)), w, units)
+        draw = WAYS[way] if way == "keep k rows" else None
+    found = np.zeros((2, 2))
+    for seed in range(FIRST_SEED, FIRST_SEED + TRIALS):
+        kept = exact if draw is None or k is None else draw(table, k, w, plan, np.random.default_rng(seed))
+        made = Moments.of(kept + noise_of(plan, seed), w, units)
+        found += np.array([made.error(truth), made.error(target)])
+    roots = 100.0 * np.sqrt(found / TRIALS)
+    return Errors((float(roots[0, 0]), float(roots[0, 1])), (float(roots[1, 0]), float(roots[1, 1])))
+
+
+def tables() -> Iterator[str]:
+    """What they are."""
+    yield "| table | rows | people | rows a person: median, 99 %, most |"
+    yield "| --- | ---: | ---: | --- |"
+    for name in TABLES:
+        sizes = table_named(name).sizes
+        middle, high = np.quantile(sizes, [0.5, 0.99], method="inverted_cdf")
+        yield f"| {name} | {sizes.sum():,} | {len(sizes):,} | {middle}, {high}, {sizes.max()} |"
+
+
+def comparison(which: int) -> Iterator[str]:
+    """Errors of the mean (0) or of the covariance (1)."""
+    yield f"| table | budget | a row is the unit | k | {' | '.join(WAYS)} |"
+    yield f"| --- | --- | ---: | ---: |{' ---: |' * len(WAYS)}"
+    for name, budget, k in itertools.product(TABLES, BUDGETS, KEPT):
+        of_row = f"{errors(name, budget, None, '').from_rows[which]:.2g}" if k == KEPT[0] else ""
+        label = (name, budget) if k == KEPT[0] else ("", "")
+        found = (errors(name, budget, k, way).cell(which) for way in WAYS)
+        yield f"| {' | '.join(label)} | {of_row} | {k} | {' | '.join(found)} |"
+
+
+def ratios() -> Iterator[str]:
+    """How much smaller the error from the target is where a unit's sums are scaled by the number of rows."""
+    found = np.array(
+        [
+            [
+                errors(name, budget, k, "keep k rows").from_target[which]
+                / errors(name, budget, k, "scale by number").from_target[which]
+                for which in (0, 1)
+            ]
+            for name, budget, k in itertools.product(TABLES, BUDGETS, KEPT)
+        ]
+    )
+    low, middle, high = np.quantile(found, [0.0, 0.5, 1.0], axis=0)
+    yield (
+        f"Against the truth of what both estimate, keeping rows has {low[0]:.2g} to {high[0]:.2g} times the error of scaling by "
+        f"number on the mean (median {middle[0]:.2g}), and {low[1]:.2g} to {high[1]:.2g} times on the covariance (median "
+        f"{middle[1]:.2g})."
+    )
+
+
+def seconds(make: Callable[[], object]) -> float:
+    """The fastest of three."""
+    found = []
+    for _ in range(3):
+        start = time.perf_counter()
+        make()
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+def speed() -> Iterator[str]:
+    """The rounds that find which rows count, and a pass over those, as ratios to a plain pass: one thread."""
+    rng, n, d = np.random.default_rng(0), 10**6, 10
+    table = pa.table({f"x{i}": rng.uniform(0, 100, n) for i in range(d)} | {"person": rng.integers(0, 10**5, n)})
+    schema = Schema(*(Numeric(f"x{i}", 0, 100) for i in range(d)))
+    plain = seconds(lambda: Rows.of(table, schema, threads=1).moments())
+    yield "| k | finding which rows count | a pass over them |"
+    yield "| ---: | ---: | ---: |"
+    for k in KEPT:
+        rows = Rows.of(table, schema, threads=1, privacy_unit=PrivacyUnit("person", k))
+        bounded = rows.bounded((1, 2))
+        first, later = seconds(lambda rows=rows: rows.bounded((1, 2))), seconds(bounded.moments)  # type: ignore[misc]
+        yield f"| {k} | {first / plain:.1f} | {later / plain:.1f} |"
+
+
+if __name__ == "__main__":
+    write_part(PAGE, "tables", tables())
+    write_part(PAGE, "speed", speed())
+    write_part(PAGE, "mean", comparison(0))
+    write_part(PAGE, "covariance", comparison(1))
+    write_part(PAGE, "ratios", ratios())

@@ -1,0 +1,152 @@
+"""Cells of the column that tells people apart, read as the bytes that name a unit.
+
+Two rows are of one unit if these bytes are equal, and of two if they are not; no hash decides that. What they are does not depend
+on how a table holds the column, nor on the other rows:
+
+======================================  ====================================================================
+cell                                    unit
+======================================  ====================================================================
+integer                                 its decimal digits, as text: ``7`` is the unit of the text ``7``
+whole number in a column of floats      that integer: pandas makes floats of integers as soon as one is missing
+text                                    as it is, blanks and case included; ``7.0`` is ``7``, as such a frame is written to CSV
+bytes, UUID                             as they are
+null, NaN, empty, a usual word for it   none: the unit's ``missing`` rule
+anything else                           refused
+======================================  ====================================================================
+
+A float that is not whole, or so large that two integers may have become one, is refused: people would be taken for one another.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpmoments.cells.objects import is_missing
+
+__all__ = ["NO_UNIT", "unit_ids"]
+
+NO_UNIT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "n/a", "#N/A", "-NaN", "-nan", "<NA>", "NaT")
+"""Texts that say that there is nothing. Rows of many people would else be one unit, and none of them protected as one."""
+WHOLE_FLOAT = r"^(-?[0-9]+)\.0$"
+EXACT_INTEGERS = {2: 2.0**11, 4: 2.0**24, 8: 2.0**53}
+"""Whole numbers of smaller size stand each for one integer, by the number of bytes of the float."""
+
+
+def unit_ids(cells: Any, column: str) -> Any:
+    """Bytes that name the unit of each row, null where there is none: a pyarrow large_binary array of length n.
+
+    Parameters
+    ----------
+    cells : pyarrow.Array, pyarrow.ChunkedArray or ndarray of objects, length n
+    column : str
+        The column's name, for the message.
+
+    Raises
+    ------
+    TypeError
+        If the column's type, or a cell of an object column, cannot name a unit. No cell is shown.
+
+    Examples
+    --------
+    >>> unit_ids(pa.array([7, None, 12]), "person_id").to_pylist()
+    [b'7', None, b'12']
+    >>> unit_ids(pa.array(["7.0", "", "a-12"]), "person_id").to_pylist()
+    [b'7', None, b'a-12']
+    """
+    with suppress(pa.ArrowException):  # whose message may quote a cell
+        if isinstance(cells, np.ndarray):
+            return pa.array([_object_id(cell, column) for cell in cells], pa.large_binary())
+        chunks = cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
+        read = [_chunk_ids(chunk, column) for chunk in chunks]
+        return read[0] if len(read) == 1 else pa.concat_arrays([pa.array([], pa.large_binary()), *read])
+    raise TypeError(_refusal(column, "values that cannot be read as text or bytes"))
+
+
+def _chunk_ids(chunk: Any, column: str) -> Any:
+    if pa.types.is_run_end_encoded(chunk.type):
+        chunk = pc.run_end_decode(chunk)
+    if pa.types.is_dictionary(chunk.type):
+        return _chunk_ids(chunk.dictionary, column).take(chunk.indices)
+    if isinstance(chunk.type, pa.BaseExtensionType):
+        chunk = chunk.storage
+    kind = chunk.type
+    if pa.types.is_null(kind):
+        return pa.nulls(len(chunk), pa.large_binary())
+    if pa.types.is_integer(kind):
+        return _as_bytes(chunk.cast(pa.large_string()))
+    if pa.types.is_floating(kind):
+        return _ids_of_floats(chunk, column)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return _as_bytes(_plain_texts(chunk.cast(pa.large_string())))
+    if (
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+        or pa.types.is_binary_view(kind)
+    ):
+        found = chunk.cast(pa.large_binary())
+        return _null_where(found, pc.equal(pc.binary_length(found), 0))
+    name = "true and false" if pa.types.is_boolean(kind) else "nested values" if pa.types.is_nested(kind) else None
+    raise TypeError(_refusal(column, name or re.split(r"[\[(<]", str(kind))[0]))
+
+
+def _plain_texts(texts: Any) -> Any:
+    """Null where a text says that there is nothing; the integer where it is a whole float."""
+    texts = _null_where(texts, pc.is_in(texts, value_set=pa.array(NO_UNIT, pa.large_string())))
+    if pc.any(pc.ends_with(texts, pattern=".0")).as_py():
+        texts = pc.replace_substring_regex(texts, pattern=WHOLE_FLOAT, replacement=r"\1")
+    return texts
+
+
+def _ids_of_floats(chunk: Any, column: str) -> Any:
+    limit = EXACT_INTEGERS[chunk.type.bit_width // 8]
+    values = chunk.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    missing = np.isnan(values)
+    if not np.all(missing | ((values == np.rint(values)) & (np.abs(values) < limit))):
+        raise TypeError(_refusal(column, "floating-point numbers that do not stand for one integer each"))
+    integers = np.where(missing, 0.0, values).astype(np.int64)
+    return _as_bytes(_null_where(pa.array(integers).cast(pa.large_string()), pa.array(missing)))
+
+
+def _object_id(cell: object, column: str) -> bytes | None:
+    if is_missing(cell):
+        return None
+    if isinstance(cell, UUID):
+        return cell.bytes
+    if isinstance(cell, bytes):
+        return cell or None
+    if isinstance(cell, str):
+        if cell in NO_UNIT:
+            return None
+        # Halves of surrogate pairs are kept apart.
+        return re.sub(WHOLE_FLOAT, r"\1", cell).encode(errors="surrogatepass")
+    if isinstance(cell, float | np.floating):
+        number, limit = float(cell), EXACT_INTEGERS[min(cell.itemsize if isinstance(cell, np.floating) else 8, 8)]
+        if number.is_integer() and abs(number) < limit:
+            return str(int(number)).encode()
+    # Python refuses to write out integers of thousands of digits in decimal.
+    if isinstance(cell, int | np.integer) and not isinstance(cell, bool) and abs(int(cell)) < 10**1000:
+        return str(int(cell)).encode()
+    raise TypeError(_refusal(column, "objects, one of which is no integer, text, bytes or UUID"))
+
+
+def _null_where(values: Any, empty: Any) -> Any:
+    return pc.if_else(pc.fill_null(empty, True), pa.scalar(None, values.type), values)
+
+
+def _as_bytes(texts: Any) -> Any:
+    return texts.cast(pa.large_binary())
+
+
+def _refusal(column: str, what: str) -> str:
+    return (
+        f"column {column!r} tells people apart and holds {what}: it must hold integers, whole numbers, text, bytes or UUIDs. "
+        "Convert it to text first"
+    )

@@ -1,0 +1,125 @@
+"""What a run may lose on one row for it to keep its stated cost for units of several rows: group privacy, run backwards.
+
+Proofs: ``docs/derivations/privacy-units.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from dpmoments.privacy.accounting import Loss, LossUnit, allowance
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.curves.inversion import safe_root
+from dpmoments.privacy.privacy_unit import PrivacyUnit
+
+__all__ = ["allowance_for_rows", "budget_for_rows"]
+
+ROUNDING = 1e-12
+"""Relative error allowed for where e^ε is computed."""
+
+
+def allowance_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: PrivacyUnit | None) -> Loss:
+    """The most that the draws of a run may lose together, at sensitivities of one row, for units of k rows to have the cost.
+
+    Parameters
+    ----------
+    cost : PrivacyBudget
+        For units.
+    loss_unit : LossUnit
+        In which the losses of draws add up.
+    privacy_unit : PrivacyUnit or None
+        None: rows are the units.
+
+    Returns
+    -------
+    Loss
+        Where ``loss_unit`` is ε: of ε a k-th. ρ: of ρ, which grows with the square of a distance, a k²-th. (ε, δ): ε/k, and the
+        δ′ for which δ′(e^ε − 1)/(e^(ε/k) − 1) ≤ δ, rounded down.
+
+    Raises
+    ------
+    ValueError
+        As :func:`dpmoments.privacy.accounting.allowance`, or if nothing is left of δ.
+
+    Examples
+    --------
+    >>> five = PrivacyUnit("person_id", 5)
+    >>> float(allowance_for_rows(PrivacyBudget.pure(1.0), LossUnit.EPSILON, five).amount)
+    0.2
+    >>> float(allowance_for_rows(PrivacyBudget.zcdp(0.5), LossUnit.RHO, five).amount)
+    0.02
+    >>> print(allowance_for_rows(PrivacyBudget.approximate(1.0, 1e-6), LossUnit.EPSILON_DELTA, five))
+    ε = 0.2, δ = 1.29e-07
+    """
+    whole = allowance(cost, loss_unit)
+    k = 1 if privacy_unit is None else privacy_unit.max_rows
+    if k == 1:
+        return whole
+    if loss_unit in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO):
+        return Loss(loss_unit, whole.amount / k**2)
+    if loss_unit is LossUnit.EPSILON:
+        return Loss(loss_unit, whole.amount / k)
+    return Loss(loss_unit, whole.amount / k, whole.delta / Fraction(_delta_factor(float(whole.amount), k)))
+
+
+def _delta_factor(epsilon: float, k: int) -> float:
+    """(e^ε − 1)/(e^(ε/k) − 1), no less than it is: the sum of e^(iε/k), i = 0, …, k − 1."""
+    try:
+        factor = math.expm1(epsilon) / math.expm1(epsilon / k) * (1.0 + ROUNDING)
+    except (OverflowError, ZeroDivisionError):
+        factor = math.inf
+    if not factor < math.inf:
+        raise ValueError(
+            f"ε = {epsilon:g} for units of {k} rows leaves no δ for a single row, since δ grows with e^ε over a unit's rows: "
+            "spend a smaller epsilon, or a budget in rho"
+        )
+    return factor
+
+
+def budget_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: PrivacyUnit | None) -> PrivacyBudget:
+    """The budget of the cost's kind for which a mechanism is calibrated at sensitivities of one row.
+
+    What it allows draws to lose together is what :func:`allowance_for_rows` says, rounded down. Where (ε, δ) is counted in ρ, δ
+    stays and ε is made smaller.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+
+    Examples
+    --------
+    >>> four, five = PrivacyUnit("person_id", 4), PrivacyUnit("person_id", 5)
+    >>> budget_for_rows(PrivacyBudget.pure(1.0), LossUnit.EPSILON, four)
+    PrivacyBudget.pure(epsilon=0.25)
+    >>> for_rows = budget_for_rows(PrivacyBudget.approximate(1.0, 1e-6), LossUnit.GAUSSIAN_RHO, five)
+    >>> round(for_rows.epsilon, 4), for_rows.delta
+    (0.1789, 1e-06)
+    """
+    if privacy_unit is None or privacy_unit.max_rows == 1:
+        return cost
+    wanted = allowance_for_rows(cost, loss_unit, privacy_unit)
+    try:
+        if cost.kind is not BudgetKind.APPROXIMATE or loss_unit is LossUnit.EPSILON_DELTA:
+            return wanted.as_budget
+        return _smaller_epsilon(cost, wanted)
+    except (ArithmeticError, ValueError) as reason:
+        raise ValueError(
+            f"a budget of {cost} for units of {privacy_unit.max_rows} rows leaves nothing for a single row that can be "
+            "calculated with: let fewer rows of a unit count, or spend more"
+        ) from reason
+
+
+def _smaller_epsilon(cost: PrivacyBudget, wanted: Loss) -> PrivacyBudget:
+    """(ε′, δ) that allows no more ρ than is wanted."""
+
+    def excess(epsilon: float) -> float:
+        allowed = allowance(PrivacyBudget.approximate(epsilon, cost.delta), wanted.unit).amount
+        return float(allowed / wanted.amount - 1) if allowed != wanted.amount else 0.0
+
+    start = cost.epsilon * math.sqrt(float(wanted.amount / allowance(cost, wanted.unit).amount))
+    found = PrivacyBudget.approximate(safe_root(excess, start, safe="below"), cost.delta)
+    if not allowance(found, wanted.unit).within(wanted):
+        raise ArithmeticError("the budget found allows more than is wanted")
+    return found

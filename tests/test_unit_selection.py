@@ -1,0 +1,420 @@
+"""Which rows of a unit count: against a slow reference, in every order and source, with ties, collisions and rows of nobody."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+
+import dpmoments as dpm
+from dpmoments.cells.units import unit_ids
+from dpmoments.rows import row_hashes as hashing
+from dpmoments.rows import unit_selection
+from dpmoments.rows.rows import Rows
+
+KEY = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
+SCHEMA = dpm.Schema(
+    dpm.Numeric("age", 0, 100, missing="drop"), dpm.Categorical("region", ["north", "south"], missing="drop")
+)
+WORD = 2**64 - 1
+ODD = 0x9E3779B97F4A7C15
+
+
+def people(n_rows: int = 900, n_people: int = 150, seed: int = 3) -> pa.Table:
+    """Persons of one row and of a hundred, equal rows and dropped ones among them, in no order."""
+    rng = np.random.default_rng(seed)
+    person = np.minimum(rng.zipf(1.4, n_rows), n_people)
+    ages = np.where(rng.random(n_rows) < 0.5, rng.integers(0, 4, n_rows), rng.uniform(0.0, 110.0, n_rows))
+    return pa.table(
+        {
+            "age": pa.array(ages, mask=rng.random(n_rows) < 0.05),
+            "person_id": pa.array(person, pa.int64()),
+            "region": pa.array(rng.choice(["north", "south", "nowhere"], n_rows, p=[0.5, 0.4, 0.1])),
+        }
+    )
+
+
+TABLE = people()
+
+
+def bounded(data: Any, k: int = 3, schema: dpm.Schema = SCHEMA, key: tuple[int, int] = KEY, **options: Any) -> Rows:
+    threads = options.pop("threads", 1)
+    unit = dpm.PrivacyUnit("person_id", k, **options)
+    return Rows.of(data, schema, privacy_unit=unit, threads=threads).bounded(key)
+
+
+def counted(rows: Rows) -> Counter[tuple[float, ...]]:
+    """The multiset of encoded rows that count."""
+    assert rows.selection is not None
+    blocks = [*rows.source.blocks(), rows.selection.repeated]
+    return Counter(tuple(row) for block in blocks for row in block.tolist())
+
+
+def encoded(data: Any, schema: dpm.Schema = SCHEMA) -> np.ndarray:
+    return np.concatenate(list(Rows.of(data, schema).source.blocks()))
+
+
+# The reference: plain integers, a dictionary of persons ------------------------------------------------------------------
+
+
+def mixed(value: int) -> int:
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & WORD
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & WORD
+    return value ^ (value >> 31)
+
+
+def unit_hash(name: bytes, key: int) -> int:
+    value = mixed(len(name) ^ key)
+    for start in range(0, len(name), 8):
+        value = mixed(value ^ int.from_bytes(name[start : start + 8], "little"))
+    return value
+
+
+def row_hash(row: tuple[float, ...], of_unit: int, key: int) -> int:
+    value = mixed(of_unit ^ key)
+    for cell in row:
+        value = ((value ^ int(np.float64(cell + 0.0).view(np.uint64))) * ODD) & WORD
+        value ^= value >> 32
+    return mixed(value) >> 1
+
+
+def kept_rows(
+    candidates: list[tuple[float, ...]], name: bytes, k: int, key: tuple[int, int] = KEY
+) -> Counter[tuple[float, ...]]:
+    """Of one person's candidates, in any order."""
+    if len(candidates) <= k:
+        return Counter(candidates)
+    of_unit = unit_hash(name, key[0])
+    hashes = {row: row_hash(row, of_unit, key[1]) for row in candidates}
+    if len(set(hashes.values())) == len(candidates):
+        return Counter(sorted(candidates, key=hashes.__getitem__)[:k])
+    ranked = []
+    for row, copies in Counter(candidates).items():
+        ranked += [
+            (mixed((hashes[row] + ODD * (copy + 1)) & WORD) >> 1, hashes[row], copy, row) for copy in range(copies)
+        ]
+    return Counter(row for *_, row in sorted(ranked)[:k])
+
+
+def reference(table: pa.Table, k: int) -> Counter[tuple[float, ...]]:
+    candidates: dict[str, list[tuple[float, ...]]] = {}
+    for person, row in zip(table["person_id"].to_pylist(), encoded(table).tolist(), strict=True):
+        if not any(np.isnan(row)):
+            candidates.setdefault(str(person), []).append(tuple(row))
+    total: Counter[tuple[float, ...]] = Counter()
+    for person, rows in candidates.items():
+        total += kept_rows(rows, person.encode(), k)
+    return total
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 20, 10_000])
+def test_as_many_rows_of_each_person_count_as_a_plain_reference_counts(k: int) -> None:
+    rows = bounded(TABLE, k)
+    assert counted(rows) == reference(TABLE, k)
+    whole = encoded(TABLE)
+    of_person = Counter(np.array(TABLE["person_id"])[np.isfinite(whole).all(axis=1)].tolist())
+    assert rows.count() == rows.moments().count == sum(min(k, n) for n in of_person.values())
+
+
+def test_distinct_rows_are_cut_by_a_threshold_and_repeated_ones_are_kept_apart() -> None:
+    """Both ways are taken by the table of these tests."""
+    selection = bounded(TABLE, 3).selection
+    assert selection is not None
+    assert 0 < np.count_nonzero(selection.thresholds) < len(selection.thresholds)
+    assert len(selection.repeated) == 3 * np.count_nonzero(selection.thresholds == 0)
+
+
+def test_every_question_is_of_the_rows_that_count() -> None:
+    rows = bounded(TABLE, 2)
+    kept = np.array([row for row, n in reference(TABLE, 2).items() for _ in range(n)])
+    moments = rows.moments()
+    assert np.allclose(moments.gram * moments.scale**2, kept.T @ kept, atol=1e-3)
+    histogram = rows.histogram(_first_cell, [-2.0, 0.0, 2.0])
+    assert histogram.counts.tolist() == [np.sum(kept[:, 0] < 0.0), np.sum(kept[:, 0] >= 0.0)]
+    assert np.array_equal(rows.in_unit_ball().moments().gram, rows.moments().gram)
+
+
+def _first_cell(rows: np.ndarray) -> np.ndarray:
+    return rows[:, 0].copy()
+
+
+# One selection, however the table comes ----------------------------------------------------------------------------------
+
+
+def in_order(order: np.ndarray) -> pa.Table:
+    return TABLE.take(pa.array(order))
+
+
+SORTED = np.lexsort((np.arange(len(TABLE)), np.array(TABLE["person_id"])))
+TEXTS = TABLE.set_column(1, "person_id", TABLE["person_id"].cast(pa.string()))
+
+
+def parquet_parts(folder: Path) -> Path:
+    """The rows of a person are in several files, in one of them as text."""
+    for index, start in enumerate(range(0, 900, 250)):
+        pq.write_table(
+            (TEXTS if index == 2 else TABLE).slice(start, 250), folder / f"{index}.parquet", row_group_size=37
+        )
+    return folder
+
+
+def csv_parts(folder: Path) -> Path:
+    """As pandas writes them: floats for persons in one file, since one is missing there."""
+    frame = TABLE.to_pandas()
+    frame[:500].to_csv(folder / "a.csv", index=False)
+    frame[500:].astype({"person_id": float}).to_csv(folder / "b.csv", index=False)
+    return folder
+
+
+FORMS: dict[str, Callable[[Path], Any]] = {
+    "reversed": lambda _: in_order(np.arange(len(TABLE))[::-1]),
+    "by person": lambda _: in_order(SORTED),
+    "shuffled": lambda _: in_order(np.random.default_rng(8).permutation(len(TABLE))),
+    "chunks": lambda _: pa.concat_tables([TABLE.slice(0, 1), TABLE.slice(1, 0), TABLE.slice(1, 77), TABLE.slice(78)]),
+    "batch": lambda _: TABLE.combine_chunks().to_batches()[0],
+    "text": lambda _: TEXTS,
+    "small integers": lambda _: TABLE.set_column(1, "person_id", TABLE["person_id"].cast(pa.uint8())),
+    "floats": lambda _: TABLE.set_column(1, "person_id", TABLE["person_id"].cast(pa.float64())),
+    "dictionary": lambda _: TABLE.set_column(1, "person_id", TABLE["person_id"].dictionary_encode()),
+    "dictionary of text": lambda _: TEXTS.set_column(1, "person_id", TEXTS["person_id"].dictionary_encode()),
+    "bytes": lambda _: TEXTS.set_column(1, "person_id", TEXTS["person_id"].cast(pa.binary())),
+    "pandas": lambda _: TABLE.to_pandas(),
+    "pandas text": lambda _: TEXTS.to_pandas(),
+    "pandas objects": lambda _: TABLE.to_pandas().astype({"person_id": object}),
+    "pandas categories": lambda _: TABLE.to_pandas().astype({"person_id": "category"}),
+    "polars": lambda _: pl.from_arrow(TABLE),
+    "polars lazy": lambda _: pl.from_arrow(TABLE).lazy(),
+    "duckdb": lambda _: duckdb.connect().from_arrow(TABLE),
+    "parquet": parquet_parts,
+    "csv": csv_parts,
+    "tsv": lambda tmp: (pa_csv.write_csv(TEXTS, tmp / "t.tsv", pa_csv.WriteOptions(delimiter="\t")), tmp / "t.tsv")[1],
+}
+
+
+@pytest.mark.parametrize("form", list(FORMS))
+@pytest.mark.parametrize("threads", [1, 3])
+def test_no_order_source_partition_or_thread_changes_a_bit(tmp_path: Path, form: str, threads: int) -> None:
+    expected = bounded(TABLE).moments()
+    found = bounded(FORMS[form](tmp_path), threads=threads).moments()
+    assert np.array_equal(found.gram, expected.gram)
+    assert np.array_equal(found.sum, expected.sum)
+    assert (found.count, found.clipped) == (expected.count, expected.clipped)
+
+
+def test_neither_does_what_fits_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = counted(bounded(TABLE))
+    passes = []
+    monkeypatch.setattr(unit_selection, "COLLECTED_BYTES", 2_000)
+    original = unit_selection._ranked
+    monkeypatch.setattr(unit_selection, "_ranked", lambda *given: passes.append(1) or original(*given))
+    assert counted(bounded(TABLE)) == expected
+    assert len(passes) > 3
+    monkeypatch.setattr(unit_selection, "BUCKET_BITS", 1)
+    assert counted(bounded(TABLE)) == expected
+
+
+def test_another_key_makes_another_selection() -> None:
+    assert counted(bounded(TABLE)) != counted(bounded(TABLE, key=(KEY[0], KEY[1] + 1)))
+
+
+def test_a_person_leaves_the_rows_of_all_others_as_they_were() -> None:
+    """What group privacy rests on: two tables that differ by a unit differ by its own rows that count."""
+    whole, person = counted(bounded(TABLE)), np.array(TABLE["person_id"])
+    for left_out in (1, 2, 3, 150):
+        without = counted(bounded(TABLE.filter(pa.array(person != left_out))))
+        own = counted(bounded(TABLE.filter(pa.array(person == left_out))))
+        assert without + own == whole
+        assert sum(own.values()) <= 3
+
+
+# Ties and collisions -------------------------------------------------------------------------------------------------------
+
+
+def one_person(rows: list[float], person: str = "a") -> pa.Table:
+    return pa.table({"age": rows, "region": ["north"] * len(rows), "person_id": [person] * len(rows)})
+
+
+@pytest.mark.parametrize("k", [1, 3, 7])
+def test_of_equal_rows_exactly_as_many_count(k: int) -> None:
+    assert bounded(one_person([40.0] * 50), k).count() == k
+    assert bounded(one_person([40.0] * 5 + [50.0] * 5), k).count() == k
+
+
+@pytest.mark.parametrize("k", [1, 3, 7])
+def test_colliding_hashes_of_rows_change_which_count_and_not_how_many(monkeypatch: pytest.MonkeyPatch, k: int) -> None:
+    def coarse(rows: np.ndarray, of_units: np.ndarray, key: int) -> np.ndarray:
+        return hashing.row_hashes(rows, of_units, key) % np.uint64(3)
+
+    monkeypatch.setattr(unit_selection, "row_hashes", coarse)
+    expected = counted(bounded(TABLE, k))
+    assert sum(expected.values()) == sum(reference(TABLE, k).values())
+    for seed in range(3):
+        assert counted(bounded(in_order(np.random.default_rng(seed).permutation(len(TABLE))), k)) == expected
+
+
+def test_colliding_hashes_of_units_make_no_two_people_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def coarse(ids: Any, key: int) -> np.ndarray:
+        return hashing.unit_hashes(ids, key) % np.uint64(2)
+
+    monkeypatch.setattr(unit_selection, "unit_hashes", coarse)
+    assert sum(counted(bounded(TABLE)).values()) == sum(reference(TABLE, 3).values())
+    rows = bounded(TABLE)
+    assert rows.selection is not None
+    assert len(set(rows.selection.of_units.tolist())) == 2 < len(rows.selection.ids)
+
+
+def test_every_copy_of_a_row_is_as_likely_as_any_other_row() -> None:
+    """A person's 9 equal rows and 1 other: 9 times in 10 one of the 9 counts. By content alone it would be every other time."""
+    n = 3000
+    table = pa.table(
+        {"age": [10.0] * 9 * n + [90.0] * n, "region": ["north"] * 10 * n, "person_id": np.tile(np.arange(n), 10)}
+    )
+    kept = counted(bounded(table, 1))
+    assert sum(kept.values()) == n
+    common = max(kept.values())
+    assert stats.binomtest(common, n, 0.9).pvalue > 1e-3
+    assert stats.binomtest(n // 2, n, 0.9).pvalue < 1e-9
+
+
+def test_distinct_rows_are_taken_alike_and_not_the_same_in_all_units() -> None:
+    n, m = 2000, 6
+    table = pa.table(
+        {"age": np.repeat(np.arange(m) * 10.0, n), "region": ["south"] * n * m, "person_id": np.tile(np.arange(n), m)}
+    )
+    kept = counted(bounded(table, 2))
+    assert stats.chisquare(list(kept.values())).pvalue > 1e-3
+    assert len(kept) == m
+
+
+# Units ---------------------------------------------------------------------------------------------------------------------
+
+SAME = uuid.UUID(int=5)
+IDS: dict[str, tuple[Any, list[bytes | None]]] = {
+    "integers": (pa.array([7, -3, None]), [b"7", b"-3", None]),
+    "wide integers": (pa.array([2**64 - 1], pa.uint64()), [b"18446744073709551615"]),
+    "whole floats": (pa.array([7.0, None, float("nan"), -0.0]), [b"7", None, None, b"0"]),
+    "text": (pa.array(["a", "", " a", "7.0", "7.00", "nan", None]), [b"a", None, b" a", b"7", b"7.00", None, None]),
+    "views": (pa.array(["a", "", None], pa.string_view()), [b"a", None, None]),
+    "bytes": (pa.array([b"\x00a", b"", None]), [b"\x00a", None, None]),
+    "fixed bytes": (pa.array([SAME.bytes, None], pa.binary(16)), [SAME.bytes, None]),
+    "dictionary": (pa.array(["a", "", "a", None]).dictionary_encode(), [b"a", None, b"a", None]),
+    "nulls": (pa.nulls(2), [None, None]),
+    "no chunks": (pa.chunked_array([], pa.string()), []),
+    "chunks": (pa.chunked_array([[1], [2, 1]]), [b"1", b"2", b"1"]),
+    "objects": (
+        np.array([7, 7.0, "7", "7.0", b"x", SAME, None, float("nan"), "", pd.NA, np.int8(4)], dtype=object),
+        [b"7", b"7", b"7", b"7", b"x", SAME.bytes, None, None, None, None, b"4"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(IDS))
+def test_a_unit_is_named_alike_however_its_column_is_held(name: str) -> None:
+    cells, expected = IDS[name]
+    found = unit_ids(cells, "person_id")
+    assert found.type == pa.large_binary()
+    assert found.to_pylist() == expected
+
+
+REFUSED: dict[str, Any] = {
+    "booleans": pa.array([True, False]),
+    "fractions": pa.array([4711.5]),
+    "large floats": pa.array([2.0**53]),
+    "large single floats": pa.array([2.0**24], pa.float32()),
+    "infinite": pa.array([float("inf")]),
+    "dates": pa.array([4711], pa.date32()),
+    "lists": pa.array([[4711]]),
+    "object fractions": np.array([4711.5], dtype=object),
+    "object booleans": np.array([True], dtype=object),
+    "object tuples": np.array([(4711, 1), None], dtype=object),
+}
+
+
+@pytest.mark.parametrize("name", list(REFUSED))
+def test_what_cannot_name_a_person_is_refused_and_not_shown(name: str) -> None:
+    with pytest.raises(TypeError, match="column 'person_id' tells people apart") as caught:
+        unit_ids(REFUSED[name], "person_id")
+    assert "4711" not in str(caught.value)
+
+
+def test_names_of_any_length_are_hashed_by_all_their_bytes() -> None:
+    names = [b"", b"\0", b"\0\0", b"a" * 8, b"a" * 9, b"a" * 8 + b"\0", b"a" * 100, b"a" * 99 + b"b"]
+    ids = pa.array([b"skipped", *names], pa.large_binary()).slice(1)
+    assert hashing.unit_hashes(ids, 9).tolist() == [unit_hash(name, 9) for name in names]
+    assert len({unit_hash(name, 9) for name in names}) == len(names)
+
+
+def test_a_row_without_a_unit_is_an_error_or_left_out() -> None:
+    person = [*TABLE["person_id"].to_pylist()[:-2], None, None]
+    table = TABLE.set_column(1, "person_id", pa.array(person))
+    with pytest.raises(ValueError, match=r"a row has no 'person_id'.*missing='drop'.*nothing was spent"):
+        bounded(table)
+    assert counted(bounded(table, missing="drop")) == counted(bounded(TABLE.slice(0, len(TABLE) - 2)))
+    nobody = TABLE.set_column(1, "person_id", pa.nulls(len(TABLE), pa.string()))
+    assert bounded(nobody, missing="drop").count() == 0
+
+
+def test_a_table_without_rows_is_as_good_as_any(tmp_path: Path) -> None:
+    assert bounded(TABLE.slice(0, 0)).moments().count == 0
+    pq.write_table(TABLE.slice(0, 0), tmp_path / "t.parquet")
+    assert bounded(tmp_path / "t.parquet").count() == 0
+
+
+def test_rows_of_units_answer_nothing_before_they_are_bounded() -> None:
+    rows = Rows.of(TABLE, SCHEMA, privacy_unit=dpm.PrivacyUnit("person_id", 3))
+    with pytest.raises(ValueError, match="not bounded yet"):
+        rows.count()
+    with pytest.raises(ValueError, match="divided into groups"):
+        rows.where("region", "north")
+    with pytest.raises(ValueError, match="opened for no privacy unit"):
+        Rows.of(TABLE, SCHEMA).bounded(KEY)
+
+
+def test_progress_does_not_tell_how_often_the_table_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def told() -> list[float | None]:
+        seen: list[float | None] = []
+        unit = dpm.PrivacyUnit("person_id", 3)
+        dpm.release(TABLE, SCHEMA, rho=1.0, mechanism="gaussian", privacy_unit=unit, progress=seen.append)
+        return seen
+
+    passes_of_rows: list[float | None] = []
+    dpm.release(TABLE, SCHEMA, rho=1.0, mechanism="gaussian", progress=passes_of_rows.append)
+    usual = told()
+    monkeypatch.setattr(unit_selection, "COLLECTED_BYTES", 2_000)
+    assert told() == usual
+    assert len(usual) == len(passes_of_rows) + 200  # the rounds of the selection
+
+
+# Planted faults --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_selection_by_place_is_seen_by_these_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    def by_place(rows: np.ndarray, of_units: np.ndarray, key: int) -> np.ndarray:
+        del of_units, key
+        return np.arange(len(rows), dtype=np.uint64)
+
+    monkeypatch.setattr(unit_selection, "row_hashes", by_place)
+    assert counted(bounded(TABLE)) != reference(TABLE, 3)
+    assert counted(bounded(TABLE)) != counted(bounded(in_order(np.arange(len(TABLE))[::-1])))
+
+
+def test_a_threshold_that_takes_all_copies_is_seen_by_these_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgetful(rows: np.ndarray, codes: np.ndarray, hashes: np.ndarray, k: int) -> np.ndarray:
+        del codes, hashes, k
+        return rows
+
+    monkeypatch.setattr(unit_selection, "_cut_with_copies", forgetful)
+    assert bounded(one_person([40.0] * 50), 3).count() != 3
+    assert counted(bounded(TABLE)) != reference(TABLE, 3)
