@@ -265,7 +265,9 @@ def test_colliding_hashes_of_rows_change_which_count_and_not_how_many(monkeypatc
 
 
 @pytest.mark.parametrize("k", [1, 3, 7])
-def test_colliding_hashes_of_copies_change_which_count_and_not_how_many(monkeypatch: pytest.MonkeyPatch, k: int) -> None:
+def test_colliding_hashes_of_copies_change_which_count_and_not_how_many(
+    monkeypatch: pytest.MonkeyPatch, k: int
+) -> None:
     def coarse(hashes: np.ndarray, copies: np.ndarray) -> np.ndarray:
         return hashing.copy_hashes(hashes, copies) % np.uint64(2)
 

@@ -1,7 +1,7 @@
 """Units of several rows: keeping k rows of each beside scaling a unit's sums down, at the same noise; and what a unit costs.
 
 ``python -m benchmarks.practice.privacy_units`` writes the tables of ``docs/people-not-rows.md``: ``TRIALS`` runs a cell, seeds
-from ``FIRST_SEED``; some 3 minutes on one idle core. Bounded contributions in NumPy, exact sums and the library's own noise on them.
+from ``FIRST_SEED``; some 3 minutes on one idle core. Contributions are bounded in NumPy; the noise is the library's.
 """
 
 from __future__ import annotations
