@@ -15,7 +15,7 @@ import yaml
 import fuzz
 from dpmoments import mean_release, moment_entries, plain_values
 from dpmoments.rows import encode
-from dpmoments.rows.sources import arrow, memory
+from dpmoments.rows.sources import arrow, local
 from dpmoments.schema import yaml_text
 from dpmoments.schema.schema import Schema
 
@@ -94,7 +94,7 @@ PLANTED: dict[str, tuple[str, dict[tuple[Any, str], Any]]] = {
     "line ends cut in two": ("csv", {(arrow, "WholeLineEnds"): lambda stream: stream}),
     "errors that quote cells": ("csv", {(arrow, "read_quietly"): told_as_it_is}),
     "a row lost at the end of a batch": ("parquet", {(arrow.ArrowSource, "sliced"): sliced_short}),
-    "digits that a block decides": ("frame", {(memory, "encode_columns"): precision_of_blocks}),
+    "digits that a block decides": ("frame", {(local, "encode_columns"): precision_of_blocks}),
 }
 
 

@@ -255,12 +255,13 @@ def pairs(n_features: int) -> dict[str, tuple[pa.Table, pa.Table]]:
     return found
 
 
-def replay_units(case: Case, generator: np.random.Generator) -> list[str]:
+def replay_units(case: Case, generator: np.random.Generator, turn: int = 0) -> list[str]:
+    """On every other pair, from the first or the second on in turn."""
     plan, schema = plan_of(case), dpm.Schema.unit_ball(case.n_features, missing="drop")
     found = []
-    for index, (name, tables) in enumerate(pairs(case.n_features).items()):
+    for index, (name, tables) in list(enumerate(pairs(case.n_features).items()))[turn % 2 :: 2]:
         rows = [Rows.of(table, schema, mean=case.mean, threads=1, privacy_unit=UNIT) for table in tables]
-        findings = replay(plan, *rows[:: 1 if index % 2 else -1], generator)
+        findings = replay(plan, *rows[:: 1 if index % 4 < 2 else -1], generator)
         found += [f"{name}: {finding}" for finding in findings]
     return found
 
@@ -287,7 +288,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("case", REPLAYED, ids=lambda case: case.id)
 def test_nothing_leaves_a_run_for_units_that_is_not_paid_for(case: Case) -> None:
-    assert replay_units(case, insecure_generator(len(case.id))) == []
+    assert replay_units(case, insecure_generator(len(case.id)), REPLAYED.index(case)) == []
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -482,11 +483,11 @@ def test_fewer_rows_than_paid_for_are_found_by_verify(tmp_path: Path) -> None:
     assert not all(check.passed for check in checks(dpm.load(path)))
 
 
-def test_statements_made_before_there_were_units_are_read() -> None:
+def test_a_statement_of_rows_is_written_as_before_there_were_units() -> None:
     statement = dpm.release(people(), SCHEMA, epsilon=1.0).privacy
     plain = statement.to_dict()
-    assert plain.pop("privacy_unit") is None
-    assert PrivacyStatement.from_dict(plain) == statement
+    assert "privacy_unit" not in plain
+    assert PrivacyStatement.from_dict(plain) == PrivacyStatement.from_dict(plain | {"privacy_unit": None}) == statement
 
 
 # Refusals ---------------------------------------------------------------------------------------------------------------------

@@ -87,7 +87,7 @@ def row_hash(row: tuple[float, ...], of_unit: int, key: int) -> int:
     for cell in row:
         value = ((value ^ int(np.float64(cell + 0.0).view(np.uint64))) * ODD) & WORD
         value ^= value >> 32
-    return mixed(value) >> 1
+    return mixed(value) >> 32
 
 
 def kept_rows(
@@ -103,7 +103,7 @@ def kept_rows(
     ranked = []
     for row, copies in Counter(candidates).items():
         ranked += [
-            (mixed((hashes[row] + ODD * (copy + 1)) & WORD) >> 1, hashes[row], copy, row) for copy in range(copies)
+            (mixed(((hashes[row] << 32) + ODD * copy) & WORD) >> 32, hashes[row], copy, row) for copy in range(copies)
         ]
     return Counter(row for *_, row in sorted(ranked)[:k])
 
@@ -262,6 +262,19 @@ def test_colliding_hashes_of_rows_change_which_count_and_not_how_many(monkeypatc
     assert sum(expected.values()) == sum(reference(TABLE, k).values())
     for seed in range(3):
         assert counted(bounded(in_order(np.random.default_rng(seed).permutation(len(TABLE))), k)) == expected
+
+
+@pytest.mark.parametrize("k", [1, 3, 7])
+def test_colliding_hashes_of_copies_change_which_count_and_not_how_many(
+    monkeypatch: pytest.MonkeyPatch, k: int
+) -> None:
+    def coarse(hashes: np.ndarray, copies: np.ndarray) -> np.ndarray:
+        return hashing.copy_hashes(hashes, copies) % np.uint64(2)
+
+    monkeypatch.setattr(unit_selection, "copy_hashes", coarse)
+    expected = counted(bounded(TABLE, k))
+    assert sum(expected.values()) == sum(reference(TABLE, k).values())
+    assert counted(bounded(in_order(np.arange(len(TABLE))[::-1]), k)) == expected
 
 
 def test_colliding_hashes_of_units_make_no_two_people_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,6 +125,7 @@ class PrivacyStatement:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file."""
+        unit = {} if self.privacy_unit is None else {"privacy_unit": self.privacy_unit.to_dict()}
         return {
             "budget": self.budget.to_dict(),
             "neighbors": str(self.neighbors),
@@ -132,7 +133,7 @@ class PrivacyStatement:
             "private": self.private,
             "rules": list(self.rules),
             "version": self.version,
-            "privacy_unit": None if self.privacy_unit is None else self.privacy_unit.to_dict(),
+            **unit,
         }
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Keyed 64-bit hashes of units and of encoded rows, whole blocks at a time.
+"""Keyed hashes of units and of encoded rows, whole blocks at a time.
 
 They decide in which order rows are taken, and never whether two units are one: a collision changes which rows of a unit
 count, and not how many.
@@ -17,8 +17,8 @@ __all__ = ["HASH_BITS", "HashArray", "copy_hashes", "row_hashes", "unit_hashes"]
 
 HashArray = npt.NDArray[np.uint64]
 
-HASH_BITS = 63
-"""Of hashes of rows, so that one more than the largest is a number too."""
+HASH_BITS = 32
+"""Of hashes of rows, so that a unit's number and one of them are sorted as one number."""
 ODD = np.uint64(0x9E3779B97F4A7C15)
 WORD = 8
 
@@ -79,8 +79,8 @@ def row_hashes(rows: FloatArray, of_units: HashArray, key: int) -> HashArray:
 
 
 def copy_hashes(hashes: HashArray, copies: npt.NDArray[np.int64]) -> HashArray:
-    """A hash of each copy of rows that are equal, from the row's and the number of the copy, 0 first; shape (n,)."""
-    return _mixed(hashes + ODD * (copies.astype(np.uint64) + np.uint64(1))) >> np.uint64(64 - HASH_BITS)
+    """A hash of each copy of rows that are equal, ``HASH_BITS`` bits, from the row's and the number of the copy, shape (n,)."""
+    return _mixed((hashes << np.uint64(HASH_BITS)) + ODD * copies.astype(np.uint64)) >> np.uint64(64 - HASH_BITS)
 
 
 def _mixed(values: HashArray) -> HashArray:

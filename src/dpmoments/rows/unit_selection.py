@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.cells.units import unit_ids
 from dpmoments.privacy.privacy_unit import PrivacyUnit, SelectionKey
-from dpmoments.rows.row_hashes import HashArray, copy_hashes, row_hashes, unit_hashes
+from dpmoments.rows.row_hashes import HASH_BITS, HashArray, copy_hashes, row_hashes, unit_hashes
 from dpmoments.rows.summary import Summary
 
 __all__ = ["UnitBlock", "UnitSelection", "UnitSource", "selection_of_units"]
@@ -157,7 +157,9 @@ class UnitSelection:
     def kept(self, block: UnitBlock) -> FloatArray:
         """The rows of a block that count, but for ``repeated`` ones."""
         hashes = unit_hashes(block.ids, self.key[0])
-        place = np.searchsorted(self.of_units, hashes)
+        place = np.empty(len(block), np.int64)
+        order = np.argsort(hashes)  # in order they are found many times faster
+        place[order] = np.searchsorted(self.of_units, hashes[order])
         over, unit = np.zeros(0, np.int64), np.zeros(0, np.int64)
         waiting = np.arange(len(block))
         while len(waiting):  # once, unless two units over their limit have one hash
@@ -257,7 +259,7 @@ def _ranked(collected: tuple[UnitBlock, ...], k: int, n_features: int, key: Sele
     names = units.dictionary.filter(pa.array(over))
     of_units = unit_hashes(names, key[0])
     hashes = row_hashes(rows, of_units[codes], key[1])
-    order = np.lexsort((hashes, codes))
+    order = np.argsort(_ranking(codes, hashes))
     codes, hashes = codes[order], hashes[order]
     starts = np.searchsorted(codes, np.arange(len(names)))
     thresholds = hashes[starts + k - 1] + np.uint64(1) if len(names) else hashes
@@ -266,14 +268,14 @@ def _ranked(collected: tuple[UnitBlock, ...], k: int, n_features: int, key: Sele
     repeats[codes[1:][alike]] = True
     thresholds[repeats] = 0
     of_repeats = repeats[codes]
-    repeated = _cut_with_copies(rows[order][of_repeats], codes[of_repeats], hashes[of_repeats], k)
+    repeated = _cut_with_copies(rows[order[of_repeats]], codes[of_repeats], hashes[of_repeats], k)
     return _Ranked(names, of_units, thresholds, repeated)
 
 
 def _cut_with_copies(rows: FloatArray, codes: npt.NDArray[np.int64], hashes: HashArray, k: int) -> FloatArray:
     """The k rows of each unit that count, where some have one hash: copies are numbered, and ranked by a hash of their own.
 
-    ``codes`` and ``hashes`` are sorted, by unit first.
+    ``codes`` and ``hashes`` are sorted, by unit first; the rows of one hash are in no order.
     """
     bits = (rows + 0.0).view(np.uint64) if len(rows) else np.zeros(rows.shape, np.uint64)
     same = (codes[1:] == codes[:-1]) & (hashes[1:] == hashes[:-1])
@@ -283,9 +285,19 @@ def _cut_with_copies(rows: FloatArray, codes: npt.NDArray[np.int64], hashes: Has
     place = np.arange(len(rows))
     first = np.maximum.accumulate(np.where(np.append(True, ~same)[: len(rows)], place, 0))
     copies = place - first
-    order = np.lexsort((copies, hashes, copy_hashes(hashes, copies), codes))
+    ranking = _ranking(codes, copy_hashes(hashes, copies))
+    order = np.argsort(ranking)
+    if np.any(
+        ranking[order[1:]] == ranking[order[:-1]]
+    ):  # two copies of one hash: by the hash of the row, and the copy
+        order = np.lexsort((copies, hashes, ranking))
     rank = place - np.searchsorted(codes, codes)
     return rows[order[rank < k]]
+
+
+def _ranking(codes: npt.NDArray[np.int64], hashes: HashArray) -> HashArray:
+    """One number that sorts by unit and then by hash."""
+    return (codes.astype(np.uint64) << np.uint64(HASH_BITS)) | hashes
 
 
 def _equal(first: Any, second: Any) -> BoolArray:
