@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dpmoments.plain_values import shown
 
-__all__ = ["check_choice", "check_name", "check_text"]
+__all__ = ["LONGEST_DESCRIPTION", "check_choice", "check_description", "check_name", "check_text"]
+
+LONGEST_DESCRIPTION = 300
+"""Characters."""
 
 
 def check_name(name: object) -> None:
@@ -27,3 +30,19 @@ def check_choice(column: str, option: str, value: object, choices: tuple[str, ..
     """Raise unless ``value`` is one of ``choices``."""
     if value not in choices:
         raise ValueError(f"column {column!r}: {option}={shown(value)} must be one of {', '.join(map(repr, choices))}")
+
+
+def check_description(column: str, description: object) -> None:
+    """Raise unless ``description`` is None or one line of printable text.
+
+    Control characters, line ends and marks that turn the direction of writing could make a page or a terminal show what the
+    text does not say.
+    """
+    if description is None:
+        return
+    if not isinstance(description, str) or not description.strip():
+        raise TypeError(f"column {column!r}: description={shown(description)} must be a text, or left out")
+    if len(description) > LONGEST_DESCRIPTION or not description.isprintable():
+        raise ValueError(
+            f"column {column!r}: its description must be one line of printable characters, {LONGEST_DESCRIPTION} at most"
+        )

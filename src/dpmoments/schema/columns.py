@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from dpmoments.array_types import FloatArray
-from dpmoments.schema.checks import check_choice, check_name, check_text
+from dpmoments.schema.checks import check_choice, check_description, check_name, check_text
+from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import MissingNumber, Numeric
 
-__all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Numeric"]
+__all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Date", "Numeric"]
 
 MissingLevel = Literal["error", "zero", "drop"]
 
@@ -29,6 +30,8 @@ class Boolean:
     name : str
     missing : {"error", "center", "drop"}
         As for :class:`Numeric`; ``"center"`` counts as one half.
+    description : str, optional
+        As for :class:`Numeric`.
 
     Examples
     --------
@@ -38,12 +41,14 @@ class Boolean:
 
     name: str
     missing: MissingNumber = "error"
+    description: str | None = field(default=None, kw_only=True, compare=False, repr=False)
 
     kind: ClassVar[str] = "boolean"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         check_name(self.name)
+        check_description(self.name, self.description)
         check_choice(self.name, "missing", self.missing, ("error", "center", "drop"))
 
     @property
@@ -92,6 +97,8 @@ class Categorical:
         What an empty cell does: stop the release, count as no level (all k features 0), or drop its row.
     other : {"drop", "zero"}
         What a value outside ``levels`` does: drop its row, or count as no level.
+    description : str, optional
+        As for :class:`Numeric`.
 
     Examples
     --------
@@ -103,12 +110,14 @@ class Categorical:
     levels: tuple[str | int, ...]
     missing: MissingLevel = "error"
     other: Literal["drop", "zero"] = "drop"
+    description: str | None = field(default=None, kw_only=True, compare=False, repr=False)
 
     kind: ClassVar[str] = "categorical"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         check_name(self.name)
+        check_description(self.name, self.description)
         check_choice(self.name, "missing", self.missing, ("error", "zero", "drop"))
         check_choice(self.name, "other", self.other, ("drop", "zero"))
         if self.levels is None or isinstance(self.levels, str) or not isinstance(self.levels, Sequence | np.ndarray):
@@ -176,15 +185,19 @@ class Coordinate:
     name : str
     missing : {"error", "center", "drop"}
         What a NaN or infinite cell does: stop, count as 0, or drop its row.
+    description : str, optional
+        As for :class:`Numeric`.
     """
 
     name: str
     missing: MissingNumber = "error"
+    description: str | None = field(default=None, kw_only=True, compare=False, repr=False)
 
     kind: ClassVar[str] = "coordinate"
 
     def __post_init__(self) -> None:
         check_name(self.name)
+        check_description(self.name, self.description)
         check_choice(self.name, "missing", self.missing, ("error", "center", "drop"))
 
     @property
@@ -212,8 +225,11 @@ class Coordinate:
         return _to_dict(self)
 
 
-Column = Numeric | Categorical | Boolean | Coordinate
+Column = Numeric | Date | Categorical | Boolean | Coordinate
 
 
 def _to_dict(column: Boolean | Categorical | Coordinate) -> dict[str, Any]:
-    return {"kind": column.kind} | {option.name: getattr(column, option.name) for option in fields(column)}
+    values = {option.name: getattr(column, option.name) for option in fields(column)}
+    if column.description is None:
+        del values["description"]
+    return {"kind": column.kind} | values

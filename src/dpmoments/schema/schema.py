@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.plain_values import shown
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric
 from dpmoments.schema.derived import DerivedColumn, Power, Product, SchemaColumn, with_factors
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.entries import blank_entries, column_from_dict
@@ -27,7 +27,7 @@ from dpmoments.schema.row_norm import checked_row_norm
 from dpmoments.schema.typical_ranges import check_typical_ranges, column_weights, typical_center
 from dpmoments.schema.yaml_text import format_yaml, read_yaml
 
-__all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Numeric", "Schema"]
+__all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Date", "Numeric", "Schema"]
 
 FORMAT = "dpmoments-schema"
 FORMAT_VERSION = 1
@@ -39,7 +39,7 @@ class Schema:
 
     Parameters
     ----------
-    *columns : Numeric, Categorical, Boolean, Power or Product
+    *columns : Numeric, Date, Categorical, Boolean, Power or Product
         In the order of the released features. Columns of the table that the schema does not name are never read. Powers and
         products are computed from columns that are named beside them, in any order.
     row_norm : float or "default", optional
@@ -75,9 +75,9 @@ class Schema:
         row_norm: float | Literal["default"] | None = "default",
     ) -> None:
         for column in stated:
-            if not isinstance(column, Numeric | Categorical | Boolean | Coordinate | Power | Product | DerivedColumn):
+            if not isinstance(column, Numeric | Date | Categorical | Boolean | Coordinate | Power | Product | DerivedColumn):
                 raise TypeError(
-                    "a schema is made of Numeric, Categorical and Boolean columns, and of Power and Product of them, got "
+                    "a schema is made of Numeric, Date, Categorical and Boolean columns, and of Power and Product of them, got "
                     f"{type(column).__name__}"
                 )
         if not stated:
