@@ -31,7 +31,8 @@ from dpmoments.cli.analyses import analyses
 from dpmoments.cli.catalogue import mechanisms_page
 from dpmoments.cli.errors import explain, has_own_words
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
-from dpmoments.schema.template import HeaderColumn, read_header, schema_template
+from dpmoments.schema.header import Header, HeaderColumn, read_header
+from dpmoments.schema.template import schema_template
 from dpmoments.verification import checks
 from forged_files import FORGED_RECEIPTS, forge, more_noise, smaller_budget_everywhere
 
@@ -282,7 +283,7 @@ def test_init_never_overwrites(run: Run) -> None:
 def test_kinds_follow_from_declared_types(declared: Any, kind: str | None) -> None:
     column = HeaderColumn("x", declared)
     assert column.kind == kind
-    (written,) = yaml.safe_load(schema_template([column], "table"))["columns"]
+    (written,) = yaml.safe_load(schema_template(Header((column,)), "table"))["columns"]
     assert written["kind"] == kind
     assert ("lower" in written) == (kind == "numeric")
     assert ("levels" in written) == (kind == "categorical")
@@ -318,7 +319,8 @@ def test_init_of_globs_folders_and_compressed_text(run: Run) -> None:
     [
         ("t.csv", b"39,Private,13\n40,Private,9\n", "holds numbers where the names of columns should be"),
         ("t.csv", b"", "has no columns"),
-        ("t.csv", b"a,,c\n1,2,3\n", "a column without a name"),
+        ("t.csv", b",\n1,2\n", "no columns with names"),
+        ("t.csv", b"age;sex\n1;2\n", 'would have 2 by ";": pass delimiter=";"'),
         ("t.csv", b"a,b,a\n1,2,3\n", "two columns of one name"),
         ("t.csv", b"\xff\xfe\x00a\n", "not a text file in UTF-8"),
         ("t.csv.gz", b"not compressed\n", "cannot be read"),

@@ -117,7 +117,7 @@ REFUSED: list[tuple[str, Callable[[], object], type[Exception], str]] = [
     ("mixed levels", lambda: dpm.Categorical("a", ["1", 2]), TypeError, "all strings or all integers"),
     ("level beyond 2^53", lambda: dpm.Categorical("a", [2**53]), ValueError, "2\\^53"),
     ("no column", lambda: Schema(), ValueError, "at least one column"),
-    ("names alone", lambda: Schema("age"), TypeError, "Numeric, Categorical and Boolean"),
+    ("names alone", lambda: Schema("age"), TypeError, "Numeric, Date, Categorical and Boolean"),
     ("duplicate names", lambda: Schema(dpm.Boolean("a"), dpm.Boolean("a")), ValueError, "duplicate column names.*'a'"),
     (
         "duplicate features",

@@ -25,6 +25,7 @@ from dpmoments.release_run import (
 from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
+from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["release"]
 
@@ -43,6 +44,7 @@ def release(
     n_rows: int | None = None,
     output: str | Path | None = None,
     dataset: str | None = None,
+    text_format: TextFormat | None = None,
     threads: int | None = None,
     progress: bool | Callable[[float | None], None] = False,
     insecure_seed: int | None = None,
@@ -53,7 +55,8 @@ def release(
     ----------
     data : array, frame, path or relation
         A NumPy array (its columns are the schema's, in order, without derived features), a pandas, Polars or Arrow frame, a path,
-        glob or folder of Parquet or CSV files (streamed in batches), or a DuckDB relation. Never modified.
+        glob or folder of Parquet, Feather or CSV files, an Arrow dataset, or a DuckDB relation (all streamed in batches). Never
+        modified.
     schema : Schema
         Public bounds (or rough scales) and categories.
     epsilon, delta : float
@@ -80,6 +83,8 @@ def release(
     dataset : str, optional
         What the table is called, such as ``"people-2026"``; written into the release. No two releases that name the same one
         are pooled.
+    text_format : TextFormat, optional
+        How CSV files are written, where that is not the usual way: delimiter, encoding, decimal mark, ….
     threads : int, optional
         Threads of the summation; default: the usable cores. The result does not depend on it.
     progress : bool or callable
@@ -135,6 +140,7 @@ def release(
             neighbors=neighbors,
             threads=threads,
             on_block=on_block,
+            text_format=text_format,
         )
         plan, public_rows = planned(chosen, rows, MomentShape.of(schema, mean=mean), budget, output, n_rows)
         warn_of_large_delta(plan, public_rows)

@@ -132,8 +132,8 @@ def _parsed(found: TextCells, column: Date) -> FloatArray:
     if found.unparseable.any():
         written = "ISO 8601, as in 2020-01-31" if column.format is None else f"the format {column.format!r}"
         raise ValueError(
-            f"column {column.name!r} has a cell that is no date in {written}: pass format= in the schema as the cells are written, "
-            "such as format='%d.%m.%Y', or clean the table (nothing was spent)"
+            f"column {column.name!r} has a cell that is no date in {written}: pass format= in the schema, as the cells are "
+            "written, such as '%d.%m.%Y', or clean the table (nothing was spent)"
         )
     return found.values
 
@@ -150,8 +150,8 @@ def _moment(cell: object, name: str) -> int | None:
     if isinstance(cell, dt.date):
         return (cell - EPOCH.date()).days * DAY
     raise TypeError(
-        f"column {name!r} holds objects, and one of them is neither a date nor text: convert the column to dates first, or describe "
-        "it as Numeric"
+        f"column {name!r} holds objects, and one of them is neither a date nor text: convert the column to dates first, or "
+        "describe it as Numeric"
     )
 
 
@@ -169,12 +169,14 @@ def _scaled(counts: Any, factor: int) -> IntegerArray:
     """Counts of some microseconds each as microseconds, no farther than ``FARTHEST``; 0 where null."""
     plain = pc.fill_null(counts, 0).to_numpy(zero_copy_only=False).astype(np.int64)
     most = FARTHEST // factor
-    return np.clip(plain, -most, most) * factor
+    scaled: IntegerArray = np.clip(plain, -most, most) * factor
+    return scaled
 
 
 def _floored(counts: Any, divisor: int) -> IntegerArray:
     plain = pc.fill_null(counts, 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    return plain // divisor
+    floored: IntegerArray = plain // divisor
+    return floored
 
 
 def _nulls(chunk: Any) -> BoolArray:
@@ -203,9 +205,7 @@ def _times(parts: Any, groups: list[str]) -> tuple[IntegerArray, BoolArray]:
     possible = matched & (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1)
     possible &= (hour < 24) & (minute < 60) & (second < 60)
     first = _first_of_month(np.where(possible, year, 1970), np.where(possible, month, 1))
-    following = _first_of_month(
-        np.where(possible, year + month // 12, 1970), np.where(possible, month % 12 + 1, 2)
-    )
+    following = _first_of_month(np.where(possible, year + month // 12, 1970), np.where(possible, month % 12 + 1, 2))
     possible &= day <= following - first
     times = ((first + day - 1) * 86_400 + hour * 3_600 + minute * 60 + second) * MICROSECONDS
     if "fraction" in groups:

@@ -64,8 +64,8 @@ def numbers(cells: Any, column: Numeric | Date | Boolean | Coordinate) -> FloatA
             chunk = pc.cast(chunk, pa.string())
         elif pa.types.is_temporal(kind):
             raise TypeError(
-                f"column {column.name!r} holds dates or times in the table and a {column.kind} column needs numbers: describe it as "
-                "Date, with dates for bounds"
+                f"column {column.name!r} holds dates or times in the table and a {column.kind} column needs numbers: describe it "
+                "as Date, with dates for bounds"
             )
         elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
             raise TypeError(

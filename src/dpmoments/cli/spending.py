@@ -15,22 +15,30 @@ from dpmoments.cli.options import (
     BUDGET_PANEL,
     Data,
     Dataset,
+    Decimal,
+    Delimiter,
     Delta,
+    Encoding,
     Epsilon,
+    FalseText,
     InsecureSeed,
     Mean,
     MechanismOptions,
     NeighborsOption,
+    Null,
     Output,
     Progress,
     Radius,
     Rho,
     Scale,
     SchemaFile,
+    Thousands,
+    TrueText,
     Yes,
     budget_of,
     mean_mechanism_of,
     mechanism_of,
+    text_format_of,
 )
 from dpmoments.cli.tables import complain, print_command, print_text
 from dpmoments.documents import check_output
@@ -82,6 +90,13 @@ def release(
         ),
     ] = None,
     dataset: Dataset = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    null: Null = None,
+    true: TrueText = None,
+    false: FalseText = None,
     yes: Yes = False,
     progress: Progress = None,
     insecure_seed: InsecureSeed = None,
@@ -99,6 +114,7 @@ def release(
         --epsilon 1 --neighbors add_remove --output people.json
     """
     table = _one_path(data)
+    text_format = text_format_of(delimiter, encoding, decimal, thousands, null, true, false)
     budget = budget_of(epsilon, delta, rho)
     configured = mechanism_of(mechanism, option or [])
     description = Schema.load(schema)
@@ -117,6 +133,7 @@ def release(
         repair=repair,
         output=output,
         dataset=dataset,
+        text_format=text_format,
         progress=_bar(progress),
         insecure_seed=insecure_seed,
     )
@@ -148,6 +165,13 @@ def release_mean(
     scale: Scale = None,
     option: MechanismOptions = None,
     dataset: Dataset = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    null: Null = None,
+    true: TrueText = None,
+    false: FalseText = None,
     yes: Yes = False,
     progress: Progress = None,
     insecure_seed: InsecureSeed = None,
@@ -163,6 +187,7 @@ def release_mean(
         --rho 0.5 --neighbors add_remove --output mean.json
     """
     table = _one_path(data)
+    text_format = text_format_of(delimiter, encoding, decimal, thousands, null, true, false)
     budget = budget_of(epsilon, delta, rho)
     configured = mean_mechanism_of(mechanism, option or [], radius=radius, scale=scale)
     description = Schema.load(schema)
@@ -179,6 +204,7 @@ def release_mean(
             mechanism=configured,
             output=output,
             dataset=dataset,
+            text_format=text_format,
             progress=_bar(progress),
             insecure_seed=insecure_seed,
         ),

@@ -21,6 +21,7 @@ from dpmoments.rows.unit_ball import InUnitBall
 from dpmoments.schema.grouping import Level
 from dpmoments.schema.row_norm import may_be_shortened
 from dpmoments.schema.schema import Schema
+from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["Rows"]
 
@@ -64,6 +65,7 @@ class Rows:
         neighbors: Neighbors | str = Neighbors.ADD_REMOVE,
         threads: int | None = None,
         on_block: Callable[[int], None] | None = None,
+        text_format: TextFormat | None = None,
     ) -> Rows:
         """Wrap a table. Only names, types and file footers are looked at here.
 
@@ -71,7 +73,8 @@ class Rows:
         ----------
         data : array, frame, path or relation
             A two-dimensional NumPy array (its columns are the schema's, in order, without derived features); a pandas, Polars
-            or Arrow frame; a path, glob or folder of Parquet or CSV files (streamed); a DuckDB relation (streamed).
+            or Arrow frame; a path, glob or folder of Parquet, Feather or CSV files, an Arrow dataset or a DuckDB relation (all
+            streamed).
         schema : Schema
         mean : bool
             Whether rows are encoded about the midpoints of their bounds; see :meth:`dpmoments.Schema.encoding`.
@@ -81,6 +84,8 @@ class Rows:
             Threads of a pass; default: the usable cores. The result does not depend on it.
         on_block : callable, optional
             Called with the number of rows of every block read, for progress.
+        text_format : TextFormat, optional
+            How CSV files are written, where that is not the usual way.
 
         Raises
         ------
@@ -98,7 +103,7 @@ class Rows:
         """
         if not isinstance(schema, Schema):
             raise TypeError(f"schema must be a dpmoments.Schema, got {type(schema).__name__}")
-        return cls(schema, Neighbors.of(neighbors), open_source(data, schema, mean), threads, on_block)
+        return cls(schema, Neighbors.of(neighbors), open_source(data, schema, mean, text_format), threads, on_block)
 
     @property
     def n_features(self) -> int:

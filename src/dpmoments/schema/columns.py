@@ -13,7 +13,7 @@ from dpmoments.schema.checks import check_choice, check_description, check_name,
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import MissingNumber, Numeric
 
-__all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Date", "Numeric"]
+__all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Date", "Numeric", "coordinates"]
 
 MissingLevel = Literal["error", "zero", "drop"]
 
@@ -226,6 +226,27 @@ class Coordinate:
 
 
 Column = Numeric | Date | Categorical | Boolean | Coordinate
+
+
+def coordinates(
+    n_features: int, names: Sequence[str] | None, missing: Literal["error", "center", "drop"]
+) -> list[Coordinate]:
+    """Coordinates by these names, or ``x0``, ``x1``, …, if none are given.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the number is none, or there are not as many names.
+    """
+    if isinstance(n_features, bool) or not isinstance(n_features, int | np.integer):
+        raise TypeError(f"n_features must be an integer, got {type(n_features).__name__}")
+    if n_features < 1:
+        raise ValueError(f"n_features={n_features}: a table needs at least one feature")
+    if names is None:
+        names = [f"x{index}" for index in range(n_features)]
+    if isinstance(names, str) or len(names) != n_features:
+        raise ValueError(f"{len(names)} names for {n_features} features")
+    return [Coordinate(name, missing=missing) for name in names]
 
 
 def _to_dict(column: Boolean | Categorical | Coordinate) -> dict[str, Any]:

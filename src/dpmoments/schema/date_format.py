@@ -35,7 +35,7 @@ ISO_PATTERN = (
 
 
 def date_pattern(date_format: str | None) -> str:
-    """The pattern, in the syntax of RE2, of a format; None stands for ISO 8601.
+    r"""The pattern, in the syntax of RE2, of a format; None stands for ISO 8601.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def date_pattern(date_format: str | None) -> str:
     Examples
     --------
     >>> date_pattern("%d.%m.%Y")
-    '^(?P<day>\\\\d{1,2})\\\\.(?P<month>\\\\d{1,2})\\\\.(?P<year>\\\\d{4})$'
+    '^(?P<day>\\d{1,2})\\.(?P<month>\\d{1,2})\\.(?P<year>\\d{4})$'
     """
     if date_format is None:
         return ISO_PATTERN

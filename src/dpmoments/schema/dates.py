@@ -113,18 +113,21 @@ class Date:
         dates["origin"] = dates["lower"] if origin is None else _iso_date(name, "origin", origin)
         for option, value in dates.items():
             object.__setattr__(self, option, value)
-        stated = {"name": name, "missing": missing, "counted_in": unit, "format": format, "description": description}
+        stated: dict[str, Any] = {
+            "name": name,
+            "missing": missing,
+            "counted_in": unit,
+            "format": format,
+            "description": description,
+        }
         for option, value in stated.items():
             object.__setattr__(self, option, value)
         if format is not None and not isinstance(format, str):
             raise TypeError(f"column {name!r}: format={shown(format)} must be a text such as '%d.%m.%Y'")
         try:
             date_pattern(format)
-            fault = None
         except ValueError as error:
-            fault = str(error)
-        if fault is not None:
-            raise ValueError(f"column {name!r}: {fault}")
+            raise ValueError(f"column {name!r}: {error}") from None
         if not self.bounds[0] < self.bounds[1]:
             raise ValueError(f"column {name!r}: lower={self.lower!r} must be before upper={self.upper!r}")
 
@@ -213,8 +216,8 @@ def _iso_date(column: str, option: str, value: object) -> str:
     """ISO 8601, in UTC where a zone is given."""
     if value is None:
         raise ValueError(
-            f"column {column!r} has no bounds: give lower and upper from public knowledge, as in '2015-01-01' (they are never read "
-            "off the data, because that would leak it)"
+            f"column {column!r} has no bounds: give lower and upper from public knowledge, as in '2015-01-01' (they are never "
+            "read off the data, because that would leak it)"
         )
     found = value
     if isinstance(value, str):

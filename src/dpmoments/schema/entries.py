@@ -13,7 +13,7 @@ from dpmoments.schema.derived import Power, Product
 __all__ = ["blank_entries", "column_from_dict"]
 
 KINDS: Mapping[str, type[Column | Power | Product]] = {
-    column.kind: column for column in (Numeric, Date, Categorical, Boolean, Coordinate, Power, Product)
+    column.kind: column for column in (Numeric, Categorical, Boolean, Date, Coordinate, Power, Product)
 }
 NEEDED = {
     "numeric": ("name", "kind", "lower", "upper"),

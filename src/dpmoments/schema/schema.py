@@ -18,14 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.plain_values import shown
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric, coordinates
 from dpmoments.schema.derived import DerivedColumn, Power, Product, SchemaColumn, with_factors
+from dpmoments.schema.drafting import SchemaDraft, draft
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.entries import blank_entries, column_from_dict
 from dpmoments.schema.rough_scale import RoughScale
 from dpmoments.schema.row_norm import checked_row_norm
 from dpmoments.schema.typical_ranges import check_typical_ranges, column_weights, typical_center
 from dpmoments.schema.yaml_text import format_yaml, read_yaml
+from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Date", "Numeric", "Schema"]
 
@@ -75,7 +77,9 @@ class Schema:
         row_norm: float | Literal["default"] | None = "default",
     ) -> None:
         for column in stated:
-            if not isinstance(column, Numeric | Date | Categorical | Boolean | Coordinate | Power | Product | DerivedColumn):
+            if not isinstance(
+                column, Numeric | Date | Categorical | Boolean | Coordinate | Power | Product | DerivedColumn
+            ):
                 raise TypeError(
                     "a schema is made of Numeric, Date, Categorical and Boolean columns, and of Power and Product of them, got "
                     f"{type(column).__name__}"
@@ -117,7 +121,7 @@ class Schema:
         >>> Schema.unit_ball(2).feature_names, Schema.unit_ball(2).row_norm
         (('x0', 'x1'), 1.0)
         """
-        return cls(*_coordinates(n_features, names, missing), row_norm=1.0)
+        return cls(*coordinates(n_features, names, missing), row_norm=1.0)
 
     @classmethod
     def unbounded(
@@ -136,7 +140,34 @@ class Schema:
         >>> Schema.unbounded(2).row_norm is None
         True
         """
-        return cls(*_coordinates(n_features, names, missing), row_norm=None)
+        return cls(*coordinates(n_features, names, missing), row_norm=None)
+
+    @staticmethod
+    def draft(data: Any, *, text_format: TextFormat | None = None) -> SchemaDraft:
+        """The schema of a table with blanks, to be filled in from public knowledge: names and declared types alone are looked at.
+
+        Parameters
+        ----------
+        data : frame, path or relation
+            As for :func:`dpmoments.release`; an array has no names.
+        text_format : TextFormat, optional
+
+        Raises
+        ------
+        ValueError, TypeError, FileNotFoundError
+            If there is no such table, or no column has a name.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> print(str(Schema.draft(pa.table({"age": [30, 40]}))).partition("columns:")[2].strip())
+        - name: "age"
+            kind: numeric  # the frame says int64; codes? then categorical, with levels: [1, 2]
+            lower:
+            upper:
+            missing: error
+        """
+        return draft(data, text_format)
 
     @cached_property
     def table_columns(self) -> tuple[Column, ...]:
@@ -310,17 +341,3 @@ class Schema:
 def _repeated(names: Sequence[str]) -> list[str]:
     """The names that stand more than once."""
     return sorted(name for name, times in Counter(names).items() if times > 1)
-
-
-def _coordinates(
-    n_features: int, names: Sequence[str] | None, missing: Literal["error", "center", "drop"]
-) -> list[Coordinate]:
-    if isinstance(n_features, bool) or not isinstance(n_features, int | np.integer):
-        raise TypeError(f"n_features must be an integer, got {type(n_features).__name__}")
-    if n_features < 1:
-        raise ValueError(f"n_features={n_features}: a table needs at least one feature")
-    if names is None:
-        names = [f"x{index}" for index in range(n_features)]
-    if isinstance(names, str) or len(names) != n_features:
-        raise ValueError(f"{len(names)} names for {n_features} features")
-    return [Coordinate(name, missing=missing) for name in names]

@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 
@@ -53,7 +54,7 @@ def names_in(line: str, delimiter: str, text_format: TextFormat) -> list[str]:
     >>> names_in('age;"sex;gender"', ";", TextFormat())
     ['age', 'sex;gender']
     """
-    quoting = csv.QUOTE_NONE if text_format.quote is None else csv.QUOTE_MINIMAL
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if text_format.quote is None else csv.QUOTE_MINIMAL
     reader = csv.reader(
         io.StringIO(line, newline=""), delimiter=delimiter, quotechar=text_format.quote or '"', quoting=quoting
     )

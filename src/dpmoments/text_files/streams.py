@@ -30,7 +30,7 @@ def open_utf8(path: Path, text_format: TextFormat) -> Any:
 
 
 class Utf8Stream:
-    """A binary stream of UTF-8 made of one in another encoding.
+    r"""A binary stream of UTF-8 made of one in another encoding.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ class Utf8Stream:
     Examples
     --------
     >>> import io
-    >>> Utf8Stream(io.BytesIO("Größe;12\\n".encode("latin-1")), "latin-1").read(100).decode()
-    'Größe;12\\n'
+    >>> Utf8Stream(io.BytesIO("Größe;12\n".encode("latin-1")), "latin-1").read(100).decode()
+    'Größe;12\n'
     """
 
     def __init__(self, stream: Any, encoding: str, skip_lines: int = 0) -> None:

@@ -30,19 +30,20 @@ class TextFormat:
     delimiter : str, optional
         One ASCII character between cells (pandas: ``sep``). Default: a tab in .tsv files, else a comma.
     encoding : str
-        Any text encoding that Python knows (pandas: ``encoding``), such as ``"latin-1"``, ``"cp1252"``, ``"utf-16"``. A mark of the
-        byte order is no part of the first name.
+        Any text encoding that Python knows (pandas: ``encoding``), such as ``"latin-1"``, ``"cp1252"``, ``"utf-16"``. A mark of
+        the byte order is no part of the first name.
     decimal : str
         The decimal mark of numbers (pandas: ``decimal``).
     thousands : str, optional
-        The mark between groups of three digits, before the decimal mark alone (pandas: ``thousands``): with ``"."``, ``1.234`` is
-        1234, and ``1.23`` is no number. Digits without marks are read, too.
+        The mark between groups of three digits, before the decimal mark alone (pandas: ``thousands``): with ``"."``, ``1.234``
+        is 1234, and ``1.23`` is no number. Digits without marks are read, too.
     nulls : sequence of str
-        What stands for an empty cell beside what always does in columns of numbers, flags and dates: an empty text, ``NA``,
-        ``n/a``, ``NULL``, … (pandas: ``na_values``). In a categorical column these alone do, unless they are levels of it.
+        What stands for an empty cell beside what always does in columns of numbers, flags and dates: an empty text,
+        ``NA``, ``n/a``, ``NULL``, … (pandas: ``na_values``). In a categorical column these alone do, unless they are its
+        levels.
     true, false : sequence of str
-        What stands for true and false in Boolean columns beside the usual ``true``, ``1``, ``t``, ``false``, ``0``, ``f`` (pandas:
-        ``true_values``, ``false_values``). With ``true=["1"], false=["2"]`` 2 is false.
+        What stands for true and false in Boolean columns beside the usual ``true``, ``1``, ``t``, ``false``, ``0``, ``f``
+        (pandas: ``true_values``, ``false_values``). With ``true=["1"], false=["2"]`` 2 is false.
     quote : str, optional
         The character around cells that hold delimiters (pandas: ``quotechar``); None: quotes are text (pandas:
         ``quoting=csv.QUOTE_NONE``).
@@ -103,7 +104,9 @@ class TextFormat:
             if isinstance(words, str) or not isinstance(words, Sequence):
                 raise TypeError(f"{option}={shown(words)} must be a list of texts: [{shown(words)}]")
             if not all(isinstance(word, str) for word in words):
-                raise TypeError(f"{option}={shown(words)} must be a list of texts: put what stands in the file in quotes")
+                raise TypeError(
+                    f"{option}={shown(words)} must be a list of texts: put what stands in the file in quotes"
+                )
             object.__setattr__(self, option, tuple(words))
         for first, second in (("true", "false"), ("nulls", "true"), ("nulls", "false")):
             if both := sorted(set(getattr(self, first)) & set(getattr(self, second))):
@@ -112,12 +115,12 @@ class TextFormat:
             raise ValueError(f"skip_lines={shown(self.skip_lines)} must be a whole number, 0 or more")
 
     def delimiter_for(self, ending: str) -> str:
-        """The character between cells of a file with this ending.
+        r"""The character between cells of a file with this ending.
 
         Examples
         --------
         >>> TextFormat().delimiter_for(".tsv"), TextFormat(delimiter=";").delimiter_for(".csv")
-        ('\\t', ';')
+        ('\t', ';')
         """
         return DELIMITERS[ending] if self.delimiter is None else self.delimiter
 
