@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from dpmoments.plain_values import shown
 
-__all__ = ["LONGEST_DESCRIPTION", "check_choice", "check_description", "check_name", "check_text"]
+__all__ = ["LONGEST_DESCRIPTION", "check_choice", "check_description", "check_name", "check_text", "number_as_text"]
 
 LONGEST_DESCRIPTION = 300
 """Characters."""
@@ -46,3 +48,29 @@ def check_description(column: str, description: object) -> None:
         raise ValueError(
             f"column {column!r}: its description must be one line of printable characters, {LONGEST_DESCRIPTION} at most"
         )
+
+
+def number_as_text(text: str) -> str:
+    """What is wrong with a text where a number must be, and how the number is written, in words.
+
+    Examples
+    --------
+    >>> print(number_as_text("1,000"))
+    is the text '1,000' and must be a number: write 1000
+    >>> print(number_as_text("1,5"))
+    is the text '1,5' and must be a number: write 1.5
+    """
+    plain = text.strip()
+    if re.fullmatch(r"[+-]?\d{1,3}([,_ '’\u00a0\u202f]\d{3})+(\.\d+)?", plain) or re.fullmatch(
+        r"[+-]?\d[\d_]*(\.\d+)?", plain
+    ):
+        advice = f"write {re.sub(r'[^0-9.+-]', '', plain)}"
+    elif re.fullmatch(r"[+-]?\d{1,3}(\.\d{3})+(,\d+)?", plain):
+        advice = f"write {plain.replace('.', '').replace(',', '.')}"
+    elif re.fullmatch(r"[+-]?\d*,\d+", plain):
+        advice = f"write {plain.replace(',', '.')}"
+    elif re.fullmatch(r"\d{4}-\d{2}-\d{2}.*", plain):
+        advice = "a column with dates for bounds is of kind date, dpmoments.Date"
+    else:
+        advice = "digits with a decimal point, no unit and no mark between thousands"
+    return f"is the text {shown(text)} and must be a number: {advice}"

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.array_types import FloatArray
+from dpmoments.plain_values import shown
 from dpmoments.schema.checks import check_choice, check_description, check_name, check_text
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import MissingNumber, Numeric
@@ -128,11 +129,17 @@ class Categorical:
         if not levels:
             raise ValueError(f"column {self.name!r} has no levels: list them from public knowledge")
         if any(isinstance(level, bool) or not isinstance(level, str | int) for level in levels):
-            raise TypeError(f"column {self.name!r}: levels must be strings or integers (Boolean is for true/false)")
+            raise TypeError(
+                f"column {self.name!r}: levels must be strings or integers (Boolean is for true/false; in a file, quote true, "
+                "false, null and numbers with a point where they are text)"
+            )
         if len({type(level) for level in levels}) > 1:
-            raise TypeError(f"column {self.name!r}: levels must be all strings or all integers")
+            raise TypeError(
+                f"column {self.name!r}: levels must be all strings or all integers (in a file, put the numbers into quotes)"
+            )
         if len(set(levels)) < len(levels):
-            raise ValueError(f"column {self.name!r}: a level is listed twice")
+            twice = next(level for place, level in enumerate(levels) if level in levels[:place])
+            raise ValueError(f"column {self.name!r}: a level is listed twice in levels, {shown(twice)}")
         for level in levels:
             if isinstance(level, int) and abs(level) > LARGEST_LEVEL:
                 raise ValueError(
@@ -146,8 +153,8 @@ class Categorical:
     @property
     def public_values_in_words(self) -> str:
         """What the schema says of the column's values."""
-        shown = ", ".join(map(str, self.levels[:4]))
-        return f"{shown}, … ({len(self.levels)} levels)" if len(self.levels) > 4 else shown
+        first = ", ".join(map(str, self.levels[:4]))
+        return f"{first}, … ({len(self.levels)} levels)" if len(self.levels) > 4 else first
 
     @property
     def rule_in_words(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from inspect import signature
 from typing import Any
 
@@ -47,8 +48,12 @@ def column_from_dict(values: object) -> Column | Power | Product:
     made = KINDS[kind]
     options = set(signature(made).parameters)
     if unknown := sorted(set(entries) - options, key=str):
+        close = [near for key in unknown for near in get_close_matches(str(key), sorted(options), n=1)]
+        meant = f" (did you mean {', '.join(map(repr, close))}?)" if close else ""
+        if not close and any(str(key).replace(".", "").isdigit() for key in unknown):
+            meant = " (in braces a comma ends an entry: write 1000, not 1,000)"
         raise ValueError(
-            f"{which} has unknown entries {', '.join(map(shown, unknown))}: use {', '.join(sorted(options))}"
+            f"{which} has unknown entries {', '.join(map(shown, unknown))}{meant}: use {', '.join(sorted(options | {'kind'}))}"
         )
     if made in (Power, Product):
         if absent := [key for key in NEEDED[kind] if entries.get(key) is None]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.plain_values import shown
-from dpmoments.schema.checks import check_choice, check_description, check_name
+from dpmoments.schema.checks import check_choice, check_description, check_name, number_as_text
 
 __all__ = ["LARGEST_BOUND", "LARGEST_CELL", "MissingNumber", "Numeric"]
 
@@ -169,6 +169,8 @@ class Numeric:
 
     def _number(self, label: str, value: object) -> float:
         """A finite number of moderate size."""
+        if isinstance(value, str):
+            raise TypeError(f"column {self.name!r}: {label} {number_as_text(value)}")
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
             raise TypeError(f"column {self.name!r}: {label} must be a number, got {type(value).__name__}")
         number = value if isinstance(value, int) else float(value)  # an int may be beyond floats

@@ -23,10 +23,11 @@ from dpmoments.schema.derived import DerivedColumn, Power, Product, SchemaColumn
 from dpmoments.schema.drafting import SchemaDraft, draft
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.entries import blank_entries, column_from_dict
+from dpmoments.schema.mistakes import ENTRIES, FILL_IN, mistakes_in
 from dpmoments.schema.rough_scale import RoughScale
 from dpmoments.schema.row_norm import checked_row_norm
 from dpmoments.schema.typical_ranges import check_typical_ranges, column_weights, typical_center
-from dpmoments.schema.yaml_text import format_yaml, read_yaml
+from dpmoments.schema.yaml_text import format_yaml, read_text, read_yaml
 from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Date", "Numeric", "Schema"]
@@ -144,7 +145,7 @@ class Schema:
 
     @staticmethod
     def draft(data: Any, *, text_format: TextFormat | None = None) -> SchemaDraft:
-        """The schema of a table with blanks, to be filled in from public knowledge: names and declared types alone are looked at.
+        r"""The schema of a table with blanks, to be filled in from public knowledge: of names and declared types alone.
 
         Parameters
         ----------
@@ -160,7 +161,7 @@ class Schema:
         Examples
         --------
         >>> import pyarrow as pa
-        >>> print(str(Schema.draft(pa.table({"age": [30, 40]}))).partition("columns:")[2].strip())
+        >>> print(str(Schema.draft(pa.table({"age": [30, 40]}))).partition("\ncolumns:")[2].strip())
         - name: "age"
             kind: numeric  # the frame says int64; codes? then categorical, with levels: [1, 2]
             lower:
@@ -302,13 +303,10 @@ class Schema:
                 f"this schema has format {shown(values.get('format'))} version {shown(values.get('version'))}; "
                 f"this release of dpmoments reads {FORMAT!r} version {FORMAT_VERSION}"
             )
-        if unknown := sorted(set(values) - {"format", "version", "row_norm", "columns"}, key=str):
+        if unknown := sorted(set(values) - set(ENTRIES), key=str):
             raise ValueError(f"unknown entries in the schema: {', '.join(map(shown, unknown))}")
         if blanks := [blank for column in values["columns"] if (blank := blank_entries(column)) is not None]:
-            raise ValueError(
-                f"{'; '.join(blanks)}. Fill these in from public knowledge (they are never read off the data, because that "
-                "would leak it), or delete the columns that are not wanted"
-            )
+            raise ValueError(f"{'; '.join(blanks)}. {FILL_IN}")
         columns = [column_from_dict(column) for column in values["columns"]]
         return cls(*columns, row_norm=values.get("row_norm", "default"))
 
@@ -323,14 +321,14 @@ class Schema:
         Raises
         ------
         ValueError
-            If the file is not a schema, or an entry is still blank: all columns with blanks are named at once.
+            If the file is not a schema, or has mistakes or blanks: all columns that have some are named at once, with the line.
         """
         values = read_yaml(path)
         try:
             return cls.from_dict(values)
         except (TypeError, ValueError) as error:
             failure = str(error)
-        raise ValueError(f"{path}: {failure}")
+        raise ValueError(f"{path}: {mistakes_in(read_text(path), values) or failure}")
 
     def __repr__(self) -> str:
         shown = ", ".join(repr(column) for column in self.columns[:8])

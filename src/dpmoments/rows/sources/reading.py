@@ -69,9 +69,8 @@ def read_quietly(
 
 def _reason(message: str, columns: Sequence[str]) -> str | None:
     """What is safe to tell of a message of Arrow's CSV reader; None of any other."""
-    if (found := re.match(r"In CSV column #(\d+): (?:CSV conversion error to (\w+): )?", message)) and int(
-        found[1]
-    ) < len(columns):
+    conversion = r"In CSV column #(\d+): (?:(?:Row #\d+: )?CSV conversion error to (\w+): )?"
+    if (found := re.match(conversion, message)) and int(found[1]) < len(columns):
         advice = ADVICE.get(found[2] or "")
         return f"a cell of its column {columns[int(found[1])]!r} does not have the column's type{f': {advice}' if advice else ''}"
     if "straddling object straddles two block boundaries" in message:

@@ -15,10 +15,11 @@ import pyarrow.csv as pa_csv
 from dpmoments.array_types import FloatArray
 from dpmoments.cells.text_numbers import text_numbers
 from dpmoments.rows.sources.arrow import FileSource
+from dpmoments.rows.sources.folder_keys import folder_keys
 from dpmoments.rows.sources.reading import NUMBER_ADVICE, read_quietly
 from dpmoments.schema.columns import Boolean, Categorical, Column, Date
 from dpmoments.table_files import file_ending
-from dpmoments.text_files.header import first_line, other_delimiter
+from dpmoments.text_files.header import first_line, names_in, other_delimiter
 from dpmoments.text_files.streams import open_utf8
 from dpmoments.text_files.text_format import TextFormat
 
@@ -48,17 +49,21 @@ class CsvSource(FileSource):
         with read_quietly(partial(self._open, path), path, NO_TEXT) as reader:
             return read_quietly(lambda: list(reader.schema.names), path, NO_TEXT)  # of which some may not be text
 
-    def require_names(self, path: Path, names: Sequence[object]) -> None:
-        if absent := [name for name in self.schema.names if name not in names]:
-            advice = other_delimiter(
-                first_line(path, self.text_format),
-                self._delimiter(path),
-                self.text_format,
-                lambda found: set(absent) <= set(found),
-            )
-            if advice is not None:
-                raise ValueError(f"{path} does not have the schema's columns: {advice} (nothing was spent)")
-        super().require_names(path, names)
+    def __post_init__(self) -> None:
+        for path in self.paths:
+            self._require_delimiter(path)
+        super().__post_init__()
+
+    def _require_delimiter(self, path: Path) -> None:
+        """Tell of another delimiter by which the first line holds the schema's names, before records break by this one."""
+        line, delimiter = first_line(path, self.text_format), self._delimiter(path)
+        named = names_in(line, delimiter, self.text_format)
+        wanted = set(self.schema.names) - set(folder_keys(path, self.folder))
+        if wanted <= set(named):
+            return
+        advice = other_delimiter(line, delimiter, self.text_format, lambda found: wanted <= set(found))
+        if advice is not None:
+            raise ValueError(f"{path} does not have the schema's columns: {advice} (nothing was spent)")
 
     def batches(self, path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         header = self.names_in(path)
