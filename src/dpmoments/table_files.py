@@ -91,7 +91,7 @@ def open_ipc(path: Path, columns: Sequence[int] | None = None) -> Any:
     """
     import pyarrow as pa
 
-    source = pa.memory_map(str(path))
+    source = pa.OSFile(str(path))
     magic = source.read(8)
     source.seek(0)
     if magic.startswith(b"FEA1"):
