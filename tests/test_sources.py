@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -81,6 +82,8 @@ def snapshot(data: Any) -> Any:
         return (data.copy(deep=True), data.index.copy(), list(data.columns), [str(dtype) for dtype in data.dtypes])
     if isinstance(data, pl.DataFrame):
         return data.rows()
+    if isinstance(data, ds.Dataset):
+        return data.to_table().to_pylist()
     return data.fetchall() if hasattr(data, "fetchall") else data.collect().rows()
 
 
