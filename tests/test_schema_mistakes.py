@@ -14,7 +14,10 @@ from dpmoments.schema.checks import number_as_text
 AGE = "columns:\n  - name: age\n    kind: numeric\n    lower: 0\n    upper: 100\n"
 TOWN = "  - {name: town, kind: categorical, levels: [LEVELS]}\n"
 MISTAKES = {
-    "thousands": (AGE.replace("100", "1,000"), "line 5: column 'age': upper is the text '1,000'.*write 1000$"),
+    "thousands": (
+        AGE.replace("100", "1,000"),
+        "line 5: column 'age': upper must be a number, got the text '1,000'.*write 1000$",
+    ),
     "underscore": (AGE.replace("100", "1_000"), "line 5: .*write 1000$"),
     "decimal comma": (AGE.replace("0\n", "1,5\n", 1), "line 4: .*'1,5'.*write 1.5$"),
     "german": (AGE.replace("100", "1.000.000,5"), "line 5: .*write 1000000.5$"),
@@ -91,7 +94,7 @@ def test_words_that_yaml_takes_for_others_stay_what_was_written(tmp_path: Path) 
 )
 def test_how_a_number_is_written(text: str, advice: str) -> None:
     assert number_as_text(text).endswith(advice) or advice in number_as_text(text)
-    with pytest.raises(TypeError, match="column 'a': upper is the text"):
+    with pytest.raises(TypeError, match="column 'a': upper must be a number, got the text"):
         dpm.Numeric("a", 0, text)  # type: ignore[arg-type]
 
 

@@ -121,6 +121,13 @@ def text_dates(cells: Any, column: Date, text_format: TextFormat, *, only_empty:
     texts = pc.cast(cells, pa.large_string())
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.combine_chunks()
+    distinct = pc.dictionary_encode(texts, null_encoding="encode")  # a table has fewer days than rows
+    found = _distinct_dates(distinct.dictionary, column, text_format, only_empty=only_empty)
+    places = distinct.indices.to_numpy(zero_copy_only=False)
+    return TextCells(found.values[places], found.missing[places], found.unparseable[places])
+
+
+def _distinct_dates(texts: Any, column: Date, text_format: TextFormat, *, only_empty: bool) -> TextCells:
     nothing = is_nothing(texts, ("",) if only_empty else text_format.null_words)
     pattern = date_pattern(column.format)
     parts = pc.extract_regex(pc.utf8_trim(texts, " \t"), pattern)

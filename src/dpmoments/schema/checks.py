@@ -56,9 +56,9 @@ def number_as_text(text: str) -> str:
     Examples
     --------
     >>> print(number_as_text("1,000"))
-    is the text '1,000' and must be a number: write 1000
+    must be a number, got the text '1,000': write 1000
     >>> print(number_as_text("1,5"))
-    is the text '1,5' and must be a number: write 1.5
+    must be a number, got the text '1,5': write 1.5
     """
     plain = text.strip()
     if re.fullmatch(r"[+-]?\d{1,3}([,_ '’\u00a0\u202f]\d{3})+(\.\d+)?", plain) or re.fullmatch(
@@ -73,4 +73,4 @@ def number_as_text(text: str) -> str:
         advice = "a column with dates for bounds is of kind date, dpmoments.Date"
     else:
         advice = "digits with a decimal point, no unit and no mark between thousands"
-    return f"is the text {shown(text)} and must be a number: {advice}"
+    return f"must be a number, got the text {shown(text)}: {advice}"
