@@ -26,7 +26,7 @@ import dpmoments as dpm
 from dpmoments.rows import encode
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources import arrow, memory
+from dpmoments.rows.sources import arrow, memory, text
 from dpmoments.schema import Schema
 from fuzzed_documents import Fault
 from mutations import mutated_bytes
@@ -198,7 +198,7 @@ def fuzz_csv(random: Random, folder: Path) -> bool:
     largest = max(
         [len(header.encode(encoding, "replace")), *(len(record.encode(encoding, "replace")) for record in records)]
     )
-    small = {(arrow, "CSV_BLOCK_BYTES"): 2 * largest + 8 + random.randrange(200)}
+    small = {(text, "CSV_BLOCK_BYTES"): 2 * largest + 8 + random.randrange(200)}
     if damaged or style == "never":
         try:
             return compare(whole, whole, schema, random, ({}, small))

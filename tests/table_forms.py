@@ -17,6 +17,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
+import pyarrow.dataset as ds
+import pyarrow.feather as feather
 import pyarrow.parquet as pq
 
 import dpmoments as dpm
@@ -180,6 +182,9 @@ FORMS: dict[str, Callable[[], Any]] = {
     "pandas objects": lambda: pd.DataFrame({name: pd.Series(objects(name), dtype=object) for name in SCHEMA.names}),
     "pandas decimals": lambda: TABLE.to_pandas().assign(price=pd.Series(decimals(), dtype=object)),
     "pandas another column twice": lambda: pd.concat([TABLE.to_pandas(), TABLE.to_pandas()[["unread"]]], axis=1),
+    "arrow dataset": lambda: ds.dataset(TABLE),
+    "arrow dataset filtered": lambda: ds.dataset(
+        pa.concat_tables([TABLE, with_column("unread", pa.array(["other"] * N_ROWS))])).filter(ds.field("unread") != "other"),
     "polars": lambda: pl.from_arrow(TABLE),
     "polars lazy": lambda: pl.from_arrow(TABLE).lazy(),
     "polars categories": lambda: pl.from_arrow(TABLE).with_columns(pl.col("region").cast(pl.Categorical)),
@@ -202,6 +207,17 @@ def write(path: Path, content: bytes) -> Path:
 
 def parquet(path: Path, table: pa.Table = TABLE, **options: Any) -> Path:
     pq.write_table(table, path, **options)
+    return path
+
+
+def arrow_file(path: Path, table: pa.Table = TABLE, *, rows: int = N_ROWS, stream: bool = False) -> Path:
+    with (pa.ipc.new_stream if stream else pa.ipc.new_file)(path, table.schema) as writer:
+        writer.write_table(table, max_chunksize=rows)
+    return path
+
+
+def feather_file(path: Path, table: pa.Table = TABLE, **options: Any) -> Path:
+    feather.write_feather(table, path, **options)
     return path
 
 
@@ -238,6 +254,18 @@ FILES: dict[str, Callable[[Path], Any]] = {
     "parquet deep glob": lambda tmp: str(parquet_parts(tmp) / "**" / "*.parquet"),
     "parquet folder": parquet_parts,
     "parquet folder with leftovers": folder_with_leftovers,
+    "feather": lambda tmp: feather_file(tmp / "t.feather"),
+    "feather plain, in small batches": lambda tmp: feather_file(tmp / "t.feather", compression="uncompressed", chunksize=7),
+    "feather of pandas": lambda tmp: (TABLE.to_pandas().to_feather(tmp / "t.feather"), tmp / "t.feather")[1],
+    "feather of polars": lambda tmp: (pl.from_arrow(TABLE).write_ipc(tmp / "t.ipc"), tmp / "t.ipc")[1],
+    "feather of dictionaries": lambda tmp: feather_file(tmp / "t.feather", cast(region=pa.dictionary(pa.int8(), pa.string()))),
+    "arrow file of small batches": lambda tmp: arrow_file(tmp / "t.arrow", rows=3),
+    "arrow stream": lambda tmp: arrow_file(tmp / "t.arrows", rows=50, stream=True),
+    "arrow folder": lambda tmp: (
+        arrow_file(tmp / "a.arrow", TABLE.slice(0, 30)), feather_file(tmp / "b.feather", TABLE.slice(30)), tmp)[-1],
+    "dataset over parquet": lambda tmp: ds.dataset(parquet_parts(tmp), partitioning="hive"),
+    "dataset over feather": lambda tmp: ds.dataset(feather_file(tmp / "t.feather", chunksize=33), format="feather"),
+    "csv with an index": lambda tmp: write(tmp / "t.csv", TABLE.to_pandas().to_csv().encode()),
     "csv": lambda tmp: write(tmp / "t.csv", csv_text(TABLE)),
     "csv all in quotes": lambda tmp: write(tmp / "t.CSV", csv_text(TABLE, quote="all_valid")),
     "csv of pandas": lambda tmp: write(tmp / "t.csv", plain_csv(TABLE)),

@@ -28,6 +28,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "progress",
         "schema",
         "table_files",
+        "text_files",
         "utility_bounds",
         "version",
     ),

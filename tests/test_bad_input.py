@@ -581,8 +581,8 @@ def test_files_that_are_not_there_or_of_another_kind(refused: Callable[..., str]
     assert "no file matches" in refused(str(tmp_path / "*.csv"), kind=FileNotFoundError)
     (tmp_path / "folder").mkdir()
     assert "holds no" in refused(tmp_path / "folder", kind=FileNotFoundError)
-    feather = text_file(tmp_path / "people.feather", NAME)
-    assert "use .parquet, .csv or .tsv files" in refused(feather)
+    assert "use .parquet, .feather, .csv or .tsv files" in refused(text_file(tmp_path / "people.xlsx", NAME))
+    assert "damaged" in refused(text_file(tmp_path / "people.feather", NAME))
 
 
 def test_a_file_that_goes_missing_between_two_looks(
@@ -636,7 +636,7 @@ def test_no_permission_to_write(
 ) -> None:
     """Checked before a row is read, also where rows are read to be counted."""
     csv = text_file(tmp_path / "t.csv", f"age,region\n{PAY},{NAME}\n")
-    monkeypatch.setattr("dpmoments.rows.sources.arrow.CsvSource.blocks", lambda _: pytest.fail("a row was read"))
+    monkeypatch.setattr("dpmoments.rows.sources.text.CsvSource.blocks", lambda _: pytest.fail("a row was read"))
     locked = tmp_path / "locked"
     locked.mkdir(mode=0o500)
     if os.geteuid() == 0:  # permission bits do not hold root up; a file system that cannot be written to does

@@ -31,7 +31,8 @@ from dpmoments.cli.analyses import analyses
 from dpmoments.cli.catalogue import mechanisms_page
 from dpmoments.cli.errors import explain, has_own_words
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
-from dpmoments.schema.template import HeaderColumn, read_header, schema_template
+from dpmoments.schema.header import Header, HeaderColumn, read_header
+from dpmoments.schema.template import schema_template
 from dpmoments.verification import checks
 from forged_files import FORGED_RECEIPTS, forge, more_noise, smaller_budget_everywhere
 
@@ -273,7 +274,9 @@ def test_init_never_overwrites(run: Run) -> None:
         (pa.large_string(), "categorical"),
         (pa.dictionary(pa.int32(), pa.string()), "categorical"),
         (pa.dictionary(pa.int32(), pa.int64()), "numeric"),
-        (pa.timestamp("us"), None),
+        (pa.timestamp("us"), "date"),
+        (pa.date32(), "date"),
+        (pa.duration("us"), None),
         (pa.list_(pa.float64()), None),
         (pa.null(), None),
         (pa.binary(), None),
@@ -282,9 +285,9 @@ def test_init_never_overwrites(run: Run) -> None:
 def test_kinds_follow_from_declared_types(declared: Any, kind: str | None) -> None:
     column = HeaderColumn("x", declared)
     assert column.kind == kind
-    (written,) = yaml.safe_load(schema_template([column], "table"))["columns"]
+    (written,) = yaml.safe_load(schema_template(Header((column,)), "table"))["columns"]
     assert written["kind"] == kind
-    assert ("lower" in written) == (kind == "numeric")
+    assert ("lower" in written) == (kind in ("numeric", "date"))
     assert ("levels" in written) == (kind == "categorical")
 
 
@@ -318,7 +321,8 @@ def test_init_of_globs_folders_and_compressed_text(run: Run) -> None:
     [
         ("t.csv", b"39,Private,13\n40,Private,9\n", "holds numbers where the names of columns should be"),
         ("t.csv", b"", "has no columns"),
-        ("t.csv", b"a,,c\n1,2,3\n", "a column without a name"),
+        ("t.csv", b",\n1,2\n", "no columns with names"),
+        ("t.csv", b"age;sex\n1;2\n", 'would have 2 by ";": pass delimiter=";"'),
         ("t.csv", b"a,b,a\n1,2,3\n", "two columns of one name"),
         ("t.csv", b"\xff\xfe\x00a\n", "not a text file in UTF-8"),
         ("t.csv.gz", b"not compressed\n", "cannot be read"),
@@ -428,6 +432,76 @@ def test_release_of_files_globs_and_folders(run: Run, data: str) -> None:
     assert released.privacy.private
     assert "count, mean and second moment of 2,000 rows (exact), 6 features from 4 columns" in outcome.words
     assert " ".join(released.privacy.in_words().split()) in outcome.words
+
+
+GERMAN = (
+    *(
+        "--delimiter",
+        ";",
+        "--encoding",
+        "latin-1",
+        "--decimal",
+        ",",
+        "--thousands",
+        ".",
+        "--null",
+        "k.A.",
+        "--null",
+        "?",
+    ),
+    *("--true", "ja", "--false", "nein"),
+)
+GERMAN_SCHEMA = """columns:
+  - {name: "größe", kind: numeric, lower: 0, upper: 2000, missing: center, description: "Size in [cm]"}
+  - {name: tag, kind: date, lower: 2020-01-01, upper: 2021-01-01, format: "%d.%m.%Y"}
+  - {name: raucht, kind: boolean, missing: center}
+"""
+
+
+def test_text_files_of_another_format(run: Run) -> None:
+    lines = "größe;tag;raucht\n" + "1.234,5;31.01.2020;ja\nk.A.;29.02.2020;nein\n7;1.3.2020;?\n" * 20
+    Path("g.csv").write_bytes(lines.encode("latin-1"))
+    Path("people.yaml").write_text(GERMAN_SCHEMA, encoding="utf-8")
+    table = {"größe": [1234.5, None, 7.0] * 20, "raucht": [True, False, None] * 20}
+    table["tag"] = ["2020-01-31", "2020-02-29", "2020-03-01"] * 20
+    schema = dpm.Schema.load("people.yaml")
+    days = dpm.Schema(schema.columns[0], dpm.Date("tag", "2020-01-01", "2021-01-01"), schema.columns[2])
+    budget: dict[str, Any] = dict(epsilon=1.0, neighbors="add_remove", insecure_seed=9)
+    assert run(*release_command(*GERMAN, "--insecure-seed", "9", data="g.csv")).code == 0
+    expected = dpm.release(pa.table(table), days, **budget)
+    assert dpm.load("people.json").noisy_gram.tobytes() == expected.noisy_gram.tobytes()
+    shown = run("show", "people.json")
+    assert "größe: Size in [cm]" in shown.words
+    assert "2020-01-01 to 2021-01-01, in days since 2020-01-01" in shown.words
+    assert (
+        run(*release_command(*GERMAN, "--by", "raucht", "--insecure-seed", "9", data="g.csv", output="by.json")).code
+        == 0
+    )
+    mean = ("release-mean", "g.csv", "--schema", "people.yaml", "--rho", "1", "--neighbors", "add_remove")
+    assert run(*mean, "--output", "mean.json", *GERMAN).code == 0
+    assert run("init", "g.csv", *GERMAN[:4]).code == 0
+    columns = yaml.safe_load(Path("g.yaml").read_text(encoding="utf-8"))["columns"]
+    assert [column["name"] for column in columns] == ["größe", "tag", "raucht"]
+    told = run(*release_command(data="g.csv", output="no.json"))
+    assert told.code == 1
+    assert "--encoding" in told.error or "pass the encoding" in told.error
+    wrong = run(*release_command("--decimal", ",", "--thousands", ",", data="g.csv", output="no.json"))
+    assert wrong.code == 2
+    assert "--decimal, --thousands: decimal and thousands are both" in wrong.error
+
+
+def test_feather_files(run: Run) -> None:
+    people_table().to_pandas().to_feather("f.feather")
+    assert run("init", "f.feather").code == 0
+    assert {column["kind"] for column in yaml.safe_load(Path("f.yaml").read_text())["columns"]} >= {
+        "numeric",
+        "categorical",
+    }
+    assert run(*release_command("--insecure-seed", "1", data="f.feather")).code == 0
+    same = dpm.release(
+        people_table(), dpm.Schema.load("people.yaml"), epsilon=1.0, neighbors="add_remove", insecure_seed=1
+    )
+    assert dpm.load("people.json").noisy_gram.tobytes() == same.noisy_gram.tobytes()
 
 
 def test_every_option_reaches_the_library(run: Run) -> None:

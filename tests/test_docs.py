@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from dpmoments.cli.catalogue import WITHOUT_A_PROOF, mechanisms_page
+from dpmoments.cli.entry import main
 from dpmoments.mechanisms.registry import MECHANISMS
 
 ROOT = Path(__file__).parent.parent
@@ -65,3 +67,24 @@ def test_every_mechanism_has_its_derivation() -> None:
     for name, mechanism in MECHANISMS.items():
         module = mechanism.__module__.rsplit(".", 1)[-1]
         assert (ROOT / "docs" / "derivations" / f"{module}.md").exists() == (name not in WITHOUT_A_PROOF), module
+
+
+def test_the_page_on_reading_tables_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its blocks continue one another, and its commands run after them."""
+    monkeypatch.chdir(tmp_path)
+    page = ROOT / "docs" / "how-to-read-tables.md"
+    text, names = page.read_text(encoding="utf-8"), dict[str, object]()
+    for block in re.findall(r"```python\n(.*?)```", text, re.S):
+        exec(compile(block, str(page), "exec"), names)
+    printed = capsys.readouterr().out
+    assert "'Station=ICU'" in printed
+    assert "2020-01-01 to 2024-12-31, in days since 2020-01-01" in printed
+    assert "('age', 'ward', 'seen')" in printed
+    (commands,) = re.findall(r"```console\n(.*?)```", text, re.S)
+    init, release = (shlex.split(line)[1:] for line in commands.replace("\\\n", "").removeprefix("$ ").split("\n$ "))
+    assert main(init) == 0
+    names["schema"].save("clinic.yaml")  # type: ignore[attr-defined]
+    assert main(release) == 0
+    assert (tmp_path / "clinic.json").exists()

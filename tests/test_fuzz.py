@@ -15,7 +15,7 @@ import yaml
 import fuzz
 from dpmoments import mean_release, moment_entries, plain_values
 from dpmoments.rows import encode
-from dpmoments.rows.sources import arrow, local
+from dpmoments.rows.sources import arrow, local, text
 from dpmoments.schema import yaml_text
 from dpmoments.schema.schema import Schema
 
@@ -90,8 +90,8 @@ PLANTED: dict[str, tuple[str, dict[tuple[Any, str], Any]]] = {
     "values of any depth": ("release", {(plain_values, "MOST_DEPTH"): 10**9}),
     "objects in YAML": ("schema", {(yaml_text, "_CoreLoader"): loader_with_tags_of(yaml.UnsafeLoader)}),
     "all tags of YAML": ("schema", {(yaml_text, "_CoreLoader"): loader_with_tags_of(yaml.SafeLoader)}),
-    "line breaks end records": ("csv", {(arrow, "pa_csv"): ArrowCsv()}),
-    "line ends cut in two": ("csv", {(arrow, "WholeLineEnds"): lambda stream: stream}),
+    "line breaks end records": ("csv", {(text, "pa_csv"): ArrowCsv()}),
+    "line ends cut in two": ("csv", {(text, "WholeLineEnds"): lambda stream: stream}),
     "errors that quote cells": ("csv", {(arrow, "read_quietly"): told_as_it_is}),
     "a row lost at the end of a batch": ("parquet", {(arrow.ArrowSource, "sliced"): sliced_short}),
     "digits that a block decides": ("frame", {(local, "encode_columns"): precision_of_blocks}),

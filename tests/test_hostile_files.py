@@ -24,7 +24,7 @@ from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import sensitivity_from_dict
 from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources import arrow
+from dpmoments.rows.sources import text
 from dpmoments.schema import Schema
 from dpmoments.verification import checks
 from forged_files import signed
@@ -272,7 +272,7 @@ def test_a_last_block_may_be_the_end_of_a_line(end: str, monkeypatch: pytest.Mon
     path.write_bytes(("age,code" + end + "".join(f"{index % 97}.5,{index}{end}" for index in range(40))).encode())
     whole = Rows.of(path, AGE).moments()
     for size in range(40, 120):
-        monkeypatch.setattr(arrow, "CSV_BLOCK_BYTES", size)
+        monkeypatch.setattr(text, "CSV_BLOCK_BYTES", size)
         assert Rows.of(path, AGE).moments() == whole
 
 

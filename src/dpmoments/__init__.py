@@ -15,15 +15,17 @@ from dpmoments.release import release
 from dpmoments.release_groups import release_groups
 from dpmoments.release_mean import release_mean
 from dpmoments.release_outcome import ReleaseWarning, UnsavedReleaseError
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
 from dpmoments.schema.derived import Power, Product
 from dpmoments.schema.schema import Schema
+from dpmoments.text_files.text_format import TextFormat
 from dpmoments.version import __version__
 
 __all__ = [
     "Boolean",
     "Categorical",
     "Coordinate",
+    "Date",
     "GroupReleases",
     "MeanRelease",
     "MomentRelease",
@@ -36,6 +38,7 @@ __all__ = [
     "Product",
     "ReleaseWarning",
     "Schema",
+    "TextFormat",
     "UnsavedReleaseError",
     "__version__",
     "datasets",

@@ -27,6 +27,7 @@ from dpmoments.release_run import (
 from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
+from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["release"]
 
@@ -46,6 +47,7 @@ def release(
     output: str | Path | None = None,
     dataset: str | None = None,
     privacy_unit: PrivacyUnit | None = None,
+    text_format: TextFormat | None = None,
     threads: int | None = None,
     progress: bool | Callable[[float | None], None] = False,
     insecure_seed: int | None = None,
@@ -56,7 +58,8 @@ def release(
     ----------
     data : array, frame, path or relation
         A NumPy array (its columns are the schema's, in order, without derived features), a pandas, Polars or Arrow frame, a path,
-        glob or folder of Parquet or CSV files (streamed in batches), or a DuckDB relation. Never modified.
+        glob or folder of Parquet, Feather or CSV files, an Arrow dataset, or a DuckDB relation (all streamed in batches). Never
+        modified.
     schema : Schema
         Public bounds (or rough scales) and categories.
     epsilon, delta : float
@@ -86,6 +89,8 @@ def release(
     privacy_unit : PrivacyUnit, optional
         Whom to protect where one person may have many rows: ``PrivacyUnit("person_id", max_rows=5)``. The guarantee is then for
         all rows of a person together, and noise is ``max_rows`` times that for rows. Under ``add_remove`` alone.
+    text_format : TextFormat, optional
+        How CSV files are written, where that is not the usual way: delimiter, encoding, decimal mark, ….
     threads : int, optional
         Threads of the summation; default: the usable cores. The result does not depend on it.
     progress : bool or callable
@@ -142,6 +147,7 @@ def release(
             threads=threads,
             on_block=on_block,
             privacy_unit=privacy_unit,
+            text_format=text_format,
         )
         plan, public_rows = planned(chosen, rows, MomentShape.of(schema, mean=mean), budget, output, n_rows)
         warn_of_large_delta(plan, public_rows)

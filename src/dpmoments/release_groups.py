@@ -21,6 +21,7 @@ from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.grouping import grouping_column, schema_of_groups
 from dpmoments.schema.schema import Schema
+from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["release_groups"]
 
@@ -40,6 +41,7 @@ def release_groups(
     output: str | Path | None = None,
     dataset: str | None = None,
     privacy_unit: PrivacyUnit | None = None,
+    text_format: TextFormat | None = None,
     threads: int | None = None,
     progress: bool | Callable[[float | None], None] = False,
     insecure_seed: int | None = None,
@@ -64,7 +66,7 @@ def release_groups(
         As for :func:`dpmoments.release`, the same for all groups.
     output : path, optional
         Where to save all groups, in one file; checked before anything is spent.
-    dataset, threads, progress, insecure_seed
+    dataset, text_format, threads, progress, insecure_seed
         As for :func:`dpmoments.release`.
     privacy_unit : None
         Refused where it is given: a person may have rows in several groups.
@@ -129,7 +131,9 @@ def release_groups(
     chosen = make_mechanism(mechanism)
     repair = Repair.of(repair)
     with watched(progress) as on_block:
-        rows = Rows.of(data, schema, mean=mean, neighbors=neighbors, threads=threads, on_block=on_block)
+        rows = Rows.of(
+            data, schema, mean=mean, neighbors=neighbors, threads=threads, on_block=on_block, text_format=text_format
+        )
         plan, _ = planned(chosen, rows, MomentShape.of(of_groups, mean=mean), budget, output)
         groups_plan = GroupsPlan.of(plan, column)
         noisy, receipt = carried_out(groups_plan, rows, on_block, insecure_seed)

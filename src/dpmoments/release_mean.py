@@ -27,6 +27,7 @@ from dpmoments.release_run import (
 )
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
+from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["release_mean"]
 
@@ -43,6 +44,7 @@ def release_mean(
     output: str | Path | None = None,
     dataset: str | None = None,
     privacy_unit: PrivacyUnit | None = None,
+    text_format: TextFormat | None = None,
     threads: int | None = None,
     progress: bool | Callable[[float | None], None] = False,
     insecure_seed: int | None = None,
@@ -64,7 +66,7 @@ def release_mean(
         ``"naive"``, ``"karwa-vadhan"``, ``"symq"``.
     output : path, optional
         Where to save the release; checked before anything is spent.
-    dataset, privacy_unit, threads, progress, insecure_seed
+    dataset, privacy_unit, text_format, threads, progress, insecure_seed
         As for :func:`dpmoments.release`.
     **options
         Of the mechanism named: ``radius``, ``scale``, ….
@@ -105,7 +107,15 @@ def release_mean(
     check_dataset(dataset)
     chosen = make_mean_mechanism(mechanism, **options)
     with watched(progress) as on_block:
-        rows = Rows.of(data, schema, neighbors=neighbors, threads=threads, on_block=on_block, privacy_unit=privacy_unit)
+        rows = Rows.of(
+            data,
+            schema,
+            neighbors=neighbors,
+            threads=threads,
+            on_block=on_block,
+            privacy_unit=privacy_unit,
+            text_format=text_format,
+        )
         plan, public_rows = planned(chosen, rows, MomentShape.of(schema, mean=True), budget, output)
         noisy, receipt = carried_out(for_units(plan, rows, budget), rows, on_block, insecure_seed)
     count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, public_rows)

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import glob
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CSV_DELIMITERS", "PARQUET_ENDINGS", "expand_paths", "file_ending", "write_table"]
+__all__ = [
+    "CSV_DELIMITERS",
+    "FEATHER_ENDINGS",
+    "PARQUET_ENDINGS",
+    "expand_paths",
+    "file_ending",
+    "fixed_folder",
+    "open_ipc",
+    "write_table",
+]
 
 PARQUET_ENDINGS = (".parquet", ".pq")
+FEATHER_ENDINGS = (".feather", ".arrow", ".ipc", ".arrows")
 CSV_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
 
@@ -16,8 +27,8 @@ COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
 def expand_paths(pattern: str | Path) -> list[Path]:
     """The files that a path, a glob or a folder names, in sorted order.
 
-    A folder means the Parquet, CSV and TSV files in it, at any depth, but for those that writers leave behind unfinished or keep
-    for themselves: names that begin with a dot or an underscore, themselves or a folder on the way.
+    A folder means the Parquet, Feather, CSV and TSV files in it, at any depth, but for those that writers leave behind
+    unfinished or keep for themselves: names that begin with a dot or an underscore, themselves or a folder on the way.
 
     Raises
     ------
@@ -29,7 +40,7 @@ def expand_paths(pattern: str | Path) -> list[Path]:
     path = Path(pattern).expanduser()
     if path.is_dir():
         found = sorted(inside for inside in path.rglob("*") if inside.is_file() and _is_table(inside, path))
-        what = f"the folder {str(pattern)!r} holds no .parquet, .csv or .tsv file"
+        what = f"the folder {str(pattern)!r} holds no .parquet, .feather, .arrow, .csv or .tsv file"
     elif path.exists():
         found, what = [path], ""
     else:
@@ -52,9 +63,47 @@ def file_ending(path: Path) -> str:
     return name.suffix.lower()
 
 
+def fixed_folder(pattern: str | Path) -> Path | None:
+    """The folder below which a folder or a glob names files; None of a file.
+
+    Examples
+    --------
+    >>> str(fixed_folder("data/year=*/*.parquet"))
+    'data'
+    """
+    path = Path(pattern).expanduser()
+    if path.is_dir():
+        return path
+    if path.exists():
+        return None
+    parts = list(path.parts)
+    fixed = next((place for place, part in enumerate(parts) if glob.has_magic(part)), len(parts) - 1)
+    return Path(*parts[:fixed])
+
+
+def open_ipc(path: Path, columns: Sequence[int] | None = None) -> Any:
+    """A reader of an Arrow IPC file, or of a stream in one, for these columns alone.
+
+    Raises
+    ------
+    ValueError
+        If it is Feather V1.
+    """
+    import pyarrow as pa
+
+    source = pa.OSFile(str(path))
+    magic = source.read(8)
+    source.seek(0)
+    if magic.startswith(b"FEA1"):
+        raise ValueError("it is Feather version 1")
+    # fields that are not wanted are never read, and threads are the pass's own
+    options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=None if columns is None else list(columns))
+    return (pa.ipc.open_file if magic.startswith(b"ARROW1") else pa.ipc.open_stream)(source, options=options)
+
+
 def _is_table(path: Path, folder: Path) -> bool:
     kept_apart = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    return not kept_apart and file_ending(path) in (*PARQUET_ENDINGS, *CSV_DELIMITERS) and file_ending(path) != ".txt"
+    return not kept_apart and file_ending(path) in (*PARQUET_ENDINGS, *FEATHER_ENDINGS, ".csv", ".tsv")
 
 
 def write_table(table: Any, path: Path) -> None:

@@ -23,7 +23,7 @@ from scipy.special import betaincinv, ndtr, ndtri
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.released import Released
 from dpmoments.array_types import FloatArray
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
 
 __all__ = ["synthetic_rows"]
 
@@ -86,7 +86,7 @@ class _Block:
     ``shares`` are of the levels, or of True; ``offsets`` are found by calibration, and stand for thresholds.
     """
 
-    column: Numeric | Boolean | Categorical | Coordinate
+    column: Numeric | Date | Boolean | Categorical | Coordinate
     places: npt.NDArray[np.intp]
     margin: _Margin | None
     shares: FloatArray
@@ -199,7 +199,7 @@ def _blocks(release: Released) -> tuple[list[_Block], npt.NDArray[np.intp]]:
     lower, upper = release.schema.feature_bounds
     blocks, drawn = list[_Block](), list[int]()
     for column in release.schema.columns:
-        if not isinstance(column, Numeric | Boolean | Categorical | Coordinate):
+        if not isinstance(column, Numeric | Date | Boolean | Categorical | Coordinate):
             continue
         features = np.array([place_of[name] for name in column.feature_names], dtype=np.intp)
         places = np.arange(len(drawn), len(drawn) + len(features))
@@ -308,6 +308,8 @@ def _cells(block: _Block, rows: FloatArray) -> Any:
         levels = [*column.levels, None if column.missing == "zero" else _no_level(column)]
         codes = np.where(values.any(axis=1), values.argmax(axis=1), len(column.levels))
         return pa.array([levels[code] for code in codes.tolist()], kind)
+    if isinstance(column, Date):
+        return pa.array(column.datetimes(values[:, 0]))
     return pa.array(values[:, 0] > 0.5) if isinstance(column, Boolean) else pa.array(values[:, 0])
 
 

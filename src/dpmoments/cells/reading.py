@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpmoments.array_types import FloatArray
+from dpmoments.cells.dates import date_numbers, object_dates
 from dpmoments.cells.objects import object_numbers, object_texts
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
 
 __all__ = ["MISSING", "UNKNOWN", "CodeArray", "level_codes", "numbers"]
 
@@ -27,24 +28,30 @@ UNKNOWN, MISSING = -1, -2
 """Codes of cells that are no level of the column, and of cells that hold nothing."""
 
 
-def numbers(cells: Any, column: Numeric | Boolean | Coordinate) -> FloatArray:
+def numbers(cells: Any, column: Numeric | Date | Boolean | Coordinate) -> FloatArray:
     """Cells as float64, null as NaN, shape (n,).
 
     Parameters
     ----------
     cells : pyarrow.Array, pyarrow.ChunkedArray or ndarray of objects, length n
-    column : Numeric, Boolean or Coordinate
+    column : Numeric, Date, Boolean or Coordinate
 
     Raises
     ------
     TypeError
-        If the column's type cannot hold numbers.
+        If the column's type cannot hold numbers, or dates.
+    ValueError
+        If a text is no date.
 
     Examples
     --------
     >>> numbers(pa.array([True, None, False]), Boolean("smoker"))
     array([ 1., nan,  0.])
     """
+    if isinstance(column, Date):
+        if isinstance(cells, np.ndarray):
+            return object_dates(cells, column)
+        return _gather(cells, lambda chunk: date_numbers(chunk, column), np.nan)
     if isinstance(cells, np.ndarray):
         return object_numbers(cells, column.name)
 
@@ -55,6 +62,11 @@ def numbers(cells: Any, column: Numeric | Boolean | Coordinate) -> FloatArray:
         elif pa.types.is_decimal(kind):
             # Through text, which rounds each cell correctly: the direct cast's rounding depends on the type's scale.
             chunk = pc.cast(chunk, pa.string())
+        elif pa.types.is_temporal(kind):
+            raise TypeError(
+                f"column {column.name!r} holds dates or times in the table and a {column.kind} column needs numbers: describe it "
+                "as Date, with dates for bounds"
+            )
         elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
             raise TypeError(
                 f"column {column.name!r} has type {_type_name(kind)} in the table and a {column.kind} column needs numbers: "

@@ -17,7 +17,7 @@ import dpmoments
 from dpmoments.analysis.answers import Answer, TableAnswer, aligned
 from dpmoments.cli.options import AsJson, ReleaseFile
 from dpmoments.cli.tables import print_json, print_lines, print_text
-from dpmoments.table_files import CSV_DELIMITERS, PARQUET_ENDINGS, file_ending
+from dpmoments.table_files import CSV_DELIMITERS, FEATHER_ENDINGS, PARQUET_ENDINGS, file_ending, open_ipc
 
 __all__ = ["analyses", "command_of", "moments_in"]
 
@@ -147,7 +147,7 @@ def _kind(parameter: inspect.Parameter, hint: Any) -> tuple[Any, bool, Callable[
 
 
 def _read_frame(path: Path) -> Any:
-    """The analyst's own rows: a Parquet, CSV or TSV file as an Arrow table."""
+    """The analyst's own rows: a Parquet, Feather, CSV or TSV file as an Arrow table."""
     from pyarrow import ArrowInvalid, csv, parquet
 
     ending = file_ending(path)
@@ -156,9 +156,12 @@ def _read_frame(path: Path) -> Any:
     try:
         if ending in PARQUET_ENDINGS:
             return parquet.read_table(path)
+        if ending in FEATHER_ENDINGS:
+            with open_ipc(path) as reader:
+                return reader.read_all()
         if ending in CSV_DELIMITERS:
             return csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=CSV_DELIMITERS[ending]))
-    except ArrowInvalid:
+    except (ArrowInvalid, ValueError):
         raise ValueError(f"{path} does not read as {ending}") from None
     raise ValueError(f"{path} is no .parquet, .csv or .tsv file: rows to analyse are read from one")
 

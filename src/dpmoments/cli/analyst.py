@@ -188,6 +188,9 @@ def _show_schema(released: MomentRelease | MeanRelease) -> None:
             for column in released.schema.columns
         ),
     )
+    for column in released.schema.columns:
+        if column.description is not None:
+            print_text(f"{column.name}: {column.description}")
     print_text()
 
 

@@ -11,20 +11,25 @@ import dpmoments
 from dpmoments.analysis.answers import number
 from dpmoments.cli.options import (
     AsJson,
+    Decimal,
+    Delimiter,
     Delta,
+    Encoding,
     Epsilon,
     Mean,
     NeighborsOption,
+    Null,
     Radius,
     Rho,
     Scale,
     SchemaFile,
+    Thousands,
     budget_of,
+    text_format_of,
 )
 from dpmoments.cli.tables import print_command, print_json, print_table, print_text
 from dpmoments.schema.schema import Schema
-from dpmoments.schema.template import default_output, read_header, schema_template
-from dpmoments.table_files import expand_paths
+from dpmoments.schema.template import default_output
 
 __all__ = ["forecast", "forecast_mean", "init"]
 
@@ -33,17 +38,22 @@ ASSUMED = "What is assumed of the table"
 
 def init(
     table: Annotated[
-        str, typer.Argument(help="A Parquet or CSV file, a quoted glob, or a folder.", show_default=False)
+        str, typer.Argument(help="A Parquet, Feather or CSV file, a quoted glob, or a folder.", show_default=False)
     ],
     output: Annotated[
         Path | None,
         typer.Option("--output", help="Where to write; default: the table's name, .yaml.", show_default=False),
     ] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    null: Null = None,
 ) -> None:
     """Write the schema of a table, with bounds and levels left blank.
 
     Only the header of the file is looked at: names of columns, and types where
-    the file declares them (Parquet). The blanks are yours to fill in, from public
+    the file declares them (Parquet, Feather). The blanks are yours to fill in, from public
     knowledge; comments in the file say how.
 
     Example:
@@ -51,10 +61,9 @@ def init(
       dpmoments init people.parquet --output people.yaml
     """
     path = default_output(table) if output is None else output
-    text = schema_template(read_header(expand_paths(table)[0]), table)
+    drafted = Schema.draft(table, text_format=text_format_of(delimiter, encoding, decimal, thousands, null))
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
+        drafted.save(path)
     except FileExistsError:
         raise FileExistsError(
             f"{path} exists already and is not overwritten: name another file with --output"

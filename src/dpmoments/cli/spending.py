@@ -15,14 +15,19 @@ from dpmoments.cli.options import (
     BUDGET_PANEL,
     Data,
     Dataset,
+    Decimal,
+    Delimiter,
     Delta,
+    Encoding,
     Epsilon,
+    FalseText,
     InsecureSeed,
     MaxRowsPerUnit,
     Mean,
     MechanismOptions,
     MissingUnit,
     NeighborsOption,
+    Null,
     Output,
     PrivacyUnitColumn,
     Progress,
@@ -30,11 +35,14 @@ from dpmoments.cli.options import (
     Rho,
     Scale,
     SchemaFile,
+    Thousands,
+    TrueText,
     Yes,
     budget_of,
     mean_mechanism_of,
     mechanism_of,
     privacy_unit_of,
+    text_format_of,
 )
 from dpmoments.cli.tables import complain, print_command, print_text
 from dpmoments.documents import check_output
@@ -90,6 +98,13 @@ def release(
     max_rows_per_unit: MaxRowsPerUnit = None,
     missing_unit: MissingUnit = "error",
     dataset: Dataset = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    null: Null = None,
+    true: TrueText = None,
+    false: FalseText = None,
     yes: Yes = False,
     progress: Progress = None,
     insecure_seed: InsecureSeed = None,
@@ -107,6 +122,7 @@ def release(
         --epsilon 1 --neighbors add_remove --output people.json
     """
     table = _one_path(data)
+    text_format = text_format_of(delimiter, encoding, decimal, thousands, null, true, false)
     budget = budget_of(epsilon, delta, rho)
     configured = mechanism_of(mechanism, option or [])
     unit = privacy_unit_of(privacy_unit, max_rows_per_unit, missing_unit)
@@ -131,6 +147,7 @@ def release(
         output=output,
         dataset=dataset,
         privacy_unit=unit,
+        text_format=text_format,
         progress=_bar(progress),
         insecure_seed=insecure_seed,
     )
@@ -165,6 +182,13 @@ def release_mean(
     max_rows_per_unit: MaxRowsPerUnit = None,
     missing_unit: MissingUnit = "error",
     dataset: Dataset = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    null: Null = None,
+    true: TrueText = None,
+    false: FalseText = None,
     yes: Yes = False,
     progress: Progress = None,
     insecure_seed: InsecureSeed = None,
@@ -180,6 +204,7 @@ def release_mean(
         --rho 0.5 --neighbors add_remove --output mean.json
     """
     table = _one_path(data)
+    text_format = text_format_of(delimiter, encoding, decimal, thousands, null, true, false)
     budget = budget_of(epsilon, delta, rho)
     configured = mean_mechanism_of(mechanism, option or [], radius=radius, scale=scale)
     unit = privacy_unit_of(privacy_unit, max_rows_per_unit, missing_unit)
@@ -198,6 +223,7 @@ def release_mean(
             output=output,
             dataset=dataset,
             privacy_unit=unit,
+            text_format=text_format,
             progress=_bar(progress),
             insecure_seed=insecure_seed,
         ),

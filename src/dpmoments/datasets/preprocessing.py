@@ -69,7 +69,7 @@ def standardized_unit_rows(
     left_out = set() if include_target else {data.target}
     features = []
     for column, cells in _columns(data, left_out, unknown_is_a_level=unknown_is_a_level):
-        if isinstance(column, Numeric | Coordinate):
+        if not isinstance(column, Categorical | Boolean):
             features.append(_array(cells).astype(np.float64))
         else:
             features.extend(_indicators(cells, _levels(column)))
@@ -129,7 +129,7 @@ def replication_rows(data: Dataset, *, standardize: bool) -> NDArray[np.float64]
     """
     numeric, indicators = [], []
     for column, cells in _columns(data, {data.target}, unknown_is_a_level=False):
-        if isinstance(column, Numeric | Coordinate):
+        if not isinstance(column, Categorical | Boolean):
             feature = _array(cells).astype(np.float64)
             if standardize and not np.any(feature != feature[0]):
                 raise ValueError(f"column {column.name!r} of {data.name} is constant, so it cannot be standardised")

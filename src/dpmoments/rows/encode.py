@@ -34,7 +34,7 @@ import pyarrow as pa
 from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, numbers
 from dpmoments.rows.cells import dropped_by_missing
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric
 from dpmoments.schema.derived import DerivedColumn, feature_slices
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.numeric import LARGEST_CELL
@@ -119,7 +119,7 @@ def _encode_column(
     raise TypeError(f"column {column.name!r} cannot be converted to plain numbers or text: convert it first")
 
 
-def _within_bounds(values: FloatArray, missing: BoolArray, column: Numeric | Boolean | Coordinate) -> FloatArray:
+def _within_bounds(values: FloatArray, missing: BoolArray, column: Numeric | Date | Boolean | Coordinate) -> FloatArray:
     """Missing cells at the column's centre, all others moved into its bounds; a coordinate has none."""
     if missing.any():
         values = np.where(missing, column.offset(mean=True)[0], values)

@@ -24,6 +24,7 @@ from dpmoments.rows.unit_selection import UnitSelection, selection_of_units
 from dpmoments.schema.grouping import Level
 from dpmoments.schema.row_norm import may_be_shortened
 from dpmoments.schema.schema import Schema
+from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["Rows"]
 
@@ -74,6 +75,7 @@ class Rows:
         threads: int | None = None,
         on_block: Callable[[int], None] | None = None,
         privacy_unit: PrivacyUnit | None = None,
+        text_format: TextFormat | None = None,
     ) -> Rows:
         """Wrap a table. Only names, types and file footers are looked at here.
 
@@ -81,7 +83,8 @@ class Rows:
         ----------
         data : array, frame, path or relation
             A two-dimensional NumPy array (its columns are the schema's, in order, without derived features); a pandas, Polars
-            or Arrow frame; a path, glob or folder of Parquet or CSV files (streamed); a DuckDB relation (streamed).
+            or Arrow frame; a path, glob or folder of Parquet, Feather or CSV files, an Arrow dataset or a DuckDB relation (all
+            streamed).
         schema : Schema
         mean : bool
             Whether rows are encoded about the midpoints of their bounds; see :meth:`dpmoments.Schema.encoding`.
@@ -93,6 +96,8 @@ class Rows:
             Called with the number of rows of every block read, for progress.
         privacy_unit : PrivacyUnit, optional
             Whose rows are protected together, where that is not each by itself.
+        text_format : TextFormat, optional
+            How CSV files are written, where that is not the usual way.
 
         Raises
         ------
@@ -113,7 +118,7 @@ class Rows:
         neighbors = Neighbors.of(neighbors)
         if privacy_unit is not None:
             require_unit(privacy_unit, schema, neighbors)
-        source = open_source(data, schema, mean, privacy_unit)
+        source = open_source(data, schema, mean, privacy_unit, text_format)
         return cls(schema, neighbors, source, threads, on_block, privacy_unit=privacy_unit)
 
     @property

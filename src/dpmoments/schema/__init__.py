@@ -1,6 +1,6 @@
 """What is public about a table: columns, bounds and levels, and the affine map into the unit ball. Reads no record."""
 
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric
 from dpmoments.schema.derived import DerivedColumn, Power, Product, derived_values
 from dpmoments.schema.schema import Schema
 
@@ -9,6 +9,7 @@ __all__ = [
     "Categorical",
     "Column",
     "Coordinate",
+    "Date",
     "DerivedColumn",
     "Numeric",
     "Power",

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from dpmoments.array_types import FloatArray
-from dpmoments.schema.checks import check_choice, check_name, check_text
+from dpmoments.plain_values import shown
+from dpmoments.schema.checks import check_choice, check_description, check_name, check_text
+from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import MissingNumber, Numeric
 
-__all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Numeric"]
+__all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Date", "Numeric", "coordinates"]
 
 MissingLevel = Literal["error", "zero", "drop"]
 
@@ -29,6 +31,8 @@ class Boolean:
     name : str
     missing : {"error", "center", "drop"}
         As for :class:`Numeric`; ``"center"`` counts as one half.
+    description : str, optional
+        As for :class:`Numeric`.
 
     Examples
     --------
@@ -38,12 +42,14 @@ class Boolean:
 
     name: str
     missing: MissingNumber = "error"
+    description: str | None = field(default=None, kw_only=True, compare=False, repr=False)
 
     kind: ClassVar[str] = "boolean"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         check_name(self.name)
+        check_description(self.name, self.description)
         check_choice(self.name, "missing", self.missing, ("error", "center", "drop"))
 
     @property
@@ -92,6 +98,8 @@ class Categorical:
         What an empty cell does: stop the release, count as no level (all k features 0), or drop its row.
     other : {"drop", "zero"}
         What a value outside ``levels`` does: drop its row, or count as no level.
+    description : str, optional
+        As for :class:`Numeric`.
 
     Examples
     --------
@@ -103,12 +111,14 @@ class Categorical:
     levels: tuple[str | int, ...]
     missing: MissingLevel = "error"
     other: Literal["drop", "zero"] = "drop"
+    description: str | None = field(default=None, kw_only=True, compare=False, repr=False)
 
     kind: ClassVar[str] = "categorical"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         check_name(self.name)
+        check_description(self.name, self.description)
         check_choice(self.name, "missing", self.missing, ("error", "zero", "drop"))
         check_choice(self.name, "other", self.other, ("drop", "zero"))
         if self.levels is None or isinstance(self.levels, str) or not isinstance(self.levels, Sequence | np.ndarray):
@@ -119,11 +129,17 @@ class Categorical:
         if not levels:
             raise ValueError(f"column {self.name!r} has no levels: list them from public knowledge")
         if any(isinstance(level, bool) or not isinstance(level, str | int) for level in levels):
-            raise TypeError(f"column {self.name!r}: levels must be strings or integers (Boolean is for true/false)")
+            raise TypeError(
+                f"column {self.name!r}: levels must be strings or integers (Boolean is for true/false; in a file, quote true, "
+                "false, null and numbers with a point where they are text)"
+            )
         if len({type(level) for level in levels}) > 1:
-            raise TypeError(f"column {self.name!r}: levels must be all strings or all integers")
+            raise TypeError(
+                f"column {self.name!r}: levels must be all strings or all integers (in a file, put the numbers into quotes)"
+            )
         if len(set(levels)) < len(levels):
-            raise ValueError(f"column {self.name!r}: a level is listed twice")
+            twice = next(level for place, level in enumerate(levels) if level in levels[:place])
+            raise ValueError(f"column {self.name!r}: a level is listed twice in levels, {shown(twice)}")
         for level in levels:
             if isinstance(level, int) and abs(level) > LARGEST_LEVEL:
                 raise ValueError(
@@ -137,8 +153,8 @@ class Categorical:
     @property
     def public_values_in_words(self) -> str:
         """What the schema says of the column's values."""
-        shown = ", ".join(map(str, self.levels[:4]))
-        return f"{shown}, … ({len(self.levels)} levels)" if len(self.levels) > 4 else shown
+        first = ", ".join(map(str, self.levels[:4]))
+        return f"{first}, … ({len(self.levels)} levels)" if len(self.levels) > 4 else first
 
     @property
     def rule_in_words(self) -> str:
@@ -176,15 +192,19 @@ class Coordinate:
     name : str
     missing : {"error", "center", "drop"}
         What a NaN or infinite cell does: stop, count as 0, or drop its row.
+    description : str, optional
+        As for :class:`Numeric`.
     """
 
     name: str
     missing: MissingNumber = "error"
+    description: str | None = field(default=None, kw_only=True, compare=False, repr=False)
 
     kind: ClassVar[str] = "coordinate"
 
     def __post_init__(self) -> None:
         check_name(self.name)
+        check_description(self.name, self.description)
         check_choice(self.name, "missing", self.missing, ("error", "center", "drop"))
 
     @property
@@ -212,8 +232,32 @@ class Coordinate:
         return _to_dict(self)
 
 
-Column = Numeric | Categorical | Boolean | Coordinate
+Column = Numeric | Date | Categorical | Boolean | Coordinate
+
+
+def coordinates(
+    n_features: int, names: Sequence[str] | None, missing: Literal["error", "center", "drop"]
+) -> list[Coordinate]:
+    """Coordinates by these names, or ``x0``, ``x1``, …, if none are given.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the number is none, or there are not as many names.
+    """
+    if isinstance(n_features, bool) or not isinstance(n_features, int | np.integer):
+        raise TypeError(f"n_features must be an integer, got {type(n_features).__name__}")
+    if n_features < 1:
+        raise ValueError(f"n_features={n_features}: a table needs at least one feature")
+    if names is None:
+        names = [f"x{index}" for index in range(n_features)]
+    if isinstance(names, str) or len(names) != n_features:
+        raise ValueError(f"{len(names)} names for {n_features} features")
+    return [Coordinate(name, missing=missing) for name in names]
 
 
 def _to_dict(column: Boolean | Categorical | Coordinate) -> dict[str, Any]:
-    return {"kind": column.kind} | {option.name: getattr(column, option.name) for option in fields(column)}
+    values = {option.name: getattr(column, option.name) for option in fields(column)}
+    if column.description is None:
+        del values["description"]
+    return {"kind": column.kind} | values

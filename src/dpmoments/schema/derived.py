@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 
 from dpmoments.array_types import FloatArray
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric
 from dpmoments.schema.numeric import LARGEST_BOUND
 from dpmoments.schema.powers_and_products import Power, Product
 
@@ -29,7 +29,7 @@ class DerivedColumn:
     Attributes
     ----------
     stated : Power or Product
-    factors : tuple of Numeric, Boolean or Categorical
+    factors : tuple of Numeric, Date, Boolean or Categorical
         In the order of ``stated.factors``.
 
     Notes
@@ -39,9 +39,10 @@ class DerivedColumn:
     """
 
     stated: Power | Product
-    factors: tuple[Numeric | Boolean | Categorical, ...]
+    factors: tuple[Numeric | Date | Boolean | Categorical, ...]
 
     missing: ClassVar[str] = "as its columns"
+    description: ClassVar[None] = None
 
     @classmethod
     def of(cls, stated: Power | Product, columns: Sequence[Column]) -> DerivedColumn:
@@ -63,7 +64,7 @@ class DerivedColumn:
                 )
             factors.append(_bounded(by_name[name], stated))
         kinds = [type(factor) for factor in factors]
-        if isinstance(stated, Power) and kinds != [Numeric]:
+        if isinstance(stated, Power) and kinds not in ([Numeric], [Date]):
             why = "which is its own power" if kinds == [Boolean] else "whose levels are no numbers"
             raise ValueError(f"{stated!r}: column {stated.column!r} is {factors[0].kind}, {why}: leave it out")
         if kinds == [Categorical, Categorical]:
@@ -285,7 +286,7 @@ def derived_values(schema: HasColumns, values: FloatArray, *, within_bounds: boo
     return filled
 
 
-def _bounded(column: Column, stated: Power | Product) -> Numeric | Boolean | Categorical:
+def _bounded(column: Column, stated: Power | Product) -> Numeric | Date | Boolean | Categorical:
     if isinstance(column, Coordinate):
         raise ValueError(
             f"{stated!r}: column {column.name!r} is a coordinate, which has no bounds of its own, and so has nothing that is "

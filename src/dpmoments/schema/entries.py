@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from difflib import get_close_matches
+from inspect import signature
 from typing import Any
 
 from dpmoments.plain_values import shown
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric
 from dpmoments.schema.derived import Power, Product
 
 __all__ = ["blank_entries", "column_from_dict"]
 
 KINDS: Mapping[str, type[Column | Power | Product]] = {
-    column.kind: column for column in (Numeric, Categorical, Boolean, Coordinate, Power, Product)
+    column.kind: column for column in (Numeric, Categorical, Boolean, Date, Coordinate, Power, Product)
 }
 NEEDED = {
     "numeric": ("name", "kind", "lower", "upper"),
+    "date": ("name", "kind", "lower", "upper"),
     "categorical": ("name", "kind", "levels"),
     "power": ("column", "exponent"),
     "product": ("factors",),
@@ -44,10 +46,14 @@ def column_from_dict(values: object) -> Column | Power | Product:
     if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"{which} has kind {shown(kind)}: use {', '.join(KINDS)}")
     made = KINDS[kind]
-    options = {option.name for option in fields(made)}
+    options = set(signature(made).parameters)
     if unknown := sorted(set(entries) - options, key=str):
+        close = [near for key in unknown for near in get_close_matches(str(key), sorted(options), n=1)]
+        meant = f" (did you mean {', '.join(map(repr, close))}?)" if close else ""
+        if not close and any(str(key).replace(".", "").isdigit() for key in unknown):
+            meant = " (in braces a comma ends an entry: write 1000, not 1,000)"
         raise ValueError(
-            f"{which} has unknown entries {', '.join(map(shown, unknown))}: use {', '.join(sorted(options))}"
+            f"{which} has unknown entries {', '.join(map(shown, unknown))}{meant}: use {', '.join(sorted(options | {'kind'}))}"
         )
     if made in (Power, Product):
         if absent := [key for key in NEEDED[kind] if entries.get(key) is None]:
@@ -60,8 +66,8 @@ def column_from_dict(values: object) -> Column | Power | Product:
         return Power(**entries)
     if entries.get("name") is None:
         raise ValueError("a column has no name")
-    if kind == "categorical":
-        entries.setdefault("levels", None)
+    for needed in NEEDED.get(kind, ("name", "kind"))[2:]:
+        entries.setdefault(needed, None)
     return made(**entries)
 
 

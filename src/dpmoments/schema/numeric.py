@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.plain_values import shown
-from dpmoments.schema.checks import check_choice, check_name
+from dpmoments.schema.checks import check_choice, check_description, check_name, number_as_text
 
 __all__ = ["LARGEST_BOUND", "LARGEST_CELL", "MissingNumber", "Numeric"]
 
@@ -54,6 +54,8 @@ class Numeric:
         With bounds: where nearly all rows lie, the mean ± 2 standard deviations at a guess. From public knowledge, as the bounds;
         no cell is moved. A column that varies little within its bounds then gets less noise, the others a little more: at most
         twice what they have without, however wrong the guess (``docs/typical-ranges.md``).
+    description : str, optional
+        What the column holds, in public words: one line, published with the schema. Columns that differ in it alone are equal.
 
     Raises
     ------
@@ -83,12 +85,14 @@ class Numeric:
     center: float | None = field(default=None, kw_only=True)
     radius: float | None = field(default=None, kw_only=True)
     typical: tuple[float, float] | None = field(default=None, kw_only=True)
+    description: str | None = field(default=None, kw_only=True, compare=False)
 
     kind: ClassVar[str] = "numeric"
 
     def __post_init__(self) -> None:
         check_name(self.name)
         check_choice(self.name, "missing", self.missing, ("error", "center", "drop"))
+        check_description(self.name, self.description)
         if self.scale is not None:
             self._check_scale()
             return
@@ -165,6 +169,8 @@ class Numeric:
 
     def _number(self, label: str, value: object) -> float:
         """A finite number of moderate size."""
+        if isinstance(value, str):
+            raise TypeError(f"column {self.name!r}: {label} {number_as_text(value)}")
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
             raise TypeError(f"column {self.name!r}: {label} must be a number, got {type(value).__name__}")
         number = value if isinstance(value, int) else float(value)  # an int may be beyond floats
@@ -252,7 +258,8 @@ class Numeric:
         for option in ("scale", "typical"):
             if option in values:
                 values[option] = list(values[option])
-        return {"kind": self.kind} | values
+        description = {} if self.description is None else {"description": self.description}
+        return {"kind": self.kind} | values | description
 
     def _stated(self) -> dict[str, Any]:
         stated = ("lower", "upper") if self.scale is None else ("scale", "center", "radius")

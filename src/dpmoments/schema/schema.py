@@ -18,16 +18,19 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.plain_values import shown
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric, coordinates
 from dpmoments.schema.derived import DerivedColumn, Power, Product, SchemaColumn, with_factors
+from dpmoments.schema.drafting import SchemaDraft, draft
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.entries import blank_entries, column_from_dict
+from dpmoments.schema.mistakes import ENTRIES, FILL_IN, mistakes_in
 from dpmoments.schema.rough_scale import RoughScale
 from dpmoments.schema.row_norm import checked_row_norm
 from dpmoments.schema.typical_ranges import check_typical_ranges, column_weights, typical_center
-from dpmoments.schema.yaml_text import format_yaml, read_yaml
+from dpmoments.schema.yaml_text import format_yaml, read_text, read_yaml
+from dpmoments.text_files.text_format import TextFormat
 
-__all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Numeric", "Schema"]
+__all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Date", "Numeric", "Schema"]
 
 FORMAT = "dpmoments-schema"
 FORMAT_VERSION = 1
@@ -39,7 +42,7 @@ class Schema:
 
     Parameters
     ----------
-    *columns : Numeric, Categorical, Boolean, Power or Product
+    *columns : Numeric, Date, Categorical, Boolean, Power or Product
         In the order of the released features. Columns of the table that the schema does not name are never read. Powers and
         products are computed from columns that are named beside them, in any order.
     row_norm : float or "default", optional
@@ -75,9 +78,11 @@ class Schema:
         row_norm: float | Literal["default"] | None = "default",
     ) -> None:
         for column in stated:
-            if not isinstance(column, Numeric | Categorical | Boolean | Coordinate | Power | Product | DerivedColumn):
+            if not isinstance(
+                column, Numeric | Date | Categorical | Boolean | Coordinate | Power | Product | DerivedColumn
+            ):
                 raise TypeError(
-                    "a schema is made of Numeric, Categorical and Boolean columns, and of Power and Product of them, got "
+                    "a schema is made of Numeric, Date, Categorical and Boolean columns, and of Power and Product of them, got "
                     f"{type(column).__name__}"
                 )
         if not stated:
@@ -117,7 +122,7 @@ class Schema:
         >>> Schema.unit_ball(2).feature_names, Schema.unit_ball(2).row_norm
         (('x0', 'x1'), 1.0)
         """
-        return cls(*_coordinates(n_features, names, missing), row_norm=1.0)
+        return cls(*coordinates(n_features, names, missing), row_norm=1.0)
 
     @classmethod
     def unbounded(
@@ -136,7 +141,34 @@ class Schema:
         >>> Schema.unbounded(2).row_norm is None
         True
         """
-        return cls(*_coordinates(n_features, names, missing), row_norm=None)
+        return cls(*coordinates(n_features, names, missing), row_norm=None)
+
+    @staticmethod
+    def draft(data: Any, *, text_format: TextFormat | None = None) -> SchemaDraft:
+        r"""The schema of a table with blanks, to be filled in from public knowledge: of names and declared types alone.
+
+        Parameters
+        ----------
+        data : frame, path or relation
+            As for :func:`dpmoments.release`; an array has no names.
+        text_format : TextFormat, optional
+
+        Raises
+        ------
+        ValueError, TypeError, FileNotFoundError
+            If there is no such table, or no column has a name.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> print(str(Schema.draft(pa.table({"age": [30, 40]}))).partition("\ncolumns:")[2].strip())
+        - name: "age"
+            kind: numeric  # the frame says int64; codes? then categorical, with levels: [1, 2]
+            lower:
+            upper:
+            missing: error
+        """
+        return draft(data, text_format)
 
     @cached_property
     def table_columns(self) -> tuple[Column, ...]:
@@ -271,13 +303,10 @@ class Schema:
                 f"this schema has format {shown(values.get('format'))} version {shown(values.get('version'))}; "
                 f"this release of dpmoments reads {FORMAT!r} version {FORMAT_VERSION}"
             )
-        if unknown := sorted(set(values) - {"format", "version", "row_norm", "columns"}, key=str):
+        if unknown := sorted(set(values) - set(ENTRIES), key=str):
             raise ValueError(f"unknown entries in the schema: {', '.join(map(shown, unknown))}")
         if blanks := [blank for column in values["columns"] if (blank := blank_entries(column)) is not None]:
-            raise ValueError(
-                f"{'; '.join(blanks)}. Fill these in from public knowledge (they are never read off the data, because that "
-                "would leak it), or delete the columns that are not wanted"
-            )
+            raise ValueError(f"{'; '.join(blanks)}. {FILL_IN}")
         columns = [column_from_dict(column) for column in values["columns"]]
         return cls(*columns, row_norm=values.get("row_norm", "default"))
 
@@ -292,14 +321,14 @@ class Schema:
         Raises
         ------
         ValueError
-            If the file is not a schema, or an entry is still blank: all columns with blanks are named at once.
+            If the file is not a schema, or has mistakes or blanks: all columns that have some are named at once, with the line.
         """
         values = read_yaml(path)
         try:
             return cls.from_dict(values)
         except (TypeError, ValueError) as error:
             failure = str(error)
-        raise ValueError(f"{path}: {failure}")
+        raise ValueError(f"{path}: {mistakes_in(read_text(path), values) or failure}")
 
     def __repr__(self) -> str:
         shown = ", ".join(repr(column) for column in self.columns[:8])
@@ -310,17 +339,3 @@ class Schema:
 def _repeated(names: Sequence[str]) -> list[str]:
     """The names that stand more than once."""
     return sorted(name for name, times in Counter(names).items() if times > 1)
-
-
-def _coordinates(
-    n_features: int, names: Sequence[str] | None, missing: Literal["error", "center", "drop"]
-) -> list[Coordinate]:
-    if isinstance(n_features, bool) or not isinstance(n_features, int | np.integer):
-        raise TypeError(f"n_features must be an integer, got {type(n_features).__name__}")
-    if n_features < 1:
-        raise ValueError(f"n_features={n_features}: a table needs at least one feature")
-    if names is None:
-        names = [f"x{index}" for index in range(n_features)]
-    if isinstance(names, str) or len(names) != n_features:
-        raise ValueError(f"{len(names)} names for {n_features} features")
-    return [Coordinate(name, missing=missing) for name in names]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpmoments.array_types import FloatArray
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 
 __all__ = ["check_typical_ranges", "column_weights", "typical_center"]
@@ -99,7 +99,7 @@ def typical_center(columns: Sequence[SchemaColumn]) -> FloatArray:
     """
     center: list[float] = []
     for column in columns:
-        within = column.typical_within_bounds if isinstance(column, Numeric | DerivedColumn) else None
+        within = column.typical_within_bounds if isinstance(column, Numeric | Date | DerivedColumn) else None
         if within is not None and not (isinstance(column, DerivedColumn) and column.levels is not None):
             middle = within[0] + (within[1] - within[0]) / 2.0
             center.append((middle - float(column.offset(mean=True)[0])) / float(column.unit(mean=True)[0]))

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import yaml
 
-__all__ = ["format_yaml", "parse_yaml", "read_yaml"]
+__all__ = ["compose_yaml", "format_yaml", "parse_yaml", "read_text", "read_yaml"]
 
 PLAIN_WORDS = re.compile(r"[^\W\d](?:[\w -]*\w)?")
 """Text that is written without quotes: words that begin with a letter."""
@@ -22,6 +22,21 @@ MOST_VALUES = 250_000
 """Values that a file may hold, those that an alias stands for counted each time: some 400 MB while they are read."""
 MOST_DEPTH = 32
 """Lists and mappings in one another."""
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a file, without a mark of the byte order.
+
+    Raises
+    ------
+    ValueError
+        If it is not text in UTF-8.
+    """
+    try:
+        return Path(path).read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        pass
+    raise ValueError(f"{path} is not a YAML file (it is not text in UTF-8)")
 
 
 def read_yaml(path: str | Path) -> Any:
@@ -32,19 +47,36 @@ def read_yaml(path: str | Path) -> Any:
     ValueError
         If the file is not such YAML. The message names the line but quotes no text: the path may be the table's, by mistake.
     """
+    text = read_text(path)
     try:
-        return parse_yaml(Path(path).read_bytes().decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        fault = " (it is not text in UTF-8)"
+        return parse_yaml(text)
     except _RepeatedKeyError as error:
         fault = f": a key stands twice in one entry{_place(error)}"
     except _NotPlainError as error:
         fault = f": {error.problem}{_place(error)}"
     except yaml.MarkedYAMLError as error:
-        fault = f"{_place(error)}: look at its indents and quotes"
+        fault = _syntax_fault(text, error)
     except (yaml.YAMLError, RecursionError, ValueError):
         fault = ""
     raise ValueError(f"{path} is not a YAML file{fault}")  # outside the handlers: a chained error would quote the file
+
+
+def _syntax_fault(text: str, error: yaml.MarkedYAMLError) -> str:
+    """What breaks the syntax, where that can be told; no text of the file is quoted."""
+    tabs = [number for number, line in enumerate(text.splitlines(), start=1) if re.match(r"[ ]*\t", line)]
+    if tabs:
+        return f" (line {tabs[0]}): it is indented with a tab, and YAML takes blanks alone"
+    problem = error.problem or ""
+    if "expected ':'" in problem or "mapping values are not allowed" in problem:
+        return f"{_place(error)}: a colon is missing or one too many, here or in the line before, or an indent differs"
+    if "scanning a quoted scalar" in (error.context or ""):
+        return f"{_place(error)}: a quote is opened and not closed"
+    return f"{_place(error)}: look at its indents and quotes"
+
+
+def compose_yaml(text: str) -> Any:
+    """The nodes of text that :func:`parse_yaml` reads, with their places in it."""
+    return yaml.compose(text, Loader=_CoreLoader)
 
 
 def parse_yaml(text: str) -> Any:
@@ -135,7 +167,9 @@ class _CoreLoader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
         if len(mapping) < len(node.value):
-            raise _RepeatedKeyError(problem="a key stands twice", problem_mark=node.start_mark)
+            keys = [(getattr(key, "value", None), key.start_mark) for key, _ in node.value]
+            again = [mark for place, (key, mark) in enumerate(keys) if any(key == other for other, _ in keys[:place])]
+            raise _RepeatedKeyError(problem="a key stands twice", problem_mark=again[0] if again else node.start_mark)
         return mapping
 
     def construct_scalar_of(self, node: yaml.Node) -> Any:

@@ -1,7 +1,8 @@
-"""Blocks streamed through Arrow: Parquet and CSV files or globs, DuckDB relations. Never whole in memory."""
+"""Blocks streamed through Arrow: Parquet files or globs, Arrow datasets, DuckDB relations. Never whole in memory."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,50 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.rows.encode import largest_block
+from dpmoments.rows.sources.folder_keys import folder_keys, key_cells
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
 from dpmoments.rows.sources.reading import DAMAGED_FILE, FAILED_QUERY, read_quietly
-from dpmoments.schema.columns import Boolean, Categorical
-from dpmoments.schema.schema import Schema
-from dpmoments.table_files import CSV_DELIMITERS, PARQUET_ENDINGS, expand_paths, file_ending
+from dpmoments.schema.columns import Categorical
 
-__all__ = ["CsvSource", "ParquetSource", "RelationSource", "file_source"]
+__all__ = ["DatasetSource", "FileSource", "ParquetSource", "RelationSource"]
 
 ROWS_PER_BATCH = 65_536
 PARQUET_BUFFER_BYTES = 1 << 20
-CSV_BLOCK_BYTES = 4 << 20
-HEADER_BYTES = 1 << 20
-MISSING_TEXT = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "n/a", "#N/A", "-NaN", "-nan"]
-TRUE_TEXT = ["true", "True", "TRUE", "1", "1.0", "t", "T"]
-FALSE_TEXT = ["false", "False", "FALSE", "0", "0.0", "f", "F"]
-
-
-def file_source(
-    pattern: str | Path, schema: Schema, mean: bool, privacy_unit: PrivacyUnit | None = None
-) -> ParquetSource | CsvSource:
-    """The source that reads the named files, told apart by their endings.
-
-    Raises
-    ------
-    ValueError
-        If an ending is unknown, the files mix formats, or a column of the schema is absent.
-    """
-    paths = expand_paths(pattern)
-    endings = {file_ending(path) for path in paths}
-    if endings <= set(PARQUET_ENDINGS):
-        return ParquetSource(schema, mean, tuple(paths), privacy_unit=privacy_unit)
-    if len(endings) == 1 and endings <= set(CSV_DELIMITERS):
-        delimiter = CSV_DELIMITERS[endings.pop()]
-        return CsvSource(schema, mean, tuple(paths), delimiter, privacy_unit=privacy_unit)
-    raise ValueError(
-        f"cannot tell how to read {str(pattern)!r} by its ending ({', '.join(sorted(endings)) or 'none'}): "
-        "use .parquet, .csv or .tsv files, all of one kind, or pass a frame"
-    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,84 +43,83 @@ class ArrowSource(LocalSource[pa.RecordBatch]):
                 yield batch.slice(start, step)
 
 
-@dataclass(frozen=True, eq=False)
-class ParquetSource(ArrowSource):
-    """Rows of Parquet files, read batch by batch, only the schema's columns."""
+@dataclass(frozen=True, eq=False, repr=False)
+class FileSource(ArrowSource):
+    """Rows of files of one kind, read one after the other, only the schema's columns.
+
+    Attributes
+    ----------
+    paths : tuple of Path
+    folder : Path or None
+        Where the names of folders below it, as in ``year=2020``, are cells of columns that the files do not have.
+    """
 
     paths: tuple[Path, ...]
+    folder: Path | None = None
 
     def __post_init__(self) -> None:
         for path in self.paths:
-            names = read_quietly(partial(_parquet_names, path), path)  # of which some may not be text
-            require_columns(names, self.names, str(path))
+            names = self.names_in(path)
+            keys = folder_keys(path, self.folder)
+            self.require_names(path, [*names, *(key for key in keys if key not in names)])
+
+    @abstractmethod
+    def names_in(self, path: Path) -> list[str]:
+        """The names of a file's columns."""
+
+    @abstractmethod
+    def batches(self, path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The named columns of a file, which it has."""
+
+    def require_names(self, path: Path, names: Sequence[object]) -> None:
+        """Raise unless every column that is read is among the names."""
+        require_columns(names, self.names, str(path))
+
+    def parts(self) -> Iterator[pa.RecordBatch]:
+        for path in self.paths:
+            keys = folder_keys(path, self.folder)
+            if not any(name in keys for name in self.names):
+                yield from self.batches(path, self.names)
+                continue
+            own = self.names_in(path)
+            names = [name for name in self.names if name in own]
+            added = [name for name in self.names if name not in own]
+            columns = {column.name: column for column in self.schema.table_columns}
+            for batch in self.batches(path, names or own[:1]):  # of which the number of rows alone is wanted
+                cells = [key_cells(keys[name], columns.get(name), batch.num_rows) for name in added]
+                yield pa.RecordBatch.from_arrays([*(batch.column(name) for name in names), *cells], [*names, *added])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.paths)} files)"
+
+
+@dataclass(frozen=True, eq=False)
+class ParquetSource(FileSource):
+    """Rows of Parquet files, read batch by batch."""
+
+    def names_in(self, path: Path) -> list[str]:
+        return read_quietly(partial(_parquet_names, path), path)  # of which some may not be text
 
     @property
     def n_rows(self) -> int:
         """Number of rows, from the files' footers."""
         return sum(int(read_quietly(partial(pq.read_metadata, path), path).num_rows) for path in self.paths)
 
-    def parts(self) -> Iterator[pa.RecordBatch]:
+    def batches(self, path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         levels = [column.name for column in self.schema.table_columns if isinstance(column, Categorical)]
-        for path in self.paths:
-            # Buffered reads keep a column chunk's pages out of memory until they are wanted.
-            open_file = partial(
-                pq.ParquetFile,
-                path,
-                pre_buffer=False,
-                buffer_size=PARQUET_BUFFER_BYTES,
-                page_checksum_verification=True,
-                # Text whose levels are looked up comes as the codes it is stored as: each text is looked up once a batch.
-                read_dictionary=levels,
-            )
-            with read_quietly(open_file, path) as file:
-                batches = file.iter_batches(ROWS_PER_BATCH, columns=list(self.names), use_threads=False)
-                yield from self.sliced(batches, path)
-
-
-@dataclass(frozen=True, eq=False)
-class CsvSource(ArrowSource):
-    """Rows of delimited text files with a header line, read block by block, only the schema's columns."""
-
-    paths: tuple[Path, ...]
-    delimiter: str
-
-    def __post_init__(self) -> None:
-        for path in self.paths:
-            require_columns(self._header(path), self.names, str(path))
-
-    def parts(self) -> Iterator[pa.RecordBatch]:
-        types = {column.name: _csv_type(column) for column in self.schema.table_columns}
-        convert = pa_csv.ConvertOptions(
-            # What tells people apart is text in every file, whatever its cells look like.
-            column_types={name: types.get(name, pa.string()) for name in self.names},
-            include_columns=list(self.names),
-            null_values=MISSING_TEXT,
-            true_values=TRUE_TEXT,
-            false_values=FALSE_TEXT,
-            strings_can_be_null=False,
+        # Buffered reads keep a column chunk's pages out of memory until they are wanted.
+        open_file = partial(
+            pq.ParquetFile,
+            path,
+            pre_buffer=False,
+            buffer_size=PARQUET_BUFFER_BYTES,
+            page_checksum_verification=True,
+            # Text whose levels are looked up comes as the codes it is stored as: each text is looked up once a batch.
+            read_dictionary=levels,
         )
-        for path in self.paths:
-            header = self._header(path)
-            shown = [name if name in self.names else "" for name in header]
-            open_file = partial(self._open, path, convert, one_column=len(header) == 1)
-            with read_quietly(open_file, path, columns=shown) as reader:
-                yield from self.sliced(reader, path, shown)
-
-    def _header(self, path: Path) -> list[str]:
-        with read_quietly(partial(self._open, path), path) as reader:
-            return read_quietly(lambda: list(reader.schema.names), path)  # of which some may not be text
-
-    def _open(self, path: Path, convert: Any = None, *, one_column: bool = False) -> Any:
-        # Cells may hold line breaks, in quotes. In a file of one column an empty line is an empty cell.
-        parse = pa_csv.ParseOptions(
-            delimiter=self.delimiter, newlines_in_values=True, ignore_empty_lines=not one_column
-        )
-        return pa_csv.open_csv(
-            pa.PythonFile(WholeLineEnds(_with_line_end(path)), mode="r"),
-            read_options=pa_csv.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False),
-            parse_options=parse,
-            convert_options=convert,
-        )
+        with read_quietly(open_file, path) as file:
+            batches = file.iter_batches(ROWS_PER_BATCH, columns=list(names), use_threads=False)
+            yield from self.sliced(batches, path)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -179,59 +148,43 @@ class RelationSource(ArrowSource):
         return "RelationSource()"  # a relation's own repr prints rows
 
 
-class WholeLineEnds:
-    """A binary stream, no read of which ends between the CR and the LF of one line end.
+@dataclass(frozen=True, eq=False, repr=False)
+class DatasetSource(ArrowSource):
+    """Rows of a ``pyarrow.dataset.Dataset``, scanned anew for every pass; what it filters itself stays filtered."""
 
-    Arrow's reader loses the LF of a quoted cell whose CR is the last byte of a block. Where blocks end depends on the rows
-    before, so that one row would change how others are read.
-    """
+    dataset: Any
 
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-        self._held = b""
-        self.closed = False
+    def __post_init__(self) -> None:
+        require_columns(list(self.dataset.schema.names), self.names, "the dataset")
+        if formats := guessed_formats(self.dataset):
+            raise TypeError(
+                f"the dataset is of {' and '.join(formats)} files, whose types Arrow guesses from the first cells, so that one "
+                "row would decide how others are read: pass the path of CSV files, or a dataset of Parquet or Feather files"
+            )
 
-    def read(self, size: int = -1) -> bytes:
-        """At most ``size`` bytes, 2 or more; none at the end of the stream alone.
+    def parts(self) -> Iterator[pa.RecordBatch]:
+        scan = partial(
+            self.dataset.to_batches,
+            columns=list(self.names),
+            batch_size=ROWS_PER_BATCH,
+            batch_readahead=2,
+            fragment_readahead=1,
+            use_threads=False,
+        )
+        yield from self.sliced(read_quietly(scan, "the dataset"), "the dataset")
 
-        The byte after a CR is read with it. To hold the CR back would leave a block without a line end, which Arrow refuses.
-        """
-        if size is None or size < 0:
-            block, self._held = self._held + bytes(self._stream.read()), b""
-            return block
-        block, self._held = self._held + bytes(self._stream.read(max(size - 1 - len(self._held), 1))), b""
-        if block.endswith(b"\r"):
-            following = bytes(self._stream.read(1))
-            if following == b"\r":  # which may have an LF of its own
-                self._held = following
-            else:
-                block += following
-        return block
-
-    def close(self) -> None:
-        """Close the stream."""
-        self.closed = True
-        self._stream.close()
+    def __repr__(self) -> str:
+        return "DatasetSource()"
 
 
-def _with_line_end(path: Path) -> Any:
-    """What Arrow's reader is to open: the file, or its one line with an end, without which Arrow finds no columns in it.
-
-    Nor does it where the end is a CR. A table without rows may be such a file, and must be as good a table as any.
-    """
-    with pa.input_stream(str(path), compression="detect") as stream:
-        head = stream.read(HEADER_BYTES)
-    line = head.removesuffix(b"\r")
-    if len(head) < HEADER_BYTES and line.strip() and b"\n" not in line and b"\r" not in line:
-        return pa.BufferReader(line + b"\n")
-    return pa.input_stream(str(path), compression="detect")
+def guessed_formats(dataset: Any) -> list[str]:
+    """Kinds of file in a dataset that declare no types."""
+    children = getattr(dataset, "children", None)
+    if children is not None:
+        return sorted({kind for child in children for kind in guessed_formats(child)})
+    kind = getattr(getattr(dataset, "format", None), "default_extname", "")
+    return [kind] if kind in ("csv", "json") else []
 
 
 def _parquet_names(path: Path) -> list[str]:
     return list(pq.read_schema(path).names)
-
-
-def _csv_type(column: Any) -> Any:
-    if isinstance(column, Categorical):
-        return pa.string()
-    return pa.bool_() if isinstance(column, Boolean) else pa.float64()

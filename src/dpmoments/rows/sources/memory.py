@@ -105,6 +105,13 @@ class FrameSource(LocalSource[nw.DataFrame[Any]]):
     frame: nw.DataFrame[Any]
 
     def __post_init__(self) -> None:
+        index = getattr(getattr(self.frame.to_native(), "index", None), "names", ())
+        lost = [name for name in self.names if name in list(index) and name not in self.frame.columns]
+        if lost:
+            raise ValueError(
+                f"the frame has no column {', '.join(map(repr, lost))}: that is its index, which is not read; pass "
+                "frame.reset_index()"
+            )
         require_columns(self.frame.columns, self.names, "the frame")
 
     @property

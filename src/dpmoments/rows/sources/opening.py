@@ -11,24 +11,47 @@ import numpy as np
 import pyarrow as pa
 
 from dpmoments.privacy.privacy_unit import PrivacyUnit
-from dpmoments.rows.sources.arrow import RelationSource, file_source
+from dpmoments.rows.sources.arrow import DatasetSource, FileSource, ParquetSource, RelationSource
+from dpmoments.rows.sources.feather import FeatherSource
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import ArraySource, FrameSource, LazySource, require_columns
+from dpmoments.rows.sources.text import CsvSource
 from dpmoments.schema.schema import Schema
+from dpmoments.table_files import (
+    CSV_DELIMITERS,
+    FEATHER_ENDINGS,
+    PARQUET_ENDINGS,
+    expand_paths,
+    file_ending,
+    fixed_folder,
+)
+from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["open_source"]
 
 
-def open_source(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit | None = None) -> LocalSource[Any]:
-    """The source for an array, frame, path, glob, folder or relation. Only names, types and file footers are looked at.
+def open_source(
+    data: Any,
+    schema: Schema,
+    mean: bool,
+    privacy_unit: PrivacyUnit | None = None,
+    text_format: TextFormat | None = None,
+) -> LocalSource[Any]:
+    """The source for an array, frame, path, glob, folder, dataset or relation. Only names, types and file footers are looked at.
 
     Raises
     ------
     TypeError, ValueError, FileNotFoundError
         If it is none of these, or does not have the schema's columns.
     """
+    if text_format is not None and not isinstance(text_format, TextFormat):
+        raise TypeError(f"text_format must be a dpmoments.TextFormat, got {type(text_format).__name__}")
     if isinstance(data, str | PathLike):
-        return file_source(data if isinstance(data, str) else Path(data), schema, mean, privacy_unit)
+        return file_source(data if isinstance(data, str) else Path(data), schema, mean, privacy_unit, text_format)
+    if text_format is not None:
+        raise TypeError(
+            f"text_format says how text files are written, and the table is given as {type(data).__name__}: leave it out"
+        )
     if isinstance(data, np.ndarray):
         if privacy_unit is not None:
             raise TypeError(
@@ -46,6 +69,8 @@ def open_source(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit
     library = type(data).__module__.split(".")[0]
     if library in ("duckdb", "_duckdb") and hasattr(data, "project"):
         return RelationSource(schema, mean, data, privacy_unit=privacy_unit)
+    if library == "pyarrow" and hasattr(data, "to_batches") and hasattr(data, "scanner"):
+        return DatasetSource(schema, mean, data, privacy_unit=privacy_unit)
     if library == "scipy" and hasattr(data, "toarray"):
         raise TypeError("sparse matrices are not supported: pass a dense array or a frame")
     if library == "polars" and hasattr(data, "collect_schema") and hasattr(data, "collect"):
@@ -63,5 +88,39 @@ def open_source(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit
         return FrameSource(schema, mean, frame, privacy_unit=privacy_unit)
     raise TypeError(
         f"cannot read a table from {type(data).__name__}: pass a NumPy array, a pandas, Polars or Arrow frame, a path or glob of "
-        "Parquet or CSV files, or a DuckDB relation"
+        "Parquet, Feather or CSV files, an Arrow dataset, or a DuckDB relation"
+    )
+
+
+def file_source(
+    pattern: str | Path,
+    schema: Schema,
+    mean: bool,
+    privacy_unit: PrivacyUnit | None = None,
+    text_format: TextFormat | None = None,
+) -> FileSource:
+    """The source that reads the named files, told apart by their endings.
+
+    Raises
+    ------
+    ValueError
+        If an ending is unknown, the files mix formats, a column of the schema is absent, or files that are no text have a text
+        format.
+    """
+    paths, folder = tuple(expand_paths(pattern)), fixed_folder(pattern)
+    endings = {file_ending(path) for path in paths}
+    if len(endings) == 1 and endings <= set(CSV_DELIMITERS):
+        return CsvSource(schema, mean, paths, folder, text_format or TextFormat(), privacy_unit=privacy_unit)
+    if text_format is not None and endings <= {*PARQUET_ENDINGS, *FEATHER_ENDINGS}:
+        raise ValueError(
+            f"a text format was given for {', '.join(sorted(endings))} files, which say themselves how they are written: leave "
+            "it out"
+        )
+    if endings <= set(PARQUET_ENDINGS):
+        return ParquetSource(schema, mean, paths, folder, privacy_unit=privacy_unit)
+    if endings <= set(FEATHER_ENDINGS):
+        return FeatherSource(schema, mean, paths, folder, privacy_unit=privacy_unit)
+    raise ValueError(
+        f"cannot tell how to read {str(pattern)!r} by its ending ({', '.join(sorted(endings)) or 'none'}): "
+        "use .parquet, .feather, .csv or .tsv files, all of one kind, or pass a frame"
     )

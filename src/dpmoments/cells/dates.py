@@ -1,0 +1,241 @@
+"""Dates and times in cells, as numbers in a column's unit since its origin.
+
+A time with a zone is what it is in UTC; one without counts as if it were in UTC. Every cell is read by itself: a column of
+objects may mix both, and dates with times. What is finer than a microsecond is cut off.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpmoments.array_types import BoolArray, FloatArray
+from dpmoments.cells.text_numbers import TextCells, is_nothing
+from dpmoments.schema.date_format import MONTHS, date_pattern
+from dpmoments.schema.dates import MICROSECONDS, Date
+from dpmoments.text_files.text_format import TextFormat
+
+__all__ = ["date_numbers", "object_dates", "text_dates"]
+
+PER_SECOND = {"s": 1, "ms": 1_000, "us": MICROSECONDS, "ns": 1_000_000_000}
+DAY = 86_400 * MICROSECONDS
+FARTHEST = 2**62
+"""Microseconds from 1970, 146 000 years: farther times count as these, which are beyond all bounds."""
+EPOCH = dt.datetime(1970, 1, 1)
+IntegerArray = npt.NDArray[np.int64]
+
+
+def date_numbers(chunk: Any, column: Date) -> FloatArray:
+    """Dates, times or text as float64, NaN where missing, shape (n,).
+
+    Parameters
+    ----------
+    chunk : pyarrow.Array of dates, timestamps, text or nulls, length n
+    column : Date
+
+    Raises
+    ------
+    TypeError
+        If it holds anything else.
+    ValueError
+        If a text is no date in the column's format. It is not quoted.
+
+    Examples
+    --------
+    >>> date_numbers(pa.array(["2020-01-31", None, "2020-01-31T12:00:00+01:00"]), Date("day", "2020-01-01", "2021-01-01"))
+    array([30.        ,         nan, 30.45833333])
+    """
+    kind = chunk.type
+    if pa.types.is_null(kind):
+        return np.full(len(chunk), np.nan)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return _parsed(text_dates(chunk, column, TextFormat(), only_empty=True), column)
+    if pa.types.is_date32(kind):
+        times = _scaled(pc.cast(chunk, pa.int32()), DAY)
+    elif pa.types.is_date64(kind):
+        times = _scaled(pc.cast(chunk, pa.int64()), 1_000)
+    elif pa.types.is_timestamp(kind):  # with a zone or without, it counts from 1970 in UTC
+        per_second = PER_SECOND[kind.unit]
+        counts = pc.cast(chunk, pa.int64())
+        times = _scaled(counts, MICROSECONDS // per_second) if per_second <= MICROSECONDS else _floored(counts, 1_000)
+    else:
+        raise TypeError(
+            f"column {column.name!r} has a type that holds no dates in the table, and a date column needs dates, timestamps or "
+            "text: convert it, or describe it as Numeric"
+        )
+    found = column.numbers(times)
+    found[_nulls(chunk)] = np.nan
+    return found
+
+
+def object_dates(cells: npt.NDArray[np.object_], column: Date) -> FloatArray:
+    """Dates among Python objects as float64, NaN where missing, shape (n,).
+
+    Raises
+    ------
+    TypeError
+        If a cell is neither a date, nor a time, nor text, nor missing.
+    ValueError
+        If a text is no date in the column's format. It is not quoted.
+    """
+    found = np.full(len(cells), np.nan)
+    texts: list[str | None] = [None] * len(cells)
+    for place, cell in enumerate(cells):
+        if isinstance(cell, str):
+            texts[place] = cell.encode(errors="replace").decode()
+            continue
+        moment = _moment(cell, column.name)
+        if moment is not None:
+            found[place] = column.numbers(np.array([moment]))[0]
+    if any(text is not None for text in texts):
+        parsed = date_numbers(pa.array(texts, pa.large_string()), column)
+        found = np.where(np.isnan(parsed), found, parsed)
+    return found
+
+
+def text_dates(cells: Any, column: Date, text_format: TextFormat, *, only_empty: bool = False) -> TextCells:
+    """Dates in a column of text.
+
+    Parameters
+    ----------
+    cells : pyarrow.Array or ChunkedArray of text, length n
+    column : Date
+    text_format : TextFormat
+        Its words for nothing.
+    only_empty : bool
+        Whether the empty text alone stands for nothing, as in frames.
+
+    Examples
+    --------
+    >>> column = Date("day", "2020-01-01", "2021-01-01", format="%d.%m.%Y")
+    >>> found = text_dates(pa.array(["29.2.2020", "30.2.2020", "n/a"]), column, TextFormat())
+    >>> found.values, found.missing.tolist(), found.unparseable.tolist()
+    (array([59., nan, nan]), [False, False, True], [False, True, False])
+    """
+    texts = pc.cast(cells, pa.large_string())
+    if isinstance(texts, pa.ChunkedArray):
+        texts = texts.combine_chunks()
+    distinct = pc.dictionary_encode(texts, null_encoding="encode")  # a table has fewer days than rows
+    found = _distinct_dates(distinct.dictionary, column, text_format, only_empty=only_empty)
+    places = distinct.indices.to_numpy(zero_copy_only=False)
+    return TextCells(found.values[places], found.missing[places], found.unparseable[places])
+
+
+def _distinct_dates(texts: Any, column: Date, text_format: TextFormat, *, only_empty: bool) -> TextCells:
+    nothing = is_nothing(texts, ("",) if only_empty else text_format.null_words)
+    pattern = date_pattern(column.format)
+    parts = pc.extract_regex(pc.utf8_trim(texts, " \t"), pattern)
+    times, possible = _times(parts, re.findall(r"\(\?P<(\w+)>", pattern))
+    return TextCells.of(pa.array(column.numbers(times)), nothing, pa.array(possible))
+
+
+def _parsed(found: TextCells, column: Date) -> FloatArray:
+    if found.unparseable.any():
+        written = "ISO 8601, as in 2020-01-31" if column.format is None else f"the format {column.format!r}"
+        raise ValueError(
+            f"column {column.name!r} has a cell that is no date in {written}: pass format= in the schema, as the cells are "
+            "written, such as '%d.%m.%Y', or clean the table (nothing was spent)"
+        )
+    return found.values
+
+
+def _moment(cell: object, name: str) -> int | None:
+    """Microseconds since 1970 in UTC; None where the cell is missing."""
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and cell != cell):
+        return None
+    if isinstance(cell, np.datetime64):
+        return _numpy_moment(cell)
+    if isinstance(cell, dt.datetime):
+        shift = cell.utcoffset() or dt.timedelta(0)
+        return (cell.replace(tzinfo=None) - EPOCH - shift) // dt.timedelta(microseconds=1)
+    if isinstance(cell, dt.date):
+        return (cell - EPOCH.date()).days * DAY
+    raise TypeError(
+        f"column {name!r} holds objects, and one of them is neither a date nor text: convert the column to dates first, or "
+        "describe it as Numeric"
+    )
+
+
+def _numpy_moment(cell: np.datetime64) -> int | None:
+    """Microseconds since 1970 of one datetime64; None where it is NaT."""
+    if np.isnat(cell):
+        return None
+    days = int(cell.astype("datetime64[D]").astype(np.int64))
+    if abs(days) > FARTHEST // DAY:
+        return FARTHEST if days > 0 else -FARTHEST
+    return int(cell.astype("datetime64[us]").astype(np.int64))
+
+
+def _scaled(counts: Any, factor: int) -> IntegerArray:
+    """Counts of some microseconds each as microseconds, no farther than ``FARTHEST``; 0 where null."""
+    plain = pc.fill_null(counts, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    most = FARTHEST // factor
+    scaled: IntegerArray = np.clip(plain, -most, most) * factor
+    return scaled
+
+
+def _floored(counts: Any, divisor: int) -> IntegerArray:
+    plain = pc.fill_null(counts, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    floored: IntegerArray = plain // divisor
+    return floored
+
+
+def _nulls(chunk: Any) -> BoolArray:
+    return np.asarray(pc.is_null(chunk).to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _times(parts: Any, groups: list[str]) -> tuple[IntegerArray, BoolArray]:
+    """Microseconds since 1970 of the parts of dates, and which are of a day and a time that there is."""
+    matched = ~_nulls(parts)
+
+    def whole(group: str, usual: int = 0) -> IntegerArray:
+        if group not in groups:
+            return np.full(len(parts), usual, dtype=np.int64)
+        texts = pc.struct_field(parts, groups.index(group))
+        given = pc.if_else(pc.equal(pc.binary_length(texts), 0), str(usual), texts)  # a part that may be left out
+        return _scaled(pc.cast(given, pa.int64()), 1)
+
+    year, month, day = whole("year"), whole("month"), whole("day")
+    if "short_year" in groups:
+        short = whole("short_year")
+        year = np.where(short < 69, 2000, 1900) + short
+    if "month_name" in groups:
+        names = pc.utf8_lower(pc.utf8_slice_codeunits(pc.struct_field(parts, groups.index("month_name")), 0, 3))
+        month = _scaled(pc.index_in(names, pa.array(MONTHS, names.type)), 1) + 1
+    hour, minute, second = whole("hour"), whole("minute"), whole("second")
+    possible = matched & (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1)
+    possible &= (hour < 24) & (minute < 60) & (second < 60)
+    first = _first_of_month(np.where(possible, year, 1970), np.where(possible, month, 1))
+    following = _first_of_month(np.where(possible, year + month // 12, 1970), np.where(possible, month % 12 + 1, 2))
+    possible &= day <= following - first
+    times = ((first + day - 1) * 86_400 + hour * 3_600 + minute * 60 + second) * MICROSECONDS
+    if "fraction" in groups:
+        digits = pc.utf8_slice_codeunits(pc.struct_field(parts, groups.index("fraction")), 0, 6)
+        times += _scaled(pc.cast(pc.utf8_rpad(digits, 6, "0"), pa.int64()), 1)
+    if "zone" in groups:
+        minutes, in_a_day = _zone_minutes(pc.struct_field(parts, groups.index("zone")))
+        times -= minutes * 60 * MICROSECONDS
+        possible &= in_a_day
+    return np.where(possible, times, 0), possible
+
+
+def _first_of_month(year: IntegerArray, month: IntegerArray) -> IntegerArray:
+    """Days from 1970 to the first of a month, in the Gregorian calendar throughout."""
+    months = (year - 1970) * 12 + month - 1
+    return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+
+
+def _zone_minutes(zones: Any) -> tuple[IntegerArray, BoolArray]:
+    """Minutes that zones such as ``+01:30`` are ahead of UTC, and whether they are less than a day."""
+    texts = pc.replace_substring(pc.fill_null(zones, ""), ":", "")
+    plain = pc.if_else(pc.is_in(texts, pa.array(["", "Z"], texts.type)), "+0000", pc.utf8_rpad(texts, 5, "0"))
+    hours = _scaled(pc.cast(pc.utf8_slice_codeunits(plain, 1, 3), pa.int64()), 1)
+    minutes = _scaled(pc.cast(pc.utf8_slice_codeunits(plain, 3, 5), pa.int64()), 1)
+    ahead = np.where(pc.starts_with(plain, "-").to_numpy(zero_copy_only=False), -1, 1)
+    return ahead * (hours * 60 + minutes), (hours < 24) & (minutes < 60)

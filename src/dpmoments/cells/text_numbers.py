@@ -1,0 +1,122 @@
+"""Numbers and flags in text cells, as a text format writes them; correctly rounded.
+
+The same cells as Arrow's CSV reader reads where the format is the default one: blanks and tabs around a number do not count,
+``inf`` and ``nan`` in any case are numbers that are not finite, and a word for nothing is compared as it stands.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpmoments.array_types import BoolArray, FloatArray
+from dpmoments.text_files.text_format import TextFormat
+
+__all__ = ["TextCells", "text_flags", "text_numbers"]
+
+BLANKS = " \t"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TextCells:
+    """What a column of text holds.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n,)
+        As float64; NaN where a cell is missing or does not parse.
+    missing : ndarray of bool, shape (n,)
+        Cells that hold nothing, and numbers that are not finite: those to which the column's ``missing`` rule applies.
+    unparseable : ndarray of bool, shape (n,)
+        Cells that hold something else: a release stops at them.
+    """
+
+    values: FloatArray
+    missing: BoolArray
+    unparseable: BoolArray
+
+    def __repr__(self) -> str:
+        return "TextCells(values=<private>)"
+
+    @classmethod
+    def of(cls, values: Any, nothing: Any, readable: Any) -> TextCells:
+        """Arrow's answers put together: values, which cells hold nothing, and which of the others can be read."""
+        empty = _as_flags(nothing)
+        unparseable = ~empty & ~_as_flags(readable)
+        found = np.array(values.to_numpy(zero_copy_only=False), dtype=np.float64)
+        found[empty | unparseable] = np.nan
+        return cls(found, ~np.isfinite(found) & ~unparseable, unparseable)
+
+
+def text_numbers(cells: Any, text_format: TextFormat) -> TextCells:
+    """Numbers in a column of text.
+
+    Parameters
+    ----------
+    cells : pyarrow.Array or ChunkedArray of text, length n
+    text_format : TextFormat
+
+    Examples
+    --------
+    >>> german = TextFormat(decimal=",", thousands=".")
+    >>> found = text_numbers(pa.array(["1.234,5", " -12 ", "n/a", "1.2345", "1,5e3"]), german)
+    >>> found.values, found.missing.tolist(), found.unparseable.tolist()
+    (array([1234.5,  -12. ,    nan,    nan, 1500. ]), [False, False, True, False, False], [False, False, False, True, False])
+    """
+    texts = _plain_texts(cells)
+    nothing = is_nothing(texts, text_format.null_words)
+    trimmed = pc.utf8_trim(texts, BLANKS)
+    readable = pc.match_substring_regex(trimmed, _pattern(text_format))
+    if text_format.thousands is not None:
+        trimmed = pc.replace_substring(trimmed, text_format.thousands, "")
+    if text_format.decimal != ".":
+        trimmed = pc.replace_substring(trimmed, text_format.decimal, ".")
+    usable = pc.fill_null(pc.and_(readable, pc.invert(nothing)), False)
+    digits = pc.if_else(usable, trimmed, pa.scalar("nan", trimmed.type))
+    return TextCells.of(pc.cast(digits, pa.float64()), nothing, readable)
+
+
+def text_flags(cells: Any, text_format: TextFormat) -> TextCells:
+    """Flags in a column of text, as 0 and 1.
+
+    Parameters as for :func:`text_numbers`.
+
+    Examples
+    --------
+    >>> text_flags(pa.array(["ja", "nein", "", "Ja"]), TextFormat(true=["ja"], false=["nein"])).values
+    array([ 1.,  0., nan, nan])
+    """
+    texts = _plain_texts(cells)
+    nothing = is_nothing(texts, text_format.null_words)
+    true, false = (
+        pc.is_in(texts, pa.array(words, texts.type)) for words in (text_format.true_words, text_format.false_words)
+    )
+    return TextCells.of(pc.cast(true, pa.float64()), nothing, pc.or_(true, false))
+
+
+def is_nothing(texts: Any, null_words: tuple[str, ...]) -> Any:
+    """Which texts are null, or a word for nothing."""
+    return pc.or_(pc.is_null(texts), pc.is_in(texts, pa.array(null_words, texts.type)))
+
+
+def _plain_texts(cells: Any) -> Any:
+    texts = pc.cast(cells, pa.large_string())
+    return texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+
+
+def _as_flags(flags: Any) -> BoolArray:
+    return np.asarray(pc.fill_null(flags, False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _pattern(text_format: TextFormat) -> str:
+    """RE2 of a whole number in the format, blanks around it taken off."""
+    whole, mark = r"\d+", re.escape(text_format.decimal)
+    if text_format.thousands is not None:
+        whole = rf"(?:\d{{1,3}}(?:{re.escape(text_format.thousands)}\d{{3}})+|\d+)"
+    finite = rf"(?:{whole}(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?"
+    return rf"^[+-]?(?:{finite}|(?i:inf|infinity|nan(?:\([A-Za-z0-9_]*\))?))$"

@@ -1,0 +1,46 @@
+"""Feather and other Arrow IPC files, read batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dpmoments.rows.sources.arrow import FileSource
+from dpmoments.rows.sources.reading import read_quietly
+from dpmoments.table_files import open_ipc
+
+__all__ = ["FeatherSource"]
+
+
+@dataclass(frozen=True, eq=False)
+class FeatherSource(FileSource):
+    """Rows of Arrow IPC files and streams (Feather V2); one of their own batches is in memory at a time."""
+
+    def names_in(self, path: Path) -> list[str]:
+        with read_quietly(partial(open_ipc, path), path) as reader:
+            return read_quietly(lambda: list(reader.schema.names), path)
+
+    def batches(self, path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        own = self.names_in(path)
+        wanted = [own.index(name) for name in names]
+        with read_quietly(partial(open_ipc, path, columns=wanted), path) as reader:
+            yield from self.sliced(_validated(reader), path)
+
+
+def _validated(reader: Any) -> Iterator[pa.RecordBatch]:
+    """The batches of a file or a stream; a damaged one is refused before a cell of it is looked at: offsets may lead anywhere."""
+    n_batches = getattr(reader, "num_record_batches", None)
+    if n_batches is None:
+        for batch in reader:
+            batch.validate(full=True)
+            yield batch
+        return
+    for place in range(n_batches):
+        batch = reader.get_batch(place)
+        batch.validate(full=True)
+        yield batch

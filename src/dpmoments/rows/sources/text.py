@@ -1,0 +1,202 @@
+"""Delimited text files (CSV), streamed through Arrow's reader: only the schema's columns, in any format that was stated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+
+from dpmoments.cells.text_numbers import text_numbers
+from dpmoments.rows.sources.arrow import FileSource
+from dpmoments.rows.sources.folder_keys import folder_keys
+from dpmoments.rows.sources.reading import NUMBER_ADVICE, read_quietly
+from dpmoments.schema.columns import Boolean, Categorical, Column, Date
+from dpmoments.table_files import file_ending
+from dpmoments.text_files.header import first_line, names_in, other_delimiter
+from dpmoments.text_files.streams import open_utf8
+from dpmoments.text_files.text_format import TextFormat
+
+__all__ = ["CsvSource"]
+
+CSV_BLOCK_BYTES = 4 << 20
+HEADER_BYTES = 1 << 20
+USUAL = TextFormat()
+NO_TEXT = (
+    "damaged, or not text in UTF-8, for which pass the encoding it was saved in, text_format=TextFormat(encoding=...)"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class CsvSource(FileSource):
+    """Rows of delimited text files with a header line, read block by block.
+
+    Attributes
+    ----------
+    text_format : TextFormat
+        What Arrow's reader does not know of it, thousands marks and dates, is read off columns of text.
+    """
+
+    text_format: TextFormat = USUAL
+
+    def names_in(self, path: Path) -> list[str]:
+        with read_quietly(partial(self._open, path), path, NO_TEXT) as reader:
+            return read_quietly(lambda: list(reader.schema.names), path, NO_TEXT)  # of which some may not be text
+
+    def __post_init__(self) -> None:
+        for path in self.paths:
+            self._require_delimiter(path)
+        super().__post_init__()
+
+    def _require_delimiter(self, path: Path) -> None:
+        """Tell of another delimiter by which the first line holds the schema's names, before records break by this one."""
+        line, delimiter = first_line(path, self.text_format), self._delimiter(path)
+        named = names_in(line, delimiter, self.text_format)
+        wanted = set(self.names) - set(folder_keys(path, self.folder))
+        if wanted <= set(named):
+            return
+        advice = other_delimiter(line, delimiter, self.text_format, lambda found: wanted <= set(found))
+        if advice is not None:
+            raise ValueError(f"{path} does not have the schema's columns: {advice} (nothing was spent)")
+
+    def batches(self, path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        header = self.names_in(path)
+        convert = pa_csv.ConvertOptions(
+            # What tells people apart is text in every file, whatever its cells look like.
+            column_types={
+                name: self._type(self._columns[name]) if name in self._columns else pa.string() for name in names
+            },
+            include_columns=list(names),
+            null_values=list(self.text_format.null_words),
+            true_values=list(self.text_format.true_words),
+            false_values=list(self.text_format.false_words),
+            strings_can_be_null=False,
+            decimal_point="." if self._keeps_numbers_as_text else self.text_format.decimal,
+        )
+        shown = [name if name in self.names else "" for name in header]
+        open_file = partial(self._open, path, convert, one_column=len(header) == 1)
+        with read_quietly(open_file, path, columns=shown) as reader:
+            yield from self.sliced(reader, path, shown)
+
+    def cells(self, part: pa.RecordBatch) -> Mapping[str, Any]:
+        return super().cells(self._converted(part))
+
+    @property
+    def _keeps_numbers_as_text(self) -> bool:
+        """Whether Arrow's reader does not know the marks of numbers."""
+        return self.text_format.thousands is not None or self.text_format.decimal > "\x7e"
+
+    def _type(self, column: Column) -> Any:
+        if isinstance(column, Categorical | Date):
+            return pa.string()
+        if isinstance(column, Boolean):
+            return pa.bool_()
+        return pa.string() if self._keeps_numbers_as_text else pa.float64()
+
+    def _converted(self, part: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with numbers for text where the reader left text, and nulls for words that stand for nothing."""
+        made = []
+        for name, cells in zip(part.schema.names, part.columns, strict=True):
+            column = self._columns.get(name)
+            if column is None or not pa.types.is_string(cells.type):
+                made.append(cells)
+            elif isinstance(column, Categorical | Date):
+                words = self._null_words(column)
+                made.append(pc.if_else(pc.is_in(cells, pa.array(words, cells.type)), None, cells) if words else cells)
+            else:
+                made.append(self._numbers(cells, name))
+        return pa.RecordBatch.from_arrays(made, names=part.schema.names)
+
+    @cached_property
+    def _columns(self) -> dict[str, Column]:
+        return {column.name: column for column in self.schema.table_columns}
+
+    def _null_words(self, column: Categorical | Date) -> list[str]:
+        """Of a categorical column, words that were stated alone: ``NA`` may be a level, or a value that is none."""
+        if isinstance(column, Date):
+            return list(self.text_format.null_words)
+        levels = set(map(str, column.levels))
+        return [word for word in self.text_format.nulls if word not in levels]
+
+    def _numbers(self, cells: Any, name: str) -> Any:
+        found = text_numbers(cells, self.text_format)
+        if found.unparseable.any():
+            raise ValueError(
+                f"column {name!r} of the file has a cell that is no number with the decimal mark {self.text_format.decimal!r} "
+                f"and {self.text_format.thousands!r} between groups of three digits: {NUMBER_ADVICE} (nothing was spent)"
+            )
+        return pa.array(found.values)
+
+    def _delimiter(self, path: Path) -> str:
+        return self.text_format.delimiter_for(file_ending(path))
+
+    def _open(self, path: Path, convert: Any = None, *, one_column: bool = False) -> Any:
+        # Cells may hold line breaks, in quotes. In a file of one column an empty line is an empty cell.
+        parse = pa_csv.ParseOptions(
+            delimiter=self._delimiter(path),
+            quote_char=self.text_format.quote or False,
+            newlines_in_values=True,
+            ignore_empty_lines=not one_column,
+        )
+        return pa_csv.open_csv(
+            pa.PythonFile(WholeLineEnds(_with_line_end(path, self.text_format)), mode="r"),
+            read_options=pa_csv.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False),
+            parse_options=parse,
+            convert_options=convert,
+        )
+
+
+class WholeLineEnds:
+    """A binary stream, no read of which ends between the CR and the LF of one line end.
+
+    Arrow's reader loses the LF of a quoted cell whose CR is the last byte of a block. Where blocks end depends on the rows
+    before, so that one row would change how others are read.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._held = b""
+        self.closed = False
+
+    def read(self, size: int = -1) -> bytes:
+        """At most ``size`` bytes, 2 or more; none at the end of the stream alone.
+
+        The byte after a CR is read with it. To hold the CR back would leave a block without a line end, which Arrow refuses.
+        """
+        if size is None or size < 0:
+            block, self._held = self._held + bytes(self._stream.read()), b""
+            return block
+        block, self._held = self._held + bytes(self._stream.read(max(size - 1 - len(self._held), 1))), b""
+        if block.endswith(b"\r"):
+            following = bytes(self._stream.read(1))
+            if following == b"\r":  # which may have an LF of its own
+                self._held = following
+            else:
+                block += following
+        return block
+
+    def close(self) -> None:
+        """Close the stream."""
+        self.closed = True
+        self._stream.close()
+
+
+def _with_line_end(path: Path, text_format: TextFormat) -> Any:
+    """What Arrow's reader is to open: the file, or its one line with an end, without which Arrow finds no columns in it.
+
+    Nor does it where the end is a CR. A table without rows may be such a file, and must be as good a table as any.
+    """
+    stream = open_utf8(path, text_format)
+    try:
+        head = bytes(stream.read(HEADER_BYTES))
+    finally:
+        stream.close()
+    line = head.removesuffix(b"\r")
+    if len(head) < HEADER_BYTES and line.strip() and b"\n" not in line and b"\r" not in line:
+        return pa.BufferReader(line + b"\n")
+    return open_utf8(path, text_format)

@@ -1,0 +1,238 @@
+"""Columns of dates and times: numbers in a stated unit since a stated origin, with dates for public bounds."""
+
+from __future__ import annotations
+
+import datetime as dt
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from dpmoments.array_types import FloatArray
+from dpmoments.plain_values import shown
+from dpmoments.schema.checks import check_choice, check_description, check_name
+from dpmoments.schema.date_format import date_pattern
+from dpmoments.schema.numeric import MissingNumber
+
+__all__ = ["MICROSECONDS", "Date", "DateUnit"]
+
+DateUnit = Literal["seconds", "minutes", "hours", "days", "weeks", "months", "years"]
+DateLike = str | dt.date | dt.datetime
+
+SECONDS = {
+    "seconds": 1,
+    "minutes": 60,
+    "hours": 3_600,
+    "days": 86_400,
+    "weeks": 604_800,
+    "months": 2_629_746,
+    "years": 31_556_952,
+}
+"""A year is 365.2425 days, the mean of the Gregorian calendar, and a month a twelfth of it."""
+MICROSECONDS = 1_000_000
+DAY_LENGTH = len("2015-01-01")
+EPOCH = dt.datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True, repr=False, init=False)
+class Date:
+    """A column of dates or times, counted in a unit since an origin: one feature, of the column's name.
+
+    Everything downstream sees a numeric column: a mean is so many days after the origin.
+
+    Parameters
+    ----------
+    name : str
+    lower, upper : str, date or datetime
+        Public bounds, ISO 8601 where they are text; cells outside are moved to the nearer one. They must come from public
+        knowledge, as those of :class:`~dpmoments.Numeric`. A date is its midnight: of the last day, later hours are moved to it.
+    missing : {"error", "center", "drop"}
+        As for :class:`~dpmoments.Numeric`.
+    unit : {"seconds", "minutes", "hours", "days", "weeks", "months", "years"}
+        What is counted. A year is 365.2425 days and a month a twelfth of it, so that equal times count alike.
+    origin : str, date or datetime, optional
+        The time that counts as 0. Default: ``lower``.
+    format : str, optional
+        How text cells are written, as for ``strptime``, such as ``"%d.%m.%Y"``: %Y %y %m %b %B %d %H %M %S %f %z, English names
+        of months, years of two digits from 1969 to 2068. Default: ISO 8601, ``2020-01-31`` or ``2020-01-31T12:30:00+01:00``.
+    description : str, optional
+        What the column holds, in public words: a line, published with the schema.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a bound is blank or no date, bounds are reversed or equal, or the unit or the format is unknown.
+
+    Notes
+    -----
+    A time with a zone counts as what it is in UTC, one without as if it were in UTC; every cell by itself, so that no row decides
+    how another is read. Dates, timestamps of any resolution, objects that are dates, and text are read; numbers are not: they
+    would need a unit of their own.
+
+    Examples
+    --------
+    >>> admitted = Date("admitted", "2015-01-01", "2025-12-31")
+    >>> admitted.bounds, admitted.public_values_in_words
+    ((0.0, 4017.0), '2015-01-01 to 2025-12-31, in days since 2015-01-01')
+    """
+
+    name: str
+    lower: str
+    upper: str
+    missing: MissingNumber
+    counted_in: DateUnit
+    origin: str
+    format: str | None
+    description: str | None = field(compare=False)
+
+    kind: ClassVar[str] = "date"
+    scale: ClassVar[None] = None
+    rough: ClassVar[None] = None
+    typical: ClassVar[None] = None
+    typical_within_bounds: ClassVar[None] = None
+
+    def __init__(
+        self,
+        name: str,
+        lower: DateLike,
+        upper: DateLike,
+        missing: MissingNumber = "error",
+        *,
+        unit: DateUnit = "days",
+        origin: DateLike | None = None,
+        format: str | None = None,
+        description: str | None = None,
+    ) -> None:
+        check_name(name)
+        check_choice(name, "missing", missing, ("error", "center", "drop"))
+        check_choice(name, "unit", unit, tuple(SECONDS))
+        check_description(name, description)
+        dates = {option: _iso_date(name, option, value) for option, value in (("lower", lower), ("upper", upper))}
+        dates["origin"] = dates["lower"] if origin is None else _iso_date(name, "origin", origin)
+        for option, value in dates.items():
+            object.__setattr__(self, option, value)
+        stated: dict[str, Any] = {
+            "name": name,
+            "missing": missing,
+            "counted_in": unit,
+            "format": format,
+            "description": description,
+        }
+        for option, value in stated.items():
+            object.__setattr__(self, option, value)
+        if format is not None and not isinstance(format, str):
+            raise TypeError(f"column {name!r}: format={shown(format)} must be a text such as '%d.%m.%Y'")
+        try:
+            date_pattern(format)
+        except ValueError as error:
+            raise ValueError(f"column {name!r}: {error}") from None
+        if not self.bounds[0] < self.bounds[1]:
+            raise ValueError(f"column {name!r}: lower={self.lower!r} must be before upper={self.upper!r}")
+
+    @cached_property
+    def origin_microseconds(self) -> int:
+        """The origin in microseconds since 1970 in UTC."""
+        return _microseconds(self.origin)
+
+    @property
+    def unit_microseconds(self) -> int:
+        """Microseconds in a unit."""
+        return SECONDS[self.counted_in] * MICROSECONDS
+
+    @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """(lower, upper) in units since the origin."""
+        ends = np.array([_microseconds(self.lower), _microseconds(self.upper)], dtype=np.int64)
+        lower, upper = self.numbers(ends).tolist()
+        return lower, upper
+
+    def numbers(self, microseconds: Any) -> FloatArray:
+        """Units since the origin of times in microseconds since 1970, int64 of shape (n,)."""
+        return np.asarray((microseconds - self.origin_microseconds) / self.unit_microseconds, dtype=np.float64)
+
+    @property
+    def holds_days(self) -> bool:
+        """Whether bounds, origin and unit are of whole days, as the cells of a column of dates are."""
+        days = all(len(str(date)) == DAY_LENGTH for date in (self.lower, self.upper, self.origin))
+        return days and SECONDS[self.counted_in] >= SECONDS["days"]
+
+    def datetimes(self, numbers: FloatArray) -> Any:
+        """The inverse of :meth:`numbers`: days as datetime64[D] where the column holds days, else datetime64[us]."""
+        since_origin = np.rint(numbers * self.unit_microseconds).astype(np.int64) + self.origin_microseconds
+        if not self.holds_days:
+            return since_origin.astype("datetime64[us]")
+        day = SECONDS["days"] * MICROSECONDS
+        return ((since_origin + day // 2) // day).astype("datetime64[D]")
+
+    @property
+    def public_values_in_words(self) -> str:
+        """What the schema says of the column's values."""
+        return f"{self.lower} to {self.upper}, in {self.counted_in} since {self.origin}"
+
+    @property
+    def rule_in_words(self) -> str:
+        """What was done to the column's cells, for the privacy statement."""
+        return (
+            f"{self.name}: {self.counted_in} since {self.origin} (UTC), moved into [{self.lower}, {self.upper}]; "
+            f"missing cells: {self.missing}."
+        )
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """One feature, of the column's name."""
+        return (self.name,)
+
+    def offset(self, mean: bool) -> FloatArray:
+        """The value that maps to 0, shape (1,)."""
+        lower, upper = self.bounds
+        return np.array([lower + (upper - lower) / 2.0]) if mean else np.zeros(1)
+
+    def unit(self, mean: bool) -> FloatArray:
+        """The distance from the offset that maps to 1, shape (1,)."""
+        lower, upper = self.bounds
+        offset = float(self.offset(mean)[0])
+        return np.array([max(upper - offset, offset - lower)])
+
+    def _stated(self) -> dict[str, Any]:
+        stated = {"name": self.name, "lower": self.lower, "upper": self.upper, "unit": self.counted_in}
+        if self.origin != self.lower:
+            stated["origin"] = self.origin
+        if self.format is not None:
+            stated["format"] = self.format
+        return stated | {"missing": self.missing}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file."""
+        description = {} if self.description is None else {"description": self.description}
+        return {"kind": self.kind} | self._stated() | description
+
+    def __repr__(self) -> str:
+        return f"Date({', '.join(f'{option}={value!r}' for option, value in self._stated().items())})"
+
+
+def _iso_date(column: str, option: str, value: object) -> str:
+    """ISO 8601, in UTC where a zone is given."""
+    if value is None:
+        raise ValueError(
+            f"column {column!r} has no bounds: give lower and upper from public knowledge, as in '2015-01-01' (they are never "
+            "read off the data, because that would leak it)"
+        )
+    found = value
+    if isinstance(value, str):
+        with suppress(ValueError):
+            found = dt.date.fromisoformat(value) if len(value) == DAY_LENGTH else dt.datetime.fromisoformat(value)
+    with suppress(OverflowError):  # a zone at an end of the calendar
+        if isinstance(found, dt.datetime):
+            return (found.astimezone(dt.UTC).replace(tzinfo=None) if found.tzinfo else found).isoformat()
+        if isinstance(found, dt.date):
+            return found.isoformat()
+    raise ValueError(
+        f"column {column!r}: {option}={shown(value)} must be a date, as in '2015-01-31' or '2015-01-31T12:00:00'"
+    )
+
+
+def _microseconds(date: str) -> int:
+    """Since 1970 of a date or time in ISO 8601."""
+    return (dt.datetime.fromisoformat(date) - EPOCH) // dt.timedelta(microseconds=1)

@@ -1,0 +1,229 @@
+"""Drafts of schemas: names and declared types of every table that is released, and nothing of its cells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+import dpmoments as dpm
+from dpmoments.rows.rows import Rows
+from dpmoments.schema import Schema
+from dpmoments.schema.yaml_text import parse_yaml
+
+SECRET = "Schmidt-4711"
+
+
+def frame(seed: int) -> pd.DataFrame:
+    """Names and types are always these; cells, gaps, categories and lengths are not."""
+    rng = np.random.default_rng(seed)
+    n = 3 + 200 * seed
+    levels = [f"{SECRET} {seed} {place}" for place in range(1 + 150 * seed)]
+    return pd.DataFrame(
+        {
+            "age": rng.integers(0, 9, n),
+            "pay": rng.normal(size=n) * 10.0 ** (9 * seed),
+            "town": pd.Categorical(rng.choice(levels, n), categories=levels),
+            "odd": pd.Series([SECRET if seed else 4711] * n, dtype=object),
+            "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 999, n), unit="D"),
+            "smokes": rng.random(n) < 0.5,
+            "visits": pd.array([None if seed else 3] * n, dtype="Int64"),
+        }
+    )
+
+
+def arrow(seed: int) -> pa.Table:
+    table = pa.Table.from_pandas(frame(seed).drop(columns="odd"), preserve_index=False)
+    indices = pa.dictionary(pa.int8() if seed == 0 else pa.int32(), pa.string())
+    return table.set_column(2, "town", table["town"].cast(pa.string()).cast(indices))
+
+
+def file(folder: Path, name: str, write: Any) -> Path:
+    folder.mkdir(exist_ok=True)
+    write(folder / name)
+    return folder / name
+
+
+MAKE: dict[str, Any] = {
+    "pandas": lambda seed, _: frame(seed),
+    "pandas of arrow": lambda seed, _: frame(seed).drop(columns="odd").convert_dtypes(dtype_backend="pyarrow"),
+    "polars": lambda seed, _: pl.from_arrow(arrow(seed)),
+    "polars lazy": lambda seed, _: pl.from_arrow(arrow(seed)).lazy(),
+    "polars enum": lambda seed, _: pl.DataFrame({"town": pl.Series([SECRET], dtype=pl.Enum([SECRET, str(seed)]))}),
+    "arrow": lambda seed, _: arrow(seed),
+    "arrow batch": lambda seed, _: arrow(seed).combine_chunks().to_batches()[0],
+    "arrow decimal and structs": lambda seed, _: pa.table(
+        {
+            "m": pa.array([1], pa.decimal128(5 + seed, 2)),
+            "s": pa.array([{f"{SECRET}{seed}": 1}]),
+            "b": pa.array([b"x" * (1 + seed)], pa.binary(1 + seed)),
+        }
+    ),
+    "dataset": lambda seed, _: ds.dataset(arrow(seed)),
+    "duckdb": lambda seed, _: duckdb.connect().from_arrow(arrow(seed)),
+    "duckdb enum": lambda seed, _: duckdb.connect().sql(
+        f"select '{SECRET}'::enum('{SECRET}', 'x{seed}') as town, 1.5::decimal({9 + seed}, 2) as m"
+    ),
+    "parquet": lambda seed, tmp: file(tmp, "t.parquet", lambda path: frame(seed).drop(columns="odd").to_parquet(path)),
+    "feather": lambda seed, tmp: file(tmp, "t.feather", lambda path: frame(seed).drop(columns="odd").to_feather(path)),
+    "csv": lambda seed, tmp: file(tmp, "t.csv", lambda path: frame(seed).to_csv(path)),
+    "folders": lambda seed, tmp: file(
+        tmp / f"g={seed}", "t.parquet", lambda path: frame(seed)[["age"]].to_parquet(path)
+    ).parents[1],
+}
+
+
+@pytest.mark.parametrize("name", MAKE)
+def test_a_draft_is_a_function_of_names_and_types(name: str, tmp_path: Path) -> None:
+    texts = []
+    for seed in (0, 1):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        draft = Schema.draft(MAKE[name](seed, folder))
+        texts.append(str(draft).replace(str(folder), "FOLDER"))
+        assert SECRET not in str(draft) + repr(draft)
+        assert draft.names == tuple(column["name"] for column in parse_yaml(str(draft))["columns"])
+        (tmp_path / f"{seed}.yaml").unlink(missing_ok=True)
+        draft.save(tmp_path / f"{seed}.yaml")
+        with pytest.raises(ValueError, match="has no"):
+            Schema.load(tmp_path / f"{seed}.yaml")
+        with pytest.raises(FileExistsError, match="not overwritten"):
+            draft.save(tmp_path / f"{seed}.yaml")
+    assert texts[0] == texts[1]
+
+
+def test_the_kinds_follow_from_the_types(tmp_path: Path) -> None:
+    kinds = {column["name"]: column["kind"] for column in parse_yaml(str(Schema.draft(frame(0))))["columns"]}
+    assert kinds == {
+        "age": "numeric",
+        "pay": "numeric",
+        "town": "categorical",
+        "odd": None,
+        "day": "date",
+        "smokes": "boolean",
+        "visits": "numeric",
+    }
+    text = str(Schema.draft(frame(0)))
+    assert "the frame says int64; codes? then categorical" in text
+    assert "the frame says object, and no cell is looked at" in text
+    for name, table in (
+        ("polars", pl.from_arrow(arrow(0))),
+        ("duckdb", duckdb.connect().from_arrow(arrow(0))),
+        ("arrow", arrow(0)),
+    ):
+        found = {column["name"]: column["kind"] for column in parse_yaml(str(Schema.draft(table)))["columns"]}
+        assert found == {column: kind for column, kind in kinds.items() if column != "odd"}, name
+    filled = (
+        str(Schema.draft(frame(0)[["day"]]))
+        .replace("lower:\n", "lower: 2020-01-01\n")
+        .replace("upper:\n", "upper: 2023-01-01\n")
+    )
+    (tmp_path / "s.yaml").write_text(filled)
+    assert Rows.of(frame(0), Schema.load(tmp_path / "s.yaml")).count() == 3
+
+
+def test_columns_without_names_are_left_out(tmp_path: Path) -> None:
+    frame(0)[["age"]].to_csv(tmp_path / "t.csv")
+    indexed = frame(0)[["age"]].rename(columns={"age": "age"})
+    indexed[7] = 1.0
+    unnamed = pa.table({"age": [1], "__index_level_0__": [0]})
+    for table in (tmp_path / "t.csv", indexed, unnamed):
+        draft = Schema.draft(table)
+        assert draft.names == ("age",)
+        assert "# left out: columns without a name, 1" in str(draft)
+    assert "left out" not in str(Schema.draft(frame(0)))
+
+
+def test_text_files_of_another_format(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes("größe;alter\n1;2\n".encode("utf-16"))
+    stated = dpm.TextFormat(delimiter=";", encoding="utf-16")
+    assert Schema.draft(tmp_path / "t.csv", text_format=stated).names == ("größe", "alter")
+    with pytest.raises(ValueError, match="pass the encoding"):
+        Schema.draft(tmp_path / "t.csv")
+    (tmp_path / "u.csv").write_text(f"a;b\n{SECRET};2\n")
+    with pytest.raises(ValueError, match='would have 2 by ";": pass delimiter=";"') as caught:
+        Schema.draft(tmp_path / "u.csv")
+    assert SECRET not in str(caught.value)
+    assert Schema.draft(tmp_path / "u.csv", text_format=dpm.TextFormat(delimiter=",")).names == (
+        "a;b",
+    )  # it was stated
+    frame(0)[["age"]].to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match="no text file: leave it out"):
+        Schema.draft(tmp_path / "t.parquet", text_format=stated)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (np.zeros((2, 2)), "an array's columns have no names"),
+        ([1], "cannot draft a schema of list"),
+        (pd.DataFrame({3: [1]}), "no columns with names"),
+        (pd.concat([frame(0), frame(0)], axis=1), "two columns of one name"),
+    ],
+    ids=["array", "list", "numbers for names", "repeated"],
+)
+def test_what_cannot_be_drafted(data: Any, words: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=words):
+        Schema.draft(data)
+
+
+def test_a_dataset_whose_types_were_guessed_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a\n4711\n")
+    for data in (
+        ds.dataset(tmp_path / "t.csv", format="csv"),
+        ds.dataset([ds.dataset(tmp_path / "t.csv", format="csv")]),
+    ):
+        with pytest.raises(TypeError, match="guesses from the first cells"):
+            Rows.of(data, Schema(dpm.Numeric("a", 0, 1)))
+
+
+def test_feather_version_1_and_damage_are_refused(tmp_path: Path) -> None:
+    schema = Schema(dpm.Numeric("age", 0, 9))
+    path = tmp_path / "t.feather"
+    for content in (b"FEA1 and more", b"ARROW1\0\0 and then nothing", b"", SECRET.encode()):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="cannot be read") as caught:
+            Rows.of(path, schema)
+        assert SECRET not in str(caught.value)
+        with pytest.raises(ValueError, match="not an Arrow IPC"):
+            Schema.draft(path)
+
+
+def test_cells_in_the_names_of_folders(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "pay": [1.0, 2, 3, 50],
+            "year": [2020, 2020, 2021, None],
+            "town": ["a b", "ü", "a b", None],
+            "day": ["2020-01-01"] * 4,
+        }
+    )
+    flavor = ds.partitioning(
+        pa.schema([("year", pa.int64()), ("town", pa.string()), ("day", pa.string())]), flavor="hive"
+    )
+    schema = Schema(
+        dpm.Numeric("pay", 0, 10),
+        dpm.Numeric("year", 2019, 2022, missing="center"),
+        dpm.Categorical("town", ["a b", "ü"], missing="zero"),
+        dpm.Date("day", "2019-01-01", "2021-01-01"),
+    )
+    expected = Rows.of(table, schema).moments()
+    for kind in ("parquet", "feather"):
+        ds.write_dataset(table, tmp_path / kind, format=kind, partitioning=flavor)
+        glob = str(tmp_path / kind / "year=*" / "**" / f"*.{kind}")
+        for data in (tmp_path / kind, glob, ds.dataset(tmp_path / kind, format=kind, partitioning=flavor)):
+            assert Rows.of(data, schema).moments() == expected
+    of_folders_alone = Schema(dpm.Numeric("year", 2019, 2022, missing="drop"))
+    assert Rows.of(tmp_path / "parquet", of_folders_alone).moments() == Rows.of(table, of_folders_alone).moments()
+    with pytest.raises(ValueError, match=r"'town' is in the names of folders, one of which is no value") as caught:
+        Rows.of(tmp_path / "parquet", Schema(dpm.Numeric("town", 0, 1))).moments()
+    assert "ü" not in str(caught.value)
+    with pytest.raises(ValueError, match=r"has no column 'year'"):  # one file alone is in no folder
+        Rows.of(next((tmp_path / "parquet").rglob("*.parquet")), schema)

@@ -1,0 +1,429 @@
+"""CSV files in every format that can be stated give the bits of the frame that they were written from."""
+
+from __future__ import annotations
+
+import csv
+import io
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+import dpmoments as dpm
+from dpmoments.cells.text_numbers import text_flags, text_numbers
+from dpmoments.rows.rows import Rows
+from dpmoments.rows.sources import text
+from dpmoments.schema import Schema
+from dpmoments.text_files import streams
+from dpmoments.text_files.streams import Utf8Stream
+from dpmoments.text_files.text_format import TextFormat
+
+SECRET = "Schmidt-4711"
+LEVELS = ["nord", "süd;ost", 'w"est', "größe, \r\nhoch"]
+SCHEMA = Schema(
+    dpm.Numeric("größe", -1e6, 1e6, missing="center"),
+    dpm.Date("tag", "2000-01-01", "2030-01-01", missing="drop", format="%d.%m.%Y"),
+    dpm.Boolean("ja oder nein", missing="center"),
+    dpm.Categorical("ort", LEVELS, missing="zero", other="zero"),
+)
+GERMAN = TextFormat(
+    delimiter=";", encoding="latin-1", decimal=",", thousands=".", nulls=["k.A."], true=["ja"], false=["nein"]
+)
+ENCODINGS = ("latin-1", "cp1252", "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "utf-7", "mac_roman")
+
+
+def grouped(number: float, decimal: str, thousands: str | None) -> str:
+    """A number as it is written with these marks, all of its digits."""
+    sign, digits = ("-" if number < 0 else ""), f"{abs(number):.17f}".rstrip("0")
+    whole, fraction = digits.split(".")
+    if thousands is not None:
+        whole = f"{int(whole):,}".replace(",", thousands)
+    return sign + whole + (decimal + fraction if fraction else "")
+
+
+def written(cells: dict[str, list[Any]], stated: TextFormat, *, line_end: str = "\n", spell: Any = None) -> bytes:
+    """The table by Python's csv module."""
+    sink = io.StringIO(newline="")
+    writer = csv.writer(sink, delimiter=stated.delimiter or ",", quotechar=stated.quote or '"', lineterminator=line_end)
+    writer.writerow(cells)
+    for size, day, flag, place in zip(*cells.values(), strict=True):
+        nothing = stated.nulls[0] if stated.nulls else ""
+        writer.writerow(
+            [
+                nothing if size is None else (spell or grouped)(size, stated.decimal, stated.thousands),
+                nothing if day is None else day.strftime("%d.%m.%Y"),
+                nothing if flag is None else (stated.true or ("true",))[0] if flag else (stated.false or ("false",))[0],
+                nothing if place is None else place,
+            ]
+        )
+    return (f"no header{line_end}" * stated.skip_lines + sink.getvalue()).encode(stated.encoding)
+
+
+def frame_of(cells: dict[str, list[Any]]) -> pa.Table:
+    kinds = (pa.float64(), pa.date32(), pa.bool_(), pa.string())
+    return pa.table({name: pa.array(column, kind) for (name, column), kind in zip(cells.items(), kinds, strict=True)})
+
+
+def random_cells(seed: int, n_rows: int) -> dict[str, list[Any]]:
+    rng = np.random.default_rng(seed)
+
+    def gaps(values: list[Any]) -> list[Any]:
+        return [None if rng.random() < 0.1 else value for value in values]
+
+    days = [d.date() for d in pd.Timestamp("2000-01-01") + pd.to_timedelta(rng.integers(-99, 11_000, n_rows), unit="D")]
+    return {
+        "größe": gaps((rng.normal(0, 10.0 ** rng.integers(-3, 6, n_rows))).round(6).tolist()),
+        "tag": gaps(days),
+        "ja oder nein": gaps(rng.choice([True, False], n_rows).tolist()),
+        "ort": gaps([LEVELS[i] if i < 4 else "anderswo" for i in rng.integers(0, 5, n_rows)]),
+    }
+
+
+formats = st.builds(
+    lambda delimiter, encoding, marks, nulls, flags, quote, skip: TextFormat(
+        delimiter=delimiter,
+        encoding=encoding,
+        decimal=marks[0],
+        thousands=marks[1],
+        nulls=nulls,
+        true=flags[:1],
+        false=flags[1:],
+        quote=quote,
+        skip_lines=skip,
+    ),
+    st.sampled_from([None, ";", "\t", "|", ",", "~", ":"]),
+    st.sampled_from(ENCODINGS),
+    st.sampled_from(
+        [(",", "."), (",", None), (".", ","), (".", "'"), (",", " "), (".", "\u00a0"), (".", None), ("·", None)]
+    ),
+    st.sampled_from([(), ("k.A.",), ("-", "?"), ("",)]),
+    st.sampled_from([(), ("ja", "nein"), ("1", "2"), ("0", "1"), ("oui", "non")]),
+    st.sampled_from(['"', "'"]),
+    st.integers(0, 2),
+)
+
+
+@given(
+    stated=formats,
+    seed=st.integers(0, 10**6),
+    n_rows=st.sampled_from([0, 1, 40]),
+    line_end=st.sampled_from(["\n", "\r\n", "\r"]),
+    block=st.sampled_from([400, 1000, 4 << 20]),
+)
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@example(stated=GERMAN, seed=0, n_rows=40, line_end="\r\n", block=400)
+def test_a_table_in_any_format_gives_the_bits_of_its_frame(
+    tmp_path_factory: pytest.TempPathFactory, stated: TextFormat, seed: int, n_rows: int, line_end: str, block: int
+) -> None:
+    cells = random_cells(seed, n_rows)
+    path = tmp_path_factory.mktemp("format") / "t.csv"
+    try:
+        path.write_bytes(written(cells, stated, line_end=line_end))
+    except UnicodeEncodeError:
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text, "CSV_BLOCK_BYTES", block)
+        patch.setattr(streams, "PIECE", 7 if block < 1000 else 1 << 20)  # characters that straddle pieces
+        moments = Rows.of(path, SCHEMA, text_format=stated).moments()
+    assert moments == Rows.of(frame_of(cells), SCHEMA).moments()
+
+
+def test_a_thousands_mark_that_is_dropped_would_be_seen(tmp_path: Path) -> None:
+    """Planted fault: the same file with the marks of the other half of the world."""
+    cells = random_cells(1, 60) | {"größe": [1234.0] * 30 + [-98765.0] * 30}
+    path = tmp_path / "t.csv"
+    path.write_bytes(written(cells, GERMAN, spell=lambda number, *_: grouped(round(number), ",", ".")))
+    assert Rows.of(path, SCHEMA, text_format=GERMAN).moments() == Rows.of(frame_of(cells), SCHEMA).moments()
+    other = TextFormat(delimiter=";", encoding="latin-1", thousands=",", nulls=["k.A."], true=["ja"], false=["nein"])
+    assert Rows.of(path, SCHEMA, text_format=other).moments() != Rows.of(frame_of(cells), SCHEMA).moments()
+
+
+NUMBER_PIECES = st.lists(
+    st.sampled_from(
+        ["1", "0", "95", "123", ".", ",", "+", "-", "e", "E5", " ", "\t", "inf", "NaN", "nan", "(", "x", ")", "'", "٣"]
+    ),
+    max_size=8,
+).map("".join)
+
+
+@given(cells=st.lists(st.one_of(NUMBER_PIECES, st.floats().map(repr), st.integers().map(str)), min_size=1, max_size=6))
+@settings(max_examples=100, deadline=None)
+@pytest.mark.parametrize(("decimal", "delimiter"), [(".", "\x1f"), (",", "\x1f")])
+def test_text_numbers_are_those_of_arrows_reader(decimal: str, delimiter: str, cells: list[str]) -> None:
+    stated = TextFormat(decimal=decimal)
+    cells = [
+        cell.replace(".", decimal) if decimal != "." and "." in cell and "," not in cell else cell for cell in cells
+    ]
+    found = text_numbers(pa.array(cells), stated)
+    for place, cell in enumerate(cells):
+        try:
+            table = pa_csv.read_csv(
+                io.BytesIO(f"a{delimiter}b\n{cell}{delimiter}1\n".encode()),
+                parse_options=pa_csv.ParseOptions(delimiter=delimiter, quote_char=False),
+                convert_options=pa_csv.ConvertOptions(
+                    column_types={"a": pa.float64()}, null_values=list(stated.null_words), decimal_point=decimal
+                ),
+            )
+        except pa.ArrowInvalid:
+            assert found.unparseable[place]
+            continue
+        expected = table["a"].to_numpy()[0]
+        assert not found.unparseable[place]
+        assert found.missing[place] == (not np.isfinite(expected))
+        assert found.missing[place] or found.values[place] == expected
+
+
+@given(number=st.floats(allow_nan=False, allow_infinity=False))
+@settings(max_examples=150, deadline=None)
+def test_numbers_are_rounded_as_python_rounds_them(number: float) -> None:
+    german = TextFormat(decimal=",", thousands=".")
+    cell = repr(number).replace(".", ",")
+    assert text_numbers(pa.array([cell]), german).values[0] == number
+    if abs(number) < 1e15:
+        assert text_numbers(pa.array([grouped(number, ",", ".")]), german).values[0] == float(f"{number:.17f}")
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [
+        ("1.234", 1234.0),
+        ("1.234,5", 1234.5),
+        ("1234,5", 1234.5),
+        ("1.234.567", 1234567.0),
+        ("-1.234,", -1234.0),
+        (",5", 0.5),
+        ("1.234e2", 123400.0),
+        (" 12 ", 12.0),
+        ("+1.000", 1000.0),
+        ("1,5E-1", 0.15),
+        ("1.23", None),
+        ("12.34.567", None),
+        ("1234.567", None),
+        ("1.2345", None),
+        (".234", None),
+        ("1,234.5", None),
+        ("1.", None),
+        ("1..234", None),
+        ("1 234", None),
+        ("1,2,3", None),
+        ("0x10", None),
+        ("", "missing"),
+        ("n/a", "missing"),
+        ("inf", "missing"),
+        (None, "missing"),
+        ("k.A.", None),
+    ],
+)
+def test_thousands_stand_between_groups_of_three_alone(cell: str | None, number: float | str | None) -> None:
+    found = text_numbers(pa.array([cell], pa.string()), TextFormat(decimal=",", thousands="."))
+    assert found.unparseable.tolist() == [number is None]
+    assert found.missing.tolist() == [number == "missing"]
+    if isinstance(number, float):
+        assert found.values.tolist() == [number]
+    assert "private" in repr(found)
+
+
+def test_flags_and_chunks() -> None:
+    cells = pa.chunked_array([["ja", "nein"], [], ["Ja", "", None, "1"]])
+    found = text_flags(cells, TextFormat(true=["ja"], false=["nein", "1"]))
+    assert np.array_equal(found.values, [1, 0, np.nan, np.nan, np.nan, 0], equal_nan=True)
+    assert (found.unparseable.tolist(), found.missing.tolist()) == (
+        [False, False, True, False, False, False],
+        [False, False, False, True, True, False],
+    )
+    assert text_numbers(pa.chunked_array([], pa.string()), TextFormat()).values.shape == (0,)
+
+
+def test_null_words_and_levels(tmp_path: Path) -> None:
+    """A word that was stated is nothing in a categorical column, unless it is a level; a usual one is text there."""
+    stated = TextFormat(nulls=["?", "NA"])
+    schema = Schema(
+        dpm.Categorical("a", ["x", "NA"], missing="zero"), dpm.Categorical("b", ["x"], missing="drop", other="zero")
+    )
+
+    def moments(folder: Path, content: str) -> Any:
+        path = folder / "t.csv"
+        path.write_text(content)
+        return Rows.of(path, schema, text_format=stated).moments()
+
+    def expected(a: list[str | None], b: list[str | None]) -> Any:
+        return Rows.of(pa.table({"a": pa.array(a, pa.string()), "b": pa.array(b, pa.string())}), schema).moments()
+
+    assert moments(tmp_path, "a,b\nNA,x\n?,NA\nn/a,n/a\n") == expected(["NA", None, "n/a"], ["x", None, "n/a"])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (dict(delimiter=";;"), "delimiter=';;' must be one character"),
+        (dict(delimiter="§"), "ASCII"),
+        (dict(delimiter='"'), "are both"),
+        (dict(decimal=""), "decimal='' must be one"),
+        (dict(decimal="5"), "no letter, digit"),
+        (dict(decimal=",", thousands=","), "decimal and thousands are both ','"),
+        (dict(decimal="-"), "is a sign"),
+        (dict(encoding="latin-0"), "no text encoding"),
+        (dict(encoding="rot13"), "no text encoding"),
+        (dict(encoding=None), "no text"),
+        (dict(nulls="NA"), "must be a list of texts"),
+        (dict(nulls=[-99]), "put what stands in the file in quotes"),
+        (dict(true=["ja"], false=["ja"]), "'ja' stands both among true and among false"),
+        (dict(nulls=["x"], true=["x"]), "both"),
+        (dict(skip_lines=-1), "whole number"),
+        (dict(thousands="\n"), "one character"),
+        (dict(decimal=" "), "no blank"),
+    ],
+)
+def test_formats_that_cannot_be(options: dict[str, Any], words: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=words):
+        TextFormat(**options)
+
+
+def test_only_text_files_have_a_text_format(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1.0]}), tmp_path / "t.parquet")
+    schema = Schema(dpm.Numeric("a", 0, 1))
+    for data in (tmp_path / "t.parquet", pa.table({"a": [1.0]})):
+        with pytest.raises((TypeError, ValueError), match=r"text.* leave it out"):
+            Rows.of(data, schema, text_format=GERMAN)
+    with pytest.raises(TypeError, match="must be a dpmoments"):
+        Rows.of(tmp_path / "t.parquet", schema, text_format={"delimiter": ";"})  # type: ignore[arg-type]
+
+
+SIMPLE = Schema(
+    dpm.Numeric("age", 0, 100, missing="drop"), dpm.Boolean("smokes", missing="drop"), dpm.Categorical("town", ["a"])
+)
+FAULTS: dict[str, tuple[bytes, TextFormat | None, str]] = {
+    "semicolons": (f"age;smokes;town\n1,5;1;{SECRET}\n".encode(), None, 'would have 3 by ";": pass delimiter=";"'),
+    "tabs": (
+        f"age\tsmokes\ttown\n{SECRET}\t1\tb\n".encode(),
+        None,
+        r'would have 3 by "\\t", a tab: pass delimiter="\\t"',
+    ),
+    "commas": (f"age,smokes,town\n1,1,{SECRET}\n".encode(), TextFormat(delimiter=";"), 'pass delimiter=","'),
+    "no such column": (f"{SECRET};b;c\n1;2;3\n".encode(), None, "has no column 'age', 'smokes', 'town' among its 1"),
+    "decimal comma": (f'age,smokes,town\n"4711,5",1,{SECRET}\n'.encode(), None, "'age' does not have .*decimal=','"),
+    "thousands": (
+        b'age,smokes,town\n"4,7115",1,b\n',
+        TextFormat(thousands=","),
+        "'age' of the file has a cell that is no number",
+    ),
+    "yes": (f"age,smokes,town\n1,{SECRET},b\n".encode(), None, r"'smokes' does not have .*true=\[...\]"),
+    "latin-1 cell": (
+        f"age,smokes,town\n1,1,{SECRET}ü\n".encode("latin-1"),
+        None,
+        "'town' does not have .*UTF-8.*encoding",
+    ),
+    "latin-1 name": (
+        f"age,smokes,town,ü\n1,1,{SECRET},1\n".encode("latin-1"),
+        None,
+        "not a text file in UTF-8.*encoding",
+    ),
+    "utf-8 as utf-16": (f"age,smokes,town\n1,1,{SECRET}".encode(), TextFormat(encoding="utf-16"), "not text in utf-16"),
+    "a half character": ("age,smokes,town\n1,1,ü".encode()[:-1], TextFormat(encoding="utf-8", skip_lines=0), "UTF-8"),
+    "half a utf-16": (
+        f"age,smokes,town\n1,1,{SECRET}".encode("utf-16")[:-1],
+        TextFormat(encoding="utf-16"),
+        "not text in utf-16",
+    ),
+    "a lone surrogate": (
+        "age,smokes,town\n1,1,".encode("utf-16-le") + b"\x00\xd8\n\x00",
+        TextFormat(encoding="utf-16-le"),
+        "utf-16",
+    ),
+    "ascii": (f"age,smokes,town\n1,1,{SECRET}ü\n".encode(), TextFormat(encoding="ascii"), "not text in ascii"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_what_is_wrong_is_told_and_no_cell(name: str, tmp_path: Path) -> None:
+    content, stated, words = FAULTS[name]
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=words) as caught:
+        Rows.of(path, SIMPLE, text_format=stated).moments()
+    said = "".join(traceback.format_exception(caught.value))
+    assert not any(secret in said for secret in (SECRET, "4711", "4,7", "\\xfc", "0xfc"))
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert SECRET not in repr(vars(error)) + repr(error.args)
+        error = error.__cause__ or error.__context__
+
+
+def test_a_planted_guess_would_change_with_a_row(tmp_path: Path) -> None:
+    """The delimiter is told of by the first line alone: records full of another one change nothing."""
+    path = tmp_path / "t.csv"
+    path.write_text("age,smokes,town\n" + '1,1,"a;b;c;d"\n' * 50)
+    moments = Rows.of(path, Schema(dpm.Numeric("age", 0, 100))).moments()
+    assert moments.count == 50
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16", "shift_jis", "gb18030", "utf-7"])
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
+def test_streams_do_not_depend_on_where_reads_end(encoding: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = (
+        "länge,ö\r\n1,2\r\n" * 9 if encoding in ("latin-1", "utf-8", "utf-16", "utf-7") else "日本,語\r\n1,2\r\n" * 9
+    )
+    monkeypatch.setattr(streams, "PIECE", size)
+    raw, made = Utf8Stream(io.BytesIO(whole.encode(encoding)), encoding), b""
+    while piece := raw.read(size):
+        assert len(piece) <= size
+        made += piece
+    assert made.decode() == whole
+    skipped = Utf8Stream(io.BytesIO(whole.encode(encoding)), encoding, skip_lines=2).read(-1)
+    assert skipped.decode() == whole.split("\r\n", 2)[2]
+    assert Utf8Stream(io.BytesIO(whole.encode(encoding)), encoding, skip_lines=100).read(5) == b""
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_a_header_alone_is_a_table(line_end: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    for end in (line_end, ""):
+        path.write_bytes(f"age;smokes;town{end}".encode("utf-16"))
+        rows = Rows.of(path, SIMPLE, text_format=TextFormat(delimiter=";", encoding="utf-16"))
+        assert (rows.count(), rows.table_size()) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda f: f.to_csv(), lambda f: f.set_index("z").to_csv(), lambda f: f.to_csv(index_label="")]
+)
+def test_an_index_column_stops_nobody(make: Callable[[pd.DataFrame], str], tmp_path: Path) -> None:
+    frame = pd.DataFrame({"age": [1.0, 50.0], "z": ["p", "q"]})
+    (tmp_path / "t.csv").write_text(make(frame))
+    schema = Schema(dpm.Numeric("age", 0, 100))
+    assert Rows.of(tmp_path / "t.csv", schema).moments() == Rows.of(frame, schema).moments()
+
+
+def test_an_index_of_a_frame_is_named_where_it_is_wanted() -> None:
+    frame = pd.DataFrame({"age": [1.0], "pay": [2.0]}).set_index("age")
+    with pytest.raises(ValueError, match=r"'age': that is its index.*reset_index"):
+        Rows.of(frame, Schema(dpm.Numeric("age", 0, 100)))
+    assert Rows.of(frame, Schema(dpm.Numeric("pay", 0, 100))).count() == 1
+
+
+def test_a_release_reads_what_is_stated(tmp_path: Path) -> None:
+    cells = random_cells(5, 300)
+    (tmp_path / "t.csv").write_bytes(written(cells, GERMAN))
+    schema = Schema(*SCHEMA.columns[:1], *SCHEMA.columns[2:])
+    options: dict[str, Any] = dict(epsilon=1.0, neighbors="add_remove", insecure_seed=3)
+    data, frame = tmp_path / "t.csv", frame_of(cells)
+    ours = dpm.release(data, schema, text_format=GERMAN, **options)
+    assert ours.noisy_gram.tobytes() == dpm.release(frame, schema, **options).noisy_gram.tobytes()
+    groups = dpm.release_groups(data, schema, by="ort", text_format=GERMAN, **options)
+    assert (
+        groups["nord"].noisy_gram.tobytes()
+        == dpm.release_groups(frame, schema, by="ort", **options)["nord"].noisy_gram.tobytes()
+    )
+    mean = dict(rho=1.0, neighbors="add_remove", insecure_seed=3)
+    assert (
+        dpm.release_mean(data, schema, text_format=GERMAN, **mean).mean.tobytes()
+        == dpm.release_mean(frame, schema, **mean).mean.tobytes()
+    )
