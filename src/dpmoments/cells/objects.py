@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["object_numbers", "object_texts"]
+__all__ = ["NO_LEVEL", "object_numbers", "object_texts"]
 
 ObjectArray = npt.NDArray[np.object_]
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from dpmoments.array_types import FloatArray
+from dpmoments.cells.csv_numbers import FALSE_TEXT, MISSING_TEXT, TRUE_TEXT
 from dpmoments.rows.encode import encode_columns, largest_block
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
@@ -27,9 +28,6 @@ ROWS_PER_BATCH = 65_536
 PARQUET_BUFFER_BYTES = 1 << 20
 CSV_BLOCK_BYTES = 4 << 20
 HEADER_BYTES = 1 << 20
-MISSING_TEXT = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "n/a", "#N/A", "-NaN", "-nan"]
-TRUE_TEXT = ["true", "True", "TRUE", "1", "1.0", "t", "T"]
-FALSE_TEXT = ["false", "False", "FALSE", "0", "0.0", "f", "F"]
 
 
 def file_source(pattern: str | Path, schema: Schema, mean: bool) -> ParquetSource | CsvSource:
@@ -60,6 +58,9 @@ class ArrowSource(LocalSource[pa.RecordBatch]):
         by_name = dict(zip(part.schema.names, part.columns, strict=True))
         return encode_columns(self.counted(by_name), self.encoded_schema, mean=self.mean)
 
+    def cells(self, part: pa.RecordBatch, name: str) -> Any:
+        return part.column(name)
+
     def sliced(
         self, batches: Any, where: str | Path, columns: Sequence[str] = (), why: str = DAMAGED_FILE
     ) -> Iterator[pa.RecordBatch]:
@@ -87,6 +88,9 @@ class ParquetSource(ArrowSource):
         """Number of rows, from the files' footers."""
         return sum(int(read_quietly(partial(pq.read_metadata, path), path).num_rows) for path in self.paths)
 
+    def one_by_one(self) -> list[Self]:
+        return [replace(self, paths=(path,)) for path in self.paths]
+
     def parts(self) -> Iterator[pa.RecordBatch]:
         for path in self.paths:
             # Buffered reads keep a column chunk's pages out of memory until they are wanted.
@@ -106,16 +110,28 @@ class ParquetSource(ArrowSource):
 class CsvSource(ArrowSource):
     """Rows of delimited text files with a header line, read block by block, only the schema's columns."""
 
+    cells_are_text: ClassVar[bool] = True
+
     paths: tuple[Path, ...]
     delimiter: str
+    as_bytes: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         for path in self.paths:
             require_columns(self._header(path), self.schema, str(path))
 
+    def unconverted(self) -> Self:
+        return replace(self, as_bytes=True)
+
+    def one_by_one(self) -> list[Self]:
+        return [replace(self, paths=(path,)) for path in self.paths]
+
     def parts(self) -> Iterator[pa.RecordBatch]:
+        types = {
+            column.name: pa.binary() if self.as_bytes else _csv_type(column) for column in self.schema.table_columns
+        }
         convert = pa_csv.ConvertOptions(
-            column_types={column.name: _csv_type(column) for column in self.schema.table_columns},
+            column_types=types,
             include_columns=list(self.schema.names),
             null_values=MISSING_TEXT,
             true_values=TRUE_TEXT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy.typing as npt
 
@@ -34,6 +34,9 @@ class LocalSource(ABC, Generic[Part]):
     restriction : Restriction or None
         Where the rows of some levels of a column are meant alone.
     """
+
+    cells_are_text: ClassVar[bool] = False
+    """Whether the cells of :meth:`unconverted` are text that a release reads as numbers."""
 
     schema: Schema
     mean: bool
@@ -74,6 +77,18 @@ class LocalSource(ABC, Generic[Part]):
     @abstractmethod
     def encode(self, part: Part) -> npt.NDArray[Any]:
         """Encoded rows of a piece, shape (n, d); a dropped row is NaN throughout."""
+
+    @abstractmethod
+    def cells(self, part: Part, name: str) -> Any:
+        """The cells of one column of a piece, before any rule: an Arrow array, or an array of Python objects."""
+
+    def unconverted(self) -> Self:
+        """The same table, whose parts hold cells as they are written, of whatever kind the schema says they are."""
+        return self
+
+    def one_by_one(self) -> list[Self]:
+        """Sources of the files that the table is made of, in order, each to be read whatever becomes of the others."""
+        return [self]
 
     def blocks(self) -> Iterator[npt.NDArray[Any]]:
         """Encoded blocks, shape (n_i, d), in the order of the table."""

@@ -92,8 +92,11 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
         """Encoded rows, shape (n, d); the caller's own where nothing needs encoding."""
         if self.raw:
             return part
-        columns = {name: array_cells(part[:, index]) for index, name in enumerate(self.schema.names)}
+        columns = {name: self.cells(part, name) for name in self.schema.names}
         return encode_columns(self.counted(columns), self.encoded_schema, mean=self.mean)
+
+    def cells(self, part: npt.NDArray[Any], name: str) -> Any:
+        return array_cells(part[:, self.schema.names.index(name)])
 
     def __repr__(self) -> str:
         return f"ArraySource({self.array.shape[1]} columns)"
@@ -119,8 +122,11 @@ class FrameSource(LocalSource[nw.DataFrame[Any]]):
             yield self.frame[start : start + step]
 
     def encode(self, part: nw.DataFrame[Any]) -> FloatArray:
-        columns = {name: series_cells(part[name], name) for name in self.schema.names}
+        columns = {name: self.cells(part, name) for name in self.schema.names}
         return encode_columns(self.counted(columns), self.encoded_schema, mean=self.mean)
+
+    def cells(self, part: nw.DataFrame[Any], name: str) -> Any:
+        return series_cells(part[name], name)
 
     def __repr__(self) -> str:
         return f"FrameSource({self.frame.implementation}, {len(self.frame.columns)} columns)"
@@ -142,6 +148,9 @@ class LazySource(LocalSource[nw.DataFrame[Any]]):
 
     def encode(self, part: nw.DataFrame[Any]) -> FloatArray:
         return self._eager(part).encode(part)
+
+    def cells(self, part: nw.DataFrame[Any], name: str) -> Any:
+        return series_cells(part[name], name)
 
     def _eager(self, frame: Any) -> FrameSource:
         frame = nw.from_native(frame, pass_through=True)
