@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
+import unicodedata
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, SupportsIndex, TextIO
 
@@ -22,6 +23,8 @@ __all__ = ["Preflight", "preflight"]
 MARK = "PRIVATE │ "
 """Before every line, so that one that is copied stays marked."""
 HIDDEN = "Preflight(<private>: call .show())"
+FILLER = "\1"
+"""After a character that takes two cells of a terminal."""
 WIDTH = 100
 LEAST_WIDTH = 40
 WARNING = (
@@ -165,14 +168,14 @@ class Preflight:
         for line in self._lines():
             indent = len(line) - len(line.lstrip())
             wrapped = textwrap.wrap(
-                line.strip(),
+                "".join(map(_as_wide_as_shown, line.strip())),
                 width - len(MARK),
                 initial_indent=" " * indent,
                 subsequent_indent=" " * (indent + 2 if indent else 0),
                 break_on_hyphens=False,
             )
             for piece in wrapped or [""]:
-                yield (MARK + piece).rstrip().replace(BLANK, " ")
+                yield (MARK + piece.replace(FILLER, "").replace(BLANK, " ")).rstrip()
 
     def _lines(self) -> Iterator[str]:
         facts = self._facts
@@ -206,6 +209,13 @@ class Preflight:
         raise TypeError("a Preflight holds private facts and is neither pickled nor copied: run preflight again")
 
 
+def _as_wide_as_shown(character: str) -> str:
+    """A character that a terminal can show, as many characters as it takes cells: no line may be broken by the terminal."""
+    if not character.isprintable() and character != BLANK:
+        return character.encode("unicode_escape", "backslashreplace").decode()
+    return character + FILLER if unicodedata.east_asian_width(character) in "WF" else character
+
+
 def _facts(schema: Schema, found: SurveyCounts, failures: list[str]) -> TableFacts:
     counts = found.counts
     rules = [
@@ -223,6 +233,7 @@ def _facts(schema: Schema, found: SurveyCounts, failures: list[str]) -> TableFac
         columns=tuple(_column_facts(column, found) for column in schema.table_columns),
         rules=tuple(rules),
         derived={column.name: counts["derived", column.name] for column in schema.derived_columns},
+        ragged=counts["rows", "ragged"],
         failures=tuple(failures),
     )
 

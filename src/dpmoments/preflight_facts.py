@@ -41,7 +41,7 @@ class FoundValue:
     same: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RuleFacts:
     """Rows that one rule of one column drops: all, those that no rule before it drops, and those that no other drops."""
 
@@ -136,6 +136,8 @@ class TableFacts:
         Every rule that can drop rows, in the schema's order. Rows that a privacy unit has too many of are to be told here.
     derived : mapping of str to int
         Derived feature → rows in which it rests on a cell that was moved or filled in.
+    ragged : int
+        Lines of delimited files with more or fewer cells than the first, which stop a release; they are not among the rows.
     failures : tuple of str
         Files that could not be read to their end.
     """
@@ -149,12 +151,13 @@ class TableFacts:
     columns: tuple[ColumnFacts, ...]
     rules: tuple[RuleFacts, ...]
     derived: Mapping[str, int]
+    ragged: int
     failures: tuple[str, ...]
 
     @property
     def stops(self) -> bool:
         """Whether a release of this table stops with an error."""
-        return bool(self.failures) or any(column.stops for column in self.columns)
+        return bool(self.failures or self.ragged) or any(column.stops for column in self.columns)
 
     def to_plain(self) -> dict[str, Any]:
         """Plain values, private."""
@@ -169,6 +172,7 @@ class TableFacts:
             "rules": [vars(rule).copy() for rule in self.rules],
             "columns": {column.column.name: _plain_column(column) for column in self.columns},
             "derived": dict(self.derived),
+            "lines_with_more_or_fewer_cells": self.ragged,
             "files_not_read_to_their_end": list(self.failures),
         }
 

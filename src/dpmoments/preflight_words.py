@@ -69,10 +69,19 @@ def _of_rows(facts: TableFacts) -> Iterator[Verdict]:
     for failure in facts.failures:
         words = f"{failure}. What follows is of the {facts.rows:,} rows that could be read"
         yield Verdict(Seriousness.UNREAD, 1.0, words)
+    if facts.ragged:
+        lines = "line has" if facts.ragged == 1 else "lines have"
+        words = (
+            f"a release stops: {facts.ragged:,} {lines} more or fewer cells than the first, and what follows is of the others. "
+            "Is a cell with a delimiter not in quotes, or the delimiter another one?"
+        )
+        yield Verdict(Seriousness.STOPS, facts.ragged / (facts.ragged + facts.rows), words)
     lost = facts.rows - facts.kept
     if facts.rows == 0:
         if not facts.failures:
-            yield Verdict(Seriousness.ROWS_LOST, 1.0, "the table has no rows")
+            yield Verdict(
+                Seriousness.ROWS_LOST, 1.0, "the table has no rows: under replace_one there is nothing to release"
+            )
     elif lost:
         largest = max(facts.rules, key=lambda rule: rule.rows)
         left = "no row is left" if not facts.kept else f"{facts.kept:,} rows are left"

@@ -31,7 +31,7 @@ CANNOT_BE_READ = (TypeError, ValueError, ArithmeticError, pa.ArrowException)
 DIGITS = re.compile(r"\d")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class UnreadableColumn:
     """In place of the cells of a column whose type no reader takes."""
 
@@ -214,18 +214,20 @@ def _counted(cells: Any, wanted: BoolArray) -> Counter[CellValue]:
         if pa.types.is_dictionary(plain.type):
             values, indices = plain.dictionary, pc.fill_null(plain.indices, 0).to_numpy(zero_copy_only=False)
             places, times = np.unique(indices[chosen], return_counts=True)
+            values = _countable(values).take(pa.array(places))
         else:
-            values, places, times = plain, np.flatnonzero(chosen), None
-            if pa.types.is_string_view(plain.type):
-                values = pc.cast(plain, pa.large_string())
-            if not pa.types.is_float16(plain.type):
-                counted = values.take(pa.array(places)).value_counts()
-                values, times = counted.field("values"), counted.field("counts").to_numpy()
-                places = np.arange(len(values))
-        repeats = np.ones(len(places), dtype=np.int64) if times is None else times
-        for place, number in zip(places.tolist(), repeats.tolist(), strict=True):
-            found[_written(values[place].as_py())] += number
+            counted = _countable(plain).take(pa.array(np.flatnonzero(chosen))).value_counts()
+            values, times = counted.field("values"), counted.field("counts").to_numpy()
+        for value, number in zip(values.to_pylist(), times.tolist(), strict=True):
+            found[_written(value)] += number
     return found
+
+
+def _countable(cells: Any) -> Any:
+    """The same cells in a type of which Arrow can count the values."""
+    if pa.types.is_string_view(cells.type):
+        return pc.cast(cells, pa.large_string())
+    return pc.cast(cells, pa.float32()) if pa.types.is_float16(cells.type) else cells
 
 
 def _forms(found: Mapping[CellValue, int], column: Numeric | Boolean | Coordinate) -> tuple[Counter[CellValue], int]:

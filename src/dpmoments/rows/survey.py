@@ -22,7 +22,6 @@ from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.threads import summarise_in_threads
-from dpmoments.rows.unit_ball import rows_in_unit_ball
 from dpmoments.rows.value_sample import ValueSample
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
@@ -138,9 +137,13 @@ def survey_table(
     """
     survey = Survey(source.schema, source.mean, source.cells_are_text)
     failures: list[str] = []
+    ragged = SurveyCounts()
+
+    def note_ragged_line() -> None:
+        ragged.counts["rows", "ragged"] += 1
 
     def parts() -> Iterator[tuple[LocalSource[Any], Any]]:
-        for piece in source.unconverted().one_by_one():
+        for piece in source.unconverted(note_ragged_line).one_by_one():
             try:
                 for part in piece.parts():
                     yield piece, part
@@ -150,7 +153,7 @@ def survey_table(
                 failures.append(str(error))
 
     found = summarise_in_threads(survey, parts(), lambda pair: _surveyed(*pair), threads)
-    return found, failures
+    return survey.merge(found, ragged), failures
 
 
 def _surveyed(source: LocalSource[Any], part: Any) -> Any:
@@ -288,6 +291,8 @@ def _expected(column: Numeric | Boolean | Coordinate) -> tuple[float, float]:
 
 def _shortened(block: FloatArray) -> BoolArray:
     """Rows of an encoded block that are longer than the ball, by more than rounding, shape (n,)."""
-    known = np.where(np.isfinite(block), block, 0.0)
-    within = rows_in_unit_ball(known, "error")
-    return np.asarray((np.abs(known - within) > ROUNDING * np.abs(known)).any(axis=1))
+    squares = np.zeros(len(block))
+    with np.errstate(over="ignore"):  # infinite squares are of long rows
+        for feature in block.T:
+            squares += feature * feature
+    return np.asarray(squares > (1.0 + ROUNDING) ** 2)  # not of dropped rows, which are NaN

@@ -36,14 +36,19 @@ class ValueSample:
 
     def add(self, found: Mapping[CellValue, int]) -> None:
         """Count values, each found in a number of cells."""
+        limit = max(self.counts) if len(self.counts) == MOST_VALUES else None
         for (kind, text), times in found.items():
             key = hashlib.blake2b(f"{kind} {text}".encode(), digest_size=16).digest()
+            if limit is not None and key > limit:
+                self.complete = False
+                continue
             # The text after the number of kept characters is told by an ellipsis.
             short = text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
             known = self.counts.get(key, ((kind, short), 0))
             self.counts[key] = (known[0], known[1] + times)
             if len(self.counts) > 4 * MOST_VALUES:
                 self._keep_least()
+                limit = max(self.counts)
         self._keep_least()
 
     def merged(self, other: ValueSample) -> ValueSample:

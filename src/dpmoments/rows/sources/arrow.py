@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -114,21 +114,23 @@ class CsvSource(ArrowSource):
 
     paths: tuple[Path, ...]
     delimiter: str
-    as_bytes: bool = field(default=False, kw_only=True)
+    on_ragged_line: Callable[[], None] | None = field(default=None, kw_only=True)
+    """Where it is given, cells are not converted; see :meth:`unconverted`."""
 
     def __post_init__(self) -> None:
         for path in self.paths:
             require_columns(self._header(path), self.schema, str(path))
 
-    def unconverted(self) -> Self:
-        return replace(self, as_bytes=True)
+    def unconverted(self, on_ragged_line: Callable[[], None]) -> Self:
+        return replace(self, on_ragged_line=on_ragged_line)
 
     def one_by_one(self) -> list[Self]:
         return [replace(self, paths=(path,)) for path in self.paths]
 
     def parts(self) -> Iterator[pa.RecordBatch]:
         types = {
-            column.name: pa.binary() if self.as_bytes else _csv_type(column) for column in self.schema.table_columns
+            column.name: _csv_type(column) if self.on_ragged_line is None else pa.binary()
+            for column in self.schema.table_columns
         }
         convert = pa_csv.ConvertOptions(
             column_types=types,
@@ -141,18 +143,23 @@ class CsvSource(ArrowSource):
         for path in self.paths:
             header = self._header(path)
             shown = [name if name in self.schema.names else "" for name in header]
-            open_file = partial(self._open, path, convert, one_column=len(header) == 1)
+            ragged = None if self.on_ragged_line is None else _skipping(self.on_ragged_line)
+            open_file = partial(self._open, path, convert, one_column=len(header) == 1, ragged=ragged)
             with read_quietly(open_file, path, columns=shown) as reader:
                 yield from self.sliced(reader, path, shown)
 
     def _header(self, path: Path) -> list[str]:
-        with read_quietly(partial(self._open, path), path) as reader:
+        # A line with too many cells is no fault of the header: the pass over the table tells of it.
+        with read_quietly(partial(self._open, path, ragged=_skipping(lambda: None)), path) as reader:
             return read_quietly(lambda: list(reader.schema.names), path)  # of which some may not be text
 
-    def _open(self, path: Path, convert: Any = None, *, one_column: bool = False) -> Any:
+    def _open(self, path: Path, convert: Any = None, *, one_column: bool = False, ragged: Any = None) -> Any:
         # Cells may hold line breaks, in quotes. In a file of one column an empty line is an empty cell.
         parse = pa_csv.ParseOptions(
-            delimiter=self.delimiter, newlines_in_values=True, ignore_empty_lines=not one_column
+            delimiter=self.delimiter,
+            newlines_in_values=True,
+            ignore_empty_lines=not one_column,
+            invalid_row_handler=ragged,
         )
         return pa_csv.open_csv(
             pa.PythonFile(WholeLineEnds(_with_line_end(path)), mode="r"),
@@ -234,6 +241,17 @@ def _with_line_end(path: Path) -> Any:
     if len(head) < HEADER_BYTES and line.strip() and b"\n" not in line and b"\r" not in line:
         return pa.BufferReader(line + b"\n")
     return pa.input_stream(str(path), compression="detect")
+
+
+def _skipping(note: Callable[[], None]) -> Callable[[Any], str]:
+    """What Arrow's reader is to do with a line of another number of cells than the first."""
+
+    def skip(line: Any) -> str:
+        del line
+        note()
+        return "skip"
+
+    return skip
 
 
 def _parquet_names(path: Path) -> list[str]:

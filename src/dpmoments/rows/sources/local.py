@@ -82,8 +82,12 @@ class LocalSource(ABC, Generic[Part]):
     def cells(self, part: Part, name: str) -> Any:
         """The cells of one column of a piece, before any rule: an Arrow array, or an array of Python objects."""
 
-    def unconverted(self) -> Self:
-        """The same table, whose parts hold cells as they are written, of whatever kind the schema says they are."""
+    def unconverted(self, on_ragged_line: Callable[[], None]) -> Self:
+        """The same table, whose parts hold cells as they are written, of whatever kind the schema says they are.
+
+        Lines of a delimited file that have more or fewer cells than the first are left out, with a call for each.
+        """
+        del on_ragged_line
         return self
 
     def one_by_one(self) -> list[Self]:
