@@ -19,6 +19,8 @@ MOST_LISTED = 8
 LONGEST_SHOWN = 40
 BLANK = "\0"
 """In place of a blank inside a value, where no line is to be broken; :func:`repr` leaves none."""
+MOST_RULES = 3
+"""Rules named in the verdict on rows; all of them are listed below it."""
 MOST = 0.5
 """From this share on, cells or rows are most of them."""
 
@@ -83,12 +85,14 @@ def _of_rows(facts: TableFacts) -> Iterator[Verdict]:
                 Seriousness.ROWS_LOST, 1.0, "the table has no rows: under replace_one there is nothing to release"
             )
     elif lost:
-        largest = max(facts.rules, key=lambda rule: rule.rows)
-        left = "no row is left" if not facts.kept else f"{facts.kept:,} rows are left"
-        words = (
-            f"{left} of {facts.rows:,}: rules drop {_of(lost, facts.rows, '')}; that of {visible(largest.column, quoted=False)}, "
-            f"{largest.rule}: drop, {largest.rows:,}"
+        left = (
+            f"{facts.kept:,} of {facts.rows:,} rows are left" if facts.kept else f"none of {facts.rows:,} rows is left"
         )
+        by_rows = sorted(facts.rules, key=lambda rule: -rule.rows)[:MOST_RULES]
+        rules = "; ".join(
+            f"{visible(rule.column, quoted=False)}, {rule.rule}: drop: {rule.rows:,}" for rule in by_rows if rule.rows
+        )
+        words = f"{left}: rules drop {f'the other {lost:,}' if facts.kept else 'all'} ({rules})"
         serious = facts.kept <= (1.0 - MOST) * facts.rows
         yield Verdict(Seriousness.ROWS_LOST if serious else Seriousness.PARTLY_LOST, lost / facts.rows, words)
     if facts.shortened:
@@ -245,8 +249,7 @@ def row_lines(facts: TableFacts) -> Iterator[str]:
             )
     if facts.stopping:
         yield (
-            f"  {facts.stopping:,} rows have a cell at which a release stops; {facts.whole:,} rows are left if their rows are "
-            "dropped, too"
+            f"  rows with a cell at which a release stops: {facts.stopping:,}; rows left were these dropped, too: {facts.whole:,}"
         )
     for name, rows in facts.derived.items():
         if rows:

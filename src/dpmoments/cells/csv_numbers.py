@@ -45,7 +45,7 @@ def csv_numbers(texts: pa.Array, column: Numeric | Boolean | Coordinate) -> tupl
         numbers = pc.cast(pc.cast(true, pa.uint8()), pa.float64())
     else:
         texts = pc.utf8_trim(texts, " \t")
-        read = pc.and_not(pc.match_substring_regex(texts, NUMBER), missing)
+        read = pc.match_substring_regex(texts, NUMBER)
         numbers = pc.cast(pc.if_else(pc.fill_null(read, False), texts, pa.scalar("nan", texts.type)), pa.float64())
     given = ~_flags(missing)
     known = _flags(read) & given

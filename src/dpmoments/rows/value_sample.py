@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from heapq import nsmallest
+from zlib import crc32
 
 from dpmoments.cells.unreadable import CellValue
 
@@ -26,7 +27,8 @@ class ValueSample:
     Attributes
     ----------
     counts : dict
-        Hash → (value, cells). The hash is of the whole value; of a long text the beginning is kept.
+        Hash → (value, cells). The hash is of the whole value, a checksum that is found fast and then a hash that tells values
+        apart; of a long text the beginning is kept.
     complete : bool
         Whether no value was left out.
     """
@@ -36,19 +38,21 @@ class ValueSample:
 
     def add(self, found: Mapping[CellValue, int]) -> None:
         """Count values, each found in a number of cells."""
-        limit = max(self.counts) if len(self.counts) == MOST_VALUES else None
+        limit = self._limit()
         for (kind, text), times in found.items():
-            key = hashlib.blake2b(f"{kind} {text}".encode(), digest_size=16).digest()
-            if limit is not None and key > limit:
+            whole = f"{kind} {text}".encode()
+            first = crc32(whole).to_bytes(4)
+            if limit is not None and first > limit:
                 self.complete = False
                 continue
+            key = first + hashlib.blake2b(whole, digest_size=16).digest()
             # The text after the number of kept characters is told by an ellipsis.
             short = text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
             known = self.counts.get(key, ((kind, short), 0))
             self.counts[key] = (known[0], known[1] + times)
             if len(self.counts) > 4 * MOST_VALUES:
                 self._keep_least()
-                limit = max(self.counts)
+                limit = self._limit()
         self._keep_least()
 
     def merged(self, other: ValueSample) -> ValueSample:
@@ -63,6 +67,10 @@ class ValueSample:
     def most_frequent_first(self) -> list[tuple[CellValue, int]]:
         """The values kept, by how many cells hold them, then by text."""
         return sorted(self.counts.values(), key=lambda entry: (-entry[1], entry[0]))
+
+    def _limit(self) -> bytes | None:
+        """The beginning of the largest hash kept, above which no value is among those of least hash; None while there is room."""
+        return max(self.counts)[:4] if len(self.counts) == MOST_VALUES else None
 
     def _keep_least(self) -> None:
         if len(self.counts) > MOST_VALUES:
