@@ -216,6 +216,7 @@ CSV_CELLS = st.one_of(
     st.sampled_from(
         ["", "1,5", "1.", ".5", ".", "0x1", "--1", "1e", "yes", " NA", "٣", "−1", "Infinity", "a", "A", "1_0"]
     ),
+    st.sampled_from(["\xa01", "1\xa0", "1\x0b", "\x0c1", "1\n", "1\r\n", "\u20031", " \t1\t "]),
     st.floats().map(repr),
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\0"), max_size=4),
     st.text(" \t+-.0123456789eEinfaNI()_", max_size=6),
@@ -264,6 +265,15 @@ def test_a_file_that_is_not_utf8_is_told_by_its_column(tmp_path: Path) -> None:
     assert "<text that is not UTF-8>" in words(found).replace("\0", " ")
     with pytest.raises(ValueError, match="ward"):
         Rows.of(path, schema).count()
+
+
+@pytest.mark.parametrize("column", [dpm.Numeric("v", 0, 1, missing="drop"), dpm.Boolean("v", missing="center")])
+def test_a_type_that_stops_a_release_does_so_without_any_cell(column: Any) -> None:
+    table = pa.table({"v": pa.array([None, None], pa.string())})
+    facts = facts_of(table, dpm.Schema(column))
+    assert facts["a_release_stops"]
+    assert (facts["columns"]["v"]["types"], facts["columns"]["v"]["unreadable"]) == (["string"], 0)
+    require_release_agrees(facts, table, dpm.Schema(column))
 
 
 def test_parts_merge_to_the_whole_in_any_order() -> None:

@@ -104,9 +104,8 @@ def read_number_cells(cells: Any, column: Numeric | Boolean | Coordinate, *, as_
     if isinstance(cells, UnreadableColumn):
         return NumberCells(np.full(cells.n_cells, np.nan), np.ones(cells.n_cells, dtype=bool), cells.kind)
     if as_bytes:
-        texts, undecodable = _decoded(cells)
+        texts, _ = _decoded(cells)  # what is not UTF-8 is no number either
         values, unreadable = csv_numbers(texts, column)
-        unreadable |= undecodable
         found, _ = _forms(_counted(texts, unreadable), column)
         return NumberCells(np.where(unreadable, np.nan, values), unreadable, found=found)
     try:
@@ -166,7 +165,6 @@ def read_level_cells(cells: Any, column: Categorical, *, as_bytes: bool = False)
         codes = level_codes(cells, column)
     except CANNOT_BE_READ:
         return LevelCells(np.full(len(cells), MISSING), np.ones(len(cells), dtype=bool), _type_in_words(cells.type))
-    codes = np.where(unreadable, MISSING, codes)
     unknown = codes == UNKNOWN
     return LevelCells(codes, unreadable, None, found, _counted(cells, unknown) if unknown.any() else {})
 
