@@ -547,6 +547,7 @@ def test_it_prints_where_it_is_told_to_alone(tmp_path: Path, monkeypatch: pytest
     assert all(line.startswith("PRIVATE ?") for line in narrow.read().splitlines())
 
 
+LEVEL_OF_WARD = dpm.Schema(dpm.Categorical("ward", ["A"]))
 HOSTILE = [
     "\x1b[2J\x1b]0;gone\x07",
     "[bold red]ICU[/]",
@@ -556,7 +557,6 @@ HOSTILE = [
     "x" * 10_000_000,
     "\0",
     "PRIVATE │",
-    "東京" * 50,
     "{0} %s",
     "\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16"),
 ]
@@ -574,6 +574,12 @@ def test_hostile_values_are_shown_harmlessly() -> None:
         kept = [*found["ward"]["unknown_values"], *found["age"]["unreadable_values"]]
         assert max(len(value["text"]) for value in kept) < 100  # of ten million
         assert "[bold red]ICU[/]" in " ".join(text.split())
+
+
+def test_no_line_is_so_wide_that_a_terminal_breaks_it() -> None:
+    """What a terminal breaks has no mark on its second half."""
+    cells = [f"{'東京' * 19} {place}" for place in range(6)]
+    require_marked(shown(dpm.preflight(pa.table({"ward": cells}), LEVEL_OF_WARD)))
 
 
 def test_hostile_names_are_shown_harmlessly() -> None:
