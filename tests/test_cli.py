@@ -38,6 +38,7 @@ from forged_files import FORGED_RECEIPTS, forge, more_noise, smaller_budget_ever
 
 COMMANDS = (
     "init",
+    "preflight",
     "forecast",
     "forecast-mean",
     "release",
@@ -144,7 +145,7 @@ def test_top_level_help_says_the_order_and_lists_every_command(run: Run) -> None
     for arguments in ([], ["--help"], ["-h"]):
         outcome = run(*arguments)
         assert outcome.code == 0
-        assert "init → forecast → release → show" in outcome.out
+        assert "init → preflight → forecast → release → show" in outcome.out
         for command in COMMANDS:
             assert re.search(rf"│ {command} ", outcome.out), command
 

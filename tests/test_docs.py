@@ -48,6 +48,17 @@ def test_the_page_on_groups_and_sites_runs(
     assert {path.name for path in tmp_path.iterdir()} == {"regions.json", "all-sites.json"}
 
 
+def test_the_page_on_preflight_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its blocks continue one another."""
+    page = ROOT / "docs" / "preflight.md"
+    names: dict[str, object] = {}
+    shown = re.findall(r"```python\n(.*?)```\n+```text\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
+    assert len(shown) == 2
+    for block, printed in shown:
+        exec(compile(block, str(page), "exec"), names)
+        assert capsys.readouterr().out == printed
+
+
 def test_the_page_on_synthetic_rows_runs(capsys: pytest.CaptureFixture[str]) -> None:
     page = ROOT / "docs" / "synthetic-rows.md"
     (block,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S)

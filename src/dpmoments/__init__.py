@@ -8,6 +8,7 @@ from dpmoments.loading import load
 from dpmoments.mean_release import MeanRelease
 from dpmoments.moment_release import MomentRelease
 from dpmoments.pooling import PooledRelease, pool
+from dpmoments.preflight import Preflight, preflight
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.privacy_unit import PrivacyUnit
@@ -33,6 +34,7 @@ __all__ = [
     "Numeric",
     "PooledRelease",
     "Power",
+    "Preflight",
     "PrivacyBudget",
     "PrivacyUnit",
     "Product",
@@ -49,6 +51,7 @@ __all__ = [
     "metrics",
     "noise",
     "pool",
+    "preflight",
     "privacy",
     "release",
     "release_groups",

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["is_missing", "object_numbers", "object_texts"]
+__all__ = ["NO_LEVEL", "is_missing", "object_numbers", "object_texts"]
 
 ObjectArray = npt.NDArray[np.object_]
 

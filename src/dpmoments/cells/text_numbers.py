@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpmoments.array_types import BoolArray, FloatArray
+from dpmoments.schema.columns import Categorical, Date
 from dpmoments.text_files.text_format import TextFormat
 
-__all__ = ["TextCells", "text_flags", "text_numbers"]
+__all__ = ["TextCells", "null_words", "text_flags", "text_numbers"]
 
 BLANKS = " \t"
 
@@ -97,6 +98,17 @@ def text_flags(cells: Any, text_format: TextFormat) -> TextCells:
         pc.is_in(texts, pa.array(words, texts.type)) for words in (text_format.true_words, text_format.false_words)
     )
     return TextCells.of(pc.cast(true, pa.float64()), nothing, pc.or_(true, false))
+
+
+def null_words(column: Categorical | Date, text_format: TextFormat) -> list[str]:
+    """Words that stand for nothing in a column of text.
+
+    In a categorical column only words that were stated: ``NA`` may be a level, or a value that is none.
+    """
+    if isinstance(column, Date):
+        return list(text_format.null_words)
+    levels = set(map(str, column.levels))
+    return [word for word in text_format.nulls if word not in levels]
 
 
 def is_nothing(texts: Any, null_words: tuple[str, ...]) -> Any:

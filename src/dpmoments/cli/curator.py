@@ -11,23 +11,18 @@ import dpmoments
 from dpmoments.analysis.answers import number
 from dpmoments.cli.options import (
     AsJson,
-    Decimal,
-    Delimiter,
     Delta,
-    Encoding,
     Epsilon,
     Mean,
     NeighborsOption,
-    Null,
     Radius,
     Rho,
     Scale,
     SchemaFile,
-    Thousands,
     budget_of,
-    text_format_of,
 )
 from dpmoments.cli.tables import print_command, print_json, print_table, print_text
+from dpmoments.cli.text_options import Decimal, Delimiter, Encoding, Null, Thousands, text_format_of
 from dpmoments.schema.schema import Schema
 from dpmoments.schema.template import default_output
 

@@ -18,6 +18,7 @@ from dpmoments.cli.audit import audit
 from dpmoments.cli.catalogue import mechanisms
 from dpmoments.cli.curator import forecast, forecast_mean, init
 from dpmoments.cli.errors import explain
+from dpmoments.cli.preflight import preflight
 from dpmoments.cli.spending import release, release_mean
 from dpmoments.cli.tables import complain, print_text
 from dpmoments.version import __version__
@@ -50,9 +51,10 @@ def dpmoments_command(
     """Release a table's count, mean and covariance once under differential
     privacy; then analyse the release as often as you like.
 
-    The order is init → forecast → release → show:
+    The order is init → preflight → forecast → release → show:
 
       dpmoments init people.parquet    # writes people.yaml: fill in its blanks
+      dpmoments preflight people.parquet --schema people.yaml    # for your eyes alone
       dpmoments forecast --schema people.yaml --n-rows 50000 \\
         --epsilon 1 --neighbors add_remove
       dpmoments release people.parquet --schema people.yaml \\
@@ -70,6 +72,7 @@ def dpmoments_command(
 
 
 app.command("init", rich_help_panel=CURATOR)(init)
+app.command("preflight", rich_help_panel=CURATOR)(preflight)
 app.command("forecast", rich_help_panel=CURATOR)(forecast)
 app.command("forecast-mean", rich_help_panel=CURATOR)(forecast_mean)
 app.command("release", rich_help_panel=CURATOR)(release)

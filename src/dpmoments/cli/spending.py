@@ -15,36 +15,35 @@ from dpmoments.cli.options import (
     BUDGET_PANEL,
     Data,
     Dataset,
-    Decimal,
-    Delimiter,
     Delta,
-    Encoding,
     Epsilon,
-    FalseText,
     InsecureSeed,
-    MaxRowsPerUnit,
     Mean,
     MechanismOptions,
-    MissingUnit,
     NeighborsOption,
-    Null,
     Output,
-    PrivacyUnitColumn,
     Progress,
     Radius,
     Rho,
     Scale,
     SchemaFile,
-    Thousands,
-    TrueText,
     Yes,
     budget_of,
     mean_mechanism_of,
     mechanism_of,
-    privacy_unit_of,
-    text_format_of,
 )
 from dpmoments.cli.tables import complain, print_command, print_text
+from dpmoments.cli.text_options import (
+    Decimal,
+    Delimiter,
+    Encoding,
+    FalseText,
+    Null,
+    Thousands,
+    TrueText,
+    text_format_of,
+)
+from dpmoments.cli.unit_options import MaxRowsPerUnit, MissingUnit, PrivacyUnitColumn, privacy_unit_of
 from dpmoments.documents import check_output
 from dpmoments.group_releases import GroupReleases
 from dpmoments.mean_release import MeanRelease

@@ -52,7 +52,7 @@ def date_pattern(date_format: str | None) -> str:
     parts = re.findall(r"%.|[^%]+|%$", date_format, re.S)
     if unknown := [part for part in parts if part.startswith("%") and part not in DIRECTIVES]:
         raise ValueError(f"format={date_format!r} has {unknown[0]!r}: known are {' '.join(DIRECTIVES)}")
-    pattern = "".join(DIRECTIVES.get(part) or re.escape(part) for part in parts)
+    pattern = "".join(DIRECTIVES.get(part) or _literal(part) for part in parts)
     groups = re.findall(r"\(\?P<(\w+)>", pattern)
     if len(set(groups)) < len(groups):
         raise ValueError(f"format={date_format!r} has a directive twice")
@@ -62,3 +62,8 @@ def date_pattern(date_format: str | None) -> str:
             f"format={date_format!r} must have one year (%Y or %y), one month (%m, %b or %B) and a day (%d)"
         )
     return f"^{pattern}$"
+
+
+def _literal(text: str) -> str:
+    """Of what stands between directives: a blank is any number of blanks, one at least, as in Python."""
+    return "".join(r"\s+" if part.isspace() else re.escape(part) for part in re.findall(r"\s+|\S+", text))

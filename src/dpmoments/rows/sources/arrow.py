@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,8 +29,8 @@ PARQUET_BUFFER_BYTES = 1 << 20
 class ArrowSource(LocalSource[pa.RecordBatch]):
     """Rows that come as record batches."""
 
-    def cells(self, part: pa.RecordBatch) -> Mapping[str, Any]:
-        return dict(zip(part.schema.names, part.columns, strict=True))
+    def written_cells(self, part: pa.RecordBatch, name: str) -> Any:
+        return part.column(name)
 
     def sliced(
         self, batches: Any, where: str | Path, columns: Sequence[str] = (), why: str = DAMAGED_FILE
@@ -62,6 +62,9 @@ class FileSource(ArrowSource):
             names = self.names_in(path)
             keys = folder_keys(path, self.folder)
             self.require_names(path, [*names, *(key for key in keys if key not in names)])
+
+    def one_by_one(self) -> list[Self]:
+        return [replace(self, paths=(path,)) for path in self.paths]
 
     @abstractmethod
     def names_in(self, path: Path) -> list[str]:

@@ -18,6 +18,7 @@ from dpmoments.rows.summary import Summary
 from dpmoments.rows.threads import summarise_in_threads
 from dpmoments.rows.unit_selection import UnitBlock, UnitSelection
 from dpmoments.schema.schema import Schema
+from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["LocalSource"]
 
@@ -91,8 +92,12 @@ class LocalSource(ABC, Generic[Part]):
         return self.parts()
 
     @abstractmethod
+    def written_cells(self, part: Part, name: str) -> Any:
+        """The cells of one column of a piece, before any rule: an Arrow array, or an array of Python objects."""
+
     def cells(self, part: Part) -> Mapping[str, Any]:
-        """The columns of a piece, as cells."""
+        """The columns of a piece, as cells of the kinds that the schema says they are."""
+        return {name: self.written_cells(part, name) for name in self.names}
 
     def encode(self, part: Part) -> npt.NDArray[Any]:
         """Encoded rows of a piece, shape (n, d); a dropped row is NaN throughout, and one that does not count left out."""
@@ -106,6 +111,23 @@ class LocalSource(ABC, Generic[Part]):
         columns = self.cells(part)
         encoded: FloatArray = encode_columns(columns, self.schema, mean=self.mean)
         return UnitBlock.of(columns[self.privacy_unit.column], encoded, self.privacy_unit)
+
+    def unconverted(self, on_ragged_line: Callable[[], None]) -> Self:
+        """The same table, whose parts hold cells as they are written, of whatever kind the schema says they are.
+
+        Lines of a delimited file that have more or fewer cells than the first are left out, with a call for each.
+        """
+        del on_ragged_line
+        return self
+
+    @property
+    def text_of_cells(self) -> TextFormat | None:
+        """How the cells of :meth:`unconverted` are written, where they are bytes of a text file; else None."""
+        return None
+
+    def one_by_one(self) -> list[Self]:
+        """Sources of the files that the table is made of, in order, each to be read whatever becomes of the others."""
+        return [self]
 
     def blocks(self) -> Iterator[npt.NDArray[Any]]:
         """Encoded blocks, shape (n_i, d), in the order of the table."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,8 +91,8 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
         """Encoded rows, shape (n, d); the caller's own where nothing needs encoding."""
         return part if self.raw else super().encode(part)
 
-    def cells(self, part: npt.NDArray[Any]) -> Mapping[str, Any]:
-        return {name: array_cells(part[:, index]) for index, name in enumerate(self.schema.names)}
+    def written_cells(self, part: npt.NDArray[Any], name: str) -> Any:
+        return array_cells(part[:, self.schema.names.index(name)])
 
     def __repr__(self) -> str:
         return f"ArraySource({self.array.shape[1]} columns)"
@@ -124,8 +124,8 @@ class FrameSource(LocalSource[nw.DataFrame[Any]]):
         for start in range(0, self.n_rows, step):
             yield self.frame[start : start + step]
 
-    def cells(self, part: nw.DataFrame[Any]) -> Mapping[str, Any]:
-        return {name: series_cells(part[name], name) for name in self.names}
+    def written_cells(self, part: nw.DataFrame[Any], name: str) -> Any:
+        return series_cells(part[name], name)
 
     def __repr__(self) -> str:
         return f"FrameSource({self.frame.implementation}, {len(self.frame.columns)} columns)"
@@ -145,8 +145,8 @@ class LazySource(LocalSource[nw.DataFrame[Any]]):
         query = self.frame.select(*self.names)
         yield from self._eager(read_quietly(query.collect, "the lazy frame", FAILED_QUERY)).parts()
 
-    def cells(self, part: nw.DataFrame[Any]) -> Mapping[str, Any]:
-        return self._eager(part).cells(part)
+    def written_cells(self, part: nw.DataFrame[Any], name: str) -> Any:
+        return series_cells(part[name], name)
 
     def _eager(self, frame: Any) -> FrameSource:
         frame = nw.from_native(frame, pass_through=True)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from dpmoments.cells.text_numbers import text_numbers
+from dpmoments.cells.text_numbers import null_words, text_numbers
 from dpmoments.rows.sources.arrow import FileSource
 from dpmoments.rows.sources.folder_keys import folder_keys
 from dpmoments.rows.sources.reading import NUMBER_ADVICE, read_quietly
@@ -43,9 +43,19 @@ class CsvSource(FileSource):
     """
 
     text_format: TextFormat = USUAL
+    on_ragged_line: Callable[[], None] | None = field(default=None, kw_only=True)
+    """Where it is given, cells are not converted; see :meth:`unconverted`."""
+
+    def unconverted(self, on_ragged_line: Callable[[], None]) -> Self:
+        return replace(self, on_ragged_line=on_ragged_line)
+
+    @property
+    def text_of_cells(self) -> TextFormat:
+        return self.text_format
 
     def names_in(self, path: Path) -> list[str]:
-        with read_quietly(partial(self._open, path), path, NO_TEXT) as reader:
+        # A line with too many cells is no fault of the header: the pass over the table tells of it.
+        with read_quietly(partial(self._open, path, ragged=_skipping(lambda: None)), path, NO_TEXT) as reader:
             return read_quietly(lambda: list(reader.schema.names), path, NO_TEXT)  # of which some may not be text
 
     def __post_init__(self) -> None:
@@ -68,9 +78,7 @@ class CsvSource(FileSource):
         header = self.names_in(path)
         convert = pa_csv.ConvertOptions(
             # What tells people apart is text in every file, whatever its cells look like.
-            column_types={
-                name: self._type(self._columns[name]) if name in self._columns else pa.string() for name in names
-            },
+            column_types={name: self._type(self._columns.get(name)) for name in names},
             include_columns=list(names),
             null_values=list(self.text_format.null_words),
             true_values=list(self.text_format.true_words),
@@ -79,11 +87,13 @@ class CsvSource(FileSource):
             decimal_point="." if self._keeps_numbers_as_text else self.text_format.decimal,
         )
         shown = [name if name in self.names else "" for name in header]
-        open_file = partial(self._open, path, convert, one_column=len(header) == 1)
+        ragged = None if self.on_ragged_line is None else _skipping(self.on_ragged_line)
+        open_file = partial(self._open, path, convert, one_column=len(header) == 1, ragged=ragged)
         with read_quietly(open_file, path, columns=shown) as reader:
             yield from self.sliced(reader, path, shown)
 
     def cells(self, part: pa.RecordBatch) -> Mapping[str, Any]:
+        """The columns of a batch; numbers for text where the reader left text, and nulls for words that stand for nothing."""
         return super().cells(self._converted(part))
 
     @property
@@ -91,8 +101,10 @@ class CsvSource(FileSource):
         """Whether Arrow's reader does not know the marks of numbers."""
         return self.text_format.thousands is not None or self.text_format.decimal > "\x7e"
 
-    def _type(self, column: Column) -> Any:
-        if isinstance(column, Categorical | Date):
+    def _type(self, column: Column | None) -> Any:
+        if self.on_ragged_line is not None:
+            return pa.binary()
+        if column is None or isinstance(column, Categorical | Date):
             return pa.string()
         if isinstance(column, Boolean):
             return pa.bool_()
@@ -106,7 +118,7 @@ class CsvSource(FileSource):
             if column is None or not pa.types.is_string(cells.type):
                 made.append(cells)
             elif isinstance(column, Categorical | Date):
-                words = self._null_words(column)
+                words = null_words(column, self.text_format)
                 made.append(pc.if_else(pc.is_in(cells, pa.array(words, cells.type)), None, cells) if words else cells)
             else:
                 made.append(self._numbers(cells, name))
@@ -115,13 +127,6 @@ class CsvSource(FileSource):
     @cached_property
     def _columns(self) -> dict[str, Column]:
         return {column.name: column for column in self.schema.table_columns}
-
-    def _null_words(self, column: Categorical | Date) -> list[str]:
-        """Of a categorical column, words that were stated alone: ``NA`` may be a level, or a value that is none."""
-        if isinstance(column, Date):
-            return list(self.text_format.null_words)
-        levels = set(map(str, column.levels))
-        return [word for word in self.text_format.nulls if word not in levels]
 
     def _numbers(self, cells: Any, name: str) -> Any:
         found = text_numbers(cells, self.text_format)
@@ -135,13 +140,14 @@ class CsvSource(FileSource):
     def _delimiter(self, path: Path) -> str:
         return self.text_format.delimiter_for(file_ending(path))
 
-    def _open(self, path: Path, convert: Any = None, *, one_column: bool = False) -> Any:
+    def _open(self, path: Path, convert: Any = None, *, one_column: bool = False, ragged: Any = None) -> Any:
         # Cells may hold line breaks, in quotes. In a file of one column an empty line is an empty cell.
         parse = pa_csv.ParseOptions(
             delimiter=self._delimiter(path),
             quote_char=self.text_format.quote or False,
             newlines_in_values=True,
             ignore_empty_lines=not one_column,
+            invalid_row_handler=ragged,
         )
         return pa_csv.open_csv(
             pa.PythonFile(WholeLineEnds(_with_line_end(path, self.text_format)), mode="r"),
@@ -184,6 +190,17 @@ class WholeLineEnds:
         """Close the stream."""
         self.closed = True
         self._stream.close()
+
+
+def _skipping(note: Callable[[], None]) -> Callable[[Any], str]:
+    """What Arrow's reader is to do with a line of another number of cells than the first."""
+
+    def skip(line: Any) -> str:
+        del line
+        note()
+        return "skip"
+
+    return skip
 
 
 def _with_line_end(path: Path, text_format: TextFormat) -> Any:
