@@ -9,6 +9,7 @@ from dpmoments.mean_release import MeanRelease
 from dpmoments.moment_release import MomentRelease
 from dpmoments.pooling import PooledRelease, pool
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.ledger import BudgetExceededError, Ledger, LedgerError
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.release import release
 from dpmoments.release_groups import release_groups
@@ -21,9 +22,12 @@ from dpmoments.version import __version__
 
 __all__ = [
     "Boolean",
+    "BudgetExceededError",
     "Categorical",
     "Coordinate",
     "GroupReleases",
+    "Ledger",
+    "LedgerError",
     "MeanRelease",
     "MomentRelease",
     "Neighbors",

@@ -10,6 +10,8 @@ from dpmoments.mechanisms.base import Mechanism, MomentShape
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.ledger import Ledger
+from dpmoments.privacy.ledger.charge import Charge
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
 from dpmoments.progress import watched
@@ -43,6 +45,7 @@ def release(
     n_rows: int | None = None,
     output: str | Path | None = None,
     dataset: str | None = None,
+    ledger: Ledger | str | Path | None = None,
     threads: int | None = None,
     progress: bool | Callable[[float | None], None] = False,
     insecure_seed: int | None = None,
@@ -80,6 +83,9 @@ def release(
     dataset : str, optional
         What the table is called, such as ``"people-2026"``; written into the release. No two releases that name the same one
         are pooled.
+    ledger : Ledger or path, optional
+        Where the cost is charged: reserved, on the disk, before a row is read, and refused beyond the budget that ``dataset`` was
+        granted (:class:`dpmoments.Ledger`).
     threads : int, optional
         Threads of the summation; default: the usable cores. The result does not depend on it.
     progress : bool or callable
@@ -97,6 +103,8 @@ def release(
     ValueError, TypeError, OSError
         Before any row is read: for a budget, schema, mechanism or output that cannot work. While rows are read: for a
         cell whose rule is ``"error"`` or a damaged file. Nothing is spent in either case.
+    BudgetExceededError, LedgerError
+        Before any row is read: where the ledger does not allow the release, or cannot be used.
     UnsavedReleaseError
         If the file cannot be written after all; the release is its attribute ``release``.
 
@@ -109,8 +117,8 @@ def release(
     Notes
     -----
     **Privacy.** The release as a whole satisfies the stated budget for the stated neighbours, one row being the protected
-    unit; ``release.privacy.in_words()`` says it in full. The order is: schema checked, plan made, output checked, rows read,
-    noise drawn, release written.
+    unit; ``release.privacy.in_words()`` says it in full. The order is: schema checked, output checked, plan made, budget reserved
+    (where there is a ledger), rows read, noise drawn, release written, budget committed.
 
     Examples
     --------
@@ -125,6 +133,7 @@ def release(
     neighbors = Neighbors.of(neighbors)
     require_whole_numbers(threads=threads, insecure_seed=insecure_seed)
     check_dataset(dataset)
+    charge = Charge.of(ledger, dataset, neighbors, insecure_seed=insecure_seed)
     chosen = make_mechanism(mechanism)
     repair = Repair.of(repair)
     with watched(progress) as on_block:
@@ -138,17 +147,18 @@ def release(
         )
         plan, public_rows = planned(chosen, rows, MomentShape.of(schema, mean=mean), budget, output, n_rows)
         warn_of_large_delta(plan, public_rows)
-        noisy, receipt = carried_out(plan, rows, on_block, insecure_seed)
+        held = charge.reserve(plan, plan.mechanism.name, ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed))
+        noisy, receipt = carried_out(plan, rows, on_block, insecure_seed, held)
     released = moment_release(
         plan,
         noisy,
         receipt,
         schema,
         repair=repair,
-        origin=ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed),
+        origin=held.origin,
         private=insecure_seed is None,
         n_rows=n_rows,
         table_size=public_rows,
     )
-    keep(released, output)
+    keep(released, output, held)
     return released

@@ -11,6 +11,8 @@ from dpmoments.mechanisms.base import Mechanism, MomentShape
 from dpmoments.mechanisms.parts.groups import GroupsPlan, group_label
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.ledger import Ledger
+from dpmoments.privacy.ledger.charge import Charge
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
 from dpmoments.progress import watched
@@ -38,6 +40,7 @@ def release_groups(
     repair: Repair | str = "auto",
     output: str | Path | None = None,
     dataset: str | None = None,
+    ledger: Ledger | str | Path | None = None,
     threads: int | None = None,
     progress: bool | Callable[[float | None], None] = False,
     insecure_seed: int | None = None,
@@ -62,8 +65,8 @@ def release_groups(
         As for :func:`dpmoments.release`, the same for all groups.
     output : path, optional
         Where to save all groups, in one file; checked before anything is spent.
-    dataset, threads, progress, insecure_seed
-        As for :func:`dpmoments.release`.
+    dataset, ledger, threads, progress, insecure_seed
+        As for :func:`dpmoments.release`; a ledger is charged once for all groups.
 
     Returns
     -------
@@ -74,6 +77,8 @@ def release_groups(
     ------
     ValueError, TypeError, OSError
         As for :func:`dpmoments.release`; nothing is spent then.
+    BudgetExceededError, LedgerError
+        As for :func:`dpmoments.release`.
     UnsavedReleaseError
         If the file cannot be written after all; the releases are its attribute ``release``.
 
@@ -115,6 +120,7 @@ def release_groups(
         )
     require_whole_numbers(threads=threads, insecure_seed=insecure_seed)
     check_dataset(dataset)
+    charge = Charge.of(ledger, dataset, neighbors, insecure_seed=insecure_seed)
     column, of_groups = grouping_column(schema, by), schema_of_groups(schema, by)
     chosen = make_mechanism(mechanism)
     repair = Repair.of(repair)
@@ -122,8 +128,9 @@ def release_groups(
         rows = Rows.of(data, schema, mean=mean, neighbors=neighbors, threads=threads, on_block=on_block)
         plan, _ = planned(chosen, rows, MomentShape.of(of_groups, mean=mean), budget, output)
         groups_plan = GroupsPlan.of(plan, column)
-        noisy, receipt = carried_out(groups_plan, rows, on_block, insecure_seed)
-    run = ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed)
+        run = ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed)
+        held = charge.reserve(groups_plan, plan.mechanism.name, run)
+        noisy, receipt = carried_out(groups_plan, rows, on_block, insecure_seed, held)
     levels = groups_plan.levels
     releases = GroupReleases(
         column,
@@ -134,11 +141,11 @@ def release_groups(
                 receipt.of_group(group_label(by, level)),
                 of_groups,
                 repair=repair,
-                origin=run.of_group(by, level, len(levels)),
+                origin=held.origin.of_group(by, level, len(levels)),
                 private=insecure_seed is None,
             )
             for level in levels
         ),
     )
-    keep(releases, output)
+    keep(releases, output, held)
     return releases

@@ -14,6 +14,7 @@ from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Momen
 from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.ledger.charge import Held
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
@@ -66,12 +67,20 @@ def planned(
 
 
 def carried_out(
-    plan: CalibratedPlan[Noisy], rows: Rows, on_block: Watch, insecure_seed: int | None
+    plan: CalibratedPlan[Noisy], rows: Rows, on_block: Watch, insecure_seed: int | None, held: Held
 ) -> tuple[Noisy, Receipt]:
-    """What a run of the plan gives, and its receipt: the one step that spends."""
+    """What a run of the plan gives, and its receipt: the one step that spends.
+
+    What a ledger holds for it is given back where the run ends before its first draw of noise, by an error that is seen here.
+    """
     on_block.expect(rows.source.n_rows)
     privacy_filter = PrivacyFilter.open(plan, insecure_seed=insecure_seed)
-    noisy = plan.run(rows, privacy_filter)
+    try:
+        noisy = plan.run(rows, privacy_filter)
+    except BaseException:
+        if not privacy_filter.close().draws:
+            held.refund()
+        raise
     return noisy, privacy_filter.close()
 
 
