@@ -11,7 +11,7 @@ from typing import Any
 from dpmoments.plain_values import require_kinds, require_known
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.ledger.amounts import Amount
+from dpmoments.privacy.ledger.amounts import Amount, no_more
 from dpmoments.privacy.ledger.composition import Losses, Sums, losses_of
 from dpmoments.privacy.ledger.errors import BudgetExceededError, LedgerError
 from dpmoments.privacy.ledger.grants import Grant, GrantKind, check_unit, require_dataset
@@ -149,9 +149,9 @@ class Account:
 
 def _left_in_words(left: Amount) -> str:
     if left.kind != GrantKind.APPROXIMATE:
-        return str(left)
+        return left.in_words(most=True)
     ways = [("pure ε", left.epsilon), ("ρ", left.rho), ("Gaussian μ", left.mu)]
-    known = [f"{name} = {value:.6g}" for name, value in ways if value > 0]
+    known = [f"{name} = {no_more(value)}" for name, value in ways if value > 0]
     return " or ".join(known) or "nothing"
 
 

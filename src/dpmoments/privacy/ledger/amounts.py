@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context
 from fractions import Fraction
 from typing import Any
 
@@ -89,14 +90,31 @@ class Amount:
         parts = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "zcdp": ("rho",), "gaussian": ("mu",)}
         return {"kind": self.kind, **{name: getattr(self, name) for name in parts[self.kind]}}
 
-    def __str__(self) -> str:
+    def in_words(self, *, most: bool = False) -> str:
+        """The amount, never less than it is; where ``most`` may be spent, never more."""
+        shown = no_more if most else no_less
         if self.kind == BudgetKind.ZCDP:
-            return f"ρ = {no_less(self.rho)}"
+            return f"ρ = {shown(self.rho)}"
         if self.kind == BudgetKind.PURE:
-            return f"ε = {no_less(self.epsilon)}"
+            return f"ε = {shown(self.epsilon)}"
         if self.kind == BudgetKind.APPROXIMATE:
-            return f"ε = {no_less(self.epsilon)}, δ = {no_less(self.delta)}"
-        return f"μ = {no_less(self.mu)}"
+            return f"ε = {shown(self.epsilon)}, δ = {shown(self.delta)}"
+        return f"μ = {shown(self.mu)}"
+
+    def __str__(self) -> str:
+        return self.in_words()
+
+
+def no_more(loss: float, digits: int = 6) -> str:
+    """A loss in so many significant digits, never more than it is.
+
+    Examples
+    --------
+    >>> no_more(0.1), no_more(1.0000096)
+    ('0.1', '1')
+    """
+    rounded = Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(repr(float(loss)))
+    return f"{float(rounded):.{digits}g}"
 
 
 def upward(number: Fraction) -> float:

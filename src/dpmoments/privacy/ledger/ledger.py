@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from threading import RLock
 from typing import Any
@@ -13,6 +13,7 @@ from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.ledger.accounts import Account, Accounts
 from dpmoments.privacy.ledger.amounts import Amount
+from dpmoments.privacy.ledger.appending import Appending
 from dpmoments.privacy.ledger.composition import losses_of
 from dpmoments.privacy.ledger.errors import LedgerError
 from dpmoments.privacy.ledger.file import LedgerFile
@@ -146,6 +147,12 @@ class Ledger:
         """Those that were granted a budget."""
         with self._reading() as accounts:
             return tuple(accounts.by_dataset)
+
+    @property
+    def identity(self) -> str:
+        """The ledger's id, which each of its releases names."""
+        with self._reading() as accounts:
+            return accounts.ledger
 
     @property
     def head(self) -> LedgerEntry | None:
@@ -293,7 +300,6 @@ class Ledger:
         Returns
         -------
         tuple of LedgerCheck
-            All of them passed, or it is not a ledger to rely on.
 
         Raises
         ------
@@ -311,17 +317,17 @@ class Ledger:
             yield self._caught_up(connection)
 
     @contextmanager
-    def _writing(self) -> Iterator[_Write]:
+    def _writing(self) -> Iterator[Appending]:
         """A transaction that begins with the lock on the file: what is checked in it is what is written after."""
         with self._lock:
             try:
                 with self._file.opened(writing=True) as connection:
                     accounts = self._caught_up(connection)
-                    write = _Write(connection, accounts)
-                    yield write
+                    yield Appending(connection, accounts)
                 self._seen = accounts.head
             except BaseException:
-                self._accounts = None  # what was counted may not have been written
+                if self._accounts is not None and self._accounts.head != self._seen:
+                    self._accounts = None  # what was counted was not written
                 raise
 
     def _caught_up(self, connection: sqlite3.Connection) -> Accounts:
@@ -344,16 +350,3 @@ class Ledger:
             accounts.read(number, text, digest)
         self._accounts, self._seen = accounts, accounts.head
         return accounts
-
-
-class _Write:
-    """Appends entries within a transaction."""
-
-    def __init__(self, connection: sqlite3.Connection, accounts: Accounts) -> None:
-        self._connection = connection
-        self.accounts = accounts
-
-    def __call__(self, action: Action, dataset: str, content: Mapping[str, Any]) -> HistoryEntry:
-        entry = self.accounts.follow(action, dataset, content)
-        self._connection.execute("INSERT INTO history VALUES (?, ?, ?)", (entry.number, entry.text, entry.hash))
-        return entry
