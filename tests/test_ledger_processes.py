@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import Any
 
@@ -19,21 +18,16 @@ import pytest
 import dpmoments as dpm
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.ledger.history import Action
-from ledger_processes import DATASET
+from ledger_processes import DATASET, quick_folder
 
-MEMORY = Path("/dev/shm")
-"""Where every transaction need not wait for a disk. Locks and kills are the same there; a power cut is not what is tested."""
 PROGRAM = Path(__file__).with_name("ledger_processes.py")
 ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    if not (MEMORY.is_dir() and os.access(MEMORY, os.W_OK)):
-        yield tmp_path
-        return
-    with TemporaryDirectory(dir=MEMORY) as name:
-        yield Path(name)
+    with quick_folder(tmp_path) as found:
+        yield found
 
 
 def run(action: str, ledger: Path, *arguments: float) -> dict[str, Any]:
