@@ -108,5 +108,5 @@ def test_kills_at_any_moment_never_let_budget_be_spent_twice(folder: Path, kills
     assert all(check.passed for check in ledger.verify(releases))
     assert account.sums.amounts[0] == Fraction(found[Action.RESERVE] - found[Action.REFUND], 10**6)
     assert found[Action.COMMIT] <= len(releases) <= found[Action.RESERVE] - found[Action.REFUND]
-    assert len({release.origin.ledger for release in releases}) == len(releases) > kills / 4
+    assert len({release.origin.ledger for release in releases}) == len(releases) > kills / 10
     assert account.n_open > 0  # some kills came between the two

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context
@@ -9,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.rounding import no_less, rounded_up
+from dpmoments.privacy.rounding import no_less
 
 __all__ = ["Amount", "as_text", "as_written", "from_text"]
 
@@ -118,11 +119,13 @@ def no_more(loss: float, digits: int = 6) -> str:
 
 
 def upward(number: Fraction) -> float:
-    """An exact amount as the float that is written so, or the next above."""
-    near = float(number)
-    return near if as_written(near) >= number else rounded_up(number)
+    """An exact amount as the least float that is written as no less."""
+    near = math.nextafter(float(number), -math.inf)
+    while as_written(near) < number:
+        near = math.nextafter(near, math.inf)
+    return near
 
 
 def downward(number: Fraction) -> float:
-    """An exact amount as the float that is written so, or the next below."""
+    """An exact amount as the greatest float that is written as no more."""
     return -upward(-number)
