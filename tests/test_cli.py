@@ -41,6 +41,7 @@ COMMANDS = (
     "forecast-mean",
     "release",
     "release-mean",
+    "ledger",
     "mechanisms",
     "show",
     "describe",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -132,7 +134,7 @@ def test_next_month_s_release_fits_and_the_one_after_does_not(
     no_row_is_read(monkeypatch)
     with pytest.raises(dpm.BudgetExceededError) as error:
         JOBS["release"](ledger=str(ledger.path), dataset="people", epsilon=0.6)
-    for words in ("ε = 1, δ = 1e-06 is granted", "ε = 1, δ = 0 is spent", "is left", "ε = 0.6", "grant more"):
+    for words in ("ε = 1, δ = 1e-06 is granted", "ε = 1, δ = 0 is spent", "nothing is left", "ε = 0.6", "grant more"):
         assert words in str(error.value)
     assert actions(ledger) == ["reserve", "commit"] * 2
 
@@ -397,3 +399,27 @@ def test_show_says_what_a_stopped_release_left(ledger: dpm.Ledger, capsys: pytes
     ledger.reserve("people", cost, LossUnit.EPSILON, neighbors="add_remove", release="a")
     assert main(["ledger", "show", str(ledger.path)]) == 0
     assert "count as spent for ever" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_page_on_the_ledger_runs_as_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Python prints what its comments say; commands end with 0 and print the lines that are shown."""
+    page = Path(__file__).parents[1] / "docs" / "ledger.md"
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for language, block in re.findall(r"(?ms)^```(\w+)\n(.*?)^```$", page.read_text(encoding="utf-8")):
+        printed: list[str] = []
+        if language == "python":
+            exec(compile(block, str(page), "exec"), names)
+            out = capsys.readouterr().out
+            for expected in re.findall(r"print\(ledger\.spent.*# (.*)", block):
+                assert expected.split(",")[0] in out
+            assert "print(refusal)" not in block or "Nothing was read and nothing was spent" in out
+        for line in block.splitlines() if language == "console" else ():
+            if line.startswith("$ dpmoments "):
+                assert main(shlex.split(line)[2:]) == 0, line
+                printed = [" ".join(shown.split()) for shown in capsys.readouterr().out.splitlines()]
+            else:
+                assert " ".join(line.split()) in printed, line
+    assert names["ledger"].left("people-2026").epsilon > 1.0

@@ -71,12 +71,19 @@ def test_the_table_of_what_is_counted(kind: str, what: str) -> None:
     assert bool(why_not_counted(GRANTS[kind], sums)) == (what not in COUNTED[kind])
 
 
-def test_after_a_zcdp_release_one_with_no_rho_is_refused_and_the_other_way_round() -> None:
+def test_costs_of_several_kinds_are_added_part_by_part_and_rho_has_no_part() -> None:
     grant = GRANTS["auto"]
-    concentrated, alone, rho = (ONE_OF_EACH[name] for name in ("Gaussian", "epsilon and delta alone", "rho"))
-    assert "counted in ρ or μ" in why_not_counted(grant, sums_of(concentrated, alone))
-    assert sums_of(alone, concentrated).within(grant)
-    assert "no δ of their own" in why_not_counted(grant, sums_of(alone, rho))
+    concentrated, pure, alone, rho = (
+        ONE_OF_EACH[name] for name in ("Gaussian", "pure", "epsilon and delta alone", "rho")
+    )
+    for order in itertools.permutations((concentrated, pure, alone)):
+        assert sums_of(*order).within(grant)
+    assert sums_of((PURE(0.5), EPSILON), (APPROXIMATE(0.5, 4e-7), GAUSSIAN)).within(grant)
+    assert not sums_of((PURE(0.5), EPSILON), (APPROXIMATE(0.5, 6e-7), GAUSSIAN)).within(grant)  # half of δ
+    assert sums_of((APPROXIMATE(0.5, 6e-7), PARTS), (PURE(0.5), EPSILON)).within(grant)  # all of it: the first has no ρ
+    for order in itertools.permutations((concentrated, alone, rho)):
+        assert "has no δ of its own" in why_not_counted(grant, sums_of(*order))
+    assert "the grant counts in ρ" in why_not_counted(GRANTS["zcdp"], sums_of(concentrated, alone))
 
 
 @pytest.mark.parametrize("unit", [GAUSSIAN, RHO, PARTS])
@@ -293,9 +300,9 @@ def test_so_many_gaussian_releases_have_a_proven_margin() -> None:
 def test_limits_of_an_epsilon_and_delta_grant_are_on_the_safe_side() -> None:
     for epsilon, delta in ((0.1, 1e-9), (1.0, 1e-6), (10.0, 1e-3)):
         grant = Grant.of(epsilon=epsilon, delta=delta)
-        assert zcdp_delta(float(grant.limits["rho"]), epsilon) <= delta / 2
-        assert gaussian_delta(epsilon, math.sqrt(grant.limits["mu_squared"]), 1.0) <= delta / 2
-        assert float(grant.limits["rho"]) == zcdp_rho(epsilon, delta / 2)
+        assert zcdp_delta(float(grant.limits["rho"]), epsilon) <= delta / 4
+        assert gaussian_delta(epsilon, math.sqrt(grant.limits["mu_squared"]), 1.0) <= delta / 4
+        assert float(grant.limits["rho"]) == zcdp_rho(epsilon, delta / 4)
         assert 2 * grant.limits["rho"] < grant.limits["mu_squared"]
 
 

@@ -78,7 +78,7 @@ def carried_out(
     try:
         noisy = plan.run(rows, privacy_filter)
     except BaseException:
-        if not privacy_filter.close().draws:
+        if held.ledger is not None and not privacy_filter.close().draws:
             held.refund()
         raise
     return noisy, privacy_filter.close()

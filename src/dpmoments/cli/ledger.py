@@ -12,7 +12,6 @@ from dpmoments.cli.options import BUDGET_PANEL, AsJson, Delta, Epsilon, Neighbor
 from dpmoments.cli.tables import complain, print_command, print_json, print_table, print_text
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.ledger.accounts import Account
-from dpmoments.privacy.ledger.amounts import no_more
 from dpmoments.privacy.ledger.grants import Composition, Grant, GrantKind
 from dpmoments.privacy.ledger.history import Action, HistoryEntry
 from dpmoments.privacy.origin import LedgerEntry
@@ -89,15 +88,16 @@ def show(file: File, dataset: OneName = None, as_json: AsJson = False) -> None:
         print_json({"ledger": str(file), "datasets": [_as_dict(account) for account in accounts]})
         return
     for account in accounts:
-        granted, left = account.grant, account.left
+        granted = account.grant
         print_text(f"{account.dataset} ({granted.neighbors}, protected unit: {granted.unit})")
-        of_left = [("left", left.in_words(most=True))]
+        ways = [("left" if not place else "", words, kind) for place, (kind, words) in enumerate(account.ways_left)]
         if granted.kind is GrantKind.APPROXIMATE:
-            print_text(f"counted {_composition(account)}", indent=2)
-            of_left = [("left for one more release", ""), ("  of pure ε", f"ε = {no_more(left.epsilon)}")]
-            of_left += [("  in ρ-zCDP", f"ρ = {no_more(left.rho)}"), ("  of Gaussian noise", f"μ = {no_more(left.mu)}")]
-        print_table(("", ""), [("granted", str(granted)), ("spent", str(account.spent)), *of_left])
-        print_text(f"{account.n_released} releases", indent=2)
+            print_text(f"costs are added {_composition(account)}", indent=2)
+        print_table(
+            ("", "", ""),
+            [("granted", str(granted), ""), ("spent", str(account.spent), ""), *(ways or [("left", "nothing", "")])],
+        )
+        print_text(f"{account.n_released} {'release' if account.n_released == 1 else 'releases'}", indent=2)
         if account.n_open:
             print_text(
                 f"{account.n_open} reserved and never committed: a release that is running now, or one that was stopped. They "
@@ -176,9 +176,14 @@ def _head(kept: dpmoments.Ledger, text: str) -> LedgerEntry:
 
 
 def _composition(account: Account) -> str:
-    rules = account.sums.rules(account.grant)
-    words = {("rho",): "in ρ", ("mu_squared",): "in μ", ("epsilon", "delta"): "part by part, ε and δ"}
-    return " or ".join(words[rule] for rule in rules if rule in words) or "part by part, ε and δ"
+    words = {
+        Composition.AUTO: "part by part, in ρ or in μ, whichever is enough",
+        Composition.BASIC: "part by part",
+        Composition.ZCDP: "in ρ",
+        Composition.GAUSSIAN: "in μ",
+    }
+    by_parts = account.grant.composition is Composition.AUTO and not account.sums.concentrated
+    return words[Composition.BASIC if by_parts else account.grant.composition]
 
 
 def _what(entry: HistoryEntry) -> str:

@@ -16,7 +16,7 @@ from dpmoments.privacy.ledger.composition import Losses, Sums, losses_of
 from dpmoments.privacy.ledger.errors import BudgetExceededError, LedgerError
 from dpmoments.privacy.ledger.grants import Grant, GrantKind, check_unit, require_dataset
 from dpmoments.privacy.ledger.history import Action, HistoryEntry, first_link
-from dpmoments.privacy.ledger.spending import amount_left, amount_spent, why_not_counted
+from dpmoments.privacy.ledger.spending import amount_left, amount_spent, left_by_parts, why_not_counted
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import LedgerEntry
 
@@ -78,6 +78,28 @@ class Account:
         """What a further release may cost."""
         return amount_left(self.grant, self.sums)
 
+    @property
+    def ways_left(self) -> tuple[tuple[str, str], ...]:
+        """What one more release may cost, by the kind of its cost; never more than is left."""
+        left = self.left
+        if left.kind != GrantKind.APPROXIMATE:
+            return (("", left.in_words(most=True)),)
+        epsilon, delta = left_by_parts(self.grant, self.sums)
+        ways = [
+            ("pure", left.epsilon, f"ε = {no_more(left.epsilon)}"),
+            ("ε and δ", epsilon, f"ε = {no_more(epsilon)}, δ = {no_more(delta)}"),
+            ("zCDP", left.rho, f"ρ = {no_more(left.rho)}"),
+            ("Gaussian", left.mu, f"μ = {no_more(left.mu)}"),
+        ]
+        return tuple((kind, words) for kind, amount, words in ways if amount)
+
+    @property
+    def left_in_words(self) -> str:
+        """The same in one line."""
+        return (
+            " or ".join(f"{words} {f'({kind})' if kind else ''}".strip() for kind, words in self.ways_left) or "nothing"
+        )
+
     def require_for(self, neighbors: Neighbors, unit: str) -> None:
         """Raise unless releases for this relation and unit are charged to it.
 
@@ -119,7 +141,7 @@ class Account:
             )
         raise BudgetExceededError(
             f"the budget of {name} does not allow this release: {granted} is granted, {self.spent} is spent by "
-            f"{self.sums.n_releases} releases, {_left_in_words(self.left)} is left, and this release would cost {cost}. Nothing "
+            f"{self.sums.n_releases} releases, {self.left_in_words} is left, and this release would cost {cost}. Nothing "
             "was read and nothing was spent. Ask for less, or, if more may be spent on this dataset, grant more with ledger.grant"
         )
 
@@ -145,14 +167,6 @@ class Account:
                     "what is spent already"
                 )
         return replace(self, grant=grant)
-
-
-def _left_in_words(left: Amount) -> str:
-    if left.kind != GrantKind.APPROXIMATE:
-        return left.in_words(most=True)
-    ways = [("pure ε", left.epsilon), ("ρ", left.rho), ("Gaussian μ", left.mu)]
-    known = [f"{name} = {no_more(value)}" for name, value in ways if value > 0]
-    return " or ".join(known) or "nothing"
 
 
 class Accounts:

@@ -123,7 +123,7 @@ def upward(number: Fraction) -> float:
     near = math.nextafter(float(number), -math.inf)
     while as_written(near) < number:
         near = math.nextafter(near, math.inf)
-    return near
+    return near + 0.0  # never minus nothing
 
 
 def downward(number: Fraction) -> float:

@@ -7,7 +7,7 @@ pure ε             ε            ε tanh(ε/2)    2 Φ⁻¹(e^ε/(1+e^ε))     
 (ε, δ), Gaussian   refused      its ρ          √(2ρ)                        in μ; or in ρ; or part by part
 (ε, δ), zCDP       refused      its ρ          refused                      in ρ; or part by part
 (ε, δ), others     refused      refused        refused                      part by part
-ρ-zCDP             refused      ρ              refused                      in ρ
+ρ-zCDP             refused      ρ              refused                      in ρ alone
 =================  ===========  =============  ===========================  ==============================
 """
 
@@ -167,14 +167,14 @@ class Sums:
 
     def total(self, name: str) -> Fraction | None:
         """The sum in one unit; None where a release is not counted in it, or the sum is not proven."""
-        place = AMOUNTS.index(name)
+        place = AMOUNTS.index("delta" if name == "half_delta" else name)
         if self.unknown[place] or (name == "mu_squared" and self.n_gaussian > MOST_GAUSSIAN_RELEASES):
             return None
         return self.amounts[place]
 
     def within(self, grant: Grant) -> bool:
         """Whether the releases are allowed by a grant."""
-        return any(all(self._keeps(name, grant.limits) for name in rule) for rule in self.rules(grant))
+        return any(all(self._keeps(name, grant.bounds) for name in rule) for rule in self.rules(grant))
 
     def rules(self, grant: Grant) -> tuple[tuple[str, ...], ...]:
         """The sums that must be within the grant's limits, for one rule or another that counts these releases.
@@ -192,12 +192,14 @@ class Sums:
         by_parts = rule is Composition.BASIC or (rule is Composition.AUTO and not self.concentrated)
         if by_parts or self.n_releases == 1:  # one release by itself is what it says it is
             rules.append(("epsilon", "delta"))
+        elif rule is Composition.AUTO:
+            rules.append(("epsilon", "half_delta"))
         if not by_parts and rule is not Composition.GAUSSIAN:
             rules.append(("rho",))
         if not by_parts and rule is not Composition.ZCDP:
             rules.append(("mu_squared",))
         return tuple(rules)
 
-    def _keeps(self, name: str, limits: Mapping[str, Fraction]) -> bool:
+    def _keeps(self, name: str, bounds: Mapping[str, Fraction]) -> bool:
         total = self.total(name)
-        return total is not None and total <= limits[name]
+        return total is not None and total <= bounds[name]

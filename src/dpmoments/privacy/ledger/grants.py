@@ -15,7 +15,7 @@ from dpmoments.plain_values import require_known, shown
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.discrete_gaussian import MOST_COMPOSED_COORDINATES, discrete_gaussian_rho
 from dpmoments.privacy.curves.zcdp import zcdp_rho
-from dpmoments.privacy.ledger.amounts import Amount, as_text, as_written, downward, from_text, upward
+from dpmoments.privacy.ledger.amounts import Amount, as_text, as_written, from_text, upward
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import check_dataset
 from dpmoments.schema.checks import check_text
@@ -40,7 +40,8 @@ class GrantKind(StrEnum):
 class Composition(StrEnum):
     """How the costs of a dataset's releases are added up under an (ε, δ) grant (``docs/derivations/ledger.md``).
 
-    ``AUTO``: where the first release is zCDP, in ρ or in μ, whichever is enough, each with half of δ; else part by part.
+    ``AUTO``: where the first release is zCDP, part by part with half of δ, or in ρ or in μ with a quarter each, whichever is
+    enough; where it is not, part by part with all of δ.
     ``BASIC``: ε and δ each add up. ``ZCDP``: in ρ, with all of δ. ``GAUSSIAN``: in μ, with all of δ. Pure releases whose ε add up
     to the grant's are allowed whatever it is.
     """
@@ -133,10 +134,14 @@ class Grant:
         return Amount(self.kind, rho=rho, mu=mu, **known)
 
     @property
+    def bounds(self) -> Mapping[str, Fraction]:
+        """The limits, and the half of δ that sums part by part may use where others may use the rest."""
+        return self.limits if "delta" not in self.limits else {**self.limits, "half_delta": self.limits["delta"] / 2}
+
+    @property
     def share(self) -> float:
-        """The δ that conversions from ρ and μ may use, rounded down."""
-        delta = self.limits["delta"]
-        return downward(delta / 2 if self.composition is Composition.AUTO else delta)
+        """The δ that a conversion from ρ or μ may use, rounded down."""
+        return _share(upward(self.limits["delta"]), self.composition)
 
     def __str__(self) -> str:
         return str(self.amount)
@@ -221,9 +226,13 @@ def _positive_mu(mu: object) -> float:
     return number
 
 
+def _share(delta: float, rule: Composition) -> float:
+    return delta / 4 if rule is Composition.AUTO else delta
+
+
 def _converted(budget: PrivacyBudget, rule: Composition) -> dict[str, Fraction]:
     """What the ε and the share of δ allow in ρ and in μ²."""
-    delta = budget.delta / 2 if rule is Composition.AUTO else budget.delta
+    delta = _share(budget.delta, rule)
     if delta == 0.0:
         raise ValueError(f"delta={budget.delta!r} is too small to be counted with")
     try:

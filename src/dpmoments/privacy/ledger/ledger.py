@@ -106,8 +106,8 @@ class Ledger:
         unit : str
             Whom it protects: releases for another unit are refused.
         composition : {"auto", "basic", "zcdp", "gaussian"}
-            Under (ε, δ), how costs add up: part by part; in ρ, or in μ, converted with all of δ. ``auto`` is part by part where
-            the first release is (ε, δ)-private alone, and else in ρ or in μ, each with half of δ.
+            Under (ε, δ), how costs add up: part by part; in ρ, or in μ, converted with all of δ. ``auto``: part by part with half
+            of δ, or in ρ or μ with a quarter each; part by part with all of it where the first release has no ρ.
 
         Returns
         -------
@@ -176,7 +176,7 @@ class Ledger:
         """What one more release of a dataset may cost.
 
         Under (ε, δ), ``epsilon`` is the most for a pure release, ``rho`` for a ρ-zCDP one and ``mu`` for one of Gaussian draws,
-        each taken alone; ``delta`` is what no release uses.
+        each taken alone; ``delta`` the most of one that is added part by part.
 
         Raises
         ------

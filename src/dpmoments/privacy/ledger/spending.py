@@ -20,7 +20,7 @@ from dpmoments.privacy.ledger.amounts import Amount, downward, upward
 from dpmoments.privacy.ledger.composition import Sums, losses_of
 from dpmoments.privacy.ledger.grants import MOST_GAUSSIAN_RELEASES, Composition, Grant, GrantKind
 
-__all__ = ["amount_left", "amount_spent", "why_not_counted"]
+__all__ = ["amount_left", "amount_spent", "left_by_parts", "why_not_counted"]
 
 STEPS = 60
 
@@ -45,15 +45,14 @@ def amount_spent(grant: Grant, sums: Sums) -> Amount:
 
 def _ways(grant: Grant, sums: Sums) -> list[tuple[float, float]]:
     """The (ε, δ) that each rule comes to."""
-    granted, found = grant.amount.delta, []
+    granted, bounds, found = grant.amount.delta, grant.bounds, []
     for rule in sums.rules(grant):
         totals = [sums.total(name) for name in rule]
         if None in totals:
             continue
         if "epsilon" in rule:
-            delta = 0.0 if rule == ("epsilon",) else upward(sums.amounts[1])
-            if delta <= granted:
-                found.append((upward(sums.amounts[0]), delta))
+            if len(rule) == 1 or sums.amounts[1] <= bounds[rule[1]]:
+                found.append((upward(sums.amounts[0]), upward(sums.amounts[1])))
         elif rule == ("rho",):
             found.append((zcdp_epsilon(upward(sums.amounts[2]), grant.share), granted))
         else:
@@ -77,7 +76,7 @@ def amount_left(grant: Grant, sums: Sums) -> Amount:
     """What one more release may cost, rounded down.
 
     Under (ε, δ): ``epsilon`` is the most that a pure release may cost, ``rho`` a ρ-zCDP one, ``mu`` one of Gaussian draws, each
-    taken alone; ``delta`` is what is not in use.
+    taken alone; ``delta`` the most of one that is counted part by part.
     """
     if grant.kind is GrantKind.PURE:
         return Amount(grant.kind, epsilon=downward(grant.limits["epsilon"] - sums.amounts[0]))
@@ -95,16 +94,28 @@ def amount_left(grant: Grant, sums: Sums) -> Amount:
         cost = PrivacyBudget.zcdp(rho)
         return (sums + losses_of(cost, LossUnit.RHO, grant.neighbors, grant.neighbors)).within(grant)
 
-    spent = amount_spent(grant, sums)
     exact = downward(max(grant.limits["epsilon"] - sums.amounts[0], Fraction(0)))
     rho = downward(max(grant.limits["rho"] - sums.amounts[2], Fraction(0)))
     return Amount(
         grant.kind,
         epsilon=_most(pure, exact, grant.amount.epsilon),
-        delta=downward(grant.limits["delta"] - Fraction(spent.delta)) if spent.delta < grant.amount.delta else 0.0,
+        delta=left_by_parts(grant, sums)[1],
         rho=_most(zcdp, rho, rho),
         mu=mu if ("mu_squared",) in sums.rules(grant) else 0.0,
     )
+
+
+def left_by_parts(grant: Grant, sums: Sums) -> tuple[float, float]:
+    """The ε and δ of one more release that are left where they are added part by part; zeros where they are not."""
+    nothing = 0.0, 0.0
+    if grant.kind is not GrantKind.APPROXIMATE or grant.composition in (Composition.ZCDP, Composition.GAUSSIAN):
+        return nothing
+    epsilon, delta = sums.total("epsilon"), sums.total("delta")
+    if epsilon is None or delta is None or epsilon >= grant.limits["epsilon"]:
+        return nothing
+    halved = grant.composition is Composition.AUTO and sums.concentrated and sums.n_releases > 0
+    bound = grant.bounds["half_delta" if halved else "delta"]
+    return (downward(grant.limits["epsilon"] - epsilon), downward(bound - delta)) if delta < bound else nothing
 
 
 def _mu_left(grant: Grant, sums: Sums) -> float:
@@ -154,11 +165,10 @@ def why_not_counted(grant: Grant, sums: Sums) -> str:
         )
     if sums.unknown[0]:
         return (
-            "some of the releases are (ε, δ)-private alone, with no ρ, and others state ρ, with no δ of their own: no sum of "
-            "both is proven. Release with epsilon, and delta if need be"
+            "a cost in ρ has no δ of its own, and some of the releases, or all by the grant's composition, are counted in ε and "
+            "δ part by part. Release with epsilon, and delta if need be"
         )
     return (
-        "since the first release of this dataset its releases are counted in ρ or μ, and this one is (ε, δ)-private alone, with "
-        "no ρ. Release with epsilon alone or a mechanism whose draws are Gaussian (composition='basic' in the grant of a new "
-        "dataset counts ε and δ part by part)"
+        "the grant counts in ρ, and a release that is (ε, δ)-private alone has none. Release with rho, with epsilon alone, or "
+        "with a mechanism whose draws are Gaussian"
     )
