@@ -481,3 +481,11 @@ def test_an_abandoned_transaction_is_rolled_back(ledger: dpm.Ledger) -> None:
     assert len(ledger.history()) == 1
     spend(ledger)
     assert all(check.passed for check in ledger.verify())
+
+
+def test_transactions_wait_for_the_disk(ledger: dpm.Ledger) -> None:
+    """EXTRA: data, journal and the folder's entry of the journal are flushed before a transaction ends."""
+    with ledger._kept.file.opened(writing=True) as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+        assert connection.in_transaction

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import os
-import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from threading import RLock
+from collections.abc import Iterable
 from typing import Any
 
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.ledger.accounts import Account, Accounts
+from dpmoments.privacy.ledger.accounts import Account
 from dpmoments.privacy.ledger.amounts import Amount
-from dpmoments.privacy.ledger.appending import Appending
 from dpmoments.privacy.ledger.composition import losses_of
 from dpmoments.privacy.ledger.errors import LedgerError
 from dpmoments.privacy.ledger.file import LedgerFile
 from dpmoments.privacy.ledger.grants import Composition, Grant, check_unit, require_dataset
 from dpmoments.privacy.ledger.history import Action, HistoryEntry
+from dpmoments.privacy.ledger.kept_accounts import KeptAccounts
 from dpmoments.privacy.ledger.verification import LedgerCheck, check_head, check_history, check_release, originals
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import LedgerEntry
@@ -70,15 +67,12 @@ class Ledger:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, timeout: float = SECONDS_TO_WAIT) -> None:
-        self._file = LedgerFile(path, timeout)
-        self._accounts: Accounts | None = None
-        self._seen: LedgerEntry | None = None
-        self._lock = RLock()
+        self._kept = KeptAccounts(LedgerFile(path, timeout))
 
     @property
     def path(self) -> str:
         """The file, as it was named."""
-        return self._file.shown
+        return self._kept.file.shown
 
     def grant(
         self,
@@ -124,11 +118,9 @@ class Ledger:
         granted = Grant.of(
             epsilon=epsilon, delta=delta, rho=rho, mu=mu, neighbors=neighbors, unit=unit, composition=composition
         )
-        with self._lock:
-            if self._seen is None and not self._file.exists():
-                self._file.create()
-            with self._writing() as write:
-                write(Action.GRANT, name, granted.to_dict())
+        self._kept.make()
+        with self._kept.writing() as write:
+            write(Action.GRANT, name, granted.to_dict())
         return granted
 
     def account(self, dataset: str) -> Account:
@@ -139,25 +131,25 @@ class Ledger:
         LedgerError
             If it was granted nothing, or the file cannot be used.
         """
-        with self._reading() as accounts:
+        with self._kept.reading() as accounts:
             return accounts.account(dataset)
 
     @property
     def datasets(self) -> tuple[str, ...]:
         """Those that were granted a budget."""
-        with self._reading() as accounts:
+        with self._kept.reading() as accounts:
             return tuple(accounts.by_dataset)
 
     @property
     def identity(self) -> str:
         """The ledger's id, which each of its releases names."""
-        with self._reading() as accounts:
+        with self._kept.reading() as accounts:
             return accounts.ledger
 
     @property
     def head(self) -> LedgerEntry | None:
         """The last entry's number and hash; kept elsewhere, it shows later whether the ledger was cut or replaced."""
-        with self._reading() as accounts:
+        with self._kept.reading() as accounts:
             return accounts.head
 
     def spent(self, dataset: str) -> Amount:
@@ -193,7 +185,7 @@ class Ledger:
         LedgerError
             If the dataset was granted nothing, or the file cannot be used.
         """
-        with self._reading() as accounts:
+        with self._kept.reading() as accounts:
             if dataset is not None:
                 accounts.account(dataset)
             return tuple(entry for entry in accounts.history if dataset in (None, entry.dataset))
@@ -240,7 +232,7 @@ class Ledger:
         name, relation = require_dataset(dataset), Neighbors.of(neighbors)
         counted = LossUnit(loss_unit)
         check_unit(unit)
-        with self._writing() as write:
+        with self._kept.writing() as write:
             account = write.accounts.account(name)
             account.require_for(relation, unit)
             losses = losses_of(cost, counted, relation, account.grant.neighbors)
@@ -276,7 +268,7 @@ class Ledger:
         self._end(Action.REFUND, entry)
 
     def _end(self, action: Action, entry: LedgerEntry) -> None:
-        with self._writing() as write:
+        with self._kept.writing() as write:
             accounts = write.accounts
             known = accounts.history[entry.number - 1] if 0 < entry.number <= accounts.number else None
             if known is None or known.of(accounts.ledger) != entry:
@@ -306,47 +298,7 @@ class Ledger:
         LedgerError
             If the file is absent, locked, or no ledger at all.
         """
-        with self._lock, self._file.opened() as connection:
-            accounts, found = check_history(connection, self._file.identity(connection))
+        with self._kept.file.opened() as connection:
+            accounts, found = check_history(connection, self._kept.file.identity(connection))
         known = [] if head is None else [check_head(accounts, head)]
         return (*found, *known, *(check_release(accounts, one) for release in releases for one in originals(release)))
-
-    @contextmanager
-    def _reading(self) -> Iterator[Accounts]:
-        with self._lock, self._file.opened() as connection:
-            yield self._caught_up(connection)
-
-    @contextmanager
-    def _writing(self) -> Iterator[Appending]:
-        """A transaction that begins with the lock on the file: what is checked in it is what is written after."""
-        with self._lock:
-            try:
-                with self._file.opened(writing=True) as connection:
-                    accounts = self._caught_up(connection)
-                    yield Appending(connection, accounts)
-                self._seen = accounts.head
-            except BaseException:
-                if self._accounts is not None and self._accounts.head != self._seen:
-                    self._accounts = None  # what was counted was not written
-                raise
-
-    def _caught_up(self, connection: sqlite3.Connection) -> Accounts:
-        """The accounts with every entry of the file; entries that were read before are read no more, if they are still there."""
-        identity = self._file.identity(connection)
-        accounts = self._accounts if self._accounts is not None else Accounts(identity)
-        if self._seen is not None:
-            query = "SELECT hash FROM history WHERE number = ?"
-            found = connection.execute(query, (self._seen.number,)).fetchone()
-            if identity != self._seen.ledger or found != (self._seen.hash,):
-                self._accounts = None
-                raise LedgerError(
-                    f"{self.path} is not the ledger that was opened, or not all of it: it was cut, restored from an older copy, "
-                    "or replaced. Look into it before anything is released"
-                )
-        self._accounts = None
-        for number, text, digest in connection.execute(
-            "SELECT number, entry, hash FROM history WHERE number > ? ORDER BY number", (accounts.number,)
-        ):
-            accounts.read(number, text, digest)
-        self._accounts, self._seen = accounts, accounts.head
-        return accounts
