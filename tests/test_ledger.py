@@ -17,7 +17,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments.cli import main
 from dpmoments.privacy.accounting import LossUnit
-from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.ledger import Ledger
 from dpmoments.privacy.ledger.history import Action
 from dpmoments.rows.rows import Rows
@@ -261,6 +261,14 @@ def test_an_error_after_a_draw_is_spent(
     assert actions(ledger) == ["reserve"]
     assert ledger.spent("people").epsilon == 0.5
     assert ledger.account("people").n_open == 1
+
+
+def test_a_run_that_its_filter_refuses_is_spent(ledger: dpm.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As its message says, though nothing was drawn."""
+    monkeypatch.setattr(PrivacyFilter, "draw", lambda self, what, *_: self._refuse(what))
+    with pytest.raises(PrivacyFilterError, match="the plan's whole cost counts as spent"):
+        JOBS["release"](ledger=ledger, dataset="people", mechanism="laplace")
+    assert actions(ledger) == ["reserve"]
 
 
 def test_a_refund_that_cannot_be_written_leaves_the_error_and_the_reservation(

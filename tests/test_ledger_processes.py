@@ -20,6 +20,7 @@ from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.ledger.history import Action
 from ledger_processes import DATASET, quick_folder
 
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 PROGRAM = Path(__file__).with_name("ledger_processes.py")
 ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 

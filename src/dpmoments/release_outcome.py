@@ -56,8 +56,10 @@ def keep(released: MomentRelease | MeanRelease | GroupReleases, output: str | Pa
         try:
             released.save(output)
         except OSError as reason:
-            held.commit()
-            raise UnsavedReleaseError(output, reason, released) from reason
+            unsaved = UnsavedReleaseError(output, reason, released)
+            if uncommitted := held.commit():
+                unsaved.add_note(uncommitted)
+            raise unsaved from reason
     uncommitted = held.commit()
     for text in filter(None, (*released.warnings, uncommitted)):
         warnings.warn(ReleaseWarning(text, released), stacklevel=3)

@@ -13,7 +13,7 @@ from dpmoments.documents import check_output
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.ledger.charge import Held
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import ReleaseOrigin
@@ -77,6 +77,8 @@ def carried_out(
     privacy_filter = PrivacyFilter.open(plan, insecure_seed=insecure_seed)
     try:
         noisy = plan.run(rows, privacy_filter)
+    except PrivacyFilterError:
+        raise  # a defect of the mechanism: its whole cost counts as spent
     except BaseException:
         if held.ledger is not None and not privacy_filter.close().draws:
             held.refund()
