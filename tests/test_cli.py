@@ -43,6 +43,7 @@ COMMANDS = (
     "forecast-mean",
     "release",
     "release-mean",
+    "ledger",
     "mechanisms",
     "show",
     "describe",

@@ -10,6 +10,7 @@ from dpmoments.moment_release import MomentRelease
 from dpmoments.pooling import PooledRelease, pool
 from dpmoments.preflight import Preflight, preflight
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.ledger import BudgetExceededError, Ledger, LedgerError
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.release import release
@@ -24,10 +25,13 @@ from dpmoments.version import __version__
 
 __all__ = [
     "Boolean",
+    "BudgetExceededError",
     "Categorical",
     "Coordinate",
     "Date",
     "GroupReleases",
+    "Ledger",
+    "LedgerError",
     "MeanRelease",
     "MomentRelease",
     "Neighbors",

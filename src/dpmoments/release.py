@@ -10,6 +10,8 @@ from dpmoments.mechanisms.base import Mechanism, MomentShape
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.ledger import Ledger
+from dpmoments.privacy.ledger.charge import Charge
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
 from dpmoments.privacy.privacy_unit import PrivacyUnit
@@ -48,6 +50,7 @@ def release(
     dataset: str | None = None,
     privacy_unit: PrivacyUnit | None = None,
     text_format: TextFormat | None = None,
+    ledger: Ledger | str | Path | None = None,
     threads: int | None = None,
     progress: bool | Callable[[float | None], None] = False,
     insecure_seed: int | None = None,
@@ -91,6 +94,9 @@ def release(
         all rows of a person together, and noise is ``max_rows`` times that for rows. Under ``add_remove`` alone.
     text_format : TextFormat, optional
         How CSV files are written, where that is not the usual way: delimiter, encoding, decimal mark, ….
+    ledger : Ledger or path, optional
+        Where the cost is charged: reserved, on the disk, before a row is read, and refused beyond the budget that ``dataset`` was
+        granted (:class:`dpmoments.Ledger`).
     threads : int, optional
         Threads of the summation; default: the usable cores. The result does not depend on it.
     progress : bool or callable
@@ -108,6 +114,8 @@ def release(
     ValueError, TypeError, OSError
         Before any row is read: for a budget, schema, mechanism or output that cannot work. While rows are read: for a
         cell whose rule is ``"error"`` or a damaged file. Nothing is spent in either case.
+    BudgetExceededError, LedgerError
+        Before any row is read: where the ledger does not allow the release, or cannot be used.
     UnsavedReleaseError
         If the file cannot be written after all; the release is its attribute ``release``.
 
@@ -121,7 +129,8 @@ def release(
     -----
     **Privacy.** The release as a whole satisfies the stated budget for the stated neighbours, one row being the protected
     unit, or all rows with one value of the privacy unit's column; ``release.privacy.in_words()`` says it in full. The order is:
-    schema checked, plan made, output checked, rows read, noise drawn, release written.
+    schema checked, output checked, plan made, budget reserved (where there is a ledger), rows read, noise drawn, release written,
+    budget committed.
 
     Examples
     --------
@@ -136,6 +145,7 @@ def release(
     neighbors = Neighbors.of(neighbors)
     require_whole_numbers(threads=threads, insecure_seed=insecure_seed)
     check_dataset(dataset)
+    charge = Charge.of(ledger, dataset, neighbors, privacy_unit=privacy_unit, insecure_seed=insecure_seed)
     chosen = make_mechanism(mechanism)
     repair = Repair.of(repair)
     with watched(progress) as on_block:
@@ -151,17 +161,19 @@ def release(
         )
         plan, public_rows = planned(chosen, rows, MomentShape.of(schema, mean=mean), budget, output, n_rows)
         warn_of_large_delta(plan, public_rows)
-        noisy, receipt = carried_out(for_units(plan, rows, budget), rows, on_block, insecure_seed)
+        run = for_units(plan, rows, budget)
+        held = charge.reserve(run, plan.mechanism.name, ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed))
+        noisy, receipt = carried_out(run, rows, on_block, insecure_seed, held)
     released = moment_release(
         plan,
         noisy,
         receipt,
         schema,
         repair=repair,
-        origin=ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed),
+        origin=held.origin,
         private=insecure_seed is None,
         n_rows=n_rows,
         table_size=public_rows,
     )
-    keep(released, output)
+    keep(released, output, held)
     return released

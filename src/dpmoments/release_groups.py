@@ -11,6 +11,8 @@ from dpmoments.mechanisms.base import Mechanism, MomentShape
 from dpmoments.mechanisms.parts.groups import GroupsPlan, group_label
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.ledger import Ledger
+from dpmoments.privacy.ledger.charge import Charge
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
 from dpmoments.privacy.privacy_unit import PrivacyUnit
@@ -42,6 +44,7 @@ def release_groups(
     dataset: str | None = None,
     privacy_unit: PrivacyUnit | None = None,
     text_format: TextFormat | None = None,
+    ledger: Ledger | str | Path | None = None,
     threads: int | None = None,
     progress: bool | Callable[[float | None], None] = False,
     insecure_seed: int | None = None,
@@ -66,10 +69,10 @@ def release_groups(
         As for :func:`dpmoments.release`, the same for all groups.
     output : path, optional
         Where to save all groups, in one file; checked before anything is spent.
-    dataset, text_format, threads, progress, insecure_seed
-        As for :func:`dpmoments.release`.
     privacy_unit : None
         Refused where it is given: a person may have rows in several groups.
+    dataset, text_format, ledger, threads, progress, insecure_seed
+        As for :func:`dpmoments.release`; a ledger is charged once for all groups.
 
     Returns
     -------
@@ -80,6 +83,8 @@ def release_groups(
     ------
     ValueError, TypeError, OSError
         As for :func:`dpmoments.release`; nothing is spent then.
+    BudgetExceededError, LedgerError
+        As for :func:`dpmoments.release`.
     UnsavedReleaseError
         If the file cannot be written after all; the releases are its attribute ``release``.
 
@@ -127,6 +132,7 @@ def release_groups(
         )
     require_whole_numbers(threads=threads, insecure_seed=insecure_seed)
     check_dataset(dataset)
+    charge = Charge.of(ledger, dataset, neighbors, insecure_seed=insecure_seed)
     column, of_groups = grouping_column(schema, by), schema_of_groups(schema, by)
     chosen = make_mechanism(mechanism)
     repair = Repair.of(repair)
@@ -136,8 +142,9 @@ def release_groups(
         )
         plan, _ = planned(chosen, rows, MomentShape.of(of_groups, mean=mean), budget, output)
         groups_plan = GroupsPlan.of(plan, column)
-        noisy, receipt = carried_out(groups_plan, rows, on_block, insecure_seed)
-    run = ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed)
+        run = ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed)
+        held = charge.reserve(groups_plan, plan.mechanism.name, run)
+        noisy, receipt = carried_out(groups_plan, rows, on_block, insecure_seed, held)
     levels = groups_plan.levels
     releases = GroupReleases(
         column,
@@ -148,11 +155,11 @@ def release_groups(
                 receipt.of_group(group_label(by, level)),
                 of_groups,
                 repair=repair,
-                origin=run.of_group(by, level, len(levels)),
+                origin=held.origin.of_group(by, level, len(levels)),
                 private=insecure_seed is None,
             )
             for level in levels
         ),
     )
-    keep(releases, output)
+    keep(releases, output, held)
     return releases

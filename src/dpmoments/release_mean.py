@@ -11,6 +11,8 @@ from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.ledger import Ledger
+from dpmoments.privacy.ledger.charge import Charge
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
 from dpmoments.privacy.privacy_unit import PrivacyUnit
@@ -45,6 +47,7 @@ def release_mean(
     dataset: str | None = None,
     privacy_unit: PrivacyUnit | None = None,
     text_format: TextFormat | None = None,
+    ledger: Ledger | str | Path | None = None,
     threads: int | None = None,
     progress: bool | Callable[[float | None], None] = False,
     insecure_seed: int | None = None,
@@ -66,7 +69,7 @@ def release_mean(
         ``"naive"``, ``"karwa-vadhan"``, ``"symq"``.
     output : path, optional
         Where to save the release; checked before anything is spent.
-    dataset, privacy_unit, text_format, threads, progress, insecure_seed
+    dataset, privacy_unit, text_format, ledger, threads, progress, insecure_seed
         As for :func:`dpmoments.release`.
     **options
         Of the mechanism named: ``radius``, ``scale``, ….
@@ -79,6 +82,8 @@ def release_mean(
     ------
     ValueError, TypeError
         Before any row is read, for a budget, schema, options or output that cannot work.
+    BudgetExceededError, LedgerError
+        As for :func:`dpmoments.release`.
     UnsavedReleaseError
         If the file cannot be written after all; the release is its attribute ``release``.
 
@@ -105,6 +110,7 @@ def release_mean(
     neighbors = Neighbors.of(neighbors)
     require_whole_numbers(threads=threads, insecure_seed=insecure_seed)
     check_dataset(dataset)
+    charge = Charge.of(ledger, dataset, neighbors, privacy_unit=privacy_unit, insecure_seed=insecure_seed)
     chosen = make_mean_mechanism(mechanism, **options)
     with watched(progress) as on_block:
         rows = Rows.of(
@@ -117,7 +123,9 @@ def release_mean(
             text_format=text_format,
         )
         plan, public_rows = planned(chosen, rows, MomentShape.of(schema, mean=True), budget, output)
-        noisy, receipt = carried_out(for_units(plan, rows, budget), rows, on_block, insecure_seed)
+        run = for_units(plan, rows, budget)
+        held = charge.reserve(run, chosen.name, ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed))
+        noisy, receipt = carried_out(run, rows, on_block, insecure_seed, held)
     count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, public_rows)
     released = MeanRelease(
         schema=schema,
@@ -129,7 +137,7 @@ def release_mean(
         noisy_count=count,
         diagnostics=diagnostics,
         noise=noisy.noise,
-        origin=ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed),
+        origin=held.origin,
     )
-    keep(released, output)
+    keep(released, output, held)
     return released

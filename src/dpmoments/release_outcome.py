@@ -8,12 +8,13 @@ from pathlib import Path
 from dpmoments.group_releases import GroupReleases
 from dpmoments.mean_release import MeanRelease
 from dpmoments.moment_release import MomentRelease
+from dpmoments.privacy.ledger.charge import Held
 
 __all__ = ["ReleaseWarning", "UnsavedReleaseError", "keep"]
 
 
 class ReleaseWarning(UserWarning):
-    """What a mechanism learned privately, and paid for, speaks against trusting its release.
+    """What a mechanism learned privately, and paid for, speaks against trusting its release; or its ledger could not record it.
 
     Attributes
     ----------
@@ -43,18 +44,22 @@ class UnsavedReleaseError(OSError):
         self.release = release
 
 
-def keep(released: MomentRelease | MeanRelease | GroupReleases, output: str | Path | None) -> None:
-    """Save a release where it is wanted, then show its warnings.
+def keep(released: MomentRelease | MeanRelease | GroupReleases, output: str | Path | None, held: Held) -> None:
+    """Save a release where it is wanted, have the ledger record that it was made, then show its warnings.
 
     Raises
     ------
     UnsavedReleaseError
-        If the file cannot be written.
+        If the file cannot be written. The budget is spent all the same.
     """
     if output is not None:
         try:
             released.save(output)
         except OSError as reason:
-            raise UnsavedReleaseError(output, reason, released) from reason
-    for text in released.warnings:
+            unsaved = UnsavedReleaseError(output, reason, released)
+            if uncommitted := held.commit():
+                unsaved.add_note(uncommitted)
+            raise unsaved from reason
+    uncommitted = held.commit()
+    for text in filter(None, (*released.warnings, uncommitted)):
         warnings.warn(ReleaseWarning(text, released), stacklevel=3)

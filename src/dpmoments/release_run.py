@@ -14,7 +14,8 @@ from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Momen
 from dpmoments.mechanisms.parts.units import UnitsPlan, plan_for_rows
 from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
+from dpmoments.privacy.ledger.charge import Held
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
@@ -81,12 +82,22 @@ def for_units(plan: CalibratedPlan[Noisy], rows: Rows, budget: PrivacyBudget) ->
 
 
 def carried_out(
-    plan: CalibratedPlan[Noisy], rows: Rows, on_block: Watch, insecure_seed: int | None
+    plan: CalibratedPlan[Noisy], rows: Rows, on_block: Watch, insecure_seed: int | None, held: Held
 ) -> tuple[Noisy, Receipt]:
-    """What a run of the plan gives, and its receipt: the one step that spends."""
+    """What a run of the plan gives, and its receipt: the one step that spends.
+
+    What a ledger holds for it is given back where the run ends before its first draw of noise, by an error that is seen here.
+    """
     on_block.expect(rows.source.n_rows)
     privacy_filter = PrivacyFilter.open(plan, insecure_seed=insecure_seed)
-    noisy = plan.run(rows, privacy_filter)
+    try:
+        noisy = plan.run(rows, privacy_filter)
+    except PrivacyFilterError:
+        raise  # a defect of the mechanism: its whole cost counts as spent
+    except BaseException:
+        if held.ledger is not None and not privacy_filter.close().draws:
+            held.refund()
+        raise
     return noisy, privacy_filter.close()
 
 

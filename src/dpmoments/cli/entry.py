@@ -18,6 +18,7 @@ from dpmoments.cli.audit import audit
 from dpmoments.cli.catalogue import mechanisms
 from dpmoments.cli.curator import forecast, forecast_mean, init
 from dpmoments.cli.errors import explain
+from dpmoments.cli.ledger import ledger
 from dpmoments.cli.preflight import preflight
 from dpmoments.cli.spending import release, release_mean
 from dpmoments.cli.tables import complain, print_text
@@ -77,6 +78,7 @@ app.command("forecast", rich_help_panel=CURATOR)(forecast)
 app.command("forecast-mean", rich_help_panel=CURATOR)(forecast_mean)
 app.command("release", rich_help_panel=CURATOR)(release)
 app.command("release-mean", rich_help_panel=CURATOR)(release_mean)
+app.add_typer(ledger, name="ledger", rich_help_panel=CURATOR)
 app.command("mechanisms", rich_help_panel=CURATOR)(mechanisms)
 app.command("audit", rich_help_panel=CURATOR)(audit)
 app.command("show", rich_help_panel=ANALYST)(show)

@@ -24,6 +24,7 @@ __all__ = [
     "Delta",
     "Epsilon",
     "InsecureSeed",
+    "LedgerFile",
     "Mean",
     "MechanismOptions",
     "NeighborsOption",
@@ -53,6 +54,14 @@ Data = Annotated[
 Dataset = Annotated[
     str | None,
     typer.Option("--dataset", help="What the table is called; written into the release. None is pooled with itself."),
+]
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--ledger",
+        help="Charge it to this ledger, which must have granted --dataset a budget ('dpmoments ledger grant').",
+        rich_help_panel=BUDGET_PANEL,
+    ),
 ]
 Output = Annotated[Path, typer.Option("--output", help="Where to write the release; never overwritten.")]
 MechanismOptions = Annotated[

@@ -13,7 +13,7 @@ from dpmoments.plain_values import require_kinds, require_known, shown
 from dpmoments.schema.checks import check_name, check_text
 from dpmoments.schema.grouping import Level
 
-__all__ = ["GroupOfRows", "ReleaseOrigin", "check_dataset"]
+__all__ = ["GroupOfRows", "LedgerEntry", "ReleaseOrigin", "check_dataset"]
 
 ID_BITS = 128
 LONGEST_DATASET = 200
@@ -68,6 +68,44 @@ class GroupOfRows:
 
 
 @dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """Where in a ledger's history a release was charged.
+
+    Attributes
+    ----------
+    ledger : str
+        The ledger's id, 128 bits in hexadecimal digits.
+    number : int
+        Of the entry that reserved the budget; entries are numbered from 1.
+    hash : str
+        The head of the chain of hashes at that entry, which depends on every entry up to it: 256 bits in hexadecimal digits.
+    """
+
+    ledger: str
+    number: int
+    hash: str
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> LedgerEntry:
+        """Read what a file states.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If an entry is absent, unknown, or not what it must be.
+        """
+        require_known(values, (entry.name for entry in fields(cls)), "the entry of a ledger")
+        ledger, number, digest = values["ledger"], values["number"], values["hash"]
+        if not isinstance(ledger, str) or not re.fullmatch(f"[0-9a-f]{{{ID_BITS // 4}}}", ledger):
+            raise ValueError(f"the id of a ledger is {ID_BITS // 4} hexadecimal digits")
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise ValueError("the number of a ledger's entry must be a whole number, 1 or more")
+        if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
+            raise ValueError("the hash of a ledger's entry is 64 hexadecimal digits")
+        return cls(ledger, number, digest)
+
+
+@dataclass(frozen=True, slots=True)
 class ReleaseOrigin:
     """Which release a release is. Nothing in it depends on a row.
 
@@ -80,11 +118,14 @@ class ReleaseOrigin:
         What the curator calls the table.
     group : GroupOfRows or None
         Where the release is of one of several groups of rows.
+    ledger : LedgerEntry or None
+        Where its budget was reserved, if in a ledger.
     """
 
     id: str
     dataset: str | None = None
     group: GroupOfRows | None = None
+    ledger: LedgerEntry | None = None
 
     @classmethod
     def fresh(cls, dataset: str | None = None, *, insecure_seed: int | None = None) -> ReleaseOrigin:
@@ -93,7 +134,7 @@ class ReleaseOrigin:
         Examples
         --------
         >>> ReleaseOrigin.fresh("people-2026", insecure_seed=0)
-        ReleaseOrigin(id='fe44d2c6bac6583cd7e12cfd42cb9341', dataset='people-2026', group=None)
+        ReleaseOrigin(id='fe44d2c6bac6583cd7e12cfd42cb9341', dataset='people-2026', group=None, ledger=None)
         """
         if insecure_seed is None:
             return cls(_random_id(), dataset)
@@ -123,9 +164,12 @@ class ReleaseOrigin:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file."""
-        group = self.group
-        known = None if group is None else {entry.name: getattr(group, entry.name) for entry in fields(group)}
-        return {"id": self.id, "dataset": self.dataset, "group": known}
+        return {
+            "id": self.id,
+            "dataset": self.dataset,
+            "group": None if self.group is None else _plain(self.group),
+            "ledger": None if self.ledger is None else _plain(self.ledger),
+        }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> ReleaseOrigin:
@@ -138,9 +182,14 @@ class ReleaseOrigin:
         """
         require_kinds(values, id=str)
         require_known(values, (entry.name for entry in fields(cls)), "the origin")
-        group, dataset = values["group"], values["dataset"]
+        group, dataset, ledger = values["group"], values["dataset"], values["ledger"]
         check_dataset(dataset)
-        return cls(_checked_id(values["id"]), dataset, None if group is None else GroupOfRows.from_dict(group))
+        return cls(
+            _checked_id(values["id"]),
+            dataset,
+            None if group is None else GroupOfRows.from_dict(group),
+            None if ledger is None else LedgerEntry.from_dict(ledger),
+        )
 
 
 def check_dataset(dataset: object) -> None:
@@ -160,6 +209,10 @@ def check_dataset(dataset: object) -> None:
         raise ValueError(
             f"dataset={shown(dataset)} must name the table in 1 to {LONGEST_DATASET} printable characters: 'people-2026'"
         )
+
+
+def _plain(record: GroupOfRows | LedgerEntry) -> dict[str, Any]:
+    return {entry.name: getattr(record, entry.name) for entry in fields(record)}
 
 
 def _checked_id(value: object) -> str:

@@ -22,6 +22,7 @@ from dpmoments.privacy.curves.gaussian import (
     gaussian_log_delta,
     gaussian_noise_scale,
 )
+from dpmoments.privacy.curves.pure_gaussian import pure_to_gaussian
 from dpmoments.privacy.curves.raised_wishart import (
     raised_wishart_degrees,
     raised_wishart_delta,
@@ -56,6 +57,7 @@ __all__ = [
     "gaussian_epsilon",
     "gaussian_log_delta",
     "gaussian_noise_scale",
+    "pure_to_gaussian",
     "pure_to_zcdp",
     "raised_wishart_degrees",
     "raised_wishart_delta",

@@ -162,7 +162,7 @@ def discrete_gaussian_noise_scale(
     return safe_root(excess, gaussian_noise_scale(epsilon, delta, sensitivity), safe="above")
 
 
-def discrete_gaussian_rho(epsilon: float, delta: float) -> float:
+def discrete_gaussian_rho(epsilon: float, delta: float, n_coordinates: int = MOST_COMPOSED_COORDINATES) -> float:
     r"""Most that adaptively chosen discrete Gaussian draws may spend together for (epsilon, delta)-privacy.
 
     A draw of scale :math:`\sigma` on an integer query that moves by :math:`\Delta` spends
@@ -176,12 +176,14 @@ def discrete_gaussian_rho(epsilon: float, delta: float) -> float:
         Positive.
     delta : float
         In (0, 1).
+    n_coordinates : int
+        The most coordinates that all draws have together; the margin grows with its square.
 
     Returns
     -------
     float
-        On the safe side, for draws of scale ``LEAST_COMPOSED_SCALE`` at least, in lattice units, with
-        ``MOST_COMPOSED_COORDINATES`` coordinates at most in all.
+        On the safe side, for draws of scale ``LEAST_COMPOSED_SCALE`` at least, in lattice units, with so many coordinates at
+        most in all.
 
     References
     ----------
@@ -198,9 +200,7 @@ def discrete_gaussian_rho(epsilon: float, delta: float) -> float:
 
     def excess(mu: float) -> float:
         sensitivity = mu * LEAST_COMPOSED_SCALE * (1.0 + 2.0**-50)
-        return (
-            discrete_gaussian_log_delta(epsilon, sensitivity, LEAST_COMPOSED_SCALE, MOST_COMPOSED_COORDINATES) - target
-        )
+        return discrete_gaussian_log_delta(epsilon, sensitivity, LEAST_COMPOSED_SCALE, n_coordinates) - target
 
     mu = safe_root(excess, 1.0 / gaussian_noise_scale(epsilon, delta, 1.0), safe="below")
     return 0.5 * mu * mu * (1.0 - 2.0**-50)

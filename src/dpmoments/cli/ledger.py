@@ -1,0 +1,212 @@
+"""The commands of whoever keeps the budgets of datasets: ledger grant, show, history, verify."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import dpmoments
+from dpmoments.cli.options import BUDGET_PANEL, AsJson, Delta, Epsilon, NeighborsOption, Rho
+from dpmoments.cli.tables import complain, print_command, print_json, print_table, print_text
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.ledger.accounts import Account
+from dpmoments.privacy.ledger.grants import Composition, Grant, GrantKind
+from dpmoments.privacy.ledger.history import Action, HistoryEntry
+from dpmoments.privacy.origin import LedgerEntry
+
+__all__ = ["ledger"]
+
+ledger = typer.Typer(
+    rich_markup_mode="rich",
+    help="Keep the privacy budgets of datasets: what was granted, what releases spent, what is left.\n\n"
+    "Example:\n\n  dpmoments ledger grant budget.db people-2026 --epsilon 3 \\\n    --delta 1e-6 --neighbors add_remove",
+)
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="DATASET", help="What releases call the table.", show_default=False)]
+OneName = Annotated[str | None, typer.Argument(metavar="DATASET", help="This one alone.", show_default=False)]
+
+
+@ledger.command("grant")
+def grant(
+    file: File,
+    dataset: Name,
+    neighbors: NeighborsOption,
+    epsilon: Epsilon = None,
+    delta: Delta = 0.0,
+    rho: Rho = None,
+    mu: Annotated[
+        float | None,
+        typer.Option("--mu", help="μ of Gaussian privacy, instead of ε.", rich_help_panel=BUDGET_PANEL),
+    ] = None,
+    unit: Annotated[
+        str, typer.Option("--unit", help="Whom the guarantee protects: row, or the name of a unit of several rows.")
+    ] = "row",
+    composition: Annotated[
+        Composition, typer.Option("--composition", help="Under ε and δ: how the costs of releases add up.")
+    ] = Composition.AUTO,
+) -> None:
+    """Grant a dataset its budget; makes the file where there is none.
+
+    Another grant to the same dataset replaces the amount. It cannot be lowered
+    below what is spent.
+
+    Example:
+
+      dpmoments ledger grant budget.db people-2026 --epsilon 3 \\
+        --delta 1e-6 --neighbors add_remove
+    """
+    try:
+        Grant.of(epsilon=epsilon, delta=delta, rho=rho, mu=mu, neighbors=neighbors, unit=unit, composition=composition)
+    except (TypeError, ValueError) as error:
+        raise typer.BadParameter(str(error), param_hint="the budget") from error
+    kept = dpmoments.Ledger(file)
+    granted = kept.grant(
+        dataset, epsilon=epsilon, delta=delta, rho=rho, mu=mu, neighbors=neighbors, unit=unit, composition=composition
+    )
+    print_text(f"{dataset}: {granted} is granted ({granted.neighbors}, protected unit: {granted.unit}).")
+    print_text("Next:")
+    print_command(
+        f"dpmoments release DATA --schema SCHEMA --epsilon 1 --neighbors {granted.neighbors} --output RELEASE "
+        f"--ledger {file} --dataset {dataset}"
+    )
+
+
+@ledger.command("show")
+def show(file: File, dataset: OneName = None, as_json: AsJson = False) -> None:
+    """Show what is granted, spent and left. Reads no table, spends nothing.
+
+    Example:
+
+      dpmoments ledger show budget.db
+    """
+    kept = dpmoments.Ledger(file)
+    accounts = [kept.account(name) for name in (kept.datasets if dataset is None else (dataset,))]
+    if as_json:
+        print_json({"ledger": str(file), "datasets": [_as_dict(account) for account in accounts]})
+        return
+    for account in accounts:
+        granted = account.grant
+        print_text(f"{account.dataset} ({granted.neighbors}, protected unit: {granted.unit})")
+        ways = [("left" if not place else "", words, kind) for place, (kind, words) in enumerate(account.ways_left)]
+        if granted.kind is GrantKind.APPROXIMATE:
+            print_text(f"costs are added {_composition(account)}", indent=2)
+        print_table(
+            ("", "", ""),
+            [("granted", str(granted), ""), ("spent", str(account.spent), ""), *(ways or [("left", "nothing", "")])],
+        )
+        print_text(f"{account.n_released} {'release' if account.n_released == 1 else 'releases'}", indent=2)
+        if account.n_open:
+            print_text(
+                f"{account.n_open} reserved and never committed: a release that is running now, or one that was stopped. They "
+                "count as spent for ever, since nobody can tell whether noise was drawn and seen.",
+                indent=2,
+            )
+        print_text()
+    if not accounts:
+        print_text("No dataset was granted a budget yet.")
+
+
+@ledger.command("history")
+def history(file: File, dataset: OneName = None, as_json: AsJson = False) -> None:
+    """Show every grant, reservation, commit and refund, in their order.
+
+    The order is that of the numbers. The times are what the clock showed, in UTC.
+
+    Example:
+
+      dpmoments ledger history budget.db people-2026
+    """
+    entries = dpmoments.Ledger(file).history(dataset)
+    if as_json:
+        print_json({"ledger": str(file), "entries": [entry.to_dict() for entry in entries]})
+        return
+    print_table(
+        ("entry", "time", "dataset", "", "", "hash"),
+        (
+            (str(entry.number), entry.time, entry.dataset, str(entry.action), _what(entry), f"{entry.hash[:12]}…")
+            for entry in entries
+        ),
+        numbers=("entry",),
+    )
+
+
+@ledger.command("verify")
+def verify(
+    file: File,
+    release: Annotated[
+        list[Path] | None,
+        typer.Option("--release", help="A release that was charged to it; may be repeated.", show_default=False),
+    ] = None,
+    head: Annotated[
+        str | None,
+        typer.Option("--head", metavar="NUMBER:HASH", help="A head that was kept elsewhere.", show_default=False),
+    ] = None,
+) -> None:
+    """Check that a ledger is whole, and that it knows its releases. Exit code 1 if not.
+
+    The chain of hashes shows entries that were changed, taken out or moved. That
+    the last ones are missing, or that the file is an older copy, only a release
+    made since shows, or a head that was kept elsewhere.
+
+    Example:
+
+      dpmoments ledger verify budget.db --release people.json
+    """
+    kept = dpmoments.Ledger(file)
+    releases = [dpmoments.load(path) for path in release or []]
+    checks = kept.verify(releases, head=None if head is None else _head(kept, head))
+    for check in checks:
+        print_text(f"{'ok        ' if check.passed else 'FAILED    '}{check.what}: {check.detail}")
+    if failed := [check for check in checks if not check.passed]:
+        complain(f"dpmoments: {file} is not to be relied on: {'; '.join(check.what for check in failed)}")
+        raise typer.Exit(1)
+
+
+def _head(kept: dpmoments.Ledger, text: str) -> LedgerEntry:
+    number, _, digest = text.partition(":")
+    try:
+        return LedgerEntry.from_dict({"ledger": kept.identity, "number": int(number), "hash": digest})
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is no head: a number and a hash, as 'dpmoments ledger verify' prints it", param_hint="--head"
+        ) from None
+
+
+def _composition(account: Account) -> str:
+    words = {
+        Composition.AUTO: "part by part, in ρ or in μ, whichever is enough",
+        Composition.BASIC: "part by part",
+        Composition.ZCDP: "in ρ",
+        Composition.GAUSSIAN: "in μ",
+    }
+    by_parts = account.grant.composition is Composition.AUTO and not account.sums.concentrated
+    return words[Composition.BASIC if by_parts else account.grant.composition]
+
+
+def _what(entry: HistoryEntry) -> str:
+    if entry.action is Action.GRANT:
+        granted = Grant.from_dict(entry.content)
+        return f"{granted}, {granted.neighbors}, {granted.unit}"
+    if entry.action is Action.RESERVE:
+        content = entry.content
+        return f"{PrivacyBudget.from_dict(content['cost'])}, {content['mechanism']}, release {content['release'][:8]}…"
+    return f"of entry {entry.content['reservation']}"
+
+
+def _as_dict(account: Account) -> dict[str, Any]:
+    left = account.left
+    return {
+        "dataset": account.dataset,
+        "grant": account.grant.amount.to_dict(),
+        "neighbors": str(account.grant.neighbors),
+        "unit": account.grant.unit,
+        "composition": str(account.grant.composition),
+        "spent": account.spent.to_dict(),
+        "left": {"epsilon": left.epsilon, "delta": left.delta, "rho": left.rho, "mu": left.mu},
+        "released": account.n_released,
+        "reserved": account.n_open,
+        "refunded": account.n_refunded,
+    }

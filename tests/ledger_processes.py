@@ -1,0 +1,133 @@
+"""Processes that share a ledger: some spend until they are refused, some are killed while they release.
+
+    python ledger_processes.py spend LEDGER N_PROCESSES N_SPENDS EPSILON
+    python ledger_processes.py release LEDGER N_PROCESSES N_RELEASES EPSILON
+    python ledger_processes.py kill LEDGER N_KILLS SEED
+
+As a program, it forks them, and prints one JSON document. Forks are cheap: a kill costs milliseconds, and not the second that
+imports take.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+import dpmoments as dpm
+from dpmoments.privacy.accounting import LossUnit
+
+DATASET = "people"
+SCHEMA = dpm.Schema.unit_ball(2)
+TABLE = np.random.default_rng(0).uniform(-0.5, 0.5, (50, 2))
+MEMORY = Path("/dev/shm")
+"""Where a transaction need not wait for a disk. Locks and kills are the same there; a power cut is not what is tested."""
+LONGEST_LIFE = 5
+"""Of a process that is killed, in releases of this machine as busy as it is."""
+
+
+@contextmanager
+def quick_folder(usual: Path) -> Iterator[Path]:
+    """A folder in memory where there is such a file system, else the usual one."""
+    if not (MEMORY.is_dir() and os.access(MEMORY, os.W_OK)):
+        yield usual
+        return
+    with TemporaryDirectory(dir=MEMORY) as name:
+        yield Path(name)
+
+
+def in_child(work: Callable[[], int]) -> tuple[int, int]:
+    """Its process id, and a descriptor from which the number that it returns can be read."""
+    reader, writer = os.pipe()
+    if child := os.fork():
+        os.close(writer)
+        return child, reader
+    code = 1
+    try:
+        os.write(writer, str(work()).encode())
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def spend(ledger: str, n_spends: int, epsilon: float) -> int:
+    """How many of so many spends were allowed."""
+    kept, allowed, cost = dpm.Ledger(ledger, timeout=120.0), 0, dpm.PrivacyBudget.pure(epsilon)
+    for place in range(n_spends):
+        try:
+            entry = kept.reserve(
+                DATASET,
+                cost,
+                LossUnit.EPSILON,
+                neighbors="add_remove",
+                release=f"{os.getpid()}-{place}",
+                mechanism="test",
+            )
+        except dpm.BudgetExceededError:
+            continue
+        allowed += 1
+        kept.commit(entry)
+    return allowed
+
+
+def make_releases(ledger: str, n_releases: int, epsilon: float) -> int:
+    """How many of so many releases were made, each written beside the ledger."""
+    made = 0
+    for place in range(n_releases):
+        output = Path(ledger).parent / f"{os.getpid()}-{place}.json"
+        try:
+            dpm.release(
+                TABLE,
+                SCHEMA,
+                epsilon=epsilon,
+                mechanism="laplace",
+                ledger=ledger,
+                dataset=DATASET,
+                output=output,
+                threads=1,
+            )
+        except dpm.BudgetExceededError:
+            continue
+        made += 1
+    return made
+
+
+def run_together(n_processes: int, work: Callable[[], int]) -> dict[str, object]:
+    children = [in_child(work) for _ in range(n_processes)]
+    made = [int(os.read(reader, 100) or b"-1") for _, reader in children]
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child, _ in children]
+    return {"made": made, "codes": codes}
+
+
+def kill(ledger: str, n_kills: int, seed: int) -> dict[str, object]:
+    """Kill processes that release in a loop, each at a random moment."""
+    start = time.monotonic()
+    run_together(1, lambda: make_releases(ledger, LONGEST_LIFE, 1e-6))
+    moments = np.random.default_rng(seed).uniform(0.0, time.monotonic() - start, n_kills)
+    for moment in moments:
+        child, reader = in_child(lambda: make_releases(ledger, 10**6, 1e-6))
+        time.sleep(float(moment))
+        os.kill(child, signal.SIGKILL)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        os.close(reader)
+    return {"kills": n_kills}
+
+
+if __name__ == "__main__":
+    action, path, *rest = sys.argv[1:]
+    dpm.release(
+        TABLE, SCHEMA, epsilon=1.0, mechanism="laplace", threads=1
+    )  # what is imported late is imported before forks
+    if action == "kill":
+        print(json.dumps(kill(path, int(rest[0]), int(rest[1]))))
+    else:
+        each = spend if action == "spend" else make_releases
+        print(json.dumps(run_together(int(rest[0]), lambda: each(path, int(rest[1]), float(rest[2])))))
