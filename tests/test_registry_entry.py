@@ -1,4 +1,4 @@
-"""The auditor's statement and the registry's entry: whole, true to the release, the same after a file, valid by the registry's form.
+"""The auditor's statement and the registry's entry: whole, true to the release, the same after a file, valid in form.
 
 ``FORM`` is this project's own reading of the registry's schema (github.com/opendp/deployments-registry-data,
 ``schemas/deployments-schema.yaml``), whose repository states no licence: fields and words are listed, no text is copied.
@@ -115,7 +115,7 @@ def test_a_statement_names_what_an_auditor_asks_for() -> None:
         "people-2026",
         release.id,
         "μ-Gaussian",
-        "exact: one Gaussian mechanism",
+        "one Gaussian mechanism of μ",
         "replace-one",
         "one row of the table",
         "number of rows of the table, which replace-one makes public",

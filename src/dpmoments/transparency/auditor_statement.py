@@ -1,7 +1,7 @@
 """A statement for an auditor, level by level of the pyramid of NIST SP 800-226.
 
-That publication (Near, Darais, Lefkovitz & Howarth, *Guidelines for evaluating differential privacy guarantees*, 2025) ranks what a
-claim of differential privacy rests on, each level on those below it. Of each, the statement says what the release itself shows,
+That publication (Near, Darais, Lefkovitz & Howarth, *Guidelines for evaluating differential privacy guarantees*, 2025) ranks what
+a claim of differential privacy rests on, each level on those below it. Of each, the statement says what the release itself shows,
 and what the curator has to answer, since no file can.
 """
 
@@ -9,22 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.profile import REFERENCE_DELTA, PrivacyProfile
 from dpmoments.privacy.rounding import no_less
 from dpmoments.privacy.statement import ARITHMETIC_WORDS
 from dpmoments.transparency.facts import (
+    Told,
     neighbors_in_words,
     post_processing,
     protected_unit,
     runs_in_words,
     unprotected_quantities,
 )
-
-if TYPE_CHECKING:
-    from dpmoments.transparency.disclosed import Disclosed
 
 __all__ = ["AuditorStatement", "PyramidLevel", "auditor_statement"]
 
@@ -123,7 +121,7 @@ class AuditorStatement:
         return "\n".join(lines)
 
 
-def auditor_statement(release: Disclosed, *, ledger: str | None = None) -> AuditorStatement:
+def auditor_statement(release: Told, *, ledger: str | None = None) -> AuditorStatement:
     """The statement on a release; :meth:`dpmoments.MomentRelease.auditor_statement` calls it.
 
     Parameters
@@ -159,7 +157,7 @@ def auditor_statement(release: Disclosed, *, ledger: str | None = None) -> Audit
 
 
 def _levels(
-    release: Disclosed,
+    release: Told,
     profile: PrivacyProfile,
     composition: str,
     unprotected: Sequence[str],
@@ -182,7 +180,7 @@ def _levels(
             (f"The protected unit is {protected_unit(release)}.", neighbors_in_words(release)),
             (
                 "whether one person can stand behind several units, and behind how many;",
-                "whether each row follows from one row of the source: joins, windows and standardising by the table's own mean do not.",
+                "whether each row follows from one row of the source, which joins, windows and standardising undo.",
             ),
         ),
         PyramidLevel(
@@ -206,8 +204,8 @@ def _levels(
             "section 4, challenges of implementing mechanisms",
             (
                 ARITHMETIC_WORDS[privacy.arithmetic],
-                "The receipt adds up to the stated budget or less; 'dpmoments verify' adds it up again. That shows agreement, not that "
-                "the draws took place.",
+                "The receipt adds up to the stated budget or less; 'dpmoments verify' adds it up again. That shows agreement, not "
+                "that the draws took place.",
                 "Noise came from the operating system's randomness."
                 if privacy.private
                 else "Noise came from a seed, and can be repeated.",
@@ -223,9 +221,7 @@ def _levels(
         PyramidLevel(
             "Trust",
             "section 4, models of trust",
-            (
-                "The central model: the curator holds the table, and is trusted with it. Whoever reads the release needs no trust.",
-            ),
+            ("The central model: the curator holds the table and is trusted with it; readers of the release are not.",),
             ("who the curator is, and why the people in the table may trust them.",),
         ),
         PyramidLevel(
@@ -250,10 +246,9 @@ def _loss_in_words(budget: PrivacyBudget, profile: PrivacyProfile) -> tuple[str,
         BudgetKind.ZCDP: "zero-concentrated differential privacy",
     }[budget.kind]
     lines = [f"Stated: {budget} ({kind})."]
-    lines += [
-        f"Tightest known: (ε, δ) = ({no_less(point.epsilon, 4)}, {no_less(point.delta, 3)}), {point.mark}: {point.how}."
-        for point in profile.points
-    ]
+    told = [f"({no_less(point.epsilon, 4)}, {no_less(point.delta, 3)}) {point.mark}" for point in profile.points]
+    lines.append(f"Tightest known (ε, δ): {'; '.join(told)}.")
+    lines += [f"It follows from {how}." for how in dict.fromkeys(point.how for point in profile.points)]
     if profile.epsilon_at_reference is not None:
         lines.append(f"At δ = {REFERENCE_DELTA:g} the least ε known is {no_less(profile.epsilon_at_reference, 4)}.")
     if profile.mu is not None:

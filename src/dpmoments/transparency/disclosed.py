@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpmoments.privacy.profile import PrivacyProfile, RunCurve
+from dpmoments.privacy.receipt import Receipt
+from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.transparency.auditor_statement import AuditorStatement, auditor_statement
 from dpmoments.transparency.registry_entry import RegistryEntry, registry_entry
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from dpmoments.transparency.disclosed import Disclosed
+from dpmoments.privacy.profile import PrivacyProfile
+from dpmoments.privacy.receipt import Receipt
+from dpmoments.privacy.statement import PrivacyStatement
 
 __all__ = [
+    "Told",
     "composition_in_words",
     "neighbors_in_words",
     "post_processing",
@@ -18,20 +21,52 @@ __all__ = [
 ]
 
 
-def protected_unit(release: Disclosed) -> str:
-    """What the guarantee is for, as the receipt says."""
-    del release  # every receipt of this version is for rows
+class Told(Protocol):
+    """A release as an auditor sees it: of moments, of a mean, of groups, or pooled."""
+
+    @property
+    def id(self) -> str:
+        """What no other release has."""
+
+    @property
+    def dataset(self) -> str | None:
+        """What the curator calls the table."""
+
+    @property
+    def privacy(self) -> PrivacyStatement:
+        """What was spent."""
+
+    @property
+    def receipt(self) -> Receipt:
+        """Every draw of noise."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was found, privately, that speaks against trusting it."""
+
+    @property
+    def runs(self) -> Sequence[Any]:
+        """The releases of one run each that it is made of."""
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        """The tightest known profile."""
+
+
+def protected_unit(release: Told) -> str:
+    """What the guarantee is for."""
+    del release  # the guarantee of every release of this version is for rows
     return "one row of the table"
 
 
-def neighbors_in_words(release: Disclosed) -> str:
+def neighbors_in_words(release: Told) -> str:
     """Which two tables are hard to tell apart."""
     if release.privacy.neighbors.table_size_is_public:
-        return "Neighbouring tables have the same number of rows and differ in the values of one (replace-one, change-one distance 1)."
+        return "Neighbouring tables have one number of rows and differ in one row's values (replace-one, change-one distance 1)."
     return "Neighbouring tables differ by one row present or absent (add-remove, symmetric distance 1)."
 
 
-def runs_in_words(release: Disclosed) -> tuple[str, ...]:
+def runs_in_words(release: Told) -> tuple[str, ...]:
     """What ran, with which options, and what was drawn."""
     runs = Counter(_run_in_words(run.mechanism, run.mechanism_options) for run in release.runs)
     lines = [f"Mechanism: {words}{'' if times == 1 else f', {times} times'}." for words, times in runs.items()]
@@ -40,22 +75,25 @@ def runs_in_words(release: Disclosed) -> tuple[str, ...]:
     return (*lines, f"Draws of noise on the receipt: {drawn or 'none'}.")
 
 
-def _run_in_words(mechanism: str, options: object) -> str:
-    shown = ", ".join(f"{key}={value}" for key, value in dict(options).items()) if options else ""  # type: ignore[call-overload]
+def _run_in_words(mechanism: str, options: Mapping[str, Any]) -> str:
+    shown = ", ".join(f"{key}={value}" for key, value in options.items())
     return f"{mechanism} ({shown})" if shown else mechanism
 
 
-def composition_in_words(release: Disclosed) -> str:
+def composition_in_words(release: Told) -> str:
     """How the losses within the release add up."""
     receipt = release.receipt
-    parts = f"{len(receipt.draws)} draws, whose losses add up in {receipt.unit} to {receipt.total} of {receipt.allowance} allowed."
+    count = len(receipt.draws)
+    draws = "One draw, which loses" if count == 1 else f"{count} draws, which together lose"
+    parts = f"{draws} {receipt.total} of {receipt.allowance} allowed, counted in {receipt.unit}."
     groups = {draw.group for draw in receipt.draws} - {None}
     if not groups:
         return parts
-    return f"{parts} A row is in one of {len(groups)} disjoint groups or tables, of which the one that lost most counts (parallel composition)."
+    disjoint = f"A row is in one of {len(groups)} disjoint groups or tables"
+    return f"{parts} {disjoint}, of which the one that lost most counts (parallel composition)."
 
 
-def unprotected_quantities(release: Disclosed) -> tuple[str, ...]:
+def unprotected_quantities(release: Told) -> tuple[str, ...]:
     """What the release tells without noise; none of it may come from the table."""
     run = release.runs[0]
     schema, size_is_public = run.schema, release.privacy.neighbors.table_size_is_public
@@ -80,14 +118,14 @@ def unprotected_quantities(release: Disclosed) -> tuple[str, ...]:
     return tuple(told)
 
 
-def post_processing(release: Disclosed) -> tuple[str, ...]:
+def post_processing(release: Told) -> tuple[str, ...]:
     """What was computed from noisy answers alone."""
     repairs = sorted({str(run.repair) for run in release.runs if hasattr(run, "repair")})
     free = []
     if repairs:
         free.append(
-            f"the repair of noisy moments ({', '.join(repairs)}): counts of 1 at least, second moments made consistent with each other and with "
-            "the schema"
+            f"the repair of noisy moments ({', '.join(repairs)}): counts of 1 at least, second moments made consistent with each "
+            "other and with the schema"
         )
     if len(release.runs) > 1:
         free.append("adding up, or listing side by side, the releases of several groups or tables")

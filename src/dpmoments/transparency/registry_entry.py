@@ -1,7 +1,8 @@
 """A draft of an entry for the public registry of deployments of differential privacy.
 
-The form is that of the schema of github.com/opendp/deployments-registry-data as read in 2026: one YAML file a deployment, at tier 3, which asks for all that is
-asked of a release here. The schema is based on research by Ghazi, Nanayakkara and Vadhan; no text of it is copied.
+The form is that of the schema of github.com/opendp/deployments-registry-data as read in 2026: one YAML file a deployment, at
+tier 3, which asks for all that is asked of a release here. The schema is based on research by Ghazi, Nanayakkara and Vadhan; no
+text of it is copied.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
@@ -20,6 +21,7 @@ from dpmoments.privacy.budget import BudgetKind
 from dpmoments.privacy.rounding import no_less
 from dpmoments.privacy.statement import ARITHMETIC_WORDS
 from dpmoments.transparency.facts import (
+    Told,
     composition_in_words,
     neighbors_in_words,
     post_processing,
@@ -27,9 +29,6 @@ from dpmoments.transparency.facts import (
     runs_in_words,
     unprotected_quantities,
 )
-
-if TYPE_CHECKING:
-    from dpmoments.transparency.disclosed import Disclosed
 
 __all__ = ["CHOICES", "RegistryEntry", "registry_entry"]
 
@@ -89,7 +88,7 @@ class RegistryEntry:
 
 
 def registry_entry(
-    release: Disclosed,
+    release: Told,
     *,
     name: str | None = None,
     curator: str | None = None,
@@ -248,14 +247,14 @@ def registry_entry(
     return RegistryEntry(content)
 
 
-def _parameters(release: Disclosed) -> dict[str, float]:
+def _parameters(release: Told) -> dict[str, float]:
     budget = release.privacy.budget
     if budget.kind is BudgetKind.ZCDP:
         return {"rho": budget.rho}
     return {"epsilon": budget.epsilon} | ({"delta": budget.delta} if budget.delta else {})
 
 
-def _number_of_units(release: Disclosed) -> int | None:
+def _number_of_units(release: Told) -> int | None:
     """Exact where it is public, else noisy; None where no number was released."""
     counts = [getattr(run, "noisy_count", None) for run in release.runs]
     return None if None in counts else sum(max(1, round(float(count))) for count in counts if count is not None)
