@@ -8,6 +8,7 @@ before the first. ``docs/derivations/privacy-profile.md`` has the proofs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +23,8 @@ __all__ = ["PrivacyProfile", "ProfilePoint", "RunCurve"]
 SHARES = (0.25, 0.5, 0.75, 1.0, 2.0)
 """The ε of a profile, as multiples of the stated one; for a zCDP budget, of the ε that it implies at REFERENCE_DELTA."""
 REFERENCE_DELTA = 1e-6
+TESTED_POINTS = 400
+"""Points of the curve, from ε = 0 on, that bound an attacker's power; each is a bound by itself."""
 SETTLED = frozenset(
     {"additive-wishart", "gaussian", "inverse-gaussian", "isotropic", "kapralov-talwar", "laplace", "matrix-laplace"}
 )
@@ -178,6 +181,46 @@ class RunCurve:
             middle = 0.5 * (low + high)
             low, high = (low, middle) if self.at(middle).delta <= delta else (middle, high)
         return high
+
+    def attacker_power(self, false_positives: float) -> float:
+        """Most that a test can find of the truth that errs so often: whether a person is in the table, all other rows known.
+
+        Parameters
+        ----------
+        false_positives : float
+            How often the test says "in the table" of a table without the person; between 0 and 1.
+
+        Returns
+        -------
+        float
+            A bound on how often it says so where it is true: the least of δ + e^ε·``false_positives`` and
+            1 − e^{−ε}(1 − ``false_positives`` − δ) over many points of the curve.
+
+        Raises
+        ------
+        ValueError
+            If ``false_positives`` is no share.
+
+        References
+        ----------
+        Dong, Roth & Su (2022), Proposition 2.5: the trade-off function of a privacy profile.
+
+        Examples
+        --------
+        >>> nothing = RunCurve((), PrivacyBudget.pure(1.0), None)
+        >>> nothing.attacker_power(0.05)
+        0.05
+        """
+        if not 0.0 <= false_positives <= 1.0:
+            raise ValueError(f"false_positives={false_positives!r} must be a share, between 0 and 1")
+        last = 2.0 * _reference_epsilon(self.cost)
+        least = 1.0
+        for place in range(TESTED_POINTS + 1):
+            epsilon = last * place / TESTED_POINTS
+            delta, factor = self.at(epsilon).delta, math.exp(min(epsilon, 700.0))
+            missed = 1.0 - false_positives - delta
+            least = min(least, delta + factor * false_positives, 1.0 - max(missed, 0.0) / factor)
+        return least
 
     @property
     def profile(self) -> PrivacyProfile:

@@ -204,8 +204,8 @@ def _levels(
             "section 4, challenges of implementing mechanisms",
             (
                 ARITHMETIC_WORDS[privacy.arithmetic],
-                "The receipt adds up to the stated budget or less; 'dpmoments verify' adds it up again. That shows agreement, not "
-                "that the draws took place.",
+                "The receipt adds up to the stated budget or less; 'dpmoments verify' adds it up again. That shows agreement, "
+                "not that the draws took place.",
                 "Noise came from the operating system's randomness."
                 if privacy.private
                 else "Noise came from a seed, and can be repeated.",
