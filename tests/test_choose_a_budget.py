@@ -16,7 +16,6 @@ from dpmoments.privacy.curves import gaussian_noise_scale
 from dpmoments.privacy.curves.gaussian import gaussian_delta
 from dpmoments.privacy.curves.pure import laplace_delta, randomised_response_delta
 
-
 SEVERAL_SECONDS = {"kinds", "split"}
 
 

@@ -34,6 +34,8 @@ NOTHING_LEFT = Fraction(1, 10**9)
 """A run that has spent all but this share of what it may is taken to have spent it: what is left is added to ε."""
 FINE_SCALE = 2.0**16
 """Discrete Gaussian noise of at least this scale has a δ within a millionth of its bound."""
+FARTHEST = 40.0
+"""Gaussian curves are followed to an ε of so many μ."""
 LEAST_DELTA = 1e-15
 """Gaussian losses are followed to where so little is left of them that it counts as certain."""
 
@@ -177,7 +179,8 @@ def _gaussian_bound(loss: Loss, draws: Sequence[Draw], least_scale: float, n_coo
         return Bound("nothing was drawn", partial(_approximate_delta, 0.0, 0.0))
 
     def delta(epsilon: float) -> float:
-        sensitivity = mu * least_scale * (1.0 + 2.0**-50)
+        # A larger μ is on the safe side: of a far smaller one δ is below e^−700, and the margin of discrete noise has no end.
+        sensitivity = max(mu, epsilon / FARTHEST) * least_scale * (1.0 + 2.0**-50)
         log_delta = discrete_gaussian_log_delta(epsilon, sensitivity, least_scale, n_coordinates)
         return min(math.exp(log_delta) * (1.0 + 1e-10), 1.0)
 
