@@ -23,6 +23,8 @@ N_STEPS = 2_000
 """Of the grid, from 0 to the largest loss of all draws together."""
 MOST_LOSS = 100.0
 """Beyond it e^ε has no room beside 1 in floating point."""
+MOST_CURVES = 5_000
+"""More take minutes; no mechanism has as many draws that are composed."""
 ROUNDING = 1e-10
 """Added to δ: the second differences of a curve lose what its values do not have. The tests find less than a tenth of it."""
 
@@ -76,7 +78,7 @@ def composed(curves: Sequence[PrivacyCurve]) -> ComposedCurve | None:
     Returns
     -------
     ComposedCurve or None
-        None where their losses are beyond the range of floating point.
+        None where their losses are beyond the range of floating point, or they are too many.
 
     Examples
     --------
@@ -86,7 +88,7 @@ def composed(curves: Sequence[PrivacyCurve]) -> ComposedCurve | None:
     (0.2418, 0.2418)
     """
     reach = math.fsum(curve.reach for curve in curves)
-    if not 0.0 < reach <= MOST_LOSS:
+    if not 0.0 < reach <= MOST_LOSS or len(curves) > MOST_CURVES:
         return None
     step = reach / N_STEPS
     masses: FloatArray = np.ones(1)
