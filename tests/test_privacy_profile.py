@@ -354,10 +354,11 @@ def test_the_order_of_bounds_never_hides_a_better_one() -> None:
 
 def test_what_follows_the_first_draw_may_be_anything() -> None:
     """Two counts: of a settled run both are known, of any other the second might have been randomised response."""
-    one = count_receipt(4.0).draws[0]
+    law, sensitivity = DiscreteLaplace(32.0), count_l1(Neighbors.ADD_REMOVE).in_units(8.0)
+    one = Draw("count", law, sensitivity, law.loss(sensitivity, LossUnit.EPSILON), 1)
     receipt = Receipt(Neighbors.ADD_REMOVE, PrivacyBudget.pure(0.5), LossUnit.EPSILON, (one, one))
-    known = composed([curve_of_laplace(1, 4.0)] * 2)
-    anything = composed([curve_of_laplace(1, 4.0), PrivacyCurve(lambda e: randomised_response_delta(e, 0.25), 0.25)])
+    known = composed([curve_of_laplace(8, 32.0)] * 2)
+    anything = composed([curve_of_laplace(8, 32.0), PrivacyCurve(lambda e: randomised_response_delta(e, 0.25), 0.25)])
     assert known is not None
     assert anything is not None
     settled, other = RunCurve.of(receipt, "laplace").at(0.1).delta, RunCurve.of(receipt, "adaptive-ball").at(0.1).delta
