@@ -32,7 +32,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "utility_bounds",
         "version",
     ),
-    ("datasets", "rows", "repair", "analysis"),
+    ("datasets", "rows", "repair", "analysis", "transparency"),
     ("mechanisms", "moment_release", "moment_entries", "mean_release", "group_releases", "pooling", "loading"),
     (
         *("release", "release_groups", "release_mean", "release_outcome", "release_run"),
@@ -91,6 +91,7 @@ NEVER_REACHES_A_ROW = (
     "pooling",
     "repair",
     "schema",
+    "transparency",
 )
 """What works on releases and public descriptions alone; not even through another module may it import rows, or noise."""
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "joblib", "marshal", "shelve", "random", "imp"}

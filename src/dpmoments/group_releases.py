@@ -19,6 +19,7 @@ from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.entries import column_from_dict
 from dpmoments.schema.grouping import Level, levels_of
+from dpmoments.transparency.disclosed import Disclosed
 
 __all__ = ["GROUPS_FILE", "GroupReleases"]
 
@@ -26,7 +27,7 @@ GROUPS_FILE = DocumentKind("dpmoments-group-releases", 1, "release of groups")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GroupReleases(Mapping[Level, MomentRelease]):
+class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
     """Releases of the groups that the levels of a column make, by level: ``groups["north"]``.
 
     Made by :func:`dpmoments.release_groups` or :func:`dpmoments.load`.
@@ -62,6 +63,11 @@ class GroupReleases(Mapping[Level, MomentRelease]):
             if replace(known, rules=()) != replace(stated, rules=()) or known.neighbors is not Neighbors.ADD_REMOVE:
                 raise ValueError("the releases of the groups do not state one budget under add_remove")
         self.receipt.require_within(self.privacy)
+
+    @property
+    def runs(self) -> tuple[MomentRelease, ...]:
+        """The groups' releases."""
+        return self.releases
 
     @property
     def id(self) -> str:

@@ -26,6 +26,7 @@ from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.schema.schema import Schema
+from dpmoments.transparency.disclosed import Disclosed
 
 __all__ = ["MEAN_RELEASE_FILE", "MeanRelease"]
 
@@ -37,7 +38,7 @@ MEAN_RELEASE_FILE = DocumentKind("dpmoments-mean-release", 1, "mean release")
 
 
 @dataclass(frozen=True, eq=False)
-class MeanRelease:
+class MeanRelease(Disclosed):
     """A mean released under differential privacy.
 
     Made by :func:`dpmoments.release_mean` or :func:`dpmoments.load`.

@@ -27,6 +27,7 @@ from dpmoments.repair.repair import Repair, repair_moments
 from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
+from dpmoments.transparency.disclosed import Disclosed
 
 __all__ = ["RELEASE_FILE", "MomentRelease"]
 
@@ -35,7 +36,7 @@ NO_MEAN = "no mean was released (mean=False): release with mean=True"
 
 
 @dataclass(frozen=True, eq=False)
-class MomentRelease:
+class MomentRelease(Disclosed):
     """Count, mean and second moment of a table, released under differential privacy.
 
     Made by :func:`dpmoments.release` or :func:`dpmoments.load`. Whatever is computed from it costs no further privacy.

@@ -19,6 +19,7 @@ from dpmoments.noise_law import CarriedNoise, NoiseLaw, PooledNoise
 from dpmoments.plain_values import require_kinds, require_known
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.origin import ReleaseOrigin
+from dpmoments.privacy.profile import RunCurve
 from dpmoments.privacy.receipt import PooledReceipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.repair.repair import Repair
@@ -44,6 +45,16 @@ class PooledRelease(MomentRelease):
     """
 
     parts: tuple[MomentRelease, ...] = ()
+
+    @property
+    def runs(self) -> tuple[MomentRelease, ...]:
+        """The releases that were pooled."""
+        return self.parts
+
+    @property
+    def privacy_curve(self) -> RunCurve:
+        """A row is in one of the tables: of their curves the largest counts."""
+        return RunCurve.worst([part.privacy_curve for part in self.parts], self.privacy.budget)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """As :meth:`dpmoments.MomentRelease.save`; the file holds every release that was pooled."""

@@ -9,14 +9,15 @@ import typer
 
 import dpmoments
 from dpmoments.cli.analyses import moments_in
-from dpmoments.cli.options import AsJson, ReleaseFile
-from dpmoments.cli.tables import complain, print_json, print_table, print_text
+from dpmoments.cli.options import AsJson, ReleaseFile, registry_fields
+from dpmoments.cli.tables import complain, print_json, print_lines, print_table, print_text
 from dpmoments.documents import check_output
 from dpmoments.group_releases import GroupReleases
 from dpmoments.mean_release import MeanRelease
 from dpmoments.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
 from dpmoments.table_files import write_table
+from dpmoments.transparency.disclosed import Disclosed
 from dpmoments.verification import Check, checks
 
 __all__ = ["groups", "pool", "show", "synthetic", "verify"]
@@ -24,16 +25,46 @@ __all__ = ["groups", "pool", "show", "synthetic", "verify"]
 DESCRIBED = ("n_rows", "feature_names", "mean", "mean_noise", "standard_deviation", "root_mean_square")
 
 
-def show(file: ReleaseFile, as_json: AsJson = False) -> None:
+def show(
+    file: ReleaseFile,
+    as_json: AsJson = False,
+    for_audit: Annotated[
+        bool, typer.Option("--audit", help="Show what an auditor asks for instead, after NIST SP 800-226.")
+    ] = False,
+    for_registry: Annotated[
+        bool,
+        typer.Option("--registry", help="Write a draft entry for the public registry of deployments instead, as YAML."),
+    ] = False,
+    known: Annotated[
+        list[str] | None,
+        typer.Option("--fill", metavar="FIELD=TEXT", help="What only the curator knows, for --registry; repeatable."),
+    ] = None,
+) -> None:
     """Show what a release guarantees, what it spent draw by draw, and what it says.
 
     Values are in the table's units. A release of a mean alone is shown too.
 
-    Example:
+    Examples:
 
       dpmoments show people.json
+      dpmoments show --audit people.json
+      dpmoments show --registry people.json --fill curator="A hospital" > people.yaml
     """
+    if for_audit and for_registry:
+        raise typer.BadParameter("show one at a time", param_hint="--audit, --registry")
+    if known and not for_registry:
+        raise typer.BadParameter("it fills in an entry of the registry: give --registry too", param_hint="--fill")
     released = dpmoments.load(file)
+    if for_registry:
+        _show_registry_entry(released, known or [], as_json)
+        return
+    if for_audit:
+        statement = released.auditor_statement()
+        if as_json:
+            print_json(statement.to_dict())
+        else:
+            print_text(statement.in_words())
+        return
     if as_json:
         print_json(_shown_as_dict(released))
         return
@@ -52,6 +83,16 @@ def show(file: ReleaseFile, as_json: AsJson = False) -> None:
     for text in released.warnings:
         print_text()
         print_text(f"WARNING: {text}.")
+
+
+def _show_registry_entry(released: Disclosed, known: list[str], as_json: bool) -> None:
+    entry = released.registry_entry(**registry_fields(known))
+    if as_json:
+        print_json(entry.to_dict())
+    else:
+        print_lines(entry.to_yaml())
+    if entry.blanks:
+        complain(f"{len(entry.blanks)} fields are left for the curator to fill in: {', '.join(entry.blanks)}")
 
 
 def _show_moments(released: MomentRelease) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -15,6 +16,7 @@ from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.transparency.registry_entry import registry_entry
 
 __all__ = [
     "BUDGET_PANEL",
@@ -39,6 +41,7 @@ __all__ = [
     "budget_of",
     "mean_mechanism_of",
     "mechanism_of",
+    "registry_fields",
 ]
 
 Configured = TypeVar("Configured", bound=ConfiguredMechanism[Any])
@@ -226,3 +229,32 @@ def _option_value(text: str) -> Any:
     except ValueError:
         return text
     return tuple(value) if isinstance(value, list) else value
+
+
+def registry_fields(given: Sequence[str]) -> dict[str, Any]:
+    """What the curator fills in of an entry of the registry, given as ``field=text``; several authors with ``;`` between them.
+
+    Raises
+    ------
+    typer.BadParameter
+        If there is no such field, or it is given twice.
+
+    Examples
+    --------
+    >>> registry_fields(["curator=A hospital", "authors=Ada; Grace"])
+    {'curator': 'A hospital', 'authors': ['Ada', 'Grace']}
+    """
+    known = [
+        name for name, entry in inspect.signature(registry_entry).parameters.items() if entry.kind is entry.KEYWORD_ONLY
+    ]
+    fields_given: dict[str, Any] = {}
+    for text in given:
+        field, separator, value = text.partition("=")
+        if not separator or field not in known:
+            raise typer.BadParameter(
+                f"{text!r} is not FIELD=TEXT, FIELD one of {', '.join(known)}", param_hint="--fill"
+            )
+        if field in fields_given:
+            raise typer.BadParameter(f"{field!r} is given twice", param_hint="--fill")
+        fields_given[field] = [name.strip() for name in value.split(";")] if field == "authors" else value
+    return fields_given

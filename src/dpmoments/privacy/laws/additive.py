@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar
 
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.curves.composed import PrivacyCurve
+from dpmoments.privacy.curves.pure import discrete_laplace_delta, laplace_delta
 from dpmoments.privacy.distances import Norm, Sensitivity
 from dpmoments.privacy.laws.base import Answer, DrawLaw, pure_loss
+from dpmoments.privacy.rounding import rounded_up
 
 __all__ = ["DiscreteGaussian", "DiscreteLaplace", "GaussianDraw", "IsotropicDraw", "MatrixLaplaceDraw"]
 
@@ -95,6 +100,11 @@ class DiscreteLaplace(DrawLaw):
         del claim
         return pure_loss(self, Fraction(sensitivity.value) / Fraction(self.scale), unit)
 
+    def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
+        shift = math.floor(sensitivity.value)  # of integers
+        delta = partial(discrete_laplace_delta, shift=shift, scale=self.scale)
+        return (PrivacyCurve(delta, rounded_up(Fraction(shift) / Fraction(self.scale))),)
+
 
 @dataclass(frozen=True)
 class NormDraw(DrawLaw):
@@ -121,8 +131,14 @@ class NormDraw(DrawLaw):
 
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
         del claim
-        rate = Fraction(self.rate) / (1 << 2 * self.bits)
-        return pure_loss(self, rate * Fraction(sensitivity.value), unit)
+        return pure_loss(self, self._epsilon(sensitivity), unit)
+
+    def _epsilon(self, sensitivity: Sensitivity) -> Fraction:
+        return Fraction(self.rate) / (1 << 2 * self.bits) * Fraction(sensitivity.value)
+
+    def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
+        loss = rounded_up(self._epsilon(sensitivity))
+        return (PrivacyCurve(partial(laplace_delta, loss=loss), loss),)
 
 
 @dataclass(frozen=True)

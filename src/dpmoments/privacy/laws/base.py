@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from dpmoments.plain_values import is_finite_number
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.curves.composed import PrivacyCurve
 from dpmoments.privacy.curves.zcdp import pure_to_zcdp
 from dpmoments.privacy.distances import Norm, Sensitivity
 
@@ -68,6 +69,14 @@ class DrawLaw(ABC):
 
     @abstractmethod
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss: ...
+
+    def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
+        """Privacy curves of the parts of a draw, one after another; none where no more than its price is known.
+
+        Gaussian laws have none here: their losses add up before they become a curve (``docs/derivations/privacy-profile.md``).
+        """
+        del sensitivity
+        return ()
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise ValueError where its noise, and so its price, is not for a query of that shape."""

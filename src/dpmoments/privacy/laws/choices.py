@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar
 
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.curves.composed import PrivacyCurve
+from dpmoments.privacy.curves.pure import bounded_range_delta
 from dpmoments.privacy.distances import Norm, Sensitivity
 from dpmoments.privacy.laws.base import Answer, DrawLaw, pure_loss
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.rounding import rounded_up
 
 __all__ = ["Choice", "Directions"]
 
@@ -33,8 +37,14 @@ class Choice(DrawLaw):
 
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
         del claim
-        width = Fraction(self.epsilon) * Fraction(sensitivity.value)
+        width = self._width(sensitivity)
         return Loss(unit, width**2 / 8) if unit is LossUnit.RHO else pure_loss(self, width, unit)
+
+    def _width(self, sensitivity: Sensitivity) -> Fraction:
+        return Fraction(self.epsilon) * Fraction(sensitivity.value)
+
+    def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
+        return (_bounded_range_curve(self._width(sensitivity)),)
 
 
 @dataclass(frozen=True)
@@ -77,8 +87,19 @@ class Directions(DrawLaw):
 
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
         del claim
-        sides = 1 if sensitivity.neighbors is Neighbors.ADD_REMOVE else 2
-        widths = [abs(Fraction(t)) * sides * Fraction(sensitivity.value) for t in self.temperatures[: self.n_paid]]
+        widths = self._widths(sensitivity)
         if unit is LossUnit.RHO:
             return Loss(unit, sum((width**2 for width in widths), Fraction(0)) / 8)
         return pure_loss(self, sum(widths, Fraction(0)), unit)
+
+    def _widths(self, sensitivity: Sensitivity) -> list[Fraction]:
+        sides = 1 if sensitivity.neighbors is Neighbors.ADD_REMOVE else 2
+        return [abs(Fraction(t)) * sides * Fraction(sensitivity.value) for t in self.temperatures[: self.n_paid]]
+
+    def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
+        return tuple(_bounded_range_curve(width) for width in self._widths(sensitivity))
+
+
+def _bounded_range_curve(width: Fraction) -> PrivacyCurve:
+    reach = rounded_up(width)
+    return PrivacyCurve(partial(bounded_range_delta, width=reach), reach)

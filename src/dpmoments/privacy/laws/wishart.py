@@ -6,16 +6,19 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import ClassVar
 
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.additive_wishart import additive_wishart_delta
+from dpmoments.privacy.curves.composed import PrivacyCurve
+from dpmoments.privacy.curves.pure import laplace_delta
 from dpmoments.privacy.curves.raised_wishart import raised_wishart_delta
 from dpmoments.privacy.curves.wishart_sampling import wishart_sampling_delta
 from dpmoments.privacy.distances import Norm, Sensitivity
 from dpmoments.privacy.laws.base import Answer, DrawLaw
+from dpmoments.privacy.rounding import rounded_up
 
 __all__ = ["AdditiveWishartDraw", "EigenvalueBound", "RaisedWishartSampling", "WishartSampling"]
 
@@ -53,6 +56,11 @@ class EigenvalueBound(DrawLaw):
         failure = 0.5 * math.exp(-exponent) * (1.0 + 2.0**-48) + 1e-323
         return Loss(unit, Fraction(sensitivity.value) / Fraction(self.scale), Fraction(failure))
 
+    def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
+        """Of the draw alone: its δ, which is for what is built on it, is not in it."""
+        loss = rounded_up(Fraction(sensitivity.value) / Fraction(self.scale))
+        return (PrivacyCurve(partial(laplace_delta, loss=loss), loss),)
+
 
 @dataclass(frozen=True)
 class AdditiveWishartDraw(DrawLaw):
@@ -89,13 +97,11 @@ class AdditiveWishartDraw(DrawLaw):
             raise ValueError(f"noise of dimension {self.dimension} is not for a query of shape {shape}")
 
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
-        row = math.ldexp(sensitivity.value, -2 * self.bits)
+        return _claimed(self, claim, unit, sensitivity)
 
-        def delta_at(epsilon: float) -> float:
-            beyond, ratio = self.degrees - self.dimension, self.scale / row
-            return _additive_wishart_delta(epsilon, beyond, ratio, sensitivity.neighbors)
-
-        return _claimed(self, claim, unit, delta_at)
+    def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
+        beyond, ratio = self.degrees - self.dimension, self.scale / math.ldexp(sensitivity.value, -2 * self.bits)
+        return _exact_curve(lambda epsilon: _additive_wishart_delta(epsilon, beyond, ratio, sensitivity.neighbors))
 
 
 @dataclass(frozen=True)
@@ -128,11 +134,11 @@ class WishartSampling(DrawLaw):
         return Answer.MATRIX
 
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
-        def delta_at(epsilon: float) -> float:
-            ratio = (self.padding + self.floor) / sensitivity.value
-            return _wishart_sampling_delta(epsilon, self.degrees, ratio, sensitivity.neighbors)
+        return _claimed(self, claim, unit, sensitivity)
 
-        return _claimed(self, claim, unit, delta_at)
+    def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
+        degrees, ratio = self.degrees, (self.padding + self.floor) / sensitivity.value
+        return _exact_curve(lambda epsilon: _wishart_sampling_delta(epsilon, degrees, ratio, sensitivity.neighbors))
 
 
 @dataclass(frozen=True)
@@ -166,15 +172,22 @@ class RaisedWishartSampling(DrawLaw):
         return Answer.MATRIX
 
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
-        def delta_at(epsilon: float) -> float:
-            return _raised_wishart_delta(epsilon, self.degrees, (self.padding + self.raised) / sensitivity.value)
+        return _claimed(self, claim, unit, sensitivity)
 
-        return _claimed(self, claim, unit, delta_at)
+    def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
+        degrees, ratio = self.degrees, (self.padding + self.raised) / sensitivity.value
+        return _exact_curve(lambda epsilon: _raised_wishart_delta(epsilon, degrees, ratio))
 
 
-def _claimed(law: DrawLaw, claim: PrivacyBudget | None, unit: LossUnit, delta_at: Callable[[float], float]) -> Loss:
+def _exact_curve(delta: Callable[[float], float]) -> tuple[PrivacyCurve, ...]:
+    """A curve at ε of 0 or more alone, whose losses have no end."""
+    return (PrivacyCurve(delta, math.inf),)
+
+
+def _claimed(law: DrawLaw, claim: PrivacyBudget | None, unit: LossUnit, sensitivity: Sensitivity) -> Loss:
     if unit is not LossUnit.EPSILON_DELTA or claim is None or claim.kind is not BudgetKind.APPROXIMATE:
         raise law.refused(unit)
-    if not delta_at(claim.epsilon) <= claim.delta:
+    (curve,) = law.curves(sensitivity)
+    if not curve.delta(claim.epsilon) <= claim.delta:
         raise ValueError(f"a draw of {law.name} costs more than the plan claims: its exact δ is above the stated one")
     return Loss(unit, Fraction(claim.epsilon), Fraction(claim.delta))

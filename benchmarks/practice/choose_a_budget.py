@@ -1,0 +1,252 @@
+"""The figures of ``docs/choose-a-budget.md``, from the library alone.
+
+``python -m benchmarks.practice.choose_a_budget`` writes them into the page, in half a minute on one core. All but the part
+``check`` are computed, not drawn: ``tests/test_choose_a_budget.py`` compares them with the page.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+import pandas as pd
+
+import dpmoments as dpm
+from benchmarks.pages import DOCS, write_part
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.curves import discrete_gaussian_rho, gaussian_epsilon, gaussian_noise_scale
+from dpmoments.privacy.curves.composed import PrivacyCurve, composed
+from dpmoments.privacy.curves.gaussian import gaussian_delta
+from dpmoments.privacy.curves.pure import laplace_delta, randomised_response_delta
+from dpmoments.privacy.curves.zcdp import zcdp_delta, zcdp_epsilon
+from dpmoments.privacy.profile import RunCurve
+from dpmoments.privacy.profile_bounds import Bound
+
+PAGE = DOCS / "choose-a-budget.md"
+EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0)
+PRIORS = (0.5, 0.1, 0.01)
+FALSE_POSITIVES = 0.05
+DELTA = 1e-6
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+COLUMNS = 5
+DEVIATIONS_IN_BOUNDS = 6.0
+"""The assumed table: bounds six standard deviations apart."""
+TRIALS = 40
+FIRST_SEED = 900
+
+Lines = Iterator[str]
+
+
+def schema_of(n_columns: int) -> dpm.Schema:
+    return dpm.Schema(*(dpm.Numeric(f"x{place}", 0.0, 1.0) for place in range(n_columns)))
+
+
+def budget_of(epsilon: float, delta: float = 0.0) -> dict[str, float]:
+    return {"epsilon": epsilon} | ({"delta": delta} if delta else {})
+
+
+def forecast_errors(
+    n_rows: int, n_columns: int, mechanism: str, neighbors: str = "add_remove", **budget: float
+) -> tuple[float, float]:
+    """Standard error of a mean in standard deviations of its column, and of a correlation near 0, by ``dpm.forecast``."""
+    schema = schema_of(n_columns)
+    rows = dpm.forecast(schema, n_rows=n_rows, neighbors=neighbors, **budget).rows
+    (row,) = (row for row in rows if row.mechanism == mechanism)
+    assert row.mean_error is not None
+    assert row.second_moment_error is not None
+    scale, deviation = float(schema.encoding(mean=True).scale[0]), 1.0 / DEVIATIONS_IN_BOUNDS
+    # Frobenius² is n(n + 1) variances of a cell off the diagonal, those on it counting twice.
+    cell = row.second_moment_error / math.sqrt(n_columns * (n_columns + 1))
+    return row.mean_error * scale / math.sqrt(n_columns) / deviation, cell * (scale / deviation) ** 2
+
+
+def curve(delta: Callable[[float], float], cost: PrivacyBudget) -> RunCurve:
+    return RunCurve(((Bound("", delta),),), cost, None)
+
+
+def odds() -> Lines:
+    yield "| ε | " + " | ".join(f"from {prior:.0%}" for prior in PRIORS) + " |"
+    yield "| --- |" + " --- |" * len(PRIORS)
+    for epsilon in EPSILONS:
+        factor = math.exp(epsilon)
+        after = (prior * factor / (1.0 + prior * (factor - 1.0)) for prior in PRIORS)
+        yield f"| {epsilon:g} | " + " | ".join(share(value) for value in after) + " |"
+
+
+def share(value: float) -> str:
+    """In percent, with more digits where it is all but certain: no table here says 100 %."""
+    digits = 3 if value < 0.995 else 5
+    return f"{100.0 * value:.{digits}g} %"
+
+
+def power() -> Lines:
+    yield f"| ε | any ε-private release | Laplace noise | Gaussian noise, δ = {DELTA:g} |"
+    yield "| --- | --- | --- | --- |"
+    for epsilon in EPSILONS:
+        pure, approximate = PrivacyBudget.pure(epsilon), PrivacyBudget.approximate(epsilon, DELTA)
+        scale = gaussian_noise_scale(epsilon, DELTA, 1.0)
+        found = [
+            curve(lambda at, loss=epsilon: randomised_response_delta(at, loss), pure),
+            curve(lambda at, loss=epsilon: laplace_delta(at, loss), pure),
+            curve(lambda at, noise=scale: gaussian_delta(at, 1.0, noise), approximate),
+        ]
+        yield f"| {epsilon:g} | " + " | ".join(share(one.attacker_power(FALSE_POSITIVES)) for one in found) + " |"
+
+
+PRACTICE: tuple[tuple[str, str, PrivacyBudget, str], ...] = (
+    ("Microsoft, broadband coverage, 2021", "one count of many", PrivacyBudget.pure(0.1), "broadband_coverage"),
+    (
+        "Wikimedia, current page views, 2023",
+        "a device's day, ten pages at most",
+        PrivacyBudget.zcdp(0.015),
+        "wikimedia_current_usage_data",
+    ),
+    (
+        "Wikimedia, historical page views, 2023",
+        "30 (before 2017: 300) page views a day",
+        PrivacyBudget.pure(1.0),
+        "wikimedia_historical_usage_data",
+    ),
+    ("Google, community mobility, 2020", "a user's day", PrivacyBudget.pure(2.64), "google_mobility"),
+    (
+        "Apple, popular emojis, 2017",
+        "one emoji typed; each phone adds noise itself",
+        PrivacyBudget.pure(4.0),
+        "apple_popular_emojis",
+    ),
+    (
+        "LinkedIn, hiring reports, 2020",
+        "one hiring, a month",
+        PrivacyBudget.approximate(4.8, 4e-10),
+        "linkedin_hiring_reports",
+    ),
+    ("Israel, live births of 2014, 2024", "a birth", PrivacyBudget.pure(9.98), "birth_dataset"),
+    (
+        "US Census, redistricting 2020, persons, 2021",
+        "a person, replace-one",
+        PrivacyBudget.zcdp(2.56),
+        "census_redistricting_data",
+    ),
+)
+"""Curator and product, unit, budget, and the entry of the public registry of deployments that says so."""
+
+
+def practice() -> Lines:
+    yield f"| who | unit | stated | ε at δ = {DELTA:g} | power at 5 % | entry |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for who, unit, budget, entry in PRACTICE:
+        epsilon = zcdp_epsilon(budget.rho, DELTA) if budget.rho else budget.epsilon
+
+        def delta(at: float, stated: PrivacyBudget = budget) -> float:
+            if stated.rho:
+                return zcdp_delta(stated.rho, at)
+            return stated.delta + randomised_response_delta(at, stated.epsilon)
+
+        bound = curve(delta, budget).attacker_power(FALSE_POSITIVES)
+        yield f"| {who} | {unit} | {budget} | {epsilon:.3g} | {share(bound)} | `{entry}` |"
+
+
+def rows() -> Lines:
+    yield "| rows | " + " | ".join(f"ε = {epsilon:g}" for epsilon in (0.1, 0.5, 1.0, 3.0, 10.0)) + " |"
+    yield "| --- |" + " --- |" * 5
+    for size in SIZES:
+        cells = []
+        for epsilon in (0.1, 0.5, 1.0, 3.0, 10.0):
+            mean, correlation = forecast_errors(size, COLUMNS, "matrix-laplace", **budget_of(epsilon))
+            cells.append(f"{mean:.2g}, {correlation:.2g}" if correlation < 1.0 else f"{mean:.2g}, —")
+        yield f"| {size:,} | " + " | ".join(cells) + " |"
+
+
+def split() -> Lines:
+    yield "| releases of 10 columns | pure: each ε | noise | (3, 1e-6): each μ | noise |"
+    yield "| --- | --- | --- | --- | --- |"
+    total, whole = 3.0, discrete_gaussian_rho(3.0, DELTA)
+    first_pure = forecast_errors(10_000, 10, "matrix-laplace", **budget_of(total))[1]
+    first_gaussian = forecast_errors(10_000, 10, "gaussian", rho=whole)[1]
+    for times in (1, 2, 4, 12):
+        pure = forecast_errors(10_000, 10, "matrix-laplace", **budget_of(total / times))[1]
+        gaussian = forecast_errors(10_000, 10, "gaussian", rho=whole / times)[1]
+        yield (
+            f"| {times} | {total / times:.3g} | × {pure / first_pure:.3g} | {math.sqrt(2.0 * whole / times):.3g} | "
+            f"× {gaussian / first_gaussian:.3g} |"
+        )
+
+
+def composition() -> Lines:
+    yield f"| releases at ε = 1 | added up | Laplace noise, at δ = {DELTA:g} | Gaussian, (1, {DELTA:g}) each, at δ = {DELTA:g} |"
+    yield "| --- | --- | --- | --- |"
+    noise = gaussian_noise_scale(1.0, DELTA, 1.0)
+    for times in (1, 2, 5, 10, 50):
+        together = composed([PrivacyCurve(lambda at: laplace_delta(at, 1.0), 1.0)] * times)
+        assert together is not None
+        steps = np.linspace(0.0, times, 4_001)
+        epsilon = next((float(at) for at in steps if together.delta(float(at)) <= DELTA), float(times))
+        yield f"| {times} | {times} | {epsilon:.3g} | {gaussian_epsilon(DELTA, math.sqrt(times), noise):.3g} |"
+
+
+def kinds() -> Lines:
+    replaced = "matrix Laplace under replace-one | Gaussian under replace-one"
+    yield f"| columns | matrix Laplace, ε = 1 | Gaussian, (1, {DELTA:g}) | ratio | {replaced} |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for n_columns in (2, 5, 10, 20, 50):
+        found = [
+            forecast_errors(10_000, n_columns, mechanism, neighbors, **budget_of(1.0, delta))[1]
+            for neighbors in ("add_remove", "replace_one")
+            for mechanism, delta in (("matrix-laplace", 0.0), ("gaussian", DELTA))
+        ]
+        pure, gaussian, pure_replaced, gaussian_replaced = found
+        yield (
+            f"| {n_columns} | {pure:.2g} | {gaussian:.2g} | {pure / gaussian:.2g} | × {pure_replaced / pure:.3g} | "
+            f"× {gaussian_replaced / gaussian:.3g} |"
+        )
+
+
+def check() -> Lines:
+    """What the table of rows says against releases of made-up tables."""
+    yield "| rows | ε | mean: measured / forecast | correlation: measured / forecast |"
+    yield "| --- | --- | --- | --- |"
+    names = [f"x{place}" for place in range(COLUMNS)]
+    for size, epsilon in ((1_000, 3.0), (10_000, 1.0), (100_000, 0.5)):
+        rng = np.random.default_rng(FIRST_SEED)
+        values = np.clip(rng.normal(0.5, 1.0 / DEVIATIONS_IN_BOUNDS, (size, COLUMNS)), 0.0, 1.0)
+        table = pd.DataFrame(values, columns=names)
+        means, correlations = [], []
+        exact = np.corrcoef(values, rowvar=False)
+        for seed in range(TRIALS):
+            made = dpm.release(
+                table,
+                schema_of(COLUMNS),
+                epsilon=epsilon,
+                mechanism="matrix-laplace",
+                insecure_seed=FIRST_SEED + seed,
+                repair="none",
+            )
+            means.append((made.mean - values.mean(axis=0)) * DEVIATIONS_IN_BOUNDS)
+            correlations.append((made.correlation - exact)[np.triu_indices(COLUMNS, 1)])
+        mean, correlation = forecast_errors(size, COLUMNS, "matrix-laplace", **budget_of(epsilon))
+        measured = [float(np.sqrt(np.mean(np.square(errors)))) for errors in (means, correlations)]
+        yield f"| {size:,} | {epsilon:g} | {measured[0] / mean:.2f} | {measured[1] / correlation:.2f} |"
+
+
+COMPUTED: Mapping[str, Callable[[], Lines]] = {
+    "odds": odds,
+    "power": power,
+    "practice": practice,
+    "rows": rows,
+    "split": split,
+    "composition": composition,
+    "kinds": kinds,
+}
+"""Parts of the page that are the same on every run."""
+
+
+def main() -> None:
+    for name, lines in {**COMPUTED, "check": check}.items():
+        found = list(lines())
+        print(f"\n{name}\n" + "\n".join(found), flush=True)
+        write_part(PAGE, name, found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""The methods of every release by which an auditor and a registry are told what it guarantees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dpmoments.privacy.profile import PrivacyProfile, RunCurve
+from dpmoments.privacy.receipt import Receipt
+from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.transparency.auditor_statement import AuditorStatement, auditor_statement
+from dpmoments.transparency.registry_entry import RegistryEntry, registry_entry
+
+if TYPE_CHECKING:
+    from dpmoments.privacy.receipt import Receipt
+    from dpmoments.privacy.statement import PrivacyStatement
+
+__all__ = ["Disclosed"]
+
+
+class Disclosed:
+    """What a release is to an auditor; :class:`dpmoments.MomentRelease` and the others have these methods."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def id(self) -> str: ...
+        @property
+        def dataset(self) -> str | None: ...
+        @property
+        def privacy(self) -> PrivacyStatement: ...
+        @property
+        def receipt(self) -> Receipt: ...
+        @property
+        def warnings(self) -> tuple[str, ...]: ...
+
+    @property
+    def runs(self) -> Sequence[Any]:
+        """The releases of one run each that it is made of; itself where it is of one run."""
+        return (self,)
+
+    @property
+    def privacy_curve(self) -> RunCurve:
+        """δ(ε), the least that is proven of it, at any ε: ``release.privacy_curve.at(0.5)``."""
+        return RunCurve.of(self.receipt, self.runs[0].mechanism)
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        """The tightest known privacy profile, at five ε, each marked exact or bound (``docs/derivations/privacy-profile.md``)."""
+        return self.privacy_curve.profile
+
+    def auditor_statement(self, *, ledger: str | None = None) -> AuditorStatement:
+        """What an auditor asks for, level by level of NIST SP 800-226; ``print(release.auditor_statement().in_words())``.
+
+        Parameters
+        ----------
+        ledger : str, optional
+            What a ledger says of the releases of this table so far. None: no ledger was used.
+        """
+        return auditor_statement(self, ledger=ledger)
+
+    def registry_entry(self, **known: Any) -> RegistryEntry:
+        """A draft of an entry for the public registry of deployments of differential privacy, tier 3.
+
+        Parameters
+        ----------
+        **known
+            What only the curator knows, by name: see :func:`dpmoments.transparency.registry_entry.registry_entry`. What is
+            not given is left as a marked blank.
+        """
+        return registry_entry(self, **known)

@@ -1,0 +1,133 @@
+"""Facts about a release that an auditor's statement and a registry's entry both tell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from dpmoments.privacy.profile import PrivacyProfile
+from dpmoments.privacy.receipt import Receipt
+from dpmoments.privacy.statement import PrivacyStatement
+
+__all__ = [
+    "Told",
+    "composition_in_words",
+    "neighbors_in_words",
+    "post_processing",
+    "protected_unit",
+    "runs_in_words",
+    "unprotected_quantities",
+]
+
+
+class Told(Protocol):
+    """A release as an auditor sees it: of moments, of a mean, of groups, or pooled."""
+
+    @property
+    def id(self) -> str:
+        """What no other release has."""
+
+    @property
+    def dataset(self) -> str | None:
+        """What the curator calls the table."""
+
+    @property
+    def privacy(self) -> PrivacyStatement:
+        """What was spent."""
+
+    @property
+    def receipt(self) -> Receipt:
+        """Every draw of noise."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was found, privately, that speaks against trusting it."""
+
+    @property
+    def runs(self) -> Sequence[Any]:
+        """The releases of one run each that it is made of."""
+
+    @property
+    def privacy_profile(self) -> PrivacyProfile:
+        """The tightest known profile."""
+
+
+def protected_unit(release: Told) -> str:
+    """What the guarantee is for."""
+    del release  # the guarantee of every release of this version is for rows
+    return "one row of the table"
+
+
+def neighbors_in_words(release: Told) -> str:
+    """Which two tables are hard to tell apart."""
+    if release.privacy.neighbors.table_size_is_public:
+        return "Neighbouring tables have one number of rows and differ in one row's values (replace-one, change-one distance 1)."
+    return "Neighbouring tables differ by one row present or absent (add-remove, symmetric distance 1)."
+
+
+def runs_in_words(release: Told) -> tuple[str, ...]:
+    """What ran, with which options, and what was drawn."""
+    runs = Counter(_run_in_words(run.mechanism, run.mechanism_options) for run in release.runs)
+    lines = [f"Mechanism: {words}{'' if times == 1 else f', {times} times'}." for words, times in runs.items()]
+    laws = Counter(draw.law.name for draw in release.receipt.draws)
+    drawn = ", ".join(f"{times} {name}" for name, times in laws.items())
+    return (*lines, f"Draws of noise on the receipt: {drawn or 'none'}.")
+
+
+def _run_in_words(mechanism: str, options: Mapping[str, Any]) -> str:
+    shown = ", ".join(f"{key}={value}" for key, value in options.items())
+    return f"{mechanism} ({shown})" if shown else mechanism
+
+
+def composition_in_words(release: Told) -> str:
+    """How the losses within the release add up."""
+    receipt = release.receipt
+    count = len(receipt.draws)
+    draws = "One draw, which loses" if count == 1 else f"{count} draws, which together lose"
+    parts = f"{draws} {receipt.total} of {receipt.allowance} allowed, counted in {receipt.unit}."
+    groups = {draw.group for draw in receipt.draws} - {None}
+    if not groups:
+        return parts
+    disjoint = f"A row is in one of {len(groups)} disjoint groups or tables"
+    return f"{parts} {disjoint}, of which the one that lost most counts (parallel composition)."
+
+
+def unprotected_quantities(release: Told) -> tuple[str, ...]:
+    """What the release tells without noise; none of it may come from the table."""
+    run = release.runs[0]
+    schema, size_is_public = run.schema, release.privacy.neighbors.table_size_is_public
+    columns = "; ".join(
+        f"{column.name} ({column.kind}, {column.public_values_in_words}, missing: {column.missing})"
+        for column in schema.columns
+    )
+    told = [f"the schema: names of columns, bounds, levels and rules for missing cells: {columns}"]
+    if schema.row_norm is not None:
+        told.append(f"the norm to which encoded rows are clipped: {schema.row_norm:g}")
+    if size_is_public:
+        told.append("the number of rows of the table, which replace-one makes public")
+    elif any(one.count_is_public for one in release.runs):
+        told.append("the number of rows, which the curator gave as public from elsewhere")
+    if len(release.runs) > 1:
+        told.append(f"that there are {len(release.runs)} groups or tables, and their names")
+    told += [
+        "the mechanism, its options and the numbers that its plan settled on",
+        "the budget, the neighbouring relation and the version of the program",
+        "that the run ended without an error; to whoever watched it, its time, memory and passes over the table",
+    ]
+    return tuple(told)
+
+
+def post_processing(release: Told) -> tuple[str, ...]:
+    """What was computed from noisy answers alone."""
+    repairs = sorted({str(run.repair) for run in release.runs if hasattr(run, "repair")})
+    free = []
+    if repairs:
+        free.append(
+            f"the repair of noisy moments ({', '.join(repairs)}): counts of 1 at least, second moments made consistent with each "
+            "other and with the schema"
+        )
+    if len(release.runs) > 1:
+        free.append("adding up, or listing side by side, the releases of several groups or tables")
+    free.append("every analysis of the release: means, regressions, components, tests, synthetic rows")
+    return tuple(free)

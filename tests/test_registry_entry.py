@@ -1,0 +1,407 @@
+"""The auditor's statement and the registry's entry: whole, true to the release, the same after a file, valid in form.
+
+``FORM`` is this project's own reading of the registry's schema (github.com/opendp/deployments-registry-data,
+``schemas/deployments-schema.yaml``), whose repository states no licence: fields and words are listed, no text is copied.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+import dpmoments as dpm
+from dpmoments.cli.entry import main
+from dpmoments.transparency.registry_entry import BLANK, CHOICES
+
+SCHEMA = dpm.Schema(
+    dpm.Numeric("age", 0, 100), dpm.Categorical("region", ["north", "south"], other="zero"), dpm.Boolean("smoker")
+)
+CURATOR = dict(
+    name="Patients 2026",
+    curator="A hospital",
+    curator_type="Nonprofit",
+    description="Moments of a table of patients.",
+    intended_use="Planning",
+    region="Nowhere",
+    sector="Healthcare",
+    publication_date="2026-03-01",
+    data_domain="All patients of the year, one row each.",
+    release_type="One release",
+    data_source_type="Static",
+    tuning="Nothing was looked at.",
+    justification="A committee chose.",
+    actors="The hospital; the public.",
+    url="https://example.org/patients",
+    authors=["Ada"],
+)
+
+
+def table(n_rows: int = 300) -> dict[str, Any]:
+    rng = np.random.default_rng(2)
+    return {
+        "age": rng.uniform(0, 100, n_rows),
+        "region": rng.choice(["north", "south"], n_rows),
+        "smoker": rng.random(n_rows) < 0.3,
+    }
+
+
+def made(**options: Any) -> Any:
+    pandas = pytest.importorskip("pandas")
+    return dpm.release(pandas.DataFrame(table()), SCHEMA, **({"epsilon": 1.0} | options))
+
+
+def grouped() -> Any:
+    pandas = pytest.importorskip("pandas")
+    return dpm.release_groups(pandas.DataFrame(table()), SCHEMA, by="region", epsilon=1.0)
+
+
+def of_means() -> Any:
+    return dpm.release_mean(
+        np.random.default_rng(0).normal(0, 0.1, (500, 2)), dpm.Schema.unit_ball(2), rho=0.5, neighbors="replace_one"
+    )
+
+
+def pooled() -> Any:
+    return dpm.pool([made(dataset="east"), made(dataset="west", epsilon=2.0)])
+
+
+KINDS: dict[str, Callable[[], Any]] = {
+    "pure": made,
+    "approximate": lambda: made(delta=1e-6, mechanism="gaussian"),
+    "zcdp": lambda: made(epsilon=None, rho=0.5),
+    "replace-one": lambda: made(neighbors="replace_one"),
+    "groups": grouped,
+    "mean": of_means,
+    "pooled": pooled,
+}
+
+
+@pytest.fixture(params=KINDS)
+def released(request: pytest.FixtureRequest) -> Any:
+    return KINDS[request.param]()
+
+
+# The statement -------------------------------------------------------------------------------------------------------
+
+
+def test_a_statement_has_every_level_and_is_the_same_after_a_file(released: Any, tmp_path: Path) -> None:
+    stated = released.auditor_statement()
+    assert len(stated.levels) == 7
+    assert all(level.stated and level.asked for level in stated.levels)
+    told = json.loads(json.dumps(stated.to_dict()))
+    assert [level["name"] for level in told["levels"]] == [level.name for level in stated.levels]
+    assert len(told["privacy_profile"]["points"]) == 5
+    assert {point["mark"] for point in told["privacy_profile"]["points"]} <= {"exact", "bound"}
+    assert "No ledger" in told["composition_so_far"]
+    if isinstance(released, dpm.GroupReleases):
+        return  # its file is a folder of one a group, or the whole
+    released.save(tmp_path / "release.json")
+    again = dpm.load(tmp_path / "release.json").auditor_statement()
+    assert again.to_dict() == stated.to_dict()
+    assert again.in_words() == stated.in_words()
+
+
+def test_a_statement_names_what_an_auditor_asks_for() -> None:
+    release = made(delta=1e-6, mechanism="gaussian", dataset="people-2026", neighbors="replace_one")
+    words = release.auditor_statement(ledger="0.5 of 3 spent, sequence 7").in_words()
+    for asked in (
+        "people-2026",
+        release.id,
+        "μ-Gaussian",
+        "one Gaussian mechanism of μ",
+        "replace-one",
+        "one row of the table",
+        "number of rows of the table, which replace-one makes public",
+        "age (numeric",
+        "north",
+        "exact",
+        "how long the run took",
+        "whether it stopped with an error",
+        "0.5 of 3 spent, sequence 7",
+        "SP 800-226",
+        "Free of privacy cost",
+        f"dpmoments {dpm.__version__}",
+    ):
+        assert asked in words, asked
+    assert "No ledger" not in words
+    assert "number of rows of the table" not in made().auditor_statement().in_words()
+
+
+def test_a_release_that_protects_nobody_says_so_first() -> None:
+    release = made(insecure_seed=1)
+    assert "NOT PRIVATE" in release.auditor_statement().in_words().splitlines()[1]
+    assert release.auditor_statement().to_dict()["private"] is False
+    with pytest.raises(ValueError, match="insecure seed"):
+        release.registry_entry()
+
+
+def test_a_pooled_release_has_the_profile_of_its_worst_table() -> None:
+    release = pooled()
+    curves = [part.privacy_curve for part in release.parts]
+    for point in release.privacy_profile.points:
+        assert point.delta == max(curve.at(point.epsilon).delta for curve in curves)
+    assert release.privacy_profile.points[3].epsilon == 2.0
+
+
+def test_groups_have_the_profile_of_one_of_them() -> None:
+    groups = grouped()
+    alone = max(release.privacy_curve.at(0.5).delta for release in groups.values())
+    assert groups.privacy_curve.at(0.5).delta == alone
+
+
+def test_warnings_that_were_paid_for_are_part_of_the_statement() -> None:
+    empty = dpm.release(np.zeros((0, 2)), dpm.Schema.unit_ball(2), epsilon=1.0)
+    assert empty.warnings
+    assert all(text in empty.auditor_statement().in_words() for text in empty.warnings)
+
+
+# The entry -----------------------------------------------------------------------------------------------------------
+
+STATUSES = (
+    "Converted",
+    "Draft",
+    "Pending",
+    "Changes Required",
+    "Approved",
+    "Approved (Update Requested)",
+    "Approved (Pending)",
+)
+
+
+def text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def one_of(*words: str) -> Callable[[object], bool]:
+    return lambda value: value in words
+
+
+def number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+def date(value: object) -> bool:
+    return isinstance(value, str) and bool(datetime.date.fromisoformat(value))
+
+
+def list_of(form: Any) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, list) and bool(value) and not any(e for v in value for e in faults(v, form))
+
+
+FORM: dict[str, Any] = {
+    "url_slug": text,
+    "deployment": {
+        "basic": {
+            "name": text,
+            "data_curators": list_of(
+                {"data_curator_name": text, "data_curator_type": one_of("Government", "Industry", "Nonprofit")}
+            ),
+            "description": text,
+            "intended_use": text,
+            "data_product_type": one_of(
+                *("Summary statistics", "Machine learning model", "Dataset", "Synthetic data"),
+                *("Interactive API", "SQL queries"),
+            ),
+            "data_product_region": text,
+            "data_product_sector?": one_of("Technology", "Healthcare", "Education", "Government", "Energy", "Finance"),
+            "publication_date": date,
+        },
+        "dp_variant": {
+            "variant_name": one_of("Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom"),
+            "data_domain": text,
+            "unprotected_quantities": text,
+        },
+        "privacy_loss": {
+            "privacy_unit": text,
+            "privacy_unit_details": text,
+            "number_of_privacy_units?": lambda value: isinstance(value, int),
+            "privacy_parameters": {"epsilon?": number, "delta?": number, "rho?": number},
+            "privacy_parameters_details": text,
+        },
+        "deployment_model": {
+            "model_name": one_of("Local", "Central", "Shuffle", "Federated", "Varies"),
+            "model_name_details?": text,
+            "trust_assumptions": text,
+            "actors": text,
+            "release_type": one_of("One release", "Many releases"),
+            "release_type_details?": text,
+            "data_source_type": one_of("Static", "Dynamic"),
+            "data_source_type_details?": text,
+            "access_type": one_of("Interactive", "Non-interactive"),
+            "access_type_details?": text,
+        },
+        "implementation": {
+            "preprocessing_and_hyperparameter_tuning": text,
+            "mechanisms": text,
+            "composition": text,
+            "post_processing": text,
+            "justification": text,
+            "utility?": text,
+            "additional_information?": text,
+        },
+        "administrative": {
+            "status": one_of(*STATUSES),
+            "registry_authors": list_of(text),
+            "tier": one_of(1, 2, 3),  # type: ignore[arg-type]
+        },
+    },
+}
+"""What the registry asks for at tier 3; ``?`` marks what may be left out. No other field is allowed."""
+
+
+def faults(value: Any, form: Any, path: str = "") -> Iterator[str]:
+    """Where a value is not of the form."""
+    if not isinstance(form, dict):
+        try:
+            fits = form(value)
+        except ValueError:
+            fits = False
+        if not fits:
+            yield f"{path}: {value!r}"
+        return
+    if not isinstance(value, Mapping):
+        yield f"{path} is no mapping"
+        return
+    known = {name.removesuffix("?"): name for name in form}
+    yield from (f"{path}/{name} is unknown" for name in value if name not in known)
+    for name, marked in known.items():
+        if name in value:
+            yield from faults(value[name], form[marked], f"{path}/{name}")
+        elif not marked.endswith("?"):
+            yield f"{path}/{name} is missing"
+
+
+def test_an_entry_that_is_filled_in_is_valid(released: Any) -> None:
+    entry = released.registry_entry(**CURATOR)
+    read = yaml.safe_load(entry.to_yaml())
+    assert read == entry.to_dict()
+    assert list(faults(read, FORM)) == []
+    assert entry.blanks == ()
+    budget = released.privacy.budget
+    parameters = read["deployment"]["privacy_loss"]["privacy_parameters"]
+    assert parameters == {k: v for k, v in budget.to_dict().items() if k != "kind" and v}
+
+
+def test_what_only_the_curator_knows_is_a_marked_blank(released: Any) -> None:
+    entry = released.registry_entry()
+    assert len(entry.blanks) >= 10
+    assert len(entry.blanks) == entry.to_yaml().count(BLANK)
+    # Blanks where one of a few words is asked for are not valid, so that no draft is sent in by mistake.
+    assert list(faults(entry.to_dict(), FORM))
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda e: e["deployment"]["basic"].pop("name"),
+        lambda e: e["deployment"].update(more=1),
+        lambda e: e["deployment"]["basic"].update(publication_date="1/1/2026"),
+        lambda e: e["deployment"]["dp_variant"].update(variant_name="DP"),
+        lambda e: e["deployment"]["administrative"].update(tier=4),
+        lambda e: e["deployment"]["privacy_loss"]["privacy_parameters"].update(epsilon=-1.0),
+        lambda e: e["deployment"]["basic"].update(data_curators=[]),
+    ],
+)
+def test_an_entry_that_is_spoilt_is_found(spoil: Callable[[Any], object]) -> None:
+    entry = yaml.safe_load(made().registry_entry(**CURATOR).to_yaml())
+    assert list(faults(entry, FORM)) == []
+    spoil(entry)
+    assert list(faults(entry, FORM))
+
+
+def test_texts_of_several_lines_are_literal_blocks(tmp_path: Path) -> None:
+    entry = made().registry_entry(**CURATOR)
+    styles = {token.style for token in yaml.scan(entry.to_yaml()) if isinstance(token, yaml.ScalarToken)}
+    assert "|" in styles
+    assert styles <= {"|", '"', "'", None}  # the registry refuses folded blocks
+    entry.save(tmp_path / "patients.yaml")
+    assert yaml.safe_load((tmp_path / "patients.yaml").read_text(encoding="utf-8")) == entry.to_dict()
+    with pytest.raises(FileExistsError):
+        entry.save(tmp_path / "patients.yaml")
+
+
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        (dict(sector="Hospitals"), "Healthcare"),
+        (dict(publication_date="March"), "YYYY-MM-DD"),
+        (dict(curator_type="Company"), "Industry"),
+        (dict(name=7), "must be a text"),
+        (dict(authors="Ada"), "list of names"),
+    ],
+)
+def test_fields_that_cannot_be_are_refused(known: dict[str, Any], words: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=words):
+        made().registry_entry(**known)
+
+
+def test_an_entry_tells_nothing_that_the_release_does_not() -> None:
+    """Of two releases with one and the same noise budget, entries differ in the id and the noisy count alone."""
+    entries = [made(dataset="people").registry_entry(**CURATOR).to_yaml() for _ in range(2)]
+    changed = [
+        (one, other) for one, other in zip(*(entry.splitlines() for entry in entries), strict=True) if one != other
+    ]
+    assert all("number_of_privacy_units" in one or "Release " in one for one, _ in changed)
+    assert changed
+
+
+def test_the_choices_offered_are_the_registrys() -> None:
+    for field, place in (("sector", "data_product_sector?"),):
+        assert all(FORM["deployment"]["basic"][place](word) for word in CHOICES[field])
+    assert all(FORM["deployment"]["deployment_model"]["release_type"](word) for word in CHOICES["release_type"])
+
+
+# The command line ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def people_json(tmp_path: Path) -> str:
+    path = tmp_path / "people.json"
+    made(dataset="people-2026").save(path)
+    return str(path)
+
+
+def test_show_for_an_auditor(people_json: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "--audit", people_json]) == 0
+    assert "SP 800-226" in capsys.readouterr().out
+    assert main(["show", people_json, "--audit", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["dataset"] == "people-2026"
+
+
+def test_show_for_the_registry(people_json: str, capsys: pytest.CaptureFixture[str]) -> None:
+    given = [
+        word
+        for field, value in CURATOR.items()
+        for word in ("--fill", f"{field}={'; '.join(value) if isinstance(value, list) else value}")
+    ]
+    assert main(["show", "--registry", people_json, *given]) == 0
+    captured = capsys.readouterr()
+    assert list(faults(yaml.safe_load(captured.out), FORM)) == []
+    assert captured.err == ""
+    assert main(["show", "--registry", people_json, "--json"]) == 0
+    captured = capsys.readouterr()
+    assert BLANK in json.loads(captured.out)["deployment"]["basic"]["name"]
+    assert "left for the curator" in captured.err
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--audit", "--registry"],
+        ["--fill", "name=x"],
+        ["--registry", "--fill", "nonsense=x"],
+        ["--registry", "--fill", "name=x", "--fill", "name=y"],
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(
+    people_json: str, wrong: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", people_json, *wrong]) == 2
+    assert "Traceback" not in capsys.readouterr().err
