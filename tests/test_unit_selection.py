@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 import uuid
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,8 @@ from dpmoments.cells.units import unit_ids
 from dpmoments.rows import row_hashes as hashing
 from dpmoments.rows import unit_selection
 from dpmoments.rows.rows import Rows
+from dpmoments.rows.summary import Summary
+from dpmoments.rows.unit_selection import selection_of_units
 
 KEY = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
 SCHEMA = dpm.Schema(
@@ -223,6 +228,35 @@ def test_neither_does_what_fits_into_memory(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(passes) > 3
     monkeypatch.setattr(unit_selection, "BUCKET_BITS", 1)
     assert counted(bounded(TABLE)) == expected
+
+
+def sent(thing: Any) -> Any:
+    return pickle.loads(pickle.dumps(thing))
+
+
+@dataclass
+class Cluster:
+    """An engine that sends summaries to where the partitions are, and what they come to back, in any order."""
+
+    order: tuple[int, ...]
+
+    def summarise_units(self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Any = None) -> Any:
+        del threads, on_block
+        parts = [TABLE.slice(0, 300), TABLE.slice(300, 0), TABLE.slice(300, 1), TABLE.slice(301)]
+        unit = dpm.PrivacyUnit("person_id", 3)
+        results = [
+            sent(Rows.of(parts[place], SCHEMA, privacy_unit=unit).source.summarise_units(sent(summary), threads=1))
+            for place in self.order
+        ]
+        return reduce(summary.merge, results, summary.finish(summary.start()))
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 1, 0, 2)])
+def test_a_cluster_finds_the_same(order: tuple[int, ...]) -> None:
+    """Both rounds travel, and so does what they find: the next passes are made where the partitions are."""
+    expected = bounded(TABLE)
+    found = sent(selection_of_units(Cluster(order), dpm.PrivacyUnit("person_id", 3), SCHEMA.n_features, KEY))
+    assert counted(replace(expected, source=expected.source.selected(found), selection=found)) == counted(expected)
 
 
 def test_another_key_makes_another_selection() -> None:

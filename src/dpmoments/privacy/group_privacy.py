@@ -95,7 +95,7 @@ def budget_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: Priv
     PrivacyBudget.pure(epsilon=0.25)
     >>> for_rows = budget_for_rows(PrivacyBudget.approximate(1.0, 1e-6), LossUnit.GAUSSIAN_RHO, five)
     >>> round(for_rows.epsilon, 4), for_rows.delta
-    (0.1789, 1e-06)
+    (0.1785, 1e-06)
     """
     if privacy_unit is None or privacy_unit.max_rows == 1:
         return cost
