@@ -1,0 +1,392 @@
+"""The forecast as it is shown: columns in the table's units first, what to change, then all mechanisms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpmoments.analysis.answers import TableAnswer, aligned, finite_or_none, number_or_none
+from dpmoments.mechanisms.parts.assumption import Assumption
+from dpmoments.mechanisms.registry import make_mechanism
+from dpmoments.planning.changes import Change
+from dpmoments.planning.mechanism_rows import DerivedCost, ForecastRow, refusals_in_a_line
+from dpmoments.planning.needed import Wanted, budget_needed, rows_needed
+from dpmoments.planning.noise_in_units import EXPLAINED, NoiseInUnits
+from dpmoments.planning.setting import Setting
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
+
+__all__ = ["Forecast"]
+
+NOISE = "noise"
+"""Stands in place of a number that is noise: as large as what could be learnt."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Forecast(TableAnswer):
+    """What a release would be worth: the noise in the table's units, and a row for every mechanism, refusals last.
+
+    Attributes
+    ----------
+    rows : tuple of ForecastRow
+        The least expected error first.
+    n_rows : int
+    budget : PrivacyBudget
+    neighbors : Neighbors
+    assumption : Assumption
+        What the marked numbers of the mechanisms assume of the table.
+    derived_cost : DerivedCost or None
+        None where the schema has no derived feature, or no mechanism with a law of its noise can run.
+    setting : Setting or None
+        The release that the numbers in the table's units are of: that by the best mechanism.
+    noise : NoiseInUnits or None
+        Its noise; None where no mechanism can run whose noise is known beforehand in the table's units.
+    worst : NoiseInUnits or None
+        For a mechanism that adapts to the table, its noise where it gains nothing.
+    changes : tuple of Change
+        What would lower the noise, the most helpful first.
+    without_units : str
+        Why there are no numbers in the table's units, where there are none.
+    """
+
+    rows: tuple[ForecastRow, ...]
+    n_rows: int
+    budget: PrivacyBudget
+    neighbors: Neighbors
+    assumption: Assumption
+    derived_cost: DerivedCost | None = None
+    setting: Setting | None = None
+    noise: NoiseInUnits | None = None
+    worst: NoiseInUnits | None = None
+    changes: tuple[Change, ...] = ()
+    without_units: str = ""
+
+    def __iter__(self) -> Iterator[ForecastRow]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, mechanism: str) -> ForecastRow:
+        """The row of the mechanism named."""
+        for row in self.rows:
+            if row.mechanism == mechanism:
+                return row
+        raise KeyError(mechanism)
+
+    @property
+    def units(self) -> str:
+        """What errors of the mechanisms are measured in."""
+        return "unit-ball units" if self.assumption.units is None else "in assumed standard deviations"
+
+    @property
+    def best(self) -> str | None:
+        """The mechanism with the least noise in the table's units; None where that of none is known."""
+        return None if self.setting is None else self.setting.mechanism.name
+
+    def rows_needed(self, *, mechanism: str | None = None, **wanted: Any) -> int:
+        """The smallest number of rows at which the noise is as small as wanted, with the budget of this forecast.
+
+        Parameters
+        ----------
+        mechanism : str, optional
+            Default: the best of this forecast.
+        **wanted
+            ``correlation=0.02``, ``coefficient=0.05``: on the typical ones. ``mean={"age": 0.5}``, ``sd={"age": 0.5}`` in the
+            table's units, ``share={"smoker": 0.01}``; one number stands for all features. Each is the standard deviation of the
+            noise; 1.96 of them are half a 95 % interval.
+
+        Returns
+        -------
+        int
+            By search over plans: with one row fewer the noise is larger. Exact for additive noise; for ``adaptive-ball`` it rests
+            on the table assumed.
+
+        Raises
+        ------
+        ValueError
+            If nothing is wanted, a name is unknown, or no number of rows up to 10¹² is enough.
+
+        Examples
+        --------
+        >>> import dpmoments as dpm
+        >>> schema = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Numeric("weight", 0, 200))
+        >>> table = dpm.forecast(schema, n_rows=1000, epsilon=1.0, typical_sd={"age": 18, "weight": 15})
+        >>> needed = table.rows_needed(correlation=0.02, mechanism="laplace")
+        >>> again = dpm.forecast(schema, n_rows=needed, epsilon=1.0, typical_sd={"age": 18, "weight": 15})
+        >>> again.noise_of("laplace").typical_correlation() <= 0.02
+        True
+        """
+        setting = self._setting_of(mechanism)
+        return rows_needed(setting, Wanted.of(setting.typical, **wanted))
+
+    def epsilon_needed(self, *, mechanism: str | None = None, **wanted: Any) -> float:
+        """The smallest ε (at the δ of this forecast) at which the noise is as small as wanted, with its number of rows.
+
+        Parameters
+        ----------
+        mechanism, **wanted
+            As for :meth:`rows_needed`.
+
+        Raises
+        ------
+        ValueError
+            If it is not within ε ≤ 100, or the budget is one of ρ.
+        """
+        if self.budget.kind is BudgetKind.ZCDP:
+            raise ValueError(f"the forecast is of {self.budget}: ask for rho_needed")
+        setting = self._setting_of(mechanism)
+        return budget_needed(setting, Wanted.of(setting.typical, **wanted))
+
+    def rho_needed(self, *, mechanism: str | None = None, **wanted: Any) -> float:
+        """As :meth:`epsilon_needed`, the smallest ρ of a forecast made with ``rho``."""
+        if self.budget.kind is not BudgetKind.ZCDP:
+            raise ValueError(f"the forecast is of {self.budget}: ask for epsilon_needed")
+        setting = self._setting_of(mechanism)
+        return budget_needed(setting, Wanted.of(setting.typical, **wanted))
+
+    def noise_of(self, mechanism: str) -> NoiseInUnits:
+        """The noise of a mechanism in the table's units.
+
+        Raises
+        ------
+        ValueError
+            If it cannot run, or its noise is not known beforehand.
+        """
+        noise = self._setting_of(mechanism).noise
+        if noise is None:
+            raise ValueError(f"the noise of {mechanism} in the table's units is not known beforehand")
+        return noise
+
+    def _setting_of(self, mechanism: str | None) -> Setting:
+        if self.setting is None:
+            raise ValueError(f"nothing is known in the table's units: {self.without_units}")
+        return self.setting if mechanism is None else replace(self.setting, mechanism=make_mechanism(mechanism))
+
+    @property
+    def title(self) -> str:
+        """What the forecast is of."""
+        return f"Forecast for {self.n_rows:,} rows, {self.budget}, {self.neighbors}; no data read"
+
+    @property
+    def heading(self) -> tuple[str, ...]:
+        if self.noise is None:
+            return self.title, self.without_units
+        return (
+            self.title,
+            f"best: {self.best}{self._why_best}",
+            "noise in the table's units, standard deviations, before repair:",
+        )
+
+    @property
+    def _why_best(self) -> str:
+        assert self.setting is not None
+        others = [
+            row for row in self.rows if row.typical_noise is not None and row.mechanism not in (self.best, "auto")
+        ]
+        own = self[self.setting.mechanism.name].typical_noise if self.best else None
+        if not others or not own:
+            return ""
+        second = min(others, key=lambda row: row.typical_noise or math.inf)
+        assert second.typical_noise is not None
+        chosen = ", which auto takes" if self["auto"].chosen_because and self._auto_takes_it else ""
+        return f"{chosen} (the least noise; {second.mechanism} has {second.typical_noise / own:.2g} × as much)"
+
+    @property
+    def _auto_takes_it(self) -> bool:
+        said = self["auto"].chosen_because or ""
+        return said.startswith(f"{self.best},")
+
+    def table(self) -> list[tuple[str, ...]]:
+        """A line a feature: spread assumed, noise on the mean, on the standard deviation; the mechanisms where there is none."""
+        if self.noise is None:
+            return self.mechanism_table()
+        noise, typical = self.noise, self.noise.typical
+        lost = noise.mean_is_noise, noise.standard_deviation_is_noise
+        lines: list[tuple[str, ...]] = [("feature", "typical sd", "± mean", "95 %", "± sd", "of the sd", "± rows")]
+        for place, name in enumerate(typical.schema.feature_names):
+            share, deviation = typical.shares[place], float(typical.standard_deviations[place])
+            spread = float(noise.standard_deviation[place])
+            lines.append(
+                (
+                    name,
+                    f"{'~' if typical.assumed[place] else ''}{deviation:.3g}",
+                    NOISE if lost[0][place] else f"{noise.mean[place]:.2g}",
+                    NOISE if lost[0][place] else f"{noise.mean_half_width[place]:.2g}",
+                    "–" if share else NOISE if lost[1][place] else f"{spread:.2g}",
+                    "–" if share or lost[1][place] or deviation <= 0.0 else f"{spread / deviation:.1%}",
+                    f"{noise.count[place]:.2g}" if share else "–",
+                )
+            )
+        return lines
+
+    def mechanism_table(self) -> list[tuple[str, ...]]:
+        """A line a mechanism that can run: errors in the unit ball, noise on a correlation, arithmetic."""
+        lines = [("mechanism", "second moment", "mean", "± correlation", "arithmetic")]
+        lines += [
+            (row.mechanism, row.second_moment_shown, row.mean_shown, row.correlation_shown, row.arithmetic or "–")
+            for row in self.rows
+            if row.refusal is None
+        ]
+        return lines
+
+    @property
+    def in_words(self) -> tuple[str, ...]:
+        """What stands below the columns: correlations, a coefficient, what is assumed, what to change."""
+        if self.noise is None:
+            return ()
+        noise, said = self.noise, list[str]()
+        correlation = noise.typical_correlation()
+        if math.isfinite(correlation):
+            first, second, worst = noise.worst_correlation
+            shown = NOISE if noise.typical_correlation_is_noise else f"{correlation:.2g}"
+            range_ = ""
+            if self.worst is not None:
+                most = NOISE if self.worst.typical_correlation_is_noise else f"{self.worst.typical_correlation():.2g}"
+                range_ = f", {most} where rows fill their bounds and {self.best} gains nothing"
+            said.append(f"± on a correlation (median of two that are not correlated): {shown}{range_}")
+            if worst > 1.5 * correlation:
+                said.append(f"± on the worst: {worst:.2g} ({first} ~ {second})")
+            shown = NOISE if noise.coefficient_is_noise else f"{noise.coefficient:.2g}"
+            said.append(
+                f"± on a standardised coefficient: {shown} ({noise.regressors} uncorrelated "
+                f"regressors that explain {EXPLAINED:.0%} of the variance)"
+            )
+        elif self.worst is not None:
+            said.append(
+                f"where rows fill their bounds and {self.best} gains nothing the noise is up to {self._times:.2g} × that"
+            )
+        if noise.typical.words:
+            said.append(noise.typical.words)
+        if any(NOISE in line for line in self.table()) or NOISE in "".join(said):
+            said.append(f"{NOISE}: that is as large as what could be learnt")
+        if self.changes:
+            said += ["what would help:", *(f"  {change}" for change in self.changes)]
+        return tuple(said)
+
+    @property
+    def _times(self) -> float:
+        assert self.noise is not None
+        assert self.worst is not None
+        return float(np.nanmax(self.worst.mean / self.noise.mean))
+
+    @property
+    def mechanisms_in_words(self) -> tuple[str, ...]:
+        """Heading, what is assumed, and the remarks of the table of mechanisms."""
+        marked = [f"~ assumes: {self.assumption.words}"] if any(row.assumed for row in self.rows) else []
+        return (f"Expected error of every mechanism ({self.units}, before repair)", *marked)
+
+    @property
+    def mechanism_remarks(self) -> tuple[str, ...]:
+        """What the numbers do not say: the cost of derived features, how far an adaptive error can move, why ``auto`` chose."""
+        adaptive = [
+            f"{row.mechanism} adapts to the table: its error is at most {row.guaranteed_error:.3g}, and the less the smaller the "
+            "ball is that most rows lie in; on the table assumed rows fill their bounds, as real ones seldom do"
+            for row in self.rows
+            if row.guaranteed_error is not None and row.chosen_because is None
+        ]
+        derived = () if self.derived_cost is None else (str(self.derived_cost),)
+        refused = refusals_in_a_line(self.rows)
+        return (
+            *derived,
+            *adaptive,
+            *(f"{row.mechanism}: {row.chosen_because}" for row in self.rows if row.chosen_because),
+            *((refused,) if refused else ()),
+        )
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return (*self.in_words, *(() if self.noise is None else self.mechanisms_in_words), *self.mechanism_remarks)
+
+    def summary(self) -> str:
+        """The forecast as text."""
+        if self.noise is None:
+            lines = [*self.heading, *self.mechanisms_in_words, aligned(self.mechanism_table()), *self.mechanism_remarks]
+        else:
+            lines = [*self.heading, aligned(self.table()), *self.in_words, ""]
+            lines += [*self.mechanisms_in_words, aligned(self.mechanism_table()), *self.mechanism_remarks]
+        return "\n".join(line for place, line in enumerate(lines) if line or place > 2)
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """A feature a row as plain values; a mechanism a row where nothing is known in the table's units."""
+        if self.noise is None:
+            fields = ("mechanism", "second_moment_error", "mean_error", "arithmetic", "refusal")
+            return {name: [getattr(row, name) for row in self.rows] for name in fields}
+        noise, typical = self.noise, self.noise.typical
+        return {
+            "feature": typical.schema.feature_names,
+            "typical_sd": typical.standard_deviations.tolist(),
+            "typical_sd_assumed": typical.assumed.tolist(),
+            "mean_noise": finite_or_none(noise.mean),
+            "mean_half_width": finite_or_none(noise.mean_half_width),
+            "mean_is_noise": noise.mean_is_noise.tolist(),
+            "standard_deviation_noise": finite_or_none(noise.standard_deviation),
+            "standard_deviation_half_width": finite_or_none(noise.standard_deviation_half_width),
+            "standard_deviation_is_noise": noise.standard_deviation_is_noise.tolist(),
+            "count_noise": finite_or_none(noise.count),
+            "correlation_is_noise": noise.correlation_is_noise.tolist(),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The forecast as JSON holds it."""
+        found: dict[str, Any] = {
+            "n_rows": self.n_rows,
+            "budget": self.budget.to_dict(),
+            "neighbors": str(self.neighbors),
+            "assumption": {"spectrum": list(self.assumption.spectrum), "units": self.assumption.units},
+            "mechanisms": [row.to_dict() for row in self.rows],
+            "derived_cost": None if self.derived_cost is None else self.derived_cost.to_dict(),
+            "best": self.best,
+            "in_units": None,
+            "changes": [change.to_dict() for change in self.changes],
+        }
+        if self.noise is not None:
+            noise = self.noise
+            found["in_units"] = {
+                "columns": {name: list(values) for name, values in self.columns().items()},
+                "correlation": number_or_none(noise.typical_correlation()),
+                "correlation_is_noise": noise.typical_correlation_is_noise,
+                "correlation_at_most": None if self.worst is None else number_or_none(self.worst.typical_correlation()),
+                "coefficient": number_or_none(noise.coefficient),
+                "coefficient_is_noise": noise.coefficient_is_noise,
+                "regressors": noise.regressors,
+                "assumes": noise.typical.words,
+            }
+        return found
+
+    def _repr_html_(self) -> str:
+        """The answer for notebooks: two tables; every text is escaped."""
+        if self.noise is None:
+            return super()._repr_html_()
+        first = _Part(self.heading, self.table(), self.in_words)
+        second = _Part(self.mechanisms_in_words, self.mechanism_table(), self.mechanism_remarks)
+        return first._repr_html_() + second._repr_html_()
+
+
+class _Part(TableAnswer):
+    """One of two tables."""
+
+    def __init__(self, heading: Sequence[str], rows: Sequence[Sequence[str]], remarks: Sequence[str]) -> None:
+        self._heading, self._rows, self._remarks = tuple(heading), rows, tuple(remarks)
+
+    @property
+    def heading(self) -> tuple[str, ...]:
+        return self._heading
+
+    def table(self) -> Sequence[Sequence[str]]:
+        return self._rows
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return self._remarks
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        head, *rows = self._rows
+        return {name: [row[place] for row in rows] for place, name in enumerate(head)}
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: list(values) for name, values in self.columns().items()}
