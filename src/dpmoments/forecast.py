@@ -45,12 +45,12 @@ def forecast(
     typical_sd: Mapping[str, float] | None = None,
     typical_mean: Mapping[str, float] | None = None,
 ) -> Forecast:
-    """The noise on every column in the table's units, what to change, and the error of every mechanism, from public numbers alone.
+    """The noise on every column in the table's units, what to change, and every mechanism's error, from public numbers alone.
 
-    The noise on a mean hardly depends on the table; what it does to a standard deviation or a correlation depends on how much the
-    column varies. That is taken from ``typical_sd``, else from the schema's ``typical`` range, else it is a tenth of the range, and
-    marked with ~. Numbers are standard deviations of the noise before repair, to first order, as ``release.describe()`` states
-    them; how near they come to simulated releases is measured in ``docs/forecast-errors.md``.
+    The noise on a mean hardly depends on the table; what it does to a standard deviation or a correlation depends on how much
+    the column varies. That is taken from ``typical_sd``, else from the schema's ``typical`` range, else it is a tenth of the
+    range, and marked with ~. Numbers are standard deviations of the noise before repair, to first order, as
+    ``release.describe()`` states them; how near they come to simulated releases is measured in ``docs/forecast-errors.md``.
 
     The table of mechanisms has errors in the unit ball. Those of additive noise do not depend on the table; others are stated for
     a table that is assumed, and marked. Where there is no closed form, they are the root mean square over a few runs on made-up

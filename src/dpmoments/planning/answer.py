@@ -7,23 +7,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from dpmoments.analysis.answers import TableAnswer, aligned, finite_or_none, number_or_none
+from dpmoments.analysis.answers import TableAnswer, aligned
 from dpmoments.mechanisms.parts.assumption import Assumption
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.planning.changes import Change
+from dpmoments.planning.columns_in_words import (
+    TableInWords,
+    column_table,
+    columns_in_words,
+    plain_columns,
+    plain_noise,
+)
 from dpmoments.planning.mechanism_rows import DerivedCost, ForecastRow, refusals_in_a_line
 from dpmoments.planning.needed import Wanted, budget_needed, rows_needed
-from dpmoments.planning.noise_in_units import EXPLAINED, NoiseInUnits
+from dpmoments.planning.noise_in_units import NoiseInUnits
 from dpmoments.planning.setting import Setting
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = ["Forecast"]
-
-NOISE = "noise"
-"""Stands in place of a number that is noise: as large as what could be learnt."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -203,30 +205,11 @@ class Forecast(TableAnswer):
 
     def table(self) -> list[tuple[str, ...]]:
         """A line a feature: spread assumed, noise on the mean, on the standard deviation; the mechanisms where there is none."""
-        if self.noise is None:
-            return self.mechanism_table()
-        noise, typical = self.noise, self.noise.typical
-        lost = noise.mean_is_noise, noise.standard_deviation_is_noise
-        lines: list[tuple[str, ...]] = [("feature", "typical sd", "± mean", "95 %", "± sd", "of the sd", "± rows")]
-        for place, name in enumerate(typical.schema.feature_names):
-            share, deviation = typical.shares[place], float(typical.standard_deviations[place])
-            spread = float(noise.standard_deviation[place])
-            lines.append(
-                (
-                    name,
-                    f"{'~' if typical.assumed[place] else ''}{deviation:.3g}",
-                    NOISE if lost[0][place] else f"{noise.mean[place]:.2g}",
-                    NOISE if lost[0][place] else f"{noise.mean_half_width[place]:.2g}",
-                    "–" if share else NOISE if lost[1][place] else f"{spread:.2g}",
-                    "–" if share or lost[1][place] or deviation <= 0.0 else f"{spread / deviation:.1%}",
-                    f"{noise.count[place]:.2g}" if share else "–",
-                )
-            )
-        return lines
+        return self.mechanism_table() if self.noise is None else column_table(self.noise)
 
     def mechanism_table(self) -> list[tuple[str, ...]]:
         """A line a mechanism that can run: errors in the unit ball, noise on a correlation, arithmetic."""
-        lines = [("mechanism", "second moment", "mean", "± correlation", "arithmetic")]
+        lines: list[tuple[str, ...]] = [("mechanism", "second moment", "mean", "± correlation", "arithmetic")]
         lines += [
             (row.mechanism, row.second_moment_shown, row.mean_shown, row.correlation_shown, row.arithmetic or "–")
             for row in self.rows
@@ -237,42 +220,10 @@ class Forecast(TableAnswer):
     @property
     def in_words(self) -> tuple[str, ...]:
         """What stands below the columns: correlations, a coefficient, what is assumed, what to change."""
-        if self.noise is None:
+        if self.noise is None or self.best is None:
             return ()
-        noise, said = self.noise, list[str]()
-        correlation = noise.typical_correlation()
-        if math.isfinite(correlation):
-            first, second, worst = noise.worst_correlation
-            shown = NOISE if noise.typical_correlation_is_noise else f"{correlation:.2g}"
-            range_ = ""
-            if self.worst is not None:
-                most = NOISE if self.worst.typical_correlation_is_noise else f"{self.worst.typical_correlation():.2g}"
-                range_ = f", {most} where rows fill their bounds and {self.best} gains nothing"
-            said.append(f"± on a correlation (median of two that are not correlated): {shown}{range_}")
-            if worst > 1.5 * correlation:
-                said.append(f"± on the worst: {worst:.2g} ({first} ~ {second})")
-            shown = NOISE if noise.coefficient_is_noise else f"{noise.coefficient:.2g}"
-            said.append(
-                f"± on a standardised coefficient: {shown} ({noise.regressors} uncorrelated "
-                f"regressors that explain {EXPLAINED:.0%} of the variance)"
-            )
-        elif self.worst is not None:
-            said.append(
-                f"where rows fill their bounds and {self.best} gains nothing the noise is up to {self._times:.2g} × that"
-            )
-        if noise.typical.words:
-            said.append(noise.typical.words)
-        if any(NOISE in line for line in self.table()) or NOISE in "".join(said):
-            said.append(f"{NOISE}: that is as large as what could be learnt")
-        if self.changes:
-            said += ["what would help:", *(f"  {change}" for change in self.changes)]
-        return tuple(said)
-
-    @property
-    def _times(self) -> float:
-        assert self.noise is not None
-        assert self.worst is not None
-        return float(np.nanmax(self.worst.mean / self.noise.mean))
+        helpful = ("what would help:", *(f"  {change}" for change in self.changes)) if self.changes else ()
+        return (*columns_in_words(self.noise, self.worst, self.best), *helpful)
 
     @property
     def mechanisms_in_words(self) -> tuple[str, ...]:
@@ -316,20 +267,7 @@ class Forecast(TableAnswer):
         if self.noise is None:
             fields = ("mechanism", "second_moment_error", "mean_error", "arithmetic", "refusal")
             return {name: [getattr(row, name) for row in self.rows] for name in fields}
-        noise, typical = self.noise, self.noise.typical
-        return {
-            "feature": typical.schema.feature_names,
-            "typical_sd": typical.standard_deviations.tolist(),
-            "typical_sd_assumed": typical.assumed.tolist(),
-            "mean_noise": finite_or_none(noise.mean),
-            "mean_half_width": finite_or_none(noise.mean_half_width),
-            "mean_is_noise": noise.mean_is_noise.tolist(),
-            "standard_deviation_noise": finite_or_none(noise.standard_deviation),
-            "standard_deviation_half_width": finite_or_none(noise.standard_deviation_half_width),
-            "standard_deviation_is_noise": noise.standard_deviation_is_noise.tolist(),
-            "count_noise": finite_or_none(noise.count),
-            "correlation_is_noise": noise.correlation_is_noise.tolist(),
-        }
+        return plain_columns(self.noise)
 
     def to_dict(self) -> dict[str, Any]:
         """The forecast as JSON holds it."""
@@ -345,48 +283,13 @@ class Forecast(TableAnswer):
             "changes": [change.to_dict() for change in self.changes],
         }
         if self.noise is not None:
-            noise = self.noise
-            found["in_units"] = {
-                "columns": {name: list(values) for name, values in self.columns().items()},
-                "correlation": number_or_none(noise.typical_correlation()),
-                "correlation_is_noise": noise.typical_correlation_is_noise,
-                "correlation_at_most": None if self.worst is None else number_or_none(self.worst.typical_correlation()),
-                "coefficient": number_or_none(noise.coefficient),
-                "coefficient_is_noise": noise.coefficient_is_noise,
-                "regressors": noise.regressors,
-                "assumes": noise.typical.words,
-            }
+            found["in_units"] = plain_noise(self.noise, self.worst)
         return found
 
     def _repr_html_(self) -> str:
         """The answer for notebooks: two tables; every text is escaped."""
         if self.noise is None:
             return super()._repr_html_()
-        first = _Part(self.heading, self.table(), self.in_words)
-        second = _Part(self.mechanisms_in_words, self.mechanism_table(), self.mechanism_remarks)
+        first = TableInWords(self.heading, self.table(), self.in_words)
+        second = TableInWords(self.mechanisms_in_words, self.mechanism_table(), self.mechanism_remarks)
         return first._repr_html_() + second._repr_html_()
-
-
-class _Part(TableAnswer):
-    """One of two tables."""
-
-    def __init__(self, heading: Sequence[str], rows: Sequence[Sequence[str]], remarks: Sequence[str]) -> None:
-        self._heading, self._rows, self._remarks = tuple(heading), rows, tuple(remarks)
-
-    @property
-    def heading(self) -> tuple[str, ...]:
-        return self._heading
-
-    def table(self) -> Sequence[Sequence[str]]:
-        return self._rows
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        return self._remarks
-
-    def columns(self) -> Mapping[str, Sequence[Any]]:
-        head, *rows = self._rows
-        return {name: [row[place] for row in rows] for place, name in enumerate(head)}
-
-    def to_dict(self) -> dict[str, Any]:
-        return {name: list(values) for name, values in self.columns().items()}

@@ -12,7 +12,7 @@ import numpy as np
 from dpmoments.planning.noise_in_units import NoiseInUnits
 from dpmoments.planning.setting import Setting
 from dpmoments.planning.typical_table import TypicalTable
-from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.budget import LARGEST_LOSS, BudgetKind, PrivacyBudget
 from dpmoments.schema.columns import Numeric
 from dpmoments.schema.derived import DerivedColumn
 from dpmoments.schema.schema import Schema
@@ -188,8 +188,9 @@ def _own_row_norm(schema: Schema) -> bool:
 def _of_size(setting: Setting, noise: NoiseInUnits) -> Iterator[Change]:
     symbol = "ρ" if setting.budget.kind is BudgetKind.ZCDP else "ε"
     double = 2.0 * setting.size_of_budget
-    more = _planned(setting.with_budget(double))
-    yield from _compared("budget", f"twice the budget ({symbol} = {double:.4g})", noise, more)
+    if double <= LARGEST_LOSS:
+        more = _planned(setting.with_budget(double))
+        yield from _compared("budget", f"twice the budget ({symbol} = {double:.4g})", noise, more)
     rows = _planned(replace(setting, n_rows=2 * setting.n_rows))
     yield from _compared("rows", f"twice the rows ({2 * setting.n_rows:,})", noise, rows)
 

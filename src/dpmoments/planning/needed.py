@@ -52,7 +52,7 @@ class Wanted:
         sd: float | Mapping[str, float] | None = None,
         share: float | Mapping[str, float] | None = None,
     ) -> Wanted:
-        """One number stands for all features of the kind: columns of numbers for ``mean`` and ``sd``, flags and levels for ``share``.
+        """One number stands for all features of the kind: numbers for ``mean`` and ``sd``, flags and levels for ``share``.
 
         Raises
         ------

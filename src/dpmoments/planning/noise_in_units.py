@@ -22,6 +22,8 @@ LEVEL = 0.95
 """Confidence of the half-widths."""
 EXPLAINED = 0.5
 """Share of the variance that the regressors of a typical regression explain together."""
+ROUGH_VARIANCE = 0.5
+"""Noise on a variance beyond so much of it is too large for the first order to say what it does to the standard deviation."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,15 @@ class NoiseInUnits:
         return np.asarray((self._of_variance >= variances) & (self._of_variance > 0.0))
 
     @property
+    def standard_deviation_is_rough(self) -> BoolArray:
+        """Whether the first order says too little of a standard deviation, by more than a tenth, shape (d,).
+
+        Normal noise of t times a variance moves its root by t/2·(1 + 15t²/16 + …)^½, in the root mean square.
+        """
+        variances = (self.typical.standard_deviations / self._scale) ** 2
+        return np.asarray(self._of_variance > ROUGH_VARIANCE * variances)
+
+    @property
     def correlation_is_noise(self) -> BoolArray:
         """Features whose correlations will be said to be indistinguishable from noise, their variance being lost, shape (d,)."""
         variances = (self.typical.standard_deviations / self._scale) ** 2
@@ -177,7 +188,8 @@ class NoiseInUnits:
     def regressors(self) -> int:
         """k of the typical regression: all features but one, and one level of each column of levels."""
         blocks = sum(
-            len(places) > 1 and self.typical.shares[places[0]] for places in self.typical.features_of_columns.values()
+            int(len(places) > 1 and bool(self.typical.shares[places[0]]))
+            for places in self.typical.features_of_columns.values()
         )
         return max(1, len(self.typical.columns) - blocks - 1)
 

@@ -138,8 +138,8 @@ class TypicalTable:
     def squared_distance(self) -> tuple[float, float]:
         """Mean of ‖x − E x‖² over encoded rows, and its variance over the squared mean: of a gamma law.
 
-        For normal columns of numbers whose second moment has eigenvalues λ that is 2Σλ²/(Σλ)²; a flag that is true in a share p of
-        the rows adds (1 − 2p)²/(p(1 − p)), a block of levels what shares that are as likely to be any as any other come to.
+        For normal columns of numbers whose second moment has eigenvalues λ the latter is 2Σλ²/(Σλ)², for a flag that is true in
+        a share p of the rows (1 − 2p)²/(p(1 − p)), for levels what shares that are as likely to be any as any other come to.
         """
         deviations, _ = self.in_unit_ball
         squares = deviations**2
@@ -208,13 +208,13 @@ def _checked(schema: Schema, what: str, given: Mapping[str, float] | None) -> di
         if what == "typical_mean":
             if not (is_finite_number(value) and least <= value <= most):
                 raise ValueError(
-                    f"{what} of {name!r}: {value!r} is no mean of values between {least:g} and {most:g}, the bounds: give one that is"
+                    f"{what} of {name!r}: {value!r} must be a number between {least:g} and {most:g}, the feature's bounds"
                 )
         elif not (is_finite_number(value) and value > 0.0):
             raise ValueError(f"{what} of {name!r}: {value!r} must be a positive finite number")
         elif value > (most / 2.0 - least / 2.0) * (1.0 + 1e-12):
             raise ValueError(
-                f"{what} of {name!r}: {value:g} is more than half the range, {most / 2.0 - least / 2.0:g}, which no column between "
-                f"{least:g} and {most:g} can have: is it in the units of the bounds?"
+                f"{what} of {name!r}: {value:g} is more than half the range, {most / 2.0 - least / 2.0:g}, and no values between "
+                f"{least:g} and {most:g} vary by more: is it in the units of the bounds?"
             )
     return {name: float(value) for name, value in given.items()}
