@@ -350,8 +350,10 @@ def test_forecast_prints_what_the_library_computes(run: Run) -> None:
     assert outcome.code == 0
     row = expected["gaussian"]
     assert row.second_moment_error is not None
-    assert f"gaussian {row.second_moment_error:.5g} {row.mean_error:.5g} exact-lattice" in outcome.words
-    assert "not laplace: mechanism 'laplace' cannot spend a budget" in outcome.words
+    shown = f"{row.second_moment_error:.5g} {row.mean_error:.5g} {row.correlation_shown} exact-lattice"
+    assert f"gaussian {shown}" in outcome.words
+    assert "isotropic, laplace, matrix-laplace (needs ε alone)" in outcome.words
+    assert outcome.words.count("cannot run here") == 1
     printed = json.loads(run("forecast", "--schema", "people.yaml", "--n-rows", "5000", *budget, "--json").out)
     assert [entry["mechanism"] for entry in printed["mechanisms"]] == [row.mechanism for row in expected]
     assert [entry["second_moment_error"] for entry in printed["mechanisms"]] == [
@@ -394,7 +396,7 @@ def test_forecast_marks_what_it_assumes_and_takes_a_public_guess(run: Run) -> No
         row = expected["iterative-eigenvectors"]
         outcome = run(*command, *options)
         assert f"~ assumes: {expected.assumption.words}" in outcome.words
-        assert f"iterative-eigenvectors {row.second_moment_shown} {row.mean_error:.5g} idealized" in outcome.words
+        assert f"iterative-eigenvectors {row.second_moment_shown} {row.mean_error:.5g} – idealized" in outcome.words
         printed = json.loads(run(*command, *options, "--json").out)
         assert printed["assumption"]["spectrum"] == list(expected.assumption.spectrum)
         found = {entry["mechanism"]: entry for entry in printed["mechanisms"]}["iterative-eigenvectors"]

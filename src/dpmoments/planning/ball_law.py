@@ -30,7 +30,9 @@ from dpmoments.planning.typical_table import TypicalTable
 
 __all__ = ["ball_laws"]
 
-LEAST_PROBABILITY = 1e-6
+LEAST_PROBABILITY = 1e-4
+MOST_LEFT_OUT = 1e-2
+"""Radii that are less likely are left out; all of them together are less likely than this."""
 
 
 def ball_laws(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) -> tuple[LawOfRun, ...]:
@@ -48,7 +50,7 @@ def ball_laws(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) -> tup
     Returns
     -------
     tuple of LawOfRun
-        Two at most: the ball's, averaged over its radius, and that at the bounds.
+        One for each radius that is likely enough, and that at the bounds.
     """
     budget = plan.budget
     spent = 0.0 if plan.count_is_public else COUNT_SHARE
@@ -77,22 +79,18 @@ def ball_laws(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) -> tup
         chosen = _chosen_by_score(beyond, rows_beyond, places, budget.part(search).epsilon)
     else:
         chosen = _chosen_by_comparisons(beyond, rows_beyond, budget.deviation(search / COMPARISONS))
-    kept = np.zeros(len(radii))
-    inverse = np.ones(len(radii))
+    inner = plan.last_step(budget.whole, in_ball=True).noise
+    laws = []
     for place in np.flatnonzero((chosen > LEAST_PROBABILITY) & (radii < LARGEST_RADIUS)):
         radius = float(radii[place])
         looked = spent + budget.excess_share(radius)
         error = _with_share(outside, budget, 1.0 - looked).frobenius_error
-        kept[place] = chosen[place] * distances.passes(radius, error, budget)
-        inverse[place] = 1.0 / _strength(budget, 1.0 - looked - BEYOND_SHARE)
-    inside = min(1.0, float(kept.sum()))
-    laws = []
-    if inside > LEAST_PROBABILITY:
-        weights = kept * inverse / inside
-        of_count, of_sum, of_gram = (float(np.sum(weights * radii**power)) for power in (0, 2, 4))
-        law = _scaled(plan.last_step(budget.whole, in_ball=True).noise, of_gram, of_sum, of_count)
-        laws.append(LawOfRun(inside, law, centered=True))
-    if inside < 1.0 - LEAST_PROBABILITY:
+        probability = float(chosen[place]) * distances.passes(radius, error, budget)
+        if probability > LEAST_PROBABILITY:
+            law = _with_share(inner, budget, 1.0 - looked - BEYOND_SHARE).of_rows_in_ball(radius)
+            laws.append(LawOfRun(probability, law, centered=True))
+    inside = math.fsum(part.probability for part in laws)
+    if inside < 1.0 - MOST_LEFT_OUT:
         laws.append(LawOfRun(1.0 - inside, _with_share(outside, budget, 1.0 - spent)))
     return tuple(laws)
 

@@ -22,8 +22,6 @@ LEVEL = 0.95
 """Confidence of the half-widths."""
 EXPLAINED = 0.5
 """Share of the variance that the regressors of a typical regression explain together."""
-ROUGH_VARIANCE = 0.5
-"""Noise on a variance beyond so much of it is too large for the first order to say what it does to the standard deviation."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class NoiseInUnits:
     typical : TypicalTable
     n_rows : int
     laws : tuple of LawOfRun
-        More than one where the run chooses: variances are then averaged.
+        More than one where the run chooses: numbers are then root mean squares over what it may choose.
     """
 
     typical: TypicalTable
@@ -80,10 +78,15 @@ class NoiseInUnits:
     @cached_property
     def standard_deviation(self) -> FloatArray:
         """On the standard deviation of every feature, in the table's units, shape (d,)."""
-        noise, known = self._of_variance * self._scale**2, self.typical.standard_deviations
-        # as in a description: no root moves further than the root of the noise on the variance
-        quotient = np.divide(noise, 2.0 * known, out=np.sqrt(noise), where=known > 0.0)
-        return np.asarray(np.minimum(np.sqrt(noise), quotient))
+        known, scale = self.typical.standard_deviations, self._scale
+
+        def moved(of_variance: FloatArray) -> FloatArray:
+            noise = of_variance * scale**2
+            # as in a description: no root moves further than the root of the noise on the variance
+            quotient = np.divide(noise, 2.0 * known, out=np.sqrt(noise), where=known > 0.0)
+            return np.asarray(np.minimum(np.sqrt(noise), quotient))
+
+        return self._root_mean_square([moved(noise) for noise in self._of_variance])
 
     @cached_property
     def standard_deviation_half_width(self) -> FloatArray:
@@ -110,16 +113,20 @@ class NoiseInUnits:
         """
         deviations, means = self.typical.in_unit_ball
 
-        def variance(law: NoiseLaw, means: FloatArray) -> FloatArray:
-            squares = means**2
-            return np.asarray(
-                law.off_diagonal_variance
-                + np.add.outer(squares, squares) * _of_sum(law)
-                + np.outer(squares, squares) * _of_count(law)
+        def of_law(part: LawOfRun) -> FloatArray:
+            squares = np.zeros_like(means) if part.centered else means**2
+            cells = (
+                part.law.off_diagonal_variance
+                + np.add.outer(squares, squares) * _of_sum(part.law)
+                + np.outer(squares, squares) * _of_count(part.law)
             )
+            with np.errstate(divide="ignore", invalid="ignore"):
+                found = np.sqrt(cells) / np.outer(deviations, deviations) / self.n_rows
+            return (
+                found if len(self.laws) == 1 else np.minimum(found, 1.0)
+            )  # a rare bad run loses what there is, not more
 
-        with np.errstate(divide="ignore", invalid="ignore"):
-            noise = self._averaged(variance, means) / np.outer(deviations, deviations) / self.n_rows
+        noise = self._root_mean_square([of_law(part) for part in self.laws])
         columns = np.array(self.typical.columns, dtype=object)
         noise[columns[:, None] == columns[None, :]] = np.nan
         noise[~np.isfinite(noise)] = np.nan
@@ -134,23 +141,29 @@ class NoiseInUnits:
     @property
     def standard_deviation_is_noise(self) -> BoolArray:
         """Whether the noise on a variance is as large as itself, shape (d,)."""
-        variances = (self.typical.standard_deviations / self._scale) ** 2
-        return np.asarray((self._of_variance >= variances) & (self._of_variance > 0.0))
+        return self._variance_is_below(1.0)
 
     @property
     def standard_deviation_is_rough(self) -> BoolArray:
-        """Whether the first order says too little of a standard deviation, by more than a tenth, shape (d,).
+        """Whether the first order says too little of a standard deviation, shape (d,).
 
         Normal noise of t times a variance moves its root by t/2·(1 + 15t²/16 + …)^½, in the root mean square.
         """
-        variances = (self.typical.standard_deviations / self._scale) ** 2
-        return np.asarray(self._of_variance > ROUGH_VARIANCE * variances)
+        return self._variance_is_below(KNOWN_VARIANCE)
 
     @property
     def correlation_is_noise(self) -> BoolArray:
         """Features whose correlations will be said to be indistinguishable from noise, their variance being lost, shape (d,)."""
+        return self._variance_is_below(KNOWN_VARIANCE)
+
+    def _variance_is_below(self, times: float) -> BoolArray:
+        """Whether a variance is so many times its noise at most, in half of all runs or more, shape (d,)."""
         variances = (self.typical.standard_deviations / self._scale) ** 2
-        return np.asarray(variances <= KNOWN_VARIANCE * self._of_variance)
+        lost = [
+            part.probability * ((variances <= times * noise) & (noise > 0.0))
+            for part, noise in zip(self.laws, self._of_variance, strict=True)
+        ]
+        return np.asarray(np.sum(lost, axis=0) >= 0.5 * sum(part.probability for part in self.laws))
 
     def typical_correlation(self, among: Sequence[int] | None = None) -> float:
         """Median of the noise on correlations of two columns of numbers; of any two columns where there are fewer; else NaN."""
@@ -228,22 +241,20 @@ class NoiseInUnits:
         return self.typical.schema.encoding(mean=True).scale
 
     @cached_property
-    def _of_variance(self) -> FloatArray:
-        """On the variance of every feature, in the unit ball, shape (d,): of a share p that on p(1 − p)."""
+    def _of_variance(self) -> tuple[FloatArray, ...]:
+        """On the variance of every feature in the unit ball, shape (d,), for each law: of a share p that on p(1 − p)."""
         deviations, means = self.typical.in_unit_ball
-        variances = deviations**2
-
-        def variance(law: NoiseLaw, means: FloatArray) -> FloatArray:
-            about_zero = means**2 - variances
-            return np.asarray(law.diagonal_variance + 4.0 * means**2 * _of_sum(law) + about_zero**2 * _of_count(law))
-
-        noise = self._averaged(variance, means) / self.n_rows
-        indicators = self._indicators
-        shares = np.abs(1.0 - 2.0 * np.clip(self.typical.means, 0.0, 1.0)) * self.mean / self._scale**2
-        uncentered = sum(part.probability for part in self.laws if not part.centered)
-        if uncentered > 0.0:  # about a centre a share's variance is read off the second moment
-            noise = np.where(indicators, np.sqrt(uncentered * shares**2 + (1.0 - uncentered) * noise**2), noise)
-        return self._certain(noise)
+        variances, shares = deviations**2, self.typical.means
+        found = []
+        for part in self.laws:
+            about = np.zeros_like(means) if part.centered else means
+            of_count = (about**2 - variances) ** 2 * _of_count(part.law)
+            square = part.law.diagonal_variance + 4.0 * about**2 * _of_sum(part.law) + of_count
+            if not part.centered:  # about a centre a share's variance is read off the second moment
+                of_share = (_of_sum(part.law) + about**2 * _of_count(part.law)) / self._scale**2
+                square = np.where(self._indicators, (1.0 - 2.0 * np.clip(shares, 0.0, 1.0)) ** 2 * of_share, square)
+            found.append(self._certain(np.sqrt(square) / self.n_rows))
+        return tuple(found)
 
     @property
     def _indicators(self) -> BoolArray:
@@ -269,7 +280,13 @@ class NoiseInUnits:
     ) -> FloatArray:
         """Root of the mean variance over what a run can turn out to be; means are 0 about a centre."""
         zeros = np.zeros_like(means) if centered is None else centered
-        parts = [part.probability * variance(part.law, zeros if part.centered else means) for part in self.laws]
+        return self._root_mean_square(
+            [np.sqrt(variance(part.law, zeros if part.centered else means)) for part in self.laws]
+        )
+
+    def _root_mean_square(self, found: Sequence[FloatArray]) -> FloatArray:
+        """Over what a run can turn out to be."""
+        parts = [part.probability * values**2 for part, values in zip(self.laws, found, strict=True)]
         return np.asarray(np.sqrt(np.sum(parts, axis=0)))
 
     def _deviations(self, noise: FloatArray) -> FloatArray:
