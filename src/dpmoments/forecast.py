@@ -30,6 +30,9 @@ from dpmoments.schema.schema import Schema
 
 __all__ = ["DerivedCost", "Forecast", "ForecastRow", "forecast", "require_row_count"]
 
+MOST_RIVALS = 2
+"""So many mechanisms beside the best are looked at when something is changed."""
+
 
 def forecast(
     schema: Schema,
@@ -126,8 +129,9 @@ def forecast(
     known = [row for row in rows if row.typical_noise is not None]
     if not known:
         return table
-    best = min(known, key=lambda row: (row.typical_noise or math.inf, row.mechanism == "auto"))
-    return _in_units(table, Setting(typical, n_rows, budget, relation, MECHANISMS[best.mechanism]()))
+    best, *others = sorted(known, key=lambda row: (row.typical_noise or math.inf, row.mechanism == "auto"))
+    rivals = tuple(MECHANISMS[row.mechanism]() for row in others if row.mechanism != "auto")[:MOST_RIVALS]
+    return _in_units(table, Setting(typical, n_rows, budget, relation, MECHANISMS[best.mechanism](), rivals))
 
 
 def _in_units(table: Forecast, setting: Setting) -> Forecast:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from dpmoments.mechanisms.adaptive_ball import AdaptiveBall
+from dpmoments.mechanisms.gaussian import Gaussian
 from dpmoments.planning.noise_in_units import NoiseInUnits
 from dpmoments.planning.setting import Setting
 from dpmoments.planning.typical_table import TypicalTable
@@ -23,6 +25,8 @@ LARGEST_RATIO = 0.92
 """A change that leaves more of the noise than this is not worth a line."""
 SMALL_DELTA = 1e-9
 MOST_CHANGES = 6
+GAUSSIAN = (Gaussian, AdaptiveBall)
+"""What a small δ is for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +98,21 @@ def _most_helpful(found: Iterator[Change]) -> list[Change]:
     return [min(possible, key=lambda change: change.ratio)] if possible else []
 
 
-def _planned(setting: Setting) -> NoiseInUnits | None:
-    try:
-        return setting.noise
-    except (ValueError, OverflowError):  # what is left may be too little for the mechanism
+def _planned(setting: Setting) -> tuple[NoiseInUnits, str] | None:
+    """The noise by the best of the mechanisms, and which one that is, where it is a rival."""
+    found = list[tuple[float, NoiseInUnits, str]]()
+    for mechanism in (setting.mechanism, *setting.rivals):
+        try:
+            noise = replace(setting, mechanism=mechanism).noise
+        except (ValueError, OverflowError):  # what is left may be too little for it
+            continue
+        if noise is not None:
+            said = "" if mechanism is setting.mechanism else f", with {mechanism.name}"
+            found.append((_measured(noise, range(len(noise.mean)))[0], noise, said))
+    if not found:
         return None
+    least = min(found, key=lambda entry: entry[0])
+    return least[1], least[2]
 
 
 def _measured(noise: NoiseInUnits, features: Sequence[int]) -> tuple[float, str]:
@@ -111,17 +125,18 @@ def _measured(noise: NoiseInUnits, features: Sequence[int]) -> tuple[float, str]
     return (float(np.median(relative)) if np.isfinite(relative).all() else math.nan), "sd on a mean"
 
 
-def _compared(kind: str, what: str, before: NoiseInUnits, after: NoiseInUnits | None) -> Iterator[Change]:
+def _compared(kind: str, what: str, before: NoiseInUnits, planned: tuple[NoiseInUnits, str] | None) -> Iterator[Change]:
     """The same features before and after."""
-    if after is None:
+    if planned is None:
         return
+    after, said = planned
     names = before.typical.schema.feature_names
     stay = [name for name in after.typical.schema.feature_names if name in names]
     then, measure = _measured(after, [after.typical.schema.feature_names.index(name) for name in stay])
     now, _ = _measured(before, [names.index(name) for name in stay])
     if math.isfinite(now) and math.isfinite(then):
         others = " of the others" if kind in ("column", "columns") else ""
-        yield Change(kind, what, measure + others, now, then)
+        yield Change(kind, what + said, measure + others, now, then)
 
 
 def _without_one_column(setting: Setting, noise: NoiseInUnits) -> Iterator[Change]:
@@ -154,11 +169,12 @@ def _tighter_bounds(setting: Setting, noise: NoiseInUnits) -> Iterator[Change]:
     columns.sort(key=lambda column: -float(relative[schema.feature_names.index(column.name)]))
     for column in columns:
         tight = _half_as_wide(column, schema, setting.typical)
-        after = None if tight is None else _planned(replace(setting, typical=replace(setting.typical, schema=tight)))
-        if after is not None:
+        planned = None if tight is None else _planned(replace(setting, typical=replace(setting.typical, schema=tight)))
+        if planned is not None:
+            after, said = planned
             place = schema.feature_names.index(column.name)
             what = f"half the range of {column.name}, where public knowledge allows"
-            yield Change("bounds", what, "on its mean", float(noise.mean[place]), float(after.mean[place]))
+            yield Change("bounds", what + said, "on its mean", float(noise.mean[place]), float(after.mean[place]))
             return
 
 
@@ -199,7 +215,7 @@ def _with_delta(setting: Setting, noise: NoiseInUnits) -> Iterator[Change]:
     if setting.budget.kind is not BudgetKind.PURE:
         return
     budget = PrivacyBudget.approximate(setting.budget.epsilon, SMALL_DELTA)
-    after = _planned(replace(setting, budget=budget))
+    after = _planned(replace(setting, budget=budget, rivals=tuple(kind() for kind in GAUSSIAN)))
     yield from _compared("delta", f"δ = {SMALL_DELTA:g} beside ε", noise, after)
 
 

@@ -27,6 +27,8 @@ class Setting:
     budget : PrivacyBudget
     neighbors : Neighbors
     mechanism : Mechanism
+    rivals : tuple of Mechanism
+        Others that may be the better choice once something is changed.
     """
 
     typical: TypicalTable
@@ -34,6 +36,7 @@ class Setting:
     budget: PrivacyBudget
     neighbors: Neighbors
     mechanism: Mechanism
+    rivals: tuple[Mechanism, ...] = ()
 
     @property
     def plan(self) -> Plan:
