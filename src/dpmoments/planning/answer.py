@@ -27,6 +27,8 @@ from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = ["Forecast"]
 
+ABOUT_AS_MUCH = 1.05
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Forecast(TableAnswer):
@@ -195,8 +197,10 @@ class Forecast(TableAnswer):
             return ""
         second = min(others, key=lambda row: row.typical_noise or math.inf)
         assert second.typical_noise is not None
+        times = second.typical_noise / own
+        as_much = "about as much" if times < ABOUT_AS_MUCH else f"{times:.2g} × as much"
         chosen = ", which auto takes" if self["auto"].chosen_because and self._auto_takes_it else ""
-        return f"{chosen} (the least noise; {second.mechanism} has {second.typical_noise / own:.2g} × as much)"
+        return f"{chosen} (the least noise; {second.mechanism} has {as_much})"
 
     @property
     def _auto_takes_it(self) -> bool:

@@ -135,8 +135,8 @@ def _compared(kind: str, what: str, before: NoiseInUnits, planned: tuple[NoiseIn
     then, measure = _measured(after, [after.typical.schema.feature_names.index(name) for name in stay])
     now, _ = _measured(before, [names.index(name) for name in stay])
     if math.isfinite(now) and math.isfinite(then):
-        others = " of the others" if kind in ("column", "columns") else ""
-        yield Change(kind, what + said, measure + others, now, then)
+        among = {"column": " of the others", "columns": " of those"}.get(kind, "")
+        yield Change(kind, what + said, measure + among, now, then)
 
 
 def _without_one_column(setting: Setting, noise: NoiseInUnits) -> Iterator[Change]:
