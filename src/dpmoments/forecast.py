@@ -94,7 +94,7 @@ def forecast(
     >>> schema = Schema(Numeric("age", 0, 120), Numeric("income", 0, 200_000), Boolean("smoker"))
     >>> table = forecast(schema, n_rows=5000, epsilon=1.0, typical_sd={"age": 18, "income": 30_000})
     >>> table.best, table.noise.mean.round(3).tolist()
-    ('matrix-laplace', [0.189, 313.744, 0.002])
+    ('matrix-laplace', [0.076, 126.27, 0.001])
 
     The errors of mechanisms:
 

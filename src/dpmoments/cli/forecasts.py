@@ -174,7 +174,7 @@ def forecast(
     for line in table.mechanisms_in_words:
         print_text(line)
     print_table(
-        ("mechanism", "second moment", "mean", "± correlation", "arithmetic"),
+        ("mechanism", "second moment", "mean", "± corr.", "arithmetic"),
         (
             (
                 row.mechanism,
@@ -186,7 +186,7 @@ def forecast(
             for row in table
             if row.refusal is None
         ),
-        numbers=("second moment", "mean", "± correlation"),
+        numbers=("second moment", "mean", "± corr."),
     )
     for line in table.mechanism_remarks:
         print_text(line)

@@ -213,7 +213,7 @@ class Forecast(TableAnswer):
 
     def mechanism_table(self) -> list[tuple[str, ...]]:
         """A line a mechanism that can run: errors in the unit ball, noise on a correlation, arithmetic."""
-        lines: list[tuple[str, ...]] = [("mechanism", "second moment", "mean", "± correlation", "arithmetic")]
+        lines: list[tuple[str, ...]] = [("mechanism", "second moment", "mean", "± corr.", "arithmetic")]
         lines += [
             (row.mechanism, row.second_moment_shown, row.mean_shown, row.correlation_shown, row.arithmetic or "–")
             for row in self.rows
