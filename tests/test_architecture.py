@@ -36,7 +36,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("mechanisms", "moment_release", "moment_entries", "mean_release", "group_releases", "pooling", "loading"),
     (
         *("release", "release_groups", "release_mean", "release_outcome", "release_run"),
-        *("forecast", "forecast_mean", "audit", "verification"),
+        *("forecast", "forecast_mean", "planning", "audit", "verification"),
         *("preflight", "preflight_facts", "preflight_words"),
     ),
     ("cli",),

@@ -356,8 +356,10 @@ def test_forecast_prints_what_the_library_computes(run: Run) -> None:
     assert outcome.code == 0
     row = expected["gaussian"]
     assert row.second_moment_error is not None
-    assert f"gaussian {row.second_moment_error:.5g} {row.mean_error:.5g} exact-lattice" in outcome.words
-    assert "not laplace: mechanism 'laplace' cannot spend a budget" in outcome.words
+    shown = f"{row.second_moment_error:.5g} {row.mean_error:.5g} {row.correlation_shown} exact-lattice"
+    assert f"gaussian {shown}" in outcome.words
+    assert "isotropic, laplace, matrix-laplace (needs ε alone)" in outcome.words
+    assert outcome.words.count("cannot run here") == 1
     printed = json.loads(run("forecast", "--schema", "people.yaml", "--n-rows", "5000", *budget, "--json").out)
     assert [entry["mechanism"] for entry in printed["mechanisms"]] == [row.mechanism for row in expected]
     assert [entry["second_moment_error"] for entry in printed["mechanisms"]] == [
@@ -400,7 +402,7 @@ def test_forecast_marks_what_it_assumes_and_takes_a_public_guess(run: Run) -> No
         row = expected["iterative-eigenvectors"]
         outcome = run(*command, *options)
         assert f"~ assumes: {expected.assumption.words}" in outcome.words
-        assert f"iterative-eigenvectors {row.second_moment_shown} {row.mean_error:.5g} idealized" in outcome.words
+        assert f"iterative-eigenvectors {row.second_moment_shown} {row.mean_error:.5g} – idealized" in outcome.words
         printed = json.loads(run(*command, *options, "--json").out)
         assert printed["assumption"]["spectrum"] == list(expected.assumption.spectrum)
         found = {entry["mechanism"]: entry for entry in printed["mechanisms"]}["iterative-eigenvectors"]
@@ -408,6 +410,43 @@ def test_forecast_marks_what_it_assumes_and_takes_a_public_guess(run: Run) -> No
         assert found["second_moment_error"] == row.second_moment_error
     assert "give numbers with commas between them" in run(*command, "--spectrum", "0.3;0.1").error
     assert "not both" in run(*command, "--spectrum", ",".join(map(str, guess)), "--decay", "1").error
+
+
+def test_forecast_in_units_and_turned_round(run: Run) -> None:
+    schema, guess = dpm.Schema.load("people.yaml"), {"age": 17.0}
+    command = (
+        "forecast",
+        "--schema",
+        "people.yaml",
+        "--n-rows",
+        "5000",
+        "--neighbors",
+        "add_remove",
+        "--typical-sd",
+        "age=17",
+    )
+    expected = dpm.forecast(schema, n_rows=5_000, epsilon=1.0, typical_sd=guess)
+    shown = run(*command, "--epsilon", "1")
+    for line in expected.table():
+        assert " ".join(line) in shown.words
+    printed = json.loads(run(*command, "--epsilon", "1", "--json", "--rows-needed", "correlation=0.05").out)
+    assert printed["in_units"] == expected.to_dict()["in_units"]
+    assert printed["rows_needed"] == expected.rows_needed(correlation=0.05)
+    size = expected.epsilon_needed(mean={"age": 0.5}, share=0.02)
+    outcome = run(*command, "--epsilon", "1", "--epsilon-needed", "mean.age=0.5", "--epsilon-needed", "share=0.02")
+    assert outcome.words.endswith(f"{expected.best}: {size:.4g}")
+    for options, words in (
+        (("--epsilon", "1", "--rho-needed", "correlation=0.1"), "ask for epsilon_needed"),
+        (("--rho", "1", "--epsilon-needed", "correlation=0.1"), "ask for rho_needed"),
+        (("--rho", "1", "--rows-needed", "accuracy=0.1"), "ask for correlation, coefficient, mean, sd or share"),
+        (("--rho", "1", "--rows-needed", "mean=0.1", "--rows-needed", "mean.age=1"), "is given twice"),
+        (("--rho", "1", "--typical-sd", "age=3"), "'age' is given twice"),
+        (("--rho", "1", "--typical-mean", "age"), "is not NAME=NUMBER"),
+        (("--rho", "1", "--typical-mean", "Age=3"), "typical_mean names 'Age'"),
+    ):
+        refused = run(*command, *options)
+        assert refused.code in (1, 2)
+        assert words in refused.error
 
 
 @pytest.mark.parametrize("n_rows", ["0", "-3", "many", "2.5"])

@@ -305,7 +305,7 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     )
     shown = capsys.readouterr().out
     assert re.search(r"(?m)^ *auto ", shown)
-    assert "not gaussian: " in shown
+    assert re.search(r"gaussian[^()]*\(needs\s+bounds\s+on\s+every\s+column\)", shown)
     command = ["release", "table.parquet", "--schema", "table.yaml", "--neighbors", "add_remove", "--output", "a.json"]
     assert main([*command, "--epsilon", "1"]) == 1
     assert "Give rho" in capsys.readouterr().err

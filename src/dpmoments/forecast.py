@@ -1,23 +1,28 @@
-"""Forecast: what every mechanism's error would be, before any data is read or any budget is spent.
+"""Forecast: what a release would be worth, in the table's units and by mechanism, before any data is read or budget is spent.
 
-Where the error depends on the table, it is that on a table that is assumed (:mod:`dpmoments.mechanisms.parts.assumption`), by
-closed form or from a few runs on made-up rows; such numbers are marked.
+Where the error depends on the table, it is that on a table that is assumed (:mod:`dpmoments.mechanisms.parts.assumption`,
+:mod:`dpmoments.planning.typical_table`), by closed form or from a few runs on made-up rows; such numbers are marked.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 
-from dpmoments.mechanisms.base import Mechanism, MomentShape
+from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
 from dpmoments.mechanisms.parts.assumed_table import AssumedTable
 from dpmoments.mechanisms.parts.assumption import Assumption
 from dpmoments.mechanisms.registry import MECHANISMS
+from dpmoments.planning.answer import Forecast
+from dpmoments.planning.changes import changes
+from dpmoments.planning.mechanism_rows import DerivedCost, ForecastRow, short_refusal
+from dpmoments.planning.noise_in_units import NoiseInUnits
+from dpmoments.planning.setting import Setting, laws_of_plan, worst_laws
+from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
@@ -25,162 +30,8 @@ from dpmoments.schema.schema import Schema
 
 __all__ = ["DerivedCost", "Forecast", "ForecastRow", "forecast", "require_row_count"]
 
-
-@dataclass(frozen=True, slots=True)
-class ForecastRow:
-    """One mechanism at one budget.
-
-    Attributes
-    ----------
-    mechanism : str
-    second_moment_error : float or None
-        Root mean square of ‖Ĝ − G‖_F/n for encoded rows in the unit ball, before any repair; None where the mechanism cannot run.
-    mean_error : float or None
-        Root mean square of ‖mean error‖₂ in the unit ball; None where no mean is wanted or the mechanism cannot run.
-    arithmetic : str or None
-        What the guarantee rests on.
-    refusal : str or None
-        Why the mechanism cannot run, where it cannot.
-    assumed : bool
-        Whether ``second_moment_error`` depends on the table, and is that on the forecast's ``assumption``.
-    mean_assumed : bool
-        The same for ``mean_error``.
-    guaranteed_error : float or None
-        What ``second_moment_error`` does not pass in any table, for a mechanism that adapts to the table; None for others.
-    chosen_because : str or None
-        Why ``auto`` chose what it did.
-    """
-
-    mechanism: str
-    second_moment_error: float | None = None
-    mean_error: float | None = None
-    arithmetic: str | None = None
-    refusal: str | None = None
-    assumed: bool = False
-    mean_assumed: bool = False
-    guaranteed_error: float | None = None
-    chosen_because: str | None = None
-
-    @property
-    def second_moment_shown(self) -> str:
-        """``second_moment_error`` to three digits, or to two and marked with ~ where it is assumed."""
-        return shown(self.second_moment_error, self.assumed)
-
-    @property
-    def mean_shown(self) -> str:
-        """``mean_error`` in the same way."""
-        return shown(self.mean_error, self.mean_assumed)
-
-
-@dataclass(frozen=True, slots=True)
-class DerivedCost:
-    """What the derived features of a schema cost the others, in noise of one mechanism at the public bounds.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The derived features: ``age^2``.
-    mechanism : str
-        The one of least error whose noise has a law.
-    second_moment : float
-        By what share the standard deviation of the noise on a cell of two other features, in the table's units, is above what it
-        is without the derived features: 0.5 is half as much again. The largest, where typical ranges make cells differ.
-    mean : float or None
-        The same for the mean of another feature; None where no mean is wanted.
-    """
-
-    names: tuple[str, ...]
-    mechanism: str
-    second_moment: float
-    mean: float | None
-
-    def __str__(self) -> str:
-        means = "" if self.mean is None else f", on means by {self.mean:.0%}"
-        return (
-            f"derived features {', '.join(self.names)} raise the noise on every second moment of other features by "
-            f"{self.second_moment:.0%}{means} ({self.mechanism})"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file."""
-        return {
-            "names": list(self.names),
-            "mechanism": self.mechanism,
-            "second_moment": self.second_moment,
-            "mean": self.mean,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """A table of :class:`ForecastRow`, the least expected error first, refusals last.
-
-    Attributes
-    ----------
-    rows : tuple of ForecastRow
-    n_rows : int
-    budget : PrivacyBudget
-    neighbors : Neighbors
-    assumption : Assumption
-        What the marked numbers assume of the table.
-    derived_cost : DerivedCost or None
-        None where the schema has no derived feature, or no mechanism with a law of its noise can run.
-    """
-
-    rows: tuple[ForecastRow, ...]
-    n_rows: int
-    budget: PrivacyBudget
-    neighbors: Neighbors
-    assumption: Assumption
-    derived_cost: DerivedCost | None = None
-
-    def __iter__(self) -> Iterator[ForecastRow]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, mechanism: str) -> ForecastRow:
-        """The row of the mechanism named."""
-        for row in self.rows:
-            if row.mechanism == mechanism:
-                return row
-        raise KeyError(mechanism)
-
-    @property
-    def units(self) -> str:
-        """What errors are measured in."""
-        return "unit-ball units" if self.assumption.units is None else "in assumed standard deviations"
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What the numbers do not say: the cost of derived features, how far an adaptive error can move, why ``auto`` chose."""
-        adaptive = [
-            f"{row.mechanism} adapts to the table: its error is at most {row.guaranteed_error:.3g}, and the less the smaller the "
-            "ball is that most rows lie in; on the table assumed rows fill their bounds, as real ones seldom do"
-            for row in self.rows
-            if row.guaranteed_error is not None and row.chosen_because is None
-        ]
-        derived = () if self.derived_cost is None else (str(self.derived_cost),)
-        return (
-            *derived,
-            *adaptive,
-            *(f"{row.mechanism}: {row.chosen_because}" for row in self.rows if row.chosen_because),
-        )
-
-    def __str__(self) -> str:
-        lines = [
-            f"Expected error for {self.n_rows:,} rows, {self.budget}, {self.neighbors} ({self.units}, before repair)",
-            *([f"~ assumes: {self.assumption.words}"] if any(row.assumed for row in self.rows) else []),
-            f"{'mechanism':<26}{'second moment':>14}{'mean':>12}  arithmetic",
-        ]
-        for row in self.rows:
-            if row.refusal is None:
-                errors = f"{row.second_moment_shown:>14}{row.mean_shown:>12}"
-                lines.append(f"{row.mechanism:<26}{errors}  {row.arithmetic}")
-        lines.extend(self.remarks)
-        lines.extend(f"{row.mechanism:<26}not possible: {row.refusal}" for row in self.rows if row.refusal)
-        return "\n".join(lines)
+MOST_RIVALS = 2
+"""So many mechanisms beside the best are looked at when something is changed."""
 
 
 def forecast(
@@ -194,11 +45,19 @@ def forecast(
     mean: bool = True,
     spectrum: Sequence[float] | None = None,
     decay: float | None = None,
+    typical_sd: Mapping[str, float] | None = None,
+    typical_mean: Mapping[str, float] | None = None,
 ) -> Forecast:
-    """Expected error of every mechanism, from public numbers alone.
+    """The noise on every column in the table's units, what to change, and every mechanism's error, from public numbers alone.
 
-    The error of additive noise does not depend on the table. That of the others does: it is stated for a table that is assumed,
-    and marked. Where it has no closed form, it is the root mean square over a few runs on made-up rows, at fixed seeds.
+    The noise on a mean hardly depends on the table; what it does to a standard deviation or a correlation depends on how much
+    the column varies. That is taken from ``typical_sd``, else from the schema's ``typical`` range, else it is a tenth of the
+    range, and marked with ~. Numbers are standard deviations of the noise before repair, to first order, as
+    ``release.describe()`` states them; how near they come to simulated releases is measured in ``docs/forecast-errors.md``.
+
+    The table of mechanisms has errors in the unit ball. Those of additive noise do not depend on the table; others are stated for
+    a table that is assumed, and marked. Where there is no closed form, they are the root mean square over a few runs on made-up
+    rows, at fixed seeds.
 
     Parameters
     ----------
@@ -214,19 +73,31 @@ def forecast(
         columns with rough scales, standard deviations in the geometric middle of their ranges.
     decay : float, optional
         Eigenvalues proportional to i^−decay in place of 1/i.
+    typical_sd, typical_mean : mapping of features to floats, optional
+        Public guesses of standard deviations and means, in the table's units: ``{"age": 18}``. **Never computed from the table.**
+        Of a flag or a level the mean is its share.
 
     Returns
     -------
     Forecast
-        ``print`` shows it as a table; ``forecast["gaussian"].second_moment_error`` is one of its numbers.
+        ``print`` shows it; ``to_pandas()`` has a row a feature, ``rows_needed(correlation=0.02)`` and ``epsilon_needed(…)`` turn
+        it round, and ``forecast["gaussian"].second_moment_error`` is one of the mechanisms' numbers.
 
     Raises
     ------
     ValueError
-        If the budget, the number of rows or the spectrum is not possible.
+        If the budget, the number of rows, the spectrum or a guess is not possible, or a guess names an unknown feature.
 
     Examples
     --------
+    >>> from dpmoments import Boolean, Numeric, Power
+    >>> schema = Schema(Numeric("age", 0, 120), Numeric("income", 0, 200_000), Boolean("smoker"))
+    >>> table = forecast(schema, n_rows=5000, epsilon=1.0, typical_sd={"age": 18, "income": 30_000})
+    >>> table.best, table.noise.mean.round(3).tolist()
+    ('matrix-laplace', [0.076, 126.27, 0.001])
+
+    The errors of mechanisms:
+
     >>> table = forecast(Schema.unit_ball(13), n_rows=178, epsilon=1.0, neighbors="replace_one", mean=False)
     >>> round(table["matrix-laplace"].second_moment_error, 3)
     0.401
@@ -238,7 +109,6 @@ def forecast(
 
     Derived features take their part of the ball from the columns:
 
-    >>> from dpmoments import Numeric, Power
     >>> schema = Schema(Numeric("age", 0, 100), Numeric("hours", 0, 80), Power("age", 2))
     >>> print(forecast(schema, n_rows=1000, epsilon=1.0, delta=1e-6).derived_cost)
     derived features age^2 raise the noise on every second moment of other features by 55%, on means by 39% (auto)
@@ -249,12 +119,41 @@ def forecast(
     # Where the number of rows is private a release plans without it, and so does its forecast.
     shape = MomentShape.of(schema, mean=mean, n_rows=n_rows if relation.table_size_is_public else None)
     assumption = Assumption.of(schema, mean=mean, spectrum=spectrum, decay=decay)
+    typical = TypicalTable.of(schema, typical_sd=typical_sd, typical_mean=typical_mean, spectrum=spectrum, decay=decay)
     assumed = assumption.table(n_rows)
-    rows = [_row(name, kind(), shape, budget, relation, assumed) for name, kind in MECHANISMS.items()]
+    rows = [_row(name, kind(), shape, budget, relation, assumed, typical) for name, kind in MECHANISMS.items()]
     rows.sort(key=lambda row: (row.refusal is not None, row.second_moment_error or math.inf))
     possible = [row.mechanism for row in rows if row.refusal is None]
     derived = _derived_cost(schema, shape, budget, relation, possible) if schema.derived_columns else None
-    return Forecast(tuple(rows), n_rows, budget, relation, assumption, derived)
+    table = Forecast(tuple(rows), n_rows, budget, relation, assumption, derived, without_units=_without_units(shape))
+    known = [row for row in rows if row.typical_noise is not None]
+    if not known:
+        return table
+    best, *others = sorted(known, key=lambda row: (row.typical_noise or math.inf, row.mechanism == "auto"))
+    rivals = tuple(MECHANISMS[row.mechanism]() for row in others if row.mechanism != "auto")[:MOST_RIVALS]
+    return _in_units(table, Setting(typical, n_rows, budget, relation, MECHANISMS[best.mechanism](), rivals))
+
+
+def _in_units(table: Forecast, setting: Setting) -> Forecast:
+    """The forecast with the numbers of one mechanism in the table's units."""
+    worst = worst_laws(setting.plan)
+    return replace(
+        table,
+        setting=setting,
+        noise=setting.noise,
+        worst=None if worst is None else NoiseInUnits(setting.typical, setting.n_rows, worst),
+        changes=changes(setting),
+    )
+
+
+def _without_units(shape: MomentShape) -> str:
+    if shape.row_norm is None:
+        return "no numbers in the table's units: columns without bounds have noise that is known when it is drawn"
+    if not shape.mean:
+        return (
+            "no numbers in the table's units: without a mean (mean=False) there is no standard deviation or correlation"
+        )
+    return "no numbers in the table's units: no mechanism can run whose noise is known beforehand"
 
 
 def _derived_cost(
@@ -294,6 +193,7 @@ def _row(
     budget: PrivacyBudget,
     neighbors: Neighbors,
     assumed: AssumedTable,
+    typical: TypicalTable,
 ) -> ForecastRow:
     try:
         plan = mechanism.plan(shape, budget, neighbors)
@@ -301,7 +201,8 @@ def _row(
             assumed, (PrivacyFilter.open(plan, insecure_seed=seed) for seed in range(plan.measured_runs))
         )
     except (ValueError, OverflowError) as refusal:  # of the plan, or of numbers beyond all tables
-        return ForecastRow(name, refusal=str(refusal))
+        few = short_refusal(mechanism, shape, budget, str(refusal))
+        return ForecastRow(name, refusal=str(refusal), short_refusal=few)
     return ForecastRow(
         mechanism=name,
         second_moment_error=errors.gram / assumed.n_rows,
@@ -311,17 +212,18 @@ def _row(
         mean_assumed=errors.sum_assumed,
         guaranteed_error=plan.guaranteed_error / assumed.n_rows if plan.guaranteed_error is not None else None,
         chosen_because=plan.chosen_because,
+        typical_noise=_typical_noise(plan, typical, assumed.n_rows),
     )
 
 
-def shown(error: float | None, assumed: bool) -> str:
-    """An error for people.
-
-    Examples
-    --------
-    >>> shown(0.12345, False), shown(0.12345, True), shown(None, False)
-    ('0.123', '~0.12', '–')
-    """
-    if error is None:
-        return "–"
-    return f"~{error:.2g}" if assumed else f"{error:.3g}"
+def _typical_noise(plan: Plan, typical: TypicalTable, n_rows: int) -> float | None:
+    """On a typical correlation; with one column on its mean, in its standard deviations; None where it is not known."""
+    laws = laws_of_plan(plan, typical, n_rows)
+    if laws is None:
+        return None
+    noise = NoiseInUnits(typical, n_rows, laws)
+    found = noise.typical_correlation()
+    if not math.isfinite(found) and len(typical.features_of_columns) == 1:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = float(np.nanmax(noise.mean / typical.standard_deviations))
+    return found if math.isfinite(found) else None

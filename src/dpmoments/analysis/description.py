@@ -204,9 +204,9 @@ def describe(release: Released) -> Description:
 
     Notes
     -----
-    The noise on the mean is that of (noise of the sum − mean · noise of the count)/n, to first order, and that on a standard
-    deviation half the noise on n times the variance, over n and the standard deviation. Of levels and Booleans the variance
-    is p(1 − p), and so is its noise.
+    The noise on the mean is that of (noise of the sum − mean · noise of the count)/n, to first order, sum and mean about the
+    centre that the mechanism found, if any, and that on a standard deviation half the noise on n times the variance, over n and
+    the standard deviation. Of levels and Booleans the variance is p(1 − p), and so is its noise.
 
     Examples
     --------
@@ -246,7 +246,9 @@ def _mean_noise(release: Released) -> FloatArray:
     law = release.noise
     if release.noisy_sum is None or law is None or law.sum_variance is None or law.count_variance is None:
         return np.full(len(release.feature_names), np.nan)
-    variance = law.sum_variance + release.unit_ball_mean**2 * law.count_variance
+    # the sum is about the centre, if there is one, and so is what the noise on the count is multiplied by
+    about = release.unit_ball_mean if release.center is None else release.unit_ball_mean - release.center
+    variance = law.sum_variance + about**2 * law.count_variance
     noise = np.sqrt(variance) / release.n_rows * release.encoding.scale
     noise[list(Constraints.of(release.schema, mean=True).certain)] = (
         0.0  # a column of one level: its share is 1 in every table

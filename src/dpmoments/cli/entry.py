@@ -16,8 +16,9 @@ from dpmoments.cli.analyses import analyses, command_of
 from dpmoments.cli.analyst import groups, pool, show, synthetic, verify
 from dpmoments.cli.audit import audit
 from dpmoments.cli.catalogue import mechanisms
-from dpmoments.cli.curator import forecast, forecast_mean, init
+from dpmoments.cli.curator import init
 from dpmoments.cli.errors import explain
+from dpmoments.cli.forecasts import forecast, forecast_mean
 from dpmoments.cli.ledger import ledger
 from dpmoments.cli.preflight import preflight
 from dpmoments.cli.spending import release, release_mean

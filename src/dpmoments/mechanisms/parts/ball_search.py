@@ -29,7 +29,15 @@ from dpmoments.rows.kernel import transformed_norms
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 
-__all__ = ["DistanceFromCenter", "RowDistances", "draws_in_words", "noisy_center", "radius_at", "radius_places"]
+__all__ = [
+    "DistanceFromCenter",
+    "RowDistances",
+    "draws_in_words",
+    "noisy_center",
+    "preference",
+    "radius_at",
+    "radius_places",
+]
 
 LARGEST_RADIUS = 0.95
 FINENESS = 24
@@ -131,7 +139,7 @@ class RowDistances:
             places = radius_places(pure=True)
             # Two units in the last place down: the loss is this times the sensitivity of a score, 1.
             law = Choice(math.nextafter(math.nextafter(part.epsilon, 0.0), 0.0))
-            scores = [-abs(self.at(place) - rows_beyond) + _preference(place, law.epsilon) for place in places]
+            scores = [-abs(self.at(place) - rows_beyond) + preference(place, law.epsilon) for place in places]
             return places[int(privacy_filter.draw("radius", law, np.array(scores), rank_score(budget.neighbors)))]
         losses = part.split(*[1.0] * COMPARISONS)
         step, half = 0, N_RADII_GAUSSIAN
@@ -204,7 +212,7 @@ def draws_in_words(pure: bool, *, in_ball: bool) -> str:
     return rf"(count; )?(sum of rows; {screen}({found}; {excess})?)?{JOINT_RELEASE}"
 
 
-def _preference(place: int, epsilon: float) -> int:
+def preference(place: int, epsilon: float) -> int:
     """What a radius adds to its score, in whole rows, for odds of radius^−2 by itself."""
     return round(2.0 * PREFERENCE * math.log(2.0) * place / FINENESS / epsilon)
 

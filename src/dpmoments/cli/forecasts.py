@@ -1,0 +1,334 @@
+"""What a release would be worth, before anything is spent: forecast, forecast-mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+import dpmoments
+from dpmoments.analysis.answers import number
+from dpmoments.cli.options import (
+    AsJson,
+    Delta,
+    Epsilon,
+    Mean,
+    NeighborsOption,
+    Radius,
+    Rho,
+    Scale,
+    SchemaFile,
+    budget_of,
+)
+from dpmoments.cli.tables import print_json, print_table, print_text
+from dpmoments.planning.answer import Forecast
+from dpmoments.privacy.budget import BudgetKind
+from dpmoments.schema.schema import Schema
+
+__all__ = ["forecast", "forecast_mean"]
+
+ASSUMED = "What is assumed of the table"
+TURNED_ROUND = "What it takes: noise that is wanted, as its standard deviation"
+
+
+def forecast(
+    schema: SchemaFile,
+    n_rows: Annotated[
+        int, typer.Option("--n-rows", min=1, help="The number of rows you expect; it scales the errors.")
+    ],
+    neighbors: NeighborsOption,
+    epsilon: Epsilon = None,
+    delta: Delta = 0.0,
+    rho: Rho = None,
+    mean: Mean = True,
+    typical_sd: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--typical-sd",
+            metavar="FEATURE=NUMBER",
+            help="A standard deviation in the table's units, a public guess; may be repeated (default: a tenth of the range).",
+            rich_help_panel=ASSUMED,
+        ),
+    ] = None,
+    typical_mean: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--typical-mean",
+            metavar="FEATURE=NUMBER",
+            help="A mean, or the share of a flag or a level, likewise.",
+            rich_help_panel=ASSUMED,
+        ),
+    ] = None,
+    decay: Annotated[
+        float | None,
+        typer.Option("--decay", help="Assume eigenvalues that fall as i^-DECAY (default 1).", rich_help_panel=ASSUMED),
+    ] = None,
+    spectrum: Annotated[
+        str | None,
+        typer.Option(
+            "--spectrum",
+            metavar="NUMBERS",
+            help="Assume these eigenvalues of the encoded rows' second moment, with commas between them. A public guess, "
+            "never computed from the table.",
+            rich_help_panel=ASSUMED,
+        ),
+    ] = None,
+    rows_needed: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rows-needed",
+            metavar="WHAT=NUMBER",
+            help="How many rows it takes for this: correlation=0.02, coefficient=0.05, mean=NUMBER or mean.FEATURE=NUMBER, sd "
+            "and share likewise; several together by repeating it.",
+            rich_help_panel=TURNED_ROUND,
+        ),
+    ] = None,
+    epsilon_needed: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--epsilon-needed",
+            metavar="WHAT=NUMBER",
+            help="Which epsilon it takes, with --n-rows rows.",
+            rich_help_panel=TURNED_ROUND,
+        ),
+    ] = None,
+    rho_needed: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rho-needed", metavar="WHAT=NUMBER", help="Which rho, where --rho is given.", rich_help_panel=TURNED_ROUND
+        ),
+    ] = None,
+    mechanism: Annotated[
+        str | None,
+        typer.Option(
+            "--mechanism",
+            help="The mechanism of these answers (default: the best of the forecast).",
+            rich_help_panel=TURNED_ROUND,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the noise to expect on every column, and what would lower it. Reads no data.
+
+    Numbers are standard deviations of the noise that privacy adds, in the table's
+    units, before the repair, which lowers large errors. They rest on how much a
+    column varies: give it with --typical-sd, from public knowledge, or it is taken
+    to be a tenth of the range, and marked with ~.
+
+    Below stands the error of every mechanism: the root mean square of the Frobenius
+    norm of the error on the second moment and of the length of that on the mean,
+    for rows encoded to length 1 at most.
+
+    Example:
+
+      dpmoments forecast --schema people.yaml --n-rows 50000 \\
+        --epsilon 1 --neighbors add_remove --typical-sd age=15
+
+      dpmoments forecast --schema people.yaml --n-rows 50000 \\
+        --epsilon 1 --neighbors add_remove --rows-needed correlation=0.02
+    """
+    budget = budget_of(epsilon, delta, rho)
+    table = dpmoments.forecast(
+        Schema.load(schema),
+        n_rows=n_rows,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        neighbors=neighbors,
+        mean=mean,
+        decay=decay,
+        spectrum=None if spectrum is None else _numbers(spectrum),
+        typical_sd=_by_feature(typical_sd or [], "--typical-sd"),
+        typical_mean=_by_feature(typical_mean or [], "--typical-mean"),
+    )
+    needed: dict[str, Any] = {}
+    if rows_needed:
+        needed["rows_needed"] = table.rows_needed(mechanism=mechanism, **_wanted(rows_needed, "--rows-needed"))
+    if epsilon_needed:
+        wanted = _wanted(epsilon_needed, "--epsilon-needed")
+        needed["epsilon_needed"] = table.epsilon_needed(mechanism=mechanism, **wanted)
+    if rho_needed:
+        needed["rho_needed"] = table.rho_needed(mechanism=mechanism, **_wanted(rho_needed, "--rho-needed"))
+    if as_json:
+        print_json(table.to_dict() | needed)
+        return
+    if needed:
+        by = mechanism or table.best
+        lines = {
+            "rows_needed": f"rows needed with {budget}, {neighbors}, {by}",
+            "epsilon_needed": f"ε needed with {n_rows:,} rows{_beside(table)}, {neighbors}, {by}",
+            "rho_needed": f"ρ needed with {n_rows:,} rows, {neighbors}, {by}",
+        }
+        for name, value in needed.items():
+            print_text(f"{lines[name]}: {value:,}" if name == "rows_needed" else f"{lines[name]}: {value:.4g}")
+        return
+    for line in table.heading:
+        print_text(line)
+    if table.noise is not None:
+        head, *rows = table.table()
+        print_table(head, rows, numbers=head[1:])
+        for line in table.in_words:
+            print_text(line.lstrip(), indent=2 if line.startswith(" ") else 0)
+        print_text()
+    for line in table.mechanisms_in_words:
+        print_text(line)
+    print_table(
+        ("mechanism", "second moment", "mean", "± corr.", "arithmetic"),
+        (
+            (
+                row.mechanism,
+                row.second_moment_shown if row.assumed else number(row.second_moment_error),
+                row.mean_shown if row.mean_assumed else number(row.mean_error),
+                row.correlation_shown,
+                row.arithmetic or "–",
+            )
+            for row in table
+            if row.refusal is None
+        ),
+        numbers=("second moment", "mean", "± corr."),
+    )
+    for line in table.mechanism_remarks:
+        print_text(line)
+
+
+def _beside(table: Forecast) -> str:
+    return f", δ = {table.budget.delta:g}" if table.budget.kind is BudgetKind.APPROXIMATE else ""
+
+
+def _wanted(given: Sequence[str], option: str) -> dict[str, Any]:
+    """What rows or a budget are wanted for: ``correlation=0.02``, ``mean=0.5``, ``mean.age=0.5``."""
+    found: dict[str, Any] = {}
+    for text in given:
+        what, value = _assigned(text, option)
+        kind, dot, feature = what.partition(".")
+        if kind not in ("correlation", "coefficient", "mean", "sd", "share"):
+            raise typer.BadParameter(
+                f"{text!r}: ask for correlation, coefficient, mean, sd or share, or mean.FEATURE", param_hint=option
+            )
+        if not dot:
+            if kind in found:
+                raise typer.BadParameter(f"{kind!r} is given twice", param_hint=option)
+            found[kind] = value
+        elif not isinstance(found.setdefault(kind, {}), dict) or feature in found[kind]:
+            raise typer.BadParameter(f"{what!r} is given twice", param_hint=option)
+        else:
+            found[kind][feature] = value
+    return found
+
+
+def _assigned(text: str, option: str) -> tuple[str, float]:
+    """NAME=NUMBER."""
+    name, separator, digits = text.rpartition("=")
+    try:
+        value = float(digits)
+    except ValueError:
+        separator = ""
+    if not (separator and name):
+        raise typer.BadParameter(f"{text!r} is not NAME=NUMBER", param_hint=option)
+    return name, value
+
+
+def _by_feature(given: Sequence[str], option: str) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for text in given:
+        name, value = _assigned(text, option)
+        if name in found:
+            raise typer.BadParameter(f"{name!r} is given twice", param_hint=option)
+        found[name] = value
+    return found
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--spectrum {text!r}: give numbers with commas between them, as in 0.3,0.1,0.05") from None
+
+
+def forecast_mean(
+    schema: SchemaFile,
+    n_rows: Annotated[
+        int, typer.Option("--n-rows", min=1, help="The number of rows you expect; it scales the errors.")
+    ],
+    neighbors: NeighborsOption,
+    epsilon: Epsilon = None,
+    delta: Delta = 0.0,
+    rho: Rho = None,
+    radius: Radius = None,
+    scale: Scale = None,
+    standard_deviation: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--standard-deviation",
+            metavar="[FEATURE=]NUMBER",
+            help="Of the rows assumed, in the table's units: of all features, or of one; may be repeated.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the expected error of every estimator of means alone. Reads no data.
+
+    The error is the root mean square of its length, and that of every feature, in
+    the table's units. What is marked ~ is for rows assumed: normal ones, of the
+    standard deviations given (default: --scale, or what the bounds allow).
+
+    Example:
+
+      dpmoments forecast-mean --schema people.yaml --n-rows 50000 \\
+        --rho 0.5 --neighbors replace_one --standard-deviation age=15
+    """
+    budget_of(epsilon, delta, rho)
+    table = dpmoments.forecast_mean(
+        Schema.load(schema),
+        n_rows=n_rows,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        neighbors=neighbors,
+        radius=radius,
+        scale=scale,
+        standard_deviation=_deviations(standard_deviation or []),
+    )
+    if as_json:
+        print_json(table.to_dict())
+        return
+    print_text(table.title)
+    for head, *rows in (table.table(), table.feature_table()):
+        if rows and len(head) > 1:
+            print_table(head, rows, numbers=[name for name in head[1:] if name != "arithmetic"])
+            print_text()
+    if table.assumption_in_words:
+        print_text(table.assumption_in_words)
+    for line in table.refusals():
+        print_text(line)
+
+
+def _deviations(given: list[str]) -> float | dict[str, float] | None:
+    """One number for all features, or one for each that is named; None where nothing was given.
+
+    Raises
+    ------
+    typer.BadParameter
+        If a text is neither, or one for all stands beside others, or a feature is named twice.
+    """
+    named: dict[str, float] = {}
+    for text in given:
+        name, separator, digits = text.rpartition("=")
+        try:
+            value = float(digits)
+        except ValueError:
+            raise typer.BadParameter(
+                f"{text!r} is no number, and no feature=number", param_hint="--standard-deviation"
+            ) from None
+        if not separator:
+            if len(given) > 1:
+                raise typer.BadParameter(
+                    f"{text!r} is for all features: leave the others out, or name a feature with each",
+                    param_hint="--standard-deviation",
+                )
+            return value
+        if name in named:
+            raise typer.BadParameter(f"{name!r} is given twice", param_hint="--standard-deviation")
+        named[name] = value
+    return named or None

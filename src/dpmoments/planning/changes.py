@@ -1,0 +1,244 @@
+"""What would lower the noise, each change planned in full: without a column, tighter bounds, more rows, more budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpmoments.mechanisms.adaptive_ball import AdaptiveBall
+from dpmoments.mechanisms.gaussian import Gaussian
+from dpmoments.planning.noise_in_units import NoiseInUnits
+from dpmoments.planning.setting import Setting
+from dpmoments.planning.typical_table import TypicalTable
+from dpmoments.privacy.budget import LARGEST_LOSS, BudgetKind, PrivacyBudget
+from dpmoments.schema.columns import Numeric
+from dpmoments.schema.derived import DerivedColumn
+from dpmoments.schema.schema import Schema
+
+__all__ = ["Change", "changes"]
+
+LARGEST_RATIO = 0.92
+"""A change that leaves more of the noise than this is not worth a line."""
+SMALL_DELTA = 1e-9
+MOST_CHANGES = 6
+GAUSSIAN = (Gaussian, AdaptiveBall)
+"""What a small δ is for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of the plan, and what is then left of the noise.
+
+    Attributes
+    ----------
+    kind : str
+        ``column``, ``columns``, ``bounds``, ``budget``, ``rows``, ``delta`` or ``mechanism``.
+    what : str
+        In words.
+    measure : str
+        What the noise is on: the median correlation of the columns that stay, or something else.
+    before, after : float
+        Its standard deviation.
+    """
+
+    kind: str
+    what: str
+    measure: str
+    before: float
+    after: float
+
+    @property
+    def ratio(self) -> float:
+        """What is left of the noise."""
+        return self.after / self.before
+
+    def __str__(self) -> str:
+        return f"{self.what}: ± {self.before:.2g} → {self.after:.2g} {self.measure}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file."""
+        return {
+            "kind": self.kind,
+            "what": self.what,
+            "measure": self.measure,
+            "before": self.before,
+            "after": self.after,
+            "ratio": self.ratio,
+        }
+
+
+def changes(setting: Setting) -> tuple[Change, ...]:
+    """Changes that help noticeably, what leaves the least noise first; of columns to leave out only the one that costs most.
+
+    Parameters
+    ----------
+    setting : Setting
+        Whose plan has a law of its noise.
+    """
+    noise = setting.noise
+    if noise is None:
+        return ()
+    found = [
+        *_most_helpful(_without_one_column(setting, noise)),
+        *_without_half(setting, noise),
+        *_tighter_bounds(setting, noise),
+        *_of_size(setting, noise),
+        *_with_delta(setting, noise),
+    ]
+    useful = [change for change in found if change.before > 0.0 and change.ratio <= LARGEST_RATIO]
+    return tuple(sorted(useful, key=lambda change: change.ratio)[:MOST_CHANGES])
+
+
+def _most_helpful(found: Iterator[Change]) -> list[Change]:
+    possible = [change for change in found if change.before > 0.0]
+    return [min(possible, key=lambda change: change.ratio)] if possible else []
+
+
+def _planned(setting: Setting) -> tuple[NoiseInUnits, str] | None:
+    """The noise by the best of the mechanisms, and which one that is, where it is a rival."""
+    found = list[tuple[float, NoiseInUnits, str]]()
+    for mechanism in (setting.mechanism, *setting.rivals):
+        try:
+            noise = replace(setting, mechanism=mechanism).noise
+        except (ValueError, OverflowError):  # what is left may be too little for it
+            continue
+        if noise is not None:
+            said = "" if mechanism is setting.mechanism else f", with {mechanism.name}"
+            found.append((_measured(noise, range(len(noise.mean)))[0], noise, said))
+    if not found:
+        return None
+    least = min(found, key=lambda entry: entry[0])
+    return least[1], least[2]
+
+
+def _measured(noise: NoiseInUnits, features: Sequence[int]) -> tuple[float, str]:
+    """The median noise on correlations among features; on their standard deviations, relative, where there is one column."""
+    found = noise.typical_correlation(features)
+    if math.isfinite(found):
+        return found, "on a correlation"
+    known = noise.typical.standard_deviations[list(features)]
+    relative = np.divide(noise.mean[list(features)], known, out=np.full(len(known), np.nan), where=known > 0.0)
+    return (float(np.median(relative)) if np.isfinite(relative).all() else math.nan), "sd on a mean"
+
+
+def _compared(kind: str, what: str, before: NoiseInUnits, planned: tuple[NoiseInUnits, str] | None) -> Iterator[Change]:
+    """The same features before and after."""
+    if planned is None:
+        return
+    after, said = planned
+    names = before.typical.schema.feature_names
+    stay = [name for name in after.typical.schema.feature_names if name in names]
+    then, measure = _measured(after, [after.typical.schema.feature_names.index(name) for name in stay])
+    now, _ = _measured(before, [names.index(name) for name in stay])
+    if math.isfinite(now) and math.isfinite(then):
+        among = {"column": " of the others", "columns": " of those"}.get(kind, "")
+        yield Change(kind, what + said, measure + among, now, then)
+
+
+def _without_one_column(setting: Setting, noise: NoiseInUnits) -> Iterator[Change]:
+    columns = setting.typical.schema.table_columns
+    if len(columns) < 2:
+        return
+    for column in columns:
+        typical = _without(setting.typical, {column.name})
+        if typical is not None:
+            after = _planned(replace(setting, typical=typical))
+            yield from _compared("column", f"without {column.name}", noise, after)
+
+
+def _without_half(setting: Setting, noise: NoiseInUnits) -> Iterator[Change]:
+    columns = setting.typical.schema.table_columns
+    kept = (len(columns) + 1) // 2
+    if len(columns) < 4:
+        return
+    typical = _without(setting.typical, {column.name for column in columns[kept:]})
+    if typical is not None:
+        what = f"half of the columns alone (the first {kept}, say)"
+        yield from _compared("columns", what, noise, _planned(replace(setting, typical=typical)))
+
+
+def _tighter_bounds(setting: Setting, noise: NoiseInUnits) -> Iterator[Change]:
+    """Half the range of the column of numbers with the most noise on its mean for its spread, about its mean."""
+    schema, known = setting.typical.schema, setting.typical.standard_deviations
+    relative = np.divide(noise.mean, known, out=np.zeros(len(known)), where=known > 0.0)
+    columns = [column for column in schema.columns if isinstance(column, Numeric) and column.scale is None]
+    columns.sort(key=lambda column: -float(relative[schema.feature_names.index(column.name)]))
+    for column in columns:
+        tight = _half_as_wide(column, schema, setting.typical)
+        planned = None if tight is None else _planned(replace(setting, typical=replace(setting.typical, schema=tight)))
+        if planned is not None:
+            after, said = planned
+            place = schema.feature_names.index(column.name)
+            what = f"half the range of {column.name}, where public knowledge allows"
+            yield Change("bounds", what + said, "on its mean", float(noise.mean[place]), float(after.mean[place]))
+            return
+
+
+def _half_as_wide(column: Numeric, schema: Schema, typical: TypicalTable) -> Schema | None:
+    """The schema with half the range of one column; None where its rows would not fit, or others are computed from it."""
+    if any(factor.name == column.name for derived in schema.derived_columns for factor in derived.factors):
+        return None
+    place = schema.feature_names.index(column.name)
+    lower, upper = column.bounds
+    width, mean = (upper - lower) / 2.0, float(typical.means[place])
+    if 4.0 * float(typical.standard_deviations[place]) > width:
+        return None
+    least = min(max(mean - width / 2.0, lower), upper - width)
+    try:
+        tight = replace(column, lower=least, upper=least + width)
+    except ValueError:  # a typical range may lie outside
+        return None
+    stated = (tight if known is column else known for known in schema.columns)
+    return Schema(*stated, row_norm=schema.row_norm if _own_row_norm(schema) else "default")
+
+
+def _own_row_norm(schema: Schema) -> bool:
+    """Whether the bound on a row is not the one that no row exceeds."""
+    return schema.row_norm is None or not math.isclose(schema.row_norm, math.sqrt(len(schema.columns)), rel_tol=1e-9)
+
+
+def _of_size(setting: Setting, noise: NoiseInUnits) -> Iterator[Change]:
+    symbol = "ρ" if setting.budget.kind is BudgetKind.ZCDP else "ε"
+    double = 2.0 * setting.size_of_budget
+    if double <= LARGEST_LOSS:
+        more = _planned(setting.with_budget(double))
+        yield from _compared("budget", f"twice the budget ({symbol} = {double:.4g})", noise, more)
+    rows = _planned(replace(setting, n_rows=2 * setting.n_rows))
+    yield from _compared("rows", f"twice the rows ({2 * setting.n_rows:,})", noise, rows)
+
+
+def _with_delta(setting: Setting, noise: NoiseInUnits) -> Iterator[Change]:
+    if setting.budget.kind is not BudgetKind.PURE:
+        return
+    budget = PrivacyBudget.approximate(setting.budget.epsilon, SMALL_DELTA)
+    after = _planned(replace(setting, budget=budget, rivals=tuple(kind() for kind in GAUSSIAN)))
+    yield from _compared("delta", f"δ = {SMALL_DELTA:g} beside ε", noise, after)
+
+
+def _without(typical: TypicalTable, names: set[str]) -> TypicalTable | None:
+    """The typical table without some columns, and without what is derived from them."""
+    schema = typical.schema
+    kept = [
+        column
+        for column in schema.columns
+        if column.name not in names
+        and not (isinstance(column, DerivedColumn) and any(factor.name in names for factor in column.factors))
+    ]
+    places = [place for place, name in enumerate(typical.columns) if name in {column.name for column in kept}]
+    try:
+        less = Schema(*kept, row_norm=schema.row_norm if _own_row_norm(schema) else "default")
+    except ValueError:
+        return None
+    return replace(
+        typical,
+        schema=less,
+        standard_deviations=typical.standard_deviations[places],
+        means=typical.means[places],
+        assumed=typical.assumed[places],
+        shares=typical.shares[places],
+        columns=tuple(typical.columns[place] for place in places),
+    )
