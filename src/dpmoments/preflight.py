@@ -101,7 +101,7 @@ def preflight(
         )
     with watched(progress) as on_block:
         source = open_source(data, schema, mean, text_format=text_format)
-        on_block.expect(source.n_rows)
+        on_block.expect(source.pass_length)
         found, failures = survey_table(source, threads=threads, on_block=on_block)
     return Preflight(_facts(schema, found, failures))
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import dpmoments
-from dpmoments.cli.options import Mean, Progress, SchemaFile
+from dpmoments.cli.options import Engine, Mean, Progress, SchemaFile, data_of
 from dpmoments.cli.tables import complain
 from dpmoments.cli.text_options import (
     Decimal,
@@ -39,6 +39,7 @@ def preflight(
     null: Null = None,
     true: TrueText = None,
     false: FalseText = None,
+    engine: Engine = "local",
     progress: Progress = None,
 ) -> None:
     """Look at the private table for your eyes alone: what does not fit its schema.
@@ -61,7 +62,9 @@ def preflight(
         )
     bar = sys.stderr.isatty() if progress is None else progress
     written = text_format_of(delimiter, encoding, decimal, thousands, null, true, false)
-    found = dpmoments.preflight(table, Schema.load(schema), mean=mean, text_format=written, progress=bar)
+    found = dpmoments.preflight(
+        data_of(table, engine), Schema.load(schema), mean=mean, text_format=written, progress=bar
+    )
     found.show()
     if found.stops_a_release:
         raise typer.Exit(1)

@@ -19,6 +19,7 @@ from dpmoments.cells.objects import NO_LEVEL
 from dpmoments.cells.reading import MISSING, UNKNOWN
 from dpmoments.cells.unreadable import CellValue, UnreadableColumn, read_level_cells, read_number_cells
 from dpmoments.rows.encode import encode_columns
+from dpmoments.rows.sources.engine import EngineSource
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.threads import summarise_in_threads
@@ -116,7 +117,7 @@ class Survey(Summary[SurveyCounts, SurveyCounts]):
 
 
 def survey_table(
-    source: LocalSource[Any],
+    source: LocalSource[Any] | EngineSource,
     *,
     threads: int | None = None,
     on_block: Callable[[int], None] | None = None,
@@ -125,7 +126,7 @@ def survey_table(
 
     Parameters
     ----------
-    source : LocalSource
+    source : LocalSource or EngineSource
     threads : int, optional
     on_block : callable, optional
         Called with the number of rows of every piece that was read and handed on, for progress.
@@ -136,6 +137,10 @@ def survey_table(
     failures : list of str
         Of files that could not be read to their end, in words that quote no cell; what was read before is counted.
     """
+    if isinstance(source, EngineSource):
+        found_there: tuple[SurveyCounts, list[str]]
+        found_there = source.mapped(_survey_of_partition, _merged_surveys, (SurveyCounts(), []), on_block)
+        return found_there
     survey = Survey(source.schema, source.mean, source.text_of_cells)
     failures: list[str] = []
     ragged = SurveyCounts()
@@ -155,6 +160,16 @@ def survey_table(
 
     found = summarise_in_threads(survey, parts(), lambda pair: _surveyed(*pair), threads)
     return survey.merge(found, ragged), failures
+
+
+def _survey_of_partition(source: LocalSource[Any]) -> tuple[SurveyCounts, list[str]]:
+    return survey_table(source, threads=1)
+
+
+def _merged_surveys(
+    first: tuple[SurveyCounts, list[str]], second: tuple[SurveyCounts, list[str]]
+) -> tuple[SurveyCounts, list[str]]:
+    return first[0].merged(second[0]), [*first[1], *second[1]]
 
 
 def _surveyed(source: LocalSource[Any], part: Any) -> Any:
