@@ -199,7 +199,8 @@ def _on_cluster(client: Any, leaves: Sequence[Any], root: Any, progress: PassPro
             progress.tell(done / (len(leaves) + 1))
             if future.status != "finished":
                 break  # the root says why
-            future.release()  # the tree keeps what it has yet to merge
+            if future.key != last.key:
+                future.release()  # the tree keeps what it has yet to merge
         found: Outcome = last.result()
     except BaseException:
         client.cancel([*waiting, last])

