@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -22,8 +24,12 @@ import pytest
 import dpmoments as dpm
 from cases import CASES, MEAN_CASES, Case
 from dpmoments.cli import main
+from dpmoments.rows.histogram import RowCount
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.dask import DaskSource
+from dpmoments.rows.sources.engine import PassProgress
+from dpmoments.rows.sources.opening import open_source
+from dpmoments.rows.sources.partitions import PartitionJob, Reading, Summarised
 from table_forms import EXPECTED, N_ROWS, REGIONS, SCHEMA, TABLE, csv_text, decimals, make_table
 
 dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'dpmoments[dask]'")
@@ -300,6 +306,38 @@ def test_other_rows_are_found_behind_a_restriction_and_a_selection() -> None:
         dpm.release_groups(random, schema, by="g", epsilon=1.0)
     with pytest.raises(ValueError, match="other rows"):
         dpm.release(random, NUMBERS, epsilon=1.0, privacy_unit=dpm.PrivacyUnit("person", max_rows=2))
+
+
+def test_a_result_that_came_back_twice_or_not_at_all_is_never_merged() -> None:
+    """What no scheduler should do: each partition's number vouches for its result."""
+    source = open_source(dd.from_pandas(FRAME, npartitions=3), SCHEMA, True)
+    summary = RowCount(missing="drop", keep_dropped=True)
+    job = PartitionJob(Reading(SCHEMA, True), Summarised(summary), summary.merge, fingerprinted=True)
+    outcomes = [job.outcome(FRAME.iloc[start : start + 100], start // 100) for start in range(0, N_ROWS, 100)]
+    whole = job.merged(outcomes)
+    assert (whole.result, whole.failure, whole.partitions) == (N_ROWS, None, {0, 1, 2, 3})
+    assert job.merged(outcomes[::-1]).fingerprint == whole.fingerprint
+    again = job.outcome(FRAME.iloc[100:200], 1)  # a task that ran twice gives the same, and is refused all the same
+    assert (again.result, again.fingerprint) == (outcomes[1].result, outcomes[1].fingerprint)
+    twice = job.merged([*outcomes, again])
+    assert twice.failure is not None
+    assert "twice" in twice.failure.message
+
+    @dataclass(frozen=True, eq=False, repr=False)
+    class Losing(type(source)):  # type: ignore[misc]
+        def outcome(self, job: PartitionJob, progress: PassProgress) -> Any:
+            del job, progress
+            return outcomes[0], 2
+
+    losing = Losing(source.reading, source.frame)  # type: ignore[union-attr]
+    with pytest.raises(ValueError, match="the engine lost the result of a partition"):
+        Rows(SCHEMA, dpm.Neighbors.ADD_REMOVE, losing).count()
+
+
+def test_the_example_runs() -> None:
+    script = Path(__file__).parent.parent / "examples" / "dask_job.py"
+    ran = subprocess.run([sys.executable, "-W", "ignore", str(script)], capture_output=True, text=True, check=False)
+    assert "the same bits as a local pass: True" in ran.stdout, ran.stderr
 
 
 # Progress, interruption, lost workers -----------------------------------------------------------------------------------------
