@@ -1,6 +1,6 @@
 """A release of files that a cluster of Dask reads: two processes here, as many machines as you have elsewhere.
 
-``python examples/dask_job.py`` needs ``pip install 'dpmoments[dask]' distributed``. The table is made up, in a temporary folder.
+``python examples/dask_job.py`` needs ``pip install 'dpmoments[dask]'``. The table is made up, in a temporary folder.
 """
 
 from __future__ import annotations

@@ -11,8 +11,9 @@ Files of float64 columns, 2^18 rows each, are written in a temporary folder. In 
 - ``spark frame``, ``spark files``: the same of ``spark.read.parquet`` and ``EngineFiles(folder, "spark")``, on ``local[2]``,
   after start-up; against ``RowMatrix.computeGramianMatrix`` of the same frame there.
 
-Every pass is tried to give the local bits. Shown are the minimum and the median of the repeats, their ratios to the local pass,
-and the peak memory of the workers with all the files and with a quarter of them.
+Every pass is tried to give the local bits. Shown are minimum and median over the repeats, of seconds and of the ratio to a
+local pass just before, by the clock and in processor time (which other work on the machine moves less), and the peak memory of
+the workers with all the files and with a quarter of them.
 """
 
 from __future__ import annotations
@@ -50,21 +51,40 @@ def write_files(folder: Path, n_rows: int, names: list[str]) -> None:
         pq.write_table(pa.table(columns), folder / f"{number:05}.parquet", use_dictionary=False)
 
 
-def timed(step: Callable[[], Any], repeats: int) -> list[float]:
-    """Seconds of each run, after one that is not counted."""
+def compare(name: str, step: Callable[[], Any], local: Callable[[], Any], repeats: int) -> None:
+    """One line of the result: each run has a local pass just before it, so that both meet the same load."""
     step()
-    seconds = []
+    found = []
     for _ in range(repeats):
-        began = time.perf_counter()
-        step()
-        seconds.append(time.perf_counter() - began)
-    return seconds
+        before = cost_of(local)
+        cost = cost_of(step)
+        found.append((*cost, cost[0] / before[0], cost[1] / before[1]))
+    columns = list(zip(*found, strict=True))
+    shown = [f"{min(column):6.2f} {statistics.median(column):6.2f}" for column in columns]
+    print(f"{name:<16} wall {shown[0]} s, x local {shown[2]};  processor {shown[1]} s, x local {shown[3]}", flush=True)
 
 
-def show(name: str, seconds: list[float], local: float) -> None:
-    """One line of the result."""
-    least, middle = min(seconds), statistics.median(seconds)
-    print(f"{name:<24} {least:7.2f} s  {middle:7.2f} s  {least / local:5.2f} x local", flush=True)
+def cost_of(step: Callable[[], Any]) -> tuple[float, float]:
+    """Seconds by the clock, and of processors in this process and all that it started."""
+    began, used = time.perf_counter(), processor_seconds()
+    step()
+    return time.perf_counter() - began, processor_seconds() - used
+
+
+def processor_seconds() -> float:
+    """Of this process and its descendants, alive or reaped."""
+    ticks: dict[int, tuple[int, int]] = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (process / "stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:  # it has ended
+            continue
+        ticks[int(process.name)] = (int(fields[1]), sum(map(int, fields[11:15])))
+    ours, waiting = set(), {os.getpid()}
+    while waiting:
+        ours |= waiting
+        waiting = {process for process, (parent, _) in ticks.items() if parent in waiting}
+    return float(sum(ticks[process][1] for process in ours) / os.sysconf("SC_CLK_TCK"))
 
 
 def workers_of_spark() -> list[int]:
@@ -102,7 +122,9 @@ def peak_of_process() -> int:
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def measure_dask(folder: Path, part: Path, schema: dpm.Schema, expected: Any, local: float, repeats: int) -> None:
+def measure_dask(
+    folder: Path, part: Path, schema: dpm.Schema, expected: Any, local: Callable[[], Any], repeats: int
+) -> None:
     """Passes on a cluster of two processes."""
     import dask.dataframe as dd
     from distributed import Client, LocalCluster
@@ -122,12 +144,14 @@ def measure_dask(folder: Path, part: Path, schema: dpm.Schema, expected: Any, lo
             ("dask files", Rows.of(dpm.EngineFiles(folder, "dask"), schema)),
         ):
             assert rows.moments() == expected
-            show(name, timed(rows.moments, repeats), local)
+            compare(name, rows.moments, local, repeats)
         array = frame.to_dask_array(lengths=True)
-        show("dask x.T @ x", timed(lambda: (array.T @ array).compute(), repeats), local)
+        compare("dask x.T @ x", lambda: (array.T @ array).compute(), local, repeats)
 
 
-def measure_spark(folder: Path, part: Path, schema: dpm.Schema, expected: Any, local: float, repeats: int) -> None:
+def measure_spark(
+    folder: Path, part: Path, schema: dpm.Schema, expected: Any, local: Callable[[], Any], repeats: int
+) -> None:
     """Passes in a session of two threads."""
     from pyspark.ml.feature import VectorAssembler
     from pyspark.mllib.linalg.distributed import RowMatrix
@@ -153,10 +177,10 @@ def measure_spark(folder: Path, part: Path, schema: dpm.Schema, expected: Any, l
         ("spark files", Rows.of(dpm.EngineFiles(folder, "spark"), schema)),
     ):
         assert rows.moments() == expected
-        show(name, timed(rows.moments, repeats), local)
+        compare(name, rows.moments, local, repeats)
     vectors = VectorAssembler(inputCols=list(schema.names), outputCol="row").transform(frame).select("row")
     matrix = RowMatrix(MLUtils.convertVectorColumnsFromML(vectors, "row"))
-    show("spark RowMatrix", timed(matrix.computeGramianMatrix, repeats), local)
+    compare("spark RowMatrix", matrix.computeGramianMatrix, local, repeats)
     spark.stop()
 
 
@@ -191,11 +215,9 @@ def main() -> None:
         )
         rows = Rows.of(folder, schema, threads=2)
         expected = rows.moments()
-        seconds = timed(rows.moments, arguments.repeats)
-        local = min(seconds)
-        show("local", seconds, local)
-        measure_dask(folder, part, schema, expected, local, arguments.repeats)
-        measure_spark(folder, part, schema, expected, local, arguments.repeats)
+        compare("local", rows.moments, rows.moments, arguments.repeats)
+        measure_dask(folder, part, schema, expected, rows.moments, arguments.repeats)
+        measure_spark(folder, part, schema, expected, rows.moments, arguments.repeats)
 
 
 if __name__ == "__main__":
