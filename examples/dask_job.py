@@ -43,7 +43,7 @@ def main() -> None:
         options: dict[str, Any] = dict(
             epsilon=1.0, neighbors="add_remove", insecure_seed=0
         )  # FOR THE COMPARISON ALONE: repeats the noise
-        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
             # A dask.dataframe.DataFrame or a dask.array.Array is passed as it is.
             released = dpm.release(dpm.EngineFiles(folder, engine="dask"), SCHEMA, **options)
         alone = dpm.release(folder, SCHEMA, **options)

@@ -382,7 +382,7 @@ def test_an_interrupted_pass_leaves_nothing_spent_and_nothing_written(tmp_path: 
 def client() -> Iterator[Any]:
     distributed = pytest.importorskip("distributed")
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as found,
     ):
         yield found

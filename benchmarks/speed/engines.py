@@ -129,7 +129,7 @@ def measure_dask(
     import dask.dataframe as dd
     from distributed import Client, LocalCluster
 
-    options: dict[str, Any] = dict(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    options: dict[str, Any] = dict(n_workers=2, threads_per_worker=1, dashboard_address=":0")
     for data in (part, folder):
         with LocalCluster(**options) as cluster, Client(cluster) as client:
             Rows.of(dd.read_parquet(data), schema).moments()
