@@ -290,6 +290,7 @@ def test_a_cluster_of_processes_gives_the_same_bits_though_an_executor_is_killed
     assert "same bits" in ran.stdout, ran.stdout + ran.stderr
 
 
+@pytest.mark.slow
 def test_the_example_runs() -> None:
     script = TESTS.parent / "examples" / "spark_job.py"
     ran = subprocess.run([sys.executable, "-W", "ignore", str(script)], capture_output=True, text=True, check=False)

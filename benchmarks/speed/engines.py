@@ -40,6 +40,9 @@ import dpmoments as dpm
 from dpmoments.rows.rows import Rows
 
 ROWS_PER_FILE = 1 << 18
+USED: dict[int, int] = {}
+OURS: set[int] = set()
+"""Ticks of every process seen, and which of them this one started."""
 
 
 def write_files(folder: Path, n_rows: int, names: list[str]) -> None:
@@ -72,19 +75,20 @@ def cost_of(step: Callable[[], Any]) -> tuple[float, float]:
 
 
 def processor_seconds() -> float:
-    """Of this process and its descendants, alive or reaped."""
-    ticks: dict[int, tuple[int, int]] = {}
+    """Of this process and its descendants; of one that has ended, what it had used when it was last looked at."""
+    parents = {}
     for process in Path("/proc").glob("[0-9]*"):
         try:
             fields = (process / "stat").read_text().rsplit(")", 1)[1].split()
         except OSError:  # it has ended
             continue
-        ticks[int(process.name)] = (int(fields[1]), sum(map(int, fields[11:15])))
-    ours, waiting = set(), {os.getpid()}
+        parents[int(process.name)] = int(fields[1])
+        USED[int(process.name)] = sum(map(int, fields[11:13]))
+    waiting = {os.getpid()}
     while waiting:
-        ours |= waiting
-        waiting = {process for process, (parent, _) in ticks.items() if parent in waiting}
-    return float(sum(ticks[process][1] for process in ours) / os.sysconf("SC_CLK_TCK"))
+        OURS.update(waiting)
+        waiting = {process for process, parent in parents.items() if parent in waiting}
+    return float(sum(USED[process] for process in OURS) / os.sysconf("SC_CLK_TCK"))
 
 
 def workers_of_spark() -> list[int]:
