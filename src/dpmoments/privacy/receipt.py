@@ -145,6 +145,11 @@ class Receipt:
             bounded |= isinstance(draw.law, EigenvalueBound)
 
     @property
+    def rows_per_unit(self) -> int:
+        """How many rows of a unit count at most."""
+        return 1 if self.privacy_unit is None else self.privacy_unit.max_rows
+
+    @property
     def allowance(self) -> Loss:
         """The most that the draws may lose together on one row."""
         return allowance_for_rows(self.cost, self.unit, self.privacy_unit)

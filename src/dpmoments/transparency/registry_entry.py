@@ -201,7 +201,9 @@ def registry_entry(
                 "unprotected_quantities": _listed(unprotected_quantities(release)),
             },
             "privacy_loss": {
-                "privacy_unit": "Row-level",
+                "privacy_unit": "Row-level"
+                if privacy.privacy_unit is None
+                else f"All rows of one {privacy.privacy_unit.column}",
                 "privacy_unit_details": f"The unit is {protected_unit(release)}. {neighbors_in_words(release)}",
                 **sizes,
                 "privacy_parameters": _parameters(release),

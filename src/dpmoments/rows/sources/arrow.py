@@ -109,7 +109,14 @@ class ParquetSource(FileSource):
         return sum(int(read_quietly(partial(pq.read_metadata, path), path).num_rows) for path in self.paths)
 
     def batches(self, path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        levels = [column.name for column in self.schema.table_columns if isinstance(column, Categorical)]
+        held = read_quietly(partial(pq.read_schema, path), path)
+        levels = [
+            column.name
+            for column in self.schema.table_columns
+            if isinstance(column, Categorical)
+            and column.name in names
+            and pa.types.is_string(held.field(column.name).type)
+        ]
         # Buffered reads keep a column chunk's pages out of memory until they are wanted.
         open_file = partial(
             pq.ParquetFile,
