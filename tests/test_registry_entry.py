@@ -160,6 +160,7 @@ def test_a_statement_names_the_unit_that_is_protected() -> None:
     assert "by group privacy" in entry
     assert "All rows of one person_id" in entry
     assert "Row-level" not in entry
+    assert "number_of_privacy_units" not in entry  # rows are known, people are not
 
 
 def test_a_release_that_protects_nobody_says_so_first() -> None:

@@ -25,6 +25,7 @@ from dpmoments.release_run import (
     privacy_statement,
     require_schema,
     require_whole_numbers,
+    warn_of_large_delta,
     within_table,
 )
 from dpmoments.rows.rows import Rows
@@ -123,6 +124,7 @@ def release_mean(
             text_format=text_format,
         )
         plan, public_rows = planned(chosen, rows, MomentShape.of(schema, mean=True), budget, output)
+        warn_of_large_delta(plan, public_rows)
         run = for_units(plan, rows, budget)
         held = charge.reserve(run, chosen.name, ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed))
         noisy, receipt = carried_out(run, rows, on_block, insecure_seed, held)

@@ -47,6 +47,8 @@ SHARE_LEFT_OUT = 0.02
 NOISE_DEVIATIONS = 4.0
 """More dropped rows than this share of a table, and this many standard deviations of the noise on their number, are warned
 of."""
+LARGE_DELTA = 1e-3
+"""A larger δ is warned of where the number of rows is private, since any table of a thousand rows is too large for it."""
 LITTLE_KNOWN = 0.1
 """Noise on the number of rows kept above this share of it is warned of."""
 
@@ -239,11 +241,13 @@ def within_table(
     return min(noisy_count, float(table_size)), diagnostics
 
 
-def warn_of_large_delta(plan: Plan, public_rows: int | None) -> None:
+def warn_of_large_delta(plan: CalibratedPlan[Any], public_rows: int | None) -> None:
     """Warn of a δ that would let whole rows be published; shown to the caller of the job that calls this."""
     delta = plan.cost.delta if plan.cost.kind is BudgetKind.APPROXIMATE else 0.0
+    allows = "such a delta allows whole rows to be published"
     if public_rows is not None and delta * public_rows >= 1:
+        warnings.warn(f"delta={delta:g} is not below one over the number of rows: {allows}", stacklevel=3)
+    elif public_rows is None and delta > LARGE_DELTA:
         warnings.warn(
-            f"delta={delta:g} is not below one over the number of rows: such a delta allows whole rows to be published",
-            stacklevel=3,
+            f"delta={delta:g} is not below one over the number of rows of any but a small table: {allows}", stacklevel=3
         )
