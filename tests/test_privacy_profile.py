@@ -9,10 +9,12 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import stats
 from tests.cases import CASES, N_ROWS, Case
 
+import dpmoments as dpm
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -29,6 +31,7 @@ from dpmoments.privacy.laws import Choice, DiscreteGaussian, DiscreteLaplace
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.privacy.profile import SETTLED, SHARES, RunCurve
+from dpmoments.privacy.profile_bounds import proven_bounds, touched_draws
 from dpmoments.privacy.receipt import Draw, PooledReceipt, Receipt
 from dpmoments.privacy.sampling import noised
 from dpmoments.privacy.sensitivity import count, count_l1, histogram_l1, rank_score
@@ -498,3 +501,17 @@ def test_an_adaptive_bound_on_the_eigenvalues_adds_its_failure() -> None:
     name, receipt = receipt_of(case)
     point = RunCurve.of(receipt, name).at(receipt.cost.epsilon)
     assert point.delta == receipt.cost.delta
+
+
+def test_groups_after_the_first_have_bounds_of_their_own() -> None:
+    """Only the first draw of the run is known beforehand; that of another group came after results."""
+    rows = {"x": np.linspace(-0.5, 0.5, 60), "y": np.linspace(0.5, -0.5, 60), "level": ["a", "b"] * 30}
+    schema = dpm.Schema(dpm.Numeric("x", -1, 1), dpm.Numeric("y", -1, 1), dpm.Categorical("level", ["a", "b"]))
+    released = dpm.release_groups(
+        pa.table(rows), schema, by="level", epsilon=1.0, mechanism="iterative-eigenvectors", insecure_seed=0
+    )
+    parts = touched_draws(released.receipt)
+    bounds = [proven_bounds(released.receipt, draws, False) for draws in parts]
+    deltas = [min(bound.delta(0.5) for bound in found) for found in bounds]
+    assert len(deltas) == 2
+    assert released.privacy_curve.at(0.5).delta >= max(deltas)

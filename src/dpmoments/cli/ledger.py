@@ -98,6 +98,12 @@ def show(file: File, dataset: OneName = None, as_json: AsJson = False) -> None:
             [("granted", str(granted), ""), ("spent", str(account.spent), ""), *(ways or [("left", "nothing", "")])],
         )
         print_text(f"{account.n_released} {'release' if account.n_released == 1 else 'releases'}", indent=2)
+        if account.n_refunded:
+            print_text(
+                f"{account.n_refunded} given back: runs that an error stopped before they drew noise. That the error came, which "
+                "whoever started them saw, is a fact about the table.",
+                indent=2,
+            )
         if account.n_open:
             print_text(
                 f"{account.n_open} reserved and never committed: a release that is running now, or one that was stopped. They "

@@ -35,6 +35,10 @@ class Reservation:
     ----------
     dataset, release : str
         The release's id; of groups, the run's.
+    cost : PrivacyBudget
+    neighbors : Neighbors
+    unit : str
+        Whom it protects: ``row``, or the column that tells units apart.
     losses : Losses
     state : Action
         ``reserve`` until it is committed or refunded.
@@ -43,6 +47,8 @@ class Reservation:
     dataset: str
     release: str
     cost: PrivacyBudget
+    neighbors: Neighbors
+    unit: str
     losses: Losses
     state: Action = Action.RESERVE
 
@@ -251,10 +257,11 @@ class Accounts:
         require_kinds(content, release=str, mechanism=str, cost=dict, losses=dict)
         check_unit(content["unit"])
         account = self.account(entry.dataset)
-        account.require_for(Neighbors.of(content["neighbors"]), content["unit"])
+        neighbors, unit = Neighbors.of(content["neighbors"]), content["unit"]
+        account.require_for(neighbors, unit)
         cost, losses = PrivacyBudget.from_dict(content["cost"]), Losses.from_dict(content["losses"])
         account = account.with_charge(cost, losses)
-        self.reservations[entry.number] = Reservation(entry.dataset, content["release"], cost, losses)
+        self.reservations[entry.number] = Reservation(entry.dataset, content["release"], cost, neighbors, unit, losses)
         return account
 
     def _ended(self, entry: HistoryEntry) -> Account:
