@@ -215,7 +215,7 @@ def test_every_run_is_the_plans_own() -> None:
     seen = []
 
     class Counting:
-        cost, neighbors, loss_unit = PrivacyBudget.zcdp(0.5), ADD_REMOVE, LossUnit.RHO
+        cost, neighbors, loss_unit, privacy_unit = PrivacyBudget.zcdp(0.5), ADD_REMOVE, LossUnit.RHO, None
 
         def run(self, rows: Any, privacy_filter: PrivacyFilter) -> NoisyMoments:
             seen.append(rows)
