@@ -28,9 +28,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpmoments.array_types import BoolArray
 from dpmoments.cells.objects import is_missing
 
-__all__ = ["NO_UNIT", "unit_ids"]
+__all__ = ["NO_UNIT", "unit_ids", "whole_or_missing"]
 
 NO_UNIT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "n/a", "#N/A", "-NaN", "-nan", "<NA>", "NaT")
 """Texts that say that there is nothing. Rows of many people would else be one unit, and none of them protected as one."""
@@ -106,13 +107,19 @@ def _plain_texts(texts: Any) -> Any:
 
 
 def _ids_of_floats(chunk: Any, column: str) -> Any:
-    limit = EXACT_INTEGERS[chunk.type.bit_width // 8]
+    if not np.all(whole_or_missing(chunk)):
+        raise TypeError(_refusal(column, "floating-point numbers that do not stand for one integer each"))
     values = chunk.cast(pa.float64()).to_numpy(zero_copy_only=False)
     missing = np.isnan(values)
-    if not np.all(missing | ((values == np.rint(values)) & (np.abs(values) < limit))):
-        raise TypeError(_refusal(column, "floating-point numbers that do not stand for one integer each"))
     integers = np.where(missing, 0.0, values).astype(np.int64)
     return _as_bytes(_null_where(pa.array(integers).cast(pa.large_string()), pa.array(missing)))
+
+
+def whole_or_missing(chunk: Any) -> BoolArray:
+    """Which cells of an Arrow array of floats stand for one integer each, or for none, shape (n,)."""
+    limit = EXACT_INTEGERS[chunk.type.bit_width // 8]
+    values = chunk.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return np.asarray(np.isnan(values) | ((values == np.rint(values)) & (np.abs(values) < limit)))
 
 
 def _object_id(cell: object, column: str) -> bytes | None:

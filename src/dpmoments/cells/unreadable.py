@@ -25,7 +25,19 @@ from dpmoments.cells.text_numbers import TextCells, null_words, text_flags, text
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
 from dpmoments.text_files.text_format import TextFormat
 
-__all__ = ["CellValue", "LevelCells", "NumberCells", "UnreadableColumn", "read_level_cells", "read_number_cells"]
+__all__ = [
+    "CANNOT_BE_READ",
+    "CellValue",
+    "LevelCells",
+    "NumberCells",
+    "UnreadableColumn",
+    "decoded_bytes",
+    "read_level_cells",
+    "read_number_cells",
+    "refused_objects",
+    "type_in_words",
+    "without_objects",
+]
 
 NumberColumn = Numeric | Date | Boolean | Coordinate
 CellValue = tuple[Literal["text", "number", "form", "type"], str]
@@ -107,7 +119,7 @@ def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat |
     if isinstance(cells, UnreadableColumn):
         return NumberCells(np.full(cells.n_cells, np.nan), np.ones(cells.n_cells, dtype=bool), cells.kind)
     if written is not None:
-        texts, _ = _decoded(cells)  # what is not UTF-8 is no number either
+        texts, _ = decoded_bytes(cells)  # what is not UTF-8 is no number either
         return _of_texts(texts, column, _read_texts(texts, column, written))
     if isinstance(column, Date) and (dates := _as_texts(cells)) is not None:
         return _of_texts(dates, column, text_dates(dates, column, TextFormat(), only_empty=True))
@@ -118,11 +130,11 @@ def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat |
     else:
         return NumberCells(values, np.zeros(len(cells), dtype=bool))
     if isinstance(cells, np.ndarray):
-        unreadable = _refused(cells, lambda cell: numbers(cell, column))
-        values = numbers(_without(cells, unreadable), column)
+        unreadable = refused_objects(cells, lambda cell: numbers(cell, column))
+        values = numbers(without_objects(cells, unreadable), column)
         found, like_numbers = _forms(Counter(map(_written, cells[unreadable])), column)
         return NumberCells(values, unreadable, found=found, like_numbers=like_numbers)
-    kind, unreadable = _type_in_words(cells.type), np.ones(len(cells), dtype=bool)
+    kind, unreadable = type_in_words(cells.type), np.ones(len(cells), dtype=bool)
     if (texts := _as_texts(cells)) is None:
         return NumberCells(values, unreadable, kind)
     unreadable = ~_flags(pc.is_null(texts))
@@ -151,7 +163,7 @@ def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | N
     unreadable = np.zeros(len(cells), dtype=bool)
     found: Counter[CellValue] = Counter()
     if written is not None:
-        cells, unreadable = _decoded(cells)
+        cells, unreadable = decoded_bytes(cells)
         found = Counter({("type", "text that is not UTF-8"): int(unreadable.sum())} if unreadable.any() else {})
         nothing = pc.is_in(cells, pa.array(null_words(column, written), cells.type))
         cells = pc.if_else(pc.or_(pa.array(unreadable), nothing), pa.scalar(None, cells.type), cells)
@@ -160,13 +172,13 @@ def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | N
         try:
             object_texts(cells, column.name, integers=integers)
         except CANNOT_BE_READ:
-            unreadable = _refused(cells, lambda cell: object_texts(cell, column.name, integers=integers))
+            unreadable = refused_objects(cells, lambda cell: object_texts(cell, column.name, integers=integers))
             found = Counter(map(_written, cells[unreadable]))
-            cells = _without(cells, unreadable)
+            cells = without_objects(cells, unreadable)
     try:
         codes = level_codes(cells, column)
     except CANNOT_BE_READ:
-        return LevelCells(np.full(len(cells), MISSING), np.ones(len(cells), dtype=bool), _type_in_words(cells.type))
+        return LevelCells(np.full(len(cells), MISSING), np.ones(len(cells), dtype=bool), type_in_words(cells.type))
     unknown = codes == UNKNOWN
     return LevelCells(codes, unreadable, None, found, _counted(cells, unknown) if unknown.any() else {})
 
@@ -182,7 +194,7 @@ def _read_texts(texts: Any, column: NumberColumn, written: TextFormat) -> TextCe
     return (text_flags if isinstance(column, Boolean) else text_numbers)(texts, written)
 
 
-def _refused(cells: npt.NDArray[Any], read: Callable[[npt.NDArray[Any]], Any]) -> BoolArray:
+def refused_objects(cells: npt.NDArray[Any], read: Callable[[npt.NDArray[Any]], Any]) -> BoolArray:
     """Which objects a reader does not take, each alone, shape (n,)."""
     refused = np.zeros(len(cells), dtype=bool)
     for place in range(len(cells)):
@@ -193,14 +205,14 @@ def _refused(cells: npt.NDArray[Any], read: Callable[[npt.NDArray[Any]], Any]) -
     return refused
 
 
-def _without(cells: npt.NDArray[Any], refused: BoolArray) -> npt.NDArray[Any]:
+def without_objects(cells: npt.NDArray[Any], refused: BoolArray) -> npt.NDArray[Any]:
     """The same objects, None in place of some."""
     kept = cells.copy()
     kept[refused] = None
     return kept
 
 
-def _decoded(cells: Any) -> tuple[Any, BoolArray]:
+def decoded_bytes(cells: Any) -> tuple[Any, BoolArray]:
     """Bytes as text, and which of them are not UTF-8, shape (n,)."""
     try:
         return pc.cast(cells, pa.large_binary()).cast(pa.large_string()), np.zeros(len(cells), dtype=bool)
@@ -288,5 +300,5 @@ def _flags(cells: Any) -> BoolArray:
     return found
 
 
-def _type_in_words(kind: Any) -> str:
+def type_in_words(kind: Any) -> str:
     return "nested values" if pa.types.is_nested(kind) else str(kind)

@@ -24,6 +24,7 @@ from dpmoments.planning.noise_in_units import NoiseInUnits
 from dpmoments.planning.setting import Setting
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 
 __all__ = ["Forecast"]
 
@@ -39,6 +40,7 @@ class Forecast(TableAnswer):
     rows : tuple of ForecastRow
         The least expected error first.
     n_rows : int
+        With a privacy unit, of the rows that count.
     budget : PrivacyBudget
     neighbors : Neighbors
     assumption : Assumption
@@ -55,6 +57,8 @@ class Forecast(TableAnswer):
         What would lower the noise, the most helpful first.
     without_units : str
         Why there are no numbers in the table's units, where there are none.
+    privacy_unit : PrivacyUnit or None
+        For whom the budget is, where that is not one row.
     """
 
     rows: tuple[ForecastRow, ...]
@@ -68,6 +72,7 @@ class Forecast(TableAnswer):
     worst: NoiseInUnits | None = None
     changes: tuple[Change, ...] = ()
     without_units: str = ""
+    privacy_unit: PrivacyUnit | None = None
 
     def __iter__(self) -> Iterator[ForecastRow]:
         return iter(self.rows)
@@ -108,7 +113,7 @@ class Forecast(TableAnswer):
         -------
         int
             By search over plans: with one row fewer the noise is larger. Exact for additive noise; for ``adaptive-ball`` it rests
-            on the table assumed.
+            on the table assumed. With a privacy unit, of rows that count.
 
         Raises
         ------
@@ -174,7 +179,12 @@ class Forecast(TableAnswer):
     @property
     def title(self) -> str:
         """What the forecast is of."""
-        return f"Forecast for {self.n_rows:,} rows, {self.budget}, {self.neighbors}; no data read"
+        return f"Forecast for {self.n_rows:,} {self.rows_in_words}, {self.budget}, {self.neighbors}; no data read"
+
+    @property
+    def rows_in_words(self) -> str:
+        """What ``n_rows`` is a number of."""
+        return "rows" if self.privacy_unit is None else self.privacy_unit.rows_in_words
 
     @property
     def heading(self) -> tuple[str, ...]:
@@ -279,6 +289,7 @@ class Forecast(TableAnswer):
             "n_rows": self.n_rows,
             "budget": self.budget.to_dict(),
             "neighbors": str(self.neighbors),
+            "protected_unit": "row" if self.privacy_unit is None else self.privacy_unit.to_dict(),
             "assumption": {"spectrum": list(self.assumption.spectrum), "units": self.assumption.units},
             "mechanisms": [row.to_dict() for row in self.rows],
             "derived_cost": None if self.derived_cost is None else self.derived_cost.to_dict(),

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import PrivacyUnit, SelectionKey
+from dpmoments.privacy.privacy_unit import PrivacyUnit, SelectionKey, require_unit
 from dpmoments.rows.histogram import Histogram, HistogramSummary, RowCount, RowStatistic, require_rowwise
 from dpmoments.rows.kernel import MomentSummary
 from dpmoments.rows.moments import Moments
@@ -117,7 +117,7 @@ class Rows:
             raise TypeError(f"schema must be a dpmoments.Schema, got {type(schema).__name__}")
         neighbors = Neighbors.of(neighbors)
         if privacy_unit is not None:
-            require_unit(privacy_unit, schema, neighbors)
+            require_unit(privacy_unit, {column.name for column in schema.columns}, neighbors)
         source = open_source(data, schema, mean, privacy_unit, text_format)
         return cls(schema, neighbors, source, threads, on_block, privacy_unit=privacy_unit)
 
@@ -268,28 +268,3 @@ class Rows:
     def __repr__(self) -> str:
         shown = f"{type(self.source).__name__}, n_features={self.n_features}, neighbors={str(self.neighbors)!r}"
         return f"Rows({shown}, values=<private>)"
-
-
-def require_unit(privacy_unit: object, schema: Schema, neighbors: Neighbors) -> None:
-    """Refuse a privacy unit that cannot serve, before a row is read.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is none, its column is in the schema, or the relation is replace-one.
-    """
-    if not isinstance(privacy_unit, PrivacyUnit):
-        raise TypeError(
-            f"privacy_unit must be a dpmoments.PrivacyUnit, got {type(privacy_unit).__name__}: "
-            "dpm.PrivacyUnit('person_id', max_rows=5)"
-        )
-    if neighbors is not Neighbors.ADD_REMOVE:
-        raise ValueError(
-            f"a privacy unit is not supported under neighbors={str(neighbors)!r}: how many rows count depends on how many each "
-            "unit has, so that their number is not public as that relation takes it to be. Use neighbors='add_remove'"
-        )
-    if privacy_unit.column in {column.name for column in schema.columns}:
-        raise ValueError(
-            f"the privacy unit's column {privacy_unit.column!r} is in the schema, so that it would be a feature of the release: "
-            "leave it out of the schema, or copy it under another name if it is meant as a feature too"
-        )

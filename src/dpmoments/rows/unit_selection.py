@@ -28,7 +28,18 @@ from dpmoments.privacy.privacy_unit import PrivacyUnit, SelectionKey
 from dpmoments.rows.row_hashes import HASH_BITS, HashArray, copy_hashes, row_hashes, unit_hashes
 from dpmoments.rows.summary import Summary
 
-__all__ = ["UnitBlock", "UnitSelection", "UnitSource", "selection_of_units"]
+__all__ = [
+    "BYTES_BESIDE_ROW",
+    "COLLECTED_BYTES",
+    "BucketCounts",
+    "Candidates",
+    "PartOfAPass",
+    "UnitBlock",
+    "UnitSelection",
+    "UnitSource",
+    "bucket_shares",
+    "selection_of_units",
+]
 
 CountArray = npt.NDArray[np.int64]
 
@@ -202,8 +213,8 @@ def selection_of_units(
         over the table: that depends on the number of rows.
     """
     counts = source.summarise_units(BucketCounts(key[0]), threads=threads, on_block=on_block)
-    shares = list(_shares(counts, privacy_unit.max_rows, COLLECTED_BYTES // (8 * n_features + BYTES_BESIDE_ROW)))
-    reported = None if on_block is None else _PartOfAPass(on_block, len(shares))
+    shares = list(bucket_shares(counts, privacy_unit.max_rows, COLLECTED_BYTES // (8 * n_features + BYTES_BESIDE_ROW)))
+    reported = None if on_block is None else PartOfAPass(on_block, len(shares))
     found = []
     for wanted in shares:
         collected = source.summarise_units(Candidates(key[0], wanted), threads=threads, on_block=reported)
@@ -225,8 +236,8 @@ def _buckets(hashes: HashArray) -> npt.NDArray[np.int64]:
     return (hashes >> np.uint64(64 - BUCKET_BITS)).astype(np.int64)
 
 
-def _shares(counts: CountArray, limit: int, most_rows: int) -> Iterator[BoolArray]:
-    """The buckets in which a unit may be over its limit, cut into shares of so many candidates; one share at least."""
+def bucket_shares(counts: CountArray, limit: int, most_rows: int) -> Iterator[BoolArray]:
+    """The buckets in which a unit may be over a limit, cut into shares of so many candidates; one share at least."""
     over = np.flatnonzero(counts > limit)
     share = (np.cumsum(counts[over]) - 1) // max(most_rows, 1)
     starts = np.flatnonzero(np.diff(share, prepend=-1, append=-1)) if len(over) else np.array([0, 0])
@@ -305,7 +316,7 @@ def _equal(first: Any, second: Any) -> BoolArray:
     return equal
 
 
-class _PartOfAPass:
+class PartOfAPass:
     """Progress of several passes as that of one."""
 
     def __init__(self, on_block: Callable[[int], None], n_passes: int) -> None:

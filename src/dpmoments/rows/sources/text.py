@@ -115,10 +115,11 @@ class CsvSource(FileSource):
         made = []
         for name, cells in zip(part.schema.names, part.columns, strict=True):
             column = self._columns.get(name)
-            if column is None or not pa.types.is_string(cells.type):
+            if not pa.types.is_string(cells.type):
                 made.append(cells)
-            elif isinstance(column, Categorical | Date):
-                words = null_words(column, self.text_format)
+            elif column is None or isinstance(column, Categorical | Date):
+                # What tells people apart has usual words for nothing of its own, beside those that were stated.
+                words = self.text_format.nulls if column is None else null_words(column, self.text_format)
                 made.append(pc.if_else(pc.is_in(cells, pa.array(words, cells.type)), None, cells) if words else cells)
             else:
                 made.append(self._numbers(cells, name))
