@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, SupportsIndex, TextIO
 
 from dpmoments.preflight_facts import ColumnFacts, FoundValue, RuleFacts, TableFacts, UnitFacts, nearest_level
-from dpmoments.preflight_words import BLANK, Seriousness, column_lines, row_lines, verdicts, visible
+from dpmoments.preflight_words import BLANK, Outcome, Seriousness, column_lines, row_lines, verdicts, visible
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.privacy_unit import PrivacyUnit, require_unit
 from dpmoments.progress import watched
@@ -145,6 +145,14 @@ class Preflight:
         """Whether a release of this table stops with an error; private, as all that is found."""
         return self._facts.stops
 
+    @property
+    def outcome(self) -> Outcome:
+        """What a release of this table would come to; private. Worthless: most rows, or most cells of a column, are lost."""
+        if self._facts.stops:
+            return Outcome.STOPS
+        lost = any(verdict.seriousness <= Seriousness.COLUMN_LOST for verdict in verdicts(self._facts))
+        return Outcome.WORTHLESS if lost else Outcome.WORKS
+
     def show(self, file: TextIO | None = None) -> None:
         """Print what was found, every line marked as private. Notebooks and logs keep what is printed.
 
@@ -198,9 +206,18 @@ class Preflight:
         yield WARNING
         yield ""
         found = verdicts(facts)
-        reasons = sum(verdict.seriousness in (Seriousness.UNREAD, Seriousness.STOPS) for verdict in found)
-        if facts.stops:
-            yield f"A release of this table STOPS with an error ({reasons} reason{'s' if reasons > 1 else ''} below)."
+        reasons = [
+            str(place)
+            for place, verdict in enumerate(found, 1)
+            if verdict.seriousness in (Seriousness.UNREAD, Seriousness.STOPS)
+        ]
+        if self.outcome is Outcome.STOPS:
+            yield f"A release of this table STOPS with an error: see {' and '.join(reasons)} below."
+        elif self.outcome is Outcome.WORTHLESS:
+            yield (
+                f"A release of this table would RUN, AND BE WORTHLESS in part or whole: it counts {facts.kept:,} of "
+                f"{facts.rows:,} rows, and what is first below is lost without an error."
+            )
         else:
             yield f"A release of this table works: it counts {facts.kept:,} of {facts.rows:,} rows."
         if not found:

@@ -12,7 +12,7 @@ from enum import IntEnum
 from dpmoments.preflight_facts import ColumnFacts, FoundValue, TableFacts, UnitFacts
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
 
-__all__ = ["BLANK", "Seriousness", "Verdict", "column_lines", "row_lines", "verdicts", "visible"]
+__all__ = ["BLANK", "Outcome", "Seriousness", "Verdict", "column_lines", "row_lines", "verdicts", "visible"]
 
 MOST_LISTED = 8
 """Values listed of a column."""
@@ -23,6 +23,14 @@ MOST_RULES = 3
 """Rules named in the verdict on rows; all of them are listed below it."""
 MOST = 0.5
 """From this share on, cells or rows are most of them."""
+
+
+class Outcome(IntEnum):
+    """What a release of the table would come to; the exit codes of the command."""
+
+    WORKS = 0
+    STOPS = 1
+    WORTHLESS = 3
 
 
 class Seriousness(IntEnum):
@@ -95,7 +103,8 @@ def _of_rows(facts: TableFacts) -> Iterator[Verdict]:
             f"{visible(rule.column, quoted=False)}, {rule.rule}: drop: {rule.rows:,}" for rule in by_rows if rule.rows
         )
         words = f"{left}: rules drop {f'the other {lost:,}' if facts.kept else 'all'} ({rules})"
-        serious = facts.kept <= (1.0 - MOST) * facts.rows
+        as_asked = 0 if facts.unit is None else facts.unit.beyond  # rows beyond those of a unit that are to count
+        serious = facts.kept + as_asked <= (1.0 - MOST) * facts.rows
         yield Verdict(Seriousness.ROWS_LOST if serious else Seriousness.PARTLY_LOST, lost / facts.rows, words)
     if facts.shortened:
         words = (
@@ -156,7 +165,7 @@ def _of_unit(facts: UnitFacts, n_rows: int) -> Iterator[Verdict]:
             f"{facts.beyond:,} {'row does' if facts.beyond == 1 else 'rows do'} not count. Is {unit.max_rows:,} what public "
             "knowledge says that a typical one has?"
         )
-        yield _graded(facts.beyond, facts.rows, words)
+        yield Verdict(Seriousness.PARTLY_LOST, facts.beyond / facts.rows, words)  # as was asked for
     elif facts.units == facts.rows > 1:
         words = f"no two rows have the same {name}: is it the column that tells people apart, or one that numbers rows?"
         yield Verdict(Seriousness.REMARK, 1.0, words)

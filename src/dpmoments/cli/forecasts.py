@@ -105,7 +105,7 @@ def forecast(
         str | None,
         typer.Option(
             "--mechanism",
-            help="The mechanism of these answers (default: the best of the forecast).",
+            help="The mechanism of these answers (default: auto, as a release has it).",
             rich_help_panel=TURNED_ROUND,
         ),
     ] = None,
@@ -160,7 +160,7 @@ def forecast(
         print_json(table.to_dict() | needed)
         return
     if needed:
-        by = mechanism or table.best
+        by = mechanism or table.asked_of
         lines = {
             "rows_needed": f"{table.rows_in_words} needed with {budget}, {neighbors}, {by}",
             "epsilon_needed": f"ε needed with {n_rows:,} {table.rows_in_words}{_beside(table)}, {neighbors}, {by}",

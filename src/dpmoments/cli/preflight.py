@@ -21,6 +21,7 @@ from dpmoments.cli.text_options import (
     text_format_of,
 )
 from dpmoments.cli.unit_options import MaxRowsPerUnit, MissingUnit, PrivacyUnitColumn, privacy_unit_of
+from dpmoments.preflight_words import Outcome
 from dpmoments.schema.schema import Schema
 
 __all__ = ["preflight"]
@@ -53,7 +54,8 @@ def preflight(
     Everything is found in one run. It spends nothing, writes no file and has no
     privacy guarantee: keep what it prints as you keep the table.
 
-    Exit codes: 0 a release would work; 1 it would stop with an error.
+    Exit codes: 0 a release would work; 1 it would stop with an error; 3 it would
+    run, but most rows or most cells of a column are lost.
 
     Example:
 
@@ -71,5 +73,5 @@ def preflight(
         table, Schema.load(schema), mean=mean, privacy_unit=unit, text_format=written, progress=bar
     )
     found.show()
-    if found.stops_a_release:
-        raise typer.Exit(1)
+    if found.outcome is not Outcome.WORKS:
+        raise typer.Exit(int(found.outcome))

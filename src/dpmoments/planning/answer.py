@@ -29,6 +29,8 @@ from dpmoments.privacy.privacy_unit import PrivacyUnit
 __all__ = ["Forecast"]
 
 ABOUT_AS_MUCH = 1.05
+DEFAULT = "auto"
+"""What a release takes unless told."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,13 +99,20 @@ class Forecast(TableAnswer):
         """The mechanism with the least noise in the table's units; None where that of none is known."""
         return None if self.setting is None else self.setting.mechanism.name
 
+    @property
+    def asked_of(self) -> str | None:
+        """The mechanism of which rows and budgets needed are told, unless one is named."""
+        runs = any(row.mechanism == DEFAULT and row.refusal is None for row in self.rows)
+        known = runs and self.setting is not None and self._setting_of(DEFAULT).noise is not None
+        return DEFAULT if known else self.best
+
     def rows_needed(self, *, mechanism: str | None = None, **wanted: Any) -> int:
         """The smallest number of rows at which the noise is as small as wanted, with the budget of this forecast.
 
         Parameters
         ----------
         mechanism : str, optional
-            Default: the best of this forecast.
+            Default: ``auto``, which :func:`dpmoments.release` takes by default; the best of this forecast where that cannot run.
         **wanted
             ``correlation=0.02``, ``coefficient=0.05``: on the typical ones. ``mean={"age": 0.5}``, ``sd={"age": 0.5}`` in the
             table's units, ``share={"smoker": 0.01}``; one number stands for all features. Each is the standard deviation of the
@@ -130,7 +139,7 @@ class Forecast(TableAnswer):
         >>> again.noise_of("laplace").typical_correlation() <= 0.02
         True
         """
-        setting = self._setting_of(mechanism)
+        setting = self._setting_of(mechanism or self.asked_of)
         return rows_needed(setting, Wanted.of(setting.typical, **wanted))
 
     def epsilon_needed(self, *, mechanism: str | None = None, **wanted: Any) -> float:
@@ -148,14 +157,14 @@ class Forecast(TableAnswer):
         """
         if self.budget.kind is BudgetKind.ZCDP:
             raise ValueError(f"the forecast is of {self.budget}: ask for rho_needed")
-        setting = self._setting_of(mechanism)
+        setting = self._setting_of(mechanism or self.asked_of)
         return budget_needed(setting, Wanted.of(setting.typical, **wanted))
 
     def rho_needed(self, *, mechanism: str | None = None, **wanted: Any) -> float:
         """As :meth:`epsilon_needed`, the smallest ρ of a forecast made with ``rho``."""
         if self.budget.kind is not BudgetKind.ZCDP:
             raise ValueError(f"the forecast is of {self.budget}: ask for epsilon_needed")
-        setting = self._setting_of(mechanism)
+        setting = self._setting_of(mechanism or self.asked_of)
         return budget_needed(setting, Wanted.of(setting.typical, **wanted))
 
     def noise_of(self, mechanism: str) -> NoiseInUnits:
@@ -210,7 +219,8 @@ class Forecast(TableAnswer):
         times = second.typical_noise / own
         as_much = "about as much" if times < ABOUT_AS_MUCH else f"{times:.2g} × as much"
         chosen = ", which auto takes" if self["auto"].chosen_because and self._auto_takes_it else ""
-        return f"{chosen} (the least noise; {second.mechanism} has {as_much})"
+        named = "" if chosen or self.asked_of == self.best else f"; a release takes it if told, mechanism={self.best!r}"
+        return f"{chosen} (the least noise; {second.mechanism} has {as_much}{named})"
 
     @property
     def _auto_takes_it(self) -> bool:
