@@ -87,6 +87,8 @@ def test_cures_are_options(terminal: Terminal) -> None:
 def test_the_tab_is_named_as_the_option_takes_it() -> None:
     assert in_options('would have 2 by "\\t", a tab: pass delimiter="\\t"').endswith("pass --delimiter tab")
     assert in_options("no mean was released (mean=False): release with mean=True").endswith("release without --no-mean")
+    assert in_options("Use neighbors='add_remove'") == "Use --neighbors add_remove"
+    assert in_options("a receipt of neighbors='none'") == "a receipt of neighbors='none'"
     assert in_options("epsilon=-1.0 must be positive") == "epsilon=-1.0 must be positive"
 
 
@@ -103,7 +105,7 @@ def test_a_grant_for_rows_is_never_a_reason_to_protect_rows_alone(terminal: Term
     assert "Release with --privacy-unit patient_id --max-rows-per-unit K" in refusal
     terminal.printed(RELEASE + UNIT + charged)
     refusal = terminal.refused(RELEASE + UNIT.replace("patient_id", "ward") + charged.replace("r.json", "s.json"))
-    assert "Some of it is spent: grant a budget for 'ward', --unit ward, to a dataset of another name" in refusal
+    assert "Some of it is spent: grant a budget with --unit ward to a dataset of another name" in refusal
 
 
 def test_what_a_unit_costs_is_said_beside_what_a_row_does(terminal: Terminal) -> None:

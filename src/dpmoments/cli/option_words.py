@@ -15,7 +15,8 @@ Words = str | Callable[[re.Match[str]], str]
 
 
 def _option(found: re.Match[str]) -> str:
-    return f"--{found[1].replace('_', '-')} {shlex.quote(found[3])}"
+    """Only what is to be given: a message may tell of a file's neighbors='…' too."""
+    return f"{found[1]}--{found[2]} {shlex.quote(found[4])}"
 
 
 PHRASES: tuple[tuple[str, Words], ...] = (
@@ -48,7 +49,7 @@ PHRASES: tuple[tuple[str, Words], ...] = (
     (r"release with mean=True", "release without --no-mean"),
     (r"release with mean=False", "release with --no-mean"),
     (r"pass a public n_rows to release\(\)", "pass a public --n-rows"),
-    (r"(?<![\w.-])(dataset|unit|neighbors|delimiter)=(['\"])(.*?)\2", _option),
+    (r"(\b(?:[Uu]se|[Pp]ass|with) )(dataset|unit|neighbors|delimiter)=(['\"])(.*?)\3", _option),
 )
 """What a message of the library says, and what stands for it here."""
 GROUPED = re.compile(r"[+-]?\d{1,3}(?:([., _'’\u00a0\u202f])\d{3})(?:\1\d{3})*")

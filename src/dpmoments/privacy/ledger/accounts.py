@@ -130,7 +130,7 @@ class Account:
             )
         if not self.sums.n_releases:
             return f"Nothing is spent of it yet: grant it again with unit={unit!r}"
-        return f"Some of it is spent: grant a budget for {unit!r}, unit={unit!r}, to a dataset of another name"
+        return f"Some of it is spent: grant a budget with unit={unit!r} to a dataset of another name"
 
     def with_charge(self, cost: PrivacyBudget, losses: Losses) -> Account:
         """The account with one release more.
