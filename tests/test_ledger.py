@@ -425,7 +425,7 @@ def test_the_page_on_the_ledger_runs_as_written(
         if language == "python":
             exec(compile(block, str(page), "exec"), names)
             out = capsys.readouterr().out
-            for expected in re.findall(r"print\(ledger\.spent.*# (.*)", block):
+            for expected in re.findall(r"print\((?:ledger\.spent|restored\.left|ledger\.left\(.visits).*# (.*)", block):
                 assert expected.split(",")[0] in out
             assert "print(refusal)" not in block or "Nothing was read and nothing was spent" in out
         for line in block.splitlines() if language == "console" else ():
@@ -435,6 +435,8 @@ def test_the_page_on_the_ledger_runs_as_written(
             else:
                 assert " ".join(line.split()) in printed, line
     assert names["ledger"].left("people-2026").epsilon > 1.0
+    assert names["ledger"].account("visits-2026").grant.unit == "patient_id"
+    assert (names["monthly"].left("clinic").epsilon, names["restored"].left("clinic").epsilon) == (1.5, 1.5)
 
 
 def reserved(ledger: dpm.Ledger, dataset: str, cost: dpm.PrivacyBudget, unit: LossUnit) -> Any:

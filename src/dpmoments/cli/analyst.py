@@ -79,6 +79,8 @@ def show(
     print_text()
     print_text("Receipt: what was noised and what it cost; then the sum, and what the stated budget allows.")
     print_table(("noised", "law", "sensitivity", "loss"), released.receipt.lines())
+    if (on_a_unit := released.receipt.on_a_unit_in_words) is not None:
+        print_text(on_a_unit, indent=2)
     print_text()
     if isinstance(released, GroupReleases):
         _show_groups(released)

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 
 import dpmoments
+from dpmoments.cli.option_words import in_options
 
 __all__ = ["explain", "has_own_words"]
 
@@ -27,7 +28,7 @@ def explain(error: Exception) -> str:
     'people.yaml: No such file or directory'
     """
     if has_own_words(error):
-        return " ".join(str(error).split())
+        return in_options(" ".join(str(error).split()))
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     return (

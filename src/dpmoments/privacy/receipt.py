@@ -267,6 +267,13 @@ class Receipt:
         )
         return [*shown, (together, "", f"of {self.allowance}", str(self.total))]
 
+    @property
+    def on_a_unit_in_words(self) -> str | None:
+        """What the draws cost a unit of several rows together; None where rows are protected."""
+        if self.privacy_unit is None:
+            return None
+        return f"on a unit of {self.privacy_unit.max_rows:,} rows: no more than {self.cost}"
+
 
 @dataclass(frozen=True)
 class PooledReceipt(Receipt):

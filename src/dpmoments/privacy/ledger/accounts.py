@@ -117,8 +117,7 @@ class Account:
         if unit != self.grant.unit:
             raise LedgerError(
                 f"the budget of {self.dataset!r} is for the protected unit {self.grant.unit!r}, and this release protects "
-                f"{unit!r}: a guarantee for one says nothing about the other. Release with that unit, or grant a budget to a "
-                "dataset of another name; nothing was spent"
+                f"{unit!r}: a guarantee for one says nothing about the other. {self._how_to_protect(unit)}; nothing was spent"
             )
         try:
             losses_of(PrivacyBudget.pure(1.0), LossUnit.EPSILON, neighbors, self.grant.neighbors)
@@ -127,6 +126,17 @@ class Account:
                 f"the budget of {self.dataset!r} is for {self.grant.neighbors}, and this release is for {neighbors}: {reason}; "
                 "nothing was spent"
             ) from None
+
+    def _how_to_protect(self, unit: str) -> str:
+        """What to do for a release that protects another unit; never to protect rows where it protects people."""
+        if unit == "row":
+            return (
+                f"Release with privacy_unit=PrivacyUnit({self.grant.unit!r}, max_rows=…), or grant a budget for rows to a "
+                "dataset of another name"
+            )
+        if not self.sums.n_releases:
+            return f"Nothing is spent of it yet: grant it again with unit={unit!r}"
+        return f"Some of it is spent: grant a budget with unit={unit!r} to a dataset of another name"
 
     def with_charge(self, cost: PrivacyBudget, losses: Losses) -> Account:
         """The account with one release more.
