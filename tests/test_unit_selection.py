@@ -350,11 +350,16 @@ def test_distinct_rows_are_taken_alike_and_not_the_same_in_all_units() -> None:
 # Units ---------------------------------------------------------------------------------------------------------------------
 
 SAME = uuid.UUID(int=5)
+ODD_TEXTS = ["7.0\n", "\n7.0", "-7.0", "-0.0", "-0", "a\n7.0"]
+ODD_UNITS = [b"7.0\n", b"\n7.0", b"-7", b"0", b"-0", b"a\n7.0"]
 IDS: dict[str, tuple[Any, list[bytes | None]]] = {
     "integers": (pa.array([7, -3, None]), [b"7", b"-3", None]),
     "wide integers": (pa.array([2**64 - 1], pa.uint64()), [b"18446744073709551615"]),
     "whole floats": (pa.array([7.0, None, float("nan"), -0.0]), [b"7", None, None, b"0"]),
     "text": (pa.array(["a", "", " a", "7.0", "7.00", "nan", None]), [b"a", None, b" a", b"7", b"7.00", None, None]),
+    "whole floats as text": (pa.array(ODD_TEXTS), ODD_UNITS),
+    "whole floats as objects of text": (np.array(ODD_TEXTS, dtype=object), ODD_UNITS),
+    "objects of floats": (np.array([-0.0, 7.0], dtype=object), [b"0", b"7"]),
     "views": (pa.array(["a", "", None], pa.string_view()), [b"a", None, None]),
     "bytes": (pa.array([b"\x00a", b"", None]), [b"\x00a", None, None]),
     "fixed bytes": (pa.array([SAME.bytes, None], pa.binary(16)), [SAME.bytes, None]),
@@ -408,7 +413,7 @@ def test_names_of_any_length_are_hashed_by_all_their_bytes() -> None:
 def test_a_row_without_a_unit_is_an_error_or_left_out() -> None:
     person = [*TABLE["person_id"].to_pylist()[:-2], None, None]
     table = TABLE.set_column(1, "person_id", pa.array(person))
-    with pytest.raises(ValueError, match=r"a row has no 'person_id'.*missing='drop'.*nothing was spent"):
+    with pytest.raises(ValueError, match=r"a row has no 'person_id'.*missing='drop'"):
         bounded(table)
     assert counted(bounded(table, missing="drop")) == counted(bounded(TABLE.slice(0, len(TABLE) - 2)))
     nobody = TABLE.set_column(1, "person_id", pa.nulls(len(TABLE), pa.string()))
@@ -475,10 +480,14 @@ def test_a_table_that_changes_between_two_passes_is_refused(tmp_path: Path, chan
             path.write_text(CHANGES[change](text))
 
     rows = Rows.of(path, ONE_COLUMN, privacy_unit=dpm.PrivacyUnit("id", 1), on_block=on_block, threads=1)
+
+    def passed_over() -> None:
+        selected = rows.bounded(KEY)
+        assert selected.count() == 3
+        selected.moments()
+
     with pytest.raises(ValueError, match=MOVED):
-        rows = rows.bounded(KEY)
-        assert rows.count() == 3
-        rows.moments()
+        passed_over()
 
 
 def test_a_person_over_the_limit_whose_rows_all_become_ones_that_count_is_refused() -> None:
@@ -493,14 +502,20 @@ def test_a_person_over_the_limit_whose_rows_all_become_ones_that_count_is_refuse
 
 def test_rows_that_no_rule_keeps_may_come_and_go() -> None:
     rows = bounded(TABLE)
-    more = pa.concat_tables([TABLE, pa.table({"age": [None], "person_id": [1], "region": ["north"]}, schema=TABLE.schema)])
+    more = pa.concat_tables(
+        [TABLE, pa.table({"age": [None], "person_id": [1], "region": ["north"]}, schema=TABLE.schema)]
+    )
     assert replace(bounded(more), selection=rows.selection).moments().gram.tolist() == rows.moments().gram.tolist()
 
 
-@pytest.mark.parametrize("query", ["SELECT * FROM t USING SAMPLE 50 PERCENT (bernoulli)", "SELECT * FROM t WHERE random() < 0.5"])
+@pytest.mark.parametrize(
+    "query", ["SELECT * FROM t USING SAMPLE 50 PERCENT (bernoulli)", "SELECT * FROM t WHERE random() < 0.5"]
+)
 def test_a_query_that_samples_anew_is_refused(query: str) -> None:
     connection = duckdb.connect()
-    connection.execute("CREATE TABLE t AS SELECT i // 9 AS person_id, i % 90 AS age, 'north' AS region FROM range(900) r(i)")
+    connection.execute(
+        "CREATE TABLE t AS SELECT i // 9 AS person_id, i % 90 AS age, 'north' AS region FROM range(900) r(i)"
+    )
     with pytest.raises(ValueError, match=MOVED):
         bounded(connection.sql(query)).moments()
 

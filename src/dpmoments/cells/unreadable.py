@@ -205,8 +205,9 @@ def _decoded(cells: Any) -> tuple[Any, BoolArray]:
     try:
         return pc.cast(cells, pa.large_binary()).cast(pa.large_string()), np.zeros(len(cells), dtype=bool)
     except pa.ArrowException:  # some cell is not: they are told one by one
-        texts = [cell.decode(errors="replace") for cell in cells.to_pylist()]
-        whole = [text.encode() == cell for text, cell in zip(texts, cells.to_pylist(), strict=True)]
+        held = pc.cast(cells, pa.large_binary()).to_pylist()
+        texts = [None if cell is None else cell.decode(errors="replace") for cell in held]
+        whole = [text is None or text.encode() == cell for text, cell in zip(texts, held, strict=True)]
         return pa.array(texts, pa.large_string()), ~np.array(whole, dtype=bool)
 
 

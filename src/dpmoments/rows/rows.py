@@ -139,9 +139,7 @@ class Rows:
         asked = InUnitBall(summary, self.source.missing) if self.shortened else summary
         if self.selection is None:
             return self.source.summarise(asked, threads=self.threads, on_block=self.on_block)
-        return summarise_selected(
-            self.source, asked, self.selection, threads=self.threads, on_block=self.on_block
-        )
+        return summarise_selected(self.source, asked, self.selection, threads=self.threads, on_block=self.on_block)
 
     def bounded(self, key: SelectionKey) -> Rows:
         """The rows of which ``max_rows`` of each unit count: two rounds over the table.

@@ -68,7 +68,7 @@ class UnitBlock:
         if privacy_unit.missing == "error" and not belongs.all():
             raise ValueError(
                 f"a row has no {privacy_unit.column!r}, which tells people apart, and the privacy unit's rule is "
-                "missing='error': choose missing='drop', or complete the table (nothing was spent)"
+                "missing='error': choose missing='drop', or complete the table"
             )
         kept = belongs & np.isfinite(encoded).all(axis=1)
         if kept.all():
@@ -96,13 +96,13 @@ class NoSummary(Summary[None, None]):
         return None
 
     def add(self, running: None, block: Any) -> None:
-        pass
+        del running, block
 
     def finish(self, running: None) -> None:
-        return None
+        del running
 
     def merge(self, first: None, second: None) -> None:
-        return None
+        del first, second
 
 
 @dataclass(frozen=True, eq=False)
