@@ -242,8 +242,9 @@ def test_an_error_before_the_first_draw_is_given_back_and_said_so(job: str, ledg
             bad, NAMED, by="level", epsilon=0.5, ledger=ledger, dataset="people"
         ),
     }
-    with pytest.raises(ValueError, match="missing"):
+    with pytest.raises(ValueError, match="missing") as caught:
         calls[job]()
+    assert caught.value.__notes__ == ["nothing was spent"]
     assert actions(ledger) == ["reserve", "refund"]
     assert ledger.spent("people").epsilon == 0.0
     assert all(check.passed for check in ledger.verify())
@@ -260,8 +261,9 @@ def test_an_error_after_a_draw_is_spent(
         raise error
 
     monkeypatch.setattr(PrivacyFilter, "draw", broken)
-    with pytest.raises(error):
+    with pytest.raises(error) as caught:
         JOBS["release"](ledger=ledger, dataset="people", mechanism="laplace")
+    assert caught.value.__notes__ == ["noise was drawn before this: the whole cost counts as spent"]
     assert actions(ledger) == ["reserve"]
     assert ledger.spent("people").epsilon == 0.5
     assert ledger.account("people").n_open == 1

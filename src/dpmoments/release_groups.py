@@ -21,6 +21,7 @@ from dpmoments.release_outcome import keep
 from dpmoments.release_run import (
     carried_out,
     moment_release,
+    nothing_spent,
     planned,
     require_schema,
     require_whole_numbers,
@@ -144,10 +145,17 @@ def release_groups(
     chosen = make_mechanism(mechanism)
     repair = Repair.of(repair)
     with watched(progress) as on_block:
-        rows = Rows.of(
-            data, schema, mean=mean, neighbors=neighbors, threads=threads, on_block=on_block, text_format=text_format
-        )
-        plan, _ = planned(chosen, rows, MomentShape.of(of_groups, mean=mean), budget, output)
+        with nothing_spent():
+            rows = Rows.of(
+                data,
+                schema,
+                mean=mean,
+                neighbors=neighbors,
+                threads=threads,
+                on_block=on_block,
+                text_format=text_format,
+            )
+            plan, _ = planned(chosen, rows, MomentShape.of(of_groups, mean=mean), budget, output)
         groups_plan = GroupsPlan.of(plan, column)
         warn_of_large_delta(plan, None)
         run = ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed)

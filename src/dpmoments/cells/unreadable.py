@@ -43,6 +43,7 @@ NumberColumn = Numeric | Date | Boolean | Coordinate
 CellValue = tuple[Literal["text", "number", "form", "type"], str]
 """A cell as text, and what it is: text, a number, the form of a text (every digit a 9), or the name of its type."""
 CANNOT_BE_READ = (TypeError, ValueError, ArithmeticError, pa.ArrowException)
+NOT_UTF8: CellValue = ("type", "text that is not UTF-8")
 DIGITS = re.compile(r"\d")
 
 
@@ -164,7 +165,7 @@ def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | N
     found: Counter[CellValue] = Counter()
     if written is not None:
         cells, unreadable = decoded_bytes(cells)
-        found = Counter({("type", "text that is not UTF-8"): int(unreadable.sum())} if unreadable.any() else {})
+        found = Counter({NOT_UTF8: int(unreadable.sum())} if unreadable.any() else {})
         nothing = pc.is_in(cells, pa.array(null_words(column, written), cells.type))
         cells = pc.if_else(pc.or_(pa.array(unreadable), nothing), pa.scalar(None, cells.type), cells)
     elif isinstance(cells, np.ndarray):
@@ -213,12 +214,18 @@ def without_objects(cells: npt.NDArray[Any], refused: BoolArray) -> npt.NDArray[
 
 
 def decoded_bytes(cells: Any) -> tuple[Any, BoolArray]:
-    """Bytes as text, and which of them are not UTF-8, shape (n,)."""
+    """Bytes or text as text, and which of them are not UTF-8, shape (n,).
+
+    Arrow looks at no byte of a text column that it is given, or reads from a file.
+    """
+    if pa.types.is_string_view(cells.type):
+        cells = pc.cast(cells, pa.large_string())
     try:
         return pc.cast(cells, pa.large_binary()).cast(pa.large_string()), np.zeros(len(cells), dtype=bool)
     except pa.ArrowException:  # some cell is not: they are told one by one
-        texts = [cell.decode(errors="replace") for cell in cells.to_pylist()]
-        whole = [text.encode() == cell for text, cell in zip(texts, cells.to_pylist(), strict=True)]
+        held = pc.cast(cells, pa.large_binary()).to_pylist()
+        texts = [None if cell is None else cell.decode(errors="replace") for cell in held]
+        whole = [text is None or text.encode() == cell for text, cell in zip(texts, held, strict=True)]
         return pa.array(texts, pa.large_string()), ~np.array(whole, dtype=bool)
 
 
@@ -241,8 +248,12 @@ def _counted(cells: Any, wanted: BoolArray) -> Counter[CellValue]:
         else:
             counted = _countable(plain).take(pa.array(np.flatnonzero(chosen))).value_counts()
             values, times = counted.field("values"), counted.field("counts").to_numpy()
-        for value, number in zip(values.to_pylist(), times.tolist(), strict=True):
-            found[_written(value)] += number
+        if _is_text(values.type):
+            values, broken = decoded_bytes(values)
+        else:
+            broken = np.zeros(len(values), dtype=bool)
+        for value, is_broken, number in zip(values.to_pylist(), broken.tolist(), times.tolist(), strict=True):
+            found[NOT_UTF8 if is_broken else _written(value)] += number
     return found
 
 
@@ -289,10 +300,19 @@ def _as_texts(cells: Any) -> Any | None:
     parts = whole.chunks if isinstance(whole, pa.ChunkedArray) else [whole]
     plain = [pc.run_end_decode(part) if pa.types.is_run_end_encoded(part.type) else part for part in parts]
     for part in plain:
-        kind = part.type.value_type if pa.types.is_dictionary(part.type) else part.type
-        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+        if not _is_text(part.type.value_type if pa.types.is_dictionary(part.type) else part.type):
             return None
-    return pa.concat_arrays([pa.array(part.to_pylist(), pa.large_string()) for part in plain])
+    return pa.concat_arrays([pa.array([], pa.large_string()), *map(_texts, plain)])
+
+
+def _texts(part: Any) -> Any:
+    if not pa.types.is_dictionary(part.type):
+        return decoded_bytes(part)[0]
+    return decoded_bytes(part.dictionary)[0].take(part.indices)
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _flags(cells: Any) -> BoolArray:

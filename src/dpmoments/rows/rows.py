@@ -15,10 +15,10 @@ from dpmoments.rows.histogram import Histogram, HistogramSummary, RowCount, RowS
 from dpmoments.rows.kernel import MomentSummary
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.restriction import Restriction
+from dpmoments.rows.selected_rows import summarise_selected
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
 from dpmoments.rows.summary import Summary
-from dpmoments.rows.threads import summarise_in_threads
 from dpmoments.rows.unit_ball import InUnitBall
 from dpmoments.rows.unit_selection import UnitSelection, selection_of_units
 from dpmoments.schema.grouping import Level
@@ -127,15 +127,19 @@ class Rows:
         return self.schema.n_features
 
     def summarise(self, summary: Summary[Running, Result]) -> Result:
-        """One pass over the table: the source maps the summary over its partitions and merges the results."""
+        """One pass over the table: the source maps the summary over its partitions and merges the results.
+
+        Raises
+        ------
+        ValueError
+            If units are bounded and the table is no longer what it was when that was done.
+        """
         if self.privacy_unit is not None and self.selection is None:
             raise ValueError("the rows of a unit are not bounded yet: ask rows.bounded(key), as a plan for units does")
         asked = InUnitBall(summary, self.source.missing) if self.shortened else summary
-        found = self.source.summarise(asked, threads=self.threads, on_block=self.on_block)
         if self.selection is None:
-            return found
-        repeated = np.array_split(self.selection.repeated, len(self.selection.repeated) // asked.rows_per_task + 1)
-        return asked.merge(found, summarise_in_threads(asked, repeated, lambda block: block, 1))
+            return self.source.summarise(asked, threads=self.threads, on_block=self.on_block)
+        return summarise_selected(self.source, asked, self.selection, threads=self.threads, on_block=self.on_block)
 
     def bounded(self, key: SelectionKey) -> Rows:
         """The rows of which ``max_rows`` of each unit count: two rounds over the table.
@@ -148,7 +152,8 @@ class Rows:
         Raises
         ------
         ValueError
-            If the rows were opened for no unit, or one has none and the rule is ``missing="error"``.
+            If the rows were opened for no unit, or one has none and the rule is ``missing="error"``; if the table is not the same
+            in both rounds.
         """
         if self.privacy_unit is None:
             raise ValueError("the rows were opened for no privacy unit: Rows.of(..., privacy_unit=...)")

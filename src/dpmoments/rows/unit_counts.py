@@ -15,13 +15,14 @@ import pyarrow as pa
 from dpmoments.rows.unit_selection import (
     BYTES_BESIDE_ROW,
     COLLECTED_BYTES,
-    BucketCounts,
     Candidates,
+    NoSummary,
     PartOfAPass,
     UnitBlock,
     UnitSource,
     bucket_shares,
 )
+from dpmoments.rows.unit_tally import Tallied
 
 __all__ = ["UnitCounts", "counts_of_units"]
 
@@ -68,7 +69,8 @@ def counts_of_units(
     threads, on_block
         As for :func:`dpmoments.rows.unit_selection.selection_of_units`.
     """
-    buckets = source.summarise_units(BucketCounts(KEY), threads=threads, on_block=on_block)
+    _, tally = source.summarise_units(Tallied(NoSummary(), (KEY, KEY)), threads=threads, on_block=on_block)
+    buckets = tally.counts
     units, over = int(np.count_nonzero(buckets == 1)), np.zeros(0, np.int64)
     shares = list(bucket_shares(buckets, 1, COLLECTED_BYTES // BYTES_BESIDE_ROW))
     reported = None if on_block is None else PartOfAPass(on_block, len(shares))

@@ -72,7 +72,7 @@ class CsvSource(FileSource):
             return
         advice = other_delimiter(line, delimiter, self.text_format, lambda found: wanted <= set(found))
         if advice is not None:
-            raise ValueError(f"{path} does not have the schema's columns: {advice} (nothing was spent)")
+            raise ValueError(f"{path} does not have the schema's columns: {advice}")
 
     def batches(self, path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         header = self.names_in(path)
@@ -134,7 +134,7 @@ class CsvSource(FileSource):
         if found.unparseable.any():
             raise ValueError(
                 f"column {name!r} of the file has a cell that is no number with the decimal mark {self.text_format.decimal!r} "
-                f"and {self.text_format.thousands!r} between groups of three digits: {NUMBER_ADVICE} (nothing was spent)"
+                f"and {self.text_format.thousands!r} between groups of three digits: {NUMBER_ADVICE}"
             )
         return pa.array(found.values)
 
