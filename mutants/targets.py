@@ -16,7 +16,7 @@ PACKAGES = {
     "mechanisms": ("mechanisms",),
     "rows": (
         *("rows/encode", "cells/reading", "rows/cells", "rows/kernel", "rows/rounding", "rows/affine"),
-        *("cells/units", "rows/row_hashes", "rows/unit_selection"),
+        *("cells/units", "rows/row_hashes", "rows/unit_selection", "rows/unit_tally", "rows/selected_rows"),
     ),
 }
 """Packages of the report, and the folders or modules of each."""
@@ -118,6 +118,8 @@ TESTS = {
     "rows/affine": ("affine", "exact_moments"),
     "rows/row_hashes": ("unit_selection",),
     "rows/unit_selection": ("unit_selection", "privacy_units"),
+    "rows/unit_tally": ("unit_selection", "privacy_units"),
+    "rows/selected_rows": ("unit_selection", "privacy_units"),
 }
 
 

@@ -216,6 +216,7 @@ def test_every_run_is_the_plans_own() -> None:
 
     class Counting:
         cost, neighbors, loss_unit = PrivacyBudget.zcdp(0.5), ADD_REMOVE, LossUnit.RHO
+        privacy_unit = None
 
         def run(self, rows: Any, privacy_filter: PrivacyFilter) -> NoisyMoments:
             seen.append(rows)

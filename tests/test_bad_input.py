@@ -26,7 +26,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpmoments as dpm
+from dpmoments.cli.entry import main
 from dpmoments.privacy import filter as filter_module
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.schema import Schema
 
 NAME = "Smith-4711"
@@ -123,7 +125,7 @@ def refused(
         captured = capfd.readouterr()
         assert captured.out == captured.err == ""
         assert not recwarn.list
-        return str(caught.value)
+        return "; ".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
 
     return check
 
@@ -690,6 +692,41 @@ def test_the_checks_find_a_leak(refused: Callable[..., str], monkeypatch: pytest
     relation = duckdb.connect().from_arrow(pa.table(people())).project("region::int as age, region")
     with pytest.raises(AssertionError, match=NAME):
         refused(relation)
+
+
+def spoilt_after_a_draw(path: Path, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process writes to the file once the first noise is drawn."""
+    draw = PrivacyFilter.draw
+
+    def drawn(*arguments: Any, **options: Any) -> Any:
+        path.write_bytes(content)
+        return draw(*arguments, **options)
+
+    monkeypatch.setattr(PrivacyFilter, "draw", drawn)
+
+
+@pytest.mark.parametrize("content", [b"PAR1", b"", b"x,y\n,\n", b"x,y\n0.5,NAME\n"])
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_an_error_in_a_later_pass_does_not_say_that_nothing_was_spent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ending: str, content: bytes
+) -> None:
+    path = tmp_path / f"t.{ending}"
+    cells = {name: np.linspace(-0.5, 0.5, 3000) for name in "xy"}
+    parquet(path, cells) if ending == "parquet" else pd.DataFrame(cells).to_csv(path, index=False)
+    whole = path.read_bytes()
+    schema = Schema(dpm.Numeric("x", -1, 1), dpm.Numeric("y", -1, 1))
+    spoilt_after_a_draw(path, content, monkeypatch)
+    with pytest.raises((ValueError, OSError)) as caught:
+        dpm.release(path, schema, rho=0.5, mechanism="coinpress")
+    assert "nothing was spent" not in str(caught.value)
+    assert caught.value.__notes__ == ["noise was drawn before this: the whole cost counts as spent"]
+    path.write_bytes(whole)
+    schema.save(tmp_path / "s.yaml")
+    out = ["--neighbors", "add_remove", "--output", str(tmp_path / "r.json"), "--mechanism", "coinpress", "--yes"]
+    assert main(["release", str(path), "--schema", str(tmp_path / "s.yaml"), "--rho", "0.5", *out]) == 1
+    shown = capsys.readouterr().err
+    assert "the whole cost counts as spent" in shown
+    assert "nothing was spent" not in shown
 
 
 def test_the_checks_find_a_hidden_context() -> None:

@@ -80,22 +80,43 @@ def test_every_mechanism_has_its_derivation() -> None:
         assert (ROOT / "docs" / "derivations" / f"{module}.md").exists() == (name not in WITHOUT_A_PROOF), module
 
 
+def run_in_order(page: Path) -> None:
+    """Blocks of Python, which continue one another, and commands between them, which must end with 0."""
+    names: dict[str, object] = {}
+    for language, block in re.findall(r"```(python|console)\n(.*?)```", page.read_text(encoding="utf-8"), re.S):
+        if language == "python":
+            exec(compile(block, str(page), "exec"), names)
+            continue
+        for command in block.replace("\\\n", "").removeprefix("$ ").split("\n$ "):
+            assert main(shlex.split(command)[1:]) == 0, command
+
+
 def test_the_page_on_reading_tables_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its blocks continue one another, and its commands run after them."""
     monkeypatch.chdir(tmp_path)
     page = ROOT / "docs" / "how-to-read-tables.md"
-    text, names = page.read_text(encoding="utf-8"), dict[str, object]()
-    for block in re.findall(r"```python\n(.*?)```", text, re.S):
-        exec(compile(block, str(page), "exec"), names)
+    run_in_order(page)
     printed = capsys.readouterr().out
     assert "'Station=ICU'" in printed
     assert "2020-01-01 to 2024-12-31, in days since 2020-01-01" in printed
     assert "('age', 'ward', 'seen')" in printed
-    (commands,) = re.findall(r"```console\n(.*?)```", text, re.S)
-    init, release = (shlex.split(line)[1:] for line in commands.replace("\\\n", "").removeprefix("$ ").split("\n$ "))
-    assert main(init) == 0
-    names["schema"].save("clinic.yaml")  # type: ignore[attr-defined]
-    assert main(release) == 0
     assert (tmp_path / "clinic.json").exists()
+
+
+def test_the_page_on_people_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_in_order(ROOT / "docs" / "people-not-rows.md")
+    assert "all rows with one value of person_id present or absent" in " ".join(capsys.readouterr().out.split())
+    assert (tmp_path / "visits.json").exists()
+
+
+def test_the_choice_of_a_budget_leads_to_people() -> None:
+    whom = (
+        (ROOT / "docs" / "choose-a-budget.md").read_text(encoding="utf-8").partition("## Whom")[2].partition("\n## ")[0]
+    )
+    assert "dpm.PrivacyUnit(" in whom
+    assert "](people-not-rows.md)" in whom

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 import math
 import re
 from pathlib import Path
@@ -11,11 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 import dpmoments as dpm
+from dpmoments.cli import main
 from dpmoments.mechanisms.adaptive_ball import AdaptiveBallPlan
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.planning import noise_in_units
+from dpmoments.planning import setting as planning_setting
 from dpmoments.planning.ball_law import ball_laws
 from dpmoments.planning.changes import changes
 from dpmoments.planning.mechanism_rows import refusals_in_a_line
@@ -525,3 +529,133 @@ def test_the_page_shows_what_the_library_says(capsys: pytest.CaptureFixture[str]
     assert len(printed) == len(shown) == 2
     assert printed[0].startswith(shown[0])
     assert printed[1] == shown[1]
+
+
+# ---------------------------------------------------------------- for people of many rows
+
+
+UNIT = dpm.PrivacyUnit("person_id", max_rows=4)
+
+
+def visits() -> Any:
+    table = people(2000)
+    table["person_id"] = np.arange(len(table)) % 500  # four rows each: all count
+    return table
+
+
+def compared_with_release_for_units(mechanism: str, budget: dict[str, float]) -> None:
+    """What a forecast for units says is what a release for them states of its noise."""
+    released = dpm.release(
+        visits(), SCHEMA, mechanism=mechanism, privacy_unit=UNIT, insecure_seed=5, repair="none", threads=1, **budget
+    )
+    found = dpm.forecast(SCHEMA, n_rows=released.n_rows, privacy_unit=UNIT, **budget)
+    [part] = found.noise_of(mechanism).laws
+    assert part.law == released.noise
+    assert released.noise is not None
+    expected = released.noise.frobenius_error / released.n_rows
+    assert found[mechanism].second_moment_error == pytest.approx(expected, rel=1e-12)
+    assert released.privacy.budget == found.budget
+
+
+@pytest.mark.parametrize(("mechanism", "budget"), CASES)
+def test_a_forecast_for_units_is_what_a_release_for_them_states(mechanism: str, budget: dict[str, float]) -> None:
+    compared_with_release_for_units(mechanism, budget)
+
+
+def test_a_forecast_that_forgets_the_unit_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def of_rows(mechanism: Any, shape: Any, budget: Any, neighbors: Any, unit: Any) -> Any:
+        del unit
+        return mechanism.plan(shape, budget, neighbors)
+
+    monkeypatch.setattr(planning_setting, "plan_before_release", of_rows)
+    with pytest.raises(AssertionError):
+        compared_with_release_for_units("laplace", BUDGETS[0])
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_auto_is_foreseen_as_a_release_for_units_chooses_it(budget: dict[str, float]) -> None:
+    released = dpm.release(visits(), SCHEMA, privacy_unit=UNIT, insecure_seed=5, threads=1, **budget)
+    found = dpm.forecast(SCHEMA, n_rows=2000, privacy_unit=UNIT, **budget)
+    assert found["auto"].chosen_because == released.chosen_because
+
+
+def test_what_is_needed_is_a_budget_for_units() -> None:
+    """Additive noise: ε = 4 for units of four rows has the noise of ε = 1 for rows; ρ sixteen times."""
+    for_units = dpm.forecast(SCHEMA, n_rows=N_ROWS, epsilon=1.0, privacy_unit=UNIT)
+    for_rows = dpm.forecast(SCHEMA, n_rows=N_ROWS, epsilon=1.0)
+    wanted: dict[str, Any] = {"correlation": 0.05, "mechanism": "laplace"}
+    assert for_units.epsilon_needed(**wanted) == pytest.approx(4 * for_rows.epsilon_needed(**wanted), rel=1e-5)
+    needed = for_units.rows_needed(**wanted)
+    assert dpm.forecast(SCHEMA, n_rows=needed, epsilon=0.25).noise_of("laplace").typical_correlation() <= 0.05
+    assert dpm.forecast(SCHEMA, n_rows=needed - 1, epsilon=0.25).noise_of("laplace").typical_correlation() > 0.05
+    wanted["mechanism"] = "gaussian"
+    rho = [
+        dpm.forecast(SCHEMA, n_rows=N_ROWS, rho=0.5, privacy_unit=unit).rho_needed(**wanted) for unit in (UNIT, None)
+    ]
+    assert rho[0] == pytest.approx(16 * rho[1], rel=1e-5)
+
+
+def test_what_would_help_is_planned_for_units() -> None:
+    found = dpm.forecast(SCHEMA, n_rows=N_ROWS, rho=0.5, privacy_unit=UNIT)
+    of_row = dpm.forecast(SCHEMA, n_rows=N_ROWS, rho=0.5 / 16)
+    assert found.changes
+    assert found.best == of_row.best
+    for change in found.changes:
+        [same] = [other for other in of_row.changes if other.kind == change.kind]
+        assert (change.before, change.after) == pytest.approx((same.before, same.after), rel=1e-9)
+
+
+def test_the_number_of_rows_is_said_to_be_of_those_that_count() -> None:
+    found = dpm.forecast(SCHEMA, n_rows=N_ROWS, rho=0.5, privacy_unit=UNIT)
+    assert "rows that count (at most 4 for each value of person_id), 0.5-zCDP" in found.title
+    assert found.to_dict()["protected_unit"] == UNIT.to_dict()
+    assert dpm.forecast(SCHEMA, n_rows=N_ROWS, rho=0.5).to_dict()["protected_unit"] == "row"
+    means = dpm.forecast_mean(SCHEMA, n_rows=N_ROWS, rho=0.5, privacy_unit=UNIT)
+    assert "rows that count (at most 4 for each value of person_id), 0.5-zCDP" in means.title
+    assert means.to_dict()["protected_unit"] == UNIT.to_dict()
+
+
+def test_errors_of_means_are_those_at_what_is_left_for_a_row() -> None:
+    """Of every estimator: ρ/16 for a row is ρ for units of four."""
+    options: dict[str, Any] = {"n_rows": N_ROWS, "standard_deviation": {"age": 18.0, "income": 3e4, "smoker": 0.4}}
+    options["standard_deviation"] |= {f"region={level}": 0.4 for level in ("n", "s", "e")}
+    found = dpm.forecast_mean(SCHEMA, rho=0.5, privacy_unit=UNIT, **options)
+    of_row = dpm.forecast_mean(SCHEMA, rho=0.5 / 16, **options)
+    known = [row for row in found if row.error is not None]
+    assert len(known) >= 2
+    for row in known:
+        assert row.error == pytest.approx(of_row[row.mechanism].error, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "words"),
+    [
+        ({"privacy_unit": "person_id"}, TypeError, "must be a dpmoments.PrivacyUnit, got str"),
+        ({"privacy_unit": UNIT, "neighbors": "replace_one"}, ValueError, "Use neighbors='add_remove'"),
+        ({"privacy_unit": dpm.PrivacyUnit("age", 4)}, ValueError, "is in the schema"),
+    ],
+)
+@pytest.mark.parametrize("forecast", [dpm.forecast, dpm.forecast_mean])
+def test_a_unit_that_a_release_refuses_is_refused(
+    forecast: Any, options: dict[str, Any], kind: type[Exception], words: str
+) -> None:
+    with pytest.raises(kind, match=words):
+        forecast(SCHEMA, n_rows=N_ROWS, rho=0.5, **options)
+
+
+def test_the_commands_plan_for_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    columns = [{"name": "age", "kind": "numeric", "lower": 0, "upper": 100}, {"name": "smoker", "kind": "boolean"}]
+    Path("people.yaml").write_text(yaml.safe_dump({"columns": columns}))
+    schema = dpm.Schema.load("people.yaml")
+    common = ["--schema", "people.yaml", "--n-rows", "5000", "--rho", "0.5", "--neighbors", "add_remove"]
+    common += ["--privacy-unit", "person_id", "--max-rows-per-unit", "4"]
+    for name, library in (("forecast", dpm.forecast), ("forecast-mean", dpm.forecast_mean)):
+        assert main([name, *common, "--json"]) == 0
+        found = library(schema, n_rows=5000, rho=0.5, privacy_unit=UNIT)
+        assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(found.to_dict()))
+    assert main(["forecast", *common, "--rho-needed", "mean.age=0.1"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.startswith("ρ needed with 5,000 rows that count (at most 4 for each value of person_id), add_remove")
+    assert main(["forecast", *common[:-2]]) != 0
+    assert "say how many rows of a unit count" in " ".join(capsys.readouterr().err.replace("│", " ").split())

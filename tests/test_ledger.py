@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import shlex
 import warnings
@@ -20,7 +22,9 @@ from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.ledger import Ledger
 from dpmoments.privacy.ledger.history import Action
+from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.rows import Rows
+from forged_files import forge
 from ledger_processes import quick_folder
 
 SCHEMA = dpm.Schema.unit_ball(2)
@@ -238,8 +242,9 @@ def test_an_error_before_the_first_draw_is_given_back_and_said_so(job: str, ledg
             bad, NAMED, by="level", epsilon=0.5, ledger=ledger, dataset="people"
         ),
     }
-    with pytest.raises(ValueError, match="missing"):
+    with pytest.raises(ValueError, match="missing") as caught:
         calls[job]()
+    assert caught.value.__notes__ == ["nothing was spent"]
     assert actions(ledger) == ["reserve", "refund"]
     assert ledger.spent("people").epsilon == 0.0
     assert all(check.passed for check in ledger.verify())
@@ -256,8 +261,9 @@ def test_an_error_after_a_draw_is_spent(
         raise error
 
     monkeypatch.setattr(PrivacyFilter, "draw", broken)
-    with pytest.raises(error):
+    with pytest.raises(error) as caught:
         JOBS["release"](ledger=ledger, dataset="people", mechanism="laplace")
+    assert caught.value.__notes__ == ["noise was drawn before this: the whole cost counts as spent"]
     assert actions(ledger) == ["reserve"]
     assert ledger.spent("people").epsilon == 0.5
     assert ledger.account("people").n_open == 1
@@ -421,7 +427,7 @@ def test_the_page_on_the_ledger_runs_as_written(
         if language == "python":
             exec(compile(block, str(page), "exec"), names)
             out = capsys.readouterr().out
-            for expected in re.findall(r"print\(ledger\.spent.*# (.*)", block):
+            for expected in re.findall(r"print\((?:ledger\.spent|restored\.left|ledger\.left\(.visits).*# (.*)", block):
                 assert expected.split(",")[0] in out
             assert "print(refusal)" not in block or "Nothing was read and nothing was spent" in out
         for line in block.splitlines() if language == "console" else ():
@@ -431,3 +437,78 @@ def test_the_page_on_the_ledger_runs_as_written(
             else:
                 assert " ".join(line.split()) in printed, line
     assert names["ledger"].left("people-2026").epsilon > 1.0
+    assert names["ledger"].account("visits-2026").grant.unit == "patient_id"
+    assert (names["monthly"].left("clinic").epsilon, names["restored"].left("clinic").epsilon) == (1.5, 1.5)
+
+
+def reserved(ledger: dpm.Ledger, dataset: str, cost: dpm.PrivacyBudget, unit: LossUnit) -> Any:
+    return ledger.reserve(
+        dataset, cost, unit, neighbors=Neighbors.ADD_REMOVE, unit="row", release="0" * 32, mechanism="any"
+    )
+
+
+def test_a_release_that_claims_another_unit_than_was_charged_is_found(ledger: dpm.Ledger, folder: Path) -> None:
+    rows = ROWS.append_column("id", pa.array(np.arange(len(ROWS)) // 2))
+    ledger.grant("units", epsilon=3.0, unit="id")
+    unit = dpm.PrivacyUnit("id", max_rows=1)
+    of_unit = dpm.release(rows, NAMED, epsilon=1.0, ledger=ledger, dataset="units", privacy_unit=unit)
+    of_row = dpm.release(rows, NAMED, epsilon=1.0, ledger=ledger, dataset="people")
+    assert all(check.passed for check in ledger.verify([of_unit, of_row]))
+
+    def claim(column: str) -> Callable[[dict[str, Any]], None]:
+        def edit(content: dict[str, Any]) -> None:
+            stated = {"column": column, "max_rows": 1, "missing": "error"}
+            content["receipt"]["protected_unit"] = content["privacy"]["privacy_unit"] = stated
+
+        return edit
+
+    for name, release, column in (("row", of_row, "id"), ("unit", of_unit, "household")):
+        path = folder / f"{name}.json"
+        release.save(path)
+        forge(path, claim(column))
+        (failed,) = [check for check in ledger.verify([dpm.load(path)]) if not check.passed]
+        assert "and the unit" in failed.detail
+
+
+def test_a_unit_whose_column_is_called_row_is_refused(ledger: dpm.Ledger) -> None:
+    rows = ROWS.append_column("row", pa.array(np.arange(len(ROWS))))
+    with pytest.raises(ValueError, match="taken for the rows themselves"):
+        dpm.release(
+            rows, NAMED, epsilon=1.0, ledger=ledger, dataset="people", privacy_unit=dpm.PrivacyUnit("row", max_rows=1)
+        )
+    assert ledger.spent("people").epsilon == 0.0
+
+
+def test_a_cost_in_rho_is_never_one_of_a_gaussian_mechanism(ledger: dpm.Ledger) -> None:
+    ledger.grant("g", epsilon=1.0, delta=1e-6, composition="gaussian")
+    with pytest.raises(dpm.BudgetExceededError):
+        reserved(ledger, "g", dpm.PrivacyBudget.zcdp(0.001), LossUnit.GAUSSIAN_RHO)
+
+
+def test_nothing_left_is_not_minus_nothing(ledger: dpm.Ledger) -> None:
+    ledger.grant("small", epsilon=1.0)
+    dpm.release(ROWS, NAMED, epsilon=1.0, ledger=ledger, dataset="small")
+    assert ledger.left("small").in_words(most=True) == "ε = 0"
+
+
+def test_where_there_are_no_hard_links_the_first_ledger_stays(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second process that found no file grants after the first has spent."""
+
+    def no_links(*_: Any) -> None:
+        raise OSError("not supported")
+
+    monkeypatch.setattr(os, "link", no_links)
+    path, first = folder / "linkless.db", Ledger(folder / "linkless.db")
+    take_place, done = os.replace, []
+
+    def late(source: Any, target: Any) -> None:  # the other process does all of its work before this step of ours
+        monkeypatch.setattr(os, "replace", take_place)
+        with contextlib.suppress(dpm.LedgerError):
+            first.grant("people", epsilon=3.0)
+            done.append(reserved(first, "people", dpm.PrivacyBudget.pure(1.0), LossUnit.EPSILON))
+        take_place(source, target)
+
+    monkeypatch.setattr(os, "replace", late)
+    second = Ledger(path)
+    second.grant("people", epsilon=3.0)
+    assert second.spent("people").epsilon == len(done)

@@ -439,7 +439,7 @@ def test_the_classic_mistakes_come_first_and_all_at_once() -> None:
     assert verdicts[3].startswith("a release stops: 12 of 3,000 cells of age (0.4%) are empty")
     assert verdicts[4] == "no cell of ward is 'ICU'"
     said = words(found)
-    assert said.index("STOPS with an error (1 reason below)") < said.index("1. 2 of 3,000 rows are left")
+    assert said.index("STOPS with an error: see 4 below") < said.index("1. 2 of 3,000 rows are left")
     assert said.index("3. 2,998") < said.index("4. A release stops")
 
 
@@ -689,3 +689,30 @@ def test_the_command_prints_marked_lines_and_ends_as_a_release_would(folder: Pat
     assert main(["preflight", "none.parquet", "--schema", "right.yaml"]) == 1
     assert main(["preflight", "people.parquet"]) == 2
     assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("levels", "upper", "code", "said"),
+    [
+        (["A", "B"], 230.0, 0, "works"),
+        (["a", "b"], 230.0, 3, "WORTHLESS"),
+        (["A", "B"], 2.3, 3, "WORTHLESS"),
+    ],
+)
+def test_a_release_that_would_run_for_nothing_does_not_pass(
+    levels: list[str],
+    upper: float,
+    code: int,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Levels in another case, and a column in other units: no error, and nothing left to release."""
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table({"ward": ["A", "B"] * 50, "height": [150.0, 190.0] * 50}), "visits.parquet")
+    schema = dpm.Schema(dpm.Categorical("ward", levels), dpm.Numeric("height", 0.3, upper))
+    schema.save("visits.yaml")
+    assert main(["preflight", "visits.parquet", "--schema", "visits.yaml"]) == code
+    assert said in capsys.readouterr().out
+    assert not dpm.preflight("visits.parquet", schema).stops_a_release

@@ -6,12 +6,15 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import stats
 from tests.cases import CASES, N_ROWS, Case
 
+import dpmoments as dpm
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -26,7 +29,9 @@ from dpmoments.privacy.curves.pure import (
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Choice, DiscreteGaussian, DiscreteLaplace
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.privacy.profile import SETTLED, SHARES, RunCurve
+from dpmoments.privacy.profile_bounds import proven_bounds, touched_draws
 from dpmoments.privacy.receipt import Draw, PooledReceipt, Receipt
 from dpmoments.privacy.sampling import noised
 from dpmoments.privacy.sensitivity import count, count_l1, histogram_l1, rank_score
@@ -444,6 +449,31 @@ def test_the_worst_of_several_tables_counts() -> None:
     assert both.at(0.5).delta > strict.at(0.5).delta
 
 
+@pytest.mark.parametrize("gaussian", [True, False])
+def test_units_of_several_rows_lose_what_their_rows_lose_together(gaussian: bool) -> None:
+    """Against exact curves of a count that a unit of three rows moves by three."""
+    if gaussian:
+        of_row = receipt_of(
+            next(c for c in CASES if c.id == "gaussian(variance=isotropic)-approximate-add_remove-gram")
+        )[1]
+        law, moved = of_row.draws[0].law, of_row.draws[0].sensitivity.value
+        assert isinstance(law, DiscreteGaussian)
+        truth, cost = partial(gaussian_delta, sensitivity=3.0 * moved, noise_scale=law.scale), (40.0, 1e-6)
+    else:
+        of_row, cost = count_receipt(10.0), (0.3001, 0.0)
+        ours, theirs = discrete_laplace(0, 10.0), discrete_laplace(3, 10.0)
+        truth = partial(hockey_stick, ours, theirs)
+    for_units = replace(of_row, cost=PrivacyBudget.of(epsilon=cost[0], delta=cost[1]), privacy_unit=PrivacyUnit("p", 3))
+    curve, row_curve = (RunCurve.of(one, "laplace" if not gaussian else "gaussian") for one in (for_units, of_row))
+    for epsilon in (0.05, 0.1, 0.2):
+        exact = truth(epsilon=epsilon)
+        assert exact * (1.0 - 1e-9) <= curve.at(epsilon).delta <= (1.001 if gaussian else 1.3) * exact
+        assert row_curve.at(epsilon).delta < exact  # what forgetting the unit would say
+        assert not curve.at(epsilon).exact
+    if gaussian:
+        assert curve.mu == pytest.approx(3.0 * row_curve.mu)
+
+
 def test_mu_is_stated_of_gaussian_runs_alone() -> None:
     names: dict[str, float | None] = {}
     for case in CASES:
@@ -471,3 +501,17 @@ def test_an_adaptive_bound_on_the_eigenvalues_adds_its_failure() -> None:
     name, receipt = receipt_of(case)
     point = RunCurve.of(receipt, name).at(receipt.cost.epsilon)
     assert point.delta == receipt.cost.delta
+
+
+def test_groups_after_the_first_have_bounds_of_their_own() -> None:
+    """Only the first draw of the run is known beforehand; that of another group came after results."""
+    rows = {"x": np.linspace(-0.5, 0.5, 60), "y": np.linspace(0.5, -0.5, 60), "level": ["a", "b"] * 30}
+    schema = dpm.Schema(dpm.Numeric("x", -1, 1), dpm.Numeric("y", -1, 1), dpm.Categorical("level", ["a", "b"]))
+    released = dpm.release_groups(
+        pa.table(rows), schema, by="level", epsilon=1.0, mechanism="iterative-eigenvectors", insecure_seed=0
+    )
+    parts = touched_draws(released.receipt)
+    bounds = [proven_bounds(released.receipt, draws, False) for draws in parts]
+    deltas = [min(bound.delta(0.5) for bound in found) for found in bounds]
+    assert len(deltas) == 2
+    assert released.privacy_curve.at(0.5).delta >= max(deltas)

@@ -591,3 +591,11 @@ def test_the_command_line_refuses_what_cannot_be(
     assert main(command("release", *extra)) != 0
     assert words in " ".join(capsys.readouterr().err.replace("│", " ").split())
     assert not Path("r.json").exists()
+
+
+def test_answers_say_that_rows_of_one_person_may_be_alike() -> None:
+    for k, told in ((3, True), (1, False)):
+        unit = dpm.PrivacyUnit(UNIT.column, max_rows=k)
+        release = dpm.release(people(), SCHEMA, epsilon=50.0, privacy_unit=unit)
+        for answer in (release.ols("age"), release.correlations(), release.describe()):
+            assert ("rows of one" in str(answer)) is told

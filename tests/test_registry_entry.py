@@ -49,6 +49,7 @@ def table(n_rows: int = 300) -> dict[str, Any]:
         "age": rng.uniform(0, 100, n_rows),
         "region": rng.choice(["north", "south"], n_rows),
         "smoker": rng.random(n_rows) < 0.3,
+        "person_id": np.arange(n_rows) // 5,  # no column of the schema
     }
 
 
@@ -110,7 +111,7 @@ def test_a_statement_has_every_level_and_is_the_same_after_a_file(released: Any,
 
 def test_a_statement_names_what_an_auditor_asks_for() -> None:
     release = made(delta=1e-6, mechanism="gaussian", dataset="people-2026", neighbors="replace_one")
-    words = release.auditor_statement(ledger="0.5 of 3 spent, sequence 7").in_words()
+    words = release.auditor_statement().in_words()
     for asked in (
         "people-2026",
         release.id,
@@ -124,14 +125,42 @@ def test_a_statement_names_what_an_auditor_asks_for() -> None:
         "exact",
         "how long the run took",
         "whether it stopped with an error",
-        "0.5 of 3 spent, sequence 7",
         "SP 800-226",
         "Free of privacy cost",
         f"dpmoments {dpm.__version__}",
     ):
         assert asked in words, asked
-    assert "No ledger" not in words
     assert "number of rows of the table" not in made().auditor_statement().in_words()
+
+
+def test_a_statement_tells_what_the_ledger_adds_up_to(tmp_path: Path) -> None:
+    ledger, other = dpm.Ledger(tmp_path / "budget.db"), dpm.Ledger(tmp_path / "other.db")
+    for one in (ledger, other):
+        one.grant("people-2026", epsilon=3.0)
+    first, second = (made(dataset="people-2026", ledger=ledger) for _ in range(2))
+    assert "entry 2 of the ledger" in first.auditor_statement().composition
+    told = second.auditor_statement(ledger=ledger)
+    assert "2 releases of 'people-2026' come to ε = 2 of the ε = 3 granted" in told.composition
+    assert told.composition in told.in_words()
+    with pytest.raises(ValueError, match=r"does not vouch for this release: .*another ledger"):
+        first.auditor_statement(ledger=other)
+    with pytest.raises(ValueError, match="charged to it"):
+        made(dataset="people-2026").auditor_statement(ledger=ledger)
+    first.save(tmp_path / "release.json")
+    assert main(["show", "--audit", "--ledger", str(tmp_path / "budget.db"), str(tmp_path / "release.json")]) == 0
+    assert main(["show", "--ledger", str(tmp_path / "budget.db"), str(tmp_path / "release.json")]) == 2
+
+
+def test_a_statement_names_the_unit_that_is_protected() -> None:
+    release = made(privacy_unit=dpm.PrivacyUnit("person_id", max_rows=3))
+    stated = release.auditor_statement()
+    assert stated.unit == "all rows with one value of person_id, of which 3 count at most"
+    assert "one row of the table" not in stated.in_words()
+    entry = release.registry_entry().to_yaml()
+    assert "by group privacy" in entry
+    assert "All rows of one person_id" in entry
+    assert "Row-level" not in entry
+    assert "number_of_privacy_units" not in entry  # rows are known, people are not
 
 
 def test_a_release_that_protects_nobody_says_so_first() -> None:

@@ -194,6 +194,12 @@ def test_statement_in_words_names_unit_budget_and_rules() -> None:
 def test_a_delta_that_allows_publishing_rows_is_warned_of() -> None:
     with pytest.warns(UserWarning, match="delta"):
         dpm.release(people(), SCHEMA, epsilon=1.0, delta=0.01, neighbors="replace_one")
+    with pytest.warns(UserWarning, match="any but a small table"):
+        dpm.release(people(), SCHEMA, epsilon=1.0, delta=0.01)
+    with pytest.warns(UserWarning, match="any but a small table"):
+        dpm.release_mean(people(), SCHEMA, epsilon=1.0, delta=0.01)
+    with pytest.warns(UserWarning, match="any but a small table"):
+        dpm.release_groups(people(), SCHEMA, by="region", epsilon=1.0, delta=0.01)
 
 
 def test_streamed_files_give_the_same_bits_as_memory(tmp_path: Path) -> None:

@@ -206,7 +206,7 @@ REFUSALS = [
     (dict(scale=(1, 2, 3)), ValueError, "must be a pair"),
     (dict(scale=5.0), ValueError, "must be a pair"),
     (dict(scale="12"), ValueError, "must be a pair"),
-    (dict(scale=("1", 2)), TypeError, "must be a number, got str"),
+    (dict(scale=("1", 2)), TypeError, "must be a number, got the text '1'"),
     (dict(scale=(True, 2)), TypeError, "must be a number, got bool"),
     (dict(lower=0, upper=1, scale=(1, 2)), ValueError, "lower and upper, or scale, not both"),
     (dict(lower=0, scale=(1, 2)), ValueError, "not both"),

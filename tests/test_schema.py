@@ -109,7 +109,7 @@ REFUSED: list[tuple[str, Callable[[], object], type[Exception], str]] = [
     ("level of half a pair", lambda: dpm.Categorical("a", ["\udfff"]), ValueError, "not valid Unicode"),
     ("no levels", lambda: dpm.Categorical("a", []), ValueError, "no levels"),
     ("blank levels", lambda: dpm.Categorical("a", None), ValueError, "no levels"),
-    ("text for levels", lambda: dpm.Categorical("a", "north"), ValueError, "no levels"),
+    ("text for levels", lambda: dpm.Categorical("a", "north"), ValueError, "is one text: give a list"),
     ("set of levels", lambda: dpm.Categorical("a", {"x", "y"}), ValueError, "no levels"),
     ("level twice", lambda: dpm.Categorical("a", ["x", "x"]), ValueError, "listed twice"),
     ("boolean levels", lambda: dpm.Categorical("a", [True, False]), TypeError, "strings or integers"),

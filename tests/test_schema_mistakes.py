@@ -57,7 +57,67 @@ MISTAKES = {
     "mixed": (AGE + TOWN.replace("LEVELS", "1, 2, x"), "line 6: .*put the numbers into quotes"),
     "twice": (AGE + TOWN.replace("LEVELS", "no, yes, no"), "line 6: .*listed twice in levels, 'no'"),
     "twice as text": (AGE + TOWN.replace("LEVELS", "'1', \"1\""), "line 6: .*listed twice in levels, '1'"),
-    "kind": (AGE.replace("numeric", "number"), "line 3: column 'age' has kind 'number': use numeric"),
+    "kind": (
+        AGE.replace("numeric", "number"),
+        "line 3: column 'age' has kind 'number': use numeric, categorical, boolean, date, power, product$",
+    ),
+    "levels without a list": (
+        AGE + "  - name: ward\n    kind: categorical\n    levels: A12, B03, ICU\n",
+        r"line 8: column 'ward': levels is a text and no list: put them in \[ \], levels: \[A12, B03, ICU\]$",
+    ),
+    "one level and no list": (AGE + "  - {name: ward, kind: categorical, levels: 7}\n", r"line 6: .*levels: \[7\]$"),
+    "levels without commas": (
+        AGE + TOWN.replace("LEVELS", "A12 B03 ICU"),
+        r"line 6: column 'town': levels holds one level, 'A12 B03 ICU': with commas it would be levels: \[A12, B03, ICU\]; "
+        r'if it really is one, quote it: levels: \["A12 B03 ICU"\]$',
+    ),
+    "levels on one line of a list": (
+        AGE + "  - name: ward\n    kind: categorical\n    levels:\n    - A12, B03\n",
+        r"line 9: .*one level, 'A12, B03': .*levels: \[A12, B03\]",
+    ),
+    "digits that are text": (
+        AGE + TOWN.replace("LEVELS", "01067, 10115, 80331"),
+        r"line 6: .*01067 is text, since it begins with 0, and 10115 is a number.*levels: \[\"01067\", \"10115\", …\]$",
+    ),
+    "typographic quotes": (
+        AGE.replace("age", "“Alter”"),
+        'line 2: .*has typographic quotes, “ and ”.*write Alter, or "Alter" in straight',
+    ),
+    "typographic quotes round a level": (
+        AGE + TOWN.replace("LEVELS", "„Nord“, Ost"),
+        "line 6: .*„Nord“ has typogr.* „ and “",
+    ),
+    "two columns of one name": (AGE + AGE[9:], "lines 2 and 6: two columns are called 'age'"),
+    "thousands or decimals": (
+        AGE.replace("100", "50.000"),
+        "line 5: column 'age': upper: 50.000 is 50, .*write 50, or 50000$",
+    ),
+    "thousands in a list": (
+        AGE.replace("    lower: 0\n    upper: 100", "    scale: [1, -5.000]"),
+        "line 4: .*scale: -5.000 is -5",
+    ),
+    "thousands above": (AGE + "row_norm: 2.000\n", "line 6: row_norm: 2.000 is 2"),
+    "open bracket": (
+        AGE + "  - name: ward\n    kind: categorical\n    levels: [a, b\n    missing: error\n",
+        r"\(line 8\): the \[ that opens there is not closed with \]$",
+    ),
+    "open brace": (
+        AGE + "  - {name: x, kind: boolean\n  - {name: y, kind: boolean}\n",
+        r"\(line 6\): the \{ that opens",
+    ),
+    "comma in a list": (AGE + TOWN.replace("LEVELS", '"a" "b"'), r"\(line 6\): the \[ .*or a comma is missing"),
+    "no blank after the dash": (AGE.replace("- ", "-"), r"\(line 2\): a blank belongs after the -"),
+    "no blank after a dash": (AGE + "  -name: x\n   kind: boolean\n", r"\(line 6\): a blank belongs after the -"),
+    "no blank after the dash, read all the same": (
+        "columns:\n  -name: age\n  kind: boolean\n",
+        "line 2: a blank belongs after the -",
+    ),
+    "indented less": (
+        AGE.replace("    lower", "   lower"),
+        r"\(line 4\): its indent differs: indent it as the line above",
+    ),
+    "indented more": (AGE.replace("    lower", "     lower"), r"\(line 4\): its indent differs"),
+    "a column indented more": (AGE + "    - name: x\n      kind: boolean\n", r"\(line 6\): its indent differs"),
     "several": (
         AGE.replace("100", "1,000") + TOWN.replace("LEVELS", ""),
         "line 5: .*write 1000; line 6: column 'town' has no levels. Fill",
@@ -77,6 +137,33 @@ def test_a_mistake_is_named_where_it_is(name: str, tmp_path: Path) -> None:
 def test_words_that_yaml_takes_for_others_stay_what_was_written(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(AGE + TOWN.replace("LEVELS", "no, yes, on, off, y, 2020-01-31"))
     assert Schema.load(tmp_path / "s.yaml").columns[1].levels == ("no", "yes", "on", "off", "y", "2020-01-31")
+
+
+def test_what_was_meant_is_taken_as_it_is(tmp_path: Path) -> None:
+    text = (
+        AGE.replace("100", "1.375").replace("lower: 0", "lower: 0.000")
+        + TOWN.replace("LEVELS", '"A12 B03 ICU"')
+        + "  - {name: code, kind: categorical, levels: [01067, 01069]}\n"
+        + "  - {name: street, kind: categorical, levels: [New York, ’s-Hertogenbosch]}\n"
+        + '  - {name: "“Alter”", kind: boolean, description: “so” 5.000}\n'
+        + "  - name: one\n    kind: categorical\n    levels:\n    - New York\n"
+    )
+    (tmp_path / "s.yaml").write_text(text)
+    schema = Schema.load(tmp_path / "s.yaml")
+    assert schema.names == ("age", "town", "code", "street", "“Alter”", "one")
+    assert [column.levels for column in schema.columns if isinstance(column, dpm.Categorical)] == [
+        ("A12 B03 ICU",),
+        ("01067", "01069"),
+        ("New York", "’s-Hertogenbosch"),
+        ("New York",),
+    ]
+    schema.save(tmp_path / "again.yaml")
+    assert Schema.load(tmp_path / "again.yaml") == schema
+
+
+def test_a_text_is_no_list_of_levels() -> None:
+    with pytest.raises(ValueError, match="levels='A12, B03' is one text: give a list"):
+        dpm.Categorical("ward", "A12, B03")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,9 @@ from scipy import stats
 
 import dpmoments as dpm
 from dpmoments.cells.units import unit_ids
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows import row_hashes as hashing
-from dpmoments.rows import unit_selection
+from dpmoments.rows import unit_selection, unit_tally
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.unit_selection import selection_of_units
@@ -226,7 +227,7 @@ def test_neither_does_what_fits_into_memory(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(unit_selection, "_ranked", lambda *given: passes.append(1) or original(*given))
     assert counted(bounded(TABLE)) == expected
     assert len(passes) > 3
-    monkeypatch.setattr(unit_selection, "BUCKET_BITS", 1)
+    monkeypatch.setattr(unit_tally, "BUCKET_BITS", 1)
     assert counted(bounded(TABLE)) == expected
 
 
@@ -315,7 +316,8 @@ def test_colliding_hashes_of_units_make_no_two_people_one(monkeypatch: pytest.Mo
     def coarse(ids: Any, key: int) -> np.ndarray:
         return hashing.unit_hashes(ids, key) % np.uint64(2)
 
-    monkeypatch.setattr(unit_selection, "unit_hashes", coarse)
+    for module in (unit_selection, unit_tally):
+        monkeypatch.setattr(module, "unit_hashes", coarse)
     assert sum(counted(bounded(TABLE)).values()) == sum(reference(TABLE, 3).values())
     rows = bounded(TABLE)
     assert rows.selection is not None
@@ -348,11 +350,16 @@ def test_distinct_rows_are_taken_alike_and_not_the_same_in_all_units() -> None:
 # Units ---------------------------------------------------------------------------------------------------------------------
 
 SAME = uuid.UUID(int=5)
+ODD_TEXTS = ["7.0\n", "\n7.0", "-7.0", "-0.0", "-0", "a\n7.0"]
+ODD_UNITS = [b"7.0\n", b"\n7.0", b"-7", b"0", b"-0", b"a\n7.0"]
 IDS: dict[str, tuple[Any, list[bytes | None]]] = {
     "integers": (pa.array([7, -3, None]), [b"7", b"-3", None]),
     "wide integers": (pa.array([2**64 - 1], pa.uint64()), [b"18446744073709551615"]),
     "whole floats": (pa.array([7.0, None, float("nan"), -0.0]), [b"7", None, None, b"0"]),
     "text": (pa.array(["a", "", " a", "7.0", "7.00", "nan", None]), [b"a", None, b" a", b"7", b"7.00", None, None]),
+    "whole floats as text": (pa.array(ODD_TEXTS), ODD_UNITS),
+    "whole floats as objects of text": (np.array(ODD_TEXTS, dtype=object), ODD_UNITS),
+    "objects of floats": (np.array([-0.0, 7.0], dtype=object), [b"0", b"7"]),
     "views": (pa.array(["a", "", None], pa.string_view()), [b"a", None, None]),
     "bytes": (pa.array([b"\x00a", b"", None]), [b"\x00a", None, None]),
     "fixed bytes": (pa.array([SAME.bytes, None], pa.binary(16)), [SAME.bytes, None]),
@@ -406,7 +413,7 @@ def test_names_of_any_length_are_hashed_by_all_their_bytes() -> None:
 def test_a_row_without_a_unit_is_an_error_or_left_out() -> None:
     person = [*TABLE["person_id"].to_pylist()[:-2], None, None]
     table = TABLE.set_column(1, "person_id", pa.array(person))
-    with pytest.raises(ValueError, match=r"a row has no 'person_id'.*missing='drop'.*nothing was spent"):
+    with pytest.raises(ValueError, match=r"a row has no 'person_id'.*missing='drop'"):
         bounded(table)
     assert counted(bounded(table, missing="drop")) == counted(bounded(TABLE.slice(0, len(TABLE) - 2)))
     nobody = TABLE.set_column(1, "person_id", pa.nulls(len(TABLE), pa.string()))
@@ -442,6 +449,94 @@ def test_progress_does_not_tell_how_often_the_table_was_read(monkeypatch: pytest
     monkeypatch.setattr(unit_selection, "COLLECTED_BYTES", 2_000)
     assert told() == usual
     assert len(usual) == len(passes_of_rows) + 200  # the rounds of the selection
+
+
+# A table that does not stand still -------------------------------------------------------------------------------------------
+
+MOVED = "the table was not the same at every pass"
+ONE_COLUMN = dpm.Schema(dpm.Numeric("x", 0, 10))
+CHANGES = {
+    "rows of one person more": lambda text: text + "P,10\n" * 500,
+    "one row more": lambda text: text + "new,1\n",
+    "a row fewer": lambda text: text.replace("Q,3\n", "", 1),
+    "another cell": lambda text: text.replace("Q,3\n", "Q,4\n", 1),
+    "another person": lambda text: text.replace("Q,3\n", "R,3\n", 1),
+    "a cell of a person over the limit": lambda text: text.replace("over,5\n", "over,6\n", 1),
+}
+
+
+@pytest.mark.parametrize("after", [1, 2, 3], ids=["between the rounds", "before the first pass", "between two passes"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_table_that_changes_between_two_passes_is_refused(tmp_path: Path, change: str, after: int) -> None:
+    text = "id,x\nP,10\nQ,3\n" + "".join(f"over,{x}\n" for x in range(10))
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    passes = 0
+
+    def on_block(_: int) -> None:
+        nonlocal passes
+        passes += 1
+        if passes == after:
+            path.write_text(CHANGES[change](text))
+
+    rows = Rows.of(path, ONE_COLUMN, privacy_unit=dpm.PrivacyUnit("id", 1), on_block=on_block, threads=1)
+
+    def passed_over() -> None:
+        selected = rows.bounded(KEY)
+        assert selected.count() == 3
+        selected.moments()
+
+    with pytest.raises(ValueError, match=MOVED):
+        passed_over()
+
+
+def test_a_person_over_the_limit_whose_rows_all_become_ones_that_count_is_refused() -> None:
+    """As many rows as before, each with the hash of the one that counts."""
+    table = one_person([float(age) for age in range(50)])
+    rows = bounded(table, 1)
+    (kept,) = (age for age in range(50) if counted(bounded(one_person([float(age)]), 1)) == counted(rows))
+    moved = replace(bounded(one_person([float(kept)] * 50), 1), selection=rows.selection)
+    with pytest.raises(ValueError, match=MOVED):
+        moved.count()
+
+
+def test_rows_that_no_rule_keeps_may_come_and_go() -> None:
+    rows = bounded(TABLE)
+    more = pa.concat_tables(
+        [TABLE, pa.table({"age": [None], "person_id": [1], "region": ["north"]}, schema=TABLE.schema)]
+    )
+    assert replace(bounded(more), selection=rows.selection).moments().gram.tolist() == rows.moments().gram.tolist()
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT * FROM t USING SAMPLE 50 PERCENT (bernoulli)", "SELECT * FROM t WHERE random() < 0.5"]
+)
+def test_a_query_that_samples_anew_is_refused(query: str) -> None:
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE t AS SELECT i // 9 AS person_id, i % 90 AS age, 'north' AS region FROM range(900) r(i)"
+    )
+    with pytest.raises(ValueError, match=MOVED):
+        bounded(connection.sql(query)).moments()
+
+
+def test_nothing_is_drawn_of_what_was_found_in_another_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[object] = []
+    draw = PrivacyFilter.draw
+    monkeypatch.setattr(PrivacyFilter, "draw", lambda *args: (drawn.append(args[1]), draw(*args))[1])
+    path = tmp_path / "table.csv"
+    path.write_text("id,x\nP,10\n")
+
+    def bounded_in_time(*args: Any, **options: Any) -> Any:
+        found = selection_of_units(*args, **options)
+        path.write_text("id,x\n" + "P,10\n" * 500)
+        return found
+
+    monkeypatch.setattr("dpmoments.rows.rows.selection_of_units", bounded_in_time)
+    unit = dpm.PrivacyUnit("id", 1)
+    with pytest.raises(ValueError, match=MOVED):
+        dpm.release(path, ONE_COLUMN, epsilon=1.0, mechanism="laplace", privacy_unit=unit)
+    assert not drawn
 
 
 # Planted faults --------------------------------------------------------------------------------------------------------------

@@ -7,14 +7,19 @@ from ``FIRST_SEED``; some 3 minutes on one idle core. Contributions are bounded 
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from benchmarks.pages import DOCS, write_part
 from dpmoments.array_types import FloatArray
@@ -30,7 +35,7 @@ from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.rows.rows import Rows
-from dpmoments.schema.columns import Numeric
+from dpmoments.schema.columns import Boolean, Numeric
 from dpmoments.schema.schema import Schema
 
 PAGE = DOCS / "people-not-rows.md"
@@ -323,9 +328,51 @@ def speed() -> Iterator[str]:
         yield f"| {k} | {first / plain:.1f} | {later / plain:.1f} |"
 
 
+MEMORY_OF_SELECTION = """
+import re, sys, dpmoments as dpm
+from dpmoments.rows.rows import Rows
+peak = lambda: int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1]) / 1024
+schema = dpm.Schema.load(sys.argv[2])
+Rows.of(sys.argv[1], schema, threads=1).moments()
+before = peak()
+rows = Rows.of(sys.argv[1], schema, threads=1, privacy_unit=dpm.PrivacyUnit("person", 5)).bounded((1, 2))
+found = rows.selection
+held = found.repeated.nbytes + found.ids.nbytes + found.of_units.nbytes + found.thresholds.nbytes
+print(held / 2**20, peak() - before)
+"""
+"""Run in a fresh process: what is held for the passes, and what finding it adds to the peak of a plain pass, in megabytes."""
+
+
+def memory() -> Iterator[str]:
+    """Of 10⁶ rows of 10⁵ people, k = 5, resident memory (Linux), one thread: all rows alike, and all different."""
+    yield "| 10⁶ rows of 10⁵ people, k = 5 | held for the passes | added to the peak of a plain pass while it is found |"
+    yield "| --- | ---: | ---: |"
+    rng, n = np.random.default_rng(0), 10**6
+    person = {"person": rng.integers(0, 10**5, n)}
+    with tempfile.TemporaryDirectory() as made:
+        paths = Path(made) / "rows.parquet", Path(made) / "rows.yaml"
+        for d in (5, 20):
+            tables = {
+                "flags, all rows alike": ({f"x{i}": np.zeros(n, dtype=bool) for i in range(d)}, Boolean),
+                "numbers, no two rows alike": ({f"x{i}": rng.random(n) for i in range(d)}, _from_0_to_1),
+            }
+            for name, (columns, kind) in tables.items():
+                pq.write_table(pa.table(columns | person), paths[0])
+                Schema(*map(kind, columns)).save(paths[1])
+                run = [sys.executable, "-c", MEMORY_OF_SELECTION, *map(str, paths)]
+                done = subprocess.run(run, capture_output=True, text=True, check=True)
+                held, added = map(float, done.stdout.split())
+                yield f"| {d} columns of {name} | {held:.0f} MB | {added:.0f} MB |"
+
+
+def _from_0_to_1(name: str) -> Numeric:
+    return Numeric(name, 0, 1)
+
+
 if __name__ == "__main__":
     write_part(PAGE, "tables", tables())
     write_part(PAGE, "speed", speed())
+    write_part(PAGE, "memory", memory())
     write_part(PAGE, "mean", comparison(0))
     write_part(PAGE, "covariance", comparison(1))
     write_part(PAGE, "ratios", ratios())

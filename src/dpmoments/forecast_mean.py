@@ -14,10 +14,12 @@ from dpmoments.array_types import FloatArray
 from dpmoments.forecast import require_row_count
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, NormalRows
+from dpmoments.mechanisms.parts.units import plan_before_release
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS
 from dpmoments.plain_values import is_finite_number
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit, require_unit
 from dpmoments.schema.schema import Schema
 
 __all__ = ["MeanForecast", "MeanForecastRow", "forecast_mean"]
@@ -65,8 +67,11 @@ class MeanForecast:
     standard_deviations : ndarray of shape (d,) or None
         Of the rows assumed, in the table's units; None where none were given and the schema implies none.
     n_rows : int
+        With a privacy unit, of the rows that count.
     budget : PrivacyBudget
     neighbors : Neighbors
+    privacy_unit : PrivacyUnit or None
+        For whom the budget is, where that is not one row.
     """
 
     rows: tuple[MeanForecastRow, ...]
@@ -75,6 +80,7 @@ class MeanForecast:
     n_rows: int
     budget: PrivacyBudget
     neighbors: Neighbors
+    privacy_unit: PrivacyUnit | None = None
 
     def __iter__(self) -> Iterator[MeanForecastRow]:
         return iter(self.rows)
@@ -92,8 +98,9 @@ class MeanForecast:
     @property
     def title(self) -> str:
         """What the table is of."""
+        rows = "rows" if self.privacy_unit is None else self.privacy_unit.rows_in_words
         return (
-            f"Expected error of the mean for {self.n_rows:,} rows, {self.budget}, {self.neighbors}; the table's units"
+            f"Expected error of the mean for {self.n_rows:,} {rows}, {self.budget}, {self.neighbors}; the table's units"
         )
 
     @property
@@ -152,6 +159,7 @@ class MeanForecast:
             "n_rows": self.n_rows,
             "budget": self.budget.to_dict(),
             "neighbors": str(self.neighbors),
+            "protected_unit": "row" if self.privacy_unit is None else self.privacy_unit.to_dict(),
             "feature_names": list(self.feature_names),
             "standard_deviations": None if assumed is None else assumed.tolist(),
             "mechanisms": [
@@ -176,6 +184,7 @@ def forecast_mean(
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: Neighbors | str = "add_remove",
+    privacy_unit: PrivacyUnit | None = None,
     radius: float | None = None,
     scale: float | None = None,
     standard_deviation: float | Mapping[str, float] | None = None,
@@ -186,8 +195,8 @@ def forecast_mean(
     ----------
     schema : Schema
     n_rows : int
-        The number of rows expected; it only scales the errors.
-    epsilon, delta, rho, neighbors
+        The number of rows expected; it only scales the errors. With a privacy unit, the number of rows that count.
+    epsilon, delta, rho, neighbors, privacy_unit
         As for :func:`dpmoments.release_mean`.
     radius, scale : float, optional
         Options of the estimators that take them, as for :func:`dpmoments.release_mean`.
@@ -204,7 +213,10 @@ def forecast_mean(
     Raises
     ------
     ValueError
-        If the budget, the number of rows or a standard deviation is not possible, or a feature is not known.
+        If the budget, the number of rows or a standard deviation is not possible, a feature is not known, or the privacy unit
+        cannot serve.
+    TypeError
+        If the privacy unit is none.
 
     Notes
     -----
@@ -223,13 +235,18 @@ def forecast_mean(
     require_row_count(n_rows)
     budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     relation = Neighbors.of(neighbors)
+    if privacy_unit is not None:
+        require_unit(privacy_unit, {column.name for column in schema.columns}, relation)
     shape = MomentShape.of(schema, mean=True, n_rows=n_rows if relation.table_size_is_public else None)
     units = schema.encoding(mean=True).scale
     assumed = _assumed_deviations(schema, units, scale, standard_deviation)
     options = {key: value for key, value in (("radius", radius), ("scale", scale)) if value is not None}
-    rows = [_row(kind, options, shape, budget, relation, n_rows, units, assumed) for kind in MEAN_MECHANISMS.values()]
+    rows = [
+        _row(kind, options, shape, budget, relation, privacy_unit, n_rows, units, assumed)
+        for kind in MEAN_MECHANISMS.values()
+    ]
     rows.sort(key=lambda row: (row.refusal is not None, row.error or math.inf))
-    return MeanForecast(tuple(rows), schema.feature_names, assumed, n_rows, budget, relation)
+    return MeanForecast(tuple(rows), schema.feature_names, assumed, n_rows, budget, relation, privacy_unit)
 
 
 def _row(
@@ -238,6 +255,7 @@ def _row(
     shape: MomentShape,
     budget: PrivacyBudget,
     neighbors: Neighbors,
+    privacy_unit: PrivacyUnit | None,
     n_rows: int,
     units: FloatArray,
     assumed: FloatArray | None,
@@ -245,7 +263,7 @@ def _row(
     name = kind.registry_name()
     try:
         mechanism = kind(**{key: value for key, value in options.items() if key in kind.__dataclass_fields__})
-        plan = mechanism.plan(shape, budget, neighbors)
+        plan = plan_before_release(mechanism, shape, budget, neighbors, privacy_unit)
         if assumed is None and plan.error_needs_rows:
             raise ValueError("its error depends on how much the values vary: give standard_deviation, to assume it")
         deviations = np.ones(len(units)) if assumed is None else assumed / units

@@ -9,11 +9,15 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, SupportsIndex, TextIO
 
-from dpmoments.preflight_facts import ColumnFacts, FoundValue, RuleFacts, TableFacts, nearest_level
-from dpmoments.preflight_words import BLANK, Seriousness, column_lines, row_lines, verdicts
+from dpmoments.preflight_facts import ColumnFacts, FoundValue, RuleFacts, TableFacts, UnitFacts, nearest_level
+from dpmoments.preflight_words import BLANK, Outcome, Seriousness, column_lines, row_lines, verdicts, visible
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit, require_unit
 from dpmoments.progress import watched
 from dpmoments.rows.sources.opening import open_source
-from dpmoments.rows.survey import SurveyCounts, survey_table
+from dpmoments.rows.survey import SurveyCounts
+from dpmoments.rows.surveyed_table import survey_table, survey_units
+from dpmoments.rows.unit_counts import UnitCounts
 from dpmoments.rows.value_sample import ValueSample
 from dpmoments.schema.columns import Categorical, Column
 from dpmoments.schema.schema import Schema
@@ -44,6 +48,7 @@ def preflight(
     schema: Schema,
     *,
     mean: bool = True,
+    privacy_unit: PrivacyUnit | None = None,
     text_format: TextFormat | None = None,
     threads: int | None = None,
     progress: bool | Callable[[float | None], None] = False,
@@ -57,6 +62,9 @@ def preflight(
     schema : Schema
     mean : bool
         As for the release that is to follow.
+    privacy_unit : PrivacyUnit, optional
+        As for the release that is to follow: it is then told, too, how many units there are, how many of them have more rows
+        than count, and how many rows that leaves out.
     text_format : TextFormat, optional
         As for :func:`dpmoments.release`.
     threads : int, optional
@@ -72,7 +80,7 @@ def preflight(
     Raises
     ------
     ValueError, TypeError, FileNotFoundError
-        If the table does not have the schema's columns or cannot be opened at all.
+        If the table does not have the schema's columns or cannot be opened at all, or the privacy unit cannot serve.
 
     Notes
     -----
@@ -81,8 +89,8 @@ def preflight(
     knowledge has them, leaves the schema one that public knowledge gives, and for that the guarantee of a release holds; bounds
     or levels that are chosen to fit the table do not (``docs/preflight.md``). No minimum, maximum, quantile or mean is computed.
 
-    One pass; the comparisons are those of a release, so that ``rows_kept`` is what a release counts. Memory does not grow with
-    the number of rows.
+    One pass, and with a privacy unit three (one more for every eight million rows of people with several); the comparisons are
+    those of a release, so that ``rows_kept`` is what a release counts. Memory does not grow with the number of rows.
 
     Examples
     --------
@@ -99,11 +107,15 @@ def preflight(
             f"schema must be a dpmoments.Schema, got {type(schema).__name__}: dpm.Schema(dpm.Numeric('age', 0, 100), …) or "
             "dpm.Schema.load('people.yaml')"
         )
+    if privacy_unit is not None:
+        require_unit(privacy_unit, {column.name for column in schema.columns}, Neighbors.ADD_REMOVE)
     with watched(progress) as on_block:
-        source = open_source(data, schema, mean, text_format=text_format)
+        source = open_source(data, schema, mean, privacy_unit, text_format)
         on_block.expect(source.pass_length)
         found, failures = survey_table(source, threads=threads, on_block=on_block)
-    return Preflight(_facts(schema, found, failures))
+        units = None if privacy_unit is None else survey_units(source, threads=threads, on_block=on_block)
+    unit = None if privacy_unit is None or units is None else _unit_facts(privacy_unit, found, units)
+    return Preflight(_facts(schema, found, failures, unit))
 
 
 class Preflight:
@@ -132,6 +144,14 @@ class Preflight:
     def stops_a_release(self) -> bool:
         """Whether a release of this table stops with an error; private, as all that is found."""
         return self._facts.stops
+
+    @property
+    def outcome(self) -> Outcome:
+        """What a release of this table would come to; private. Worthless: most rows, or most cells of a column, are lost."""
+        if self._facts.stops:
+            return Outcome.STOPS
+        lost = any(verdict.seriousness <= Seriousness.COLUMN_LOST for verdict in verdicts(self._facts))
+        return Outcome.WORTHLESS if lost else Outcome.WORKS
 
     def show(self, file: TextIO | None = None) -> None:
         """Print what was found, every line marked as private. Notebooks and logs keep what is printed.
@@ -186,9 +206,18 @@ class Preflight:
         yield WARNING
         yield ""
         found = verdicts(facts)
-        reasons = sum(verdict.seriousness in (Seriousness.UNREAD, Seriousness.STOPS) for verdict in found)
-        if facts.stops:
-            yield f"A release of this table STOPS with an error ({reasons} reason{'s' if reasons > 1 else ''} below)."
+        reasons = [
+            str(place)
+            for place, verdict in enumerate(found, 1)
+            if verdict.seriousness in (Seriousness.UNREAD, Seriousness.STOPS)
+        ]
+        if self.outcome is Outcome.STOPS:
+            yield f"A release of this table STOPS with an error: see {' and '.join(reasons)} below."
+        elif self.outcome is Outcome.WORTHLESS:
+            yield (
+                f"A release of this table would RUN, AND BE WORTHLESS in part or whole: it counts {facts.kept:,} of "
+                f"{facts.rows:,} rows, and what is first below is lost without an error."
+            )
         else:
             yield f"A release of this table works: it counts {facts.kept:,} of {facts.rows:,} rows."
         if not found:
@@ -202,6 +231,8 @@ class Preflight:
         yield from column_lines(facts)
         yield ""
         yield ADVICE
+        if facts.unit is not None:
+            yield f"How many rows of a {visible(facts.unit.privacy_unit.column, quoted=False)} count is such a bound, too."
 
     def __repr__(self) -> str:
         return HIDDEN
@@ -220,17 +251,21 @@ def _as_wide_as_shown(character: str) -> str:
     return character + FILLER if unicodedata.east_asian_width(character) in "WF" else character
 
 
-def _facts(schema: Schema, found: SurveyCounts, failures: list[str]) -> TableFacts:
+def _facts(schema: Schema, found: SurveyCounts, failures: list[str], unit: UnitFacts | None) -> TableFacts:
     counts = found.counts
+    dropping = [pair for column in schema.table_columns for pair in _dropping_rules(column)]
+    if unit is not None and unit.privacy_unit.missing == "drop":
+        dropping.append((unit.privacy_unit.column, "missing"))
     rules = [
         RuleFacts(name, rule, *(counts["rule", name, rule, what] for what in ("rows", "first", "alone")))
-        for column in schema.table_columns
-        for name, rule in _dropping_rules(column)
+        for name, rule in dropping
     ]
+    if unit is not None:  # only of rows that no rule drops
+        rules.append(RuleFacts(unit.privacy_unit.column, unit.rule_in_words, *(3 * [unit.beyond])))
     return TableFacts(
         schema=schema,
         rows=counts["rows", "read"],
-        kept=counts["rows", "kept"],
+        kept=counts["rows", "kept"] - (0 if unit is None else unit.beyond),
         stopping=counts["rows", "stopping"],
         whole=counts["rows", "whole"],
         shortened=counts["rows", "shortened"],
@@ -239,6 +274,21 @@ def _facts(schema: Schema, found: SurveyCounts, failures: list[str]) -> TableFac
         derived={column.name: counts["derived", column.name] for column in schema.derived_columns},
         ragged=counts["rows", "ragged"],
         failures=tuple(failures),
+        unit=unit,
+    )
+
+
+def _unit_facts(privacy_unit: PrivacyUnit, found: SurveyCounts, units: UnitCounts) -> UnitFacts:
+    return UnitFacts(
+        privacy_unit,
+        missing=found.counts["unit", "missing"],
+        unreadable=found.counts["unit", "unreadable"],
+        types=tuple(sorted(str(key[1]) for key in found.counts if key[0] == "unit type")),
+        units=units.units,
+        rows=units.rows,
+        units_over=units.units_over,
+        rows_of_units_over=units.rows_of_units_over,
+        beyond=units.beyond,
     )
 
 

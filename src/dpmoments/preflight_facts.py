@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmoments.cells.unreadable import CellValue
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.schema.columns import Categorical, Column
 from dpmoments.schema.schema import Schema
 
-__all__ = ["ColumnFacts", "FoundValue", "RuleFacts", "TableFacts", "nearest_level"]
+__all__ = ["ColumnFacts", "FoundValue", "RuleFacts", "TableFacts", "UnitFacts", "nearest_level"]
 
 ALIKE = 0.6
 """Least similarity (difflib) of a value and the level that is named beside it."""
@@ -114,6 +115,63 @@ class ColumnFacts:
         return tuple(level for level, cells in zip(self.column.levels, self.levels, strict=True) if not cells)
 
 
+@dataclass(frozen=True, repr=False)
+class UnitFacts:
+    """Whose rows they are, where rows belong to units of several.
+
+    Attributes
+    ----------
+    privacy_unit : PrivacyUnit
+    missing : int
+        Rows without a unit.
+    unreadable : int
+        Cells at which a release stops, because they cannot name a unit.
+    types : tuple of str
+        Types of the column at which a release stops.
+    units, rows : int
+        Units that have rows which no rule drops, and these rows.
+    units_over, rows_of_units_over : int
+        Units with more rows than count, and their rows.
+    beyond : int
+        Rows of these that do not count.
+    """
+
+    privacy_unit: PrivacyUnit
+    missing: int
+    unreadable: int
+    types: tuple[str, ...]
+    units: int
+    rows: int
+    units_over: int
+    rows_of_units_over: int
+    beyond: int
+
+    @property
+    def stops(self) -> bool:
+        """Whether a release stops with an error at this column."""
+        return bool(self.types or self.unreadable or (self.privacy_unit.missing == "error" and self.missing))
+
+    @property
+    def rule_in_words(self) -> str:
+        """Of which units rows are left out."""
+        return f"more than {self.privacy_unit.max_rows:,} {'row' if self.privacy_unit.max_rows == 1 else 'rows'}"
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain values, private."""
+        return {
+            **self.privacy_unit.to_dict(),
+            "rows_without_a_unit": self.missing,
+            "unreadable": self.unreadable,
+            "types": list(self.types),
+            "units": self.units,
+            "rows": self.rows,
+            "units_with_more_rows": self.units_over,
+            "rows_of_units_with_more_rows": self.rows_of_units_over,
+            "rows_that_do_not_count": self.beyond,
+            "stops": self.stops,
+        }
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class TableFacts:
     """Rows and cells of a table.
@@ -124,22 +182,24 @@ class TableFacts:
     rows : int
         Rows read.
     kept : int
-        Rows that no rule drops: those that a release counts.
+        Rows that no rule drops, and of a unit with too many as many as count: those that a release counts.
     stopping : int
         Rows with a cell at which a release stops.
     whole : int
-        Rows that no rule drops and that have no such cell.
+        Rows that no rule drops and that have no such cell, before those of a unit are bounded.
     shortened : int
         Of these, rows that the row norm, or the ball, shortens.
     columns : tuple of ColumnFacts
     rules : tuple of RuleFacts
-        Every rule that can drop rows, in the schema's order. Rows that a privacy unit has too many of are to be told here.
+        Every rule that can drop rows, in the schema's order, those of a privacy unit last.
     derived : mapping of str to int
         Derived feature → rows in which it rests on a cell that was moved or filled in.
     ragged : int
         Lines of delimited files with more or fewer cells than the first, which stop a release; they are not among the rows.
     failures : tuple of str
         Files that could not be read to their end.
+    unit : UnitFacts or None
+        Where rows belong to units of several.
     """
 
     schema: Schema
@@ -153,11 +213,13 @@ class TableFacts:
     derived: Mapping[str, int]
     ragged: int
     failures: tuple[str, ...]
+    unit: UnitFacts | None = None
 
     @property
     def stops(self) -> bool:
         """Whether a release of this table stops with an error."""
-        return bool(self.failures or self.ragged) or any(column.stops for column in self.columns)
+        of_unit = self.unit is not None and self.unit.stops
+        return bool(self.failures or self.ragged) or of_unit or any(column.stops for column in self.columns)
 
     def to_plain(self) -> dict[str, Any]:
         """Plain values, private."""
@@ -174,6 +236,7 @@ class TableFacts:
             "derived": dict(self.derived),
             "lines_with_more_or_fewer_cells": self.ragged,
             "files_not_read_to_their_end": list(self.failures),
+            "privacy_unit": None if self.unit is None else self.unit.to_plain(),
         }
 
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from dpmoments.preflight_facts import ColumnFacts, FoundValue, TableFacts
+from dpmoments.preflight_facts import ColumnFacts, FoundValue, TableFacts, UnitFacts
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
 
-__all__ = ["BLANK", "Seriousness", "Verdict", "column_lines", "row_lines", "verdicts", "visible"]
+__all__ = ["BLANK", "Outcome", "Seriousness", "Verdict", "column_lines", "row_lines", "verdicts", "visible"]
 
 MOST_LISTED = 8
 """Values listed of a column."""
@@ -23,6 +23,14 @@ MOST_RULES = 3
 """Rules named in the verdict on rows; all of them are listed below it."""
 MOST = 0.5
 """From this share on, cells or rows are most of them."""
+
+
+class Outcome(IntEnum):
+    """What a release of the table would come to; the exit codes of the command."""
+
+    WORKS = 0
+    STOPS = 1
+    WORTHLESS = 3
 
 
 class Seriousness(IntEnum):
@@ -50,6 +58,8 @@ def verdicts(facts: TableFacts) -> list[Verdict]:
     found = [*_of_rows(facts)]
     for column in facts.columns:
         found += _of_column(column, facts.rows)
+    if facts.unit is not None and facts.rows:
+        found += _of_unit(facts.unit, facts.rows)
     return sorted(found, key=lambda verdict: (verdict.seriousness, -verdict.share))
 
 
@@ -93,7 +103,8 @@ def _of_rows(facts: TableFacts) -> Iterator[Verdict]:
             f"{visible(rule.column, quoted=False)}, {rule.rule}: drop: {rule.rows:,}" for rule in by_rows if rule.rows
         )
         words = f"{left}: rules drop {f'the other {lost:,}' if facts.kept else 'all'} ({rules})"
-        serious = facts.kept <= (1.0 - MOST) * facts.rows
+        as_asked = 0 if facts.unit is None else facts.unit.beyond  # rows beyond those of a unit that are to count
+        serious = facts.kept + as_asked <= (1.0 - MOST) * facts.rows
         yield Verdict(Seriousness.ROWS_LOST if serious else Seriousness.PARTLY_LOST, lost / facts.rows, words)
     if facts.shortened:
         words = (
@@ -126,6 +137,41 @@ def _of_column(facts: ColumnFacts, n_rows: int) -> Iterator[Verdict]:
         yield from _of_levels(facts, column, name, n_rows)
     else:
         yield from _of_numbers(facts, column, name, n_rows - facts.missing - facts.unreadable)
+
+
+def _of_unit(facts: UnitFacts, n_rows: int) -> Iterator[Verdict]:
+    unit, name = facts.privacy_unit, visible(facts.privacy_unit.column, quoted=False)
+    needs = "it must hold integers, whole numbers, text, bytes or UUIDs: convert it to text"
+    if facts.types:
+        types = ", ".join(visible(kind, quoted=False) for kind in facts.types)
+        words = f"a release stops: {name}, which tells people apart, has type {types} in the table, and {needs}"
+        yield Verdict(Seriousness.STOPS, facts.unreadable / n_rows, words)
+    elif facts.unreadable:
+        words = f"a release stops: {_of(facts.unreadable, n_rows, f'cells of {name}')} tell nobody apart, and {needs}"
+        yield Verdict(Seriousness.STOPS, facts.unreadable / n_rows, words)
+    if facts.missing:
+        words = f"{_of(facts.missing, n_rows, 'rows')} have no {name}"
+        if unit.missing == "error":
+            words = (
+                f"a release stops: {words}, and the privacy unit's rule is missing: error. Choose drop for it, or complete the "
+                "table"
+            )
+            yield Verdict(Seriousness.STOPS, facts.missing / n_rows, words)
+        else:
+            yield _graded(facts.missing, n_rows, f"{words}, belong to nobody and are dropped")
+    if facts.beyond:
+        words = (
+            f"{_of(facts.rows_of_units_over, facts.rows, 'rows')} are of a {name} with {facts.rule_in_words}: "
+            f"{facts.beyond:,} {'row does' if facts.beyond == 1 else 'rows do'} not count. Is {unit.max_rows:,} what public "
+            "knowledge says that a typical one has?"
+        )
+        yield Verdict(Seriousness.PARTLY_LOST, facts.beyond / facts.rows, words)  # as was asked for
+    elif facts.units == facts.rows > 1:
+        words = f"no two rows have the same {name}: is it the column that tells people apart, or one that numbers rows?"
+        yield Verdict(Seriousness.REMARK, 1.0, words)
+    if facts.units == 1 < facts.rows:
+        words = f"all rows have the same {name}: is it the column that tells people apart?"
+        yield Verdict(Seriousness.COLUMN_LOST, 1.0, words)
 
 
 def _of_numbers(
@@ -253,11 +299,20 @@ def row_lines(facts: TableFacts) -> Iterator[str]:
     if facts.stopping:
         yield (
             f"  rows with a cell at which a release stops: {facts.stopping:,}; rows left were these dropped, too: {facts.whole:,}"
+            + ("" if facts.unit is None else ", before those of one unit are bounded")
         )
+    if facts.unit is not None:
+        yield _unit_line(facts.unit)
     for name, rows in facts.derived.items():
         if rows:
             within = _of(rows, facts.rows, "rows")
             yield f"  {visible(name, quoted=False)} rests on a cell that was moved, filled in or unknown in {within}"
+
+
+def _unit_line(facts: UnitFacts) -> str:
+    name = visible(facts.privacy_unit.column, quoted=False)
+    shown = f"  {name} has {facts.units:,} {'value' if facts.units == 1 else 'values'} in {facts.rows:,} rows that no rule drops"
+    return f"{shown}; {facts.units_over:,} of them with {facts.rule_in_words}"
 
 
 def column_lines(facts: TableFacts) -> Iterator[str]:

@@ -21,6 +21,7 @@ from dpmoments.release_run import (
     carried_out,
     for_units,
     moment_release,
+    nothing_spent,
     planned,
     require_schema,
     require_whole_numbers,
@@ -149,17 +150,18 @@ def release(
     chosen = make_mechanism(mechanism)
     repair = Repair.of(repair)
     with watched(progress) as on_block:
-        rows = Rows.of(
-            data,
-            schema,
-            mean=mean,
-            neighbors=neighbors,
-            threads=threads,
-            on_block=on_block,
-            privacy_unit=privacy_unit,
-            text_format=text_format,
-        )
-        plan, public_rows = planned(chosen, rows, MomentShape.of(schema, mean=mean), budget, output, n_rows)
+        with nothing_spent():
+            rows = Rows.of(
+                data,
+                schema,
+                mean=mean,
+                neighbors=neighbors,
+                threads=threads,
+                on_block=on_block,
+                privacy_unit=privacy_unit,
+                text_format=text_format,
+            )
+            plan, public_rows = planned(chosen, rows, MomentShape.of(schema, mean=mean), budget, output, n_rows)
         warn_of_large_delta(plan, public_rows)
         run = for_units(plan, rows, budget)
         held = charge.reserve(run, plan.mechanism.name, ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed))

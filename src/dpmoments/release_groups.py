@@ -18,7 +18,15 @@ from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
 from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.progress import watched
 from dpmoments.release_outcome import keep
-from dpmoments.release_run import carried_out, moment_release, planned, require_schema, require_whole_numbers
+from dpmoments.release_run import (
+    carried_out,
+    moment_release,
+    nothing_spent,
+    planned,
+    require_schema,
+    require_whole_numbers,
+    warn_of_large_delta,
+)
 from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.grouping import grouping_column, schema_of_groups
@@ -137,11 +145,19 @@ def release_groups(
     chosen = make_mechanism(mechanism)
     repair = Repair.of(repair)
     with watched(progress) as on_block:
-        rows = Rows.of(
-            data, schema, mean=mean, neighbors=neighbors, threads=threads, on_block=on_block, text_format=text_format
-        )
-        plan, _ = planned(chosen, rows, MomentShape.of(of_groups, mean=mean), budget, output)
+        with nothing_spent():
+            rows = Rows.of(
+                data,
+                schema,
+                mean=mean,
+                neighbors=neighbors,
+                threads=threads,
+                on_block=on_block,
+                text_format=text_format,
+            )
+            plan, _ = planned(chosen, rows, MomentShape.of(of_groups, mean=mean), budget, output)
         groups_plan = GroupsPlan.of(plan, column)
+        warn_of_large_delta(plan, None)
         run = ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed)
         held = charge.reserve(groups_plan, plan.mechanism.name, run)
         noisy, receipt = carried_out(groups_plan, rows, on_block, insecure_seed, held)

@@ -21,10 +21,12 @@ from dpmoments.release_outcome import keep
 from dpmoments.release_run import (
     carried_out,
     for_units,
+    nothing_spent,
     planned,
     privacy_statement,
     require_schema,
     require_whole_numbers,
+    warn_of_large_delta,
     within_table,
 )
 from dpmoments.rows.rows import Rows
@@ -113,16 +115,18 @@ def release_mean(
     charge = Charge.of(ledger, dataset, neighbors, privacy_unit=privacy_unit, insecure_seed=insecure_seed)
     chosen = make_mean_mechanism(mechanism, **options)
     with watched(progress) as on_block:
-        rows = Rows.of(
-            data,
-            schema,
-            neighbors=neighbors,
-            threads=threads,
-            on_block=on_block,
-            privacy_unit=privacy_unit,
-            text_format=text_format,
-        )
-        plan, public_rows = planned(chosen, rows, MomentShape.of(schema, mean=True), budget, output)
+        with nothing_spent():
+            rows = Rows.of(
+                data,
+                schema,
+                neighbors=neighbors,
+                threads=threads,
+                on_block=on_block,
+                privacy_unit=privacy_unit,
+                text_format=text_format,
+            )
+            plan, public_rows = planned(chosen, rows, MomentShape.of(schema, mean=True), budget, output)
+        warn_of_large_delta(plan, public_rows)
         run = for_units(plan, rows, budget)
         held = charge.reserve(run, chosen.name, ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed))
         noisy, receipt = carried_out(run, rows, on_block, insecure_seed, held)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
@@ -28,9 +29,11 @@ from dpmoments.schema.schema import Schema
 from dpmoments.version import __version__
 
 __all__ = [
+    "NOTES",
     "carried_out",
     "for_units",
     "moment_release",
+    "nothing_spent",
     "planned",
     "privacy_statement",
     "require_schema",
@@ -43,12 +46,28 @@ PlanType = TypeVar("PlanType", bound=CalibratedPlan[Any])
 Noisy = TypeVar("Noisy")
 Count = TypeVar("Count", float, float | None)
 
+NOTHING_SPENT = "nothing was spent"
+COST_SPENT = "noise was drawn before this: the whole cost counts as spent"
+NOTES = (NOTHING_SPENT, COST_SPENT)
+"""What an error that stops a job says beside its message. What raises it may run before the first draw, or after one."""
 SHARE_LEFT_OUT = 0.02
 NOISE_DEVIATIONS = 4.0
 """More dropped rows than this share of a table, and this many standard deviations of the noise on their number, are warned
 of."""
+LARGE_DELTA = 1e-3
+"""A larger δ is warned of where the number of rows is private, since any table of a thousand rows is too large for it."""
 LITTLE_KNOWN = 0.1
 """Noise on the number of rows kept above this share of it is warned of."""
+
+
+@contextmanager
+def nothing_spent() -> Iterator[None]:
+    """Steps before a run: an error in them says that nothing was spent."""
+    try:
+        yield
+    except Exception as error:
+        _note(error, NOTHING_SPENT)
+        raise
 
 
 def planned(
@@ -86,19 +105,28 @@ def carried_out(
 ) -> tuple[Noisy, Receipt]:
     """What a run of the plan gives, and its receipt: the one step that spends.
 
-    What a ledger holds for it is given back where the run ends before its first draw of noise, by an error that is seen here.
+    What a ledger holds for it is given back where the run ends before its first draw of noise, by an error that is seen here. A
+    note on the error says whether anything was spent.
     """
     on_block.expect(rows.source.pass_length)
     privacy_filter = PrivacyFilter.open(plan, insecure_seed=insecure_seed)
     try:
         noisy = plan.run(rows, privacy_filter)
     except PrivacyFilterError:
-        raise  # a defect of the mechanism: its whole cost counts as spent
-    except BaseException:
-        if held.ledger is not None and not privacy_filter.close().draws:
+        raise  # a defect of the mechanism: its whole cost counts as spent, as the message says
+    except BaseException as error:
+        drawn = bool(privacy_filter.close().draws)
+        _note(error, COST_SPENT if drawn else NOTHING_SPENT)
+        if held.ledger is not None and not drawn:
             held.refund()
         raise
     return noisy, privacy_filter.close()
+
+
+def _note(error: BaseException, note: str) -> None:
+    """Add a note, unless the message says it."""
+    if note not in str(error):
+        error.add_note(note)
 
 
 def moment_release(
@@ -239,11 +267,13 @@ def within_table(
     return min(noisy_count, float(table_size)), diagnostics
 
 
-def warn_of_large_delta(plan: Plan, public_rows: int | None) -> None:
+def warn_of_large_delta(plan: CalibratedPlan[Any], public_rows: int | None) -> None:
     """Warn of a δ that would let whole rows be published; shown to the caller of the job that calls this."""
     delta = plan.cost.delta if plan.cost.kind is BudgetKind.APPROXIMATE else 0.0
+    allows = "such a delta allows whole rows to be published"
     if public_rows is not None and delta * public_rows >= 1:
+        warnings.warn(f"delta={delta:g} is not below one over the number of rows: {allows}", stacklevel=3)
+    elif public_rows is None and delta > LARGE_DELTA:
         warnings.warn(
-            f"delta={delta:g} is not below one over the number of rows: such a delta allows whole rows to be published",
-            stacklevel=3,
+            f"delta={delta:g} is not below one over the number of rows of any but a small table: {allows}", stacklevel=3
         )

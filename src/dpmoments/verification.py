@@ -138,12 +138,13 @@ def _receipt(release: MomentRelease | MeanRelease) -> Check:
     if wrong := _foreign_draw(anew, release):
         return Check(what, False, wrong)
     *_, (_, _, allowed, spent) = anew.lines()
+    on_a_unit = "" if anew.on_a_unit_in_words is None else f" on one row; {anew.on_a_unit_in_words}"
     draws = "1 draw" if len(anew.draws) == 1 else f"{len(anew.draws)} draws"
     return Check(
         what,
         True,
-        f"{draws}, {spent} {allowed}, recomputed from this file alone. This shows that the file is consistent; it does not show "
-        "that the draws took place",
+        f"{draws}, {spent} {allowed}{on_a_unit}, recomputed from this file alone. This shows that the file is consistent; it "
+        "does not show that the draws took place",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dpmoments.analysis.released import Released
 from dpmoments.repair.count_floor import few_rows_in_words
 
-__all__ = ["cautions"]
+__all__ = ["cautions", "rows_of_units_in_words"]
 
 
 def cautions(release: Released) -> str:
@@ -23,4 +23,16 @@ def cautions(release: Released) -> str:
     'too few rows for this budget: th'
     """
     few = few_rows_in_words(release.noisy_count, release.noise)
-    return ". ".join(dict.fromkeys(words.rstrip(".") for words in (few, *release.warnings) if words))
+    said = (few, rows_of_units_in_words(release), *release.warnings)
+    return ". ".join(dict.fromkeys(words.rstrip(".") for words in said if words))
+
+
+def rows_of_units_in_words(release: Released) -> str:
+    """That rows of one unit may be alike, where several of them count and intervals take rows as independent; else empty."""
+    unit = release.privacy.privacy_unit
+    if unit is None or unit.max_rows == 1:
+        return ""
+    return (
+        f"Up to {unit.max_rows:,} rows of one {unit.column} count, and what is said of sampling takes rows as independent: where "
+        "rows of one are alike, intervals are too short and tests reject too often"
+    )

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from dpmoments.analysis.cautions import rows_of_units_in_words
 from dpmoments.analysis.clipping_effect import ClippingEffect
 from dpmoments.analysis.coefficient_bounds import Fit, error_bound
 from dpmoments.analysis.explained_variance import ExplainedVariance
@@ -127,7 +128,9 @@ def fitted_line(
         n_rows=release.n_rows,
         with_intercept=chosen.intercept,
         help=_help(inference, [names[place] for place in a]),
-        warning=few_rows_in_words(release.noisy_count, release.noise),
+        warning=". ".join(
+            filter(None, [few_rows_in_words(release.noisy_count, release.noise), rows_of_units_in_words(release)])
+        ),
         schema=release.schema,
     )
 

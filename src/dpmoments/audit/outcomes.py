@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from dpmoments.array_types import FloatArray
-from dpmoments.mechanisms.base import NoisyMoments, Plan
+from dpmoments.mechanisms.base import CalibratedPlan, NoisyMoments
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit, SelectionKey
 from dpmoments.rows.blas import single_threaded_blas
 from dpmoments.rows.kernel import MomentSummary
 from dpmoments.rows.moments import Moments
@@ -20,12 +23,22 @@ from dpmoments.rows.rows import Rows
 from dpmoments.rows.summary import Summary
 from dpmoments.schema.schema import Schema
 
-__all__ = ["RepeatedRows", "names_in", "numbers_of", "repeated_rows", "run_repeatedly"]
+__all__ = [
+    "RepeatedRows",
+    "RepeatedUnits",
+    "names_in",
+    "numbers_of",
+    "repeated_rows",
+    "repeated_units",
+    "run_repeatedly",
+]
 
 Record = dict[str, float]
 Running = TypeVar("Running")
 Result = TypeVar("Result")
 
+SELECTIONS = 16
+"""So many keys stand for all: which rows count is found once for each, and not in every run."""
 MOST_NUMBERS = 400
 """Numbers of an output that are looked at; longer diagnostics are cut."""
 
@@ -67,8 +80,62 @@ def repeated_rows(table: FloatArray, neighbors: Neighbors, schema: Schema | None
     return rows
 
 
+@dataclass(frozen=True, eq=False)
+class RepeatedUnits(RepeatedRows):
+    """Rows of units, of which a few selections of those that count are made beforehand.
+
+    What is asked before a run has drawn its key is answered for the first of them.
+    """
+
+    selections: tuple[RepeatedRows, ...] = ()
+
+    def bounded(self, key: SelectionKey) -> Rows:
+        """One of the selections, by the key."""
+        return self.selections[key[0] % len(self.selections)]
+
+    def summarise(self, summary: Summary[Running, Result]) -> Result:
+        """As :meth:`RepeatedRows.summarise`."""
+        return self.selections[0].summarise(summary)
+
+    @property
+    def selected_alike(self) -> bool:
+        """Whether the rows that count are the same, whatever the key."""
+        return len(self.selections) == 1
+
+
+def repeated_units(
+    table: FloatArray, units: Sequence[str], privacy_unit: PrivacyUnit, schema: Schema | None = None
+) -> RepeatedUnits:
+    """Rows of a table of units that is read once for each of a few keys.
+
+    Examples
+    --------
+    >>> rows = repeated_units(np.ones((7, 1)), ["a"] * 6 + ["b"], PrivacyUnit("person", max_rows=2))
+    >>> rows.moments().count, rows.selected_alike
+    (3, True)
+    """
+    schema = Schema.unit_ball(table.shape[1]) if schema is None else schema
+    cells = {name: table[:, place] for place, name in enumerate(schema.names)}
+    frame = pa.table({**cells, privacy_unit.column: pa.array(list(units), pa.string())})
+    rows = RepeatedUnits.of(frame, schema, threads=1, privacy_unit=privacy_unit)
+    assert isinstance(rows, RepeatedUnits)
+    plain = RepeatedRows(rows.schema, rows.neighbors, rows.source, 1, privacy_unit=privacy_unit, passes=rows.passes)
+    selections = []
+    for key in range(1 if _selected_alike(table, np.array(units, dtype=object), privacy_unit.max_rows) else SELECTIONS):
+        found = plain.bounded((key, key))
+        assert isinstance(found, RepeatedRows)
+        selections.append(replace(found, remembered={}))
+    return replace(rows, selections=tuple(selections))
+
+
+def _selected_alike(table: FloatArray, units: npt.NDArray[Any], max_rows: int) -> bool:
+    """Whether of each unit all rows count, or all rows are equal."""
+    rows_of = (table[units == unit] for unit in set(units.tolist()))
+    return all(len(rows) <= max_rows or bool((rows == rows[0]).all()) for rows in rows_of)
+
+
 def run_repeatedly(
-    plan: Plan, rows: Rows, size: int, generator: np.random.Generator
+    plan: CalibratedPlan[NoisyMoments], rows: Rows, size: int, generator: np.random.Generator
 ) -> tuple[list[Record], Exception | None]:
     """The plan's own ``run``, ``size`` times.
 

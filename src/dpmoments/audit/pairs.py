@@ -10,15 +10,18 @@ import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.schema.schema import Schema
 
-__all__ = ["NeighboringPair", "distant_pairs", "everyday_pairs", "neighboring_pairs", "unrelated_tables"]
+__all__ = ["NeighboringPair", "distant_pairs", "everyday_pairs", "neighboring_pairs", "unit_pairs", "unrelated_tables"]
 
 
 SOME_ROWS = 16
 MANY_ROWS = 100
 ROWS_PER_AXIS = 30
 EVERYDAY_ROWS = 41
+TIMES_TOO_MANY = 3
+"""A person of more rows than count has so many times too many."""
 FAR_OUT = 1000.0
 """Norm of a row that the unit ball must clip."""
 
@@ -38,6 +41,10 @@ class NeighboringPair:
     rows_apart : int
         k, the number of rows by which they differ: a chain of k neighbours, along which ε-differential privacy allows a log-ratio
         of kε.
+    privacy_unit : PrivacyUnit or None
+        Where they differ by all rows of one unit.
+    first_units, second_units : tuple of str
+        Whose each row is, there.
     """
 
     name: str
@@ -46,6 +53,9 @@ class NeighboringPair:
     second: FloatArray
     same_rows: bool = False
     rows_apart: int = 1
+    privacy_unit: PrivacyUnit | None = None
+    first_units: tuple[str, ...] = ()
+    second_units: tuple[str, ...] = ()
 
     @property
     def n_features(self) -> int:
@@ -135,6 +145,52 @@ def distant_pairs(n_features: int, neighbors: Neighbors | str, rows_apart: int) 
                 ),
             ]
     return tuple(NeighboringPair(name, neighbors, first, second, rows_apart=k) for name, first, second in cases)
+
+
+def unit_pairs(n_features: int, privacy_unit: PrivacyUnit) -> tuple[NeighboringPair, ...]:
+    """Pairs that differ by one person of as many rows as count, and of more.
+
+    Equal rows on an axis attain what k rows can move. Of a person with more rows than count, rows are once all equal, once no
+    two of them, and once such as others have.
+
+    Parameters
+    ----------
+    n_features : int
+    privacy_unit : PrivacyUnit
+
+    Examples
+    --------
+    >>> [len(pair.second) for pair in unit_pairs(1, PrivacyUnit("person", max_rows=5))]
+    [5, 15, 21, 31, 31]
+    """
+    if n_features < 1:
+        raise ValueError(f"n_features={n_features}: a table needs at least one feature")
+    k, many = privacy_unit.max_rows, TIMES_TOO_MANY * privacy_unit.max_rows
+    axes, none = np.eye(n_features), np.zeros((0, n_features))
+    some, last = _copies(axes[0], SOME_ROWS), axes[-1]
+    unlike = np.linspace(1.0, 0.9, many)[:, None] * last
+    cases = [
+        ("no row | a person of k equal rows", none, _copies(last, k)),
+        ("no row | a person of more equal rows", none, _copies(last, many)),
+        ("some people | one more, of k equal rows", some, _copies(last, k)),
+        ("some people | one more, of more rows, no two alike", some, unlike),
+        ("some people | one more, of more rows that others have", some, _copies(axes[0], many)),
+    ]
+    if n_features > 1:
+        diagonal = np.full(n_features, 1.0 / math.sqrt(n_features))
+        cases.append(("no row | a person of more equal rows along the diagonal", none, _copies(diagonal, many)))
+    return tuple(
+        NeighboringPair(
+            name,
+            Neighbors.ADD_REMOVE,
+            others,
+            np.vstack([others, theirs]),
+            privacy_unit=privacy_unit,
+            first_units=(people := tuple(f"person {place}" for place in range(len(others)))),
+            second_units=(*people, *(len(theirs) * ("one more",))),
+        )
+        for name, others, theirs in cases
+    )
 
 
 def everyday_pairs(

@@ -13,7 +13,7 @@ from dpmoments.audit.bounds import epsilon_lower_bound
 from dpmoments.audit.directions import leading_scores, one_direction_epsilon, stated_temperature, temperature_at_least
 from dpmoments.audit.events import SELECTION_FAILURE, Event, best_events, rarer_events
 from dpmoments.audit.outcomes import names_in
-from dpmoments.audit.pairs import NeighboringPair, distant_pairs, neighboring_pairs
+from dpmoments.audit.pairs import NeighboringPair, distant_pairs, neighboring_pairs, unit_pairs
 from dpmoments.audit.results import AuditEffort, AuditResult, MeasuredDirection
 from dpmoments.audit.statistics import LearnedScores, learn_scores, noisy_grams, raw_statistics
 from dpmoments.audit.trials import Trial, make_trials, stated_promise, worst_exact
@@ -21,6 +21,7 @@ from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit, require_unit
 
 __all__ = ["audit", "default_pairs"]
 
@@ -78,6 +79,7 @@ def audit(
     effort: AuditEffort | None = None,
     level: float = LEVEL,
     pairs: Sequence[NeighboringPair] | None = None,
+    privacy_unit: PrivacyUnit | None = None,
 ) -> AuditResult:
     """Bound from below the ε that a mechanism really spends, by running it on neighbouring tables.
 
@@ -108,7 +110,11 @@ def audit(
     level : float
         Confidence: the probability that the bounds hold, if everything else is as assumed.
     pairs : sequence of NeighboringPair, optional
-        Default: :func:`neighboring_pairs`, and where the budget is pure :func:`distant_pairs`.
+        Default: :func:`neighboring_pairs`, and where the budget is pure :func:`distant_pairs`; with a privacy unit
+        :func:`unit_pairs`.
+    privacy_unit : PrivacyUnit, optional
+        As for a release: the budget is then for people of many rows, and tables differ by one of them. A few keys, drawn
+        beforehand, stand for all by which rows are chosen.
 
     Returns
     -------
@@ -117,7 +123,7 @@ def audit(
     Raises
     ------
     ValueError
-        If the mechanism refuses the budget, the relation or the shape.
+        If the mechanism refuses the budget, the relation or the shape, or the privacy unit cannot serve.
 
     Examples
     --------
@@ -131,6 +137,9 @@ def audit(
     mechanism = make_mechanism(mechanism)
     if not 0.0 < level < 1.0:
         raise ValueError(f"level={level!r} is a probability, above 0 and below 1: use 0.999, say")
+    if privacy_unit is not None:
+        require_unit(privacy_unit, (), Neighbors.of(neighbors))
+        pairs = unit_pairs(n_features, privacy_unit) if pairs is None else pairs
     if pairs is None:
         pairs = default_pairs(n_features, budget, neighbors)
     trials = make_trials(mechanism, budget, pairs, mean)
@@ -170,6 +179,7 @@ def audit(
         draws=effort.final,
         level=level,
         seconds=time.process_time() - started,
+        privacy_unit=found.trial.pair.privacy_unit,
     )
 
 
@@ -198,7 +208,7 @@ def _most_sensitive_to_temperature(trials: Sequence[Trial]) -> Trial | None:
     losses = [
         (_direction_epsilon(trial, 2.0 * stated), index)
         for index, trial in enumerate(trials)
-        if trial.pair.rows_apart == 1 and (stated := stated_temperature(trial.plan)) is not None
+        if trial.is_exact and (stated := stated_temperature(trial.plan)) is not None
     ]
     return trials[max(losses)[1]] if losses else None
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 
 __all__ = ["AuditEffort", "AuditResult", "MeasuredDirection"]
 
@@ -102,6 +103,8 @@ class AuditResult:
         Confidence of the lower bounds, ``lower_bound`` and ``direction``, together.
     seconds : float
         Of processor time.
+    privacy_unit : PrivacyUnit or None
+        For whom the cost is, where that is not one row.
     """
 
     mechanism: str
@@ -121,6 +124,7 @@ class AuditResult:
     draws: int
     level: float
     seconds: float
+    privacy_unit: PrivacyUnit | None = None
 
     @property
     def exceeded(self) -> bool:

@@ -12,10 +12,12 @@ from dpmoments.audit.procedure import LEVEL, audit
 from dpmoments.audit.results import AuditEffort, AuditResult
 from dpmoments.mechanisms import CoinPress, InverseGaussian, PrivatePreconditioning
 from dpmoments.mechanisms.base import Mechanism, MomentShape
+from dpmoments.mechanisms.parts.units import plan_before_release
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 
 __all__ = [
     "DEFAULT_BUDGETS",
@@ -58,12 +60,14 @@ class AuditSetting:
     budget : PrivacyBudget
     neighbors : Neighbors
     mean : bool
+    privacy_unit : PrivacyUnit or None
     """
 
     mechanism: Mechanism
     budget: PrivacyBudget
     neighbors: Neighbors
     mean: bool
+    privacy_unit: PrivacyUnit | None = None
 
     def run(
         self,
@@ -88,6 +92,7 @@ class AuditSetting:
             n_features=_features_of(self.mechanism, n_features),
             effort=effort,
             level=level,
+            privacy_unit=self.privacy_unit,
         )
 
 
@@ -124,6 +129,7 @@ def audit_plan(
     budgets: Sequence[PrivacyBudget] = DEFAULT_BUDGETS,
     neighbors: Sequence[Neighbors] = tuple(Neighbors),
     n_features: int = 2,
+    privacy_unit: PrivacyUnit | None = None,
 ) -> AuditPlan:
     """Every setting of several mechanisms.
 
@@ -131,7 +137,7 @@ def audit_plan(
     ----------
     mechanisms : iterable of Mechanism, optional
         Default: all of the registry, each in its :func:`configuration`.
-    budgets, neighbors, n_features
+    budgets, neighbors, n_features, privacy_unit
         As for :func:`audit_settings`.
 
     Raises
@@ -149,7 +155,9 @@ def audit_plan(
     found, refusals = list[AuditSetting](), dict[str, str]()
     for mechanism in map(configuration, MECHANISMS) if mechanisms is None else mechanisms:
         try:
-            found += audit_settings(mechanism, budgets=budgets, neighbors=neighbors, n_features=n_features)
+            found += audit_settings(
+                mechanism, budgets=budgets, neighbors=neighbors, n_features=n_features, privacy_unit=privacy_unit
+            )
         except ValueError as refusal:
             refusals[mechanism.name] = str(refusal)
     if not found:
@@ -188,6 +196,7 @@ def audit_settings(
     neighbors: Sequence[Neighbors] = tuple(Neighbors),
     means: Sequence[bool] | None = None,
     n_features: int = 2,
+    privacy_unit: PrivacyUnit | None = None,
 ) -> tuple[AuditSetting, ...]:
     """Every combination that the mechanism supports and plans for, of budget, relation, and count and mean or not.
 
@@ -200,6 +209,8 @@ def audit_settings(
         Whether count and mean are released; default: with and without, for those in ``ALWAYS_WITH_MEAN`` with them alone.
     n_features : int
         As many of them as the mechanism takes.
+    privacy_unit : PrivacyUnit, optional
+        Whom to protect, where that is not one row; under ``add_remove`` alone.
 
     Raises
     ------
@@ -220,14 +231,17 @@ def audit_settings(
         for relation in neighbors:
             if budget.kind not in mechanism.budget_kinds or relation not in mechanism.supported_neighbors:
                 continue
+            if privacy_unit is not None and relation is not Neighbors.ADD_REMOVE:
+                continue
             n_rows = TYPICAL_ROWS if relation.table_size_is_public else None
             for mean in means:
                 try:
-                    mechanism.plan(MomentShape(features, n_rows=n_rows, mean=mean), budget, relation)
+                    shape = MomentShape(features, n_rows=n_rows, mean=mean)
+                    plan_before_release(mechanism, shape, budget, relation, privacy_unit)
                 except ValueError as error:
                     refusal = error
                 else:
-                    found.append(AuditSetting(mechanism, budget, relation, mean))
+                    found.append(AuditSetting(mechanism, budget, relation, mean, privacy_unit))
     if not found:
         raise refusal
     return tuple(found)

@@ -10,11 +10,13 @@ import numpy as np
 from dpmoments.array_types import FloatArray
 from dpmoments.audit.directions import one_direction_epsilon
 from dpmoments.audit.exact import noise_epsilon
-from dpmoments.audit.outcomes import RepeatedRows, repeated_rows, run_repeatedly
+from dpmoments.audit.outcomes import RepeatedRows, RepeatedUnits, repeated_rows, repeated_units, run_repeatedly
 from dpmoments.audit.pairs import NeighboringPair
-from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
+from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.parts.units import UnitsPlan, plan_before_release
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_epsilon
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 
 __all__ = ["Trial", "make_trials", "stated_promise", "worst_exact"]
 
@@ -25,10 +27,19 @@ ZCDP_DELTA = 0.01
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
-    """A plan on the two tables of a pair, held to a cost at a δ."""
+    """A plan on the two tables of a pair, held to a cost at a δ.
+
+    Attributes
+    ----------
+    plan : Plan
+        Whose laws are known: for units, that for the rows that count.
+    run_plan : CalibratedPlan
+        What is run.
+    """
 
     pair: NeighboringPair
     plan: Plan
+    run_plan: CalibratedPlan[NoisyMoments]
     first: RepeatedRows
     second: RepeatedRows
     cost: PrivacyBudget
@@ -43,15 +54,21 @@ class Trial:
         )
         return first, second
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether the two tables are neighbours whose rows that count are always the same."""
+        alike = (rows.selected_alike for rows in (self.first, self.second) if isinstance(rows, RepeatedUnits))
+        return self.pair.rows_apart == 1 and all(alike)
+
     def passes(self, generator: np.random.Generator) -> int:
         """How often one run passes over the rows."""
         before = self.second.passes[0]
-        run_repeatedly(self.plan, self.second, 1, generator)
+        run_repeatedly(self.run_plan, self.second, 1, generator)
         return self.second.passes[0] - before
 
     def run(self, size: int, generator: np.random.Generator) -> tuple[list[dict[str, float]], list[dict[str, float]]]:
-        first, first_failure = run_repeatedly(self.plan, self.first, size, generator)
-        second, second_failure = run_repeatedly(self.plan, self.second, size, generator)
+        first, first_failure = run_repeatedly(self.run_plan, self.first, size, generator)
+        second, second_failure = run_repeatedly(self.run_plan, self.second, size, generator)
         if first_failure is not None and second_failure is not None:
             raise RuntimeError(f"every run failed on both tables of {self.pair.name!r}") from first_failure
         return first, second
@@ -61,25 +78,42 @@ def make_trials(
     mechanism: Mechanism, budget: PrivacyBudget, pairs: Sequence[NeighboringPair], mean: bool
 ) -> list[Trial]:
     """A plan on every pair whose number of rows the mechanism accepts."""
-    plans: dict[MomentShape, Plan | ValueError] = {}
+    plans: dict[tuple[MomentShape, PrivacyUnit | None], Plan | ValueError] = {}
     for pair in pairs:
-        if (shape := _shape(pair, mean)) not in plans:
+        if (asked := (_shape(pair, mean), pair.privacy_unit)) not in plans:
             try:
-                plans[shape] = mechanism.plan(shape, budget, pair.neighbors)
+                plans[asked] = plan_before_release(mechanism, asked[0], budget, pair.neighbors, pair.privacy_unit)
             except ValueError as refusal:
-                plans[shape] = refusal
-    costs = {plan.cost for plan in plans.values() if isinstance(plan, Plan)}
+                plans[asked] = refusal
+    runs = {
+        asked: plan if asked[1] is None else UnitsPlan.of(plan, budget, asked[1])
+        for asked, plan in plans.items()
+        if isinstance(plan, Plan)
+    }
+    costs = {plan.cost for plan in runs.values()}
     cost = costs.pop() if len(costs) == 1 else budget
     trials = []
     for pair in pairs:
-        if isinstance(plan := plans[_shape(pair, mean)], Plan):
-            first, second = (repeated_rows(table, pair.neighbors, pair.schema) for table in (pair.first, pair.second))
-            trials.append(Trial(pair, plan, first, second, cost, stated_promise(cost)[1]))
+        asked = _shape(pair, mean), pair.privacy_unit
+        if isinstance(plan := plans[asked], Plan):
+            trials.append(Trial(pair, plan, runs[asked], *_tables(pair), cost, stated_promise(cost)[1]))
     if trials:
         return trials
     if refusals := [plan for plan in plans.values() if isinstance(plan, ValueError)]:
         raise refusals[0]
     raise ValueError("there is no pair of tables to audit on")
+
+
+def _tables(pair: NeighboringPair) -> tuple[RepeatedRows, RepeatedRows]:
+    if pair.privacy_unit is None:
+        return (
+            repeated_rows(pair.first, pair.neighbors, pair.schema),
+            repeated_rows(pair.second, pair.neighbors, pair.schema),
+        )
+    return (
+        repeated_units(pair.first, pair.first_units, pair.privacy_unit, pair.schema),
+        repeated_units(pair.second, pair.second_units, pair.privacy_unit, pair.schema),
+    )
 
 
 def _shape(pair: NeighboringPair, mean: bool) -> MomentShape:
@@ -99,7 +133,7 @@ def worst_exact(trials: Sequence[Trial]) -> tuple[float | None, str]:
     worst: float | None = None
     where = ""
     for trial in trials:
-        if trial.pair.rows_apart > 1:
+        if not trial.is_exact:
             continue
         tables = trial.first.moments(), trial.second.moments()
         law = trial.plan.noise

@@ -140,7 +140,7 @@ def _parsed(found: TextCells, column: Date) -> FloatArray:
         written = "ISO 8601, as in 2020-01-31" if column.format is None else f"the format {column.format!r}"
         raise ValueError(
             f"column {column.name!r} has a cell that is no date in {written}: pass format= in the schema, as the cells are "
-            "written, such as '%d.%m.%Y', or clean the table (nothing was spent)"
+            "written, such as '%d.%m.%Y', or clean the table"
         )
     return found.values
 

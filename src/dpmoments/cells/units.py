@@ -8,7 +8,8 @@ cell                                    unit
 ======================================  ====================================================================
 integer                                 its decimal digits, as text: ``7`` is the unit of the text ``7``
 whole number in a column of floats      that integer: pandas makes floats of integers as soon as one is missing
-text                                    as it is, blanks and case included; ``7.0`` is ``7``, as such a frame is written to CSV
+text                                    as it is, blanks and case included; ``7.0`` is ``7``, as such a frame is written to CSV,
+                                        and ``-0.0`` is ``0``
 bytes, UUID                             as they are
 null, NaN, empty, a usual word for it   none: the unit's ``missing`` rule
 anything else                           refused
@@ -28,13 +29,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpmoments.array_types import BoolArray
 from dpmoments.cells.objects import is_missing
 
-__all__ = ["NO_UNIT", "unit_ids"]
+__all__ = ["NO_UNIT", "unit_ids", "whole_or_missing"]
 
 NO_UNIT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "n/a", "#N/A", "-NaN", "-nan", "<NA>", "NaT")
 """Texts that say that there is nothing. Rows of many people would else be one unit, and none of them protected as one."""
-WHOLE_FLOAT = r"^(-?[0-9]+)\.0$"
+WHOLE_FLOAT = r"\A(-?[0-9]+)\.0\z"
+"""To Arrow, whose ``$`` would be the end of the text alone, and that of Python also before a last line end."""
 EXACT_INTEGERS = {2: 2.0**11, 4: 2.0**24, 8: 2.0**53}
 """Whole numbers of smaller size stand each for one integer, by the number of bytes of the float."""
 
@@ -101,18 +104,25 @@ def _plain_texts(texts: Any) -> Any:
     """Null where a text says that there is nothing; the integer where it is a whole float."""
     texts = _null_where(texts, pc.is_in(texts, value_set=pa.array(NO_UNIT, pa.large_string())))
     if pc.any(pc.ends_with(texts, pattern=".0")).as_py():
+        texts = pc.if_else(pc.equal(texts, "-0.0"), "0", texts)  # a frame's −0.0, which is 0
         texts = pc.replace_substring_regex(texts, pattern=WHOLE_FLOAT, replacement=r"\1")
     return texts
 
 
 def _ids_of_floats(chunk: Any, column: str) -> Any:
-    limit = EXACT_INTEGERS[chunk.type.bit_width // 8]
+    if not np.all(whole_or_missing(chunk)):
+        raise TypeError(_refusal(column, "floating-point numbers that do not stand for one integer each"))
     values = chunk.cast(pa.float64()).to_numpy(zero_copy_only=False)
     missing = np.isnan(values)
-    if not np.all(missing | ((values == np.rint(values)) & (np.abs(values) < limit))):
-        raise TypeError(_refusal(column, "floating-point numbers that do not stand for one integer each"))
     integers = np.where(missing, 0.0, values).astype(np.int64)
     return _as_bytes(_null_where(pa.array(integers).cast(pa.large_string()), pa.array(missing)))
+
+
+def whole_or_missing(chunk: Any) -> BoolArray:
+    """Which cells of an Arrow array of floats stand for one integer each, or for none, shape (n,)."""
+    limit = EXACT_INTEGERS[chunk.type.bit_width // 8]
+    values = chunk.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return np.asarray(np.isnan(values) | ((values == np.rint(values)) & (np.abs(values) < limit)))
 
 
 def _object_id(cell: object, column: str) -> bytes | None:
@@ -126,7 +136,7 @@ def _object_id(cell: object, column: str) -> bytes | None:
         if cell in NO_UNIT:
             return None
         # Halves of surrogate pairs are kept apart.
-        return re.sub(WHOLE_FLOAT, r"\1", cell).encode(errors="surrogatepass")
+        return _plain_text(cell).encode(errors="surrogatepass")
     if isinstance(cell, float | np.floating):
         number, limit = float(cell), EXACT_INTEGERS[min(cell.itemsize if isinstance(cell, np.floating) else 8, 8)]
         if number.is_integer() and abs(number) < limit:
@@ -135,6 +145,14 @@ def _object_id(cell: object, column: str) -> bytes | None:
     if isinstance(cell, int | np.integer) and not isinstance(cell, bool) and abs(int(cell)) < 10**1000:
         return str(int(cell)).encode()
     raise TypeError(_refusal(column, "objects, one of which is no integer, text, bytes or UUID"))
+
+
+def _plain_text(text: str) -> str:
+    """As :func:`_plain_texts` of one text that says something."""
+    found = re.fullmatch(r"(-?[0-9]+)\.0", text)
+    if found is None:
+        return text
+    return "0" if found[1] == "-0" else found[1]
 
 
 def _null_where(values: Any, empty: Any) -> Any:

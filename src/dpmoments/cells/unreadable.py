@@ -25,12 +25,25 @@ from dpmoments.cells.text_numbers import TextCells, null_words, text_flags, text
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
 from dpmoments.text_files.text_format import TextFormat
 
-__all__ = ["CellValue", "LevelCells", "NumberCells", "UnreadableColumn", "read_level_cells", "read_number_cells"]
+__all__ = [
+    "CANNOT_BE_READ",
+    "CellValue",
+    "LevelCells",
+    "NumberCells",
+    "UnreadableColumn",
+    "decoded_bytes",
+    "read_level_cells",
+    "read_number_cells",
+    "refused_objects",
+    "type_in_words",
+    "without_objects",
+]
 
 NumberColumn = Numeric | Date | Boolean | Coordinate
 CellValue = tuple[Literal["text", "number", "form", "type"], str]
 """A cell as text, and what it is: text, a number, the form of a text (every digit a 9), or the name of its type."""
 CANNOT_BE_READ = (TypeError, ValueError, ArithmeticError, pa.ArrowException)
+NOT_UTF8: CellValue = ("type", "text that is not UTF-8")
 DIGITS = re.compile(r"\d")
 
 
@@ -107,7 +120,7 @@ def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat |
     if isinstance(cells, UnreadableColumn):
         return NumberCells(np.full(cells.n_cells, np.nan), np.ones(cells.n_cells, dtype=bool), cells.kind)
     if written is not None:
-        texts, _ = _decoded(cells)  # what is not UTF-8 is no number either
+        texts, _ = decoded_bytes(cells)  # what is not UTF-8 is no number either
         return _of_texts(texts, column, _read_texts(texts, column, written))
     if isinstance(column, Date) and (dates := _as_texts(cells)) is not None:
         return _of_texts(dates, column, text_dates(dates, column, TextFormat(), only_empty=True))
@@ -118,11 +131,11 @@ def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat |
     else:
         return NumberCells(values, np.zeros(len(cells), dtype=bool))
     if isinstance(cells, np.ndarray):
-        unreadable = _refused(cells, lambda cell: numbers(cell, column))
-        values = numbers(_without(cells, unreadable), column)
+        unreadable = refused_objects(cells, lambda cell: numbers(cell, column))
+        values = numbers(without_objects(cells, unreadable), column)
         found, like_numbers = _forms(Counter(map(_written, cells[unreadable])), column)
         return NumberCells(values, unreadable, found=found, like_numbers=like_numbers)
-    kind, unreadable = _type_in_words(cells.type), np.ones(len(cells), dtype=bool)
+    kind, unreadable = type_in_words(cells.type), np.ones(len(cells), dtype=bool)
     if (texts := _as_texts(cells)) is None:
         return NumberCells(values, unreadable, kind)
     unreadable = ~_flags(pc.is_null(texts))
@@ -151,8 +164,8 @@ def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | N
     unreadable = np.zeros(len(cells), dtype=bool)
     found: Counter[CellValue] = Counter()
     if written is not None:
-        cells, unreadable = _decoded(cells)
-        found = Counter({("type", "text that is not UTF-8"): int(unreadable.sum())} if unreadable.any() else {})
+        cells, unreadable = decoded_bytes(cells)
+        found = Counter({NOT_UTF8: int(unreadable.sum())} if unreadable.any() else {})
         nothing = pc.is_in(cells, pa.array(null_words(column, written), cells.type))
         cells = pc.if_else(pc.or_(pa.array(unreadable), nothing), pa.scalar(None, cells.type), cells)
     elif isinstance(cells, np.ndarray):
@@ -160,13 +173,13 @@ def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | N
         try:
             object_texts(cells, column.name, integers=integers)
         except CANNOT_BE_READ:
-            unreadable = _refused(cells, lambda cell: object_texts(cell, column.name, integers=integers))
+            unreadable = refused_objects(cells, lambda cell: object_texts(cell, column.name, integers=integers))
             found = Counter(map(_written, cells[unreadable]))
-            cells = _without(cells, unreadable)
+            cells = without_objects(cells, unreadable)
     try:
         codes = level_codes(cells, column)
     except CANNOT_BE_READ:
-        return LevelCells(np.full(len(cells), MISSING), np.ones(len(cells), dtype=bool), _type_in_words(cells.type))
+        return LevelCells(np.full(len(cells), MISSING), np.ones(len(cells), dtype=bool), type_in_words(cells.type))
     unknown = codes == UNKNOWN
     return LevelCells(codes, unreadable, None, found, _counted(cells, unknown) if unknown.any() else {})
 
@@ -182,7 +195,7 @@ def _read_texts(texts: Any, column: NumberColumn, written: TextFormat) -> TextCe
     return (text_flags if isinstance(column, Boolean) else text_numbers)(texts, written)
 
 
-def _refused(cells: npt.NDArray[Any], read: Callable[[npt.NDArray[Any]], Any]) -> BoolArray:
+def refused_objects(cells: npt.NDArray[Any], read: Callable[[npt.NDArray[Any]], Any]) -> BoolArray:
     """Which objects a reader does not take, each alone, shape (n,)."""
     refused = np.zeros(len(cells), dtype=bool)
     for place in range(len(cells)):
@@ -193,20 +206,26 @@ def _refused(cells: npt.NDArray[Any], read: Callable[[npt.NDArray[Any]], Any]) -
     return refused
 
 
-def _without(cells: npt.NDArray[Any], refused: BoolArray) -> npt.NDArray[Any]:
+def without_objects(cells: npt.NDArray[Any], refused: BoolArray) -> npt.NDArray[Any]:
     """The same objects, None in place of some."""
     kept = cells.copy()
     kept[refused] = None
     return kept
 
 
-def _decoded(cells: Any) -> tuple[Any, BoolArray]:
-    """Bytes as text, and which of them are not UTF-8, shape (n,)."""
+def decoded_bytes(cells: Any) -> tuple[Any, BoolArray]:
+    """Bytes or text as text, and which of them are not UTF-8, shape (n,).
+
+    Arrow looks at no byte of a text column that it is given, or reads from a file.
+    """
+    if pa.types.is_string_view(cells.type):
+        cells = pc.cast(cells, pa.large_string())
     try:
         return pc.cast(cells, pa.large_binary()).cast(pa.large_string()), np.zeros(len(cells), dtype=bool)
     except pa.ArrowException:  # some cell is not: they are told one by one
-        texts = [cell.decode(errors="replace") for cell in cells.to_pylist()]
-        whole = [text.encode() == cell for text, cell in zip(texts, cells.to_pylist(), strict=True)]
+        held = pc.cast(cells, pa.large_binary()).to_pylist()
+        texts = [None if cell is None else cell.decode(errors="replace") for cell in held]
+        whole = [text is None or text.encode() == cell for text, cell in zip(texts, held, strict=True)]
         return pa.array(texts, pa.large_string()), ~np.array(whole, dtype=bool)
 
 
@@ -229,8 +248,12 @@ def _counted(cells: Any, wanted: BoolArray) -> Counter[CellValue]:
         else:
             counted = _countable(plain).take(pa.array(np.flatnonzero(chosen))).value_counts()
             values, times = counted.field("values"), counted.field("counts").to_numpy()
-        for value, number in zip(values.to_pylist(), times.tolist(), strict=True):
-            found[_written(value)] += number
+        if _is_text(values.type):
+            values, broken = decoded_bytes(values)
+        else:
+            broken = np.zeros(len(values), dtype=bool)
+        for value, is_broken, number in zip(values.to_pylist(), broken.tolist(), times.tolist(), strict=True):
+            found[NOT_UTF8 if is_broken else _written(value)] += number
     return found
 
 
@@ -277,10 +300,19 @@ def _as_texts(cells: Any) -> Any | None:
     parts = whole.chunks if isinstance(whole, pa.ChunkedArray) else [whole]
     plain = [pc.run_end_decode(part) if pa.types.is_run_end_encoded(part.type) else part for part in parts]
     for part in plain:
-        kind = part.type.value_type if pa.types.is_dictionary(part.type) else part.type
-        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+        if not _is_text(part.type.value_type if pa.types.is_dictionary(part.type) else part.type):
             return None
-    return pa.concat_arrays([pa.array(part.to_pylist(), pa.large_string()) for part in plain])
+    return pa.concat_arrays([pa.array([], pa.large_string()), *map(_texts, plain)])
+
+
+def _texts(part: Any) -> Any:
+    if not pa.types.is_dictionary(part.type):
+        return decoded_bytes(part)[0]
+    return decoded_bytes(part.dictionary)[0].take(part.indices)
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _flags(cells: Any) -> BoolArray:
@@ -288,5 +320,5 @@ def _flags(cells: Any) -> BoolArray:
     return found
 
 
-def _type_in_words(kind: Any) -> str:
+def type_in_words(kind: Any) -> str:
     return "nested values" if pa.types.is_nested(kind) else str(kind)

@@ -35,6 +35,10 @@ def show(
         bool,
         typer.Option("--registry", help="Write a draft entry for the public registry of deployments instead, as YAML."),
     ] = False,
+    ledger: Annotated[
+        Path | None,
+        typer.Option("--ledger", help="That it was charged to, for --audit: what all releases come to is told."),
+    ] = None,
     known: Annotated[
         list[str] | None,
         typer.Option("--fill", metavar="FIELD=TEXT", help="What only the curator knows, for --registry; repeatable."),
@@ -54,12 +58,14 @@ def show(
         raise typer.BadParameter("show one at a time", param_hint="--audit, --registry")
     if known and not for_registry:
         raise typer.BadParameter("it fills in an entry of the registry: give --registry too", param_hint="--fill")
+    if ledger is not None and not for_audit:
+        raise typer.BadParameter("it is for an auditor's statement: give --audit too", param_hint="--ledger")
     released = dpmoments.load(file)
     if for_registry:
         _show_registry_entry(released, known or [], as_json)
         return
     if for_audit:
-        statement = released.auditor_statement()
+        statement = released.auditor_statement(ledger=ledger)
         if as_json:
             print_json(statement.to_dict())
         else:
@@ -73,6 +79,8 @@ def show(
     print_text()
     print_text("Receipt: what was noised and what it cost; then the sum, and what the stated budget allows.")
     print_table(("noised", "law", "sensitivity", "loss"), released.receipt.lines())
+    if (on_a_unit := released.receipt.on_a_unit_in_words) is not None:
+        print_text(on_a_unit, indent=2)
     print_text()
     if isinstance(released, GroupReleases):
         _show_groups(released)

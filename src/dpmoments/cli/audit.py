@@ -13,6 +13,7 @@ from dpmoments.cli.options import AsJson, Delta, Epsilon, Rho, budget_of, mechan
 from dpmoments.cli.tables import complain, print_json, print_table, print_text
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 
 __all__ = ["audit"]
 
@@ -35,6 +36,16 @@ def audit(
         typer.Option("--option", metavar="KEY=VALUE", help="An option of the one mechanism named; may be repeated."),
     ] = None,
     features: Annotated[int, typer.Option("--features", min=1, help="Number of features.")] = 2,
+    max_rows_per_unit: Annotated[
+        int | None,
+        typer.Option(
+            "--max-rows-per-unit",
+            metavar="K",
+            min=1,
+            help="Audit what is spent on people of many rows, K of which count; under add_remove alone.",
+            show_default=False,
+        ),
+    ] = None,
     draws: Annotated[
         int | None,
         typer.Option(
@@ -77,6 +88,7 @@ def audit(
         budgets=budgets,
         neighbors=tuple(Neighbors) if neighbors is None else (neighbors,),
         n_features=features,
+        privacy_unit=None if max_rows_per_unit is None else PrivacyUnit("person", max_rows_per_unit),
     )
     effort = None if draws is None else AuditEffort.of_draws(draws)
     results = list[AuditResult]()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -48,4 +49,18 @@ def init(
             f"{path} exists already and is not overwritten: name another file with --output"
         ) from None
     print_text(f"{path}: fill in its blanks from public knowledge, delete the columns that are not wanted, then")
-    print_command(f"dpmoments forecast --schema {path} --n-rows ROWS --epsilon 1 --neighbors add_remove")
+    written = " ".join(
+        f"{flag} {shlex.quote(text)}"
+        for flag, value in (
+            ("--delimiter", delimiter),
+            ("--encoding", encoding),
+            ("--decimal", decimal),
+            ("--thousands", thousands),
+            *(("--null", text) for text in null or []),
+        )
+        if (text := value)
+    )
+    print_command(f"dpmoments preflight {shlex.quote(table)} --schema {shlex.quote(str(path))} {written}".rstrip())
+    print_command(
+        f"dpmoments forecast --schema {shlex.quote(str(path))} --n-rows ROWS --epsilon 1 --neighbors add_remove"
+    )

@@ -20,6 +20,7 @@ from dpmoments.cli.curator import init
 from dpmoments.cli.errors import explain
 from dpmoments.cli.forecasts import forecast, forecast_mean
 from dpmoments.cli.ledger import ledger
+from dpmoments.cli.option_words import in_options, what_number_to_write
 from dpmoments.cli.preflight import preflight
 from dpmoments.cli.spending import release, release_mean
 from dpmoments.cli.tables import complain, print_text
@@ -115,19 +116,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ε shows a question mark instead of failing
     command = typer.main.get_command(app)
+    given = sys.argv[1:] if arguments is None else list(arguments)
     with warnings.catch_warnings():
         warnings.filterwarnings("always", category=UserWarning)
         warnings.showwarning = _show_warning
         try:
             outcome = command.main(
-                args=sys.argv[1:] if arguments is None else list(arguments),
+                args=given,
                 prog_name="dpmoments",
                 standalone_mode=False,
             )
         except (typer.Abort, KeyboardInterrupt):
             outcome = STOPPED
         except Exception as error:
-            return _fail(error)
+            return _fail(error, given)
     if outcome == STOPPED:
         complain("dpmoments: stopped")
     code = outcome if isinstance(outcome, int) else 0
@@ -144,10 +146,14 @@ def _flushed() -> bool:
     return True
 
 
-def _fail(error: Exception) -> int:
+def _fail(error: Exception, given: Sequence[str]) -> int:
     if isinstance(error, _UsageError):
         path = getattr(getattr(error, "ctx", None), "command_path", "dpmoments")
-        complain(f"{path}: {' '.join(error.format_message().split())}\n'{path} --help' shows how")
+        message = " ".join(error.format_message().split())
+        options = list(getattr(getattr(error, "param", None), "opts", []))
+        if number := what_number_to_write(message, options, given):
+            message = f"{'/'.join(options)} {number}"
+        complain(f"{path}: {in_options(message)}\n'{path} --help' shows how")
         return error.exit_code
     complain(f"dpmoments: {explain(error)}")
     return 1

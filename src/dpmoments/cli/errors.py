@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dpmoments.cli.option_words import in_options
 from dpmoments.own_words import has_own_words, place_of
+from dpmoments.release_run import NOTES
 
 __all__ = ["explain", "has_own_words"]
 
@@ -12,15 +14,21 @@ def explain(error: Exception) -> str:
 
     A message is shown only where it cannot quote a cell: where a ``raise`` statement of this library made it (no message of
     the library names a private value), or where the operating system refused a file. Whatever else stops a command, such as
-    an error inside a reader or an array library, is told by its kind and place alone.
+    an error inside a reader or an array library, is told by its kind and place alone. Whether anything was spent is told of any.
 
     Examples
     --------
     >>> explain(FileNotFoundError(2, "No such file or directory", "people.yaml"))
     'people.yaml: No such file or directory'
     """
+    # Notes of others may quote a cell, as messages may.
+    notes = [note for note in getattr(error, "__notes__", ()) if note in NOTES]
+    return "; ".join([_message(error), *notes])
+
+
+def _message(error: Exception) -> str:
     if has_own_words(error):
-        return " ".join(str(error).split())
+        return in_options(" ".join(str(error).split()))
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     return (

@@ -22,6 +22,7 @@ from dpmoments.cli.options import (
     budget_of,
 )
 from dpmoments.cli.tables import print_json, print_table, print_text
+from dpmoments.cli.unit_options import MaxRowsPerUnit, PrivacyUnitColumn, privacy_unit_of
 from dpmoments.planning.answer import Forecast
 from dpmoments.privacy.budget import BudgetKind
 from dpmoments.schema.schema import Schema
@@ -29,18 +30,19 @@ from dpmoments.schema.schema import Schema
 __all__ = ["forecast", "forecast_mean"]
 
 ASSUMED = "What is assumed of the table"
+N_ROWS = "The number of rows you expect; it scales the errors. With --privacy-unit: of the rows that count."
 TURNED_ROUND = "What it takes: noise that is wanted, as its standard deviation"
 
 
 def forecast(
     schema: SchemaFile,
-    n_rows: Annotated[
-        int, typer.Option("--n-rows", min=1, help="The number of rows you expect; it scales the errors.")
-    ],
+    n_rows: Annotated[int, typer.Option("--n-rows", min=1, help=N_ROWS)],
     neighbors: NeighborsOption,
     epsilon: Epsilon = None,
     delta: Delta = 0.0,
     rho: Rho = None,
+    privacy_unit: PrivacyUnitColumn = None,
+    max_rows_per_unit: MaxRowsPerUnit = None,
     mean: Mean = True,
     typical_sd: Annotated[
         list[str] | None,
@@ -103,7 +105,7 @@ def forecast(
         str | None,
         typer.Option(
             "--mechanism",
-            help="The mechanism of these answers (default: the best of the forecast).",
+            help="The mechanism of these answers (default: auto, as a release has it).",
             rich_help_panel=TURNED_ROUND,
         ),
     ] = None,
@@ -120,6 +122,9 @@ def forecast(
     norm of the error on the second moment and of the length of that on the mean,
     for rows encoded to length 1 at most.
 
+    With --privacy-unit the budget is for all rows of a unit together, and --n-rows
+    is the number of rows that count, --max-rows-per-unit of each unit at most.
+
     Example:
 
       dpmoments forecast --schema people.yaml --n-rows 50000 \\
@@ -128,13 +133,14 @@ def forecast(
       dpmoments forecast --schema people.yaml --n-rows 50000 \\
         --epsilon 1 --neighbors add_remove --rows-needed correlation=0.02
     """
-    budget = budget_of(epsilon, delta, rho)
+    budget, unit = budget_of(epsilon, delta, rho), privacy_unit_of(privacy_unit, max_rows_per_unit)
     table = dpmoments.forecast(
         Schema.load(schema),
         n_rows=n_rows,
         epsilon=epsilon,
         delta=delta,
         rho=rho,
+        privacy_unit=unit,
         neighbors=neighbors,
         mean=mean,
         decay=decay,
@@ -154,11 +160,11 @@ def forecast(
         print_json(table.to_dict() | needed)
         return
     if needed:
-        by = mechanism or table.best
+        by = mechanism or table.asked_of
         lines = {
-            "rows_needed": f"rows needed with {budget}, {neighbors}, {by}",
-            "epsilon_needed": f"ε needed with {n_rows:,} rows{_beside(table)}, {neighbors}, {by}",
-            "rho_needed": f"ρ needed with {n_rows:,} rows, {neighbors}, {by}",
+            "rows_needed": f"{table.rows_in_words} needed with {budget}, {neighbors}, {by}",
+            "epsilon_needed": f"ε needed with {n_rows:,} {table.rows_in_words}{_beside(table)}, {neighbors}, {by}",
+            "rho_needed": f"ρ needed with {n_rows:,} {table.rows_in_words}, {neighbors}, {by}",
         }
         for name, value in needed.items():
             print_text(f"{lines[name]}: {value:,}" if name == "rows_needed" else f"{lines[name]}: {value:.4g}")
@@ -248,13 +254,13 @@ def _numbers(text: str) -> list[float]:
 
 def forecast_mean(
     schema: SchemaFile,
-    n_rows: Annotated[
-        int, typer.Option("--n-rows", min=1, help="The number of rows you expect; it scales the errors.")
-    ],
+    n_rows: Annotated[int, typer.Option("--n-rows", min=1, help=N_ROWS)],
     neighbors: NeighborsOption,
     epsilon: Epsilon = None,
     delta: Delta = 0.0,
     rho: Rho = None,
+    privacy_unit: PrivacyUnitColumn = None,
+    max_rows_per_unit: MaxRowsPerUnit = None,
     radius: Radius = None,
     scale: Scale = None,
     standard_deviation: Annotated[
@@ -279,12 +285,14 @@ def forecast_mean(
         --rho 0.5 --neighbors replace_one --standard-deviation age=15
     """
     budget_of(epsilon, delta, rho)
+    unit = privacy_unit_of(privacy_unit, max_rows_per_unit)
     table = dpmoments.forecast_mean(
         Schema.load(schema),
         n_rows=n_rows,
         epsilon=epsilon,
         delta=delta,
         rho=rho,
+        privacy_unit=unit,
         neighbors=neighbors,
         radius=radius,
         scale=scale,

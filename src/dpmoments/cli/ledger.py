@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,10 +11,8 @@ import typer
 import dpmoments
 from dpmoments.cli.options import BUDGET_PANEL, AsJson, Delta, Epsilon, NeighborsOption, Rho
 from dpmoments.cli.tables import complain, print_command, print_json, print_table, print_text
-from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.ledger.accounts import Account
 from dpmoments.privacy.ledger.grants import Composition, Grant, GrantKind
-from dpmoments.privacy.ledger.history import Action, HistoryEntry
 from dpmoments.privacy.origin import LedgerEntry
 
 __all__ = ["ledger"]
@@ -68,9 +67,10 @@ def grant(
     )
     print_text(f"{dataset}: {granted} is granted ({granted.neighbors}, protected unit: {granted.unit}).")
     print_text("Next:")
+    protected = "" if granted.unit == "row" else f"--privacy-unit {shlex.quote(granted.unit)} --max-rows-per-unit K "
     print_command(
-        f"dpmoments release DATA --schema SCHEMA --epsilon 1 --neighbors {granted.neighbors} --output RELEASE "
-        f"--ledger {file} --dataset {dataset}"
+        f"dpmoments release DATA --schema SCHEMA --epsilon 1 --neighbors {granted.neighbors} {protected}--output RELEASE "
+        f"--ledger {shlex.quote(str(file))} --dataset {shlex.quote(dataset)}"
     )
 
 
@@ -98,6 +98,12 @@ def show(file: File, dataset: OneName = None, as_json: AsJson = False) -> None:
             [("granted", str(granted), ""), ("spent", str(account.spent), ""), *(ways or [("left", "nothing", "")])],
         )
         print_text(f"{account.n_released} {'release' if account.n_released == 1 else 'releases'}", indent=2)
+        if account.n_refunded:
+            print_text(
+                f"{account.n_refunded} given back: runs that an error stopped before they drew noise. That the error came, which "
+                "whoever started them saw, is a fact about the table.",
+                indent=2,
+            )
         if account.n_open:
             print_text(
                 f"{account.n_open} reserved and never committed: a release that is running now, or one that was stopped. They "
@@ -126,10 +132,11 @@ def history(file: File, dataset: OneName = None, as_json: AsJson = False) -> Non
     print_table(
         ("entry", "time", "dataset", "", "", "hash"),
         (
-            (str(entry.number), entry.time, entry.dataset, str(entry.action), _what(entry), f"{entry.hash[:12]}…")
+            (str(entry.number), entry.time, entry.dataset, str(entry.action), entry.in_words, f"{entry.hash[:8]}…")
             for entry in entries
         ),
         numbers=("entry",),
+        whole=("time", "hash"),
     )
 
 
@@ -184,16 +191,6 @@ def _composition(account: Account) -> str:
     }
     by_parts = account.grant.composition is Composition.AUTO and not account.sums.concentrated
     return words[Composition.BASIC if by_parts else account.grant.composition]
-
-
-def _what(entry: HistoryEntry) -> str:
-    if entry.action is Action.GRANT:
-        granted = Grant.from_dict(entry.content)
-        return f"{granted}, {granted.neighbors}, {granted.unit}"
-    if entry.action is Action.RESERVE:
-        content = entry.content
-        return f"{PrivacyBudget.from_dict(content['cost'])}, {content['mechanism']}, release {content['release'][:8]}…"
-    return f"of entry {entry.content['reservation']}"
 
 
 def _as_dict(account: Account) -> dict[str, Any]:

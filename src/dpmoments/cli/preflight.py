@@ -20,6 +20,8 @@ from dpmoments.cli.text_options import (
     TrueText,
     text_format_of,
 )
+from dpmoments.cli.unit_options import MaxRowsPerUnit, MissingUnit, PrivacyUnitColumn, privacy_unit_of
+from dpmoments.preflight_words import Outcome
 from dpmoments.schema.schema import Schema
 
 __all__ = ["preflight"]
@@ -32,6 +34,9 @@ def preflight(
     ],
     schema: SchemaFile,
     mean: Mean = True,
+    privacy_unit: PrivacyUnitColumn = None,
+    max_rows_per_unit: MaxRowsPerUnit = None,
+    missing_unit: MissingUnit = "error",
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
@@ -45,11 +50,13 @@ def preflight(
     """Look at the private table for your eyes alone: what does not fit its schema.
 
     Prints exact, PRIVATE facts, so marked on every line: cells outside bounds,
-    missing or unreadable, levels that are not in the schema, rows that rules drop.
+    missing or unreadable, levels that are not in the schema, rows that rules drop,
+    and with --privacy-unit how many people have more rows than count.
     Everything is found in one run. It spends nothing, writes no file and has no
     privacy guarantee: keep what it prints as you keep the table.
 
-    Exit codes: 0 a release would work; 1 it would stop with an error.
+    Exit codes: 0 a release would work; 1 it would stop with an error; 3 it would
+    run, but most rows or most cells of a column are lost.
 
     Example:
 
@@ -62,9 +69,10 @@ def preflight(
         )
     bar = sys.stderr.isatty() if progress is None else progress
     written = text_format_of(delimiter, encoding, decimal, thousands, null, true, false)
+    unit = privacy_unit_of(privacy_unit, max_rows_per_unit, missing_unit)
     found = dpmoments.preflight(
-        data_of(table, engine), Schema.load(schema), mean=mean, text_format=written, progress=bar
+        data_of(table, engine), Schema.load(schema), mean=mean, privacy_unit=unit, text_format=written, progress=bar
     )
     found.show()
-    if found.stops_a_release:
-        raise typer.Exit(1)
+    if found.outcome is not Outcome.WORKS:
+        raise typer.Exit(int(found.outcome))

@@ -39,8 +39,13 @@ def print_page(text: str) -> None:
     print(text, end="")
 
 
-def print_table(headers: Sequence[str], rows: Iterable[tuple[str, ...]], *, numbers: Sequence[str] = ()) -> None:
-    """Print rows under headers, the columns that are named in ``numbers`` to the right; no headers where all are empty."""
+def print_table(
+    headers: Sequence[str], rows: Iterable[tuple[str, ...]], *, numbers: Sequence[str] = (), whole: Sequence[str] = ()
+) -> None:
+    """Print rows under headers, the columns that are named in ``numbers`` to the right; no headers where all are empty.
+
+    Those in ``whole`` are not broken, as numbers never are.
+    """
     named = any(headers)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=named)
     for header in headers:
@@ -48,7 +53,7 @@ def print_table(headers: Sequence[str], rows: Iterable[tuple[str, ...]], *, numb
             _visible(header),
             justify="right" if header in numbers else "left",
             overflow="fold",
-            no_wrap=header in numbers,
+            no_wrap=header in numbers or header in whole,
         )
     for row in rows:
         table.add_row(*map(_visible, row))

@@ -40,7 +40,7 @@ MissingUnit = Annotated[
 ]
 
 
-def privacy_unit_of(column: str | None, max_rows: int | None, missing: str) -> PrivacyUnit | None:
+def privacy_unit_of(column: str | None, max_rows: int | None, missing: str = "error") -> PrivacyUnit | None:
     """The privacy unit that the options name; None where rows are protected each by itself.
 
     Raises

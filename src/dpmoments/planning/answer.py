@@ -24,10 +24,13 @@ from dpmoments.planning.noise_in_units import NoiseInUnits
 from dpmoments.planning.setting import Setting
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 
 __all__ = ["Forecast"]
 
 ABOUT_AS_MUCH = 1.05
+DEFAULT = "auto"
+"""What a release takes unless told."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,6 +42,7 @@ class Forecast(TableAnswer):
     rows : tuple of ForecastRow
         The least expected error first.
     n_rows : int
+        With a privacy unit, of the rows that count.
     budget : PrivacyBudget
     neighbors : Neighbors
     assumption : Assumption
@@ -55,6 +59,8 @@ class Forecast(TableAnswer):
         What would lower the noise, the most helpful first.
     without_units : str
         Why there are no numbers in the table's units, where there are none.
+    privacy_unit : PrivacyUnit or None
+        For whom the budget is, where that is not one row.
     """
 
     rows: tuple[ForecastRow, ...]
@@ -68,6 +74,7 @@ class Forecast(TableAnswer):
     worst: NoiseInUnits | None = None
     changes: tuple[Change, ...] = ()
     without_units: str = ""
+    privacy_unit: PrivacyUnit | None = None
 
     def __iter__(self) -> Iterator[ForecastRow]:
         return iter(self.rows)
@@ -92,13 +99,20 @@ class Forecast(TableAnswer):
         """The mechanism with the least noise in the table's units; None where that of none is known."""
         return None if self.setting is None else self.setting.mechanism.name
 
+    @property
+    def asked_of(self) -> str | None:
+        """The mechanism of which rows and budgets needed are told, unless one is named."""
+        runs = any(row.mechanism == DEFAULT and row.refusal is None for row in self.rows)
+        known = runs and self.setting is not None and self._setting_of(DEFAULT).noise is not None
+        return DEFAULT if known else self.best
+
     def rows_needed(self, *, mechanism: str | None = None, **wanted: Any) -> int:
         """The smallest number of rows at which the noise is as small as wanted, with the budget of this forecast.
 
         Parameters
         ----------
         mechanism : str, optional
-            Default: the best of this forecast.
+            Default: ``auto``, which :func:`dpmoments.release` takes by default; the best of this forecast where that cannot run.
         **wanted
             ``correlation=0.02``, ``coefficient=0.05``: on the typical ones. ``mean={"age": 0.5}``, ``sd={"age": 0.5}`` in the
             table's units, ``share={"smoker": 0.01}``; one number stands for all features. Each is the standard deviation of the
@@ -108,7 +122,7 @@ class Forecast(TableAnswer):
         -------
         int
             By search over plans: with one row fewer the noise is larger. Exact for additive noise; for ``adaptive-ball`` it rests
-            on the table assumed.
+            on the table assumed. With a privacy unit, of rows that count.
 
         Raises
         ------
@@ -125,7 +139,7 @@ class Forecast(TableAnswer):
         >>> again.noise_of("laplace").typical_correlation() <= 0.02
         True
         """
-        setting = self._setting_of(mechanism)
+        setting = self._setting_of(mechanism or self.asked_of)
         return rows_needed(setting, Wanted.of(setting.typical, **wanted))
 
     def epsilon_needed(self, *, mechanism: str | None = None, **wanted: Any) -> float:
@@ -143,14 +157,14 @@ class Forecast(TableAnswer):
         """
         if self.budget.kind is BudgetKind.ZCDP:
             raise ValueError(f"the forecast is of {self.budget}: ask for rho_needed")
-        setting = self._setting_of(mechanism)
+        setting = self._setting_of(mechanism or self.asked_of)
         return budget_needed(setting, Wanted.of(setting.typical, **wanted))
 
     def rho_needed(self, *, mechanism: str | None = None, **wanted: Any) -> float:
         """As :meth:`epsilon_needed`, the smallest ρ of a forecast made with ``rho``."""
         if self.budget.kind is not BudgetKind.ZCDP:
             raise ValueError(f"the forecast is of {self.budget}: ask for epsilon_needed")
-        setting = self._setting_of(mechanism)
+        setting = self._setting_of(mechanism or self.asked_of)
         return budget_needed(setting, Wanted.of(setting.typical, **wanted))
 
     def noise_of(self, mechanism: str) -> NoiseInUnits:
@@ -174,7 +188,12 @@ class Forecast(TableAnswer):
     @property
     def title(self) -> str:
         """What the forecast is of."""
-        return f"Forecast for {self.n_rows:,} rows, {self.budget}, {self.neighbors}; no data read"
+        return f"Forecast for {self.n_rows:,} {self.rows_in_words}, {self.budget}, {self.neighbors}; no data read"
+
+    @property
+    def rows_in_words(self) -> str:
+        """What ``n_rows`` is a number of."""
+        return "rows" if self.privacy_unit is None else self.privacy_unit.rows_in_words
 
     @property
     def heading(self) -> tuple[str, ...]:
@@ -200,7 +219,8 @@ class Forecast(TableAnswer):
         times = second.typical_noise / own
         as_much = "about as much" if times < ABOUT_AS_MUCH else f"{times:.2g} × as much"
         chosen = ", which auto takes" if self["auto"].chosen_because and self._auto_takes_it else ""
-        return f"{chosen} (the least noise; {second.mechanism} has {as_much})"
+        named = "" if chosen or self.asked_of == self.best else f"; a release takes it if told, mechanism={self.best!r}"
+        return f"{chosen} (the least noise; {second.mechanism} has {as_much}{named})"
 
     @property
     def _auto_takes_it(self) -> bool:
@@ -279,6 +299,7 @@ class Forecast(TableAnswer):
             "n_rows": self.n_rows,
             "budget": self.budget.to_dict(),
             "neighbors": str(self.neighbors),
+            "protected_unit": "row" if self.privacy_unit is None else self.privacy_unit.to_dict(),
             "assumption": {"spectrum": list(self.assumption.spectrum), "units": self.assumption.units},
             "mechanisms": [row.to_dict() for row in self.rows],
             "derived_cost": None if self.derived_cost is None else self.derived_cost.to_dict(),

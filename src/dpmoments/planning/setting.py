@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 
 from dpmoments.mechanisms.adaptive_ball import AdaptiveBallPlan
 from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
+from dpmoments.mechanisms.parts.units import plan_before_release
 from dpmoments.planning.ball_law import ball_laws
 from dpmoments.planning.noise_in_units import LawOfRun, NoiseInUnits
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 
 __all__ = ["Setting", "laws_of_plan", "worst_laws"]
 
@@ -24,11 +26,14 @@ class Setting:
     typical : TypicalTable
         With the schema.
     n_rows : int
+        With a privacy unit, of the rows that count.
     budget : PrivacyBudget
     neighbors : Neighbors
     mechanism : Mechanism
     rivals : tuple of Mechanism
         Others that may be the better choice once something is changed.
+    privacy_unit : PrivacyUnit or None
+        For whom the budget is, where that is not one row.
     """
 
     typical: TypicalTable
@@ -37,10 +42,11 @@ class Setting:
     neighbors: Neighbors
     mechanism: Mechanism
     rivals: tuple[Mechanism, ...] = ()
+    privacy_unit: PrivacyUnit | None = None
 
     @property
     def plan(self) -> Plan:
-        """The plan of the release, with count and mean.
+        """The plan of the release, with count and mean; of one for units, what runs on the rows that count.
 
         Raises
         ------
@@ -50,7 +56,7 @@ class Setting:
         # Where the number of rows is private a release plans without it.
         n_rows = self.n_rows if self.neighbors.table_size_is_public else None
         shape = MomentShape.of(self.typical.schema, mean=True, n_rows=n_rows)
-        return self.mechanism.plan(shape, self.budget, self.neighbors)
+        return plan_before_release(self.mechanism, shape, self.budget, self.neighbors, self.privacy_unit)
 
     @property
     def noise(self) -> NoiseInUnits | None:

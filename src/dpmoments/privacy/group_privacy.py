@@ -13,7 +13,7 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.inversion import safe_root
 from dpmoments.privacy.privacy_unit import PrivacyUnit
 
-__all__ = ["allowance_for_rows", "budget_for_rows"]
+__all__ = ["allowance_for_rows", "budget_for_rows", "loss_for_units"]
 
 ROUNDING = 1e-12
 """Relative error allowed for where e^ε is computed."""
@@ -75,6 +75,22 @@ def _delta_factor(epsilon: float, k: int) -> float:
             "spend a smaller epsilon, or a budget in rho"
         )
     return factor
+
+
+def loss_for_units(loss: Loss, rows_per_unit: int) -> Loss | None:
+    """What draws that lose so much on one row lose on a unit of k; None where losses are (ε, δ), of which δ grows with e^ε.
+
+    Examples
+    --------
+    >>> print(loss_for_units(Loss(LossUnit.RHO, Fraction(1, 8)), 2))
+    ρ = 0.5
+    """
+    if rows_per_unit == 1:
+        return loss
+    if loss.unit is LossUnit.EPSILON_DELTA:
+        return None
+    power = 1 if loss.unit is LossUnit.EPSILON else 2
+    return Loss(loss.unit, loss.amount * rows_per_unit**power)
 
 
 def budget_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: PrivacyUnit | None) -> PrivacyBudget:

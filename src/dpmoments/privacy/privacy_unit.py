@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from numbers import Integral
 from typing import Any, Literal, get_args
 
 from dpmoments.plain_values import require_known, shown
+from dpmoments.privacy.neighbors import Neighbors
 
-__all__ = ["PrivacyUnit", "SelectionKey"]
+__all__ = ["PrivacyUnit", "SelectionKey", "require_unit"]
 
 SelectionKey = tuple[int, int]
 """128 random bits, as two whole numbers."""
@@ -22,8 +23,9 @@ MOST_ROWS = 2**31
 class PrivacyUnit:
     """All rows with one value of a column, of which ``max_rows`` count at most: what is protected together.
 
-    Passed as ``privacy_unit=`` to :func:`dpmoments.release` and :func:`dpmoments.release_mean`. The guarantee is then for tables
-    that differ by all rows of one unit, however many there are and wherever in the table, or in which file, they stand.
+    Passed as ``privacy_unit=`` to :func:`dpmoments.release` and :func:`dpmoments.release_mean`, and to what plans them. The
+    guarantee is then for tables that differ by all rows of one unit, however many there are and wherever in the table, or in
+    which file, they stand.
 
     Parameters
     ----------
@@ -77,6 +79,11 @@ class PrivacyUnit:
             )
 
     @property
+    def rows_in_words(self) -> str:
+        """Which rows a number of rows is of, after the number."""
+        return f"rows that count (at most {self.max_rows:,} for each value of {self.column})"
+
+    @property
     def in_words(self) -> str:
         """What is protected, after "the protected unit is"."""
         counted = f"{self.max_rows:,} count at most" if self.max_rows > 1 else "one counts"
@@ -113,3 +120,35 @@ class PrivacyUnit:
         if not isinstance(value, Mapping):
             raise ValueError(f"{shown(value)} is no protected unit: it is 'row', or a column with a number of rows")
         return cls.from_dict(value)
+
+
+def require_unit(privacy_unit: object, columns: Collection[str], neighbors: Neighbors) -> None:
+    """Refuse a privacy unit that cannot serve, before a row is read.
+
+    Parameters
+    ----------
+    privacy_unit : object
+    columns : collection of str
+        Those of the schema.
+    neighbors : Neighbors
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is none, its column is in the schema, or the relation is replace-one.
+    """
+    if not isinstance(privacy_unit, PrivacyUnit):
+        raise TypeError(
+            f"privacy_unit must be a dpmoments.PrivacyUnit, got {type(privacy_unit).__name__}: "
+            "dpm.PrivacyUnit('person_id', max_rows=5)"
+        )
+    if neighbors is not Neighbors.ADD_REMOVE:
+        raise ValueError(
+            f"a privacy unit is not supported under neighbors={str(neighbors)!r}: how many rows count depends on how many each "
+            "unit has, so that their number is not public as that relation takes it to be. Use neighbors='add_remove'"
+        )
+    if privacy_unit.column in columns:
+        raise ValueError(
+            f"the privacy unit's column {privacy_unit.column!r} is in the schema, so that it would be a feature of the release: "
+            "leave it out of the schema, or copy it under another name if it is meant as a feature too"
+        )

@@ -138,7 +138,9 @@ class RunCurve:
         settled = mechanism in SETTLED
         seen: dict[tuple[object, ...], tuple[Bound, ...]] = {}
         for draws in touched_draws(receipt):
-            key = tuple((draw.law, draw.loss.amount, draw.loss.delta, draw.size) for draw in draws)
+            # What is proven of draws depends on whether the first of them is the run's.
+            first = bool(draws) and draws[0] is receipt.draws[0]
+            key = (first, *((draw.law, draw.loss.amount, draw.loss.delta, draw.size) for draw in draws))
             if key not in seen:
                 seen[key] = proven_bounds(receipt, draws, settled)
         return cls(tuple(seen.values()), receipt.cost, mu_of_run(receipt, settled))

@@ -22,6 +22,7 @@ from dpmoments.privacy.curves.discrete_gaussian import (
 )
 from dpmoments.privacy.curves.pure import randomised_response_delta
 from dpmoments.privacy.curves.zcdp import zcdp_delta
+from dpmoments.privacy.group_privacy import loss_for_units
 from dpmoments.privacy.laws import DiscreteGaussian, EigenvalueBound, GaussianDraw
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.profile_neighbors import worst_neighbors
@@ -62,16 +63,25 @@ def touched_draws(receipt: Receipt) -> list[tuple[Draw, ...]]:
 
 
 def proven_bounds(receipt: Receipt, draws: Sequence[Draw], settled: bool) -> tuple[Bound, ...]:
-    """All that is proven of the draws that two neighbours touch."""
+    """All that is proven of the draws that two neighbours touch.
+
+    The curves of draws are those of one row. For units of several, group privacy says what the draws lose together, and no curve
+    of a single draw is used.
+    """
     bounds = [Bound("the stated budget", partial(_stated_delta, receipt.cost))]
-    unit, allowed = receipt.unit, receipt.allowance
+    unit, allowed, one_row = receipt.unit, receipt.allowance, receipt.rows_per_unit == 1
     spent = sum((draw.loss for draw in draws), Loss.none(unit)) if settled else allowed
-    if unit is LossUnit.GAUSSIAN_RHO:
-        return (*bounds, _gaussian_bound(spent, draws, LEAST_COMPOSED_SCALE, MOST_COMPOSED_COORDINATES))
-    if unit is LossUnit.RHO:
-        return (*bounds, *_concentrated_bounds(spent, draws, settled))
-    if spent.amount == 0:
+    lost = loss_for_units(spent, receipt.rows_per_unit)
+    if lost is None or lost.amount == 0:
         return tuple(bounds)
+    if unit is LossUnit.GAUSSIAN_RHO:
+        known = draws if one_row else ()
+        return (*bounds, _gaussian_bound(lost, known, LEAST_COMPOSED_SCALE, MOST_COMPOSED_COORDINATES))
+    if unit is LossUnit.RHO:
+        return (*bounds, *_concentrated_bounds(lost, draws, settled and one_row))
+    if not one_row:
+        any_draws = f"any draws that lose ε = {no_less(rounded_up(lost.amount))} together on a unit"
+        return (*bounds, Bound(any_draws, partial(_approximate_delta, rounded_up(lost.amount), 0.0)))
     any_draws = f"any draws that lose ε = {no_less(rounded_up(spent.amount))} together"
     bounds.append(Bound(any_draws, partial(_approximate_delta, rounded_up(spent.amount), rounded_up(spent.delta))))
     # The first draw is settled by the plan alone, where no draw of another group came before it.
@@ -200,9 +210,15 @@ def _mu_of(loss: Loss) -> float:
 def mu_of_run(receipt: Receipt, settled: bool) -> float | None:
     """μ of a run whose draws are all Gaussian, whatever they told; None of any other."""
     if receipt.unit is LossUnit.GAUSSIAN_RHO:
-        return _mu_of(receipt.total if settled else receipt.allowance)
+        return _mu_of(_for_units(receipt.total if settled else receipt.allowance, receipt))
     gaussian = all(isinstance(draw.law, DiscreteGaussian | GaussianDraw) for draw in receipt.draws)
-    return _mu_of(receipt.total) if settled and gaussian and receipt.unit is LossUnit.RHO else None
+    return _mu_of(_for_units(receipt.total, receipt)) if settled and gaussian and receipt.unit is LossUnit.RHO else None
+
+
+def _for_units(loss: Loss, receipt: Receipt) -> Loss:
+    lost = loss_for_units(loss, receipt.rows_per_unit)
+    assert lost is not None, "ρ is known for units"
+    return lost
 
 
 def _reach(delta: Callable[[float], float]) -> float:

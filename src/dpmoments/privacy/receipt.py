@@ -145,6 +145,11 @@ class Receipt:
             bounded |= isinstance(draw.law, EigenvalueBound)
 
     @property
+    def rows_per_unit(self) -> int:
+        """How many rows of a unit count at most."""
+        return 1 if self.privacy_unit is None else self.privacy_unit.max_rows
+
+    @property
     def allowance(self) -> Loss:
         """The most that the draws may lose together on one row."""
         return allowance_for_rows(self.cost, self.unit, self.privacy_unit)
@@ -261,6 +266,13 @@ class Receipt:
             "together" if self.privacy_unit is None else f"together, on one row of {self.privacy_unit.max_rows:,}"
         )
         return [*shown, (together, "", f"of {self.allowance}", str(self.total))]
+
+    @property
+    def on_a_unit_in_words(self) -> str | None:
+        """What the draws cost a unit of several rows together; None where rows are protected."""
+        if self.privacy_unit is None:
+            return None
+        return f"on a unit of {self.privacy_unit.max_rows:,} rows: no more than {self.cost}"
 
 
 @dataclass(frozen=True)

@@ -133,6 +133,6 @@ def dropped_by_missing(missing: BoolArray, rule: str, column: str, *, cell: str,
     if rule == "error" and missing.any():
         raise ValueError(
             f"column {column!r} has an {cell} cell and its rule is missing='error': choose missing={instead!r} or "
-            "missing='drop' in the schema, or clean the table (nothing was spent)"
+            "missing='drop' in the schema, or clean the table"
         )
     return missing if rule == "drop" else np.zeros_like(missing)

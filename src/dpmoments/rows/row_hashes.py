@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dpmoments.array_types import FloatArray
 
-__all__ = ["HASH_BITS", "HashArray", "copy_hashes", "mixed", "row_hashes", "unit_hashes"]
+__all__ = ["HASH_BITS", "HashArray", "candidate_hashes", "copy_hashes", "mixed", "row_hashes", "unit_hashes"]
 
 HashArray = npt.NDArray[np.uint64]
 
@@ -57,7 +57,12 @@ def unit_hashes(ids: Any, key: int) -> HashArray:
 
 
 def row_hashes(rows: FloatArray, of_units: HashArray, key: int) -> HashArray:
-    """A keyed hash of unit and encoded row, ``HASH_BITS`` bits, shape (n,).
+    """The first ``HASH_BITS`` bits of :func:`candidate_hashes`, shape (n,)."""
+    return candidate_hashes(rows, of_units, key) >> np.uint64(64 - HASH_BITS)
+
+
+def candidate_hashes(rows: FloatArray, of_units: HashArray, key: int) -> HashArray:
+    """A keyed hash of unit and encoded row, 64 bits, shape (n,).
 
     The unit is part of it, so that no row is ahead in all units at once. −0.0 is 0.0.
 
@@ -75,7 +80,7 @@ def row_hashes(rows: FloatArray, of_units: HashArray, key: int) -> HashArray:
         hashes ^= np.ascontiguousarray(column + 0.0).view(np.uint64)
         hashes *= ODD
         hashes ^= hashes >> np.uint64(32)
-    return mixed(hashes) >> np.uint64(64 - HASH_BITS)
+    return mixed(hashes)
 
 
 def copy_hashes(hashes: HashArray, copies: npt.NDArray[np.int64]) -> HashArray:

@@ -10,15 +10,15 @@ import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import PrivacyUnit, SelectionKey
+from dpmoments.privacy.privacy_unit import PrivacyUnit, SelectionKey, require_unit
 from dpmoments.rows.histogram import Histogram, HistogramSummary, RowCount, RowStatistic, require_rowwise
 from dpmoments.rows.kernel import MomentSummary
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.restriction import Restriction
+from dpmoments.rows.selected_rows import summarise_selected
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
 from dpmoments.rows.summary import Summary
-from dpmoments.rows.threads import summarise_in_threads
 from dpmoments.rows.unit_ball import InUnitBall
 from dpmoments.rows.unit_selection import UnitSelection, selection_of_units
 from dpmoments.schema.grouping import Level
@@ -117,7 +117,7 @@ class Rows:
             raise TypeError(f"schema must be a dpmoments.Schema, got {type(schema).__name__}")
         neighbors = Neighbors.of(neighbors)
         if privacy_unit is not None:
-            require_unit(privacy_unit, schema, neighbors)
+            require_unit(privacy_unit, {column.name for column in schema.columns}, neighbors)
         source = open_source(data, schema, mean, privacy_unit, text_format)
         return cls(schema, neighbors, source, threads, on_block, privacy_unit=privacy_unit)
 
@@ -127,15 +127,19 @@ class Rows:
         return self.schema.n_features
 
     def summarise(self, summary: Summary[Running, Result]) -> Result:
-        """One pass over the table: the source maps the summary over its partitions and merges the results."""
+        """One pass over the table: the source maps the summary over its partitions and merges the results.
+
+        Raises
+        ------
+        ValueError
+            If units are bounded and the table is no longer what it was when that was done.
+        """
         if self.privacy_unit is not None and self.selection is None:
             raise ValueError("the rows of a unit are not bounded yet: ask rows.bounded(key), as a plan for units does")
         asked = InUnitBall(summary, self.source.missing) if self.shortened else summary
-        found = self.source.summarise(asked, threads=self.threads, on_block=self.on_block)
         if self.selection is None:
-            return found
-        repeated = np.array_split(self.selection.repeated, len(self.selection.repeated) // asked.rows_per_task + 1)
-        return asked.merge(found, summarise_in_threads(asked, repeated, lambda block: block, 1))
+            return self.source.summarise(asked, threads=self.threads, on_block=self.on_block)
+        return summarise_selected(self.source, asked, self.selection, threads=self.threads, on_block=self.on_block)
 
     def bounded(self, key: SelectionKey) -> Rows:
         """The rows of which ``max_rows`` of each unit count: two rounds over the table.
@@ -148,7 +152,8 @@ class Rows:
         Raises
         ------
         ValueError
-            If the rows were opened for no unit, or one has none and the rule is ``missing="error"``.
+            If the rows were opened for no unit, or one has none and the rule is ``missing="error"``; if the table is not the same
+            in both rounds.
         """
         if self.privacy_unit is None:
             raise ValueError("the rows were opened for no privacy unit: Rows.of(..., privacy_unit=...)")
@@ -268,28 +273,3 @@ class Rows:
     def __repr__(self) -> str:
         shown = f"{type(self.source).__name__}, n_features={self.n_features}, neighbors={str(self.neighbors)!r}"
         return f"Rows({shown}, values=<private>)"
-
-
-def require_unit(privacy_unit: object, schema: Schema, neighbors: Neighbors) -> None:
-    """Refuse a privacy unit that cannot serve, before a row is read.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is none, its column is in the schema, or the relation is replace-one.
-    """
-    if not isinstance(privacy_unit, PrivacyUnit):
-        raise TypeError(
-            f"privacy_unit must be a dpmoments.PrivacyUnit, got {type(privacy_unit).__name__}: "
-            "dpm.PrivacyUnit('person_id', max_rows=5)"
-        )
-    if neighbors is not Neighbors.ADD_REMOVE:
-        raise ValueError(
-            f"a privacy unit is not supported under neighbors={str(neighbors)!r}: how many rows count depends on how many each "
-            "unit has, so that their number is not public as that relation takes it to be. Use neighbors='add_remove'"
-        )
-    if privacy_unit.column in {column.name for column in schema.columns}:
-        raise ValueError(
-            f"the privacy unit's column {privacy_unit.column!r} is in the schema, so that it would be a feature of the release: "
-            "leave it out of the schema, or copy it under another name if it is meant as a feature too"
-        )

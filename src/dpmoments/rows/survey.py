@@ -6,23 +6,29 @@ Nothing here goes into a release. The comparisons are those of :mod:`dpmoments.r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.cells.objects import NO_LEVEL
 from dpmoments.cells.reading import MISSING, UNKNOWN
-from dpmoments.cells.unreadable import CellValue, UnreadableColumn, read_level_cells, read_number_cells
+from dpmoments.cells.unreadable import (
+    CellValue,
+    UnreadableColumn,
+    read_level_cells,
+    read_number_cells,
+)
+from dpmoments.cells.unreadable_units import read_unit_cells
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.rows.encode import encode_columns
-from dpmoments.rows.sources.engine import EngineSource
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.summary import Summary
-from dpmoments.rows.threads import summarise_in_threads
 from dpmoments.rows.value_sample import ValueSample
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
@@ -30,7 +36,7 @@ from dpmoments.schema.row_norm import may_be_shortened
 from dpmoments.schema.schema import Schema
 from dpmoments.text_files.text_format import TextFormat
 
-__all__ = ["Survey", "SurveyCounts", "SurveyPart", "survey_table"]
+__all__ = ["Survey", "SurveyCounts", "SurveyPart", "candidate_units"]
 
 ROUNDING = 1e-9
 """Rows that are longer than the ball by less than this share are not told of: rows of length 1 are, by rounding."""
@@ -47,7 +53,7 @@ class SurveyPart:
     def of(cls, source: LocalSource[Any], part: Any) -> SurveyPart:
         """A piece of a source; a column that cannot be taken out of it does not stand in the way of the others."""
         cells: dict[str, Any] = {}
-        for name in source.schema.names:
+        for name in source.names:
             try:
                 cells[name] = source.written_cells(part, name)
             except TypeError:
@@ -63,7 +69,7 @@ class SurveyCounts:
     ----------
     counts : Counter
         Cells or rows, by ``("rows", what)``, ``("column", name, what)``, ``("level", name, place)``, ``("type", name, type)``,
-        ``("rule", name, rule, what)`` or ``("derived", name)``.
+        ``("rule", name, rule, what)``, ``("derived", name)``, ``("unit", what)`` or ``("unit type", type)``.
     values : dict
         (name, what) → values found: ``"unknown"`` levels, and what ``"unreadable"`` cells hold.
     """
@@ -90,11 +96,14 @@ class Survey(Summary[SurveyCounts, SurveyCounts]):
         As rows are to be encoded.
     written : TextFormat or None
         How cells are written, where they are the bytes of text files.
+    privacy_unit : PrivacyUnit or None
+        Where rows belong to units of several.
     """
 
     schema: Schema
     mean: bool = True
     written: TextFormat | None = None
+    privacy_unit: PrivacyUnit | None = None
 
     def start(self) -> SurveyCounts:
         return SurveyCounts()
@@ -116,64 +125,11 @@ class Survey(Summary[SurveyCounts, SurveyCounts]):
         return Schema(*map(_lenient, self.schema.columns), row_norm=self.schema.row_norm)
 
 
-def survey_table(
-    source: LocalSource[Any] | EngineSource,
-    *,
-    threads: int | None = None,
-    on_block: Callable[[int], None] | None = None,
-) -> tuple[SurveyCounts, list[str]]:
-    """One run over a table, file by file.
-
-    Parameters
-    ----------
-    source : LocalSource or EngineSource
-    threads : int, optional
-    on_block : callable, optional
-        Called with the number of rows of every piece that was read and handed on, for progress.
-
-    Returns
-    -------
-    counts : SurveyCounts
-    failures : list of str
-        Of files that could not be read to their end, in words that quote no cell; what was read before is counted.
-    """
-    if isinstance(source, EngineSource):
-        found_there: tuple[SurveyCounts, list[str]]
-        found_there = source.mapped(_survey_of_partition, _merged_surveys, (SurveyCounts(), []), on_block)
-        return found_there
-    survey = Survey(source.schema, source.mean, source.text_of_cells)
-    failures: list[str] = []
-    ragged = SurveyCounts()
-
-    def note_ragged_line() -> None:
-        ragged.counts["rows", "ragged"] += 1
-
-    def parts() -> Iterator[tuple[LocalSource[Any], Any]]:
-        for piece in source.unconverted(note_ragged_line).one_by_one():
-            try:
-                for part in piece.parts():
-                    yield piece, part
-                    if on_block is not None:
-                        on_block(len(part))
-            except (ValueError, OSError, MemoryError) as error:  # what read_quietly raises
-                failures.append(str(error))
-
-    found = summarise_in_threads(survey, parts(), lambda pair: _surveyed(*pair), threads)
-    return survey.merge(found, ragged), failures
-
-
-def _survey_of_partition(source: LocalSource[Any]) -> tuple[SurveyCounts, list[str]]:
-    return survey_table(source, threads=1)
-
-
-def _merged_surveys(
-    first: tuple[SurveyCounts, list[str]], second: tuple[SurveyCounts, list[str]]
-) -> tuple[SurveyCounts, list[str]]:
-    return first[0].merged(second[0]), [*first[1], *second[1]]
-
-
-def _surveyed(source: LocalSource[Any], part: Any) -> Any:
-    return SurveyPart.of(source, part)
+def candidate_units(survey: Survey, part: SurveyPart) -> Any:
+    """The units of the rows that no rule drops and that have one: a pyarrow large_binary array without nulls."""
+    look = _Look(survey, SurveyCounts(), part)
+    look.take()
+    return look.units_of_candidates()
 
 
 class _Look:
@@ -186,6 +142,8 @@ class _Look:
         self._drops: list[tuple[str, str, BoolArray]] = []  # by column and rule, in the schema's order
         self._changed: dict[str, BoolArray] = {}  # cells that a rule moved or filled in
         self._read: dict[str, Any] = {}  # cells as they were read, for rows that may be shortened
+        self._units: Any = None  # where rows belong to units: whose each is
+        self._dropped = nothing.copy()
 
     def take(self) -> None:
         schema = self._survey.schema
@@ -197,7 +155,13 @@ class _Look:
         for derived in schema.derived_columns:
             resting = np.logical_or.reduce([self._changed[name] for name in derived.stated.factors])
             self._count(resting, "derived", derived.name)
+        if self._survey.privacy_unit is not None:
+            self._look_at_units(self._survey.privacy_unit)
         self._look_at_rows()
+
+    def units_of_candidates(self) -> Any:
+        """The units of the rows that no rule drops, once it was taken: a pyarrow large_binary array without nulls."""
+        return self._units.filter(pc.and_(pc.is_valid(self._units), pa.array(~self._dropped)))
 
     def _look_at_numbers(self, column: Numeric | Date | Boolean | Coordinate) -> None:
         read = read_number_cells(self._part.cells[column.name], column, written=self._survey.written)
@@ -235,6 +199,20 @@ class _Look:
             places = np.where(read.codes >= 0, read.codes, len(column.levels))
             self._read[column.name] = texts.take(pa.array(places, mask=read.codes == MISSING))
 
+    def _look_at_units(self, unit: PrivacyUnit) -> None:
+        read = read_unit_cells(self._part.cells[unit.column], unit.column, written=self._survey.written)
+        missing = ~read.ids.is_valid().to_numpy(zero_copy_only=False).astype(bool) & ~read.unreadable
+        self._count(missing, "unit", "missing")
+        self._count(read.unreadable, "unit", "unreadable")
+        if read.kind is not None:
+            self._add(("unit type", read.kind), self._part.n_rows)
+        self._stopping |= read.unreadable
+        if unit.missing == "error":
+            self._stopping |= missing
+        else:
+            self._drops.append((unit.column, "missing", missing))
+        self._units = read.ids
+
     def _note(
         self,
         column: Column,
@@ -265,6 +243,7 @@ class _Look:
             self._count(rows & ~before, "rule", name, rule, "first")
             self._count(rows & (reasons == 1), "rule", name, rule, "alone")
             before |= rows
+        self._dropped = before
         whole = ~before & ~self._stopping
         self._add(("rows", "read"), n_rows)
         self._count(~before, "rows", "kept")

@@ -27,12 +27,23 @@ from dpmoments.cells.units import unit_ids
 from dpmoments.privacy.privacy_unit import PrivacyUnit, SelectionKey
 from dpmoments.rows.row_hashes import HASH_BITS, HashArray, copy_hashes, row_hashes, unit_hashes
 from dpmoments.rows.summary import Summary
+from dpmoments.rows.unit_tally import Tallied, buckets, require_same_table
 
-__all__ = ["UnitBlock", "UnitSelection", "UnitSource", "selection_of_units"]
+__all__ = [
+    "BYTES_BESIDE_ROW",
+    "COLLECTED_BYTES",
+    "Candidates",
+    "NoSummary",
+    "PartOfAPass",
+    "UnitBlock",
+    "UnitSelection",
+    "UnitSource",
+    "bucket_shares",
+    "selection_of_units",
+]
 
 CountArray = npt.NDArray[np.int64]
 
-BUCKET_BITS = 20
 COLLECTED_BYTES = 1 << 29
 """What the second round collects at a time, unless a single bucket has more."""
 BYTES_BESIDE_ROW = 64
@@ -68,7 +79,7 @@ class UnitBlock:
         if privacy_unit.missing == "error" and not belongs.all():
             raise ValueError(
                 f"a row has no {privacy_unit.column!r}, which tells people apart, and the privacy unit's rule is "
-                "missing='error': choose missing='drop', or complete the table (nothing was spent)"
+                "missing='error': choose missing='drop', or complete the table"
             )
         kept = belongs & np.isfinite(encoded).all(axis=1)
         if kept.all():
@@ -89,22 +100,20 @@ class UnitSource(Protocol):
 
 
 @dataclass(frozen=True)
-class BucketCounts(Summary[CountArray, CountArray]):
-    """Candidates by a hash of their unit: 2^``BUCKET_BITS`` counts."""
+class NoSummary(Summary[None, None]):
+    """What the first round asks beside the tally: nothing."""
 
-    key: int
+    def start(self) -> None:
+        return None
 
-    def start(self) -> CountArray:
-        return np.zeros(1 << BUCKET_BITS, np.int64)
+    def add(self, running: None, block: Any) -> None:
+        del running, block
 
-    def add(self, running: CountArray, block: Any) -> None:
-        running += np.bincount(_buckets(unit_hashes(block.ids, self.key)), minlength=len(running))
+    def finish(self, running: None) -> None:
+        del running
 
-    def finish(self, running: CountArray) -> CountArray:
-        return running
-
-    def merge(self, first: CountArray, second: CountArray) -> CountArray:
-        return first + second
+    def merge(self, first: None, second: None) -> None:
+        del first, second
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +127,7 @@ class Candidates(Summary[list[UnitBlock], tuple[UnitBlock, ...]]):
         return []
 
     def add(self, running: list[UnitBlock], block: Any) -> None:
-        found = self.wanted[_buckets(unit_hashes(block.ids, self.key))]
+        found = self.wanted[buckets(unit_hashes(block.ids, self.key))]
         if found.any():
             running.append(UnitBlock(block.ids.filter(pa.array(found)), block.rows[found]))
 
@@ -145,6 +154,8 @@ class UnitSelection:
         Rows of such a unit with a smaller hash count; all its other rows do not.
     repeated : ndarray, shape (n, d)
         Encoded rows that count for units whose threshold is 0, since they have equal rows.
+    fingerprint : bytes
+        Of the table's candidates, which every later pass is held to.
     """
 
     privacy_unit: PrivacyUnit
@@ -153,6 +164,7 @@ class UnitSelection:
     of_units: HashArray
     thresholds: HashArray
     repeated: FloatArray
+    fingerprint: bytes
 
     def kept(self, block: UnitBlock) -> FloatArray:
         """The rows of a block that count, but for ``repeated`` ones."""
@@ -200,13 +212,22 @@ def selection_of_units(
     threads, on_block
         As for :meth:`dpmoments.rows.sources.source.Source.summarise`. The second round reports as one pass, however often it goes
         over the table: that depends on the number of rows.
+
+    Raises
+    ------
+    ValueError
+        If the table is not the same in both rounds.
     """
-    counts = source.summarise_units(BucketCounts(key[0]), threads=threads, on_block=on_block)
-    shares = list(_shares(counts, privacy_unit.max_rows, COLLECTED_BYTES // (8 * n_features + BYTES_BESIDE_ROW)))
-    reported = None if on_block is None else _PartOfAPass(on_block, len(shares))
+    _, tally = source.summarise_units(Tallied(NoSummary(), key), threads=threads, on_block=on_block)
+    fingerprint = tally.fingerprint()
+    most_rows = COLLECTED_BYTES // (8 * n_features + BYTES_BESIDE_ROW)
+    shares = list(bucket_shares(tally.counts, privacy_unit.max_rows, most_rows))
+    reported = None if on_block is None else PartOfAPass(on_block, len(shares))
     found = []
     for wanted in shares:
-        collected = source.summarise_units(Candidates(key[0], wanted), threads=threads, on_block=reported)
+        candidates = Tallied(Candidates(key[0], wanted), key)
+        collected, tally = source.summarise_units(candidates, threads=threads, on_block=reported)
+        require_same_table(fingerprint, tally)
         found.append(_ranked(collected, privacy_unit.max_rows, n_features, key))
     ids = pa.concat_arrays([pa.array([], pa.large_binary()), *(one.ids for one in found)])
     of_units = np.concatenate([one.of_units for one in found])
@@ -218,15 +239,12 @@ def selection_of_units(
         of_units[order],
         np.concatenate([one.thresholds for one in found])[order],
         np.concatenate([one.repeated for one in found]),
+        fingerprint,
     )
 
 
-def _buckets(hashes: HashArray) -> npt.NDArray[np.int64]:
-    return (hashes >> np.uint64(64 - BUCKET_BITS)).astype(np.int64)
-
-
-def _shares(counts: CountArray, limit: int, most_rows: int) -> Iterator[BoolArray]:
-    """The buckets in which a unit may be over its limit, cut into shares of so many candidates; one share at least."""
+def bucket_shares(counts: CountArray, limit: int, most_rows: int) -> Iterator[BoolArray]:
+    """The buckets in which a unit may be over a limit, cut into shares of so many candidates; one share at least."""
     over = np.flatnonzero(counts > limit)
     share = (np.cumsum(counts[over]) - 1) // max(most_rows, 1)
     starts = np.flatnonzero(np.diff(share, prepend=-1, append=-1)) if len(over) else np.array([0, 0])
@@ -305,7 +323,7 @@ def _equal(first: Any, second: Any) -> BoolArray:
     return equal
 
 
-class _PartOfAPass:
+class PartOfAPass:
     """Progress of several passes as that of one."""
 
     def __init__(self, on_block: Callable[[int], None], n_passes: int) -> None:

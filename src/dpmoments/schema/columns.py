@@ -121,6 +121,8 @@ class Categorical:
         check_description(self.name, self.description)
         check_choice(self.name, "missing", self.missing, ("error", "zero", "drop"))
         check_choice(self.name, "other", self.other, ("drop", "zero"))
+        if isinstance(self.levels, str) and self.levels:
+            raise ValueError(f"column {self.name!r}: levels={shown(self.levels)} is one text: give a list of levels")
         if self.levels is None or isinstance(self.levels, str) or not isinstance(self.levels, Sequence | np.ndarray):
             raise ValueError(
                 f"column {self.name!r} has no levels: list them from public knowledge (they are never read off the data)"

@@ -16,6 +16,8 @@ __all__ = ["blank_entries", "column_from_dict"]
 KINDS: Mapping[str, type[Column | Power | Product]] = {
     column.kind: column for column in (Numeric, Categorical, Boolean, Date, Coordinate, Power, Product)
 }
+WRITTEN_KINDS = tuple(kind for kind in KINDS if kind != Coordinate.kind)
+"""Those that a person writes: coordinates are what an array has."""
 NEEDED = {
     "numeric": ("name", "kind", "lower", "upper"),
     "date": ("name", "kind", "lower", "upper"),
@@ -44,7 +46,7 @@ def column_from_dict(values: object) -> Column | Power | Product:
     entries = dict(values)
     which, kind = _which(entries), entries.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(f"{which} has kind {shown(kind)}: use {', '.join(KINDS)}")
+        raise ValueError(f"{which} has kind {shown(kind)}: use {', '.join(WRITTEN_KINDS)}")
     made = KINDS[kind]
     options = set(signature(made).parameters)
     if unknown := sorted(set(entries) - options, key=str):

@@ -12,7 +12,8 @@ import yaml
 
 from dpmoments.plain_values import shown
 from dpmoments.schema.entries import blank_entries, column_from_dict
-from dpmoments.schema.yaml_text import compose_yaml
+from dpmoments.schema.writing import slips_of, slips_of_row_norm
+from dpmoments.schema.yaml_text import columns_without_blank, compose_yaml
 
 __all__ = ["ENTRIES", "FILL_IN", "mistakes_in"]
 
@@ -79,10 +80,13 @@ def mistakes_in(text: str, values: object) -> str | None:
     line 6: column 'pay': upper must be a number, got the text '200,000': write 200000
     """
     if not isinstance(values, Mapping) or not isinstance(values.get("columns"), list):
-        return None
+        lines_of_dashes = columns_without_blank(text)
+        return (
+            f"line {lines_of_dashes[0]}: a blank belongs after the - that begins a column" if lines_of_dashes else None
+        )
     node = compose_yaml(text)
     top = _Lines.of(node)
-    found = []
+    found = [f"line {line}: {slip}" for line, slip in slips_of_row_norm(node)]
     for key in values:
         if key not in ENTRIES:
             close = get_close_matches(str(key), ENTRIES, n=1)
@@ -93,11 +97,30 @@ def mistakes_in(text: str, values: object) -> str | None:
     blanks = False
     for column, place in zip(values["columns"], nodes, strict=True):
         lines = _Lines.of(place)
+        if slips := slips_of(place):  # what else the column gets wrong may follow from them
+            found += [f"line {line}: {slip}" for line, slip in slips]
+            continue
         if (fault := _fault(column, lines)) is None:
             continue
         found.append(f"line {lines.named_in(fault)}: {fault}")
         blanks |= fault.startswith(blank_entries(column) or "\0")
+    found += _named_twice(values["columns"], nodes)
     return f"{'; '.join(found)}{f'. {FILL_IN}' if blanks else ''}" if found else None
+
+
+def _named_twice(columns: list[Any], nodes: list[yaml.Node]) -> list[str]:
+    """Columns that have a name which another has before them."""
+    first: dict[str, int] = {}
+    found = []
+    for column, place in zip(columns, nodes, strict=True):
+        name = column.get("name") if isinstance(column, Mapping) else None
+        if not isinstance(name, str):
+            continue
+        line = _Lines.of(place).keys["name"]
+        if name in first:
+            found.append(f"lines {first[name]} and {line}: two columns are called {name!r}: rename or delete one")
+        first.setdefault(name, line)
+    return found
 
 
 def _fault(column: Any, lines: _Lines) -> str | None:

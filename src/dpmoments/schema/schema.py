@@ -27,7 +27,8 @@ from dpmoments.schema.mistakes import ENTRIES, FILL_IN, mistakes_in
 from dpmoments.schema.rough_scale import RoughScale
 from dpmoments.schema.row_norm import checked_row_norm
 from dpmoments.schema.typical_ranges import check_typical_ranges, column_weights, typical_center
-from dpmoments.schema.yaml_text import format_yaml, read_text, read_yaml
+from dpmoments.schema.writing import slips_in
+from dpmoments.schema.yaml_text import format_yaml, read_text, read_yaml_nodes
 from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Date", "Numeric", "Schema"]
@@ -323,11 +324,15 @@ class Schema:
         ValueError
             If the file is not a schema, or has mistakes or blanks: all columns that have some are named at once, with the line.
         """
-        values = read_yaml(path)
+        values, node = read_yaml_nodes(path)
         try:
-            return cls.from_dict(values)
+            schema = cls.from_dict(values)
         except (TypeError, ValueError) as error:
             failure = str(error)
+        else:
+            if not slips_in(node):
+                return schema
+            failure = "it holds a value that is not what it looks like"
         raise ValueError(f"{path}: {mistakes_in(read_text(path), values) or failure}")
 
     def __repr__(self) -> str:

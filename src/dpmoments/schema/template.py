@@ -36,6 +36,10 @@ HEADING = """\
 # missing      what an empty cell does: error (stop: whoever sees that learns that there is one), drop (its row),
 #              center (numeric, date, boolean: count as the midpoint) or zero (categorical: count as no level).
 #
+# people       A column that tells people apart, such as patient_id, is no column of the schema: where a person may have several
+#              rows, delete it here and give it as --privacy-unit patient_id --max-rows-per-unit K, so that people are
+#              protected and not each row by itself (docs/people-not-rows.md).
+#
 # Delete the columns that are not wanted: they are then never read, and every column that stays adds noise to the others.
 """
 TYPES_NOTE = """\

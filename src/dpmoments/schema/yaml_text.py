@@ -14,7 +14,15 @@ from typing import Any, ClassVar
 
 import yaml
 
-__all__ = ["compose_yaml", "format_yaml", "parse_yaml", "read_text", "read_yaml"]
+__all__ = [
+    "columns_without_blank",
+    "compose_yaml",
+    "format_yaml",
+    "parse_yaml",
+    "read_text",
+    "read_yaml",
+    "read_yaml_nodes",
+]
 
 PLAIN_WORDS = re.compile(r"[^\W\d](?:[\w -]*\w)?")
 """Text that is written without quotes: words that begin with a letter."""
@@ -47,9 +55,22 @@ def read_yaml(path: str | Path) -> Any:
     ValueError
         If the file is not such YAML. The message names the line but quotes no text: the path may be the table's, by mistake.
     """
+    return read_yaml_nodes(path)[0]
+
+
+def read_yaml_nodes(path: str | Path) -> tuple[Any, Any]:
+    """What :func:`read_yaml` reads, and the nodes that it was read from, with their places in the file.
+
+    Raises
+    ------
+    ValueError
+        As for :func:`read_yaml`.
+    """
     text = read_text(path)
     try:
-        return parse_yaml(text)
+        loader = _CoreLoader(text)
+        node = loader.get_single_node()
+        return (None if node is None else loader.construct_document(node)), node
     except _RepeatedKeyError as error:
         fault = f": a key stands twice in one entry{_place(error)}"
     except _NotPlainError as error:
@@ -66,12 +87,38 @@ def _syntax_fault(text: str, error: yaml.MarkedYAMLError) -> str:
     tabs = [number for number, line in enumerate(text.splitlines(), start=1) if re.match(r"[ ]*\t", line)]
     if tabs:
         return f" (line {tabs[0]}): it is indented with a tab, and YAML takes blanks alone"
-    problem = error.problem or ""
+    if unspaced := columns_without_blank(text):
+        return f" (line {unspaced[0]}): a blank belongs after the - that begins a column"
+    problem, context = error.problem or "", error.context or ""
+    if "while parsing a flow" in context and error.context_mark is not None:
+        opening, closing = "[]" if "sequence" in context else "{}"
+        comma = ", or a comma is missing in it" if "<scalar>" in problem else ""
+        return (
+            f" (line {error.context_mark.line + 1}): the {opening} that opens there is not closed with {closing}{comma}"
+        )
+    if _indented_further(text, error) or ("expected <block end>" in problem and "<scalar>" not in problem):
+        return (
+            f"{_place(error)}: its indent differs: indent it as the line above, entries of a column below one another"
+        )
     if "expected ':'" in problem or "mapping values are not allowed" in problem:
         return f"{_place(error)}: a colon is missing or one too many, here or in the line before, or an indent differs"
-    if "scanning a quoted scalar" in (error.context or ""):
+    if "scanning a quoted scalar" in context:
         return f"{_place(error)}: a quote is opened and not closed"
     return f"{_place(error)}: look at its indents and quotes"
+
+
+def columns_without_blank(text: str) -> list[int]:
+    """The lines that begin with a - and go on without a blank, as in ``-name: age``."""
+    return [number for number, line in enumerate(text.splitlines(), start=1) if re.match(r"\s*-[^\W\d][\w ]*:", line)]
+
+
+def _indented_further(text: str, error: yaml.MarkedYAMLError) -> bool:
+    """Whether an entry stands further to the right than one above it that has its value."""
+    if "mapping values are not allowed" not in (error.problem or "") or error.problem_mark is None:
+        return False
+    above, line = ["", *text.splitlines()][error.problem_mark.line : error.problem_mark.line + 2]
+    begun = re.match(r"(\s*(?:- +)?)[^\s#-][^:]*: +[^\s#]", above)
+    return begun is not None and len(line) - len(line.lstrip()) > len(begun[1])
 
 
 def compose_yaml(text: str) -> Any:

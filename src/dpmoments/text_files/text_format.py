@@ -40,7 +40,7 @@ class TextFormat:
     nulls : sequence of str
         What stands for an empty cell beside what always does in columns of numbers, flags and dates: an empty text,
         ``NA``, ``n/a``, ``NULL``, … (pandas: ``na_values``). In a categorical column these alone do, unless they are its
-        levels.
+        levels. In the column of a privacy unit they do beside the usual ones.
     true, false : sequence of str
         What stands for true and false in Boolean columns beside the usual ``true``, ``1``, ``t``, ``false``, ``0``, ``f``
         (pandas: ``true_values``, ``false_values``). With ``true=["1"], false=["2"]`` 2 is false.

@@ -7,14 +7,17 @@ and what the curator has to answer, since no file can.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.ledger import Ledger
 from dpmoments.privacy.profile import REFERENCE_DELTA, PrivacyProfile
 from dpmoments.privacy.rounding import no_less
 from dpmoments.privacy.statement import ARITHMETIC_WORDS
+from dpmoments.transparency.composition_so_far import composition_so_far
 from dpmoments.transparency.facts import (
     Told,
     neighbors_in_words,
@@ -25,8 +28,6 @@ from dpmoments.transparency.facts import (
 )
 
 __all__ = ["AuditorStatement", "PyramidLevel", "auditor_statement"]
-
-NO_LEDGER = "No ledger was used: composition with other releases of the same people is not tracked here."
 
 
 @dataclass(frozen=True)
@@ -121,14 +122,19 @@ class AuditorStatement:
         return "\n".join(lines)
 
 
-def auditor_statement(release: Told, *, ledger: str | None = None) -> AuditorStatement:
+def auditor_statement(release: Told, *, ledger: Ledger | str | os.PathLike[str] | None = None) -> AuditorStatement:
     """The statement on a release; :meth:`dpmoments.MomentRelease.auditor_statement` calls it.
 
     Parameters
     ----------
     release : MomentRelease, MeanRelease, GroupReleases or PooledRelease
-    ledger : str, optional
-        What a ledger says of the releases so far.
+    ledger : Ledger or path, optional
+        That the release was charged to: what it says of all releases so far is told.
+
+    Raises
+    ------
+    ValueError, LedgerError
+        If the ledger does not hold the release, or cannot be used.
 
     Examples
     --------
@@ -139,7 +145,7 @@ def auditor_statement(release: Told, *, ledger: str | None = None) -> AuditorSta
     (['Privacy loss', 'Unit of privacy'], 0.0)
     """
     privacy, profile = release.privacy, release.privacy_profile
-    composition = NO_LEDGER if ledger is None else ledger
+    composition = composition_so_far(release, ledger)
     unprotected, free = unprotected_quantities(release), post_processing(release)
     return AuditorStatement(
         release_id=release.id,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from dpmoments.privacy.ledger import Ledger
 from dpmoments.privacy.profile import PrivacyProfile, RunCurve
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
@@ -49,13 +51,18 @@ class Disclosed:
         """The tightest known privacy profile, at five ε, each marked exact or bound (``docs/derivations/privacy-profile.md``)."""
         return self.privacy_curve.profile
 
-    def auditor_statement(self, *, ledger: str | None = None) -> AuditorStatement:
+    def auditor_statement(self, *, ledger: Ledger | str | os.PathLike[str] | None = None) -> AuditorStatement:
         """What an auditor asks for, level by level of NIST SP 800-226; ``print(release.auditor_statement().in_words())``.
 
         Parameters
         ----------
-        ledger : str, optional
-            What a ledger says of the releases of this table so far. None: no ledger was used.
+        ledger : Ledger or path, optional
+            That the release was charged to: what it says of all releases of the table so far is told.
+
+        Raises
+        ------
+        ValueError, LedgerError
+            If the ledger does not hold the release, or cannot be used.
         """
         return auditor_statement(self, ledger=ledger)
 

@@ -55,14 +55,20 @@ class Told(Protocol):
 
 def protected_unit(release: Told) -> str:
     """What the guarantee is for."""
-    del release  # the guarantee of every release of this version is for rows
-    return "one row of the table"
+    unit = release.privacy.privacy_unit
+    return "one row of the table" if unit is None else unit.in_words
 
 
 def neighbors_in_words(release: Told) -> str:
     """Which two tables are hard to tell apart."""
     if release.privacy.neighbors.table_size_is_public:
         return "Neighbouring tables have one number of rows and differ in one row's values (replace-one, change-one distance 1)."
+    unit = release.privacy.privacy_unit
+    if unit is not None:
+        return (
+            f"Neighbouring tables differ by all rows with one value of {unit.column}, however many, present or absent "
+            "(add-remove of a unit)."
+        )
     return "Neighbouring tables differ by one row present or absent (add-remove, symmetric distance 1)."
 
 
@@ -85,7 +91,13 @@ def composition_in_words(release: Told) -> str:
     receipt = release.receipt
     count = len(receipt.draws)
     draws = "One draw, which loses" if count == 1 else f"{count} draws, which together lose"
-    parts = f"{draws} {receipt.total} of {receipt.allowance} allowed, counted in {receipt.unit}."
+    k = receipt.rows_per_unit
+    of_row = (
+        ""
+        if k == 1
+        else f" on one row of the {k:,} of a unit that count, and by group privacy the stated budget on the unit"
+    )
+    parts = f"{draws} {receipt.total} of {receipt.allowance} allowed{of_row}, counted in {receipt.unit}."
     groups = {draw.group for draw in receipt.draws} - {None}
     if not groups:
         return parts

@@ -201,7 +201,9 @@ def registry_entry(
                 "unprotected_quantities": _listed(unprotected_quantities(release)),
             },
             "privacy_loss": {
-                "privacy_unit": "Row-level",
+                "privacy_unit": "Row-level"
+                if privacy.privacy_unit is None
+                else f"All rows of one {privacy.privacy_unit.column}",
                 "privacy_unit_details": f"The unit is {protected_unit(release)}. {neighbors_in_words(release)}",
                 **sizes,
                 "privacy_parameters": _parameters(release),
@@ -255,7 +257,9 @@ def _parameters(release: Told) -> dict[str, float]:
 
 
 def _number_of_units(release: Told) -> int | None:
-    """Exact where it is public, else noisy; None where no number was released."""
+    """Exact where it is public, else noisy; None where no number was released, or that of rows says nothing of units."""
+    if release.privacy.privacy_unit is not None:
+        return None
     counts = [getattr(run, "noisy_count", None) for run in release.runs]
     return None if None in counts else sum(max(1, round(float(count))) for count in counts if count is not None)
 

@@ -19,7 +19,7 @@ from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.rows.rows import Rows
 
-__all__ = ["UnitsPlan", "plan_for_rows"]
+__all__ = ["UnitsPlan", "plan_before_release", "plan_for_rows"]
 
 Noisy = TypeVar("Noisy")
 PlanType = TypeVar("PlanType", bound=CalibratedPlan[Any])
@@ -120,6 +120,24 @@ def plan_for_rows(
         return plan
     said = f"{plan.chosen_because} (chosen at what is left for one row of {unit.max_rows})"
     return replace(plan, chosen_because=said)
+
+
+def plan_before_release(
+    mechanism: ConfiguredMechanism[PlanType],
+    shape: MomentShape,
+    budget: PrivacyBudget,
+    neighbors: Neighbors,
+    unit: PrivacyUnit | None,
+) -> PlanType:
+    """The plan for rows that a release would run, for a forecast of it.
+
+    Raises
+    ------
+    ValueError
+        If the mechanism does not support what is asked, or as :func:`plan_for_rows`.
+    """
+    mechanism.check_support(shape, budget, neighbors)
+    return plan_for_rows(mechanism, shape, budget, neighbors, unit)
 
 
 def _spent(plan: CalibratedPlan[Any], budget: PrivacyBudget) -> PrivacyBudget:

@@ -35,6 +35,10 @@ class Reservation:
     ----------
     dataset, release : str
         The release's id; of groups, the run's.
+    cost : PrivacyBudget
+    neighbors : Neighbors
+    unit : str
+        Whom it protects: ``row``, or the column that tells units apart.
     losses : Losses
     state : Action
         ``reserve`` until it is committed or refunded.
@@ -43,6 +47,8 @@ class Reservation:
     dataset: str
     release: str
     cost: PrivacyBudget
+    neighbors: Neighbors
+    unit: str
     losses: Losses
     state: Action = Action.RESERVE
 
@@ -111,8 +117,7 @@ class Account:
         if unit != self.grant.unit:
             raise LedgerError(
                 f"the budget of {self.dataset!r} is for the protected unit {self.grant.unit!r}, and this release protects "
-                f"{unit!r}: a guarantee for one says nothing about the other. Release with that unit, or grant a budget to a "
-                "dataset of another name; nothing was spent"
+                f"{unit!r}: a guarantee for one says nothing about the other. {self._how_to_protect(unit)}; nothing was spent"
             )
         try:
             losses_of(PrivacyBudget.pure(1.0), LossUnit.EPSILON, neighbors, self.grant.neighbors)
@@ -121,6 +126,17 @@ class Account:
                 f"the budget of {self.dataset!r} is for {self.grant.neighbors}, and this release is for {neighbors}: {reason}; "
                 "nothing was spent"
             ) from None
+
+    def _how_to_protect(self, unit: str) -> str:
+        """What to do for a release that protects another unit; never to protect rows where it protects people."""
+        if unit == "row":
+            return (
+                f"Release with privacy_unit=PrivacyUnit({self.grant.unit!r}, max_rows=…), or grant a budget for rows to a "
+                "dataset of another name"
+            )
+        if not self.sums.n_releases:
+            return f"Nothing is spent of it yet: grant it again with unit={unit!r}"
+        return f"Some of it is spent: grant a budget with unit={unit!r} to a dataset of another name"
 
     def with_charge(self, cost: PrivacyBudget, losses: Losses) -> Account:
         """The account with one release more.
@@ -251,10 +267,11 @@ class Accounts:
         require_kinds(content, release=str, mechanism=str, cost=dict, losses=dict)
         check_unit(content["unit"])
         account = self.account(entry.dataset)
-        account.require_for(Neighbors.of(content["neighbors"]), content["unit"])
+        neighbors, unit = Neighbors.of(content["neighbors"]), content["unit"]
+        account.require_for(neighbors, unit)
         cost, losses = PrivacyBudget.from_dict(content["cost"]), Losses.from_dict(content["losses"])
         account = account.with_charge(cost, losses)
-        self.reservations[entry.number] = Reservation(entry.dataset, content["release"], cost, losses)
+        self.reservations[entry.number] = Reservation(entry.dataset, content["release"], cost, neighbors, unit, losses)
         return account
 
     def _ended(self, entry: HistoryEntry) -> Account:

@@ -128,4 +128,4 @@ def upward(number: Fraction) -> float:
 
 def downward(number: Fraction) -> float:
     """An exact amount as the greatest float that is written as no more."""
-    return -upward(-number)
+    return -upward(-number) + 0.0  # never minus nothing

@@ -11,16 +11,13 @@ from dpmoments.plain_values import shown
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.ledger.errors import LedgerError
-from dpmoments.privacy.ledger.grants import require_dataset
+from dpmoments.privacy.ledger.grants import ROW, require_dataset, unit_name
 from dpmoments.privacy.ledger.ledger import Ledger
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.privacy_unit import PrivacyUnit
 
 __all__ = ["Charge", "Held"]
-
-ROW = "row"
-"""What a ledger calls the protected unit where each row is one; else it is called by the column that tells units apart."""
 
 
 class ChargedPlan(Protocol):
@@ -111,7 +108,7 @@ class Charge:
             If the dataset was granted nothing, or for another relation or unit; or the file cannot be used.
         """
         # Whatever else is passed as a privacy unit is refused when the table is opened.
-        unit = privacy_unit.column if isinstance(privacy_unit, PrivacyUnit) else ROW
+        unit = unit_name(privacy_unit if isinstance(privacy_unit, PrivacyUnit) else None)
         if ledger is None:
             return cls(None, dataset, unit)
         if not isinstance(ledger, Ledger):

@@ -131,7 +131,8 @@ def losses_of(cost: PrivacyBudget, unit: LossUnit, neighbors: Neighbors, relatio
     elif cost.kind is BudgetKind.PURE and epsilon is not None:
         above = upward(epsilon)
         rho, mu_squared = Fraction(pure_to_zcdp(above)), Fraction(pure_to_gaussian(above)) ** 2
-    gaussian = unit is LossUnit.GAUSSIAN_RHO and rho is not None
+    # A cost in ρ is one of zCDP, whatever was drawn: it is not known to be that of one Gaussian mechanism.
+    gaussian = unit is LossUnit.GAUSSIAN_RHO and cost.kind is BudgetKind.APPROXIMATE
     if gaussian and rho is not None:
         mu_squared = 2 * rho
     return Losses(epsilon, delta, rho, mu_squared, gaussian)

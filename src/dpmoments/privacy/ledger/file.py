@@ -177,8 +177,10 @@ def _publish(temporary: Path, path: Path) -> None:
         os.link(temporary, path)
     except FileExistsError:
         return
-    except OSError:  # a file system without hard links
-        if path.exists():
+    except OSError:  # a file system without hard links: the name is taken first, by one process alone
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        except FileExistsError:
             return
         os.replace(temporary, path)
     with suppress(OSError):

@@ -18,9 +18,13 @@ from dpmoments.privacy.curves.zcdp import zcdp_rho
 from dpmoments.privacy.ledger.amounts import Amount, as_text, as_written, from_text, upward
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import check_dataset
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.schema.checks import check_text
 
-__all__ = ["MOST_GAUSSIAN_RELEASES", "Composition", "Grant", "GrantKind", "check_unit"]
+__all__ = ["MOST_GAUSSIAN_RELEASES", "Composition", "Grant", "GrantKind", "check_unit", "unit_name"]
+
+ROW = "row"
+"""What a ledger calls the protected unit where each row is one; else it is called by the column that tells units apart."""
 
 MOST_GAUSSIAN_RELEASES = 128
 """Their discrete noise is counted as Gaussian with one margin for all, proven for so many releases of a dataset."""
@@ -177,6 +181,11 @@ class Grant:
         check_unit(values["unit"])
         composition, neighbors = Composition(values["composition"]), Neighbors.of(values["neighbors"])
         return cls(kind, MappingProxyType(limits), neighbors, values["unit"], composition=composition)
+
+
+def unit_name(privacy_unit: PrivacyUnit | None) -> str:
+    """What a ledger calls the protected unit of a release: how many of its rows count is no part of it, all are protected."""
+    return ROW if privacy_unit is None else privacy_unit.column
 
 
 def check_unit(unit: object) -> None:

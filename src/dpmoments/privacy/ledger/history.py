@@ -11,6 +11,8 @@ from enum import StrEnum
 from typing import Any
 
 from dpmoments.plain_values import require_kinds, require_known
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.ledger.grants import Grant
 from dpmoments.privacy.origin import LedgerEntry
 
 __all__ = ["Action", "HistoryEntry", "first_link"]
@@ -27,7 +29,7 @@ class Action(StrEnum):
     REFUND = "refund"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HistoryEntry:
     """One entry.
 
@@ -86,6 +88,25 @@ class HistoryEntry:
     def of(self, ledger: str) -> LedgerEntry:
         """What a release says of it."""
         return LedgerEntry(ledger, self.number, self.hash)
+
+    @property
+    def in_words(self) -> str:
+        """What was granted, reserved or ended; numbers are rounded, and exact in ``content``."""
+        if self.action is Action.GRANT:
+            granted = Grant.from_dict(self.content)
+            return f"{granted}, {granted.neighbors}, {granted.unit}"
+        if self.action is Action.RESERVE:
+            content = self.content
+            return (
+                f"{PrivacyBudget.from_dict(content['cost'])}, {content['mechanism']}, release {content['release'][:8]}…"
+            )
+        return f"of entry {self.content['reservation']}"
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.time} {self.dataset} {self.action}: {self.in_words} ({self.hash[:12]}…)"
+
+    def __repr__(self) -> str:
+        return f"HistoryEntry({str(self)!r})"
 
     def to_dict(self) -> dict[str, Any]:
         """The entry and its hash, for a program."""

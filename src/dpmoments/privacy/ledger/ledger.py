@@ -74,6 +74,9 @@ class Ledger:
         """The file, as it was named."""
         return self._kept.file.shown
 
+    def __repr__(self) -> str:
+        return f"Ledger({self.path!r})"
+
     def grant(
         self,
         dataset: str,

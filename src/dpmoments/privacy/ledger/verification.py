@@ -9,6 +9,7 @@ from typing import Any
 
 from dpmoments.privacy.ledger.accounts import Accounts
 from dpmoments.privacy.ledger.errors import LedgerError
+from dpmoments.privacy.ledger.grants import unit_name
 from dpmoments.privacy.ledger.history import Action
 from dpmoments.privacy.origin import LedgerEntry
 
@@ -80,6 +81,12 @@ def check_release(accounts: Accounts, release: Any) -> LedgerCheck:
         return LedgerCheck(what, False, f"what entry {origin.ledger.number} reserved for it was given back")
     if held.cost != release.privacy.budget:
         return LedgerCheck(what, False, f"entry {origin.ledger.number} has another cost, {held.cost}")
+    if (held.neighbors, held.unit) != (release.privacy.neighbors, unit_name(release.privacy.privacy_unit)):
+        return LedgerCheck(
+            what,
+            False,
+            f"entry {origin.ledger.number} is for neighbors={str(held.neighbors)!r} and the unit {held.unit!r}",
+        )
     state = "committed" if held.state is Action.COMMIT else "reserved, never committed: it counts as spent"
     return LedgerCheck(what, True, f"{held.cost} in entry {origin.ledger.number}, {state}")
 

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from dpmoments.rows.encode import largest_block
 from dpmoments.rows.sources.folder_keys import folder_keys, key_cells
+from dpmoments.rows.sources.guessed_types import guessed_formats, require_keys_of_text, require_no_guess_of_duckdb
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
 from dpmoments.rows.sources.reading import DAMAGED_FILE, FAILED_QUERY, read_quietly
@@ -135,7 +136,14 @@ class ParquetSource(FileSource):
         return sum(int(read_quietly(partial(pq.read_metadata, path), path).num_rows) for path in self.paths)
 
     def batches(self, path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        levels = [column.name for column in self.schema.table_columns if isinstance(column, Categorical)]
+        held = read_quietly(partial(pq.read_schema, path), path)
+        levels = [
+            column.name
+            for column in self.schema.table_columns
+            if isinstance(column, Categorical)
+            and column.name in names
+            and pa.types.is_string(held.field(column.name).type)
+        ]
         # Buffered reads keep a column chunk's pages out of memory until they are wanted.
         open_file = partial(
             pq.ParquetFile,
@@ -162,6 +170,7 @@ class RelationSource(ArrowSource):
     def __post_init__(self) -> None:
         names = read_quietly(lambda: list(self.relation.columns), "the relation", FAILED_QUERY)
         require_columns(names, self.names, "the relation")
+        require_no_guess_of_duckdb(read_quietly(self.relation.explain, "the relation", FAILED_QUERY))
 
     def parts(self) -> Iterator[pa.RecordBatch]:
         # DuckDB opens no second result on a connection: the reader is closed however the pass ends.
@@ -192,6 +201,7 @@ class DatasetSource(ArrowSource):
                 f"the dataset is of {' and '.join(formats)} files, whose types Arrow guesses from the first cells, so that one "
                 "row would decide how others are read: pass the path of CSV files, or a dataset of Parquet or Feather files"
             )
+        require_keys_of_text(self.dataset, self.names, {column.name: column for column in self.schema.table_columns})
 
     def parts(self) -> Iterator[pa.RecordBatch]:
         scan = partial(
@@ -206,15 +216,6 @@ class DatasetSource(ArrowSource):
 
     def __repr__(self) -> str:
         return "DatasetSource()"
-
-
-def guessed_formats(dataset: Any) -> list[str]:
-    """Kinds of file in a dataset that declare no types."""
-    children = getattr(dataset, "children", None)
-    if children is not None:
-        return sorted({kind for child in children for kind in guessed_formats(child)})
-    kind = getattr(getattr(dataset, "format", None), "default_extname", "")
-    return [kind] if kind in ("csv", "json") else []
 
 
 def _parquet_names(path: Path) -> list[str]:

@@ -9,6 +9,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any, Self, TypeVar
 
+from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.rows.cells import Missing
 from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.sources.partitions import Outcome, PartitionJob, Reading, Summarised, SummarisedUnits, Work
@@ -76,6 +77,11 @@ class EngineSource(ABC):
     def mean(self) -> bool:
         """Whether rows are encoded about the midpoints of their bounds."""
         return self.reading.mean
+
+    @property
+    def privacy_unit(self) -> PrivacyUnit | None:
+        """Where rows belong to units of several."""
+        return self.reading.privacy_unit
 
     @property
     def n_rows(self) -> int | None:

@@ -49,6 +49,6 @@ def key_cells(text: str | None, column: Column | None, n_rows: int) -> Any:
     if found.unparseable[0]:
         raise ValueError(
             f"column {column.name!r} is in the names of folders, one of which is no value of a {column.kind} column: describe it "
-            "as Categorical (nothing was spent)"
+            "as Categorical"
         )
     return pa.array(np.full(n_rows, found.values[0]))

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dpmoments.cells.frames import array_cells, series_cells
 from dpmoments.rows.cells import Missing
 from dpmoments.rows.encode import largest_block
+from dpmoments.rows.sources.guessed_types import require_no_guess_of_polars
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.reading import FAILED_QUERY, read_quietly
 from dpmoments.rows.summary import Summary
@@ -140,6 +141,8 @@ class LazySource(LocalSource[nw.DataFrame[Any]]):
     def __post_init__(self) -> None:
         names = read_quietly(self.frame.collect_schema, "the lazy frame", FAILED_QUERY).names()
         require_columns(names, self.names, "the lazy frame")
+        plan = read_quietly(lambda: self.frame.explain(optimized=False), "the lazy frame", FAILED_QUERY)
+        require_no_guess_of_polars(plan, names)
 
     def parts(self) -> Iterator[nw.DataFrame[Any]]:
         query = self.frame.select(*self.names)

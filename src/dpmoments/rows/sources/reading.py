@@ -58,12 +58,10 @@ def read_quietly(
     except MemoryError:
         failure = MemoryError(f"{where} does not fit into memory")
     except EncodingError as error:
-        failure = ValueError(f"{where} cannot be read: {error}; nothing was spent")
+        failure = ValueError(f"{where} cannot be read: {error}")
     except Exception as error:
         kind = type(error).__name__
-        failure = ValueError(
-            f"{where} cannot be read: {_reason(str(error), columns) or why} ({kind}); nothing was spent"
-        )
+        failure = ValueError(f"{where} cannot be read: {_reason(str(error), columns) or why} ({kind})")
     raise failure  # outside the handlers, where the original would become its context
 
 

@@ -72,7 +72,7 @@ class CsvSource(FileSource):
             return
         advice = other_delimiter(line, delimiter, self.text_format, lambda found: wanted <= set(found))
         if advice is not None:
-            raise ValueError(f"{path} does not have the schema's columns: {advice} (nothing was spent)")
+            raise ValueError(f"{path} does not have the schema's columns: {advice}")
 
     def batches(self, path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         header = self.names_in(path)
@@ -115,10 +115,11 @@ class CsvSource(FileSource):
         made = []
         for name, cells in zip(part.schema.names, part.columns, strict=True):
             column = self._columns.get(name)
-            if column is None or not pa.types.is_string(cells.type):
+            if not pa.types.is_string(cells.type):
                 made.append(cells)
-            elif isinstance(column, Categorical | Date):
-                words = null_words(column, self.text_format)
+            elif column is None or isinstance(column, Categorical | Date):
+                # What tells people apart has usual words for nothing of its own, beside those that were stated.
+                words = self.text_format.nulls if column is None else null_words(column, self.text_format)
                 made.append(pc.if_else(pc.is_in(cells, pa.array(words, cells.type)), None, cells) if words else cells)
             else:
                 made.append(self._numbers(cells, name))
@@ -133,7 +134,7 @@ class CsvSource(FileSource):
         if found.unparseable.any():
             raise ValueError(
                 f"column {name!r} of the file has a cell that is no number with the decimal mark {self.text_format.decimal!r} "
-                f"and {self.text_format.thousands!r} between groups of three digits: {NUMBER_ADVICE} (nothing was spent)"
+                f"and {self.text_format.thousands!r} between groups of three digits: {NUMBER_ADVICE}"
             )
         return pa.array(found.values)
 

@@ -1,0 +1,81 @@
+"""Cells of the column that tells people apart, read without stopping: which of them a release could not read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpmoments.array_types import BoolArray
+from dpmoments.cells.units import unit_ids, whole_or_missing
+from dpmoments.cells.unreadable import (
+    CANNOT_BE_READ,
+    UnreadableColumn,
+    decoded_bytes,
+    refused_objects,
+    type_in_words,
+    without_objects,
+)
+from dpmoments.text_files.text_format import TextFormat
+
+__all__ = ["UnitCells", "read_unit_cells"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class UnitCells:
+    """Cells of a column that tells people apart.
+
+    Attributes
+    ----------
+    ids : pyarrow large_binary array, length n
+        As :func:`dpmoments.cells.units.unit_ids` gives them; null where a cell is unreadable.
+    unreadable, kind
+        As those of :class:`dpmoments.cells.unreadable.NumberCells`.
+    """
+
+    ids: Any
+    unreadable: BoolArray
+    kind: str | None = None
+
+
+def read_unit_cells(cells: Any, column: str, *, written: TextFormat | None = None) -> UnitCells:
+    """Read the cells of a column that tells people apart, whatever they hold.
+
+    Parameters
+    ----------
+    cells : pyarrow.Array, pyarrow.ChunkedArray, ndarray of objects or UnreadableColumn, length n
+    column : str
+    written : TextFormat, optional
+        How they are written, where they are the bytes of a text file.
+
+    Examples
+    --------
+    >>> read = read_unit_cells(pa.array([7.0, 7.5, None]), "person_id")
+    >>> read.ids.to_pylist(), read.unreadable.tolist()
+    ([b'7', None, None], [False, True, False])
+    """
+    if isinstance(cells, UnreadableColumn):
+        return UnitCells(pa.nulls(cells.n_cells, pa.large_binary()), np.ones(cells.n_cells, dtype=bool), cells.kind)
+    unreadable = np.zeros(len(cells), dtype=bool)
+    if written is not None:
+        cells, unreadable = decoded_bytes(cells)
+        nothing = pc.is_in(cells, pa.array(written.nulls, cells.type))
+        cells = pc.if_else(pc.or_(pa.array(unreadable), nothing), pa.scalar(None, cells.type), cells)
+    try:
+        return UnitCells(unit_ids(cells, column), unreadable)
+    except CANNOT_BE_READ:  # told below, cell by cell where the type allows it
+        pass
+    if isinstance(cells, np.ndarray):
+        unreadable = refused_objects(cells, lambda cell: unit_ids(cell, column))
+        return UnitCells(unit_ids(without_objects(cells, unreadable), column), unreadable)
+    if pa.types.is_floating(cells.type):
+        whole = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
+        unreadable = ~whole_or_missing(whole)
+        readable = pc.if_else(pa.array(unreadable), pa.scalar(None, whole.type), whole)
+        return UnitCells(unit_ids(readable, column), unreadable)
+    return UnitCells(
+        pa.nulls(len(cells), pa.large_binary()), np.ones(len(cells), dtype=bool), type_in_words(cells.type)
+    )

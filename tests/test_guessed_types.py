@@ -1,0 +1,104 @@
+"""Readers of other libraries that guess types from cells: one row would change how all others are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import dpmoments as dpm
+from dpmoments.rows.rows import Rows
+
+SCHEMA = dpm.Schema(dpm.Categorical("c", ["007", "7"]), dpm.Numeric("x", 0, 10))
+NUMBERS = dpm.Schema(dpm.Numeric("x", 0, 10))
+HIVE = ds.partitioning(pa.schema([("c", pa.string())]), flavor="hive")
+
+
+def folder(tmp: Path) -> Path:
+    """A folder of files by c."""
+    for key in ("007", "7"):
+        (tmp / "h" / f"c={key}").mkdir(parents=True)
+        pq.write_table(pa.table({"x": [3.0] * 5}), tmp / "h" / f"c={key}" / "part.parquet")
+    return tmp / "h"
+
+
+def text(tmp: Path, ending: str) -> str:
+    cells = {"csv": "c,x\n" + "007,3\n" * 9, "ndjson": '{"c": "007", "x": 3}\n' * 9}[ending]
+    (tmp / f"t.{ending}").write_text(cells)
+    return str(tmp / f"t.{ending}")
+
+
+def duck(query: str, *before: str) -> Any:
+    connection = duckdb.connect()
+    for statement in before:
+        connection.execute(statement)
+    return connection.sql(query)
+
+
+REFUSED: dict[str, Callable[[Path], Any]] = {
+    "polars csv": lambda tmp: pl.scan_csv(text(tmp, "csv")),
+    "polars csv, in a query": lambda tmp: pl.scan_csv(text(tmp, "csv")).filter(pl.col("x") > 1).cache().sort("x"),
+    "polars csv, joined": lambda tmp: pl.LazyFrame({"x": [3]}).join(pl.scan_csv(text(tmp, "csv")), on="x"),
+    "polars ndjson": lambda tmp: pl.scan_ndjson(text(tmp, "ndjson")),
+    "polars folders": lambda tmp: pl.scan_parquet(folder(tmp), hive_partitioning=True),
+    "polars folders, by default": lambda tmp: pl.scan_parquet(folder(tmp)),
+    "polars folders, renamed": lambda tmp: (
+        pl.scan_parquet(folder(tmp)).select(pl.col("c").alias("d"), "x").rename({"d": "k"}).with_columns(c=pl.col("k"))
+    ),
+    "polars folders, filtered": lambda tmp: (
+        pl.scan_parquet(folder(tmp)).filter(pl.col("c") == 7).select("x").with_columns(c=pl.lit("7"))
+    ),
+    "arrow folders": lambda tmp: ds.dataset(folder(tmp), partitioning="hive"),
+    "arrow folders, together": lambda tmp: ds.dataset([ds.dataset(folder(tmp), partitioning="hive")]),
+    "duckdb csv": lambda tmp: duck(f"SELECT * FROM '{text(tmp, 'csv')}'"),
+    "duckdb csv of its own": lambda tmp: duckdb.connect().read_csv(text(tmp, "csv")),
+    "duckdb json": lambda tmp: duck(f"SELECT * FROM read_json('{text(tmp, 'ndjson')}')"),
+    "duckdb csv, in a view": lambda tmp: duck(
+        "SELECT * FROM v", f"CREATE VIEW v AS SELECT * FROM '{text(tmp, 'csv')}'"
+    ),
+    "duckdb csv, deep in a query": lambda tmp: duck(
+        f"SELECT * FROM (SELECT a.c, max(a.x) AS x FROM '{text(tmp, 'csv')}' a JOIN range(9) b(i) ON a.x > b.i "
+        "GROUP BY a.c UNION ALL SELECT '7', 3) ORDER BY x LIMIT 5"
+    ),
+}
+
+
+@pytest.mark.parametrize("form", REFUSED)
+def test_a_table_whose_types_are_guessed_is_refused(tmp_path: Path, form: str) -> None:
+    with pytest.raises(TypeError, match=r"guesses from.*one row would decide how others are read: (pass|load)"):
+        Rows.of(REFUSED[form](tmp_path), SCHEMA)
+
+
+TAKEN: dict[str, Callable[[Path], tuple[Any, dpm.Schema]]] = {
+    "the path of the folder": lambda tmp: (folder(tmp), SCHEMA),
+    "arrow folders as text": lambda tmp: (ds.dataset(folder(tmp), partitioning=HIVE), SCHEMA),
+    "arrow folders that are not read": lambda tmp: (ds.dataset(folder(tmp), partitioning="hive"), NUMBERS),
+    "arrow folders as numbers": lambda tmp: (
+        ds.dataset(folder(tmp), partitioning="hive"),
+        dpm.Schema(dpm.Numeric("c", 0, 9), dpm.Numeric("x", 0, 10)),
+    ),
+    "polars folders that are not read": lambda tmp: (pl.scan_parquet(folder(tmp), hive_partitioning=False), NUMBERS),
+    "duckdb parquet": lambda tmp: (duck(f"SELECT x FROM '{folder(tmp) / 'c=7' / 'part.parquet'}' UNION ALL SELECT 1"), NUMBERS),
+    "duckdb table": lambda _: (
+        duck("FROM t", "CREATE TABLE t (c VARCHAR, x DOUBLE)", "INSERT INTO t VALUES ('007', 3)"),
+        SCHEMA,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", TAKEN)
+def test_what_states_its_types_is_taken(tmp_path: Path, form: str) -> None:
+    data, schema = TAKEN[form](tmp_path)
+    assert Rows.of(data, schema).moments().count > 0
+
+
+def test_a_unit_in_the_names_of_folders_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="column 'c' is in the names of folders"):
+        Rows.of(ds.dataset(folder(tmp_path), partitioning="hive"), NUMBERS, privacy_unit=dpm.PrivacyUnit("c", 1))

@@ -1,0 +1,148 @@
+"""What a command prints names options, not keywords of Python; numbers are told how to be written; commands to copy are whole."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import dpmoments as dpm
+from dpmoments.cli import main
+from dpmoments.cli.option_words import in_options
+
+SCHEMA = """columns:
+  - {name: a, kind: numeric, lower: 0, upper: 1}
+  - {name: seen, kind: date, lower: 2020-01-01, upper: 2024-12-31}
+"""
+RELEASE = "release visits.csv --schema visits.yaml --delimiter ; --mechanism matrix-laplace --neighbors add_remove --epsilon 0.5"
+UNIT = " --privacy-unit patient_id --max-rows-per-unit 3"
+
+
+class Terminal:
+    """Commands of one session, and what each printed."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.capsys = capsys
+
+    def refused(self, command: str) -> str:
+        assert main(command.split(" ")) in (1, 2)
+        return self.capsys.readouterr().err
+
+    def printed(self, command: str) -> str:
+        self.capsys.readouterr()
+        assert main(command.split(" ")) == 0
+        return self.capsys.readouterr().out
+
+
+@pytest.fixture
+def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Terminal:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    cells = "".join(f"{row % 100};0.5;2021-03-04\n" for row in range(2_000))
+    Path("visits.csv").write_text(f"patient_id;a;seen\n{cells}")
+    Path("visits.yaml").write_text(SCHEMA)
+    return Terminal(capsys)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("--n-rows 9.700 --epsilon 1", "--n-rows must be a whole number, got the text '9.700': write 9700"),
+        ("--n-rows=1,234,567 --epsilon 1", "'1,234,567': write 1234567"),
+        ("--n-rows 1e4 --epsilon 1", "'1e4': write 10000"),
+        ("--n-rows 12.5 --epsilon 1", "'12.5': digits alone"),
+        ("--n-rows 1.2.345 --epsilon 1", "'1.2.345': digits alone"),
+        ("--n-rows 9700 --epsilon 0,5", "--epsilon must be a number, got the text '0,5': write 0.5"),
+        ("--n-rows 9700 --epsilon=0,5", "'0,5': write 0.5"),
+        ("--n-rows 9700 --epsilon one", "'one': digits with a decimal point"),
+    ],
+)
+def test_a_number_is_told_how_to_be_written(given: str, words: str, terminal: Terminal) -> None:
+    assert words in terminal.refused(f"forecast --schema visits.yaml --neighbors add_remove {given}")
+
+
+def test_cures_are_options(terminal: Terminal) -> None:
+    refusal = terminal.refused(RELEASE.replace("--delimiter ; ", "") + " --output r.json")
+    assert "would have 3 by \";\": pass --delimiter ';' (nothing" in refusal
+    assert "'dpmoments ledger grant b.db people-2026 --epsilon 1 --neighbors add_remove' makes one" in terminal.refused(
+        "ledger show b.db"
+    )
+    terminal.printed("ledger grant b.db people-2026 --epsilon 3 --neighbors add_remove")
+    assert "name it with --dataset people-2026" in terminal.refused(f"{RELEASE} --output r.json --ledger b.db")
+    refusal = terminal.refused(f"{RELEASE} --output r.json --ledger b.db --dataset other")
+    assert "'dpmoments ledger grant LEDGER other --epsilon 1" in refusal
+    asked = RELEASE.replace("0.5", "9") + " --output r.json --ledger b.db --dataset people-2026"
+    assert "grant more with 'dpmoments ledger grant'" in terminal.refused(asked)
+    Path("visits.csv").write_text("a;seen\n0.5;31.01.2020\n")
+    refusal = terminal.refused(f"{RELEASE} --output r.json")
+    assert 'write format: "%d.%m.%Y" at the column in the schema' in refusal
+    Path("visits.csv").write_text("a;seen\n0,5;2020-01-31\n")
+    refusal = terminal.refused(f"{RELEASE} --output r.json")
+    assert "say how the file is written, --decimal, --thousands, --null" in refusal
+    assert "TextFormat" not in refusal
+
+
+def test_the_tab_is_named_as_the_option_takes_it() -> None:
+    assert in_options('would have 2 by "\\t", a tab: pass delimiter="\\t"').endswith("pass --delimiter tab")
+    assert in_options("no mean was released (mean=False): release with mean=True").endswith("release without --no-mean")
+    assert in_options("Use neighbors='add_remove'") == "Use --neighbors add_remove"
+    assert in_options("a receipt of neighbors='none'") == "a receipt of neighbors='none'"
+    assert in_options("epsilon=-1.0 must be positive") == "epsilon=-1.0 must be positive"
+
+
+def test_a_grant_for_rows_is_never_a_reason_to_protect_rows_alone(terminal: Terminal) -> None:
+    charged = " --output r.json --ledger b.db --dataset people-2026"
+    granted = terminal.printed("ledger grant b.db people-2026 --epsilon 3 --neighbors add_remove")
+    assert "--privacy-unit" not in granted
+    refusal = terminal.refused(RELEASE + UNIT + charged)
+    assert "Nothing is spent of it yet: grant it again with --unit patient_id" in refusal
+    assert "Release with" not in refusal
+    granted = terminal.printed("ledger grant b.db people-2026 --epsilon 3 --neighbors add_remove --unit patient_id")
+    assert "--privacy-unit patient_id --max-rows-per-unit K --output" in granted
+    refusal = terminal.refused(RELEASE + charged)
+    assert "Release with --privacy-unit patient_id --max-rows-per-unit K" in refusal
+    terminal.printed(RELEASE + UNIT + charged)
+    refusal = terminal.refused(RELEASE + UNIT.replace("patient_id", "ward") + charged.replace("r.json", "s.json"))
+    assert "Some of it is spent: grant a budget with --unit ward to a dataset of another name" in refusal
+
+
+def test_what_a_unit_costs_is_said_beside_what_a_row_does(terminal: Terminal) -> None:
+    terminal.printed(f"{RELEASE}{UNIT} --output r.json")
+    assert "on a unit of 3 rows: no more than ε = 0.5, pure\n" in terminal.printed("show r.json")
+    verified = " ".join(terminal.printed("verify r.json").split())
+    assert "ε = 0.166667 of ε = 0.166667 on one row; on a unit of 3 rows: no more than ε = 0.5, pure, rec" in verified
+    terminal.printed(f"{RELEASE} --output rows.json")
+    assert "on a unit" not in terminal.printed("show rows.json")
+    assert "on one row" not in terminal.printed("verify rows.json")
+
+
+def test_times_of_the_history_are_whole_in_a_narrow_terminal(terminal: Terminal) -> None:
+    terminal.printed("ledger grant b.db people-2026 --epsilon 3 --neighbors add_remove")
+    terminal.printed(f"{RELEASE} --output r.json --ledger b.db --dataset people-2026")
+    printed = terminal.printed("ledger history b.db")
+    assert len(re.findall(r" \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ", printed)) == 3
+    assert "matrix-laplace" in printed
+    ledger = dpm.Ledger("b.db")
+    assert repr(ledger) == "Ledger('b.db')"
+    grant, reserved, committed = ledger.history()
+    assert str(grant).startswith(f"1 {grant.time} people-2026 grant: ε = 3, add_remove, row (")
+    assert "reserve: ε = 0.5, pure, matrix-laplace, release " in repr(reserved)
+    assert "commit: of entry 2" in str(committed)
+    for entry in ledger.history():
+        assert not re.search(r"\d{16}", repr(entry))
+    assert re.search(r"\d{16}", str(reserved.to_dict()))  # exact there
+
+
+def test_init_says_what_comes_next_with_the_text_options_given(terminal: Terminal) -> None:
+    printed = terminal.printed(
+        "init visits.csv --output my.yaml --delimiter ; --encoding latin-1 --decimal , --null k.A. --null ?"
+    )
+    first, second = re.findall(r"(?m)^  dpmoments (.*)$", printed)
+    options = ["--delimiter", ";", "--encoding", "latin-1", "--decimal", ",", "--null", "k.A.", "--null", "?"]
+    assert shlex.split(first) == ["preflight", "visits.csv", "--schema", "my.yaml", *options]
+    assert second.startswith("forecast --schema my.yaml")
+    written = Path("my.yaml").read_text()
+    assert "--privacy-unit patient_id --max-rows-per-unit K" in written
+    assert "docs/people-not-rows.md" in written
