@@ -229,9 +229,7 @@ def private_words(error: BaseException) -> str:
 
 def test_no_cell_is_in_any_error() -> None:
     frame = dd.from_pandas(FRAME, npartitions=3)
-    with pytest.raises(
-        ValueError, match=r"the Dask frame cannot be read: .* \(ValueError\); nothing was spent"
-    ) as caught:
+    with pytest.raises(ValueError, match=r"the Dask frame cannot be read: .* \(ValueError\)") as caught:
         Rows.of(frame.map_partitions(raises_on_a_cell, meta=FRAME.iloc[:0]), SCHEMA).moments()
     assert "secret" not in private_words(caught.value)
     cells = cut(FRAME.astype(object).assign(age=[*["1"] * 399, "secret 7"]), [20])
