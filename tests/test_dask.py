@@ -429,7 +429,7 @@ def test_a_cluster_whose_workers_all_die_spends_nothing(client: Any, tmp_path: P
     ledger.grant("people", epsilon=1.0, neighbors="add_remove")
     frame = dd.from_pandas(FRAME, npartitions=3).map_partitions(dies, meta=FRAME.iloc[:0])
     options: dict[str, Any] = dict(epsilon=1.0, dataset="people", ledger=ledger, neighbors="add_remove")
-    with pytest.raises(ValueError, match=r"the Dask frame cannot be read: .* \(KilledWorker\); nothing was spent"):
+    with pytest.raises(ValueError, match=r"the Dask frame cannot be read: .* \(KilledWorker\)"):
         dpm.release(frame, SCHEMA, **options)
     assert dpm.release(TABLE, SCHEMA, **options).privacy.private
     require_no_future(client)

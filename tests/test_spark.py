@@ -188,7 +188,7 @@ def test_a_frame_that_hides_its_chance_is_found_at_the_second_pass(spark: Any) -
 def test_no_cell_is_in_any_error(spark: Any, capfd: pytest.CaptureFixture[str]) -> None:
     frame = spark.createDataFrame(TABLE)
     cast = frame.withColumn("age", pyspark.sql.functions.col("unread").cast("double"))  # quotes the cell it stops at
-    with pytest.raises(ValueError, match=r"the Spark frame cannot be read: .*; nothing was spent") as caught:
+    with pytest.raises(ValueError, match=r"the Spark frame cannot be read: ") as caught:
         Rows.of(cast, SCHEMA).moments()
     assert "secret" not in repr(caught.value)
     assert caught.value.__cause__ is None
