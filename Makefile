@@ -28,7 +28,7 @@ test: $(STAMP) lint
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
 
 test-slow: $(STAMP)
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m slow
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m slow --hypothesis-profile=default
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -41,8 +41,10 @@ bench: $(STAMP)
 audit: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.practice.audit_report
 
+# Forged files, and new examples for the tests that `make test` runs on the same examples each time.
 fuzz: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/fuzz.py
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m "hypothesis and not slow" --hypothesis-profile=default
 
 # An interrupted run goes on where it was. `make mutants MUTANTS="privacy/filter --sample 0.2"` for a part, or a sample.
 mutants: $(MUTANTS_STAMP)

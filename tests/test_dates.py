@@ -56,6 +56,8 @@ def python_seconds(text: str, date_format: str) -> float | None:
 @settings(max_examples=300, deadline=None)
 @example(date_format="%d.%m.%Y", moment=dt.datetime(2020, 2, 29), minutes=0, change=None)
 @example(date_format="%d.%m.%Y", moment=dt.datetime(2020, 2, 29), minutes=0, change=(3, "1"))
+@example(date_format="%Y%m%d", moment=dt.datetime(2001, 2, 1), minutes=0, change=(0, " "))
+@example(date_format="%Y%m%d", moment=dt.datetime(2001, 2, 1), minutes=0, change=(6, " "))
 def test_text_is_read_as_python_reads_it(
     date_format: str, moment: dt.datetime, minutes: int, change: tuple[int, str] | None
 ) -> None:

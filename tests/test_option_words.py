@@ -65,7 +65,7 @@ def test_a_number_is_told_how_to_be_written(given: str, words: str, terminal: Te
 
 def test_cures_are_options(terminal: Terminal) -> None:
     refusal = terminal.refused(RELEASE.replace("--delimiter ; ", "") + " --output r.json")
-    assert "would have 3 by \";\": pass --delimiter ';' (nothing" in refusal
+    assert "would have 3 by \";\": pass --delimiter ';'" in refusal
     assert "'dpmoments ledger grant b.db people-2026 --epsilon 1 --neighbors add_remove' makes one" in terminal.refused(
         "ledger show b.db"
     )

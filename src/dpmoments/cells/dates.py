@@ -197,7 +197,7 @@ def _times(parts: Any, groups: list[str]) -> tuple[IntegerArray, BoolArray]:
     def whole(group: str, usual: int = 0) -> IntegerArray:
         if group not in groups:
             return np.full(len(parts), usual, dtype=np.int64)
-        texts = pc.struct_field(parts, groups.index(group))
+        texts = pc.utf8_ltrim(pc.struct_field(parts, groups.index(group)), " ")
         given = pc.if_else(pc.equal(pc.binary_length(texts), 0), str(usual), texts)  # a part that may be left out
         return _scaled(pc.cast(given, pa.int64()), 1)
 

@@ -12,16 +12,17 @@ LONG_MONTHS = (
     *("july", "august", "september", "october", "november", "december"),
 )
 ZONE = r"(?P<zone>Z|[+-]\d{2}:?\d{2}|[+-]\d{2})"
+# The alternatives of Python's strptime, which takes 2020131 for the 31st of January: 13 is no month.
 DIRECTIVES = {
     "%Y": r"(?P<year>\d{4})",
     "%y": r"(?P<short_year>\d{2})",
-    "%m": r"(?P<month>\d{1,2})",
+    "%m": r"(?P<month>1[0-2]|0[1-9]|[1-9])",
     "%b": rf"(?P<month_name>(?i:{'|'.join(MONTHS)}))",
     "%B": rf"(?P<month_name>(?i:{'|'.join(LONG_MONTHS)}))",
-    "%d": r"(?P<day>\d{1,2})",
-    "%H": r"(?P<hour>\d{1,2})",
-    "%M": r"(?P<minute>\d{1,2})",
-    "%S": r"(?P<second>\d{1,2})",
+    "%d": r"(?P<day>3[01]|[12]\d|0[1-9]|[1-9]| [1-9])",
+    "%H": r"(?P<hour>2[0-3]|[01]\d|\d)",
+    "%M": r"(?P<minute>[0-5]\d|\d)",
+    "%S": r"(?P<second>6[01]|[0-5]\d|\d)",
     "%f": r"(?P<fraction>\d{1,9})",
     "%z": ZONE,
     "%%": "%",
@@ -45,7 +46,7 @@ def date_pattern(date_format: str | None) -> str:
     Examples
     --------
     >>> date_pattern("%d.%m.%Y")
-    '^(?P<day>\\d{1,2})\\.(?P<month>\\d{1,2})\\.(?P<year>\\d{4})$'
+    '^(?P<day>3[01]|[12]\\d|0[1-9]|[1-9]| [1-9])\\.(?P<month>1[0-2]|0[1-9]|[1-9])\\.(?P<year>\\d{4})$'
     """
     if date_format is None:
         return ISO_PATTERN
