@@ -23,6 +23,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "metrics",
         "noise",
         "noise_law",
+        "own_words",
         "plain_values",
         "privacy",
         "progress",

@@ -20,6 +20,7 @@ from dpmoments.release_outcome import ReleaseWarning, UnsavedReleaseError
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
 from dpmoments.schema.derived import Power, Product
 from dpmoments.schema.schema import Schema
+from dpmoments.table_files import EngineFiles
 from dpmoments.text_files.text_format import TextFormat
 from dpmoments.version import __version__
 
@@ -29,6 +30,7 @@ __all__ = [
     "Categorical",
     "Coordinate",
     "Date",
+    "EngineFiles",
     "GroupReleases",
     "Ledger",
     "LedgerError",

@@ -111,7 +111,7 @@ def preflight(
         require_unit(privacy_unit, {column.name for column in schema.columns}, Neighbors.ADD_REMOVE)
     with watched(progress) as on_block:
         source = open_source(data, schema, mean, privacy_unit, text_format)
-        on_block.expect(source.n_rows)
+        on_block.expect(source.pass_length)
         found, failures = survey_table(source, threads=threads, on_block=on_block)
         units = None if privacy_unit is None else survey_units(source, threads=threads, on_block=on_block)
     unit = None if privacy_unit is None or units is None else _unit_facts(privacy_unit, found, units)

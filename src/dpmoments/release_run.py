@@ -108,7 +108,7 @@ def carried_out(
     What a ledger holds for it is given back where the run ends before its first draw of noise, by an error that is seen here. A
     note on the error says whether anything was spent.
     """
-    on_block.expect(rows.source.n_rows)
+    on_block.expect(rows.source.pass_length)
     privacy_filter = PrivacyFilter.open(plan, insecure_seed=insecure_seed)
     try:
         noisy = plan.run(rows, privacy_filter)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 __all__ = [
     "CSV_DELIMITERS",
+    "ENGINES",
     "FEATHER_ENDINGS",
     "PARQUET_ENDINGS",
+    "EngineFiles",
     "expand_paths",
     "file_ending",
     "fixed_folder",
@@ -22,6 +25,42 @@ PARQUET_ENDINGS = (".parquet", ".pq")
 FEATHER_ENDINGS = (".feather", ".arrow", ".ipc", ".arrows")
 CSV_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
+ENGINES = ("dask", "spark")
+
+
+@dataclass(frozen=True)
+class EngineFiles:
+    """Files of a table that the workers of an engine read, each by this library's own reader; passed in place of a path.
+
+    Every worker must see the files under the same names. A Parquet file is read in groups of rows, and any other as a whole.
+
+    Attributes
+    ----------
+    path : str or Path
+        A file, glob or folder of Parquet, Feather or CSV files.
+    engine : {"dask", "spark"}
+        Dask: on the client that is connected, or else in the threads or processes that Dask is configured for. Spark: on the
+        session that is active, or else a new one by Spark's own settings.
+
+    Raises
+    ------
+    ValueError
+        If there is no such engine.
+
+    Examples
+    --------
+    >>> EngineFiles("people/*.parquet", engine="dask")
+    EngineFiles(path='people/*.parquet', engine='dask')
+    """
+
+    path: str | Path
+    engine: str
+
+    def __post_init__(self) -> None:
+        if self.engine not in ENGINES:
+            raise ValueError(
+                f"there is no engine {self.engine!r}: use one of {', '.join(ENGINES)}, or pass the path itself"
+            )
 
 
 def expand_paths(pattern: str | Path) -> list[Path]:

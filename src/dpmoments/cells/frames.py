@@ -18,6 +18,10 @@ def series_cells(series: nw.Series[Any], name: str) -> Any:
     native_type = getattr(series.to_native(), "dtype", None)
     if series.dtype == nw.Object or (isinstance(native_type, np.dtype) and native_type.kind == "O"):
         return np.asarray(series.to_numpy(), dtype=object)
+    if isinstance(native_type, np.dtype) and native_type in (np.float64, np.float32):
+        values = series.to_numpy()
+        if not np.isnan(values).any():  # else pandas means empty cells, for which Arrow looks cell by cell
+            return array_cells(values)
     with suppress(Exception):  # whose message may quote a cell
         return series.to_arrow()
     raise TypeError(f"column {name!r} of the frame does not hold plain numbers or text: convert it first")

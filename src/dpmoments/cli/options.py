@@ -16,6 +16,7 @@ from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.table_files import ENGINES, EngineFiles
 from dpmoments.transparency.registry_entry import registry_entry
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Data",
     "Dataset",
     "Delta",
+    "Engine",
     "Epsilon",
     "InsecureSeed",
     "LedgerFile",
@@ -39,6 +41,7 @@ __all__ = [
     "SchemaFile",
     "Yes",
     "budget_of",
+    "data_of",
     "mean_mechanism_of",
     "mechanism_of",
     "registry_fields",
@@ -52,6 +55,13 @@ Data = Annotated[
     list[str],
     typer.Argument(
         metavar="DATA", help="A Parquet, Feather or CSV file, a quoted glob, or a folder.", show_default=False
+    ),
+]
+Engine = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        help=f"Whose workers read the files: local (this process), {', '.join(ENGINES)}. The result does not depend on it.",
     ),
 ]
 Dataset = Annotated[
@@ -146,6 +156,23 @@ def budget_of(epsilon: float | None, delta: float, rho: float | None) -> Privacy
         return PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--epsilon, --delta, --rho") from error
+
+
+def data_of(path: str, engine: str) -> str | EngineFiles:
+    """The table that is read: a path, for this process or for an engine.
+
+    Raises
+    ------
+    typer.BadParameter
+        If there is no such engine.
+    """
+    if engine == "local":
+        return path
+    if engine not in ENGINES:
+        raise typer.BadParameter(
+            f"there is no engine {engine!r}: use local, {' or '.join(ENGINES)}", param_hint="--engine"
+        )
+    return EngineFiles(path, engine)
 
 
 def mechanism_of(name: str, options: Sequence[str]) -> Mechanism:

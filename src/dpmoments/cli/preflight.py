@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import dpmoments
-from dpmoments.cli.options import Mean, Progress, SchemaFile
+from dpmoments.cli.options import Engine, Mean, Progress, SchemaFile, data_of
 from dpmoments.cli.tables import complain
 from dpmoments.cli.text_options import (
     Decimal,
@@ -44,6 +44,7 @@ def preflight(
     null: Null = None,
     true: TrueText = None,
     false: FalseText = None,
+    engine: Engine = "local",
     progress: Progress = None,
 ) -> None:
     """Look at the private table for your eyes alone: what does not fit its schema.
@@ -70,7 +71,7 @@ def preflight(
     written = text_format_of(delimiter, encoding, decimal, thousands, null, true, false)
     unit = privacy_unit_of(privacy_unit, max_rows_per_unit, missing_unit)
     found = dpmoments.preflight(
-        table, Schema.load(schema), mean=mean, privacy_unit=unit, text_format=written, progress=bar
+        data_of(table, engine), Schema.load(schema), mean=mean, privacy_unit=unit, text_format=written, progress=bar
     )
     found.show()
     if found.outcome is not Outcome.WORKS:

@@ -16,6 +16,7 @@ from dpmoments.cli.options import (
     Data,
     Dataset,
     Delta,
+    Engine,
     Epsilon,
     InsecureSeed,
     LedgerFile,
@@ -30,6 +31,7 @@ from dpmoments.cli.options import (
     SchemaFile,
     Yes,
     budget_of,
+    data_of,
     mean_mechanism_of,
     mechanism_of,
 )
@@ -106,6 +108,7 @@ def release(
     true: TrueText = None,
     false: FalseText = None,
     ledger: LedgerFile = None,
+    engine: Engine = "local",
     yes: Yes = False,
     progress: Progress = None,
     insecure_seed: InsecureSeed = None,
@@ -124,6 +127,7 @@ def release(
     """
     table = _one_path(data)
     text_format = text_format_of(delimiter, encoding, decimal, thousands, null, true, false)
+    rows = data_of(table, engine)
     budget = budget_of(epsilon, delta, rho)
     configured = mechanism_of(mechanism, option or [])
     unit = privacy_unit_of(privacy_unit, max_rows_per_unit, missing_unit)
@@ -154,11 +158,11 @@ def release(
         insecure_seed=insecure_seed,
     )
     if by is not None:
-        groups = _kept(output, lambda: dpmoments.release_groups(table, description, by=by, **options))
+        groups = _kept(output, lambda: dpmoments.release_groups(rows, description, by=by, **options))
         what = f"count, mean and second moment of each of {len(groups)} groups by {by}"
         _report(groups, output, what if mean else f"the second moment of each of {len(groups)} groups by {by}")
         return
-    released = _kept(output, lambda: dpmoments.release(table, description, n_rows=n_rows, **options))
+    released = _kept(output, lambda: dpmoments.release(rows, description, n_rows=n_rows, **options))
     exactness = "exact" if released.count_is_public else "noisy"
     count = "" if released.noisy_count is None else f" of {released.n_rows:,} rows ({exactness})"
     what = "count, mean and second moment" if released.noisy_sum is not None else "the second moment"
@@ -192,6 +196,7 @@ def release_mean(
     true: TrueText = None,
     false: FalseText = None,
     ledger: LedgerFile = None,
+    engine: Engine = "local",
     yes: Yes = False,
     progress: Progress = None,
     insecure_seed: InsecureSeed = None,
@@ -208,6 +213,7 @@ def release_mean(
     """
     table = _one_path(data)
     text_format = text_format_of(delimiter, encoding, decimal, thousands, null, true, false)
+    rows = data_of(table, engine)
     budget = budget_of(epsilon, delta, rho)
     configured = mean_mechanism_of(mechanism, option or [], radius=radius, scale=scale)
     unit = privacy_unit_of(privacy_unit, max_rows_per_unit, missing_unit)
@@ -216,7 +222,7 @@ def release_mean(
     released = _kept(
         output,
         lambda: dpmoments.release_mean(
-            table,
+            rows,
             description,
             epsilon=epsilon,
             delta=delta,

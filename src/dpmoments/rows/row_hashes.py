@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dpmoments.array_types import FloatArray
 
-__all__ = ["HASH_BITS", "HashArray", "candidate_hashes", "copy_hashes", "row_hashes", "unit_hashes"]
+__all__ = ["HASH_BITS", "HashArray", "candidate_hashes", "copy_hashes", "mixed", "row_hashes", "unit_hashes"]
 
 HashArray = npt.NDArray[np.uint64]
 
@@ -46,13 +46,13 @@ def unit_hashes(ids: Any, key: int) -> HashArray:
     held = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]] if data is not None else np.zeros(0, np.uint8)
     padded = np.concatenate([held, np.zeros(WORD, np.uint8)])
     starts, lengths = ends[:-1] - ends[0], np.diff(ends)
-    hashes = _mixed(lengths.astype(np.uint64) ^ np.uint64(key))
+    hashes = mixed(lengths.astype(np.uint64) ^ np.uint64(key))
     active = np.arange(len(ids))
     for done in range(0, int(lengths.max()), WORD):
         active = active[lengths[active] > done]
         words = padded[(starts[active] + done)[:, None] + np.arange(WORD)]
         words[np.arange(WORD) >= (lengths[active] - done)[:, None]] = 0
-        hashes[active] = _mixed(hashes[active] ^ words.view("<u8")[:, 0])
+        hashes[active] = mixed(hashes[active] ^ words.view("<u8")[:, 0])
     return hashes
 
 
@@ -75,20 +75,20 @@ def candidate_hashes(rows: FloatArray, of_units: HashArray, key: int) -> HashArr
     key : int
         64 bits.
     """
-    hashes = _mixed(of_units ^ np.uint64(key))
+    hashes = mixed(of_units ^ np.uint64(key))
     for column in rows.T:
         hashes ^= np.ascontiguousarray(column + 0.0).view(np.uint64)
         hashes *= ODD
         hashes ^= hashes >> np.uint64(32)
-    return _mixed(hashes)
+    return mixed(hashes)
 
 
 def copy_hashes(hashes: HashArray, copies: npt.NDArray[np.int64]) -> HashArray:
     """A hash of each copy of rows that are equal, ``HASH_BITS`` bits, from the row's and the number of the copy, shape (n,)."""
-    return _mixed((hashes << np.uint64(HASH_BITS)) + ODD * copies.astype(np.uint64)) >> np.uint64(64 - HASH_BITS)
+    return mixed((hashes << np.uint64(HASH_BITS)) + ODD * copies.astype(np.uint64)) >> np.uint64(64 - HASH_BITS)
 
 
-def _mixed(values: HashArray) -> HashArray:
+def mixed(values: HashArray) -> HashArray:
     """A bijection of 64-bit numbers that changes half of the bits for one (the finaliser of splitmix64, Steele et al. 2014)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -84,7 +84,7 @@ class Rows:
         data : array, frame, path or relation
             A two-dimensional NumPy array (its columns are the schema's, in order, without derived features); a pandas, Polars
             or Arrow frame; a path, glob or folder of Parquet, Feather or CSV files, an Arrow dataset or a DuckDB relation (all
-            streamed).
+            streamed); a Dask DataFrame or array, a Spark DataFrame, or :class:`dpmoments.EngineFiles`.
         schema : Schema
         mean : bool
             Whether rows are encoded about the midpoints of their bounds; see :meth:`dpmoments.Schema.encoding`.

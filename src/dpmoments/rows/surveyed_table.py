@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from dpmoments.rows.sources.engine import EngineSource
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.survey import Survey, SurveyCounts, SurveyPart, candidate_units
@@ -19,7 +21,7 @@ __all__ = ["survey_table", "survey_units"]
 
 
 def survey_table(
-    source: LocalSource[Any],
+    source: LocalSource[Any] | EngineSource,
     *,
     threads: int | None = None,
     on_block: Callable[[int], None] | None = None,
@@ -28,7 +30,7 @@ def survey_table(
 
     Parameters
     ----------
-    source : LocalSource
+    source : LocalSource or EngineSource
     threads : int, optional
     on_block : callable, optional
         Called with the number of rows of every piece that was read and handed on, for progress.
@@ -39,6 +41,10 @@ def survey_table(
     failures : list of str
         Of files that could not be read to their end, in words that quote no cell; what was read before is counted.
     """
+    if isinstance(source, EngineSource):
+        found_there: tuple[SurveyCounts, list[str]]
+        found_there = source.mapped(_survey_of_partition, _merged_surveys, (SurveyCounts(), []), on_block)
+        return found_there
     survey = _survey_of(source)
     failures: list[str] = []
     ragged = SurveyCounts()
@@ -51,8 +57,18 @@ def survey_table(
     return survey.merge(found, ragged), failures
 
 
+def _survey_of_partition(source: LocalSource[Any]) -> tuple[SurveyCounts, list[str]]:
+    return survey_table(source, threads=1)
+
+
+def _merged_surveys(
+    first: tuple[SurveyCounts, list[str]], second: tuple[SurveyCounts, list[str]]
+) -> tuple[SurveyCounts, list[str]]:
+    return first[0].merged(second[0]), [*first[1], *second[1]]
+
+
 def survey_units(
-    source: LocalSource[Any],
+    source: LocalSource[Any] | EngineSource,
     *,
     threads: int | None = None,
     on_block: Callable[[int], None] | None = None,
@@ -70,18 +86,26 @@ def survey_units(
 class _SurveyedUnits:
     """A table of which no cell stops a pass over its units."""
 
-    source: LocalSource[Any]
+    source: LocalSource[Any] | EngineSource
 
     def summarise_units(
         self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
     ) -> Any:
+        if isinstance(self.source, EngineSource):
+            nothing = summary.finish(summary.start())
+            return self.source.mapped(partial(_units_of_partition, summary), summary.merge, nothing, on_block)
         survey = _survey_of(self.source)
+        parts = _parts(self.source, lambda: None, [], on_block)
 
         def block(pair: tuple[LocalSource[Any], Any]) -> Any:
             ids = candidate_units(survey, SurveyPart.of(*pair))
             return UnitBlock(ids, np.zeros((len(ids), 0)))
 
-        return summarise_in_threads(summary, _parts(self.source, lambda: None, [], on_block), block, threads)
+        return summarise_in_threads(summary, parts, block, threads)
+
+
+def _units_of_partition(summary: Summary[Any, Any], source: LocalSource[Any]) -> Any:
+    return _SurveyedUnits(source).summarise_units(summary, threads=1)
 
 
 def _survey_of(source: LocalSource[Any]) -> Survey:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -24,6 +24,8 @@ __all__ = ["DatasetSource", "FileSource", "ParquetSource", "RelationSource"]
 
 ROWS_PER_BATCH = 65_536
 PARQUET_BUFFER_BYTES = 1 << 20
+LEAST_ROWS_PER_PIECE = 1 << 18
+"""A worker reads so many rows of a Parquet file at least, as far as its groups of rows allow."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,6 +69,10 @@ class FileSource(ArrowSource):
     def one_by_one(self) -> list[Self]:
         return [replace(self, paths=(path,)) for path in self.paths]
 
+    def pieces(self) -> list[Self]:
+        """The same table in pieces that the workers of an engine can read each by itself."""
+        return self.one_by_one()
+
     @abstractmethod
     def names_in(self, path: Path) -> list[str]:
         """The names of a file's columns."""
@@ -99,7 +105,27 @@ class FileSource(ArrowSource):
 
 @dataclass(frozen=True, eq=False)
 class ParquetSource(FileSource):
-    """Rows of Parquet files, read batch by batch."""
+    """Rows of Parquet files, read batch by batch.
+
+    Attributes
+    ----------
+    row_groups : range or None
+        The groups of rows that are meant alone, where not all are.
+    """
+
+    row_groups: range | None = field(default=None, kw_only=True)
+
+    def pieces(self) -> list[Self]:
+        found: list[Self] = []
+        for path in self.paths:
+            footer = read_quietly(partial(pq.read_metadata, path), path)
+            first, held = 0, 0
+            for group in range(footer.num_row_groups):
+                held += footer.row_group(group).num_rows
+                if held >= LEAST_ROWS_PER_PIECE or group + 1 == footer.num_row_groups:
+                    found.append(replace(self, paths=(path,), row_groups=range(first, group + 1)))
+                    first, held = group + 1, 0
+        return found
 
     def names_in(self, path: Path) -> list[str]:
         return read_quietly(partial(_parquet_names, path), path)  # of which some may not be text
@@ -129,7 +155,9 @@ class ParquetSource(FileSource):
             read_dictionary=levels,
         )
         with read_quietly(open_file, path) as file:
-            batches = file.iter_batches(ROWS_PER_BATCH, columns=list(names), use_threads=False)
+            batches = file.iter_batches(
+                ROWS_PER_BATCH, row_groups=self.row_groups, columns=list(names), use_threads=False
+            )
             yield from self.sliced(batches, path)
 
 

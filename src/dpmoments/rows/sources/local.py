@@ -78,6 +78,11 @@ class LocalSource(ABC, Generic[Part]):
         return None
 
     @property
+    def pass_length(self) -> int | None:
+        """Progress is told in rows."""
+        return self.n_rows
+
+    @property
     def missing(self) -> Missing:
         """The rule for cells of an encoded block that are not finite: in a block encoded by columns, a dropped row."""
         return "drop"

@@ -12,15 +12,19 @@ import pyarrow as pa
 
 from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.rows.sources.arrow import DatasetSource, FileSource, ParquetSource, RelationSource
+from dpmoments.rows.sources.dask import is_of_dask, open_dask, open_files_on_dask
+from dpmoments.rows.sources.engine import EngineSource
 from dpmoments.rows.sources.feather import FeatherSource
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import ArraySource, FrameSource, LazySource, require_columns
+from dpmoments.rows.sources.spark import is_of_spark, open_files_on_spark, open_spark
 from dpmoments.rows.sources.text import CsvSource
 from dpmoments.schema.schema import Schema
 from dpmoments.table_files import (
     CSV_DELIMITERS,
     FEATHER_ENDINGS,
     PARQUET_ENDINGS,
+    EngineFiles,
     expand_paths,
     file_ending,
     fixed_folder,
@@ -36,8 +40,10 @@ def open_source(
     mean: bool,
     privacy_unit: PrivacyUnit | None = None,
     text_format: TextFormat | None = None,
-) -> LocalSource[Any]:
+) -> LocalSource[Any] | EngineSource:
     """The source for an array, frame, path, glob, folder, dataset or relation. Only names, types and file footers are looked at.
+
+    A table of Dask or Spark, or files for one of them, is read by that engine's workers.
 
     Raises
     ------
@@ -48,6 +54,9 @@ def open_source(
         raise TypeError(f"text_format must be a dpmoments.TextFormat, got {type(text_format).__name__}")
     if isinstance(data, str | PathLike):
         return file_source(data if isinstance(data, str) else Path(data), schema, mean, privacy_unit, text_format)
+    if isinstance(data, EngineFiles):
+        open_files = open_files_on_dask if data.engine == "dask" else open_files_on_spark
+        return open_files(file_source(data.path, schema, mean, privacy_unit, text_format))
     if text_format is not None:
         raise TypeError(
             f"text_format says how text files are written, and the table is given as {type(data).__name__}: leave it out"
@@ -66,6 +75,10 @@ def open_source(
             "a RecordBatchReader can be read once, and some mechanisms need several passes: pass the Parquet files, "
             "a DuckDB relation, or reader.read_all()"
         )
+    if is_of_dask(data):
+        return open_dask(data, schema, mean, privacy_unit)
+    if is_of_spark(data):
+        return open_spark(data, schema, mean, privacy_unit)
     library = type(data).__module__.split(".")[0]
     if library in ("duckdb", "_duckdb") and hasattr(data, "project"):
         return RelationSource(schema, mean, data, privacy_unit=privacy_unit)
@@ -88,7 +101,7 @@ def open_source(
         return FrameSource(schema, mean, frame, privacy_unit=privacy_unit)
     raise TypeError(
         f"cannot read a table from {type(data).__name__}: pass a NumPy array, a pandas, Polars or Arrow frame, a path or glob of "
-        "Parquet, Feather or CSV files, an Arrow dataset, or a DuckDB relation"
+        "Parquet, Feather or CSV files, an Arrow dataset, a DuckDB relation, or a Dask or Spark frame"
     )
 
 

@@ -24,6 +24,10 @@ class Source(Protocol):
         """Number of rows, dropped ones included, where it is known without a pass."""
 
     @property
+    def pass_length(self) -> int | None:
+        """What the calls of ``on_block`` add up to over a pass: rows, or an engine's hundredths; None where that is not known."""
+
+    @property
     def missing(self) -> Missing:
         """The rule for cells of its encoded blocks that are not finite."""
 

@@ -1,0 +1,471 @@
+"""Tables of Dask give the bits of a local pass: however they are cut, whoever reads them, and whatever becomes of the workers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dpmoments as dpm
+from cases import CASES, MEAN_CASES, Case
+from dpmoments.cli import main
+from dpmoments.rows.histogram import RowCount
+from dpmoments.rows.rows import Rows
+from dpmoments.rows.sources.dask import DaskSource
+from dpmoments.rows.sources.engine import PassProgress
+from dpmoments.rows.sources.opening import open_source
+from dpmoments.rows.sources.partitions import PartitionJob, Reading, Summarised
+from table_forms import EXPECTED, N_ROWS, REGIONS, SCHEMA, TABLE, csv_text, decimals, make_table
+
+dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'dpmoments[dask]'")
+dd = pytest.importorskip("dask.dataframe", reason="Dask is not installed: pip install 'dpmoments[dask]'")
+da = pytest.importorskip("dask.array", reason="Dask is not installed: pip install 'dpmoments[dask]'")
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+FRAME = TABLE.to_pandas().convert_dtypes()  # Dask makes text of objects, true and false among them
+NUMBERS = dpm.Schema(dpm.Numeric("x", 0, 1), dpm.Numeric("y", 0, 1))
+
+
+def cut(frame: pd.DataFrame, places: list[int]) -> Any:
+    """A Dask frame of these pieces, empty ones among them."""
+    edges = [0, *places, len(frame)]
+    pieces = [frame.iloc[start:stop] for start, stop in pairwise(edges)]
+    with dask.config.set({"dataframe.convert-string": False}):
+        return dd.from_delayed([dask.delayed(piece) for piece in pieces], meta=frame.iloc[:0], verify_meta=False)
+
+
+FORMS: dict[str, Any] = {
+    "one partition": lambda: dd.from_pandas(FRAME, npartitions=1),
+    "many partitions": lambda: dd.from_pandas(FRAME, npartitions=23),
+    "empty partitions": lambda: cut(FRAME, [0, 0, 3, 3, 300, 400, 400]),
+    "categories": lambda: dd.from_pandas(FRAME.astype({"region": "category", "code": "category"}), npartitions=3),
+    "objects": lambda: cut(FRAME.astype(object), [111]),
+    "of Arrow": lambda: dd.from_pandas(TABLE.to_pandas(types_mapper=pd.ArrowDtype), npartitions=4),
+    "decimals": lambda: cut(FRAME.assign(price=pd.Series(decimals(), dtype=object)), [50, 60]),
+    "filtered": lambda: dd.from_pandas(
+        pd.concat([FRAME, FRAME.assign(unread="other")], ignore_index=True), npartitions=5
+    ).query("unread != 'other'"),
+    "shuffled": lambda: dd.from_pandas(FRAME, npartitions=4).shuffle("unread", npartitions=3),
+    "of other types here and there": lambda: dd.from_delayed(
+        [dask.delayed(FRAME.iloc[:90]), dask.delayed(FRAME.iloc[90:].astype({"code": "float32", "visits": "int8"}))],
+        meta=FRAME.iloc[:0],
+        verify_meta=False,
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_bits(form: str) -> None:
+    rows = Rows.of(FORMS[form](), SCHEMA, neighbors="replace_one")
+    assert rows.moments() == EXPECTED
+    assert rows.moments() == EXPECTED  # and again
+    assert (rows.count(), rows.table_size()) == (EXPECTED.count, N_ROWS)
+
+
+def test_any_partitioning_gives_the_same_bits() -> None:
+    rng = np.random.default_rng(0)
+    center = np.full(SCHEMA.n_features, 0.01)
+    local = Rows.of(TABLE, SCHEMA)
+    for n_cuts in (1, 7, 8, 9, 65):
+        frame = cut(FRAME.sample(frac=1, random_state=n_cuts), sorted(rng.integers(0, N_ROWS, n_cuts).tolist()))
+        rows = Rows.of(frame, SCHEMA)
+        assert rows.moments(center, radius=0.5, bits=17) == local.moments(center, radius=0.5, bits=17)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "glob"])
+def test_files_are_read_by_the_workers(kind: str, tmp_path: Path) -> None:
+    for number, start in enumerate(range(0, N_ROWS, 150)):
+        part = TABLE.slice(start, 150)
+        if kind == "parquet":
+            pq.write_table(part, tmp_path / f"{number}.parquet", row_group_size=40)
+        else:
+            (tmp_path / f"{number}.csv").write_bytes(csv_text(part))
+    path = tmp_path / "*.csv" if kind == "glob" else tmp_path
+    rows = Rows.of(dpm.EngineFiles(path, "dask"), SCHEMA, neighbors="replace_one")
+    assert isinstance(rows.source, DaskSource)
+    assert (rows.moments(), rows.table_size()) == (EXPECTED, N_ROWS)
+
+
+def test_a_large_parquet_file_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpmoments.rows.sources.arrow.LEAST_ROWS_PER_PIECE", 100)
+    pq.write_table(TABLE, tmp_path / "t.parquet", row_group_size=30)
+    rows = Rows.of(dpm.EngineFiles(tmp_path / "t.parquet", "dask"), SCHEMA)
+    assert len(rows.source.pieces) == 4  # type: ignore[attr-defined]
+    assert rows.moments() == EXPECTED
+
+
+def test_columns_that_are_not_in_the_schema_are_not_read(tmp_path: Path) -> None:
+    """Planted: the file's other column is damaged, and a pass over it would stop."""
+    pq.write_table(TABLE, tmp_path / "t.parquet", compression="none", use_dictionary=False)
+    content = (tmp_path / "t.parquet").read_bytes()
+    assert content.count(b"secret 123") >= 1
+    start = pq.read_metadata(tmp_path / "t.parquet").row_group(0).column(6).data_page_offset
+    (tmp_path / "t.parquet").write_bytes(content[:start] + b"\xff" * 40 + content[start + 40 :])
+    with pytest.raises(OSError, match=r".+"):
+        pq.read_table(tmp_path / "t.parquet", columns=["unread"])
+    assert Rows.of(dd.read_parquet(tmp_path / "t.parquet"), SCHEMA).moments() == EXPECTED
+
+
+ARRAY = np.random.default_rng(3).normal(0, 0.5, (300, 3))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "object"])
+@pytest.mark.parametrize("chunks", [(300, 3), (37, 2), ((0, 1, 99, 0, 200), 1)])
+def test_arrays_of_any_chunks_give_the_same_bits(chunks: Any, dtype: str) -> None:
+    table = ARRAY.astype(dtype)
+    for schema in (dpm.Schema.unit_ball(3), dpm.Schema(*(dpm.Numeric(name, -1, 1) for name in "abc"))):
+        local, rows = Rows.of(table, schema), Rows.of(da.from_array(table, chunks=chunks), schema)
+        assert rows.moments() == local.moments()
+        assert (rows.count(), rows.source.missing, rows.source.n_rows) == (300, local.source.missing, 300)
+    unknown = da.from_array(table, chunks=chunks)
+    unknown = unknown[da.from_array(np.arange(300) >= 10, chunks=50)]
+    assert Rows.of(unknown, schema, neighbors="replace_one").table_size() == 290
+    assert Rows.of(unknown, schema).moments() == Rows.of(table[10:], schema).moments()
+
+
+def one_case_each() -> list[Case]:
+    first: dict[Any, Case] = {}
+    for case in CASES + MEAN_CASES:
+        first.setdefault(type(case.mechanism), case)
+    return list(first.values())
+
+
+@pytest.mark.parametrize("case", one_case_each(), ids=lambda case: case.id)
+def test_every_mechanism_gives_the_same_release(case: Case) -> None:
+    schema = dpm.Schema.unit_ball(case.n_features)
+    table = np.random.default_rng(0).normal(0, 0.3, (200, case.n_features))
+    options: dict[str, Any] = dict(mechanism=case.mechanism, neighbors=case.neighbors, insecure_seed=5)
+    budget = case.budget()
+    options |= dict(rho=budget.rho) if budget.kind == "zcdp" else dict(epsilon=budget.epsilon, delta=budget.delta)
+    of_means = case in MEAN_CASES
+    release: Any = dpm.release_mean if of_means else dpm.release
+    if not of_means:
+        options["mean"] = case.mean
+    with dask.config.set(scheduler="threads", num_workers=3):
+        released = release(da.from_array(table, chunks=(61, -1)), schema, **options)
+    expected = release(table, schema, **options)
+    for name in ("noisy_mean",) if of_means else ("noisy_gram", "noisy_count"):
+        assert np.array_equal(getattr(released, name), getattr(expected, name)), name
+
+
+def test_units_groups_and_preflight_are_as_in_a_local_pass() -> None:
+    rng = np.random.default_rng(0)
+    table = make_table(3000, 8).append_column("person", pa.array([f"p{i}" for i in rng.zipf(1.4, 3000) % 300]))
+    frame = dd.from_pandas(table.to_pandas().convert_dtypes().sample(frac=1, random_state=2), npartitions=5)
+    unit = dpm.PrivacyUnit("person", max_rows=3)
+    options: dict[str, Any] = dict(epsilon=1.0, privacy_unit=unit, insecure_seed=3)
+    released, expected = (dpm.release(data, SCHEMA, **options) for data in (frame, table))
+    assert released.noisy_gram.tobytes() == expected.noisy_gram.tobytes()
+    of_groups = dpm.Schema(
+        dpm.Numeric("visits", -5, 5), dpm.Categorical("region", REGIONS[:4], missing="drop", other="drop")
+    )
+    groups, wanted = (
+        dpm.release_groups(data, of_groups, by="region", epsilon=1.0, insecure_seed=3) for data in (frame, table)
+    )
+    for one, other in zip(groups.releases, wanted.releases, strict=True):
+        assert one.noisy_gram.tobytes() == other.noisy_gram.tobytes()
+    found, facts = (dpm.preflight(data, SCHEMA).private_facts() for data in (frame, table))
+    for column in (*found["columns"].values(), *facts["columns"].values()):
+        column.pop("types", None)
+    assert found == facts
+
+
+def test_preflight_of_files_finds_lines_that_are_ragged(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"{number}.csv").write_text("x,y\n0.5,0.5\n1,2,3\n5,0.1\n")
+    facts = [dpm.preflight(data, NUMBERS).private_facts() for data in (tmp_path, dpm.EngineFiles(tmp_path, "dask"))]
+    assert facts[0] == facts[1]
+    assert facts[0]["columns"]["x"]["above"] == 3
+
+
+def test_times_of_several_zones_are_each_read_in_utc() -> None:
+    schema = dpm.Schema(dpm.Date("when", "2020-01-01", "2021-01-01"))
+    times = [
+        datetime(2020, month, 3, 22, tzinfo=timezone(timedelta(hours=hours)))
+        for month, hours in ((2, 5), (7, -8), (9, 0))
+    ]
+    frames = [pd.DataFrame({"when": pd.Series([time_])}) for time_ in times]
+    frames.append(pd.DataFrame({"when": pd.Series([datetime(2020, 12, 1, 7)])}))
+    frame = dd.from_delayed([dask.delayed(one) for one in frames], meta=frames[0].iloc[:0], verify_meta=False)
+    utc = [time_.astimezone(UTC).replace(tzinfo=None) for time_ in times] + [datetime(2020, 12, 1, 7)]
+    assert Rows.of(frame, schema).moments() == Rows.of(pa.table({"when": utc}), schema).moments()
+
+
+# What is refused, and in which words ------------------------------------------------------------------------------------------
+
+
+def raises_on_a_cell(frame: pd.DataFrame) -> pd.DataFrame:
+    if len(frame):
+        raise ValueError(f"cannot parse {frame['unread'].iloc[0]}")
+    return frame
+
+
+def private_words(error: BaseException) -> str:
+    """All that a traceback of an error shows."""
+    words = ""
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        one = waiting.pop()
+        if one is not None:
+            words += repr(one)
+            waiting += [one.__cause__, None if one.__suppress_context__ else one.__context__]
+    return words
+
+
+def test_no_cell_is_in_any_error() -> None:
+    frame = dd.from_pandas(FRAME, npartitions=3)
+    with pytest.raises(ValueError, match=r"the Dask frame cannot be read: .* \(ValueError\)") as caught:
+        Rows.of(frame.map_partitions(raises_on_a_cell, meta=FRAME.iloc[:0]), SCHEMA).moments()
+    assert "secret" not in private_words(caught.value)
+    cells = cut(FRAME.astype(object).assign(age=[*["1"] * 399, "secret 7"]), [20])
+    with pytest.raises((ValueError, TypeError), match="age") as caught:
+        Rows.of(cells, SCHEMA).moments()
+    assert "secret" not in private_words(caught.value)
+    assert "column 'age'" in str(caught.value)
+    strict = dpm.Schema(dpm.Numeric("age", 0, 100, missing="error"))
+    with pytest.raises(
+        ValueError, match=r"column 'age' has an empty or non-finite cell and its rule is missing='error'"
+    ):
+        Rows.of(frame, strict).moments()
+
+
+def test_what_is_no_table_is_refused_before_it_is_read() -> None:
+    frame = dd.from_pandas(FRAME, npartitions=2)
+    with pytest.raises(ValueError, match=r"the Dask frame has no column 'height'"):
+        Rows.of(frame, dpm.Schema(dpm.Numeric("height", 0, 1)))
+    with pytest.raises(TypeError, match="pass a Dask DataFrame"):
+        Rows.of(frame["age"], SCHEMA)
+    with pytest.raises(ValueError, match="the array has 3 columns and the schema 4"):
+        Rows.of(da.from_array(ARRAY, chunks=10), dpm.Schema.unit_ball(4))
+    with pytest.raises(ValueError, match="of 1 dimensions is not a table"):
+        Rows.of(da.from_array(ARRAY[:, 0], chunks=10), dpm.Schema.unit_ball(1))
+    with pytest.raises(TypeError, match="an array has no column 'person'"):
+        Rows.of(
+            da.from_array(ARRAY, chunks=10), dpm.Schema.unit_ball(3), privacy_unit=dpm.PrivacyUnit("person", max_rows=2)
+        )
+    nested = dd.from_pandas(
+        pd.DataFrame({"age": pd.Series([[1], [2]], dtype=pd.ArrowDtype(pa.list_(pa.int64())))}), npartitions=1
+    )
+    with pytest.raises(TypeError, match="age"):
+        Rows.of(nested, dpm.Schema(dpm.Numeric("age", 0, 1)))
+
+
+def test_partitions_that_are_not_as_declared_are_refused() -> None:
+    lacking = dd.from_delayed(
+        [dask.delayed(FRAME), dask.delayed(FRAME.drop(columns="age"))], meta=FRAME.iloc[:0], verify_meta=False
+    )
+    with pytest.raises(ValueError, match=r"cannot be read|has no column 'age'"):
+        Rows.of(lacking, SCHEMA).moments()
+    block = da.from_delayed(dask.delayed(ARRAY.astype(np.float32)), ARRAY.shape, np.float64)
+    with pytest.raises(TypeError, match="not of the type that the array says it is"):
+        Rows.of(block, dpm.Schema.unit_ball(3)).moments()
+
+
+def random_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(x=np.random.default_rng().random(len(frame)))
+
+
+def test_a_frame_that_gives_other_rows_at_every_pass_is_refused() -> None:
+    plain = pd.DataFrame({"x": 0.5, "y": np.linspace(0, 1, 50)})
+    random = dd.from_pandas(plain, npartitions=3).map_partitions(random_rows, meta=plain.iloc[:0])
+    rows = Rows.of(random, NUMBERS)
+    rows.count()
+    with pytest.raises(ValueError, match="gave other rows at this pass than at the one before"):
+        rows.count()
+    array = da.from_delayed(dask.delayed(np.random.default_rng().random, pure=False)((50, 2)), (50, 2), float)
+    again = Rows.of(array, dpm.Schema.unit_ball(2))
+    again.moments()  # a delayed generator is drawn from anew
+    with pytest.raises(ValueError, match="Write it to Parquet files once"):
+        again.moments()
+
+
+def test_other_rows_are_found_behind_a_restriction_and_a_selection() -> None:
+    plain = pd.DataFrame(
+        {"x": 0.5, "y": np.linspace(0, 1, 50), "g": np.arange(50) % 2 == 0, "person": np.arange(50) % 9}
+    )
+    random = dd.from_pandas(plain, npartitions=3).map_partitions(random_rows, meta=plain.iloc[:0])
+    schema = dpm.Schema(dpm.Numeric("x", 0, 1), dpm.Boolean("g"))
+    with pytest.raises(ValueError, match="other rows"):
+        dpm.release_groups(random, schema, by="g", epsilon=1.0)
+    with pytest.raises(ValueError, match="other rows"):
+        dpm.release(random, NUMBERS, epsilon=1.0, privacy_unit=dpm.PrivacyUnit("person", max_rows=2))
+
+
+def test_a_result_that_came_back_twice_or_not_at_all_is_never_merged() -> None:
+    """What no scheduler should do: each partition's number vouches for its result."""
+    source = open_source(dd.from_pandas(FRAME, npartitions=3), SCHEMA, True)
+    summary = RowCount(missing="drop", keep_dropped=True)
+    job = PartitionJob(Reading(SCHEMA, True), Summarised(summary), summary.merge, fingerprinted=True)
+    outcomes = [job.outcome(FRAME.iloc[start : start + 100], start // 100) for start in range(0, N_ROWS, 100)]
+    whole = job.merged(outcomes)
+    assert (whole.result, whole.failure, whole.partitions) == (N_ROWS, None, {0, 1, 2, 3})
+    assert job.merged(outcomes[::-1]).fingerprint == whole.fingerprint
+    again = job.outcome(FRAME.iloc[100:200], 1)  # a task that ran twice gives the same, and is refused all the same
+    assert (again.result, again.fingerprint) == (outcomes[1].result, outcomes[1].fingerprint)
+    twice = job.merged([*outcomes, again])
+    assert twice.failure is not None
+    assert "twice" in twice.failure.message
+
+    @dataclass(frozen=True, eq=False, repr=False)
+    class Losing(type(source)):  # type: ignore[misc]
+        def outcome(self, job: PartitionJob, progress: PassProgress) -> Any:
+            del job, progress
+            return outcomes[0], 2
+
+    losing = Losing(source.reading, source.frame)  # type: ignore[union-attr]
+    with pytest.raises(ValueError, match="the engine lost the result of a partition"):
+        Rows(SCHEMA, dpm.Neighbors.ADD_REMOVE, losing).count()
+
+
+def test_the_example_runs() -> None:
+    script = Path(__file__).parent.parent / "examples" / "dask_job.py"
+    ran = subprocess.run([sys.executable, "-W", "ignore", str(script)], capture_output=True, text=True, check=False)
+    assert "the same bits as a local pass: True" in ran.stdout, ran.stderr
+
+
+# Progress, interruption, lost workers -----------------------------------------------------------------------------------------
+
+
+def test_progress_is_told_in_hundredths_of_the_partitions() -> None:
+    for n_partitions in (1, 3, 250):
+        told: list[float | None] = []
+        frame = dd.from_pandas(pd.DataFrame({"x": np.linspace(0, 1, 500), "y": 0.5}), npartitions=n_partitions)
+        dpm.release(frame, NUMBERS, epsilon=1.0, progress=told.append, insecure_seed=1)
+        assert told == [step / 100 for step in range(1, 101)]
+
+
+@dataclass
+class Slow:
+    """Partitions that take their time."""
+
+    seconds: float
+
+    def __call__(self, frame: pd.DataFrame) -> pd.DataFrame:
+        time.sleep(self.seconds)
+        return frame
+
+
+def test_an_interrupted_pass_leaves_nothing_spent_and_nothing_written(tmp_path: Path) -> None:
+    ledger = dpm.Ledger(tmp_path / "ledger.json")
+    ledger.grant("people", epsilon=1.0, neighbors="add_remove")
+    plain = pd.DataFrame({"x": np.linspace(0, 1, 40), "y": 0.5})
+    slow = dd.from_pandas(plain, npartitions=20).map_partitions(Slow(0.2), meta=plain.iloc[:0])
+    threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
+    output = tmp_path / "people.json"
+    with pytest.raises(KeyboardInterrupt):
+        dpm.release(slow, NUMBERS, epsilon=1.0, dataset="people", ledger=ledger, output=output, neighbors="add_remove")
+    assert not output.exists()
+    released = dpm.release(
+        plain, NUMBERS, epsilon=1.0, dataset="people", ledger=ledger, output=output, neighbors="add_remove"
+    )
+    assert released.privacy.private
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        distributed.Client(cluster) as found,
+    ):
+        yield found
+
+
+def dies_once(frame: pd.DataFrame, marker: str) -> pd.DataFrame:
+    """The worker that reads this partition first is killed while it does."""
+    if len(frame) and frame["age"].iloc[0] is not None and not os.path.exists(marker):
+        with open(marker, "w"):
+            pass
+        os.kill(os.getpid(), signal.SIGKILL)
+    return frame
+
+
+def test_a_killed_worker_changes_no_bit(client: Any, tmp_path: Path) -> None:
+    frame = dd.from_pandas(FRAME, npartitions=12)
+    told: list[float | None] = []
+    assert Rows.of(frame, SCHEMA).moments() == EXPECTED
+    deadly = frame.map_partitions(dies_once, str(tmp_path / "marker"), meta=FRAME.iloc[:0])
+    local, released = (
+        dpm.release(data, SCHEMA, epsilon=1.0, insecure_seed=2, progress=told.append) for data in (TABLE, deadly)
+    )
+    assert (tmp_path / "marker").exists()
+    assert released.noisy_gram.tobytes() == local.noisy_gram.tobytes()
+    assert told[100:] == [step / 100 for step in range(1, 101)]
+    require_no_future(client)
+
+
+def require_no_future(client: Any) -> None:
+    """What a pass leaves on a cluster; the client lets go of a future in a thread of its own."""
+    until = time.monotonic() + 10
+    while client.futures and time.monotonic() < until:
+        time.sleep(0.05)
+    assert client.futures == {}
+
+
+def dies(frame: pd.DataFrame) -> pd.DataFrame:
+    if len(frame):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return frame
+
+
+@pytest.mark.slow
+def test_a_cluster_whose_workers_all_die_spends_nothing(client: Any, tmp_path: Path) -> None:
+    ledger = dpm.Ledger(tmp_path / "ledger.json")
+    ledger.grant("people", epsilon=1.0, neighbors="add_remove")
+    frame = dd.from_pandas(FRAME, npartitions=3).map_partitions(dies, meta=FRAME.iloc[:0])
+    options: dict[str, Any] = dict(epsilon=1.0, dataset="people", ledger=ledger, neighbors="add_remove")
+    with pytest.raises(ValueError, match=r"the Dask frame cannot be read: .* \(KilledWorker\)"):
+        dpm.release(frame, SCHEMA, **options)
+    assert dpm.release(TABLE, SCHEMA, **options).privacy.private
+    require_no_future(client)
+
+
+@pytest.mark.slow
+def test_processes_give_the_same_bits() -> None:
+    with dask.config.set(scheduler="processes", num_workers=2):
+        assert Rows.of(dd.from_pandas(FRAME, npartitions=5), SCHEMA).moments() == EXPECTED
+
+
+def test_the_command_line_reads_files_with_an_engine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pq.write_table(TABLE, tmp_path / "t.parquet")
+    SCHEMA.save(tmp_path / "t.yaml")
+    common = [str(tmp_path / "t.parquet"), "--schema", str(tmp_path / "t.yaml")]
+    spend = [*common, "--neighbors", "add_remove", "--rho", "0.5", "--insecure-seed", "3", "--output"]
+    for command, released in (("release", "noisy_gram"), ("release-mean", "noisy_mean")):
+        for engine in ([], ["--engine", "dask"], ["--engine", "local"]):
+            assert main([command, *spend, str(tmp_path / f"{command}{len(engine) and engine[1]}.json"), *engine]) == 0
+        first, second, third = (dpm.load(tmp_path / f"{command}{name}.json") for name in ("0", "dask", "local"))
+        assert np.array_equal(getattr(first, released), getattr(second, released))
+        assert np.array_equal(getattr(first, released), getattr(third, released))
+    capsys.readouterr()
+    shown = []
+    for engine in ([], ["--engine", "dask"]):
+        main(["preflight", *common, *engine])
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+    assert main([*["release", *spend], str(tmp_path / "x.json"), "--engine", "ray"]) == 2
+
+
+def test_an_engine_that_is_not_installed_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpmoments.rows.sources.engine.find_spec", lambda _: None)
+    pq.write_table(TABLE, tmp_path / "t.parquet")
+    for engine in ("dask", "spark"):
+        with pytest.raises(ModuleNotFoundError, match=rf"pip install 'dpmoments\[{engine}\]'"):
+            Rows.of(dpm.EngineFiles(tmp_path / "t.parquet", engine), SCHEMA)
+    with pytest.raises(ValueError, match="there is no engine 'ray'"):
+        dpm.EngineFiles(tmp_path, "ray")
