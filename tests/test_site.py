@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 import dpmoments as dpm
+from doc_blocks import run_in_order
 from dpmoments import audit, noise_law, repair
 from dpmoments.analysis import methods
 from dpmoments.analysis.answers import TableAnswer
@@ -110,10 +111,7 @@ WITH_BLOCKS = sorted(
 def test_every_block_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a page continue one another, in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    path = DOCS / f"{page}.md"
-    names: dict[str, object] = {"__name__": "page"}
-    for block in BLOCK.findall(path.read_text(encoding="utf-8")):
-        exec(compile(block, str(path), "exec"), names)
+    run_in_order(DOCS / f"{page}.md")
 
 
 @pytest.mark.parametrize("page", [page for page in WITH_BLOCKS if page in RUN_BY])
