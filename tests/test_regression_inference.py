@@ -349,3 +349,18 @@ def test_what_clipping_did_is_said_as_far_as_it_was_paid_for() -> None:
     assert fit.clipping.standard_errors is not None
     plain = dpm.release(table, schema, epsilon=3.0, mechanism="matrix-laplace", insecure_seed=0).ols("x0")
     assert "was not measured" in plain.summary()
+
+
+def test_residuals_that_noise_hides_are_said_to_be_hidden() -> None:
+    """What a fit says of its residuals turns with their true size; the bound that it gives holds."""
+    rng = np.random.default_rng(0)
+    schema = dpm.Schema(*(dpm.Numeric(name, -1, 1) for name in "aby"))
+    for deviation, hidden in ((0.005, True), (0.3, False)):
+        x = rng.uniform(-1, 1, (3_000, 2))
+        table = np.column_stack([x, x @ [0.3, 0.2] + rng.normal(0, deviation, 3_000)])
+        fit = dpm.release(table, schema, epsilon=1.0, mechanism="matrix-laplace", insecure_seed=3).ols("y", ["a", "b"])
+        assert fit.identified
+        assert fit.inference is not None
+        assert fit.inference.residuals_are_noise == hidden
+        assert ("so is sampling's part" in fit.summary()) == hidden
+        assert fit.inference.residual_deviation(0.975) > deviation

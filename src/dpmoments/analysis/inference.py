@@ -121,6 +121,12 @@ class CoefficientInference:
         return math.sqrt(max(total, 0.0) / self.degrees_of_freedom) * self.target_unit
 
     @cached_property
+    def residuals_are_noise(self) -> bool:
+        """Whether noise alone could have made the residuals' sum of squares what it is (two standard deviations or less)."""
+        total = float(self.beyond @ self.equations.moments @ self.beyond)
+        return total <= 2.0 * self.equations.residual_noise(self.beyond)
+
+    @cached_property
     def standard_errors(self) -> FloatArray:
         """Both parts together, shape (k,); NaN where the fit is not identified."""
         return np.asarray(np.hypot(self.privacy_errors, self.sampling_errors), dtype=np.float64)
