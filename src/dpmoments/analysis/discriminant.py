@@ -107,6 +107,34 @@ class LinearDiscriminant(TableAnswer):
         return np.array(self.classes)[np.argmax(scores, axis=1)]
 
     @property
+    def axes(self) -> FloatArray:
+        """Directions in which class means differ most, shape (r, d), r ≤ k − 1, of variance 1 within classes.
+
+        v = W⁻¹Sᵀ√P a/√λ, S the class means less their mean, P the priors, a and λ of √P S W⁻¹ Sᵀ √P (Fisher 1936; Rao 1948).
+        """
+        root = np.sqrt(self.priors)
+        towards = (self.coef - self.priors @ self.coef) * root[:, None]
+        apart = (self.means - self.priors @ self.means) * root[:, None]
+        between = towards @ apart.T
+        eigenvalues, vectors = np.linalg.eigh((between + between.T) / 2.0)
+        kept = eigenvalues[::-1] > SINGULAR * max(float(eigenvalues[-1]), 0.0)
+        kept[len(kept) - 1 :] = False  # k deviations from their mean span k − 1 directions
+        found = (vectors.T[::-1][kept] @ towards) / np.sqrt(eigenvalues[::-1][kept])[:, None]
+        leading = found[np.arange(len(found)), np.argmax(np.abs(found), axis=1)]
+        return np.asarray(found * np.where(leading < 0, -1.0, 1.0)[:, None])
+
+    def transform(self, frame: Any) -> FloatArray:
+        """Scores of the rows of a frame on :attr:`axes`, about the mean of the classes, shape (m, r); NaN where a cell is empty.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As :meth:`decision_function`.
+        """
+        rows = named_values(self.schema, frame, self.feature_names)
+        return np.asarray((rows - self.priors @ self.means) @ self.axes.T)
+
+    @property
     def verdict(self) -> str:
         """Whether the groups differ in some feature, in words."""
         if math.isnan(self.p_value):
