@@ -24,7 +24,7 @@ from dpmoments.array_types import FloatArray
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.schema import Schema
 
-__all__ = ["LinearDiscriminant", "lda"]
+__all__ = ["LinearDiscriminant", "lda", "require_shrinkage"]
 
 SHRINKAGE = 0.1
 """Of the edge of the noise's spectrum, added to the within-group covariance (measured: ``docs/comparisons.md``)."""
@@ -243,8 +243,7 @@ def lda(
     array(['a', 'b'], dtype='<U1')
     """
     level = confidence_level(level)
-    if shrinkage != "auto" and not (isinstance(shrinkage, int | float) and math.isfinite(shrinkage) and shrinkage >= 0):
-        raise ValueError(f'shrinkage={shrinkage!r} must be "auto", zero or a positive number')
+    require_shrinkage(shrinkage)
     if release.noisy_sum is None:
         raise ValueError(f"a discriminant: {NO_MEAN}")
     levels = Levels.of(release, by)
@@ -286,6 +285,12 @@ def lda(
         schema=release.schema,
         warning=cautions(release),
     )
+
+
+def require_shrinkage(shrinkage: float | str) -> None:
+    """Raise ValueError unless it is "auto", or a number from 0."""
+    if shrinkage != "auto" and not (isinstance(shrinkage, int | float) and math.isfinite(shrinkage) and shrinkage >= 0):
+        raise ValueError(f'shrinkage={shrinkage!r} must be "auto", zero or a positive number')
 
 
 def _classes(release: Released, by: str) -> tuple[Any, ...]:

@@ -145,6 +145,9 @@ class PrivateEstimator(BaseEstimator):
         """The public schema for columns of these names, and which of its columns is y."""
         return public_schema(self.schema, self.bounds, self.row_norm, names), None
 
+    def _check_analysis(self, schema: Schema) -> None:
+        """Refuse parameters that the analysis of a release of this schema would refuse, before anything is spent."""
+
     @abstractmethod
     def _read(self) -> None:
         """Set ``answer_`` and the attributes, from ``release_`` and parameters alone."""
@@ -165,10 +168,12 @@ class PrivateEstimator(BaseEstimator):
         schema, target = self._schema_for(own, y)
         expected = tuple(column.name for column in feature_columns(schema, target))
         self._require_columns(own, expected, named=frame is not None)
+        self._check_analysis(schema)
         if target is not None:
             require_same_length(len(array if frame is None else frame), y)
         whole = frame is None and target is None and array.dtype.kind != "O"
-        table = array if whole else table_of(by_name(frame, array, expected), target, y)
+        rows = by_name(None, array, expected) if frame is None else frame.to_native()
+        table = array if whole else table_of(rows, target, y)
         shaped = X if frame is None else frame.select(own).to_native()
         validate_data(self, shaped, y="no_validation", skip_check_array=True)
         with nullcontext() if self._is_counted_elsewhere else spent_by(self):
@@ -259,8 +264,8 @@ class PrivateEstimator(BaseEstimator):
         """Raise ValueError unless the columns of X are those of the schema, in its order: arrays of results are in the same."""
         if len(own) != len(expected) and not named:
             raise ValueError(
-                f"X has {len(own)} columns, and the schema has {len(expected)} beside y ({', '.join(map(repr, expected))}): an array's "
-                "columns are the schema's, in order"
+                f"X has {len(own)} columns, and the schema has {len(expected)} beside y ({', '.join(map(repr, expected))}): "
+                "the columns of an array are the schema's, in order"
             )
         if named and own != expected:
             absent = [name for name in expected if name not in own]

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from dpmoments.analysis.components import Scaling
+from dpmoments.analysis.components import Scaling, number_of_components, require_scaling
 from dpmoments.array_types import FloatArray
 from dpmoments.estimators.base import PrivateEstimator
 from dpmoments.mechanisms.base import Mechanism
@@ -114,6 +114,10 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator)
             If the parameters or the table cannot be; nothing is spent.
         """
         return self._fit(X)
+
+    def _check_analysis(self, schema: Schema) -> None:
+        require_scaling(self.scaling)
+        number_of_components(self.n_components, schema.n_features)
 
     def _read(self) -> None:
         answer = self.release_.pca(self.n_components, scaling=self.scaling)

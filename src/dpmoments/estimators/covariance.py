@@ -56,8 +56,8 @@ class DPCovariance(PrivateEstimator, EmpiricalCovariance):
     **Privacy.** ``fit`` makes one :func:`dpmoments.release`, which satisfies the stated budget; everything else is computed from
     it. What ``mahalanobis`` and ``score`` say of private rows is private.
 
-    Distances of :meth:`mahalanobis` are the squares of those of ``release_.mahalanobis``. :meth:`score` is −∞ where a direction is
-    left out of the precision.
+    Distances of :meth:`mahalanobis` are the squares of those of ``release_.mahalanobis``. :meth:`score` is −∞ where a direction
+    is left out of the precision.
 
     Examples
     --------

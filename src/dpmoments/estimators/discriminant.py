@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from dpmoments.analysis.discriminant import require_shrinkage
 from dpmoments.array_types import FloatArray
 from dpmoments.estimators.base import PrivateEstimator
 from dpmoments.estimators.tables import class_column, column_of, public_schema, target_column
@@ -17,6 +18,7 @@ from dpmoments.privacy.ledger import Ledger
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.schema.columns import Boolean, Categorical
+from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 from dpmoments.schema.schema import Schema
 
 __all__ = ["DPLinearDiscriminant"]
@@ -138,8 +140,14 @@ class DPLinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cl
     def _target_of(self, schema: Schema) -> str:
         return target_column(schema, self._name_of_target(schema), (Categorical, Boolean), "categorical").name
 
+    def _check_analysis(self, schema: Schema) -> None:  # noqa: ARG002
+        require_shrinkage(self.shrinkage)
+
     def _read(self) -> None:
-        answer = self.release_.lda(self._target_of(self.release_.schema), shrinkage=self.shrinkage)
+        schema = self.release_.schema
+        target = self._target_of(schema)
+        beside = [column.name for column in schema.columns if target not in _columns_behind(column)]
+        answer = self.release_.lda(target, beside, shrinkage=self.shrinkage)
         levels = np.array(answer.classes)
         self._order = np.argsort(levels, kind="stable")
         self.classes_ = levels[self._order]
@@ -183,3 +191,8 @@ class DPLinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cl
     @property
     def _n_features_out(self) -> int:
         return int(self.answer_.axes.shape[0])
+
+
+def _columns_behind(column: SchemaColumn) -> set[str]:
+    """Names of the table's columns that a feature is computed from."""
+    return {factor.name for factor in column.factors} if isinstance(column, DerivedColumn) else {column.name}

@@ -21,8 +21,8 @@ REMEDY = (
     "spent once more, make a new estimator"
 )
 FITTED_BEFORE = (
-    "without a ledger the budget of an estimator is for one fit, and this one, or a copy of it, was fitted before: fitting again, "
-    f"as cross-validation does with copies, would spend the budget again. Now {NOTHING_SPENT}. {REMEDY}"
+    "without a ledger the budget of an estimator is for one fit, and this one, or a copy of it, was fitted before: fitting "
+    f"again, as cross-validation does with copies, would spend the budget again. Now {NOTHING_SPENT}. {REMEDY}"
 )
 FROM_ELSEWHERE = (
     "this estimator is a copy from another process (joblib, pickle), and without a ledger nobody can tell how often its other "

@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 
 from sklearn.base import RegressorMixin
 
+from dpmoments.analysis.line_fitting import stated_penalty
 from dpmoments.array_types import FloatArray
 from dpmoments.estimators.base import PrivateEstimator
 from dpmoments.estimators.tables import column_of, numeric_column, public_schema, target_column
@@ -27,8 +28,8 @@ class DPRidge(RegressorMixin, PrivateEstimator):
     Parameters
     ----------
     alpha : float or "auto"
-        The penalty in units of the unit ball (:func:`dpmoments.analysis.regression.ridge`), not scikit-learn's; "auto": by the law of
-        the noise. Another one costs nothing: ``DPRidge(alpha=…, target=…).fit_release(model.release_)``.
+        The penalty in units of the unit ball (:func:`dpmoments.analysis.regression.ridge`), not scikit-learn's; "auto": by the
+        law of the noise. Another costs nothing: ``DPRidge(alpha=…, target=…).fit_release(model.release_)``.
     schema, bounds, epsilon, delta, rho, neighbors, mechanism, privacy_unit, ledger, dataset, insecure_seed
         As for every estimator here (:mod:`dpmoments.estimators`). The schema has a column for y too.
     target : str
@@ -142,10 +143,12 @@ class DPRidge(RegressorMixin, PrivateEstimator):
     def _target_of(self, schema: Schema) -> str:
         return target_column(schema, self._name_of_target(schema), (Numeric, Boolean, Date, Coordinate), "numeric").name
 
+    def _check_analysis(self, schema: Schema) -> None:  # noqa: ARG002
+        stated_penalty(self.alpha)
+
     def _read(self) -> None:
         target = self._target_of(self.release_.schema)
-        intercept = self.fit_intercept and self.release_.noisy_sum is not None
-        answer = self.release_.ridge(target, alpha=self.alpha, intercept=intercept)
+        answer = self.release_.ridge(target, alpha=self.alpha, intercept=self.fit_intercept)
         self.coef_, self.intercept_ = answer.coefficients, answer.intercept
         self.coef_names_ = answer.features
         self.standard_errors_ = answer.standard_errors

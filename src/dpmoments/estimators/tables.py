@@ -205,11 +205,19 @@ def table_of(rows: Any, target: str | None, y: Any) -> Any:
     """The table that is released: rows by name and the target beside them; a new table, which shares what it can."""
     if isinstance(rows, Mapping):
         cells = dict(rows) if target is None else dict(rows) | {target: y}
-        return pa.table({name: pa.array(column, from_pandas=True) for name, column in cells.items()})
+        return pa.table({name: _arrow_column(name, column) for name, column in cells.items()})
     if target is None:
         return rows
     frame = nw.from_native(rows, eager_only=True)
     return frame.with_columns(nw.new_series(target, y, backend=frame.implementation)).to_native()
+
+
+def _arrow_column(name: str, column: Any) -> pa.Array:
+    try:
+        return pa.array(column, from_pandas=True)
+    except (pa.ArrowException, ValueError, TypeError):  # its message quotes a cell
+        pass
+    raise TypeError(f"column {name!r} holds cells of more than one type: convert it to numbers, or to text")
 
 
 def require_same_length(n_rows: int, y: Any) -> None:
