@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import pickle
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+import opendp.mod
 import pandas as pd
 import polars as pl
 import pytest
@@ -560,6 +562,26 @@ def test_the_automatic_penalty_scores_on_the_data_of_the_check_that_sets_another
 def test_the_page_has_the_table_of_checks() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert page == page_with_table(page), "run python tests/checked_estimators.py"
+
+
+def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its blocks continue one another; those of peers that are not installed are marked ``py``."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S):
+                exec(compile(block, str(PAGE), "exec"), names)
+    finally:
+        opendp.mod.disable_features("idealized-numerics", "honest-but-curious")
+    printed = capsys.readouterr().out
+    assert "ε = 3" in printed
+    assert "is granted ε = 3" in printed or "granted" in printed
+    assert "this one, or a copy of it, was fitted before" in printed
+    assert "least squares" in printed
+    assert "dppca0" in printed
+    assert "\n1.0\n" in printed
 
 
 def test_the_library_alone_imports_no_scikit_learn() -> None:
