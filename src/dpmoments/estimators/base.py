@@ -19,6 +19,7 @@ from dpmoments.estimators.tables import (
     by_name,
     feature_columns,
     missing_cells_allowed,
+    names_alone,
     names_for,
     public_schema,
     require_same_length,
@@ -174,7 +175,7 @@ class PrivateEstimator(BaseEstimator):
         whole = frame is None and target is None and array.dtype.kind != "O"
         rows = by_name(None, array, expected) if frame is None else frame.to_native()
         table = array if whole else table_of(rows, target, y)
-        shaped = X if frame is None else frame.select(own).to_native()
+        shaped = X if frame is None else names_alone(own)
         validate_data(self, shaped, y="no_validation", skip_check_array=True)
         with nullcontext() if self._is_counted_elsewhere else spent_by(self):
             released = release(
@@ -292,7 +293,7 @@ class PrivateEstimator(BaseEstimator):
         frame, array = self._frame_or_array(X, self.release_.schema, at_least=1)
         if frame is not None:
             frame = frame.select(self._feature_names(frame, self.release_.privacy.privacy_unit))
-        shaped = X if frame is None else frame.to_native()
+        shaped = X if frame is None else names_alone(frame.columns)
         validate_data(self, shaped, y="no_validation", reset=False, skip_check_array=True)
         return by_name(frame, array, [column.name for column in self._columns_read])
 

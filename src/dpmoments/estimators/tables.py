@@ -25,6 +25,7 @@ __all__ = [
     "column_of",
     "feature_columns",
     "missing_cells_allowed",
+    "names_alone",
     "names_for",
     "numeric_column",
     "public_schema",
@@ -134,6 +135,11 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
 def names_for(columns: Sequence[str] | int, made_up: str = "x") -> tuple[str, ...]:
     """Names of the columns of X: its own, or ``x0``, ``x1``, … for so many without."""
     return tuple(f"{made_up}{place}" for place in range(columns)) if isinstance(columns, int) else tuple(columns)
+
+
+def names_alone(names: Sequence[str]) -> pa.Table:
+    """A table of no rows with columns of these names: a frame of which every scikit-learn reads the names, as of no Polars."""
+    return pa.table({name: pa.array([], pa.null()) for name in names})
 
 
 def array_of(X: Any, *, numeric: bool, allow_nan: bool, estimator: Any, at_least: int) -> Any:
