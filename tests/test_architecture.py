@@ -40,6 +40,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         *("forecast", "forecast_mean", "planning", "audit", "verification"),
         *("preflight", "preflight_facts", "preflight_words"),
     ),
+    ("estimators",),
     ("cli",),
 )
 """The house from the ground up. A file imports from lower floors, and within its own floor where that makes no circle."""

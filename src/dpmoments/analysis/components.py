@@ -21,7 +21,7 @@ from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.noise_law import NoiseLaw
 from dpmoments.schema.schema import Schema
 
-__all__ = ["PrincipalComponents", "pca"]
+__all__ = ["PrincipalComponents", "number_of_components", "pca", "require_scaling"]
 
 Scaling: TypeAlias = Literal["units", "bounds", "correlation"]
 
@@ -240,9 +240,8 @@ def pca(
     """
     chosen = np.array(chosen_features(release, columns))
     d = len(chosen)
-    k = d if n_components is None else n_components
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= d:
-        raise ValueError(f"n_components={n_components!r} must be a whole number from 1 to {d}")
+    k = number_of_components(n_components, d)
+    require_scaling(scaling)
     block = np.ix_(chosen, chosen)
     centered = release.noisy_sum is not None
     if centered:
@@ -253,11 +252,9 @@ def pca(
         scale = np.ones(d)
     elif scaling == "bounds":
         scale = release.encoding.unit[chosen]
-    elif scaling == "correlation":
+    else:
         variance = np.diag(matrix)
         scale = np.sqrt(np.where(variance > 0, variance, 1.0))
-    else:
-        raise ValueError(f"scaling={scaling!r}: use 'units', 'bounds' or 'correlation'")
     eigenvalues, eigenvectors = np.linalg.eigh(matrix / np.outer(scale, scale))
     eigenvalues, components = eigenvalues[::-1], eigenvectors.T[::-1]
     leading = components[np.arange(d), np.argmax(np.abs(components), axis=1)]
@@ -297,3 +294,17 @@ def pca(
         noise=moments.law,
         warning=cautions(release),
     )
+
+
+def number_of_components(n_components: int | None, d: int) -> int:
+    """How many of d components are asked for; raises ValueError where there are not so many."""
+    k = d if n_components is None else n_components
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= d:
+        raise ValueError(f"n_components={n_components!r} must be a whole number from 1 to {d}")
+    return int(k)
+
+
+def require_scaling(scaling: object) -> None:
+    """Raise ValueError unless it is one of :data:`SCALINGS`."""
+    if scaling not in SCALINGS:
+        raise ValueError(f"scaling={scaling!r}: use 'units', 'bounds' or 'correlation'")

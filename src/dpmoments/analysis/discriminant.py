@@ -24,7 +24,7 @@ from dpmoments.array_types import FloatArray
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.schema import Schema
 
-__all__ = ["LinearDiscriminant", "lda"]
+__all__ = ["LinearDiscriminant", "lda", "require_shrinkage"]
 
 SHRINKAGE = 0.1
 """Of the edge of the noise's spectrum, added to the within-group covariance (measured: ``docs/comparisons.md``)."""
@@ -105,6 +105,34 @@ class LinearDiscriminant(TableAnswer):
         if np.isnan(scores).any():
             raise ValueError("rows with an empty cell have no prediction: fill the cells, or leave those rows out")
         return np.array(self.classes)[np.argmax(scores, axis=1)]
+
+    @property
+    def axes(self) -> FloatArray:
+        """Directions in which class means differ most, shape (r, d), r ≤ k − 1, of variance 1 within classes.
+
+        v = W⁻¹Sᵀ√P a/√λ, S the class means less their mean, P the priors, a and λ of √P S W⁻¹ Sᵀ √P (Fisher 1936; Rao 1948).
+        """
+        root = np.sqrt(self.priors)
+        towards = (self.coef - self.priors @ self.coef) * root[:, None]
+        apart = (self.means - self.priors @ self.means) * root[:, None]
+        between = towards @ apart.T
+        eigenvalues, vectors = np.linalg.eigh((between + between.T) / 2.0)
+        kept = eigenvalues[::-1] > SINGULAR * max(float(eigenvalues[-1]), 0.0)
+        kept[len(kept) - 1 :] = False  # k deviations from their mean span k − 1 directions
+        found = (vectors.T[::-1][kept] @ towards) / np.sqrt(eigenvalues[::-1][kept])[:, None]
+        leading = found[np.arange(len(found)), np.argmax(np.abs(found), axis=1)]
+        return np.asarray(found * np.where(leading < 0, -1.0, 1.0)[:, None])
+
+    def transform(self, frame: Any) -> FloatArray:
+        """Scores of the rows of a frame on :attr:`axes`, about the mean of the classes, shape (m, r); NaN where a cell is empty.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As :meth:`decision_function`.
+        """
+        rows = named_values(self.schema, frame, self.feature_names)
+        return np.asarray((rows - self.priors @ self.means) @ self.axes.T)
 
     @property
     def verdict(self) -> str:
@@ -215,8 +243,7 @@ def lda(
     array(['a', 'b'], dtype='<U1')
     """
     level = confidence_level(level)
-    if shrinkage != "auto" and not (isinstance(shrinkage, int | float) and math.isfinite(shrinkage) and shrinkage >= 0):
-        raise ValueError(f'shrinkage={shrinkage!r} must be "auto", zero or a positive number')
+    require_shrinkage(shrinkage)
     if release.noisy_sum is None:
         raise ValueError(f"a discriminant: {NO_MEAN}")
     levels = Levels.of(release, by)
@@ -258,6 +285,12 @@ def lda(
         schema=release.schema,
         warning=cautions(release),
     )
+
+
+def require_shrinkage(shrinkage: float | str) -> None:
+    """Raise ValueError unless it is "auto", or a number from 0."""
+    if shrinkage != "auto" and not (isinstance(shrinkage, int | float) and math.isfinite(shrinkage) and shrinkage >= 0):
+        raise ValueError(f'shrinkage={shrinkage!r} must be "auto", zero or a positive number')
 
 
 def _classes(release: Released, by: str) -> tuple[Any, ...]:

@@ -22,18 +22,23 @@ class KeptAccounts:
     Parameters
     ----------
     file : LedgerFile
+
+    Attributes
+    ----------
+    seen : LedgerEntry or None
+        The last entry that was read: the file must have it at every use.
     """
 
     def __init__(self, file: LedgerFile) -> None:
         self.file = file
         self._accounts: Accounts | None = None
-        self._seen: LedgerEntry | None = None
+        self.seen: LedgerEntry | None = None
         self._lock = RLock()
 
     def make(self) -> None:
         """Make the file if there is none; not in place of one that was there before."""
         with self._lock:
-            if self._seen is None and not self.file.exists():
+            if self.seen is None and not self.file.exists():
                 self.file.create()
 
     @contextmanager
@@ -50,9 +55,9 @@ class KeptAccounts:
                 with self.file.opened(writing=True) as connection:
                     accounts = self._caught_up(connection)
                     yield Appending(connection, accounts)
-                self._seen = accounts.head
+                self.seen = accounts.head
             except BaseException:
-                if self._accounts is not None and self._accounts.head != self._seen:
+                if self._accounts is not None and self._accounts.head != self.seen:
                     self._accounts = None  # what was counted was not written
                 raise
 
@@ -60,10 +65,10 @@ class KeptAccounts:
         """The accounts with every entry of the file; entries that were read before are read no more, if they are still there."""
         identity = self.file.identity(connection)
         accounts = self._accounts if self._accounts is not None else Accounts(identity)
-        if self._seen is not None:
+        if self.seen is not None:
             query = "SELECT hash FROM history WHERE number = ?"
-            found = connection.execute(query, (self._seen.number,)).fetchone()
-            if identity != self._seen.ledger or found != (self._seen.hash,):
+            found = connection.execute(query, (self.seen.number,)).fetchone()
+            if identity != self.seen.ledger or found != (self.seen.hash,):
                 self._accounts = None
                 raise LedgerError(
                     f"{self.file.shown} is not the ledger that was opened, or not all of it: it was cut, restored from an older "
@@ -74,5 +79,5 @@ class KeptAccounts:
             "SELECT number, entry, hash FROM history WHERE number > ? ORDER BY number", (accounts.number,)
         ):
             accounts.read(number, text, digest)
-        self._accounts, self._seen = accounts, accounts.head
+        self._accounts, self.seen = accounts, accounts.head
         return accounts

@@ -36,7 +36,7 @@ class Ledger:
     ----------
     path : path
         The file; :meth:`grant` makes it where there is none. Keep it on a local disk: file locks of network drives are not to be
-        relied on.
+        relied on. Copies of the object, in this process or another, are of the same file.
     timeout : float
         Seconds to wait for another process that writes.
 
@@ -76,6 +76,20 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({self.path!r})"
+
+    def __deepcopy__(self, memo: object) -> Ledger:
+        """The ledger itself: a copy of what holds it spends the same budget."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """In another process the same file, which must still be the ledger that it was here."""
+        return Ledger._opened_again, (str(self._kept.file.path), self._kept.file.timeout, self._kept.seen)
+
+    @classmethod
+    def _opened_again(cls, path: str, timeout: float, seen: LedgerEntry | None) -> Ledger:
+        ledger = cls(path, timeout=timeout)
+        ledger._kept.seen = seen
+        return ledger
 
     def grant(
         self,

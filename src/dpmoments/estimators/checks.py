@@ -1,0 +1,93 @@
+"""Which of scikit-learn's common checks an estimator here does not pass, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from dpmoments.privacy.neighbors import Neighbors
+
+__all__ = ["REASONS", "Reason", "expected_failed_checks"]
+
+NOISE = "it compares two fits of one table, and each draws its own noise"
+EMPTY = (
+    "it asks for an error on an empty table: under neighbors='add_remove' how many rows there are is private, and a table "
+    "of none is released like any other (under 'replace_one' it passes)"
+)
+PENALTY = (
+    "it sets alpha=0.01, which is little in scikit-learn's units and much in those of the unit ball; with alpha='auto' the same "
+    "data give the score it asks for"
+)
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a check cannot pass.
+
+    Attributes
+    ----------
+    words : str
+    estimators : tuple of str
+        Whose check it is.
+    only_noise : bool
+        Whether it passes where the noise is repeated (``insecure_seed``, for tests).
+    skipped : bool
+        Whether scikit-learn leaves it out by itself, since the tag ``non_deterministic`` is set.
+    under : Neighbors or None
+        The relation under which it fails; None for both.
+    """
+
+    words: str
+    estimators: tuple[str, ...]
+    only_noise: bool = True
+    skipped: bool = False
+    under: Neighbors | None = None
+
+
+TRANSFORMERS = ("DPPCA", "DPLinearDiscriminant")
+REASONS: Mapping[str, Reason] = MappingProxyType(
+    {
+        "check_estimators_empty_data_messages": Reason(
+            EMPTY, ("DPCovariance", "DPPCA", "DPRidge", "DPLinearDiscriminant"), False, under=Neighbors.ADD_REMOVE
+        ),
+        "check_regressors_train": Reason(PENALTY, ("DPRidge",), False),
+        "check_fit_idempotent": Reason(NOISE, ("DPPCA", "DPRidge", "DPLinearDiscriminant")),
+        "check_supervised_y_2d": Reason(NOISE, ("DPRidge", "DPLinearDiscriminant")),
+        "check_regressors_int": Reason(NOISE, ("DPRidge",)),
+        "check_regressor_data_not_an_array": Reason(NOISE, ("DPRidge",)),
+        "check_classifier_data_not_an_array": Reason(NOISE, ("DPLinearDiscriminant",)),
+        "check_transformer_data_not_an_array": Reason(NOISE, TRANSFORMERS, skipped=True),
+        "check_transformer_general": Reason(NOISE, TRANSFORMERS, skipped=True),
+        "check_pipeline_consistency": Reason(NOISE, (*TRANSFORMERS, "DPRidge"), skipped=True),
+    }
+)
+"""Every check that an estimator of this package does not pass, by its name in scikit-learn."""
+
+
+def expected_failed_checks(estimator: Any) -> dict[str, str]:
+    """What ``check_estimator`` and ``parametrize_with_checks`` take under this name.
+
+    Parameters
+    ----------
+    estimator : DPCovariance, DPPCA, DPRidge or DPLinearDiscriminant
+
+    Returns
+    -------
+    dict
+        Why, by the name of the check.
+
+    Examples
+    --------
+    >>> from dpmoments.estimators import DPCovariance
+    >>> sorted(expected_failed_checks(DPCovariance()))
+    ['check_estimators_empty_data_messages']
+    """
+    names = {parent.__name__ for parent in type(estimator).__mro__}
+    relation = Neighbors.of(estimator.neighbors)
+    return {
+        check: reason.words
+        for check, reason in REASONS.items()
+        if names & set(reason.estimators) and reason.under in (None, relation)
+    }

@@ -1,0 +1,174 @@
+"""Mean and covariance as scikit-learn's EmpiricalCovariance has them, of one release."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.covariance import EmpiricalCovariance, empirical_covariance, log_likelihood
+
+from dpmoments.analysis.frames import feature_values
+from dpmoments.analysis.standardised import precision
+from dpmoments.array_types import FloatArray
+from dpmoments.estimators.base import PrivateEstimator
+from dpmoments.mechanisms.base import Mechanism
+from dpmoments.privacy.ledger import Ledger
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.release_outcome import ReleaseWarning
+from dpmoments.schema.schema import Schema
+
+__all__ = ["DPCovariance"]
+
+
+class DPCovariance(PrivateEstimator, EmpiricalCovariance):
+    """Mean and covariance under differential privacy.
+
+    Parameters
+    ----------
+    schema, bounds, row_norm, epsilon, delta, rho, neighbors, mechanism, privacy_unit, ledger, dataset, insecure_seed
+        As for every estimator here (:mod:`dpmoments.estimators`).
+    store_precision : bool
+        Whether ``precision_`` is kept.
+    assume_centered : bool
+        True: the second moment about zero, with all the budget on it and none on a mean. Under ``neighbors="replace_one"`` alone,
+        where the number of rows to divide by is known.
+
+    Attributes
+    ----------
+    covariance_ : ndarray of shape (d, d)
+        Of the encoded features (``feature_names_released_``; those of X where all columns hold numbers), in the table's units,
+        repaired.
+    location_ : ndarray of shape (d,)
+        The released mean; zeros with ``assume_centered``.
+    precision_ : ndarray of shape (d, d)
+        Pseudo-inverse of the covariance on the directions that stand out of the noise: others would be divided by noise.
+    n_noise_directions_ : int
+        How many are left out of it; a warning says so.
+    answer_ : Description
+        ``release_.describe()``: every feature's mean and deviation with their noise; with ``assume_centered`` the release.
+    release_, n_features_in_, feature_names_in_
+        As for every estimator here.
+
+    Notes
+    -----
+    **Privacy.** ``fit`` makes one :func:`dpmoments.release`, which satisfies the stated budget; everything else is computed from
+    it. What ``mahalanobis`` and ``score`` say of private rows is private.
+
+    Distances of :meth:`mahalanobis` are the squares of those of ``release_.mahalanobis``. :meth:`score` is −∞ where a direction
+    is left out of the precision.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table = np.random.default_rng(0).normal(0, 0.2, (20_000, 2))
+    >>> model = DPCovariance(row_norm=1.0, epsilon=1.0, insecure_seed=0).fit(table)
+    >>> model.covariance_.round(2) + 0.0
+    array([[0.04, 0.  ],
+           [0.  , 0.04]])
+    """
+
+    def __init__(
+        self,
+        schema: Schema | None = None,
+        *,
+        bounds: Any = None,
+        row_norm: float | None = None,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        rho: float | None = None,
+        neighbors: Neighbors | str = "add_remove",
+        mechanism: Mechanism | str = "auto",
+        privacy_unit: PrivacyUnit | None = None,
+        ledger: Ledger | Any = None,
+        dataset: str | None = None,
+        insecure_seed: int | None = None,
+        store_precision: bool = True,
+        assume_centered: bool = False,
+    ) -> None:
+        super().__init__(store_precision=store_precision, assume_centered=assume_centered)
+        self.schema = schema
+        self.bounds = bounds
+        self.row_norm = row_norm
+        self.epsilon = epsilon
+        self.delta = delta
+        self.rho = rho
+        self.neighbors = neighbors
+        self.mechanism = mechanism
+        self.privacy_unit = privacy_unit
+        self.ledger = ledger
+        self.dataset = dataset
+        self.insecure_seed = insecure_seed
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """Release the table's moments; spends the budget.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, n_features_in_)
+            Never modified. A frame is read by column name.
+        y : ignored
+
+        Raises
+        ------
+        BudgetExceededError
+            If the ledger does not allow it, or there is none and the one fit was made.
+        ValueError, TypeError
+            If the parameters or the table cannot be; nothing is spent.
+        """
+        return self._fit(X)
+
+    @property
+    def _with_mean(self) -> bool:
+        return not self.assume_centered
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.assume_centered and not Neighbors.of(self.neighbors).table_size_is_public:
+            raise ValueError(
+                "assume_centered=True under neighbors='add_remove' leaves no number of rows to divide by: it is private there. "
+                "Take neighbors='replace_one', or assume_centered=False"
+            )
+
+    def _read(self) -> None:
+        released = self.release_
+        centred = released.noisy_sum is not None
+        d = len(released.feature_names)
+        self.location_ = released.mean.copy() if centred else np.zeros(d)
+        self._set_covariance(released.covariance if centred else released.second_moment)
+        self.n_noise_directions_ = 0
+        if centred:
+            found, self.n_noise_directions_ = precision(released)
+            self.precision_ = found if self.store_precision else None
+        self.answer_ = released.describe() if centred else released
+        if self.n_noise_directions_:
+            text = (
+                f"{self.n_noise_directions_} of {d} directions do not stand out of the noise: precision_ and mahalanobis leave "
+                "them out. More rows, or a larger budget"
+            )
+            warnings.warn(ReleaseWarning(text, released), stacklevel=5)
+
+    def get_precision(self) -> FloatArray:
+        """``precision_``, computed anew where it was not kept."""
+        if self.store_precision or self.release_.noisy_sum is None:
+            return np.asarray(super().get_precision())
+        return precision(self.release_)[0]
+
+    def mahalanobis(self, X: Any) -> FloatArray:
+        """Squared Mahalanobis distances of rows from ``location_``, shape (m,)."""
+        deviations = self._features_of(X) - self.location_
+        return np.asarray(np.einsum("ij,jk,ik->i", deviations, self.get_precision(), deviations))
+
+    def score(self, X_test: Any, y: Any = None) -> float:  # noqa: ARG002
+        """Log-likelihood of rows under the normal law with this mean and covariance; of private rows it is private.
+
+        −∞ where the precision has no inverse.
+        """
+        deviations = self._features_of(X_test) - self.location_
+        return float(log_likelihood(empirical_covariance(deviations, assume_centered=True), self.get_precision()))
+
+    def _features_of(self, X: Any) -> FloatArray:
+        rows = self._rows(X)
+        schema = self.release_.schema
+        return self._finite(feature_values(schema, rows, range(schema.n_features)))

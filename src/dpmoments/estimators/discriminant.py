@@ -1,0 +1,198 @@
+"""Linear discriminant analysis as scikit-learn's has it, of one release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from scipy.special import log_softmax
+from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from dpmoments.analysis.discriminant import require_shrinkage
+from dpmoments.array_types import FloatArray
+from dpmoments.estimators.base import PrivateEstimator
+from dpmoments.estimators.tables import class_column, column_of, public_schema, target_column
+from dpmoments.mechanisms.base import Mechanism
+from dpmoments.privacy.ledger import Ledger
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.schema.columns import Boolean, Categorical
+from dpmoments.schema.derived import DerivedColumn, SchemaColumn
+from dpmoments.schema.schema import Schema
+
+__all__ = ["DPLinearDiscriminant"]
+
+MADE_UP = "y"
+
+
+class DPLinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, PrivateEstimator):
+    """Linear discriminant analysis under differential privacy: a classifier, and a map to the directions that tell classes apart.
+
+    Parameters
+    ----------
+    schema, bounds, epsilon, delta, rho, neighbors, mechanism, privacy_unit, ledger, dataset, insecure_seed
+        As for every estimator here (:mod:`dpmoments.estimators`). The schema has a Categorical or Boolean column for y.
+    target : str
+        The schema's column that y is. With ``bounds``, a name for it; default "y".
+    classes : sequence of str, int or bool
+        With ``bounds``: all classes there may be, public. y is not looked at for them; rows of others are dropped.
+    shrinkage : float or "auto"
+        As for :func:`dpmoments.analysis.discriminant.lda`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (c,)
+        The public levels, sorted.
+    priors_ : ndarray of shape (c,)
+        Released shares; 0 for classes lost in the noise, which are never predicted.
+    means_, coef_ : ndarray of shape (c, k)
+        A class a row, also where there are two.
+    intercept_ : ndarray of shape (c,)
+    coef_names_ : tuple of str
+        The k features.
+    answer_ : LinearDiscriminant
+        With a test of no difference between classes.
+    release_, n_features_in_, feature_names_in_
+        As for every estimator here.
+
+    Notes
+    -----
+    **Privacy.** ``fit`` makes one :func:`dpmoments.release` of X and y together, which satisfies the stated budget; everything
+    else is computed from it. ``score`` on private rows is private, and so is a parameter that was chosen by it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 20_000)
+    >>> x = rng.normal(np.where(y == 1, 2.0, -2.0))[:, np.newaxis]
+    >>> model = DPLinearDiscriminant(bounds=(-10, 10), classes=[0, 1], epsilon=1.0, insecure_seed=0)
+    >>> model.fit(x, y).predict([[-2.0], [2.0]])
+    array([0, 1])
+    """
+
+    def __init__(
+        self,
+        schema: Schema | None = None,
+        *,
+        bounds: Any = None,
+        target: str | None = None,
+        classes: Sequence[Any] | None = None,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        rho: float | None = None,
+        neighbors: Neighbors | str = "add_remove",
+        mechanism: Mechanism | str = "auto",
+        privacy_unit: PrivacyUnit | None = None,
+        ledger: Ledger | Any = None,
+        dataset: str | None = None,
+        insecure_seed: int | None = None,
+        shrinkage: float | Literal["auto"] = "auto",
+    ) -> None:
+        self.schema = schema
+        self.bounds = bounds
+        self.target = target
+        self.classes = classes
+        self.epsilon = epsilon
+        self.delta = delta
+        self.rho = rho
+        self.neighbors = neighbors
+        self.mechanism = mechanism
+        self.privacy_unit = privacy_unit
+        self.ledger = ledger
+        self.dataset = dataset
+        self.insecure_seed = insecure_seed
+        self.shrinkage = shrinkage
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Release the moments of X and the classes; spends the budget.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, n_features_in_)
+            Never modified. A frame is read by column name.
+        y : array-like of shape (n,)
+            By position.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the ledger does not allow it, or there is none and the one fit was made.
+        ValueError, TypeError
+            If the parameters or the table cannot be; nothing is spent.
+        """
+        return self._fit(X, column_of(y, of=self))
+
+    def _schema_for(self, names: tuple[str, ...], y: Any) -> tuple[Schema, str]:  # noqa: ARG002
+        beside = None
+        if self.schema is None and self.bounds is not None:
+            beside = class_column(self.target or MADE_UP, self.classes)
+        elif self.classes is not None:
+            raise ValueError("classes go with bounds, and a schema has the levels of every column: leave them out")
+        schema = public_schema(self.schema, self.bounds, None, names, beside)
+        return schema, self._target_of(schema)
+
+    def _name_of_target(self, schema: Schema) -> str | None:
+        made_up = MADE_UP if self.schema is None and MADE_UP in schema.names else None
+        return self.target or made_up
+
+    def _target_of(self, schema: Schema) -> str:
+        return target_column(schema, self._name_of_target(schema), (Categorical, Boolean), "categorical").name
+
+    def _check_analysis(self, schema: Schema) -> None:  # noqa: ARG002
+        require_shrinkage(self.shrinkage)
+
+    def _read(self) -> None:
+        schema = self.release_.schema
+        target = self._target_of(schema)
+        beside = [column.name for column in schema.columns if target not in _columns_behind(column)]
+        answer = self.release_.lda(target, beside, shrinkage=self.shrinkage)
+        levels = np.array(answer.classes)
+        self._order = np.argsort(levels, kind="stable")
+        self.classes_ = levels[self._order]
+        self.priors_, self.means_ = answer.priors[self._order], answer.means[self._order]
+        self.coef_, self.intercept_ = answer.coef[self._order], answer.intercept[self._order]
+        self.coef_names_ = answer.feature_names
+        self.answer_ = answer
+
+    def _scores(self, X: Any) -> FloatArray:
+        rows = self._rows(X)
+        scores = self.answer_.decision_function(rows)
+        if np.isnan(scores).any():
+            self._finite(scores)
+        return np.asarray(scores[:, self._order])
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Scores of rows, shape (m, c); with two classes the second's less the first's, shape (m,)."""
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def predict(self, X: Any) -> Any:
+        """The most likely class of rows, shape (m,); of private rows they are private."""
+        scores = self._scores(X)
+        if np.isnan(scores).any():
+            raise ValueError("rows with an empty cell have no prediction: fill the cells, or leave those rows out")
+        return self.classes_[np.argmax(scores, axis=1)]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities of the classes, for normal rows of one covariance within classes, shape (m, c)."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Their logarithms; −∞ for a class lost in the noise."""
+        return np.asarray(log_softmax(self._scores(X), axis=1))
+
+    def transform(self, X: Any) -> FloatArray:
+        """Scores on the directions that tell classes apart, shape (m, r), r ≤ c − 1; of private rows they are private."""
+        rows = self._rows(X)
+        return self._finite(self.answer_.transform(rows))
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.answer_.axes.shape[0])
+
+
+def _columns_behind(column: SchemaColumn) -> set[str]:
+    """Names of the table's columns that a feature is computed from."""
+    return {factor.name for factor in column.factors} if isinstance(column, DerivedColumn) else {column.name}

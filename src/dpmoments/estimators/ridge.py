@@ -1,0 +1,161 @@
+"""Ridge regression as scikit-learn's Ridge has it, with standard errors, of one release."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from sklearn.base import RegressorMixin
+
+from dpmoments.analysis.line_fitting import stated_penalty
+from dpmoments.array_types import FloatArray
+from dpmoments.estimators.base import PrivateEstimator
+from dpmoments.estimators.tables import column_of, numeric_column, public_schema, target_column
+from dpmoments.mechanisms.base import Mechanism
+from dpmoments.privacy.ledger import Ledger
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.schema.columns import Boolean, Coordinate, Date, Numeric
+from dpmoments.schema.schema import Schema
+
+__all__ = ["DPRidge"]
+
+MADE_UP = "y"
+
+
+class DPRidge(RegressorMixin, PrivateEstimator):
+    """Linear regression under differential privacy.
+
+    Parameters
+    ----------
+    alpha : float or "auto"
+        The penalty in units of the unit ball (:func:`dpmoments.analysis.regression.ridge`), not scikit-learn's; "auto": by the
+        law of the noise. Another costs nothing: ``DPRidge(alpha=…, target=…).fit_release(model.release_)``.
+    schema, bounds, epsilon, delta, rho, neighbors, mechanism, privacy_unit, ledger, dataset, insecure_seed
+        As for every estimator here (:mod:`dpmoments.estimators`). The schema has a column for y too.
+    target : str
+        The schema's column that y is. With ``bounds``, a name for it; default "y".
+    target_bounds : pair of float
+        With ``bounds``: the public bounds of y.
+    fit_intercept : bool
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (k,)
+        Of ``coef_names_``: the columns of X where they hold numbers; of a categorical, one level is left out.
+    intercept_ : float
+    coef_names_ : tuple of str
+    standard_errors_ : ndarray of shape (k,)
+        Of least squares on the same features, noise and sampling together; NaN where the noise is not known.
+    alpha_ : float
+        The penalty that was taken.
+    answer_ : FittedLine
+        ``print(model.answer_)``: the table that statsmodels' users know, with intervals and p-values.
+    release_, n_features_in_, feature_names_in_
+        As for every estimator here.
+
+    Notes
+    -----
+    **Privacy.** ``fit`` makes one :func:`dpmoments.release` of X and y together, which satisfies the stated budget; everything
+    else is computed from it. ``score`` on private rows is private, and so is a parameter that was chosen by it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).uniform(-1, 1, (20_000, 1))
+    >>> model = DPRidge(bounds=(-1, 1), target_bounds=(-2, 4), epsilon=1.0, insecure_seed=0)
+    >>> model.fit(x, 1 + 2 * x[:, 0]).coef_.round(1), round(model.intercept_, 1)
+    (array([2.]), 1.0)
+    """
+
+    def __init__(
+        self,
+        alpha: float | Literal["auto"] = "auto",
+        *,
+        schema: Schema | None = None,
+        bounds: Any = None,
+        target: str | None = None,
+        target_bounds: tuple[float, float] | None = None,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        rho: float | None = None,
+        neighbors: Neighbors | str = "add_remove",
+        mechanism: Mechanism | str = "auto",
+        privacy_unit: PrivacyUnit | None = None,
+        ledger: Ledger | Any = None,
+        dataset: str | None = None,
+        insecure_seed: int | None = None,
+        fit_intercept: bool = True,
+    ) -> None:
+        self.alpha = alpha
+        self.schema = schema
+        self.bounds = bounds
+        self.target = target
+        self.target_bounds = target_bounds
+        self.epsilon = epsilon
+        self.delta = delta
+        self.rho = rho
+        self.neighbors = neighbors
+        self.mechanism = mechanism
+        self.privacy_unit = privacy_unit
+        self.ledger = ledger
+        self.dataset = dataset
+        self.insecure_seed = insecure_seed
+        self.fit_intercept = fit_intercept
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Release the moments of X and y; spends the budget.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, n_features_in_)
+            Never modified. A frame is read by column name.
+        y : array-like of shape (n,)
+            By position.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the ledger does not allow it, or there is none and the one fit was made.
+        ValueError, TypeError
+            If the parameters or the table cannot be; nothing is spent.
+        """
+        return self._fit(X, column_of(y, of=self))
+
+    def _schema_for(self, names: tuple[str, ...], y: Any) -> tuple[Schema, str]:  # noqa: ARG002
+        name = self.target or MADE_UP
+        beside = None
+        if self.schema is None and self.bounds is not None:
+            if self.target_bounds is None:
+                raise ValueError(
+                    "target_bounds=None: noise must hide every y too, and its bounds are never read off y. Give "
+                    "target_bounds=(low, high), known without looking at the table"
+                )
+            beside = numeric_column(name, self.target_bounds)
+        elif self.target_bounds is not None:
+            raise ValueError("target_bounds go with bounds, and a schema has those of every column: leave them out")
+        schema = public_schema(self.schema, self.bounds, None, names, beside)
+        return schema, self._target_of(schema)
+
+    def _name_of_target(self, schema: Schema) -> str | None:
+        made_up = MADE_UP if self.schema is None and MADE_UP in schema.names else None
+        return self.target or made_up
+
+    def _target_of(self, schema: Schema) -> str:
+        return target_column(schema, self._name_of_target(schema), (Numeric, Boolean, Date, Coordinate), "numeric").name
+
+    def _check_analysis(self, schema: Schema) -> None:  # noqa: ARG002
+        stated_penalty(self.alpha)
+
+    def _read(self) -> None:
+        target = self._target_of(self.release_.schema)
+        answer = self.release_.ridge(target, alpha=self.alpha, intercept=self.fit_intercept)
+        self.coef_, self.intercept_ = answer.coefficients, answer.intercept
+        self.coef_names_ = answer.features
+        self.standard_errors_ = answer.standard_errors
+        self.alpha_ = answer.alpha
+        self.answer_ = answer
+
+    def predict(self, X: Any) -> FloatArray:
+        """Predictions for rows, shape (m,); of private rows they are private."""
+        rows = self._rows(X)
+        return self._finite(self.answer_.predict(rows))
