@@ -15,7 +15,7 @@ import yaml
 
 import dpmoments as dpm
 from doc_blocks import run_in_order
-from dpmoments import audit, noise_law, repair
+from dpmoments import audit, estimators, noise_law, repair
 from dpmoments.analysis import methods
 from dpmoments.analysis.answers import TableAnswer
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
@@ -68,7 +68,7 @@ def described() -> set[int]:
 
 def test_every_public_name_is_in_the_reference() -> None:
     wanted = dict(public_objects(dpm))
-    for module in (audit, methods, noise_law, repair):
+    for module in (audit, estimators, methods, noise_law, repair):
         wanted |= dict(public_objects(module))
     wanted |= {f"mechanism {name}": found for name, found in (MECHANISMS | MEAN_MECHANISMS).items()}
     wanted |= {found.__qualname__: found for found in answers(TableAnswer)}
