@@ -20,6 +20,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "array_types",
         "cells",
         "documents",
+        "log",
         "metrics",
         "noise",
         "noise_law",
