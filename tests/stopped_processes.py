@@ -2,8 +2,8 @@
 
     python stopped_processes.py WHEN KIND MECHANISM FOLDER [WHEN KIND MECHANISM FOLDER ...]
 
-As a program, it forks one for each, in its folder, and prints a JSON document of their exit codes and last words. Forks are
-cheap: each spares the seconds that imports take. A child ends as any program does, so that what happens as the interpreter ends is seen.
+As a program, it forks one for each, in its folder, and prints a JSON document of their exit codes and last words. Each fork
+spares the seconds that imports take. A child ends as any program does, so that what happens as the interpreter ends is seen.
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ def run(when: str, kind: str, mechanism: str) -> int:
             stop_before(text.WholeLineEnds, "_following", lambda: True)
         case "in a later pass":
             stop_before(text.WholeLineEnds, "_following", lambda: bool(drawn))
+        case "by a bad cell":  # while a slow disk is read ahead
+            stop_before(text.WholeLineEnds, "_following", lambda: bool(time.sleep(0.05)))  # type: ignore[func-returns-value]
         case "as it is repaired":
             stop_before(sys.modules["dpmoments.release"], "moment_release", lambda: True)
     if kind == "relation":
