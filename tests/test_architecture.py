@@ -20,6 +20,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "array_types",
         "cells",
         "documents",
+        "log",
         "metrics",
         "noise",
         "noise_law",
@@ -79,6 +80,12 @@ MECHANISMS_MAY_IMPORT = (
     *("numpy", "numpy.typing", "scipy.optimize", "scipy.special"),
 )
 MECHANISMS_NEVER_CALL = {"open", "print", "getattr", "setattr", "vars", "globals", "locals"}
+HAS_THE_LOGGER = {"dpmoments.log", "dpmoments.cli.steps"}
+MAY_LOG = {
+    *("dpmoments.progress", "dpmoments.release_run", "dpmoments.release_outcome"),
+    *("dpmoments.privacy.ledger.charge", "dpmoments.cli.entry", "dpmoments.cli.steps"),
+}
+"""What tells of the steps of a job; none of them holds a cell or counts a row."""
 MAY_ASK_THE_FILTER = {"draw", "unit", "left", "for_group", "selection_key"}
 MAY_ONLY_ASK = ("mechanisms", "release", "release_groups", "release_mean", "release_run")
 MAKES_SENSITIVITIES = ("dpmoments.privacy.sensitivity", "dpmoments.privacy.distances")
@@ -301,6 +308,10 @@ def other_faults(module: str, source: str) -> Iterator[str]:
             re.sub(r"(?<=[a-z])(?=[A-Z])", "_", node.name)
         ):
             yield f"{module} has a vague name, {node.name}"
+    if re.search(r"^\s*(import|from) logging\b", source, re.MULTILINE) and module not in HAS_THE_LOGGER:
+        yield f"{module} has a logger of its own"
+    if re.search(r"^\s*from dpmoments.log import\b", source, re.MULTILINE) and module not in MAY_LOG:
+        yield f"{module} logs: only {', '.join(sorted(MAY_LOG))} do"
     if part_of(module) == "rows" and re.search(r"^\s*(import|from) (logging|warnings)\b", source, re.MULTILINE):
         yield f"{module} logs or warns while it holds records"
 
@@ -397,6 +408,8 @@ PLANTED_FAULTS = [
     ("dpmoments.mechanisms.new", "import importlib\nimportlib.import_module('dpmoments.noise')", "calls import_module"),
     ("dpmoments.release", "print(rows)", "prints"),
     ("dpmoments.rows.sources.arrow", "import warnings", "logs or warns"),
+    ("dpmoments.rows.rows", "from dpmoments.log import log", "logs: only"),
+    ("dpmoments.release", "import logging", "logger of its own"),
     ("dpmoments.rows.utils", "", "vague name"),
     ("dpmoments.rows.rows", "class RowManager: ...", "vague name"),
     ("dpmoments.rows.rows", "def string_helper(): ...", "vague name"),

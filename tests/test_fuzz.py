@@ -91,7 +91,10 @@ PLANTED: dict[str, tuple[str, dict[tuple[Any, str], Any]]] = {
     "objects in YAML": ("schema", {(yaml_text, "_CoreLoader"): loader_with_tags_of(yaml.UnsafeLoader)}),
     "all tags of YAML": ("schema", {(yaml_text, "_CoreLoader"): loader_with_tags_of(yaml.SafeLoader)}),
     "line breaks end records": ("csv", {(text, "pa_csv"): ArrowCsv()}),
-    "line ends cut in two": ("csv", {(text, "WholeLineEnds"): lambda stream: stream}),
+    "line ends cut in two": (
+        "csv",
+        {(text.WholeLineEnds, "_following"): lambda self, size: bytes(self._stream.read(size))},
+    ),
     "errors that quote cells": ("csv", {(arrow, "read_quietly"): told_as_it_is}),
     "a row lost at the end of a batch": ("parquet", {(arrow.ArrowSource, "sliced"): sliced_short}),
     "digits that a block decides": ("frame", {(local, "encode_columns"): precision_of_blocks}),

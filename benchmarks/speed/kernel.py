@@ -1,15 +1,15 @@
 """
-Time of the exact clipped pass over a table, as a ratio to NumPy's plain ``X.T @ X`` in the same run.
+Time of the exact clipped pass over a table in memory, as a ratio to NumPy's plain ``X.T @ X`` in the same run.
 
-``python -m benchmarks.speed.kernel`` [--repeats 7] [--quick]
+``python -m benchmarks.speed.kernel`` [--repeats 7] [--quick] [--one-core] [--details]
 
-Each line is one number of features d. Timings are interleaved (one of each, again and again) and ratios are of
-medians, so that what else the machine does falls on all alike. Columns:
+Each line is one number of features d: minimum and median, over the turns, of the ratio of a pass to the product just before
+it, so that what else the machine does falls on both. ``inside``: rows all within the ball; ``clipped``: standard normal rows,
+nearly all to be clipped. With machine code where there is any (Numba, the extra ``fast``), and by NumPy alone, as without it.
 
-- ``inside``: rows all within the ball; ``clipped``: standard normal rows, nearly all to be clipped; ``F order``: the
-  same, stored by columns; ``one thread``: the clipped pass on one core, relative to NumPy's on one core;
-- ``usual``: the usual float way in NumPy (norms, scale, multiply), which proves nothing;
-- ``linear``: the clipped pass after a reproducible d × d map.
+``--one-core`` has both take one thread, and compares processor times, which other work on the machine disturbs least.
+``--details`` adds ``F order``, clipped rows stored by columns; ``linear``, the clipped pass after a reproducible d × d map; and
+``usual``, the usual float way in NumPy (norms, scale, multiply), which proves nothing.
 """
 
 from __future__ import annotations
@@ -17,16 +17,38 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from dpmoments.rows import kernel
 from dpmoments.rows.blas import usable_cores
+from dpmoments.rows.compiled import MOST_FEATURES, why_not_compiled
 from dpmoments.rows.kernel import exact_moments
 
-TARGETS = {10: 2.5, 50: 1.3, 100: 1.3, 500: 1.3}
-ROWS = {10: 1_000_000, 50: 1_000_000, 100: 1_000_000, 500: 100_000}
+TARGETS = {10: (2.5, 3.0), 50: (1.3, None), 100: (1.3, None), 500: (1.3, None)}
+ROWS = {10: 2_000_000, 50: 1_000_000, 100: 1_000_000, 500: 100_000}
+
+
+def processor() -> str:
+    """Its name, and how many cores of it are used."""
+    described = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    names = [line.partition(":")[2].strip() for line in described.splitlines() if line.startswith("model name")]
+    return f"{names[0] if names else 'unknown processor'}, {usable_cores()} cores"
+
+
+@contextmanager
+def without_machine_code(wanted: bool = True) -> Iterator[None]:
+    """Have NumPy sum all rows, as where Numba is not installed."""
+    before = kernel._ROWS_BEFORE_COMPILED
+    kernel._ROWS_BEFORE_COMPILED = 10**15 if wanted else before
+    try:
+        yield
+    finally:
+        kernel._ROWS_BEFORE_COMPILED = before
 
 
 def interleaved_medians(jobs: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
@@ -41,56 +63,83 @@ def interleaved_medians(jobs: dict[str, Callable[[], object]], repeats: int) -> 
     return {name: statistics.median(values) for name, values in seconds.items()}
 
 
-def measure(n_rows: int, n_features: int, repeats: int) -> dict[str, float]:
-    """Ratios for one shape, and the milliseconds of NumPy's product."""
+def paired_ratios(
+    jobs: dict[str, Callable[[], object]], plain: Callable[[], object], repeats: int, clock: Callable[[], float]
+) -> dict[str, list[float]]:
+    """Of every job's time to that of ``plain`` just before it, turn by turn, after one turn that is not counted."""
+    found: dict[str, list[float]] = {name: [] for name in jobs}
+    for turn in range(repeats + 1):
+        for name, job in jobs.items():
+            seconds = []
+            for step in (plain, job):
+                start = clock()
+                step()
+                seconds.append(clock() - start)
+            if turn:
+                found[name].append(seconds[1] / seconds[0])
+    return found
+
+
+def measure(
+    n_rows: int, n_features: int, repeats: int, *, details: bool = False, one_core: bool = False
+) -> dict[str, list[float]]:
+    """Ratios for one shape, turn by turn."""
     rng = np.random.default_rng(n_features)
     rows = rng.standard_normal((n_rows, n_features))
     inside = rows / (2.0 * np.sqrt(n_features))
     inside /= np.maximum(1.0, np.linalg.norm(inside, axis=1, keepdims=True))
-    by_columns = np.asfortranarray(rows)
-    matrix = np.eye(n_features) + rng.standard_normal((n_features, n_features)) / n_features
+    threads = 1 if one_core else None
 
-    def plain_on_one_core() -> None:
-        with threadpool_limits(1, user_api="blas"):
-            rows.T @ rows
+    def by_numpy(table: np.ndarray) -> Callable[[], object]:
+        def run() -> object:
+            with without_machine_code():
+                return exact_moments([table], n_features, threads=threads)
 
-    def usual() -> None:
-        clipped = rows / np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True))
-        clipped.T @ clipped
+        return run
 
-    seconds = interleaved_medians(
-        {
-            "plain": lambda: rows.T @ rows,
-            "inside": lambda: exact_moments([inside], n_features),
-            "clipped": lambda: exact_moments([rows], n_features),
-            "F order": lambda: exact_moments([by_columns], n_features),
+    jobs: dict[str, Callable[[], object]] = {
+        "inside": lambda: exact_moments([inside], n_features, threads=threads),
+        "clipped": lambda: exact_moments([rows], n_features, threads=threads),
+    }
+    if n_features <= MOST_FEATURES:
+        jobs |= {"inside, NumPy": by_numpy(inside), "clipped, NumPy": by_numpy(rows)}
+    if details:
+        by_columns = np.asfortranarray(rows)
+        matrix = np.eye(n_features) + rng.standard_normal((n_features, n_features)) / n_features
+
+        def usual() -> None:
+            clipped = rows / np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True))
+            clipped.T @ clipped
+
+        jobs |= {
+            "F order": lambda: exact_moments([by_columns], n_features, threads=threads),
+            "linear": lambda: exact_moments([rows], n_features, linear=matrix, threads=threads),
             "usual": usual,
-            "linear": lambda: exact_moments([rows], n_features, linear=matrix),
-            "plain, one core": plain_on_one_core,
-            "clipped, one core": lambda: exact_moments([rows], n_features, threads=1),
-        },
-        repeats,
-    )
-    ratios = {name: seconds[name] / seconds["plain"] for name in ("inside", "clipped", "F order", "usual", "linear")}
-    ratios["one thread"] = seconds["clipped, one core"] / seconds["plain, one core"]
-    return {"milliseconds": 1e3 * seconds["plain"], **ratios}
+        }
+    clock = time.process_time if one_core else time.perf_counter
+    with threadpool_limits(threads, user_api="blas"):
+        return paired_ratios(jobs, lambda: rows.T @ rows, repeats, clock)
 
 
 def main() -> None:
     """Measure every shape and print a table."""
-    parser = argparse.ArgumentParser(description="Exact clipped pass relative to NumPy's X.T @ X.")
-    parser.add_argument("--repeats", type=int, default=7, help="timed turns; medians are reported")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=7, help="timed turns")
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
+    parser.add_argument("--details", action="store_true", help="other layouts and ways")
+    parser.add_argument("--one-core", action="store_true", help="processor time of one thread each")
     options = parser.parse_args()
-    names = ["inside", "clipped", "F order", "one thread", "linear", "usual"]
-    print(f"{usable_cores()} cores; time relative to NumPy's X.T @ X, medians of {options.repeats}")
-    print(f"{'d':>5} {'rows':>9} {'X.T@X ms':>9} " + " ".join(f"{name:>10}" for name in names) + f" {'target':>7}")
+    used, turns = "one core used; " if options.one_core else "", f"{options.repeats} turns"
+    print(f"{processor()}; {used}{turns}; machine code: {why_not_compiled() or 'Numba'}")
+    print("| d | rows | | minimum | median | target |\n| ---: | ---: | --- | ---: | ---: | ---: |")
     for n_features, n_rows in ROWS.items():
         n_measured = n_rows // 10 if options.quick else n_rows
-        found = measure(n_measured, n_features, options.repeats)
-        figures = " ".join(f"{found[name]:>10.2f}" for name in names)
-        milliseconds, target = found["milliseconds"], TARGETS[n_features]
-        print(f"{n_features:>5} {n_measured:>9} {milliseconds:>9.1f} {figures} {target:>7.1f}", flush=True)
+        targets = dict(zip(("inside", "clipped"), TARGETS[n_features], strict=True))
+        found = measure(n_measured, n_features, options.repeats, details=options.details, one_core=options.one_core)
+        for name, ratios in found.items():
+            target = targets.get(name) or ""
+            least, middle = min(ratios), statistics.median(ratios)
+            print(f"| {n_features} | {n_measured:,} | {name} | {least:.2f} | {middle:.2f} | {target} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.survey import SurveyCounts
 from dpmoments.rows.surveyed_table import survey_table, survey_units
 from dpmoments.rows.unit_counts import UnitCounts
+from dpmoments.rows.unit_selection import ROUNDS
 from dpmoments.rows.value_sample import ValueSample
 from dpmoments.schema.columns import Categorical, Column
 from dpmoments.schema.schema import Schema
@@ -111,9 +112,12 @@ def preflight(
         require_unit(privacy_unit, {column.name for column in schema.columns}, Neighbors.ADD_REMOVE)
     with watched(progress) as on_block:
         source = open_source(data, schema, mean, privacy_unit, text_format)
-        on_block.expect(source.pass_length)
-        found, failures = survey_table(source, threads=threads, on_block=on_block)
-        units = None if privacy_unit is None else survey_units(source, threads=threads, on_block=on_block)
+        with on_block.passing(source.pass_length):
+            found, failures = survey_table(source, threads=threads, on_block=on_block)
+        units = None
+        if privacy_unit is not None:
+            with on_block.passing(source.pass_length, ROUNDS):
+                units = survey_units(source, threads=threads, on_block=on_block)
     unit = None if privacy_unit is None or units is None else _unit_facts(privacy_unit, found, units)
     return Preflight(_facts(schema, found, failures, unit))
 

@@ -19,6 +19,7 @@ from dpmoments.progress import watched
 from dpmoments.release_outcome import keep
 from dpmoments.release_run import (
     carried_out,
+    cost_spent,
     for_units,
     moment_release,
     nothing_spent,
@@ -99,10 +100,11 @@ def release(
         Where the cost is charged: reserved, on the disk, before a row is read, and refused beyond the budget that ``dataset`` was
         granted (:class:`dpmoments.Ledger`).
     threads : int, optional
-        Threads of the summation; default: the usable cores. The result does not depend on it.
+        Threads of a pass, and of linear algebra beside it; default: the environment variable ``DPMOMENTS_THREADS``, else the
+        usable cores. The result does not depend on it. An engine has its own.
     progress : bool or callable
-        True for a progress bar on standard error; a callable gets the fraction done, in hundredths, in every pass over the
-        table (None now and then, where the number of rows is not known beforehand).
+        True for a bar on standard error, with the time that is left of a pass; a callable gets the fraction done, in
+        hundredths, in every pass over the table (None now and then, where the length of the first pass is not known).
     insecure_seed : int, optional
         For tests: repeats the noise, and marks the release not private.
 
@@ -149,7 +151,7 @@ def release(
     charge = Charge.of(ledger, dataset, neighbors, privacy_unit=privacy_unit, insecure_seed=insecure_seed)
     chosen = make_mechanism(mechanism)
     repair = Repair.of(repair)
-    with watched(progress) as on_block:
+    with watched(progress) as watch:
         with nothing_spent():
             rows = Rows.of(
                 data,
@@ -157,7 +159,8 @@ def release(
                 mean=mean,
                 neighbors=neighbors,
                 threads=threads,
-                on_block=on_block,
+                on_block=watch,
+                on_pass=watch.passing,
                 privacy_unit=privacy_unit,
                 text_format=text_format,
             )
@@ -165,17 +168,18 @@ def release(
         warn_of_large_delta(plan, public_rows)
         run = for_units(plan, rows, budget)
         held = charge.reserve(run, plan.mechanism.name, ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed))
-        noisy, receipt = carried_out(run, rows, on_block, insecure_seed, held)
-    released = moment_release(
-        plan,
-        noisy,
-        receipt,
-        schema,
-        repair=repair,
-        origin=held.origin,
-        private=insecure_seed is None,
-        n_rows=n_rows,
-        table_size=public_rows,
-    )
-    keep(released, output, held)
+        noisy, receipt = carried_out(run, rows, watch, insecure_seed, held, public_rows)
+    with cost_spent(rows):
+        released = moment_release(
+            plan,
+            noisy,
+            receipt,
+            schema,
+            repair=repair,
+            origin=held.origin,
+            private=insecure_seed is None,
+            n_rows=n_rows,
+            table_size=public_rows,
+        )
+        keep(released, output, held)
     return released

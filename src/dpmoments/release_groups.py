@@ -20,6 +20,7 @@ from dpmoments.progress import watched
 from dpmoments.release_outcome import keep
 from dpmoments.release_run import (
     carried_out,
+    cost_spent,
     moment_release,
     nothing_spent,
     planned,
@@ -144,7 +145,7 @@ def release_groups(
     column, of_groups = grouping_column(schema, by), schema_of_groups(schema, by)
     chosen = make_mechanism(mechanism)
     repair = Repair.of(repair)
-    with watched(progress) as on_block:
+    with watched(progress) as watch:
         with nothing_spent():
             rows = Rows.of(
                 data,
@@ -152,7 +153,8 @@ def release_groups(
                 mean=mean,
                 neighbors=neighbors,
                 threads=threads,
-                on_block=on_block,
+                on_block=watch,
+                on_pass=watch.passing,
                 text_format=text_format,
             )
             plan, _ = planned(chosen, rows, MomentShape.of(of_groups, mean=mean), budget, output)
@@ -160,22 +162,23 @@ def release_groups(
         warn_of_large_delta(plan, None)
         run = ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed)
         held = charge.reserve(groups_plan, plan.mechanism.name, run)
-        noisy, receipt = carried_out(groups_plan, rows, on_block, insecure_seed, held)
-    levels = groups_plan.levels
-    releases = GroupReleases(
-        column,
-        tuple(
-            moment_release(
-                plan,
-                noisy[level],
-                receipt.of_group(group_label(by, level)),
-                of_groups,
-                repair=repair,
-                origin=held.origin.of_group(by, level, len(levels)),
-                private=insecure_seed is None,
-            )
-            for level in levels
-        ),
-    )
-    keep(releases, output, held)
+        noisy, receipt = carried_out(groups_plan, rows, watch, insecure_seed, held, None)
+    with cost_spent(rows):
+        levels = groups_plan.levels
+        releases = GroupReleases(
+            column,
+            tuple(
+                moment_release(
+                    plan,
+                    noisy[level],
+                    receipt.of_group(group_label(by, level)),
+                    of_groups,
+                    repair=repair,
+                    origin=held.origin.of_group(by, level, len(levels)),
+                    private=insecure_seed is None,
+                )
+                for level in levels
+            ),
+        )
+        keep(releases, output, held)
     return releases

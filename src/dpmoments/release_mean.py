@@ -20,6 +20,7 @@ from dpmoments.progress import watched
 from dpmoments.release_outcome import keep
 from dpmoments.release_run import (
     carried_out,
+    cost_spent,
     for_units,
     nothing_spent,
     planned,
@@ -114,14 +115,15 @@ def release_mean(
     check_dataset(dataset)
     charge = Charge.of(ledger, dataset, neighbors, privacy_unit=privacy_unit, insecure_seed=insecure_seed)
     chosen = make_mean_mechanism(mechanism, **options)
-    with watched(progress) as on_block:
+    with watched(progress) as watch:
         with nothing_spent():
             rows = Rows.of(
                 data,
                 schema,
                 neighbors=neighbors,
                 threads=threads,
-                on_block=on_block,
+                on_block=watch,
+                on_pass=watch.passing,
                 privacy_unit=privacy_unit,
                 text_format=text_format,
             )
@@ -129,19 +131,20 @@ def release_mean(
         warn_of_large_delta(plan, public_rows)
         run = for_units(plan, rows, budget)
         held = charge.reserve(run, chosen.name, ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed))
-        noisy, receipt = carried_out(run, rows, on_block, insecure_seed, held)
-    count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, public_rows)
-    released = MeanRelease(
-        schema=schema,
-        privacy=privacy_statement(plan, schema, receipt, private=insecure_seed is None),
-        receipt=receipt,
-        mechanism=chosen.name,
-        mechanism_options=chosen.options,
-        noisy_mean=noisy.mean,
-        noisy_count=count,
-        diagnostics=diagnostics,
-        noise=noisy.noise,
-        origin=held.origin,
-    )
-    keep(released, output, held)
+        noisy, receipt = carried_out(run, rows, watch, insecure_seed, held, public_rows)
+    with cost_spent(rows):
+        count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, public_rows)
+        released = MeanRelease(
+            schema=schema,
+            privacy=privacy_statement(plan, schema, receipt, private=insecure_seed is None),
+            receipt=receipt,
+            mechanism=chosen.name,
+            mechanism_options=chosen.options,
+            noisy_mean=noisy.mean,
+            noisy_count=count,
+            diagnostics=diagnostics,
+            noise=noisy.noise,
+            origin=held.origin,
+        )
+        keep(released, output, held)
     return released

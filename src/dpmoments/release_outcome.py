@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 
 from dpmoments.group_releases import GroupReleases
+from dpmoments.log import log
 from dpmoments.mean_release import MeanRelease
 from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.ledger.charge import Held
@@ -60,6 +61,7 @@ def keep(released: MomentRelease | MeanRelease | GroupReleases, output: str | Pa
             if uncommitted := held.commit():
                 unsaved.add_note(uncommitted)
             raise unsaved from reason
+        log.info("written: %s", output)
     uncommitted = held.commit()
     for text in filter(None, (*released.warnings, uncommitted)):
         warnings.warn(ReleaseWarning(text, released), stacklevel=3)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dpmoments.documents import check_output
+from dpmoments.log import log
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.parts.units import UnitsPlan, plan_for_rows
 from dpmoments.moment_release import MomentRelease
@@ -24,6 +25,7 @@ from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.progress import Watch
 from dpmoments.repair.count_floor import few_rows_in_words
 from dpmoments.repair.repair import Repair
+from dpmoments.rows.blas import blas_threads
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 from dpmoments.version import __version__
@@ -31,6 +33,7 @@ from dpmoments.version import __version__
 __all__ = [
     "NOTES",
     "carried_out",
+    "cost_spent",
     "for_units",
     "moment_release",
     "nothing_spent",
@@ -65,8 +68,19 @@ def nothing_spent() -> Iterator[None]:
     """Steps before a run: an error in them says that nothing was spent."""
     try:
         yield
-    except Exception as error:
+    except BaseException as error:
         _note(error, NOTHING_SPENT)
+        raise
+
+
+@contextmanager
+def cost_spent(rows: Rows) -> Iterator[None]:
+    """Steps after a run over some rows, as it was: who stops them is told that its cost counts as spent."""
+    try:
+        with blas_threads(rows.threads):
+            yield
+    except KeyboardInterrupt as error:
+        _note(error, COST_SPENT)
         raise
 
 
@@ -92,7 +106,9 @@ def planned(
     # A text file is read through to count its rows, so whatever needs no count was refused before.
     public_rows = public_row_count(rows, rows.neighbors, n_rows)
     shape = replace(shape, n_rows=public_rows)
-    return plan_for_rows(chosen, shape, budget, rows.neighbors, rows.privacy_unit), public_rows
+    plan = plan_for_rows(chosen, shape, budget, rows.neighbors, rows.privacy_unit)
+    log.info("planned: %s, %d features, %s, %s", plan.mechanism.name, shape.n_features, budget, rows.neighbors)
+    return plan, public_rows
 
 
 def for_units(plan: CalibratedPlan[Noisy], rows: Rows, budget: PrivacyBudget) -> CalibratedPlan[Noisy]:
@@ -101,26 +117,37 @@ def for_units(plan: CalibratedPlan[Noisy], rows: Rows, budget: PrivacyBudget) ->
 
 
 def carried_out(
-    plan: CalibratedPlan[Noisy], rows: Rows, on_block: Watch, insecure_seed: int | None, held: Held
+    plan: CalibratedPlan[Noisy],
+    rows: Rows,
+    watch: Watch,
+    insecure_seed: int | None,
+    held: Held,
+    public_rows: int | None,
 ) -> tuple[Noisy, Receipt]:
     """What a run of the plan gives, and its receipt: the one step that spends.
 
     What a ledger holds for it is given back where the run ends before its first draw of noise, by an error that is seen here. A
     note on the error says whether anything was spent.
     """
-    on_block.expect(rows.source.pass_length)
+    watch.plan(plan.passes, public_rows)
     privacy_filter = PrivacyFilter.open(plan, insecure_seed=insecure_seed)
+    log.info("the run begins")
     try:
-        noisy = plan.run(rows, privacy_filter)
+        with blas_threads(rows.threads):
+            noisy = plan.run(rows, privacy_filter)
     except PrivacyFilterError:
         raise  # a defect of the mechanism: its whole cost counts as spent, as the message says
     except BaseException as error:
         drawn = bool(privacy_filter.close().draws)
-        _note(error, COST_SPENT if drawn else NOTHING_SPENT)
+        outcome = COST_SPENT if drawn else NOTHING_SPENT
+        _note(error, outcome)
+        log.info("the run was stopped: %s", outcome)
         if held.ledger is not None and not drawn:
             held.refund()
         raise
-    return noisy, privacy_filter.close()
+    receipt = privacy_filter.close()
+    log.info("the run ended, with %d draws of noise", len(receipt.draws))
+    return noisy, receipt
 
 
 def _note(error: BaseException, note: str) -> None:

@@ -120,8 +120,8 @@ def fixed_folder(pattern: str | Path) -> Path | None:
     return Path(*parts[:fixed])
 
 
-def open_ipc(path: Path, columns: Sequence[int] | None = None) -> Any:
-    """A reader of an Arrow IPC file, or of a stream in one, for these columns alone.
+def open_ipc(path: Path, columns: Sequence[int] | None = None, source: Any = None) -> Any:
+    """A reader of an Arrow IPC file, or of a stream in one, for these columns alone; ``source`` is the file, if it is open.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def open_ipc(path: Path, columns: Sequence[int] | None = None) -> Any:
     """
     import pyarrow as pa
 
-    source = pa.OSFile(str(path))
+    source = pa.OSFile(str(path)) if source is None else source
     magic = source.read(8)
     source.seek(0)
     if magic.startswith(b"FEA1"):

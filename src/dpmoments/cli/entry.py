@@ -17,12 +17,13 @@ from dpmoments.cli.analyst import groups, pool, show, synthetic, verify
 from dpmoments.cli.audit import audit
 from dpmoments.cli.catalogue import mechanisms
 from dpmoments.cli.curator import init
-from dpmoments.cli.errors import explain
+from dpmoments.cli.errors import StoppedError, explain
 from dpmoments.cli.forecasts import forecast, forecast_mean
 from dpmoments.cli.ledger import ledger
 from dpmoments.cli.option_words import in_options, what_number_to_write
 from dpmoments.cli.preflight import preflight
 from dpmoments.cli.spending import release, release_mean
+from dpmoments.cli.steps import tell_steps
 from dpmoments.cli.tables import complain, print_text
 from dpmoments.version import __version__
 
@@ -50,6 +51,9 @@ class _UsageError(Protocol):
 def dpmoments_command(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Tell the steps of a command on standard error, with the time of each.")
+    ] = False,
 ) -> None:
     """Release a table's count, mean and covariance once under differential
     privacy; then analyse the release as often as you like.
@@ -68,6 +72,7 @@ def dpmoments_command(
     command. A budget is spent once noise is drawn, after all that can be
     refused was refused; an error before that spends nothing.
     """
+    tell_steps(verbose)
     if version:
         print_text(f"dpmoments {__version__}")
     elif context.invoked_subcommand is None:
@@ -115,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ε shows a question mark instead of failing
-    command = typer.main.get_command(app)
+    command, stopped = typer.main.get_command(app), "dpmoments: stopped"
     given = sys.argv[1:] if arguments is None else list(arguments)
     with warnings.catch_warnings():
         warnings.filterwarnings("always", category=UserWarning)
@@ -126,12 +131,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 prog_name="dpmoments",
                 standalone_mode=False,
             )
+        except StoppedError as stop:
+            stopped, outcome = "; ".join(filter(None, [stopped, str(stop)])), STOPPED
         except (typer.Abort, KeyboardInterrupt):
             outcome = STOPPED
         except Exception as error:
             return _fail(error, given)
+        finally:
+            tell_steps(False)
     if outcome == STOPPED:
-        complain("dpmoments: stopped")
+        complain(stopped)
     code = outcome if isinstance(outcome, int) else 0
     return code if _flushed() else 1
 

@@ -6,7 +6,11 @@ from dpmoments.cli.option_words import in_options
 from dpmoments.own_words import has_own_words, place_of
 from dpmoments.release_run import NOTES
 
-__all__ = ["explain", "has_own_words"]
+__all__ = ["StoppedError", "explain", "has_own_words", "notes_of"]
+
+
+class StoppedError(Exception):
+    """A job was stopped by the keyboard; the message says whether anything was spent."""
 
 
 def explain(error: Exception) -> str:
@@ -21,9 +25,12 @@ def explain(error: Exception) -> str:
     >>> explain(FileNotFoundError(2, "No such file or directory", "people.yaml"))
     'people.yaml: No such file or directory'
     """
-    # Notes of others may quote a cell, as messages may.
-    notes = [note for note in getattr(error, "__notes__", ()) if note in NOTES]
-    return "; ".join([_message(error), *notes])
+    return "; ".join([_message(error), *notes_of(error)])
+
+
+def notes_of(error: BaseException) -> list[str]:
+    """What the library noted on an error: whether anything was spent. Notes of others may quote a cell, as messages may."""
+    return [note for note in getattr(error, "__notes__", ()) if note in NOTES]
 
 
 def _message(error: Exception) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 import dpmoments
+from dpmoments.cli.errors import StoppedError, notes_of
 from dpmoments.cli.options import (
     BUDGET_PANEL,
     Data,
@@ -286,6 +287,8 @@ def _kept(output: Path, make: Callable[[], Released]) -> Released:
     """What was released; where its file cannot be written after all, it is saved elsewhere."""
     try:
         return make()
+    except KeyboardInterrupt as stop:
+        raise StoppedError("; ".join(notes_of(stop))) from None
     except dpmoments.UnsavedReleaseError as error:
         # The budget is spent: the release must not be lost with the disk that was to hold it.
         refuge = Path(tempfile.mkdtemp(prefix="dpmoments-")) / output.name

@@ -96,6 +96,11 @@ class CalibratedPlan(ABC, Generic[Noisy]):
         return None
 
     @property
+    def passes(self) -> int | None:
+        """How often a run goes over the table, where that is known before it; else None."""
+        return None
+
+    @property
     def leaves_unspent(self) -> str | None:
         """Why a run may spend less than the stated cost; None where it spends all of it."""
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any
 
@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["products_are_exact", "require_exact_products", "single_threaded_blas", "usable_cores"]
+__all__ = ["blas_threads", "products_are_exact", "require_exact_products", "single_threaded_blas", "usable_cores"]
 
 _lock = threading.Lock()
-_users = 0
-_limit: Any = None
+_limits: list[int] = []
+_usual: dict[int, int] = {}
+"""Threads of each library before the first limit."""
 
 
 def usable_cores() -> int:
@@ -28,31 +29,45 @@ def usable_cores() -> int:
 
 
 @cache
-def _loaded_libraries() -> ThreadpoolController:
+def _blas_libraries() -> tuple[Any, ...]:
     """The linear algebra libraries, looked for once: it takes 4 ms, and the kernel's, NumPy's, is loaded before."""
-    return ThreadpoolController()
+    return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 @contextmanager
-def single_threaded_blas() -> Iterator[None]:
-    """Hold BLAS to one thread a call, process-wide, while any caller is inside; then restore what was set.
+def blas_threads(at_most: int | None) -> Iterator[None]:
+    """Hold BLAS to so many threads a call at most, process-wide, while any caller is inside; then restore what was set.
 
-    The kernel runs one product a core; a BLAS that starts threads of its own for each would only get in the
-    way.
+    Where several callers are inside, the smallest number holds. None: as it is.
     """
-    global _users, _limit
+    if at_most is None:
+        yield
+        return
     with _lock:
-        if _users == 0:
-            _limit = _loaded_libraries().limit(limits=1, user_api="blas")
-        _users += 1
+        if not _limits:
+            _usual.update((place, library.num_threads) for place, library in enumerate(_blas_libraries()))
+        _limits.append(at_most)
+        _apply_limits()
     try:
         yield
     finally:
         with _lock:
-            _users -= 1
-            if _users == 0:
-                _limit.restore_original_limits()
-                _limit = None
+            _limits.remove(at_most)
+            _apply_limits()
+
+
+def _apply_limits() -> None:
+    for place, library in enumerate(_blas_libraries()):
+        library.set_num_threads(min([*_limits, _usual[place]]))
+
+
+def single_threaded_blas() -> AbstractContextManager[None]:
+    """Hold BLAS to one thread a call.
+
+    The kernel runs one product a core; a BLAS that starts threads of its own for each would only get in the
+    way.
+    """
+    return blas_threads(1)
 
 
 Multiply = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,8 +20,9 @@ from dpmoments.rows.selected_rows import summarise_selected
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
 from dpmoments.rows.summary import Summary
+from dpmoments.rows.threads import stated_threads
 from dpmoments.rows.unit_ball import InUnitBall
-from dpmoments.rows.unit_selection import UnitSelection, selection_of_units
+from dpmoments.rows.unit_selection import ROUNDS, UnitSelection, selection_of_units
 from dpmoments.schema.grouping import Level
 from dpmoments.schema.row_norm import may_be_shortened
 from dpmoments.schema.schema import Schema
@@ -47,6 +49,7 @@ class Rows:
     source : Source
     threads : int or None
     on_block : callable or None
+    on_pass : callable or None
     shortened : bool
         See :meth:`in_unit_ball`.
     privacy_unit : PrivacyUnit or None
@@ -60,6 +63,7 @@ class Rows:
     source: Source
     threads: int | None = None
     on_block: Callable[[int], None] | None = None
+    on_pass: Callable[[int | None, int], AbstractContextManager[None]] | None = field(default=None, kw_only=True)
     shortened: bool = False
     privacy_unit: PrivacyUnit | None = None
     selection: UnitSelection | None = None
@@ -74,6 +78,7 @@ class Rows:
         neighbors: Neighbors | str = Neighbors.ADD_REMOVE,
         threads: int | None = None,
         on_block: Callable[[int], None] | None = None,
+        on_pass: Callable[[int | None, int], AbstractContextManager[None]] | None = None,
         privacy_unit: PrivacyUnit | None = None,
         text_format: TextFormat | None = None,
     ) -> Rows:
@@ -91,9 +96,12 @@ class Rows:
         neighbors : Neighbors or str
             See the class.
         threads : int, optional
-            Threads of a pass; default: the usable cores. The result does not depend on it.
+            Threads of a pass; default: ``DPMOMENTS_THREADS``, else the usable cores. The result does not depend on it.
         on_block : callable, optional
-            Called with the number of rows of every block read, for progress.
+            Called with what every block adds to a pass, for progress: its rows, or what ``on_pass`` is told the length in.
+        on_pass : callable, optional
+            Called with the length of a pass, None where it is not known, and how many passes are made in a row; what it
+            returns is entered before the first, and left after the last.
         privacy_unit : PrivacyUnit, optional
             Whose rows are protected together, where that is not each by itself.
         text_format : TextFormat, optional
@@ -119,7 +127,9 @@ class Rows:
         if privacy_unit is not None:
             require_unit(privacy_unit, {column.name for column in schema.columns}, neighbors)
         source = open_source(data, schema, mean, privacy_unit, text_format)
-        return cls(schema, neighbors, source, threads, on_block, privacy_unit=privacy_unit)
+        return cls(
+            schema, neighbors, source, stated_threads(threads), on_block, on_pass=on_pass, privacy_unit=privacy_unit
+        )
 
     @property
     def n_features(self) -> int:
@@ -137,9 +147,13 @@ class Rows:
         if self.privacy_unit is not None and self.selection is None:
             raise ValueError("the rows of a unit are not bounded yet: ask rows.bounded(key), as a plan for units does")
         asked = InUnitBall(summary, self.source.missing) if self.shortened else summary
-        if self.selection is None:
-            return self.source.summarise(asked, threads=self.threads, on_block=self.on_block)
-        return summarise_selected(self.source, asked, self.selection, threads=self.threads, on_block=self.on_block)
+        with self._passing():
+            if self.selection is None:
+                return self.source.summarise(asked, threads=self.threads, on_block=self.on_block)
+            return summarise_selected(self.source, asked, self.selection, threads=self.threads, on_block=self.on_block)
+
+    def _passing(self, n_passes: int = 1) -> AbstractContextManager[None]:
+        return nullcontext() if self.on_pass is None else self.on_pass(self.source.pass_length, n_passes)
 
     def bounded(self, key: SelectionKey) -> Rows:
         """The rows of which ``max_rows`` of each unit count: two rounds over the table.
@@ -157,9 +171,10 @@ class Rows:
         """
         if self.privacy_unit is None:
             raise ValueError("the rows were opened for no privacy unit: Rows.of(..., privacy_unit=...)")
-        selection = selection_of_units(
-            self.source, self.privacy_unit, self.n_features, key, threads=self.threads, on_block=self.on_block
-        )
+        with self._passing(ROUNDS):
+            selection = selection_of_units(
+                self.source, self.privacy_unit, self.n_features, key, threads=self.threads, on_block=self.on_block
+            )
         return replace(self, source=self.source.selected(selection), selection=selection)
 
     def where(self, by: str, *levels: Level) -> Rows:

@@ -33,7 +33,7 @@ def survey_table(
     source : LocalSource or EngineSource
     threads : int, optional
     on_block : callable, optional
-        Called with the number of rows of every piece that was read and handed on, for progress.
+        Called with what every piece that was read and handed on adds to the source's ``pass_length``, for progress.
 
     Returns
     -------
@@ -121,10 +121,10 @@ def _parts(
     """The pieces of a table, file by file, each with its source; a file that fails does not stand in the way of the others."""
     for piece in source.unconverted(on_ragged_line).one_by_one():
         try:
-            for part in piece.parts():
+            for part, length in piece.measured(piece.parts()):
                 yield piece, part
                 if on_block is not None:
-                    on_block(len(part))
+                    on_block(length)
         except (ValueError, OSError, MemoryError) as error:  # what read_quietly raises
             failures.append(str(error))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -14,14 +16,38 @@ import numpy.typing as npt
 from dpmoments.rows.blas import single_threaded_blas, usable_cores
 from dpmoments.rows.summary import Summary
 
-__all__ = ["summarise_in_threads"]
+__all__ = ["THREADS_VARIABLE", "stated_threads", "summarise_in_threads"]
 
 Part = TypeVar("Part")
 Running = TypeVar("Running")
 Result = TypeVar("Result")
 
+THREADS_VARIABLE = "DPMOMENTS_THREADS"
 WAITING_PER_THREAD = 4
 """Parts read ahead for each thread; it bounds what is kept of the table in memory."""
+
+
+def stated_threads(threads: int | None) -> int | None:
+    """How many threads a pass was said to take, by its caller or else by the environment; None where neither says.
+
+    Raises
+    ------
+    ValueError
+        If that is not a positive whole number.
+    """
+    if threads is not None:
+        if threads < 1:
+            raise ValueError(f"threads={threads} must be at least 1: leave it out for one a core")
+        return threads
+    written = os.environ.get(THREADS_VARIABLE, "").strip()
+    if not written:
+        return None
+    if not re.fullmatch("[0-9]{1,6}", written) or int(written) < 1:
+        raise ValueError(
+            f"the environment variable {THREADS_VARIABLE}={written!r} is no number of threads: set it to a whole number from 1 "
+            "up, or unset it for one a core"
+        )
+    return int(written)
 
 
 def summarise_in_threads(
@@ -41,18 +67,17 @@ def summarise_in_threads(
     encode : callable
         Part ↦ block of encoded rows; called in the threads.
     threads : int, optional
-        Default: the cores this process may use. The result does not depend on it.
+        Default: what the environment variable ``DPMOMENTS_THREADS`` says, else the cores this process may use. The result does
+        not depend on it.
 
     Raises
     ------
     ValueError
-        If ``threads`` is below 1.
+        If that is not a positive whole number.
     Exception
         Whatever reading, encoding or adding raises; the other threads then stop.
     """
-    n_threads = usable_cores() if threads is None else threads
-    if n_threads < 1:
-        raise ValueError(f"threads must be at least 1, got {threads}")
+    n_threads = stated_threads(threads) or usable_cores()
     with single_threaded_blas():
         if n_threads == 1:
             only = summary.start()

@@ -32,6 +32,7 @@ from dpmoments.rows.unit_tally import Tallied, buckets, require_same_table
 __all__ = [
     "BYTES_BESIDE_ROW",
     "COLLECTED_BYTES",
+    "ROUNDS",
     "Candidates",
     "NoSummary",
     "PartOfAPass",
@@ -48,6 +49,8 @@ COLLECTED_BYTES = 1 << 29
 """What the second round collects at a time, unless a single bucket has more."""
 BYTES_BESIDE_ROW = 64
 """Of a collected candidate: the name of its unit, its hash, and its places in the ranking."""
+ROUNDS = 2
+"""Of the search for the rows that count. Each is told as one pass, however often the second goes over the table."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,10 +63,13 @@ class UnitBlock:
         The unit of each row; no nulls.
     rows : ndarray, shape (n, d)
         Encoded, finite.
+    known_hashes : dict
+        Of the units, by key, as far as they were asked for.
     """
 
     ids: Any
     rows: FloatArray
+    known_hashes: dict[int, HashArray] = field(default_factory=dict)
 
     @classmethod
     def of(cls, cells: Any, encoded: FloatArray, privacy_unit: PrivacyUnit) -> UnitBlock:
@@ -88,6 +94,12 @@ class UnitBlock:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def hashes(self, key: int) -> HashArray:
+        """Of the units by a key, computed once."""
+        if key not in self.known_hashes:
+            self.known_hashes[key] = unit_hashes(self.ids, key)
+        return self.known_hashes[key]
 
 
 class UnitSource(Protocol):
@@ -127,7 +139,7 @@ class Candidates(Summary[list[UnitBlock], tuple[UnitBlock, ...]]):
         return []
 
     def add(self, running: list[UnitBlock], block: Any) -> None:
-        found = self.wanted[buckets(unit_hashes(block.ids, self.key))]
+        found = self.wanted[buckets(block.hashes(self.key))]
         if found.any():
             running.append(UnitBlock(block.ids.filter(pa.array(found)), block.rows[found]))
 
@@ -168,7 +180,7 @@ class UnitSelection:
 
     def kept(self, block: UnitBlock) -> FloatArray:
         """The rows of a block that count, but for ``repeated`` ones."""
-        hashes = unit_hashes(block.ids, self.key[0])
+        hashes = block.hashes(self.key[0])
         place = np.empty(len(block), np.int64)
         order = np.argsort(hashes)  # in order they are found many times faster
         place[order] = np.searchsorted(self.of_units, hashes[order])

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.privacy.privacy_unit import SelectionKey
-from dpmoments.rows.row_hashes import HashArray, candidate_hashes, unit_hashes
+from dpmoments.rows.row_hashes import HashArray, candidate_hashes
 from dpmoments.rows.summary import Summary
 
 __all__ = ["BUCKET_BITS", "Tallied", "UnitTally", "buckets", "require_same_table"]
@@ -68,7 +68,7 @@ class Tallied(Summary[tuple[Running, UnitTally], tuple[Result, UnitTally]], Gene
 
     def add(self, running: tuple[Running, UnitTally], block: Any) -> None:
         inner, tally = running
-        of_units = unit_hashes(block.ids, self.key[0])
+        of_units = block.hashes(self.key[0])
         np.add.at(tally.counts, buckets(of_units), 1)
         tally.total[:] += candidate_hashes(block.rows, of_units, self.key[1]).sum(dtype=np.uint64)
         self.summary.add(inner, block)

@@ -19,12 +19,18 @@ class EncodingError(ValueError):
     """The bytes are not text in the encoding; the message holds none of them."""
 
 
-def open_utf8(path: Path, text_format: TextFormat) -> Any:
+def open_utf8(path: Path, text_format: TextFormat, raw: Any = None) -> Any:
     """The text of a file, below the lines that are skipped, as a binary stream of UTF-8.
+
+    ``raw`` is the file as :class:`pyarrow.OSFile`, for a caller who wants to know how much of it was read.
 
     Whatever is decoded is decoded in one go from the first byte, so that it does not matter where reads end.
     """
-    stream = pa.input_stream(str(path), compression="detect")
+    raw = pa.OSFile(str(path)) if raw is None else raw
+    try:
+        stream = pa.CompressedInputStream(raw, pa.Codec.detect(str(path)).name)
+    except (TypeError, ValueError):  # what versions of pyarrow say where no compression has such an ending
+        stream = raw
     read_through = text_format.is_utf8 and text_format.skip_lines == 0
     return stream if read_through else Utf8Stream(stream, text_format.encoding, text_format.skip_lines)
 

@@ -170,6 +170,10 @@ class AdditivePlan(Plan):
     def add_noise(self, privacy_filter: PrivacyFilter, what: str, query: IntegerArray) -> FloatArray:
         """The augmented Gram matrix with noise, unit-ball units; ``query`` holds it in units of 2^(−2·bits)."""
 
+    @property
+    def passes(self) -> int | None:
+        return 1
+
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
         self.check_rows(rows)
         return self.released(rows.moments(bits=self.bits), privacy_filter)

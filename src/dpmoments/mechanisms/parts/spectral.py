@@ -121,6 +121,10 @@ class SpectralPlan(Plan):
             return super().expected_count_error
         return noise_deviation(self.sum_scale, pure=self.pure)
 
+    @property
+    def passes(self) -> int | None:
+        return 1
+
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
         self.check_rows(rows)
         moments = rows.moments(bits=self.bits)

@@ -18,6 +18,7 @@ from dpmoments.privacy.group_privacy import budget_for_rows
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.rows.rows import Rows
+from dpmoments.rows.unit_selection import ROUNDS
 
 __all__ = ["UnitsPlan", "plan_before_release", "plan_for_rows"]
 
@@ -69,6 +70,10 @@ class UnitsPlan(CalibratedPlan[Noisy]):
     @property
     def loss_unit(self) -> LossUnit:
         return self.of_row.loss_unit
+
+    @property
+    def passes(self) -> int | None:
+        return None if self.of_row.passes is None else ROUNDS + self.of_row.passes
 
     @property
     def leaves_unspent(self) -> str | None:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from dpmoments.log import log
 from dpmoments.plain_values import shown
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
@@ -56,6 +57,7 @@ class Held:
             # The error that ended the run is what its caller must see; a reservation that stays counts as spent.
             with suppress(LedgerError, OSError):
                 self.ledger.refund(self.origin.ledger)
+                log.info("ledger: entry %d given back", self.origin.ledger.number)
 
     def commit(self) -> str:
         """Record that the release was made; why that failed, else empty. The release must not be lost for it."""
@@ -68,6 +70,7 @@ class Held:
                 f"the release was made, and the ledger shows it as reserved in entry {self.origin.ledger.number}, which counts "
                 f"as spent: that it was made could not be recorded ({reason})"
             )
+        log.info("ledger: entry %d committed", self.origin.ledger.number)
         return ""
 
 
@@ -149,4 +152,5 @@ class Charge:
             release=origin.id,
             mechanism=mechanism,
         )
+        log.info("ledger: entry %d reserved for %s", entry.number, self.dataset)
         return Held(replace(origin, ledger=entry), self.ledger)

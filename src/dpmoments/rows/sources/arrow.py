@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,12 +20,14 @@ from dpmoments.rows.sources.memory import require_columns
 from dpmoments.rows.sources.reading import DAMAGED_FILE, FAILED_QUERY, read_quietly
 from dpmoments.schema.columns import Categorical
 
-__all__ = ["DatasetSource", "FileSource", "ParquetSource", "RelationSource"]
+__all__ = ["DatasetSource", "FileSource", "ParquetSource", "RelationSource", "StreamedFileSource", "with_bytes_read"]
 
 ROWS_PER_BATCH = 65_536
 PARQUET_BUFFER_BYTES = 1 << 20
 LEAST_ROWS_PER_PIECE = 1 << 18
 """A worker reads so many rows of a Parquet file at least, as far as its groups of rows allow."""
+BYTES_READ = b"dpmoments.bytes_read"
+"""In the metadata of a batch: what was read of its file since the batch before."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,10 +99,25 @@ class FileSource(ArrowSource):
             columns = {column.name: column for column in self.schema.table_columns}
             for batch in self.batches(path, names or own[:1]):  # of which the number of rows alone is wanted
                 cells = [key_cells(keys[name], columns.get(name), batch.num_rows) for name in added]
-                yield pa.RecordBatch.from_arrays([*(batch.column(name) for name in names), *cells], [*names, *added])
+                whole = [*(batch.column(name) for name in names), *cells]
+                yield pa.RecordBatch.from_arrays(whole, [*names, *added], metadata=batch.schema.metadata)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.paths)} files)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StreamedFileSource(FileSource):
+    """Rows of files that do not say how many they have: progress is told in bytes, which :func:`with_bytes_read` adds."""
+
+    @property
+    def pass_length(self) -> int:
+        """The size of all files."""
+        return sum(read_quietly(path.stat, path).st_size for path in self.paths)
+
+    def measured(self, parts: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, int]]:
+        for part in parts:
+            yield part, int(part.schema.metadata[BYTES_READ])
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +153,8 @@ class ParquetSource(FileSource):
         return sum(int(read_quietly(partial(pq.read_metadata, path), path).num_rows) for path in self.paths)
 
     def batches(self, path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        held = read_quietly(partial(pq.read_schema, path), path)
+        footer = read_quietly(partial(pq.read_metadata, path), path)
+        held = read_quietly(footer.schema.to_arrow_schema, path)
         levels = [
             column.name
             for column in self.schema.table_columns
@@ -148,6 +166,7 @@ class ParquetSource(FileSource):
         open_file = partial(
             pq.ParquetFile,
             path,
+            metadata=footer,
             pre_buffer=False,
             buffer_size=PARQUET_BUFFER_BYTES,
             page_checksum_verification=True,
@@ -216,6 +235,15 @@ class DatasetSource(ArrowSource):
 
     def __repr__(self) -> str:
         return "DatasetSource()"
+
+
+def with_bytes_read(batches: Iterator[pa.RecordBatch], place: Callable[[], int]) -> Iterator[pa.RecordBatch]:
+    """Batches that say how much was read for each of them; ``place`` is where the reader of their file is."""
+    before = 0
+    for batch in batches:
+        reached = max(place(), before)
+        yield batch.replace_schema_metadata({BYTES_READ: str(reached - before)})
+        before = reached
 
 
 def _parquet_names(path: Path) -> list[str]:

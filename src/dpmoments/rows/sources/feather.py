@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpmoments.rows.sources.arrow import FileSource
+from dpmoments.rows.sources.arrow import StreamedFileSource, with_bytes_read
 from dpmoments.rows.sources.reading import read_quietly
 from dpmoments.table_files import open_ipc
 
@@ -18,7 +18,7 @@ __all__ = ["FeatherSource"]
 
 
 @dataclass(frozen=True, eq=False)
-class FeatherSource(FileSource):
+class FeatherSource(StreamedFileSource):
     """Rows of Arrow IPC files and streams (Feather V2); one of their own batches is in memory at a time."""
 
     def names_in(self, path: Path) -> list[str]:
@@ -28,19 +28,26 @@ class FeatherSource(FileSource):
     def batches(self, path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         own = self.names_in(path)
         wanted = [own.index(name) for name in names]
-        with read_quietly(partial(open_ipc, path, columns=wanted), path) as reader:
-            yield from self.sliced(_validated(reader), path)
+        reached = [0]
+        source = read_quietly(partial(pa.OSFile, str(path)), path)
+        with read_quietly(partial(open_ipc, path, columns=wanted, source=source), path) as reader:
+            yield from with_bytes_read(self.sliced(_validated(reader, source, reached), path), lambda: reached[0])
 
 
-def _validated(reader: Any) -> Iterator[pa.RecordBatch]:
-    """The batches of a file or a stream; a damaged one is refused before a cell of it is looked at: offsets may lead anywhere."""
+def _validated(reader: Any, source: Any, reached: list[int]) -> Iterator[pa.RecordBatch]:
+    """The batches of a file or a stream; a damaged one is refused before a cell of it is looked at: offsets may lead anywhere.
+
+    How far the file was read is left in ``reached[0]``; batches of a file that is read out of order are taken to be of one size.
+    """
     n_batches = getattr(reader, "num_record_batches", None)
     if n_batches is None:
         for batch in reader:
             batch.validate(full=True)
+            reached[0] = source.tell()
             yield batch
         return
     for place in range(n_batches):
         batch = reader.get_batch(place)
         batch.validate(full=True)
+        reached[0] = source.size() * (place + 1) // n_batches
         yield batch

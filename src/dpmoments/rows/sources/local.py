@@ -79,7 +79,7 @@ class LocalSource(ABC, Generic[Part]):
 
     @property
     def pass_length(self) -> int | None:
-        """Progress is told in rows."""
+        """Progress is told in rows, unless a source knows better."""
         return self.n_rows
 
     @property
@@ -95,6 +95,11 @@ class LocalSource(ABC, Generic[Part]):
         """The same pieces, in the size that suits a summary where that can be chosen."""
         del summary
         return self.parts()
+
+    def measured(self, parts: Iterator[Part]) -> Iterator[tuple[Part, int]]:
+        """Pieces as they come, each with what it adds to :attr:`pass_length`."""
+        for part in parts:
+            yield part, len(part)  # type: ignore[arg-type]
 
     @abstractmethod
     def written_cells(self, part: Part, name: str) -> Any:
@@ -154,7 +159,7 @@ class LocalSource(ABC, Generic[Part]):
         threads : int, optional
             Default: the usable cores. The result does not depend on it.
         on_block : callable, optional
-            Called with the number of rows of every piece that was read and handed on, for progress.
+            Called with what every piece that was read and handed on adds to :attr:`pass_length`, for progress.
         """
         return summarise_in_threads(summary, self._watched(summary, on_block), self.encode, threads)
 
@@ -167,10 +172,10 @@ class LocalSource(ABC, Generic[Part]):
 
     def _watched(self, summary: Summary[Any, Any], on_block: Callable[[int], None] | None) -> Iterator[Part]:
         empty = True
-        for part in self.parts_for(summary):
+        for part, length in self.measured(self.parts_for(summary)):
             yield part
             empty = False
             if on_block is not None:
-                on_block(len(part))  # type: ignore[arg-type]
+                on_block(length)
         if empty and on_block is not None:
             on_block(0)  # a pass over no row is a pass

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import atexit
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
+from weakref import WeakSet
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from dpmoments.cells.text_numbers import null_words, text_numbers
-from dpmoments.rows.sources.arrow import FileSource
+from dpmoments.rows.sources.arrow import StreamedFileSource, with_bytes_read
 from dpmoments.rows.sources.folder_keys import folder_keys
-from dpmoments.rows.sources.reading import NUMBER_ADVICE, read_quietly
+from dpmoments.rows.sources.reading import DAMAGED_FILE, NUMBER_ADVICE, read_quietly
 from dpmoments.schema.columns import Boolean, Categorical, Column, Date
 from dpmoments.table_files import file_ending
 from dpmoments.text_files.header import first_line, names_in, other_delimiter
@@ -33,7 +38,7 @@ NO_TEXT = (
 
 
 @dataclass(frozen=True, eq=False)
-class CsvSource(FileSource):
+class CsvSource(StreamedFileSource):
     """Rows of delimited text files with a header line, read block by block.
 
     Attributes
@@ -55,8 +60,8 @@ class CsvSource(FileSource):
 
     def names_in(self, path: Path) -> list[str]:
         # A line with too many cells is no fault of the header: the pass over the table tells of it.
-        with read_quietly(partial(self._open, path, ragged=_skipping(lambda: None)), path, NO_TEXT) as reader:
-            return read_quietly(lambda: list(reader.schema.names), path, NO_TEXT)  # of which some may not be text
+        with self._reader(path, why=NO_TEXT, ragged=_skipping(lambda: None)) as reader:
+            return read_quietly(lambda: list(reader.names), path, NO_TEXT)  # of which some may not be text
 
     def __post_init__(self) -> None:
         for path in self.paths:
@@ -88,9 +93,10 @@ class CsvSource(FileSource):
         )
         shown = [name if name in self.names else "" for name in header]
         ragged = None if self.on_ragged_line is None else _skipping(self.on_ragged_line)
-        open_file = partial(self._open, path, convert, one_column=len(header) == 1, ragged=ragged)
-        with read_quietly(open_file, path, columns=shown) as reader:
-            yield from self.sliced(reader, path, shown)
+        raw = read_quietly(partial(pa.OSFile, str(path)), path)
+        one_column = len(header) == 1
+        with self._reader(path, convert, columns=shown, one_column=one_column, ragged=ragged, raw=raw) as reader:
+            yield from with_bytes_read(self.sliced(reader, path, shown), reader.place)
 
     def cells(self, part: pa.RecordBatch) -> Mapping[str, Any]:
         """The columns of a batch; numbers for text where the reader left text, and nulls for words that stand for nothing."""
@@ -141,7 +147,21 @@ class CsvSource(FileSource):
     def _delimiter(self, path: Path) -> str:
         return self.text_format.delimiter_for(file_ending(path))
 
-    def _open(self, path: Path, convert: Any = None, *, one_column: bool = False, ragged: Any = None) -> Any:
+    @contextmanager
+    def _reader(
+        self,
+        path: Path,
+        convert: Any = None,
+        *,
+        why: str = DAMAGED_FILE,
+        columns: Sequence[str] = (),
+        one_column: bool = False,
+        ragged: Any = None,
+        raw: Any = None,
+    ) -> Iterator[Any]:
+        """Arrow's reader of a file, which reads no further when this is left."""
+        open_stream = partial(_with_line_end, path, self.text_format, raw)
+        stream = WholeLineEnds(read_quietly(open_stream, path, why, columns=columns), raw)
         # Cells may hold line breaks, in quotes. In a file of one column an empty line is an empty cell.
         parse = pa_csv.ParseOptions(
             delimiter=self._delimiter(path),
@@ -150,12 +170,46 @@ class CsvSource(FileSource):
             ignore_empty_lines=not one_column,
             invalid_row_handler=ragged,
         )
-        return pa_csv.open_csv(
-            pa.PythonFile(WholeLineEnds(_with_line_end(path, self.text_format)), mode="r"),
+        open_reader = partial(
+            pa_csv.open_csv,
+            pa.PythonFile(stream, mode="r"),
             read_options=pa_csv.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False),
             parse_options=parse,
             convert_options=convert,
         )
+        try:
+            with read_quietly(open_reader, path, why, columns=columns) as reader:
+                yield Batches(reader, stream.places)
+        finally:
+            stream.end()
+
+
+class Batches:
+    """The batches of Arrow's reader, and how far the file was read for them: each is made of one block, read ahead by Arrow.
+
+    Parameters
+    ----------
+    reader : pyarrow.csv.CSVStreamingReader
+    places : sequence of int
+        Where the file was after each block.
+    """
+
+    def __init__(self, reader: Any, places: Sequence[int]) -> None:
+        self._reader, self._places, self._n_batches = reader, places, 0
+
+    @property
+    def names(self) -> list[object]:
+        """Of the columns."""
+        return list(self._reader.schema.names)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._reader:
+            self._n_batches += 1
+            yield batch
+
+    def place(self) -> int:
+        """Where the file was after the block of the last batch."""
+        return self._places[min(self._n_batches, len(self._places)) - 1] if self._places else 0
 
 
 class WholeLineEnds:
@@ -163,18 +217,42 @@ class WholeLineEnds:
 
     Arrow's reader loses the LF of a quoted cell whose CR is the last byte of a block. Where blocks end depends on the rows
     before, so that one row would change how others are read.
+
+    Arrow reads ahead, in a thread of its own that a pass which was stopped does not end. If the interpreter ended while that
+    thread is in here, the process would be aborted, and its core dump hold the table: so :func:`_end_all` comes before.
     """
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Any, raw: Any = None) -> None:
         self._stream = stream
+        self._raw = raw
+        self.places: list[int] = []
+        """Where the file was after each block."""
         self._held = b""
+        self._reading = threading.Lock()
+        self._ended = False
+        self.found_end = False
+        """Whether Arrow's thread was told that there is nothing more."""
         self.closed = False
+        _streams.add(self)
 
     def read(self, size: int = -1) -> bytes:
         """At most ``size`` bytes, 2 or more; none at the end of the stream alone.
 
         The byte after a CR is read with it. To hold the CR back would leave a block without a line end, which Arrow refuses.
         """
+        with self._reading:
+            block = b"" if self._ended else self._following(size)
+            self.found_end = not block
+            if self._raw is not None:
+                self.places.append(self._raw.tell())
+            return block
+
+    def end(self) -> None:
+        """Let nothing more be read."""
+        with self._reading:
+            self._ended = True
+
+    def _following(self, size: int) -> bytes:
         if size is None or size < 0:
             block, self._held = self._held + bytes(self._stream.read()), b""
             return block
@@ -193,6 +271,20 @@ class WholeLineEnds:
         self._stream.close()
 
 
+_streams: WeakSet[WholeLineEnds] = WeakSet()
+SECONDS_TO_END = 0.05
+"""In which Arrow's thread finds that there is nothing more to read, and leaves Python."""
+
+
+@atexit.register
+def _end_all() -> None:
+    waiting = [stream for stream in list(_streams) if not stream.found_end]
+    for stream in waiting:
+        stream.end()
+    if waiting:
+        time.sleep(SECONDS_TO_END)
+
+
 def _skipping(note: Callable[[], None]) -> Callable[[Any], str]:
     """What Arrow's reader is to do with a line of another number of cells than the first."""
 
@@ -204,7 +296,7 @@ def _skipping(note: Callable[[], None]) -> Callable[[Any], str]:
     return skip
 
 
-def _with_line_end(path: Path, text_format: TextFormat) -> Any:
+def _with_line_end(path: Path, text_format: TextFormat, raw: Any = None) -> Any:
     """What Arrow's reader is to open: the file, or its one line with an end, without which Arrow finds no columns in it.
 
     Nor does it where the end is a CR. A table without rows may be such a file, and must be as good a table as any.
@@ -217,4 +309,4 @@ def _with_line_end(path: Path, text_format: TextFormat) -> Any:
     line = head.removesuffix(b"\r")
     if len(head) < HEADER_BYTES and line.strip() and b"\n" not in line and b"\r" not in line:
         return pa.BufferReader(line + b"\n")
-    return open_utf8(path, text_format)
+    return open_utf8(path, text_format, raw)
