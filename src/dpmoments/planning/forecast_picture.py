@@ -96,6 +96,7 @@ def _plot_columns(noise: NoiseInUnits, title: str, n_features: int, ax: Axes | N
     of_spread = np.where(typical.shares, np.nan, of_spread)
     worst = np.nan_to_num(np.fmax(of_mean, of_spread), nan=np.inf, posinf=np.inf)
     chosen = np.sort(np.argsort(-worst, kind="stable")[:n_features])
+    grow = ax is None
     ax = axes_of(ax, 8.0, min(max(3.0, 1.8 + 0.28 * len(chosen)), 12.0))
     ax.set_xscale("log")
     place = np.arange(len(chosen))
@@ -116,7 +117,9 @@ def _plot_columns(noise: NoiseInUnits, title: str, n_features: int, ax: Axes | N
     ax.set_xlabel("standard deviation of the noise, of the column's typical standard deviation", fontsize=TEXT_SIZE)
     ax.grid(axis="x", alpha=0.3)
     _in_units(ax, noise, chosen.tolist())
-    ax.legend(fontsize=SMALL_TEXT, loc="lower left", ncols=2)
+    ax.legend(
+        fontsize=SMALL_TEXT, loc="upper left", bbox_to_anchor=(0.0, 0.0), borderaxespad=4.6, ncols=2, frameon=False
+    )
     assumed = "" if not typical.assumed[chosen].any() else "~: a spread that is assumed; "
     fewer = f"the {len(chosen)} of {len(names)} features with the most noise; " if len(chosen) < len(names) else ""
     entitle(
@@ -136,9 +139,11 @@ def _marks(
 def _in_units(ax: Axes, noise: NoiseInUnits, chosen: Sequence[int]) -> None:
     """To the right of each line its numbers in the table's own units, as the forecast prints them."""
     rows = column_table(noise)[1:]
+    lines: list[tuple[float, str]] = [(-0.75, "± mean, ± sd  (of an sd of)")]
     for place, index in enumerate(chosen):
         _, spread, mean, _, deviation, _, _ = rows[index]
-        words = f"± {mean}" + ("" if deviation == "–" else f", ± {deviation}") + f"   of {spread}"
+        lines.append((place, f"± {mean}" + ("" if deviation == "–" else f", ± {deviation}") + f"  ({spread})"))
+    for place, words in lines:
         ax.annotate(
             words,
             (1.0, place),
@@ -154,6 +159,7 @@ def _in_units(ax: Axes, noise: NoiseInUnits, chosen: Sequence[int]) -> None:
 
 def _plot_against_budget(setting: Setting, title: str, ax: Axes | None) -> Axes:
     """The noise on a typical correlation (with one column: on its mean, in its standard deviations) against the budget."""
+    grow = ax is None
     ax = axes_of(ax, 6.4, 4.4)
     ax.set_xscale("log")
     ax.set_yscale("log")
@@ -179,7 +185,13 @@ def _plot_against_budget(setting: Setting, title: str, ax: Axes | None) -> Axes:
     )
     ax.grid(alpha=0.3)
     ax.legend(fontsize=SMALL_TEXT)
-    entitle(ax, title, "standard deviations, before repair", "hollow: noise hides what is asked" if any_lost else "")
+    entitle(
+        ax,
+        title,
+        "standard deviations, before repair",
+        "hollow: noise hides what is asked" if any_lost else "",
+        grow=grow,
+    )
     return ax
 
 

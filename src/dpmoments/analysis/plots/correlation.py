@@ -36,6 +36,7 @@ def draw_correlations(found: Correlations, ax: Axes | None = None) -> Axes:
 
     size = len(found.feature_names)
     verdict = np.array(found.verdict, dtype=object)
+    grow = ax is None
     ax = matrix_axes(ax, size, size)
     half = (found.upper - found.lower) / 2.0
     off = ~np.eye(size, dtype=bool)
@@ -52,7 +53,7 @@ def draw_correlations(found: Correlations, ax: Axes | None = None) -> Axes:
     told = half[np.isfinite(found.privacy_noise) & off]
     typical = float(np.median(told)) if len(told) else float("nan")
     with_color_bar(ax, image, "correlation", noise=typical)
-    entitle(ax, found.heading[0], *_meaning(found, verdict, typical), found.warning)
+    entitle(ax, found.heading[0], *_meaning(found, verdict, typical), found.warning, grow=grow)
     return ax
 
 

@@ -45,6 +45,7 @@ def plot_covariance(
     linear = min(max(typical if known else 0.0, LEAST_SHARE * largest), 0.99 * largest)
     names = tuple(release.feature_names[place] for place in chosen)
     lost, warning = _decided_by_noise(release, chosen, level)
+    grow = ax is None
     ax = matrix_axes(ax, len(chosen), len(chosen))
     image = draw_matrix(
         ax,
@@ -70,6 +71,7 @@ def plot_covariance(
         if known
         else "hatched: noise unknown, since this mechanism has no closed law of its noise",
         warning,
+        grow=grow,
     )
     return ax
 

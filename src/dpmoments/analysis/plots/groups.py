@@ -55,6 +55,7 @@ def draw_groups(found: GroupMeans, ax: Axes | None = None) -> Axes:
                 LOST if found.lost[place] else "" if found.noise_known else NOISE_UNKNOWN,
             )
         )
+    grow = ax is None
     ax = interval_axes(ax, len(lines))
     feature = label(found.features[0])
     draw_intervals(ax, lines, f"mean of {feature}")
@@ -62,5 +63,5 @@ def draw_groups(found: GroupMeans, ax: Axes | None = None) -> Axes:
     lost = f"hatched: {LOST}, the number of rows {NOT_DISTINGUISHABLE}" if found.lost.any() else ""
     intervals = f"{found.level:.0%} intervals, {PARTS}" if found.noise_known else law_in_words(None)
     pooled = "" if found.own_variance or not found.noise_known else "; groups are taken to vary alike"
-    entitle(ax, f"mean of {feature} by {label(found.by)}", f"{intervals}{pooled}", lost, found.warning)
+    entitle(ax, f"mean of {feature} by {label(found.by)}", f"{intervals}{pooled}", lost, found.warning, grow=grow)
     return ax

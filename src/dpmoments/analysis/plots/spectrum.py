@@ -43,6 +43,7 @@ def plot_spectrum(
 def draw_spectrum(found: PrincipalComponents, ax: Axes | None = None) -> Axes:
     """The picture of the variances of an answer of ``release.pca()``."""
     k = len(found.explained_variance)
+    grow = ax is None
     ax = axes_of(ax, min(max(5.2, 3.2 + 0.25 * k), 10.0), 4.4)
     variance, edge, place = found.explained_variance, found.noise_edge, np.arange(1, k + 1)
     known, is_noise = found.noise is not None, found.is_noise
@@ -108,7 +109,14 @@ def draw_spectrum(found: PrincipalComponents, ax: Axes | None = None) -> Axes:
     for text in legend.get_texts():
         text.update(AS_IT_STANDS)
     certain = f"{int((~is_noise).sum())} of {k} stand out of the noise" if known else "noise unknown"
-    entitle(ax, f"principal components: {certain}", SCALINGS[found.scaling], law_in_words(found.noise), found.warning)
+    entitle(
+        ax,
+        f"principal components: {certain}",
+        SCALINGS[found.scaling],
+        law_in_words(found.noise),
+        found.warning,
+        grow=grow,
+    )
     return ax
 
 

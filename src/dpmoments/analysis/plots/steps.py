@@ -60,6 +60,7 @@ def plot_steps(
 
 def _draw_sizes(release: StepsOfRelease, steps: Steps, ax: Axes | None) -> Axes:
     """Half-widths along every feature, over those of the first step."""
+    grow = ax is None
     ax = axes_of(ax, min(max(5.6, 2.5 + 0.6 * len(steps.regions)), 10.0), 4.2)
     widths = np.array([region.half_widths for region in steps.regions])
     sizes, place = widths / widths[0], np.arange(1, len(widths) + 1)
@@ -72,7 +73,7 @@ def _draw_sizes(release: StepsOfRelease, steps: Steps, ax: Axes | None) -> Axes:
     noise = middle * np.array([region.noise for region in steps.regions])
     if np.isfinite(noise).any():
         ax.plot(place, noise, "s--", color=PRIVACY, markerfacecolor="white", label=steps.of_noise)
-    every = max(1, len(place) // MOST_NAMED)
+    every = max(1, -(-len(place) // MOST_NAMED))
     ax.set_xticks(place[::-every][::-1])
     ax.set_xticklabels([steps.names[index - 1] for index in place[::-every][::-1]], fontsize=SMALL_TEXT, **AS_IT_STANDS)
     ax.set_xlim(0.7, len(place) + 0.3)
@@ -81,7 +82,7 @@ def _draw_sizes(release: StepsOfRelease, steps: Steps, ax: Axes | None) -> Axes:
     ax.set_ylabel("size, of the first region's", fontsize=TEXT_SIZE)
     ax.grid(axis="y", alpha=0.3)
     ax.legend(fontsize=SMALL_TEXT)
-    entitle(ax, *_words(release, steps, float(middle[-1])))
+    entitle(ax, *_words(release, steps, float(middle[-1])), grow=grow)
     return ax
 
 
@@ -89,6 +90,7 @@ def _draw_regions(
     release: StepsOfRelease, steps: Steps, chosen: Sequence[int], mean: FloatArray | None, ax: Axes | None
 ) -> Axes:
     """Outlines of the regions in the plane of two features, the first the faintest."""
+    grow = ax is None
     ax = axes_of(ax, 6.0, 5.4)
     outlines = [
         _outline(region.shape[np.ix_(chosen, chosen)]) + region.center[list(chosen)] for region in steps.regions
@@ -107,13 +109,13 @@ def _draw_regions(
         for each in (ax, *inside):
             each.plot(*mean[chosen], "+", color=PRIVACY, markersize=9, markeredgewidth=1.6, label="released mean")
         ax.legend(fontsize=SMALL_TEXT, loc="lower right")
-    entitle(ax, *_words(release, steps, shrunk))
+    entitle(ax, *_words(release, steps, shrunk), grow=grow)
     return ax
 
 
 def _draw_outlines(ax: Axes, outlines: Sequence[FloatArray], steps: Steps, *, named: bool = True) -> None:
     last = len(outlines) - 1
-    every = max(1, len(outlines) // MOST_NAMED)
+    every = max(1, -(-len(outlines) // MOST_NAMED))
     for place, outline in enumerate(outlines):
         color = CERTAIN if place == last else NOISE_COLOR
         ax.plot(*outline.T, color=color, linewidth=2.2 if place == last else 1.0)
