@@ -122,9 +122,8 @@ def _plot_columns(noise: NoiseInUnits, title: str, n_features: int, ax: Axes | N
     )
     assumed = "" if not typical.assumed[chosen].any() else "~: a spread that is assumed; "
     fewer = f"the {len(chosen)} of {len(names)} features with the most noise; " if len(chosen) < len(names) else ""
-    entitle(
-        ax, title, f"{fewer}{assumed}hatched: noise as large as the spread of the column; hollow: nothing is learnt"
-    )
+    marks = "hatched: noise as large as the spread of the column; hollow: nothing is learnt"
+    entitle(ax, title, f"{fewer}{assumed}{marks}", grow=grow)
     return ax
 
 

@@ -146,5 +146,6 @@ def entitle(ax: Axes, title: str, *meaning: str, grow: bool) -> None:
         linespacing=LINE_HEIGHT - 0.15,
         color=SECONDARY,
         annotation_clip=False,
+        in_layout=False,  # the title keeps its height free, and its width is no matter of the axes
         **AS_IT_STANDS,
     )

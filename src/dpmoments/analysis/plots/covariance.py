@@ -13,7 +13,7 @@ from dpmoments.analysis.covariance_noise import covariance_noise
 from dpmoments.analysis.description import describe
 from dpmoments.analysis.levels import chosen_features, columns_of
 from dpmoments.analysis.moment_noise import NOISE_UNKNOWN, NOT_DISTINGUISHABLE
-from dpmoments.analysis.plots.canvas import entitle
+from dpmoments.analysis.plots.canvas import entitle, label
 from dpmoments.analysis.plots.matrix_picture import NumberedCells, draw_matrix, matrix_axes, with_color_bar
 from dpmoments.analysis.plots.refusals import require_mean
 from dpmoments.analysis.released import Released
@@ -60,10 +60,13 @@ def plot_covariance(
     with_color_bar(
         ax, image, "covariance, each column over half its range", noise=typical, ticks=_ticks(linear, largest)
     )
-    off = np.tril_indices(len(chosen))
+    off = np.tril_indices(len(chosen), -1)
+    certain = int((~lost)[off].sum())
     entitle(
         ax,
-        f"covariances: {int((~lost)[off].sum()) if known else 0} of {len(off[0])} stand out of the noise",
+        f"covariances: {certain} of {len(off[0])} pairs stand out of the noise"
+        if len(chosen) > 1
+        else f"variance of {label(names[0])}",
         "numbers in cells: in the table's units, ± the standard deviation of the noise"
         if len(chosen) <= 12
         else "colours: each column over half its range",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -30,6 +31,7 @@ __all__ = ["plot_steps"]
 ZOOMED_BELOW = 0.15
 """The last region has a picture of its own inside where it is smaller than this share of the first."""
 OUTLINE = 181
+LOGARITHMIC_BELOW = 0.05
 MOST_NAMED = 8
 
 
@@ -38,11 +40,12 @@ def plot_steps(
     features: Sequence[str] | None = None,
     *,
     center: FloatArray | None = None,
+    hidden: float = math.nan,
     mean: FloatArray | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """How the region shrank; see :meth:`dpmoments.analysis.plots.accessor.ReleasePlots.steps`."""
-    steps = steps_of(release, center)
+    steps = steps_of(release, center, hidden)
     names = release.feature_names
     if features is None:
         chosen = [0, 1] if len(names) == 2 else []
@@ -65,14 +68,19 @@ def _draw_sizes(release: StepsOfRelease, steps: Steps, ax: Axes | None) -> Axes:
     widths = np.array([region.half_widths for region in steps.regions])
     sizes, place = widths / widths[0], np.arange(1, len(widths) + 1)
     middle = np.median(sizes, axis=1)
-    ax.set_yscale("log")
-    ax.fill_between(
-        place, sizes.min(axis=1), sizes.max(axis=1), color=CERTAIN, alpha=0.2, linewidth=0.0, label="all features"
-    )
+    spread = sizes.min(axis=1), sizes.max(axis=1)
+    if not np.allclose(*spread, rtol=1e-3):
+        ax.fill_between(
+            place, *spread, color=CERTAIN, alpha=0.2, linewidth=0.0, label="from the least feature to the most"
+        )
     ax.plot(place, middle, "o-", color=CERTAIN, label="half-width of the region (median feature)")
     noise = middle * np.array([region.noise for region in steps.regions])
     if np.isfinite(noise).any():
         ax.plot(place, noise, "s--", color=PRIVACY, markerfacecolor="white", label=steps.of_noise)
+    if min(middle.min(), np.nanmin(noise, initial=1.0)) < LOGARITHMIC_BELOW:
+        ax.set_yscale("log")
+    else:
+        ax.set_ylim(0.0, 1.08 * float(sizes.max()))
     every = max(1, -(-len(place) // MOST_NAMED))
     ax.set_xticks(place[::-every][::-1])
     ax.set_xticklabels([steps.names[index - 1] for index in place[::-every][::-1]], fontsize=SMALL_TEXT, **AS_IT_STANDS)
