@@ -120,10 +120,16 @@ def _plot_columns(noise: NoiseInUnits, title: str, n_features: int, ax: Axes | N
     ax.legend(
         fontsize=SMALL_TEXT, loc="upper left", bbox_to_anchor=(0.0, 0.0), borderaxespad=4.6, ncols=2, frameon=False
     )
-    assumed = "" if not typical.assumed[chosen].any() else "~: a spread that is assumed; "
+    assumed = "typical sd; ~: assumed" if typical.assumed[chosen].any() else "typical sd"
     fewer = f"the {len(chosen)} of {len(names)} features with the most noise; " if len(chosen) < len(names) else ""
     marks = "hatched: noise as large as the spread of the column; hollow: nothing is learnt"
-    entitle(ax, title, f"{fewer}{assumed}{marks}", grow=grow)
+    entitle(
+        ax,
+        title,
+        f"{fewer}{marks}",
+        f"on the right: ± on the mean, ± on the sd, in the table's units ({assumed})",
+        grow=grow,
+    )
     return ax
 
 
@@ -138,11 +144,9 @@ def _marks(
 def _in_units(ax: Axes, noise: NoiseInUnits, chosen: Sequence[int]) -> None:
     """To the right of each line its numbers in the table's own units, as the forecast prints them."""
     rows = column_table(noise)[1:]
-    lines: list[tuple[float, str]] = [(-0.75, "± mean, ± sd  (of an sd of)")]
     for place, index in enumerate(chosen):
         _, spread, mean, _, deviation, _, _ = rows[index]
-        lines.append((place, f"± {mean}" + ("" if deviation == "–" else f", ± {deviation}") + f"  ({spread})"))
-    for place, words in lines:
+        words = f"± {mean}" + ("" if deviation == "–" else f", ± {deviation}") + f"  ({spread})"
         ax.annotate(
             words,
             (1.0, place),

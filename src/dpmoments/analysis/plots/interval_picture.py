@@ -33,6 +33,8 @@ PARTS = "thick: the part that is privacy's noise"
 SHORT = {NOT_DISTINGUISHABLE: "noise", NO_EFFECT: "may be 0"}
 """Words of the analyses as there is room for them."""
 ROOM = 1.15
+FAR = 3.0
+"""A number that noise decides widens the axis up to so many times what stands out; beyond, an arrow points to it."""
 INCHES_A_LINE = 0.3
 
 
@@ -145,9 +147,11 @@ def _draw(ax: Axes, place: int, line: IntervalLine, left: float, right: float) -
 def _limits(lines: Sequence[IntervalLine], about: float | None) -> tuple[float, float]:
     """Wide enough for what stands out; for all that is finite where nothing does."""
     certain = [end for line in lines if not line.word for end in line.ends]
-    ends = certain or [line.value for line in lines if np.isfinite(line.value)] + [
-        end for line in lines for end in line.ends
-    ]
+    values = [line.value for line in lines if line.word and np.isfinite(line.value)]
+    ends = certain or [end for line in lines for end in line.ends]
+    if certain:
+        reach = FAR * max(map(abs, certain))
+        ends += [value for value in values if abs(value) <= reach]
     if about is not None:
         ends = [*ends, about]
     if not ends:

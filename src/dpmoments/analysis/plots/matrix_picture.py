@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.colors import Normalize
     from matplotlib.image import AxesImage
 
-__all__ = ["NumberedCells", "draw_matrix", "matrix_axes", "with_color_bar"]
+__all__ = ["MOST_NUMBERED", "NumberedCells", "draw_matrix", "matrix_axes", "with_color_bar"]
 
 MOST_NUMBERED = 12
 """Cells hold their numbers where there are no more rows or columns than these."""

@@ -31,6 +31,7 @@ __all__ = ["plot_steps"]
 ZOOMED_BELOW = 0.15
 """The last region has a picture of its own inside where it is smaller than this share of the first."""
 OUTLINE = 181
+FIRST_NAME, NEXT_NAME = 30, 25
 LOGARITHMIC_BELOW = 0.05
 MOST_NAMED = 8
 
@@ -105,6 +106,9 @@ def _draw_regions(
     ]
     _draw_outlines(ax, outlines, steps)
     names = [label(release.feature_names[place]) for place in chosen]
+    first, second = release.schema.encoding(mean=True).scale[list(chosen)]
+    if first == second:
+        ax.set_aspect("equal", adjustable="datalim")
     ax.set_xlabel(names[0], fontsize=TEXT_SIZE, **AS_IT_STANDS)
     ax.set_ylabel(names[1], fontsize=TEXT_SIZE, **AS_IT_STANDS)
     ax.tick_params(labelsize=SMALL_TEXT)
@@ -128,13 +132,12 @@ def _draw_outlines(ax: Axes, outlines: Sequence[FloatArray], steps: Steps, *, na
         color = CERTAIN if place == last else NOISE_COLOR
         ax.plot(*outline.T, color=color, linewidth=2.2 if place == last else 1.0)
         if named and (last - place) % every == 0:
-            top = outline[np.argmax(outline[:, 1])]
+            at = outline[(FIRST_NAME + place * NEXT_NAME) % OUTLINE]  # apart, where regions hardly differ
             ax.annotate(
                 steps.names[place],
-                (float(top[0]), float(top[1])),
-                (0, 2),
+                (float(at[0]), float(at[1])),
+                (2, 2),
                 textcoords="offset points",
-                ha="center",
                 fontsize=SMALL_TEXT,
                 color=color,
                 **AS_IT_STANDS,
@@ -167,5 +170,5 @@ def _outline(shape: FloatArray) -> FloatArray:
 
 def _words(release: StepsOfRelease, steps: Steps, size: float) -> list[str]:
     n = len(steps.regions)
-    title = f"{release.mechanism}: the region shrank to {size:.2g} of its first size in {n} steps"
+    title = f"{release.mechanism}: after {n} steps the region has {size:.2g} of its first width"
     return [title if n > 1 else f"{release.mechanism}: one region", steps.what, steps.remark]
