@@ -19,8 +19,8 @@ from dpmoments.analysis.plots.canvas import (
     TEXT_SIZE,
     axes_of,
     entitle,
-    label,
 )
+from dpmoments.analysis.shown_names import label
 from dpmoments.array_types import BoolArray, FloatArray, IntegerArray
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.planning.columns_in_words import column_table

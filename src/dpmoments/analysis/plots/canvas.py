@@ -18,7 +18,6 @@ __all__ = [
     "DIVERGING",
     "FAINT",
     "HATCH",
-    "LONGEST_LABEL",
     "NOISE_COLOR",
     "POINTS_AN_INCH",
     "PRIVACY",
@@ -27,7 +26,6 @@ __all__ = [
     "TEXT_SIZE",
     "axes_of",
     "entitle",
-    "label",
     "room_for_labels",
 ]
 
@@ -41,7 +39,6 @@ FAINT = "#d9d9d9"
 DIVERGING = "RdBu_r"
 """Blue below 0, red above: ColorBrewer's, which red-green blindness leaves apart."""
 HATCH = "////"
-LONGEST_LABEL = 26
 TEXT_SIZE = 9.0
 SMALL_TEXT = 8.0
 LINE_HEIGHT = 1.35
@@ -76,22 +73,6 @@ def axes_of(ax: Axes | None, width: float, height: float) -> Axes:
             f"ax={type(ax).__name__} is no matplotlib axes, and a picture is drawn into one: pass one of plt.subplots(), or none"
         )
     return ax
-
-
-def label(name: str, longest: int = LONGEST_LABEL) -> str:
-    r"""A name as a picture shows it: control characters escaped, and no longer than there is room for.
-
-    Examples
-    --------
-    >>> print(label("income $"), label("a\x1b[2Jb\n"), label("capital-gain-of-the-whole-household"))
-    income $ a\x1b[2Jb\n capital-gain-of-the-whole…
-    """
-    shown = "".join(letter if letter.isprintable() else _escaped(letter) for letter in name[: longest + 1])
-    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
-
-
-def _escaped(letter: str) -> str:
-    return letter.encode("unicode_escape", "backslashreplace").decode("ascii")
 
 
 def room_for_labels(places: Sequence[float], room: float) -> list[int]:

@@ -11,7 +11,7 @@ from dpmoments.analysis.coefficient_table import NO_EFFECT, CoefficientTable
 from dpmoments.analysis.description import describe
 from dpmoments.analysis.lasso import lasso
 from dpmoments.analysis.moment_noise import NOT_DISTINGUISHABLE
-from dpmoments.analysis.plots.canvas import entitle, label
+from dpmoments.analysis.plots.canvas import entitle
 from dpmoments.analysis.plots.interval_picture import (
     PARTS,
     IntervalLine,
@@ -22,6 +22,7 @@ from dpmoments.analysis.plots.interval_picture import (
 from dpmoments.analysis.plots.refusals import require_count
 from dpmoments.analysis.regression import ols, ridge
 from dpmoments.analysis.released import Released
+from dpmoments.analysis.shown_names import label
 from dpmoments.array_types import FloatArray
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from dpmoments.analysis.covariance_noise import covariance_noise
 from dpmoments.analysis.description import describe
 from dpmoments.analysis.levels import chosen_features, columns_of
 from dpmoments.analysis.moment_noise import NOISE_UNKNOWN, NOT_DISTINGUISHABLE, law_in_words
-from dpmoments.analysis.plots.canvas import entitle, label
+from dpmoments.analysis.plots.canvas import entitle
 from dpmoments.analysis.plots.matrix_picture import (
     MOST_NUMBERED,
     NumberedCells,
@@ -23,6 +23,7 @@ from dpmoments.analysis.plots.matrix_picture import (
 )
 from dpmoments.analysis.plots.refusals import require_mean
 from dpmoments.analysis.released import Released
+from dpmoments.analysis.shown_names import label
 from dpmoments.array_types import BoolArray, FloatArray
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 from dpmoments.analysis.group_means import LOST, GroupMeans, group_means
 from dpmoments.analysis.levels import feature_place
 from dpmoments.analysis.moment_noise import NOISE_UNKNOWN, NOT_DISTINGUISHABLE, law_in_words
-from dpmoments.analysis.plots.canvas import entitle, label
+from dpmoments.analysis.plots.canvas import entitle
 from dpmoments.analysis.plots.interval_picture import (
     PARTS,
     IntervalLine,
@@ -19,6 +19,7 @@ from dpmoments.analysis.plots.interval_picture import (
 )
 from dpmoments.analysis.plots.refusals import require_mean
 from dpmoments.analysis.released import Released
+from dpmoments.analysis.shown_names import label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

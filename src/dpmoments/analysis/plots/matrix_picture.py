@@ -18,9 +18,9 @@ from dpmoments.analysis.plots.canvas import (
     SMALL_TEXT,
     TEXT_SIZE,
     axes_of,
-    label,
     room_for_labels,
 )
+from dpmoments.analysis.shown_names import label
 from dpmoments.array_types import BoolArray, FloatArray
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from dpmoments.analysis.plots.canvas import (
     TEXT_SIZE,
     axes_of,
     entitle,
-    label,
 )
 from dpmoments.analysis.plots.step_regions import Steps, StepsOfRelease, steps_of
+from dpmoments.analysis.shown_names import label
 from dpmoments.array_types import FloatArray
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _draw_regions(
 ) -> Axes:
     """Outlines of the regions in the plane of two features, the first the faintest."""
     grow = ax is None
-    ax = axes_of(ax, 6.0, 5.4)
+    ax = axes_of(ax, 7.2, 5.0)
     outlines = [
         _outline(region.shape[np.ix_(chosen, chosen)]) + region.center[list(chosen)] for region in steps.regions
     ]
@@ -108,7 +108,7 @@ def _draw_regions(
     names = [label(release.feature_names[place]) for place in chosen]
     first, second = release.schema.encoding(mean=True).scale[list(chosen)]
     if first == second:
-        ax.set_aspect("equal", adjustable="datalim")
+        ax.set_aspect("equal")
     ax.set_xlabel(names[0], fontsize=TEXT_SIZE, **AS_IT_STANDS)
     ax.set_ylabel(names[1], fontsize=TEXT_SIZE, **AS_IT_STANDS)
     ax.tick_params(labelsize=SMALL_TEXT)
