@@ -105,11 +105,12 @@ def _plot_columns(noise: NoiseInUnits, title: str, n_features: int, ax: Axes | N
         (of_spread, noise.standard_deviation_is_noise, "D", PRIVACY, "on the standard deviation"),
     ):
         _marks(ax, values[chosen], lost[chosen], place, marker, color, words)
-    ax.axvspan(AS_LARGE, 1e300, facecolor="#f3f3f3", edgecolor="#bdbdbd", hatch=HATCH, linewidth=0.0, zorder=0)
     finite = np.concatenate([values[chosen][np.isfinite(values[chosen])] for values in (of_mean, of_spread)])
     finite = finite[finite > 0.0]
     low, high = (finite.min(), finite.max()) if len(finite) else (0.1, 0.1)
-    ax.set_xlim(low / 2.0, max(2.0 * high, 2.0))
+    right = max(2.0 * float(high), 2.0 * AS_LARGE)
+    ax.axvspan(AS_LARGE, right, facecolor="#f3f3f3", edgecolor="#bdbdbd", hatch=HATCH, linewidth=0.0, zorder=0)
+    ax.set_xlim(float(low) / 2.0, right)
     ax.set_ylim(len(chosen) - 0.4, -0.6)
     ax.set_yticks(place)
     ax.set_yticklabels([label(names[index]) for index in chosen], fontsize=TEXT_SIZE, **AS_IT_STANDS)

@@ -94,8 +94,7 @@ def draw_matrix(
     """
     from matplotlib import colormaps
 
-    colors = colormaps[DIVERGING].copy()
-    colors.set_bad(FAINT)
+    colors = colormaps[DIVERGING].with_extremes(bad=FAINT)
     lost = np.asarray(is_noise) & np.isfinite(values)
     few = max(values.shape) <= MOST_LABELLED
     # among many cells hatching alone is not enough for what stands out to be seen
