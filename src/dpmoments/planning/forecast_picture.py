@@ -19,6 +19,7 @@ from dpmoments.analysis.plots.canvas import (
     TEXT_SIZE,
     axes_of,
     entitle,
+    legend_below,
 )
 from dpmoments.analysis.shown_names import label
 from dpmoments.array_types import BoolArray, FloatArray, IntegerArray
@@ -118,9 +119,7 @@ def _plot_columns(noise: NoiseInUnits, title: str, n_features: int, ax: Axes | N
     ax.set_xlabel("standard deviation of the noise, of the column's typical standard deviation", fontsize=TEXT_SIZE)
     ax.grid(axis="x", alpha=0.3)
     _in_units(ax, noise, chosen.tolist())
-    ax.legend(
-        fontsize=SMALL_TEXT, loc="upper left", bbox_to_anchor=(0.0, 0.0), borderaxespad=4.6, ncols=2, frameon=False
-    )
+    legend_below(ax)
     assumed = "typical sd; ~: assumed" if typical.assumed[chosen].any() else "typical sd"
     fewer = f"the {len(chosen)} of {len(names)} features with the most noise; " if len(chosen) < len(names) else ""
     marks = "hatched: noise as large as the spread of the column; hollow: nothing is learnt"

@@ -26,6 +26,7 @@ __all__ = [
     "TEXT_SIZE",
     "axes_of",
     "entitle",
+    "legend_below",
     "room_for_labels",
 ]
 
@@ -88,6 +89,13 @@ def room_for_labels(places: Sequence[float], room: float) -> list[int]:
         if not kept or place - places[kept[-1]] >= room:
             kept.append(index)
     return kept
+
+
+def legend_below(ax: Axes) -> None:
+    """The legend below the axis and its name, where it hides nothing."""
+    ax.legend(
+        fontsize=SMALL_TEXT, loc="upper left", bbox_to_anchor=(0.0, 0.0), borderaxespad=4.6, ncols=2, frameon=False
+    )
 
 
 def entitle(ax: Axes, title: str, *meaning: str, grow: bool) -> None:

@@ -66,7 +66,8 @@ def draw_components(found: PrincipalComponents, n_features: int = MOST_FEATURES,
         columns=[str(place) for place in range(1, k + 1)],
         is_noise=np.broadcast_to(is_noise, loadings.shape) | (not known),
         cells=NumberedCells(
-            [[f"{value:+.2f}" for value in line] for line in loadings.tolist()], [[""] * k] * len(chosen)
+            [[f"{round(value, 2) + 0.0:+.2f}" for value in line] for line in loadings.tolist()],
+            [[""] * k] * len(chosen),
         ),
     )
     words = [

@@ -81,4 +81,4 @@ def _numbers(values: FloatArray, sign: str = "") -> list[list[str]]:
 
 
 def _two(value: float, sign: str) -> str:
-    return f"{sign}{value:.2f}" if np.isfinite(value) else ("" if sign else "–")
+    return f"{sign}{round(value, 2) + 0.0:.2f}" if np.isfinite(value) else ("" if sign else "–")

@@ -88,7 +88,7 @@ def _draw_sizes(release: StepsOfRelease, steps: Steps, ax: Axes | None) -> Axes:
     ax.set_xlim(0.7, len(place) + 0.3)
     ax.tick_params(axis="y", labelsize=SMALL_TEXT)
     ax.set_xlabel("step", fontsize=TEXT_SIZE)
-    ax.set_ylabel("size, of the first region's", fontsize=TEXT_SIZE)
+    ax.set_ylabel("width, of the first region", fontsize=TEXT_SIZE)
     ax.grid(axis="y", alpha=0.3)
     ax.legend(fontsize=SMALL_TEXT)
     entitle(ax, *_words(release, steps, float(middle[-1])), grow=grow)
@@ -154,6 +154,7 @@ def _zoom(ax: Axes, outlines: Sequence[FloatArray], steps: Steps) -> Axes:
     reach = np.ptp(outlines[-1], axis=0) * 0.65
     inside.set_xlim(middle[0] - reach[0], middle[0] + reach[0])
     inside.set_ylim(middle[1] - reach[1], middle[1] + reach[1])
+    inside.set_aspect(ax.get_aspect())
     inside.tick_params(labelsize=SMALL_TEXT - 1.0)
     inside.set_title(f"step {steps.names[-1]}", fontsize=SMALL_TEXT, **AS_IT_STANDS)
     ax.indicate_inset_zoom(inside, edgecolor=NOISE_COLOR)
@@ -170,5 +171,5 @@ def _outline(shape: FloatArray) -> FloatArray:
 
 def _words(release: StepsOfRelease, steps: Steps, size: float) -> list[str]:
     n = len(steps.regions)
-    title = f"{release.mechanism}: after {n} steps the region has {size:.2g} of its first width"
+    title = f"{release.mechanism}: after {n} steps the region is {size:.2g} × as wide as at first"
     return [title if n > 1 else f"{release.mechanism}: one region", steps.what, steps.remark]
