@@ -112,7 +112,9 @@ def draw_spectrum(found: PrincipalComponents, ax: Axes | None = None) -> Axes:
     entitle(
         ax,
         f"principal components: {certain}",
-        SCALINGS[found.scaling],
+        f"{SCALINGS[found.scaling]}; what stands out is told by variances before repair"
+        if known
+        else SCALINGS[found.scaling],
         law_in_words(found.noise),
         found.warning,
         grow=grow,
