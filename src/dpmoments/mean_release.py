@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import aligned, in_floating_point, number
+from dpmoments.analysis.notebook_card import card
+from dpmoments.analysis.plots.accessor import MeanPlots
 from dpmoments.array_types import FloatArray
 from dpmoments.documents import DocumentKind
 from dpmoments.noise_law import MeanNoise
@@ -22,7 +24,7 @@ from dpmoments.plain_values import (
     require_known,
     to_plain,
 )
-from dpmoments.privacy.origin import ReleaseOrigin
+from dpmoments.privacy.origin import HasOrigin, ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.schema.schema import Schema
@@ -38,7 +40,7 @@ MEAN_RELEASE_FILE = DocumentKind("dpmoments-mean-release", 1, "mean release")
 
 
 @dataclass(frozen=True, eq=False)
-class MeanRelease(Disclosed):
+class MeanRelease(HasOrigin, Disclosed):
     """A mean released under differential privacy.
 
     Made by :func:`dpmoments.release_mean` or :func:`dpmoments.load`.
@@ -80,14 +82,9 @@ class MeanRelease(Disclosed):
         self.noisy_mean.setflags(write=False)
 
     @property
-    def id(self) -> str:
-        """128 bits in hexadecimal digits that no other release has."""
-        return self.origin.id
-
-    @property
-    def dataset(self) -> str | None:
-        """What the curator calls the table; None where it was not named."""
-        return self.origin.dataset
+    def plot(self) -> MeanPlots:
+        """Pictures: ``release.plot.steps()``; matplotlib is imported when the first is drawn."""
+        return MeanPlots(self, self.mean)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -217,6 +214,17 @@ class MeanRelease(Disclosed):
 
     def __str__(self) -> str:
         return self.summary()
+
+    def _repr_html_(self) -> str:
+        exactness = "public, exact" if self.count_is_public else "noisy"
+        return card(
+            f"Mean of {len(self.feature_names):,} features by {self.mechanism}",
+            [f"rows: {self.n_rows:,} ({exactness})", self.noise_in_words],
+            self.table(),
+            self.privacy,
+            self.warnings,
+            [f"release.{call}" for call in ("mean", "conf_int()", 'save("mean.json")')],
+        )
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the release as JSON, all of it or nothing; :func:`dpmoments.load` reads it.
