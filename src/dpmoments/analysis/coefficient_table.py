@@ -220,11 +220,8 @@ class CoefficientTable(TableAnswer):
             about += (
                 " They, and the intervals, are of least squares without the penalty, which shrinks the coefficients."
             )
-        if self._is_identified and self.inference.residuals_are_noise:
-            most = number(self.inference.residual_deviation(0.975))
-            about += (
-                f" How far rows are from the line is {NOT_DISTINGUISHABLE} ({most} at most): so is sampling's part."
-            )
+        if self._is_identified:
+            about += self.inference.about_residuals
         law = self.inference.equations.noise.about
         return tuple(filter(None, [about, law, self.clipping.in_words, self._bound_in_words(), self.warning]))
 

@@ -9,8 +9,9 @@ from functools import cached_property
 import numpy as np
 from scipy.special import chdtrc, chdtri, ndtri, stdtr, stdtrit
 
-from dpmoments.analysis.answers import unless_beyond_floating_point
+from dpmoments.analysis.answers import number, unless_beyond_floating_point
 from dpmoments.analysis.inverted_test import confidence_limits, smallest_statistic
+from dpmoments.analysis.moment_noise import NOT_DISTINGUISHABLE
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.array_types import FloatArray
 
@@ -125,6 +126,14 @@ class CoefficientInference:
         """Whether noise alone could have made the residuals' sum of squares what it is (two standard deviations or less)."""
         total = float(self.beyond @ self.equations.moments @ self.beyond)
         return total <= 2.0 * self.equations.residual_noise(self.beyond)
+
+    @property
+    def about_residuals(self) -> str:
+        """What is to be said where sampling's part rests on residuals that are lost in noise; else empty."""
+        if not self.residuals_are_noise:
+            return ""
+        most = number(self.residual_deviation(0.975))
+        return f" How far rows are from the line is {NOT_DISTINGUISHABLE} ({most} at most): so is sampling's part."
 
     @cached_property
     def standard_errors(self) -> FloatArray:
