@@ -75,8 +75,9 @@ MECHANISMS_MAY_IMPORT = (
         "types",
         "typing",
     ),
-    *("numpy", "numpy.typing", "scipy.optimize", "scipy.special"),
+    *("numpy", "numpy.typing", "scipy"),
 )
+MECHANISMS_MAY_USE_OF_SCIPY = {"optimize", "special"}
 MECHANISMS_NEVER_CALL = {"open", "print", "getattr", "setattr", "vars", "globals", "locals"}
 MAY_ASK_THE_FILTER = {"draw", "unit", "left", "for_group", "selection_key"}
 MAY_ONLY_ASK = ("mechanisms", "release", "release_groups", "release_mean", "release_run")
@@ -225,13 +226,17 @@ def mechanism_faults(module: str, source: str) -> Iterator[str]:
             case ast.Import(names=names):
                 roots = [name.name for name in names]
             case ast.ImportFrom(module=name, level=0):
-                roots = [name or ""]
+                roots = [name or ""] if name != "scipy" else [f"scipy.{alias.name}" for alias in node.names]
             case _:
                 roots = []
         for root in roots:
             if not (root in MECHANISMS_MAY_IMPORT or within(root, "dpmoments")):
                 yield f"{module} imports {root}, which is not on the list of mechanisms"
         match node:
+            case ast.alias(name="scipy", asname=str()):
+                yield f"{module} imports scipy under another name"
+            case ast.Attribute(value=ast.Name(id="scipy"), attr=name) if name not in MECHANISMS_MAY_USE_OF_SCIPY:
+                yield f"{module} uses scipy.{name}"
             case ast.Attribute(value=ast.Name(id="privacy_filter"), attr=name) if name not in MAY_ASK_THE_FILTER:
                 yield f"{module} touches privacy_filter.{name}"
             case ast.Attribute(value=ast.Name(id="rows"), attr="source"):
@@ -420,6 +425,9 @@ PLANTED_IN_MECHANISMS = [
     ("import copy", "imports copy"),
     ("from numpy.random import default_rng", "imports numpy.random"),
     ("import scipy.stats", "imports scipy.stats"),
+    ("from scipy import stats", "imports scipy.stats"),
+    ("import scipy as sp", "imports scipy under another name"),
+    ("import scipy\nscipy.stats.norm", "uses scipy.stats"),
     ("import logging", "imports logging"),
     ("import sys", "imports sys"),
     ("privacy_filter._highest_bounds[None] = 1e9", "touches privacy_filter._highest_bounds"),

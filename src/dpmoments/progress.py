@@ -6,16 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-
 __all__ = ["Watch", "watched"]
 
 
@@ -70,14 +60,17 @@ def watched(progress: bool | Callable[[float | None], None]) -> Iterator[Watch]:
     if not isinstance(progress, bool):
         yield Watch(progress)
         return
+    from rich import console
+    from rich import progress as drawn
+
     columns = (
-        SpinnerColumn(),
-        TextColumn("reading rows"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(compact=True),
+        drawn.SpinnerColumn(),
+        drawn.TextColumn("reading rows"),
+        drawn.BarColumn(),
+        drawn.TimeElapsedColumn(),
+        drawn.TimeRemainingColumn(compact=True),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with drawn.Progress(*columns, console=console.Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
 
         def report(fraction: float | None) -> None:
