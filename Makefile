@@ -25,10 +25,10 @@ demo: $(STAMP)
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 test: $(STAMP) lint
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-slow: $(STAMP)
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m slow --hypothesis-profile=default
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m slow --hypothesis-profile=default
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -44,7 +44,7 @@ audit: $(STAMP)
 # Forged files, and new examples for the tests that `make test` runs on the same examples each time.
 fuzz: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/fuzz.py
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m "hypothesis and not slow" --hypothesis-profile=default
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m "hypothesis and not slow" --hypothesis-profile=default
 
 # An interrupted run goes on where it was. `make mutants MUTANTS="privacy/filter --sample 0.2"` for a part, or a sample.
 mutants: $(MUTANTS_STAMP)
