@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 MUTANTS_STAMP := $(VENV)/.mutants-installed
 
-.PHONY: demo test test-slow site lint bench audit fuzz mutants clean
+.PHONY: demo test test-slow test-oldest site lint bench audit fuzz mutants clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "dpmoments needs Python 3.11 or newer; set PYTHON=python3.11 or later")'
@@ -25,10 +25,21 @@ demo: $(STAMP)
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 test: $(STAMP) lint site
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-slow: $(STAMP)
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m slow --hypothesis-profile=default
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m slow --hypothesis-profile=default
+
+# The wheel, with every library at the oldest version that pyproject.toml declares; what reads tables and what fits models.
+test-oldest: $(STAMP)
+	rm -rf .oldest && $(PYTHON) -m venv .oldest/venv
+	.oldest/venv/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python tests/oldest_versions.py > .oldest/requirements.txt
+	.oldest/venv/bin/python -m pip wheel --quiet --no-deps --wheel-dir .oldest .
+	.oldest/venv/bin/python -m pip install --quiet --requirement .oldest/requirements.txt .oldest/*.whl
+	$(ONE_THREAD) .oldest/venv/bin/python -m pytest -n 2 -W ignore::DeprecationWarning -W ignore::FutureWarning $(OLDEST)
+
+OLDEST := $(addprefix tests/test_,import.py rows.py sources.py guessed_types.py ledger_file.py regression.py)
 
 # The documentation, to be read from the disk: build/site/index.html. A warning is an error.
 site: $(STAMP)
@@ -48,11 +59,11 @@ audit: $(STAMP)
 # Forged files, and new examples for the tests that `make test` runs on the same examples each time.
 fuzz: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/fuzz.py
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m "hypothesis and not slow" --hypothesis-profile=default
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m "hypothesis and not slow" --hypothesis-profile=default
 
 # An interrupted run goes on where it was. `make mutants MUTANTS="privacy/filter --sample 0.2"` for a part, or a sample.
 mutants: $(MUTANTS_STAMP)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m mutants $(MUTANTS)
 
 clean:
-	rm -rf $(VENV) .mutants build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .oldest .mutants build dist .pytest_cache .mypy_cache .ruff_cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -77,8 +78,9 @@ MECHANISMS_MAY_IMPORT = (
         "types",
         "typing",
     ),
-    *("numpy", "numpy.typing", "scipy.optimize", "scipy.special"),
+    *("numpy", "numpy.typing", "scipy"),
 )
+MECHANISMS_MAY_USE_OF_SCIPY = {"optimize", "special"}
 MECHANISMS_NEVER_CALL = {"open", "print", "getattr", "setattr", "vars", "globals", "locals"}
 HAS_THE_LOGGER = {"dpmoments.log", "dpmoments.cli.steps"}
 MAY_LOG = {
@@ -125,13 +127,29 @@ SOURCES: Mapping[str, str] = {
 }
 
 
+@cache
+def import_statements(source: str) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    """All of a module, wherever in it they stand; kept, since many rules ask."""
+    return tuple(node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import | ast.ImportFrom))
+
+
+def dotted(node: ast.expr) -> str:
+    """A name with its attributes as it is written; of any other expression the attributes alone."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=owner, attr=name):
+            return f"{dotted(owner)}.{name}"
+    return "()"
+
+
 def imports(module: str, source: str, known: Mapping[str, str] = SOURCES) -> set[str]:
-    """Everything a module imports, wherever in it the import stands, as full dotted names of modules."""
+    """Everything a module imports, as full dotted names of modules."""
     found = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in import_statements(source):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
+        else:
             base = node.module or ""
             if node.level:
                 package = module.split(".")[:-1]
@@ -205,13 +223,11 @@ def filter_faults(module: str, source: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Attribute(value=owner, attr=name) if (
-                name in INSIDE_THE_FILTER
-                and module != "dpmoments.privacy.filter"
-                and ast.unparse(owner) not in of_itself
+                name in INSIDE_THE_FILTER and module != "dpmoments.privacy.filter" and dotted(owner) not in of_itself
             ):
                 yield f"{module} looks inside the privacy filter"
             case ast.Attribute(value=owner) if (
-                ast.unparse(owner) in ("np.random", "numpy.random") and part_of(module) in MAY_ONLY_ASK
+                dotted(owner) in ("np.random", "numpy.random") and part_of(module) in MAY_ONLY_ASK
             ):
                 yield f"{module} uses numpy.random: noise comes from the privacy filter"
             case ast.ClassDef(bases=bases) if not keeps and FILTER_CLASSES & {
@@ -221,7 +237,7 @@ def filter_faults(module: str, source: str) -> Iterator[str]:
             case ast.ImportFrom(names=names) if not keeps and {"Recorder", "Replayer"} & {name.name for name in names}:
                 yield f"{module} keeps exact queries"
             case ast.Call(func=function) if (
-                ast.unparse(function).split(".")[-1] == "Sensitivity" and module not in MAKES_SENSITIVITIES
+                dotted(function).split(".")[-1] == "Sensitivity" and module not in MAKES_SENSITIVITIES
             ):
                 yield f"{module} makes a sensitivity of its own"
 
@@ -233,13 +249,17 @@ def mechanism_faults(module: str, source: str) -> Iterator[str]:
             case ast.Import(names=names):
                 roots = [name.name for name in names]
             case ast.ImportFrom(module=name, level=0):
-                roots = [name or ""]
+                roots = [name or ""] if name != "scipy" else [f"scipy.{alias.name}" for alias in node.names]
             case _:
                 roots = []
         for root in roots:
             if not (root in MECHANISMS_MAY_IMPORT or within(root, "dpmoments")):
                 yield f"{module} imports {root}, which is not on the list of mechanisms"
         match node:
+            case ast.alias(name="scipy", asname=str()):
+                yield f"{module} imports scipy under another name"
+            case ast.Attribute(value=ast.Name(id="scipy"), attr=name) if name not in MECHANISMS_MAY_USE_OF_SCIPY:
+                yield f"{module} uses scipy.{name}"
             case ast.Attribute(value=ast.Name(id="privacy_filter"), attr=name) if name not in MAY_ASK_THE_FILTER:
                 yield f"{module} touches privacy_filter.{name}"
             case ast.Attribute(value=ast.Name(id="rows"), attr="source"):
@@ -252,7 +272,7 @@ def mechanism_faults(module: str, source: str) -> Iterator[str]:
                 arguments and ast.unparse(arguments[0]) == "self"
             ):
                 yield f"{module} calls {name}"
-            case ast.Call(func=function) if ast.unparse(function).startswith("PrivacyFilter"):
+            case ast.Call(func=function) if dotted(function).startswith("PrivacyFilter"):
                 yield f"{module} opens a privacy filter"
             case ast.Call(func=ast.Name(id="replace"), keywords=keywords) if {"value", "units", "rounding"} & {
                 keyword.arg for keyword in keywords
@@ -290,7 +310,7 @@ def other_faults(module: str, source: str) -> Iterator[str]:
     if any(VAGUE_NAMES.search(part) for part in module.split(".")):
         yield f"{module} has a vague name"
     for node in ast.walk(tree):
-        called = ast.unparse(node.func).removeprefix("importlib.") if isinstance(node, ast.Call) else ""
+        called = dotted(node.func).removeprefix("importlib.") if isinstance(node, ast.Call) else ""
         if called in FORBIDDEN_CALLS:
             yield f"{module} calls {called}"
         if (
@@ -300,7 +320,7 @@ def other_faults(module: str, source: str) -> Iterator[str]:
             and ".cli" not in module
         ):
             yield f"{module} prints"
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("np.random", "numpy.random"):
+        if isinstance(node, ast.Attribute) and dotted(node.value) in ("np.random", "numpy.random"):
             seeds = node.attr == "default_rng" and module in MAY_SEED
             if node.attr not in RANDOM_CLASSES and not seeds:
                 yield f"{module} uses numpy.random.{node.attr}: randomness is an argument"
@@ -316,24 +336,22 @@ def other_faults(module: str, source: str) -> Iterator[str]:
         yield f"{module} logs or warns while it holds records"
 
 
-@pytest.mark.parametrize("module", SOURCES)
-def test_imports_keep_the_rules(module: str) -> None:
-    assert list(import_faults(module, SOURCES[module])) == []
+def test_imports_keep_the_rules() -> None:
+    assert [fault for module in SOURCES for fault in import_faults(module, SOURCES[module])] == []
 
 
-@pytest.mark.parametrize("module", SOURCES)
-def test_modules_keep_the_rules(module: str) -> None:
-    assert list(other_faults(module, SOURCES[module])) == []
+def test_modules_keep_the_rules() -> None:
+    assert [fault for module in SOURCES for fault in other_faults(module, SOURCES[module])] == []
 
 
-@pytest.mark.parametrize("module", SOURCES)
-def test_noise_comes_through_the_filter_alone(module: str) -> None:
-    assert list(filter_faults(module, SOURCES[module])) == []
+def test_noise_comes_through_the_filter_alone() -> None:
+    assert [fault for module in SOURCES for fault in filter_faults(module, SOURCES[module])] == []
 
 
-@pytest.mark.parametrize("module", [module for module in SOURCES if part_of(module) == "mechanisms"])
-def test_mechanisms_only_ask(module: str) -> None:
-    assert list(mechanism_faults(module, SOURCES[module])) == []
+def test_mechanisms_only_ask() -> None:
+    modules = [module for module in SOURCES if part_of(module) == "mechanisms"]
+    assert len(modules) > 50
+    assert [fault for module in modules for fault in mechanism_faults(module, SOURCES[module])] == []
 
 
 def test_no_files_import_each_other_in_a_circle() -> None:
@@ -434,6 +452,9 @@ PLANTED_IN_MECHANISMS = [
     ("import copy", "imports copy"),
     ("from numpy.random import default_rng", "imports numpy.random"),
     ("import scipy.stats", "imports scipy.stats"),
+    ("from scipy import stats", "imports scipy.stats"),
+    ("import scipy as sp", "imports scipy under another name"),
+    ("import scipy\nscipy.stats.norm", "uses scipy.stats"),
     ("import logging", "imports logging"),
     ("import sys", "imports sys"),
     ("privacy_filter._highest_bounds[None] = 1e9", "touches privacy_filter._highest_bounds"),

@@ -16,14 +16,10 @@ from dpmoments.rows import compiled, kernel
 from dpmoments.rows.kernel import exact_moments
 from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.rounding import RowMap
+from drawn_tables import drawn_table
 from reference_lattice import reference_lattice_row, reference_sums
 
 FloatArray = NDArray[np.float64]
-cells = st.one_of(
-    st.floats(-1, 1),
-    st.floats(allow_nan=False, allow_infinity=False),
-    st.sampled_from([0.0, np.nan, np.inf, 1e300, 5e-324, 2.0**33, 1.0]),
-)
 
 
 @pytest.fixture
@@ -61,14 +57,7 @@ def test_same_bits_as_numpy(n_features: int, bits: int, layout: str, monkeypatch
 @settings(deadline=None, max_examples=150)
 @given(st.data())
 def test_same_bits_as_python_integers(data: st.DataObject) -> None:
-    n_features = data.draw(st.integers(1, 4))
-    table = data.draw(st.lists(st.lists(cells, min_size=n_features, max_size=n_features), max_size=12))
-    options: dict[str, Any] = {
-        "missing": data.draw(st.sampled_from(["center", "drop"])),
-        "bits": data.draw(st.integers(2, 24)),
-        "radius": data.draw(st.sampled_from([1.0, 2.5])),
-        "center": data.draw(st.sampled_from([None, [0.5] * n_features])),
-    }
+    table, n_features, options = drawn_table(data)
     encoded = [reference_lattice_row(row, linear=None, **options) for row in table]
     rows = np.array(table, dtype=np.float64).reshape(-1, n_features)
     with pytest.MonkeyPatch.context() as patch:

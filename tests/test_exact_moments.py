@@ -22,15 +22,11 @@ from dpmoments.rows import kernel
 from dpmoments.rows.kernel import exact_moments
 from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.moments import Moments, add_limbs, split_limbs
+from drawn_tables import drawn_table
 from lattice_rows import lattice_rows
 from reference_lattice import reference_lattice_row, reference_sums
 
 FloatArray = NDArray[np.float64]
-cells = st.one_of(
-    st.floats(-1, 1),
-    st.floats(allow_nan=False, allow_infinity=False),
-    st.sampled_from([0.0, np.nan, np.inf, 1e300, 5e-324]),
-)
 
 
 def values_of(moments: Moments) -> tuple[Any, ...]:
@@ -40,15 +36,8 @@ def values_of(moments: Moments) -> tuple[Any, ...]:
 @settings(deadline=None, max_examples=150)
 @given(st.data())
 def test_same_bits_for_every_order_cut_layout_and_thread_count(data: st.DataObject) -> None:
-    n_features = data.draw(st.integers(1, 4))
-    table = data.draw(st.lists(st.lists(cells, min_size=n_features, max_size=n_features), max_size=12))
-    options: dict[str, Any] = {
-        "missing": data.draw(st.sampled_from(["center", "drop"])),
-        "bits": data.draw(st.integers(2, 24)),
-        "radius": data.draw(st.sampled_from([1.0, 2.5])),
-        "center": data.draw(st.sampled_from([None, [0.5] * n_features])),
-        "linear": data.draw(st.sampled_from([None, [[1.0 + j for j in range(n_features)]] * 2])),
-    }
+    table, n_features, options = drawn_table(data)
+    options["linear"] = data.draw(st.sampled_from([None, [[1.0 + j for j in range(n_features)]] * 2]))
     encoded = [reference_lattice_row(row, **options) for row in table]
     n_outputs = n_features if options["linear"] is None else 2
     expected_sum, expected_gram = reference_sums([row for row, _ in encoded], n_outputs)

@@ -97,20 +97,20 @@ def wrong_deflation(monkeypatch):
 class TestLaw:
     @pytest.mark.parametrize("block_size", [None, 2])
     def test_conditional_laws(self, block_size):
-        frames = many(sample_orthonormal_frame, MATRIX, TEMPERATURES, 1500, 1, block_size=block_size)
+        frames = many(sample_orthonormal_frame, MATRIX, TEMPERATURES, 700, 1, block_size=block_size)
         check_conditional_laws(frames)
 
     def test_the_plain_algorithm_passes_the_same_test(self):
-        check_conditional_laws(many(plain_frame, MATRIX, TEMPERATURES, 1000, 2))
+        check_conditional_laws(many(plain_frame, MATRIX, TEMPERATURES, 700, 2))
 
     @pytest.mark.usefixtures("wrong_deflation")
     def test_a_wrong_restriction_is_rejected(self):
-        frames = many(sample_orthonormal_frame, MATRIX, TEMPERATURES, 1500, 1)
+        frames = many(sample_orthonormal_frame, MATRIX, TEMPERATURES, 700, 1)
         with pytest.raises(AssertionError, match="p ="):
             check_conditional_laws(frames)
 
     def test_temperatures_out_of_step_are_rejected(self):
-        frames = many(sample_orthonormal_frame, MATRIX, np.roll(TEMPERATURES, 1), 1500, 1)
+        frames = many(sample_orthonormal_frame, MATRIX, np.roll(TEMPERATURES, 1), 700, 1)
         with pytest.raises(AssertionError, match="p ="):
             check_conditional_laws(frames)
 
@@ -118,14 +118,14 @@ class TestLaw:
     def test_same_law_as_the_plain_algorithm(self, block_size):
         matrix = np.array([[2.0, 1.0, 0.0, 0.5], [1.0, 0.0, -1.0, 0.0], [0.0, -1.0, 3.0, 0.2], [0.5, 0.0, 0.2, 0.0]])
         temperatures = np.array([0.4, 1.0, 3.0, 1.0])
-        plain = many(plain_frame, matrix, temperatures, 2000, 3)
-        check_same_law(many(sample_orthonormal_frame, matrix, temperatures, 1500, 4, block_size=block_size), plain)
+        plain = many(plain_frame, matrix, temperatures, 900, 3)
+        check_same_law(many(sample_orthonormal_frame, matrix, temperatures, 700, 4, block_size=block_size), plain)
 
     @pytest.mark.usefixtures("wrong_deflation")
     def test_a_wrong_restriction_is_told_from_the_plain_algorithm(self):
-        plain = many(plain_frame, MATRIX, TEMPERATURES, 2000, 3)
+        plain = many(plain_frame, MATRIX, TEMPERATURES, 900, 3)
         with pytest.raises(AssertionError, match=r"z-scores|p ="):
-            check_same_law(many(sample_orthonormal_frame, MATRIX, TEMPERATURES, 1500, 4), plain)
+            check_same_law(many(sample_orthonormal_frame, MATRIX, TEMPERATURES, 700, 4), plain)
 
     def test_the_last_vector_is_a_fair_sign_of_the_only_one_left(self):
         frames = many(sample_orthonormal_frame, np.diag([3.0, 1.0, 0.0]), np.array([1.0, 1.0, 50.0]), 600, 5)

@@ -236,7 +236,7 @@ class TestAgainstThePlainAlgorithm:
             )
             assert np.abs(error).max() < 4.5, f"z-scores {np.abs(error).max():.2g}"
 
-    def runs(self, plan, n_runs=800, run=run_plan):
+    def runs(self, plan, n_runs=400, run=run_plan):
         rows, generator = rows_of(self.TABLE, plan.neighbors), insecure_generator(5)
         return [run(plan, rows, generator).gram for _ in range(n_runs)]
 
@@ -253,7 +253,7 @@ class TestAgainstThePlainAlgorithm:
     def test_same_law(self, allocation, budget, neighbors):
         plan = make_plan(IterativeEigenvectors(allocation=allocation), self.TABLE, budget, neighbors)
         generator = insecure_generator(6)
-        self.check(self.runs(plan), [plain_run(self.TABLE, plan, generator) for _ in range(800)])
+        self.check(self.runs(plan), [plain_run(self.TABLE, plan, generator) for _ in range(400)])
 
     def test_other_temperatures_are_rejected(self):
         plan = make_plan(IterativeEigenvectors(), self.TABLE, PrivacyBudget.pure(2.0), REPLACE_ONE)
@@ -261,7 +261,7 @@ class TestAgainstThePlainAlgorithm:
         generator = insecure_generator(6)
         with pytest.raises(AssertionError, match="z-scores"):
             self.check(
-                self.runs(hotter, run=run_unchecked), [plain_run(self.TABLE, plan, generator) for _ in range(800)]
+                self.runs(hotter, run=run_unchecked), [plain_run(self.TABLE, plan, generator) for _ in range(400)]
             )
         with pytest.raises(PrivacyFilterError, match="would spend more than the plan states"):
             self.runs(hotter, 1)

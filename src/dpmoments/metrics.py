@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 
 from dpmoments.array_types import FloatArray
 
@@ -186,12 +187,10 @@ def principal_angles(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> Float
     >>> principal_angles([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], [[0.0, 1.0], [0.0, 0.0], [2.0, 0.0]]).round(4)
     array([0.    , 1.5708])
     """
-    from scipy.linalg import subspace_angles  # costs a tenth of a second to import, and most callers want other errors
-
     first, second = _columns(estimate, "estimate"), _columns(reference, "reference")
     if len(first) != len(second):
         raise ValueError(f"the estimate lies in {len(first)} dimensions and the reference in {len(second)}")
-    return np.asarray(subspace_angles(first, second)[::-1], dtype=np.float64)
+    return np.asarray(scipy.linalg.subspace_angles(first, second)[::-1], dtype=np.float64)
 
 
 def excess_ridge_risk(

@@ -5,19 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from typing import TYPE_CHECKING
 
 from dpmoments.log import log
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 __all__ = ["Watch", "watched"]
 
@@ -128,14 +121,17 @@ def watched(progress: bool | Callable[[float | None], None]) -> Iterator[Watch]:
     if not progress:
         yield Watch(None)
         return
+    from rich import console
+    from rich import progress as drawn
+
     columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(compact=True),
-        TextColumn("{task.fields[rate]}"),
+        drawn.SpinnerColumn(),
+        drawn.TextColumn("{task.description}"),
+        drawn.BarColumn(),
+        drawn.TimeElapsedColumn(),
+        drawn.TimeRemainingColumn(compact=True),
+        drawn.TextColumn("{task.fields[rate]}"),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
+    with drawn.Progress(*columns, console=console.Console(stderr=True), transient=True) as display:
         bar = Bar(display, display.add_task("reading rows", total=None, rate=""))
         yield Watch(bar.report, bar)

@@ -7,6 +7,7 @@ from functools import lru_cache
 from numbers import Real
 
 import numpy as np
+import scipy
 
 from dpmoments.array_types import FloatArray
 from dpmoments.noise_law import NoiseLaw
@@ -65,10 +66,8 @@ def deviations_for(level: float, law: NoiseLaw | None, privacy: FloatArray, samp
     >>> deviations_for(0.95, law, np.array([0.0, 1.0, 1.0]), np.array([1.0, 1.0, 0.0])).round(3)
     array([1.96 , 2.   , 2.118])
     """
-    from scipy.special import ndtri
-
     upper = (1.0 + level) / 2.0
-    normal = float(ndtri(upper))
+    normal = float(scipy.special.ndtri(upper))
     if law is None:
         return np.full(np.shape(privacy), normal)
     total = privacy + sampling

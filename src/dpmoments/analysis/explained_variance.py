@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.array_types import FloatArray
@@ -105,5 +105,5 @@ class ExplainedVariance:
         """A confidence interval within [0, 1]."""
         if math.isinf(self.privacy_error):
             return 0.0, 1.0
-        reach = float(ndtri(0.5 + 0.5 * level)) * math.hypot(self.privacy_error, self.sampling_error)
+        reach = float(scipy.special.ndtri(0.5 + 0.5 * level)) * math.hypot(self.privacy_error, self.sampling_error)
         return max(self.share - reach, 0.0), min(self.share + reach, 1.0)

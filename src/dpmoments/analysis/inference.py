@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import chdtrc, chdtri, ndtri, stdtr, stdtrit
+import scipy
 
 from dpmoments.analysis.answers import number, unless_beyond_floating_point
 from dpmoments.analysis.inverted_test import confidence_limits, smallest_statistic
@@ -118,7 +118,7 @@ class CoefficientInference:
     def residual_deviation(self, level: float = 0.5) -> float:
         """What the standard deviation of the residuals is at most, with confidence ``level``, in the table's units."""
         total = float(self.beyond @ self.equations.moments @ self.beyond)
-        total += float(ndtri(level)) * self.equations.residual_noise(self.beyond)
+        total += float(scipy.special.ndtri(level)) * self.equations.residual_noise(self.beyond)
         return math.sqrt(max(total, 0.0) / self.degrees_of_freedom) * self.target_unit
 
     @cached_property
@@ -144,9 +144,9 @@ class CoefficientInference:
     def intervals(self, level: float) -> FloatArray:
         """Confidence intervals in the table's units, shape (k, 2); infinite ends where the release bounds nothing."""
         if self.equations.nearly_linear:
-            reach = float(stdtrit(self.degrees_of_freedom, 0.5 + 0.5 * level)) * self.standard_errors
+            reach = float(scipy.special.stdtrit(self.degrees_of_freedom, 0.5 + 0.5 * level)) * self.standard_errors
             return np.column_stack([self.coefficients - reach, self.coefficients + reach])
-        limit = float(chdtri(1, 1.0 - level))
+        limit = float(scipy.special.chdtri(1, 1.0 - level))
         return np.array([self._inverted(place, limit) for place in range(self.equations.n_regressors)])
 
     @cached_property
@@ -156,7 +156,7 @@ class CoefficientInference:
         if self.equations.nearly_linear:
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = np.abs(self.coefficients) / self.standard_errors
-            return np.asarray(2.0 * stdtr(self.degrees_of_freedom, -ratio))
+            return np.asarray(2.0 * scipy.special.stdtr(self.degrees_of_freedom, -ratio))
         return np.array([self.inverted_p_value(place, 0.0) for place in range(self.equations.n_regressors)])
 
     @unless_beyond_floating_point(_unknown_value)
@@ -167,7 +167,7 @@ class CoefficientInference:
         """
         equations = self._equations_of(place)
         fixed = {place: -value / float(self.units[place, place]), equations.n_regressors: 1.0}
-        return float(chdtrc(1, smallest_statistic(equations, fixed, np.append(-equations.solution, 1.0))))
+        return float(scipy.special.chdtrc(1, smallest_statistic(equations, fixed, np.append(-equations.solution, 1.0))))
 
     @cached_property
     @unless_beyond_floating_point(_unknown_value)
@@ -177,7 +177,7 @@ class CoefficientInference:
         fixed = dict.fromkeys(range(1 if self.equations.with_constant else 0, last), 0.0)
         if not fixed:
             return math.nan
-        return float(chdtrc(len(fixed), smallest_statistic(self.equations, fixed | {last: 1.0})))
+        return float(scipy.special.chdtrc(len(fixed), smallest_statistic(self.equations, fixed | {last: 1.0})))
 
     def _equations_of(self, place: int) -> NormalEquations:
         """The equations in which a coefficient of the table's units is one of β, but for its unit."""

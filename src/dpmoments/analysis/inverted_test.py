@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.array_types import FloatArray
@@ -98,7 +98,9 @@ def confidence_limits(equations: NormalEquations, place: int, limit: float, step
         else:
             ends.append(side * math.inf)
             continue
-        found = brentq(lambda offset, side=side: excess(middle + side * offset), inside, reach, rtol=1e-4)
+        found = scipy.optimize.brentq(
+            lambda offset, side=side: excess(middle + side * offset), inside, reach, rtol=1e-4
+        )
         ends.append(middle + side * float(found))
     return ends[0], ends[1]
 

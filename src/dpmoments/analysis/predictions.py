@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
+import scipy
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, number
 from dpmoments.analysis.inference import CoefficientInference
@@ -41,7 +41,7 @@ class Predictions(TableAnswer):
         """For rows in the table's units, the constant first where there is one, shape (m, k)."""
         covariance = inference.privacy_covariance + inference.sampling_covariance
         variance = np.maximum(np.einsum("ij,jk,ik->i", rows, covariance, rows), 0.0)
-        quantile = float(stdtrit(inference.degrees_of_freedom, 0.5 + 0.5 * level))
+        quantile = float(scipy.special.stdtrit(inference.degrees_of_freedom, 0.5 + 0.5 * level))
         of_residual = inference.residual_deviation(0.5 + 0.5 * level) ** 2
         reaches = [quantile * np.sqrt(variance), quantile * np.sqrt(variance + of_residual)]
         mean, value = (np.column_stack([prediction - reach, prediction + reach]) for reach in reaches)

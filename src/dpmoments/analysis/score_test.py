@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.array_types import FloatArray
@@ -45,8 +46,6 @@ def score_test(
     >>> round(found[0], 6), found[1]
     (9.0, 1)
     """
-    from scipy.stats import chi2
-
     if degrees < 1 or not len(scores):
         return 0.0, 0, 1.0
     if np.isnan(privacy).any():
@@ -65,7 +64,7 @@ def score_test(
     value = float(np.sum((whitened @ scores) ** 2))
     heavy = float(deviations_for(0.95, law, np.array(of_noise), np.array(1.0 - of_noise)))
     normal = float(deviations_for(0.95, None, np.array(0.0), np.array(1.0)))
-    return value, int(kept.sum()), float(chi2.sf(value * (normal / heavy) ** 2, int(kept.sum())))
+    return value, int(kept.sum()), float(scipy.stats.chi2.sf(value * (normal / heavy) ** 2, int(kept.sum())))
 
 
 def probability_in_words(value: float) -> str:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from scipy.special import betaincinv, ndtr, ndtri
+import scipy
 
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.released import Released
@@ -68,11 +68,13 @@ class _Margin:
         if spread <= 0.0 or largest <= 0.0:
             return cls(np.full(len(GRID), lower + width * share))
         if spread >= largest * (1.0 - 1e-6):  # at the bounds alone
-            return cls(np.where(ndtr(GRID) < 1.0 - share, lower, upper))
+            return cls(np.where(scipy.special.ndtr(GRID) < 1.0 - share, lower, upper))
         size = largest / spread - 1.0
         if size > NARROW:
             return cls(np.clip(lower + width * (share + math.sqrt(spread) * GRID), lower, upper))
-        return cls(lower + width * betaincinv(size * share, size * (1.0 - share), ndtr(GRID)))
+        return cls(
+            lower + width * scipy.special.betaincinv(size * share, size * (1.0 - share), scipy.special.ndtr(GRID))
+        )
 
     def of_latents(self, latents: FloatArray) -> FloatArray:
         found: FloatArray = np.interp(latents, GRID, self.values)
@@ -232,10 +234,10 @@ def _calibrated(
         across[np.ix_(block.places, block.places)] = False
         if block.margin is None:
             share = np.clip(block.shares, 1e-9, 1.0 - 1e-9)
-            offsets[block.places] = ndtri(share)
+            offsets[block.places] = scipy.special.ndtri(share)
             deviation[block.places] = np.sqrt(share * (1.0 - share))
             # a correlation with a threshold of a normal is so much less than one with the normal
-            density = np.exp(-0.5 * ndtri(share) ** 2) / math.sqrt(2.0 * math.pi)
+            density = np.exp(-0.5 * scipy.special.ndtri(share) ** 2) / math.sqrt(2.0 * math.pi)
             stretch[block.places] = deviation[block.places] / np.maximum(density, 1e-12)
     scale = np.outer(deviation, deviation)
     across &= scale > 0.0
@@ -269,10 +271,10 @@ def _with_shares(blocks: Sequence[_Block], latents: FloatArray, offsets: FloatAr
     for block in blocks:
         if not isinstance(block.column, Categorical):
             continue
-        wanted = ndtri(np.clip(block.shares, least, 1.0 - least))
+        wanted = scipy.special.ndtri(np.clip(block.shares, least, 1.0 - least))
         for _ in range(rounds):
             found = block.values(latents, offsets).mean(axis=0)
-            offsets[block.places] += wanted - ndtri(np.clip(found, least, 1.0 - least))
+            offsets[block.places] += wanted - scipy.special.ndtri(np.clip(found, least, 1.0 - least))
             if not block.may_be_none:  # offsets matter by their differences alone
                 offsets[block.places] -= offsets[block.places].mean()
     return offsets

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
 from dpmoments.analysis.cautions import cautions
@@ -209,8 +210,6 @@ def t_test(
 
 def _tested(sums: GroupSums, pair: Sequence[int]) -> tuple[float, float, tuple[float, float], float]:
     """t, its degrees, the two parts of the standard error, and p, under one mean of both groups."""
-    from scipy.stats import t as student
-
     k, rows = len(sums.counts), sums.safe_counts[list(pair)]
     one, other = pair
     # Σy less mean·count of each group, over its count: about the mean m of both together, m·count has its noise too
@@ -231,5 +230,5 @@ def _tested(sums: GroupSums, pair: Sequence[int]) -> tuple[float, float, tuple[f
     # tails of the noise's own law where it decides: its deviations stand for normal ones
     heavy = float(deviations_for(0.95, sums.moments.law, np.array(privacy), np.array(total - privacy)))
     normal = float(deviations_for(0.95, sums.moments.law, np.array(0.0), np.array(1.0)))
-    p_value = float(2.0 * student.sf(abs(t) * normal / heavy, min(degrees, 1e9)))
+    p_value = float(2.0 * scipy.stats.t.sf(abs(t) * normal / heavy, min(degrees, 1e9)))
     return t, degrees, (math.sqrt(max(privacy, 0.0)), math.sqrt(float(sampling.sum()))), p_value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv
+import scipy
 
 from dpmoments.array_types import FloatArray
 
@@ -27,7 +27,7 @@ def probability_above(successes: npt.ArrayLike, trials: int, failure: float) -> 
     [0.0, 0.741]
     """
     count = np.asarray(successes, dtype=np.float64)
-    return np.where(count > 0, betaincinv(np.maximum(count, 1.0), trials - count + 1.0, failure), 0.0)
+    return np.where(count > 0, scipy.special.betaincinv(np.maximum(count, 1.0), trials - count + 1.0, failure), 0.0)
 
 
 def probability_below(successes: npt.ArrayLike, trials: int, failure: float) -> FloatArray:

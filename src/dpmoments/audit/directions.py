@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
+import scipy
 
 from dpmoments.array_types import FloatArray
 from dpmoments.audit.exact import bingham_epsilon, bingham_log_normalizer, bingham_rho
@@ -156,11 +156,11 @@ def temperature_at_least(scores: Sequence[FloatArray], exact: Sequence[FloatArra
     highest = 1.0
     while log_likelihood(2.0 * highest) > log_likelihood(highest):
         highest *= 2.0
-    found = minimize_scalar(
+    found = scipy.optimize.minimize_scalar(
         lambda t: -log_likelihood(t), bounds=(0.0, 2.0 * highest), method="bounded", options={"xatol": 1e-9}
     )
     likeliest = float(found.x)
     enough = log_likelihood(likeliest) + math.log(failure)
     if enough <= 0.0:  # the uniform distribution, where f is 0, is not excluded
         return 0.0
-    return float(brentq(lambda t: log_likelihood(t) - enough, 0.0, likeliest))
+    return float(scipy.optimize.brentq(lambda t: log_likelihood(t) - enough, 0.0, likeliest))

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import i0e
+import scipy
 
 from dpmoments.array_types import FloatArray
 from dpmoments.noise.sphere import envelope_parameter
@@ -126,7 +126,7 @@ def bingham_log_normalizer(eigenvalues: npt.ArrayLike) -> float:
     if d == 1:
         return top
     if d == 2:
-        return top + math.log(float(i0e(gaps.max() / 2.0)))
+        return top + math.log(float(scipy.special.i0e(gaps.max() / 2.0)))
     saddle = envelope_parameter(gaps) / 2.0
     step = 0.05 / math.sqrt(d)
     grid = np.arange(-math.sqrt(40.0 / saddle), math.sqrt(40.0 / saddle), step)

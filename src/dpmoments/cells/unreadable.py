@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -31,7 +31,7 @@ __all__ = [
     "LevelCells",
     "NumberCells",
     "UnreadableColumn",
-    "decoded_bytes",
+    "decoded_without",
     "read_level_cells",
     "read_number_cells",
     "refused_objects",
@@ -164,10 +164,8 @@ def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | N
     unreadable = np.zeros(len(cells), dtype=bool)
     found: Counter[CellValue] = Counter()
     if written is not None:
-        cells, unreadable = decoded_bytes(cells)
+        cells, unreadable = decoded_without(cells, null_words(column, written))
         found = Counter({NOT_UTF8: int(unreadable.sum())} if unreadable.any() else {})
-        nothing = pc.is_in(cells, pa.array(null_words(column, written), cells.type))
-        cells = pc.if_else(pc.or_(pa.array(unreadable), nothing), pa.scalar(None, cells.type), cells)
     elif isinstance(cells, np.ndarray):
         integers = isinstance(column.levels[0], int)
         try:
@@ -227,6 +225,13 @@ def decoded_bytes(cells: Any) -> tuple[Any, BoolArray]:
         texts = [None if cell is None else cell.decode(errors="replace") for cell in held]
         whole = [text is None or text.encode() == cell for text, cell in zip(texts, held, strict=True)]
         return pa.array(texts, pa.large_string()), ~np.array(whole, dtype=bool)
+
+
+def decoded_without(cells: Any, nulls: Sequence[str]) -> tuple[Any, BoolArray]:
+    """As :func:`decoded_bytes`, null where a cell is not UTF-8 or one of the words for nothing."""
+    texts, unreadable = decoded_bytes(cells)
+    nothing = pc.or_(pa.array(unreadable), pc.is_in(texts, pa.array(nulls, texts.type)))
+    return pc.if_else(nothing, pa.scalar(None, texts.type), texts), unreadable
 
 
 def _counted(cells: Any, wanted: BoolArray) -> Counter[CellValue]:

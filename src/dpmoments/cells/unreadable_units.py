@@ -14,7 +14,7 @@ from dpmoments.cells.units import unit_ids, whole_or_missing
 from dpmoments.cells.unreadable import (
     CANNOT_BE_READ,
     UnreadableColumn,
-    decoded_bytes,
+    decoded_without,
     refused_objects,
     type_in_words,
     without_objects,
@@ -61,9 +61,7 @@ def read_unit_cells(cells: Any, column: str, *, written: TextFormat | None = Non
         return UnitCells(pa.nulls(cells.n_cells, pa.large_binary()), np.ones(cells.n_cells, dtype=bool), cells.kind)
     unreadable = np.zeros(len(cells), dtype=bool)
     if written is not None:
-        cells, unreadable = decoded_bytes(cells)
-        nothing = pc.is_in(cells, pa.array(written.nulls, cells.type))
-        cells = pc.if_else(pc.or_(pa.array(unreadable), nothing), pa.scalar(None, cells.type), cells)
+        cells, unreadable = decoded_without(cells, written.nulls)
     try:
         return UnitCells(unit_ids(cells, column), unreadable)
     except CANNOT_BE_READ:  # told below, cell by cell where the type allows it

@@ -1,10 +1,8 @@
 """Fetch published files once, check them, and keep them in the user's cache."""
 
 import hashlib
-import http.client
 import os
 import tempfile
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,6 +83,9 @@ def _check(file: PublishedFile, content: bytes, where: str, advice: str) -> None
 
 
 def _download(file: PublishedFile) -> bytes:
+    import http.client
+    import urllib.request
+
     try:
         with urllib.request.urlopen(file.url, timeout=_TIMEOUT_SECONDS) as response:
             # The limit keeps an endless answer from filling the memory; an answer that it cuts fails the md5 check.

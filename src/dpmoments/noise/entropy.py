@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from randomgen import AESCounter
+
+if TYPE_CHECKING:
+    from randomgen import AESCounter
 
 __all__ = ["SecureGenerator", "insecure_generator", "secure_generator"]
 
@@ -32,6 +34,8 @@ _living: weakref.WeakSet[SecureGenerator] = weakref.WeakSet()
 
 
 def _fresh_bits() -> AESCounter:
+    from randomgen import AESCounter
+
     return AESCounter(key=np.frombuffer(os.urandom(16), dtype=np.uint64))
 
 

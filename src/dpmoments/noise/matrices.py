@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg import solve_triangular
+import scipy
 
 from dpmoments.array_types import FloatArray
 
@@ -140,7 +140,7 @@ def inverse_wishart(scale_factor: FloatArray, degrees_of_freedom: float, rng: np
     """
     # W = L⁻ᵀ B Bᵀ L⁻¹ with B Bartlett's factor, so W⁻¹ = (L B⁻ᵀ)(L B⁻ᵀ)ᵀ.
     bartlett = _bartlett(len(scale_factor), degrees_of_freedom, rng)
-    factor = scale_factor @ solve_triangular(bartlett, np.eye(len(bartlett)), lower=True).T
+    factor = scale_factor @ scipy.linalg.solve_triangular(bartlett, np.eye(len(bartlett)), lower=True).T
     return factor @ factor.T
 
 

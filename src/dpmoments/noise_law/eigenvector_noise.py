@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 
 from dpmoments.array_types import FloatArray
 
@@ -117,8 +118,6 @@ def _pairs(eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -
 
 def _leaning(gaps: FloatArray, concentrations: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Δ²/4 · E sin² 2φ and Δ · E sin² φ, 2φ von Mises."""
-    from scipy.special import ive
-
-    ratio = ive(1, concentrations) / ive(0, concentrations)
+    ratio = scipy.special.ive(1, concentrations) / scipy.special.ive(0, concentrations)
     over = np.divide(ratio, concentrations, out=np.full_like(ratio, 0.5), where=concentrations > 1e-8)
     return 0.25 * gaps**2 * over, 0.5 * gaps * (1.0 - ratio)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
+import scipy
 
 from dpmoments.array_types import BoolArray, FloatArray
 
@@ -63,9 +64,7 @@ def wishart_eigenvalue_range(size: int, degrees: float, failure: float) -> tuple
         )
     side = failure / 2.0
     if size == 1:
-        from scipy.special import chdtri
-
-        return float(chdtri(degrees, 1.0 - side)), float(chdtri(degrees, side))
+        return float(scipy.special.chdtri(degrees, 1.0 - side)), float(scipy.special.chdtri(degrees, side))
     reach = math.sqrt(size) + math.sqrt(2.0 * math.log(1.0 / side))
     low, high = max(math.sqrt(degrees) - reach, 0.0) ** 2, (math.sqrt(degrees) + reach) ** 2
     draws, beyond = _draws(size, side)
@@ -97,9 +96,7 @@ def normal_norm_quantile(size: int, failure: float) -> float:
     if not (size >= 1 and 0.0 < failure < 1.0):
         raise ValueError(f"no matrix has {size} rows, or failure={failure!r} is no probability")
     if size == 1:
-        from scipy.special import ndtri
-
-        return -float(ndtri(failure / 2.0))
+        return -float(scipy.special.ndtri(failure / 2.0))
     bound = math.sqrt(2.0 * size) + math.sqrt(2.0 * math.log(2.0 / failure))
     draws, beyond = _draws(size, failure)
     if not beyond:

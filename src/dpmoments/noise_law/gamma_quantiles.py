@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+import scipy
 
 from dpmoments.array_types import FloatArray
 from dpmoments.noise_law.chebyshev import cantelli_quantile
@@ -48,15 +49,13 @@ def gamma_quantile(level: float, shape: float) -> float:
     >>> round(gamma_quantile(0.5, 1.0), 6), round(math.log(2.0) - 1.0, 6)
     (-0.306853, -0.306853)
     """
-    from scipy.special import gammainccinv, gammaincinv, ndtri
-
     if shape < SMALLEST_SHAPE:
         return cantelli_quantile(level)
     if shape > LARGEST_SHAPE:
-        return float(ndtri(level))
+        return float(scipy.special.ndtri(level))
     lower, root_shape = level < 0.5, math.sqrt(shape)
     if shape <= LARGEST_LIBRARY_SHAPE:
-        value = gammaincinv(shape, level) if lower else gammainccinv(shape, 1.0 - level)
+        value = scipy.special.gammaincinv(shape, level) if lower else scipy.special.gammainccinv(shape, 1.0 - level)
         return (float(value) - shape) / root_shape
 
     def log_density(deviations: FloatArray) -> FloatArray:
@@ -95,12 +94,10 @@ def gamma_difference_quantile(level: float, shape: float) -> float:
     >>> round(gamma_difference_quantile(0.9, 1.0) * math.sqrt(2.0), 6), round(math.log(0.5 / 0.1), 6)
     (1.609438, 1.609438)
     """
-    from scipy.special import ndtri
-
     if shape < SMALLEST_SHAPE:
         return cantelli_quantile(level)
     if shape > LARGEST_DIFFERENCE_SHAPE:
-        return float(ndtri(level))
+        return float(scipy.special.ndtri(level))
     if level == 0.5:
         return 0.0
     deviation, log_probability = math.sqrt(2.0 * shape), math.log(min(level, 1.0 - level))
@@ -121,14 +118,12 @@ def gamma_difference_log_tail(x: float, shape: float) -> float:
     shape : float
         a.
     """
-    from scipy.special import log_ndtr
-
     if x == 0.0:
         return math.log(0.5)
 
     def log_integrand(u: FloatArray) -> FloatArray:
         y = np.exp(u)
-        value: FloatArray = log_gamma_density(y, shape) + u + log_ndtr(-x / np.sqrt(2.0 * y))
+        value: FloatArray = log_gamma_density(y, shape) + u + scipy.special.log_ndtr(-x / np.sqrt(2.0 * y))
         return value
 
     # The peak in y is at most near (a + √(a² + x²))/2; far below min(x, x²) the normal factor leaves nothing.
@@ -138,6 +133,5 @@ def gamma_difference_log_tail(x: float, shape: float) -> float:
 
 
 def _root(excess: Callable[[float], float], low: float, high: float) -> float:
-    from scipy.optimize import brentq
 
-    return float(brentq(excess, low, high, xtol=1e-13, rtol=1e-13))
+    return float(scipy.optimize.brentq(excess, low, high, xtol=1e-13, rtol=1e-13))

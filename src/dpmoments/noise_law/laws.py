@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+import scipy
 
 from dpmoments.array_types import FloatArray
 from dpmoments.noise_law.base import NoiseLaw, register_noise_law
@@ -51,9 +52,8 @@ class GaussianNoise(NoiseLaw):
         return math.sqrt(self.count_variance) * math.sqrt(2.0 * math.log(2.0 / failure))
 
     def standard_quantile(self, level: float, *, diagonal: bool) -> float:  # noqa: ARG002 - the same on all cells
-        from scipy.special import ndtri
 
-        return float(ndtri(level))
+        return float(scipy.special.ndtri(level))
 
     def privacy_loss(
         self, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float, delta: float

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import ndtri
+import scipy
 
 from dpmoments.array_types import FloatArray
 from dpmoments.plain_values import finite_numbers, is_finite_number, require_kinds, require_known, shown
@@ -90,7 +89,7 @@ class MeanNoise:
         if not (is_finite_number(level) and 0.0 < level < 1.0):
             raise ValueError(f"level={level!r} is a probability, above 0 and below 1")
         if self.law == "gaussian":
-            return self.standard_deviations * float(ndtri(0.5 + 0.5 * level))
+            return self.standard_deviations * float(scipy.special.ndtri(0.5 + 0.5 * level))
         larger = np.maximum(self.deviations, self.count_deviations)
         smaller = np.minimum(self.deviations, self.count_deviations)
         pairs = zip(larger.tolist(), smaller.tolist(), strict=True)
@@ -150,5 +149,5 @@ def _laplace_half_width(level: float, larger: float, smaller: float) -> float:
             return (1.0 + 0.5 * t) * math.exp(-t) - left
         return (math.exp(-t) - ratio * ratio * math.exp(-t / ratio)) / (1.0 - ratio * ratio) - left
 
-    found = brentq(excess, 0.0, 2.0 * math.log(2.0 / left) + 1.0)
+    found = scipy.optimize.brentq(excess, 0.0, 2.0 * math.log(2.0 / left) + 1.0)
     return float(found) * STANDARD_LAPLACE

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import gammaincc, ndtr
+import scipy
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.adaptive_ball import (
@@ -109,14 +109,20 @@ class _Distances:
         if self.size <= 0.0 or self.unevenness <= 0.0:
             return np.where(radii**2 < self.size, float(self.n_rows), 0.0)
         place = radii**2 / (self.size * self.unevenness)
-        return np.asarray(self.n_rows * gammaincc(1.0 / self.unevenness, place))
+        return np.asarray(self.n_rows * scipy.special.gammaincc(1.0 / self.unevenness, place))
 
     def excess(self, radius: float) -> float:
         """Σ max(0, D² − r²)."""
         if self.size <= 0.0 or self.unevenness <= 0.0:
             return self.n_rows * max(0.0, self.size - radius**2)
         shape, place = 1.0 / self.unevenness, radius**2 / (self.size * self.unevenness)
-        return float(self.n_rows * (self.size * gammaincc(shape + 1.0, place) - radius**2 * gammaincc(shape, place)))
+        return float(
+            self.n_rows
+            * (
+                self.size * scipy.special.gammaincc(shape + 1.0, place)
+                - radius**2 * scipy.special.gammaincc(shape, place)
+            )
+        )
 
     def passes(self, radius: float, error: float, budget: BallBudget) -> float:
         """Probability that the noisy excess lets the ball pass, ``error`` that of the release at the bounds."""
@@ -129,7 +135,7 @@ class _Distances:
         if budget.pure:
             half = 0.5 * math.exp(-math.sqrt(2.0) * abs(room) / deviation)
             return 1.0 - half if room >= 0.0 else half
-        return float(ndtr(room / deviation))
+        return float(scipy.special.ndtr(room / deviation))
 
 
 def _farthest(typical: TypicalTable) -> float:
@@ -149,7 +155,7 @@ def _chosen_by_score(beyond: FloatArray, rows_beyond: int, places: tuple[int, ..
 
 def _chosen_by_comparisons(beyond: FloatArray, rows_beyond: int, deviation: float) -> FloatArray:
     """Probabilities of a binary search whose counts have normal noise."""
-    fewer = ndtr((rows_beyond - beyond) / deviation)
+    fewer = scipy.special.ndtr((rows_beyond - beyond) / deviation)
     found = np.zeros(len(beyond))
     found[0] = 1.0
     half = len(beyond)

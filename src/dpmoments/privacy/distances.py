@@ -120,20 +120,37 @@ def query_distance(norm: Norm, first: npt.ArrayLike, second: npt.ArrayLike, neig
     ours, theirs = np.asarray(first), np.asarray(second)
     if ours.shape != theirs.shape:
         return math.inf
-    integers = all(part.dtype == object or np.issubdtype(part.dtype, np.integer) for part in (ours, theirs))
-    # Python integers: a difference of two int64 may not be one.
-    difference = ours.astype(object) - theirs.astype(object) if integers else ours - theirs
-    square = difference.ndim == 2
     if norm is Norm.L1:
-        entries = difference[np.triu_indices(len(difference))] if square else difference.ravel()
-        return float(sum(abs(entry) for entry in entries.tolist()))
+        if ours.ndim == 2:
+            upper = np.triu_indices(len(ours))
+            ours, theirs = ours[upper], theirs[upper]
+        return float(sum(abs(entry) for entry in _moved(ours, theirs)))
     if norm is Norm.L2:
-        total = sum(entry * entry for entry in difference.ravel().tolist())
-        return math.sqrt(total)
+        return math.sqrt(sum(entry * entry for entry in _moved(ours, theirs)))
     if norm is Norm.SCORE:
-        return float(max((abs(entry) for entry in difference.ravel().tolist()), default=0))
-    eigenvalues = np.linalg.eigvalsh(difference.astype(np.float64))
+        return float(max((abs(entry) for entry in _moved(ours, theirs)), default=0))
+    eigenvalues = np.linalg.eigvalsh(_difference(ours, theirs).astype(np.float64))
     added, removed = float(eigenvalues[eigenvalues > 0].sum()), -float(eigenvalues[eigenvalues < 0].sum())
     # Under add-remove one of the two is zero; a replaced row takes one z zᵀ away and brings another.
     both = norm is Norm.NUCLEAR or neighbors is Neighbors.ADD_REMOVE
     return added + removed if both else max(added, removed)
+
+
+def _in_integers(part: npt.NDArray[Any]) -> bool:
+    return bool(part.dtype == object or np.issubdtype(part.dtype, np.integer))
+
+
+def _difference(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    # Python integers: a difference of two int64 may not be one.
+    integers = _in_integers(ours) and _in_integers(theirs)
+    difference: npt.NDArray[Any] = ours.astype(object) - theirs.astype(object) if integers else ours - theirs
+    return difference
+
+
+def _moved(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> list[Any]:
+    """The entries of the difference; of integers those that are not zero, of which one row of many makes few."""
+    if ours.dtype == theirs.dtype and _in_integers(ours):
+        places = np.asarray(ours != theirs)
+        ours, theirs = ours[places], theirs[places]
+    entries: list[Any] = _difference(ours, theirs).ravel().tolist()
+    return entries

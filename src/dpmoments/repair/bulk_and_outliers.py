@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import expit, ndtr
+import scipy
 
 from dpmoments.array_types import FloatArray
 from dpmoments.repair.rotation_invariant import possible_eigenvalues, rotation_invariant_eigenvalues
@@ -142,7 +142,7 @@ def trace_estimate(noisy_trace: float, deviation: float, upper: float | None, at
         return float(weights @ possible / weights.sum())
     low, high = -noisy_trace / deviation, (limit - noisy_trace) / deviation
     at_limit = attained * math.exp(-high * high / 2.0) / (math.sqrt(2.0 * math.pi) * deviation)
-    below = (1.0 - attained) * float(ndtr(high) - ndtr(low)) / limit
+    below = (1.0 - attained) * float(scipy.special.ndtr(high) - scipy.special.ndtr(low)) / limit
     if at_limit + below == 0.0:
         return nearest
     return (at_limit * limit + below * nearest) / (at_limit + below)
@@ -155,7 +155,7 @@ def _outlier_weight(height: float, noise: SpectralNoise, room: float) -> float:
     # An eigenvalue of G stands out only from the threshold on, and none is larger than the trace.
     threshold = noise.threshold
     can_stand_out = min(1.0, max(0.0, 2.0 * (room / threshold - 1.0))) if threshold > 0.0 else 1.0
-    return float(expit(beyond)) * can_stand_out
+    return float(scipy.special.expit(beyond)) * can_stand_out
 
 
 def _largest(room: float, deviation: float, upper: float | None) -> float:

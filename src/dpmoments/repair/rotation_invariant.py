@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import isotonic_regression
-from scipy.special import dawsn
+import scipy
 
 from dpmoments.array_types import FloatArray
 from dpmoments.repair.spectral_noise import SpectralNoise
@@ -53,7 +52,7 @@ def rotation_invariant_eigenvalues(eigenvalues: FloatArray, noise: SpectralNoise
     bandwidth = BANDWIDTH * math.sqrt(noise.variance) * noise.size ** (-1.0 / 3.0)
     g = stieltjes_transform(eigenvalues, bandwidth)
     expected = eigenvalues - np.imag(noise.correction(g)) / np.imag(g)
-    monotone = isotonic_regression(expected).x  # the true values ascend with λ; the estimates need not
+    monotone = scipy.optimize.isotonic_regression(expected).x  # the true values ascend with λ; the estimates need not
     return np.clip(monotone, eigenvalues[0], eigenvalues[-1])
 
 
@@ -76,7 +75,7 @@ def stieltjes_transform(eigenvalues: FloatArray, bandwidth: float) -> npt.NDArra
     step = max(1, LARGEST_BLOCK // d)
     for start in range(0, d, step):
         distance = (eigenvalues[start : start + step, None] - eigenvalues[None, :]) / (math.sqrt(2.0) * bandwidth)
-        result.real[start : start + step] = dawsn(distance).mean(axis=1) * math.sqrt(2.0) / bandwidth
+        result.real[start : start + step] = scipy.special.dawsn(distance).mean(axis=1) * math.sqrt(2.0) / bandwidth
         result.imag[start : start + step] = np.exp(-(distance**2)).mean(axis=1) * math.sqrt(math.pi / 2.0) / bandwidth
     return result
 
@@ -94,7 +93,7 @@ def possible_eigenvalues(eigenvalues: FloatArray, upper: float | None) -> FloatA
     >>> possible_eigenvalues(np.array([-2.0, 1.0, 2.0]), upper=4.0)
     array([0., 1., 2.])
     """
-    ascending = isotonic_regression(eigenvalues).x
+    ascending = scipy.optimize.isotonic_regression(eigenvalues).x
     positive: FloatArray = np.maximum(ascending, 0.0)
     if upper is None or float(positive.sum()) <= upper:
         return positive

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
+import scipy
 
 from dpmoments.array_types import FloatArray
 from dpmoments.noise_law import NoiseLaw
@@ -138,7 +138,7 @@ class SpectralNoise:
         def excess(s: float) -> float:
             return (1.0 - a * s) * (1.0 + b * s) - s * math.sqrt(1.0 + a * b * s * s)
 
-        return float(brentq(excess, 0.0, 1.0 / a, xtol=1e-300, rtol=1e-14)) / scale
+        return float(scipy.optimize.brentq(excess, 0.0, 1.0 / a, xtol=1e-300, rtol=1e-14)) / scale
 
 
 def noise_on_the_spread(noise: NoiseLaw, mean: FloatArray) -> NoiseLaw:

@@ -33,7 +33,13 @@ ROWS_PER_TILE = 512
 def can_be_compiled(row_map: RowMap) -> bool:
     """Whether blocks of such rows are summed in machine code where Numba is installed."""
     narrow = row_map.linear is None and row_map.n_inputs <= MOST_FEATURES
-    return narrow and find_spec("numba") is not None
+    return narrow and _numba_is_installed()
+
+
+@cache
+def _numba_is_installed() -> bool:
+    """Looked for once: a search of the path takes a millisecond, as long as a pass over a few rows."""
+    return find_spec("numba") is not None
 
 
 class CompiledSums:

@@ -175,7 +175,7 @@ class Rows:
             selection = selection_of_units(
                 self.source, self.privacy_unit, self.n_features, key, threads=self.threads, on_block=self.on_block
             )
-        return replace(self, source=self.source.selected(selection), selection=selection)
+        return replace(self, selection=selection)
 
     def where(self, by: str, *levels: Level) -> Rows:
         """The rows with one of these levels in the column ``by``, which is no feature of theirs.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from scipy.special import chdtri, gammainccinv, ndtri
+import scipy
 
 from dpmoments.utility_bounds.arguments import Constants, NoiseKind, check_positive, check_probability, checked
 
@@ -59,7 +59,7 @@ def largest_noise(
     outside = -math.expm1(math.log1p(-failure) / n_draws)
     if kind == "laplace":
         return -scale * math.log(outside)
-    return -scale * float(ndtri(0.5 * outside))
+    return -scale * float(scipy.special.ndtri(0.5 * outside))
 
 
 @checked
@@ -84,9 +84,9 @@ def noise_norm(scale: float, n_draws: int, failure: float, *, kind: NoiseKind = 
     if kind == "gaussian":
         check_probability(failure)
         check_positive("scale", scale, or_zero=True)
-        return scale * math.sqrt(float(chdtri(n_draws, failure)))
+        return scale * math.sqrt(float(scipy.special.chdtri(n_draws, failure)))
     plain = math.sqrt(n_draws) * largest_noise(scale, n_draws, failure)
-    total = scale * float(gammainccinv(n_draws, 0.5 * failure))
+    total = scale * float(scipy.special.gammainccinv(n_draws, 0.5 * failure))
     return min(plain, math.sqrt(largest_noise(scale, n_draws, 0.5 * failure) * total))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from scipy.special import chdtri
+import scipy
 
 from dpmoments.noise_law.extreme_eigenvalues import wishart_frobenius_quantile
 from dpmoments.privacy.neighbors import Neighbors
@@ -98,7 +98,7 @@ def coinpress_mean_error(
             noise = sensitivity * (about + shell) / (n_rows * math.sqrt(2.0 * share * rho))
             deviation = math.hypot(1.0 / math.sqrt(n_rows), noise)
             about = ball * deviation
-        return math.sqrt(float(chdtri(n_features, left))) * deviation
+        return math.sqrt(float(scipy.special.chdtri(n_features, left))) * deviation
 
     return min(of(split) for split in splits)
 
@@ -191,7 +191,7 @@ def coinpress_covariance_error(
             if index < len(split) - 1:
                 wide = 1.0 + ridge + (ridge + 3.0 * edge * scale) * wide
         exact = wishart_frobenius_quantile(d, n_rows, left / 2.0) / n_rows
-        return exact + wide * scale * math.sqrt(float(chdtri(cells, left / 2.0)))
+        return exact + wide * scale * math.sqrt(float(scipy.special.chdtri(cells, left / 2.0)))
 
     return min(of(split) for split in splits)
 

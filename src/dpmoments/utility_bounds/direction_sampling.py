@@ -11,8 +11,7 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
-from scipy.special import betainc, gammaln
+import scipy
 
 from dpmoments.array_types import FloatArray
 from dpmoments.utility_bounds.arguments import (
@@ -65,7 +64,7 @@ def cap_measure(radius: float, n_features: int, *, constants: Constants = "sharp
         return 0.5 if radius < 2.0 else 1.0
     # The points at distance r have height h = 1 − r²/2, and h² has a Beta law under the uniform measure.
     height = 1.0 - 0.5 * radius * radius
-    half = 0.5 * float(betainc(0.5 * (n_features - 1), 0.5, max(0.0, 1.0 - height * height)))
+    half = 0.5 * float(scipy.special.betainc(0.5 * (n_features - 1), 0.5, max(0.0, 1.0 - height * height)))
     return half if height >= 0.0 else 1.0 - half
 
 
@@ -86,7 +85,12 @@ def log_partition_at_most(heat: npt.ArrayLike, n_features: npt.ArrayLike) -> Flo
     array([ 0.  ,  0.9 , 38.84])
     """
     h, d = np.asarray(heat, dtype=np.float64), np.asarray(n_features, dtype=np.float64)
-    ratio = gammaln(h + 0.5 * d) - gammaln(h + 0.5) + gammaln(0.5) - gammaln(0.5 * d)
+    ratio = (
+        scipy.special.gammaln(h + 0.5 * d)
+        - scipy.special.gammaln(h + 0.5)
+        + scipy.special.gammaln(0.5)
+        - scipy.special.gammaln(0.5 * d)
+    )
     return np.asarray(np.minimum(h * (d - 1.0) / d, ratio))
 
 
@@ -173,7 +177,7 @@ def direction_shortfall(
     if excess(math.log(spread)) >= 0.0:
         return spread
     least = -700.0 + math.log(spread)
-    return math.exp(float(brentq(excess, least, math.log(spread), xtol=1e-13)))
+    return math.exp(float(scipy.optimize.brentq(excess, least, math.log(spread), xtol=1e-13)))
 
 
 @checked

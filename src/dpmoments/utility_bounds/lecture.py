@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from scipy.special import chdtrc, chdtri
+import scipy
 
 from dpmoments.noise_law.extreme_eigenvalues import (
     normal_norm_quantile,
@@ -105,13 +105,13 @@ def noisy_second_moment_error(
     0.033
     """
     square = clip_constant * spread * n_features * math.log(n_rows / clip_failure)
-    left = failure - n_rows * float(chdtrc(n_features, square / spread))
+    left = failure - n_rows * float(scipy.special.chdtrc(n_features, square / spread))
     if left <= 0.0 or n_rows < n_features:
         return math.inf
     scale = gram_frobenius(Neighbors.of(neighbors), n_features).value * square / (n_rows * math.sqrt(2.0 * rho))
     cells = n_features * (n_features + 1) / 2.0
     return empirical_covariance_error(n_rows, n_features, left / 2.0) + scale * math.sqrt(
-        float(chdtri(cells, left / 2.0))
+        float(scipy.special.chdtri(cells, left / 2.0))
     )
 
 
@@ -336,7 +336,7 @@ def _rounds_hold(
 ) -> bool:
     """Whether all rounds hold with probability 1 − ``failure``; the rows, and their sampling error, are the same in each."""
     square = clip_constant * n_features * math.log(n_rows / clip_failure)
-    left = failure - n_rows * float(chdtrc(n_features, square))
+    left = failure - n_rows * float(scipy.special.chdtrc(n_features, square))
     if left <= 0.0:
         return False
     sampling = spectral_sampling_error(n_rows, n_features, left / 2.0)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import scipy
+
 from dpmoments.noise_law.extreme_eigenvalues import normal_norm_quantile, wishart_eigenvalue_range
 from dpmoments.privacy.curves import wishart_sampling_padding
 from dpmoments.privacy.neighbors import Neighbors
@@ -276,11 +278,9 @@ def gaussian_noise_bound(
 
 def _ratio_root(above: float, below: float, failure: float) -> float:
     """The root of the quantile of χ²_above/χ²_below."""
-    from scipy.special import fdtri
-
     if not (above >= 1.0 and below >= 1.0 and 0.0 < failure < 1.0):
         raise ValueError(
             f"{above:g} coefficients, {below:g} degrees of freedom below them and failure={failure!r} make no bound: more "
             "degrees of freedom, fewer features, or a probability"
         )
-    return math.sqrt(above / below * float(fdtri(above, below, 1.0 - failure)))
+    return math.sqrt(above / below * float(scipy.special.fdtri(above, below, 1.0 - failure)))

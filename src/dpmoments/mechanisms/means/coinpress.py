@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import chdtri
+import scipy
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
@@ -312,7 +312,7 @@ class CoinPressMean(CoinPressOptions, MeanMechanism):
             clip = partial(mean_clip, shell=shell, quantile=shell_quantile(shell, d))
             schedule = planned(
                 spherical=clip,
-                ball_factor=math.sqrt(float(chdtri(d, OUTSIDE_BALL))),
+                ball_factor=math.sqrt(float(scipy.special.chdtri(d, OUTSIDE_BALL))),
                 shrinkage=clip_shrinkage(shell, d),
                 shares=self.splits,
             )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, MomentShape
@@ -210,7 +210,7 @@ def likeliest_scale(deviation: float, radius: float) -> float:
     (1.0, 2.0)
     """
     edges = scale_edges(radius)
-    below = 2.0 * ndtr(edges / deviation) - 1.0
+    below = 2.0 * scipy.special.ndtr(edges / deviation) - 1.0
     below[0], below[-1] = 0.0, 1.0  # what lies beyond the bins is counted in the outermost
     return float(edges[1:][int(np.argmax(np.diff(below)))])
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, MomentShape
@@ -42,7 +42,7 @@ class SymmetricQuantilesPlan(MeanPlan):
 
     def expected_errors(self, assumed: NormalRows) -> FloatArray:
         low, n = self.mechanism.options["quantile"], assumed.n_rows
-        height = math.exp(-(float(ndtri(low)) ** 2) / 2.0) / math.sqrt(2.0 * math.pi)
+        height = math.exp(-(float(scipy.special.ndtri(low)) ** 2) / 2.0) / math.sqrt(2.0 * math.pi)
         # The midpoint of exact quantiles has variance b/(2f²n), and its difference from the mean does not depend on the mean.
         sampling = low / (2.0 * height**2 * n) - 1.0 / n
         # One level of the search tells rows apart. Its choice is off by a Laplace number of ranks, of variance 8/ε².
@@ -77,7 +77,7 @@ class SymmetricQuantilesPlan(MeanPlan):
             ]
         )
         means = pairs.mean(axis=1)
-        scales = (pairs.max(axis=1) - means) / -float(ndtri(low))
+        scales = (pairs.max(axis=1) - means) / -float(scipy.special.ndtri(low))
         # Both quantiles beyond the radius, and not by noise: two thirds of the values lie there.
         beyond = np.abs(pairs).min(axis=1) > self.radius
         beyond &= pairs[:, 0] * pairs[:, 1] > 0.0

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from dpmoments.array_types import FloatArray, IntegerArray
 from dpmoments.mechanisms.parts.noisy_moments import NoisyMoments
@@ -165,7 +165,7 @@ def normal_rows(n_rows: int, n_features: int) -> FloatArray:
     """
     primes = _first_primes(n_features)
     turns = np.outer(np.arange(1, n_rows + 1), np.sqrt(primes)) % 1.0
-    rows = ndtri(np.clip(turns, 1e-9, 1.0 - 1e-9))
+    rows = scipy.special.ndtri(np.clip(turns, 1e-9, 1.0 - 1e-9))
     rows = rows - rows.mean(axis=0)
     if n_rows > 2 * n_features:
         basis, _ = np.linalg.qr(rows)

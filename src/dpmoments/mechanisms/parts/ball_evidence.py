@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from dpmoments.mechanisms.parts.ball_budget import BEYOND_SHARE, BallBudget
 from dpmoments.mechanisms.parts.ball_search import RowDistances, radius_at
@@ -146,7 +146,9 @@ class BallEvidence:
 
     def _reach(self, deviation: float) -> float:
         failure = FAILURE / BOUNDS
-        return deviation * (-math.log(2.0 * failure) / math.sqrt(2.0) if self.pure else float(-ndtri(failure)))
+        return deviation * (
+            -math.log(2.0 * failure) / math.sqrt(2.0) if self.pure else float(-scipy.special.ndtri(failure))
+        )
 
 
 def _recorded(diagnostics: Mapping[str, Any], name: str, most: float = 1.0) -> float:

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import chdtrc, gammaincinv, gammaln, ndtri
+import scipy
 
 from dpmoments.utility_bounds.coinpress import last_step_shares
 
@@ -83,8 +82,8 @@ def moment_clip_square(n_features: int, noise_error: float) -> float:
     d = n_features
 
     def slope(t: float) -> float:
-        tail = float(chdtrc(d, t))
-        excess = d * float(chdtrc(d + 2, t)) - t * tail
+        tail = float(scipy.special.chdtrc(d, t))
+        excess = d * float(scipy.special.chdtrc(d + 2, t)) - t * tail
         return noise_error**2 * t - excess * tail / d
 
     return _root_above(slope, _chi_square_median(d), d + 1500.0 + 60.0 * math.sqrt(d))
@@ -110,29 +109,29 @@ def shell_radius(n_features: int, noise_error: float, bias_weight: float) -> flo
     (8.09, 7.53)
     """
     d = n_features
-    mean_norm = math.sqrt(2.0) * math.exp(gammaln((d + 1) / 2.0) - gammaln(d / 2.0))
+    mean_norm = math.sqrt(2.0) * math.exp(scipy.special.gammaln((d + 1) / 2.0) - scipy.special.gammaln(d / 2.0))
 
     def slope(c: float) -> float:
-        tail = float(chdtrc(d, c * c))
-        excess = mean_norm * float(chdtrc(d + 1, c * c)) - c * tail
+        tail = float(scipy.special.chdtrc(d, c * c))
+        excess = mean_norm * float(scipy.special.chdtrc(d + 1, c * c)) - c * tail
         return noise_error**2 * c - bias_weight**2 * excess * tail
 
     return _root_above(slope, math.sqrt(_chi_square_median(d)), math.sqrt(d) + 40.0)
 
 
 def _chi_square_median(n_features: int) -> float:
-    return 2.0 * float(gammaincinv(n_features / 2.0, 0.5))
+    return 2.0 * float(scipy.special.gammaincinv(n_features / 2.0, 0.5))
 
 
 def _root_above(slope: Callable[[float], float], least: float, most: float) -> float:
     if slope(least) >= 0.0:
         return least
-    return most if slope(most) <= 0.0 else float(brentq(slope, least, most))
+    return most if slope(most) <= 0.0 else float(scipy.optimize.brentq(slope, least, most))
 
 
 def shell_quantile(shell: float, n_features: int) -> float:
     """z ≥ 0 with P(Z > z) = P(χ_d > shell), Z standard normal; 0 where more than half of normal rows are beyond the shell."""
-    return max(0.0, -float(ndtri(max(float(chdtrc(n_features, shell * shell)), 1e-300))))
+    return max(0.0, -float(scipy.special.ndtri(max(float(scipy.special.chdtrc(n_features, shell * shell)), 1e-300))))
 
 
 def mean_clip(radius: float, shell: float, quantile: float) -> float:
@@ -155,10 +154,14 @@ def clip_shrinkage(radius: float, n_features: int) -> float:
     (0.047, 0.0011)
     """
     d, square = n_features, radius * radius
-    tail = float(chdtrc(d, square))
+    tail = float(scipy.special.chdtrc(d, square))
     if d == 1:
         return tail
-    inverse = math.exp(gammaln((d - 1) / 2.0) - gammaln(d / 2.0)) / math.sqrt(2.0) * float(chdtrc(d - 1, square))
+    inverse = (
+        math.exp(scipy.special.gammaln((d - 1) / 2.0) - scipy.special.gammaln(d / 2.0))
+        / math.sqrt(2.0)
+        * float(scipy.special.chdtrc(d - 1, square))
+    )
     return max(0.0, tail - (1.0 - 1.0 / d) * radius * inverse)
 
 

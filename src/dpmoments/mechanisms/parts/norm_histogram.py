@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.parts.lattice_noise import with_gaussian_noise
@@ -90,7 +90,9 @@ class NormHistogram:
     def least_seen(self) -> float:
         """The number of rows in one bin that noise alone does not explain."""
         tail = self.false_bin / (2 * len(self.counts))
-        return self.noise_scale * (-math.log(2.0 * tail) / math.sqrt(2.0) if self.pure else -float(ndtri(tail)))
+        return self.noise_scale * (
+            -math.log(2.0 * tail) / math.sqrt(2.0) if self.pure else -float(scipy.special.ndtri(tail))
+        )
 
     @property
     def typical_norms(self) -> FloatArray:

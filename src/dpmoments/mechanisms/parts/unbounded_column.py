@@ -13,7 +13,7 @@ from functools import lru_cache
 from types import MappingProxyType
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.means.parts.coordinatewise import Coordinate, DistanceFrom, choice_epsilon, choose
@@ -189,7 +189,7 @@ def noisy_number_beyond(
 def normal_clip(noise: float, n_rows: float) -> float:
     """How many standard deviations of normal rows are beyond a clip that as many rows pass as the noise counts."""
     beyond = min(max(noise, LEAST_BEYOND), MOST_BEYOND * n_rows)
-    return -float(ndtri(beyond / (2.0 * n_rows)))
+    return -float(scipy.special.ndtri(beyond / (2.0 * n_rows)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,7 +17,7 @@ Proofs: ``docs/derivations/additive_wishart.md``.
 import math
 
 import numpy as np
-from scipy.special import betainc, gammaincc, k0e
+import scipy
 
 from dpmoments.array_types import FloatArray
 from dpmoments.privacy.curves.arguments import require_delta, require_nonnegative, require_positive
@@ -107,7 +107,7 @@ def _with_row(epsilon: float, m: float, a: float) -> float:
     if exponent > 1.0:
         # The noise is small compared with the row: delta is large, and a plain difference loses no digits.
         threshold = a * math.exp(-exponent) / -math.expm1(-exponent)
-        own, other = gammaincc(0.5 * (m + 1.0), 0.5 * np.array([threshold, threshold + a])).tolist()
+        own, other = scipy.special.gammaincc(0.5 * (m + 1.0), 0.5 * np.array([threshold, threshold + a])).tolist()
         difference = own - (math.exp(epsilon + math.log(other)) if other > 0.0 else 0.0)
         return math.log(difference) if difference > 0.0 else -math.inf
     threshold = a / math.expm1(exponent)
@@ -138,7 +138,7 @@ def _replaced(epsilon: float, m: float, a: float) -> float:
     )
 
     def log_density(p: FloatArray) -> FloatArray:
-        density: FloatArray = log_gamma_density(p, n - 0.5) + 0.5 * np.log(p) + np.log(k0e(p)) + constant
+        density: FloatArray = log_gamma_density(p, n - 0.5) + 0.5 * np.log(p) + np.log(scipy.special.k0e(p)) + constant
         return density
 
     def log_certain(root: FloatArray) -> FloatArray:
@@ -160,7 +160,7 @@ def _log_correlation_delta(epsilon: float, m: float, shift: FloatArray) -> Float
     """Log delta of two densities proportional to ``(1 - c^2)^((m-1)/2)`` whose centres are ``shift`` apart."""
     power = 0.5 * (m - 1.0)
     h = np.minimum(shift, 2.0)
-    certain: FloatArray = betainc(power + 1.0, power + 1.0, 0.5 * h)  # where the other density is 0
+    certain: FloatArray = scipy.special.betainc(power + 1.0, power + 1.0, 0.5 * h)  # where the other density is 0
     if power == 0.0:
         return log_or_minus_infinity(certain)
     t = math.tanh(0.5 * epsilon / power)

@@ -16,7 +16,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from scipy.special import erfcx, ndtr, ndtri
+import scipy
 
 from dpmoments.array_types import FloatArray
 from dpmoments.privacy.curves.arguments import require_delta, require_nonnegative, require_positive
@@ -54,12 +54,14 @@ def _log_delta(a: FloatArray, mu: FloatArray) -> FloatArray:
     integrated = end * np.sum(_WEIGHTS * integrand, axis=-1)
     # Elsewhere subtract. For a > 0 compute 1 - delta, a sum of two positive terms, so that nothing cancels near delta = 1.
     lower = np.minimum(a, 0.0)
-    subtracted = _SQRT_HALF_PI * (erfcx(-lower / _SQRT_TWO) - erfcx((mu - lower) / _SQRT_TWO))
+    subtracted = _SQRT_HALF_PI * (
+        scipy.special.erfcx(-lower / _SQRT_TWO) - scipy.special.erfcx((mu - lower) / _SQRT_TWO)
+    )
     tail_only = close | (a <= 0.0)
     positive = np.where(tail_only, 0.0, a)
-    upper_tail = ndtr(-positive) + _SQRT_HALF_PI * erfcx((mu - positive) / _SQRT_TWO) * np.exp(
-        -0.5 * positive * positive - _LOG_SQRT_TWO_PI
-    )
+    upper_tail = scipy.special.ndtr(-positive) + _SQRT_HALF_PI * scipy.special.erfcx(
+        (mu - positive) / _SQRT_TWO
+    ) * np.exp(-0.5 * positive * positive - _LOG_SQRT_TWO_PI)
     difference = np.where(close, integrated, subtracted)
     from_tail = -0.5 * a * a - _LOG_SQRT_TWO_PI + np.log(np.where(tail_only, difference, 1.0))
     result: FloatArray = np.where(tail_only, from_tail, np.log1p(-np.where(tail_only, 0.0, upper_tail)))
@@ -200,7 +202,7 @@ def gaussian_noise_scale(epsilon: float, delta: float, sensitivity: float) -> fl
     sensitivity = require_positive("sensitivity", sensitivity)
     target = math.log(delta) - RELATIVE_ERROR
     # Start where Phi(a) = delta: since delta(epsilon) <= Phi(a) that is safe, and it is not far from the smallest scale.
-    z = -float(ndtri(delta))
+    z = -float(scipy.special.ndtri(delta))
     root = math.sqrt(z * z + 2.0 * epsilon)
     mu = 2.0 * epsilon / (root + z) if z > 0.0 else root - z
     return safe_root(
@@ -236,7 +238,7 @@ def gaussian_epsilon(delta: float, sensitivity: float, noise_scale: float) -> fl
         return 0.0
     # delta(epsilon) <= Phi(a), as above.
     mu = sensitivity / noise_scale
-    start = mu * (0.5 * mu + max(-float(ndtri(delta)), 1.0))
+    start = mu * (0.5 * mu + max(-float(scipy.special.ndtri(delta)), 1.0))
     return safe_root(
         lambda epsilon: gaussian_log_delta(epsilon, sensitivity, noise_scale) - target, start, safe="above"
     )

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
-from scipy.optimize import brentq
+import scipy
 
 __all__ = ["safe_root"]
 
@@ -62,7 +62,7 @@ def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["
         width = min(2.0 * width, 64.0)
     else:
         raise ArithmeticError("no boundary between safe and unsafe parameters was found")
-    root = float(brentq(finite_excess, near, far, xtol=5e-324, rtol=8.9e-16, maxiter=500))
+    root = float(scipy.optimize.brentq(finite_excess, near, far, xtol=5e-324, rtol=8.9e-16, maxiter=500))
 
     # The root finder may stop on either side of the root: walk to the safe side and evaluate there.
     ulps = 2.0

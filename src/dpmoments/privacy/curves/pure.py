@@ -25,6 +25,13 @@ def _rounded_up(delta: float) -> float:
     return min(max(delta, 0.0) + _SLACK, 1.0)
 
 
+def _beyond(epsilon: float, loss: float) -> float | None:
+    """δ where ε is not within (−t, t), for all pure mechanisms of loss t; None within."""
+    if epsilon >= loss:
+        return 0.0
+    return _rounded_up(-math.expm1(epsilon)) if epsilon <= -loss else None
+
+
 def randomised_response_delta(epsilon: float, loss: float) -> float:
     r"""Least :math:`\delta(\varepsilon)` that every pure mechanism of a given loss keeps.
 
@@ -50,10 +57,8 @@ def randomised_response_delta(epsilon: float, loss: float) -> float:
     >>> round(randomised_response_delta(0.0, 1.0), 6), randomised_response_delta(1.0, 1.0)
     (0.462117, 0.0)
     """
-    if epsilon >= loss:
-        return 0.0
-    if epsilon <= -loss:
-        return _rounded_up(-math.expm1(epsilon))
+    if (certain := _beyond(epsilon, loss)) is not None:
+        return certain
     return _rounded_up(-math.expm1(epsilon - loss) / (1.0 + math.exp(-loss)))
 
 
@@ -78,10 +83,8 @@ def laplace_delta(epsilon: float, loss: float) -> float:
     >>> round(laplace_delta(0.0, 1.0), 6), laplace_delta(1.0, 1.0)
     (0.393469, 0.0)
     """
-    if epsilon >= loss:
-        return 0.0
-    if epsilon <= -loss:
-        return _rounded_up(-math.expm1(epsilon))
+    if (certain := _beyond(epsilon, loss)) is not None:
+        return certain
     return _rounded_up(-math.expm1(0.5 * (epsilon - loss)))
 
 
@@ -109,10 +112,8 @@ def discrete_laplace_delta(epsilon: float, shift: int, scale: float) -> float:
     >>> round(discrete_laplace_delta(0.0, 1, 1.0), 6), round(discrete_laplace_delta(0.0, 10**6, 1e6), 6)
     (0.462117, 0.393469)
     """
-    if epsilon >= shift / scale:
-        return 0.0
-    if epsilon <= -shift / scale:
-        return _rounded_up(-math.expm1(epsilon))
+    if (certain := _beyond(epsilon, shift / scale)) is not None:
+        return certain
     middle = math.floor(0.5 * (shift + 1 + epsilon * scale))
     missed = min(
         math.exp(-(shift + 1 - place) / scale) + math.exp(epsilon - place / scale)
@@ -146,8 +147,6 @@ def bounded_range_delta(epsilon: float, width: float) -> float:
     >>> round(bounded_range_delta(0.0, 1.0), 6), round(randomised_response_delta(0.0, 0.5), 6)
     (0.244919, 0.244919)
     """
-    if epsilon >= width:
-        return 0.0
-    if epsilon <= -width:
-        return _rounded_up(-math.expm1(epsilon))
+    if (certain := _beyond(epsilon, width)) is not None:
+        return certain
     return _rounded_up(math.expm1(0.5 * (epsilon - width)) ** 2 / -math.expm1(-width))

@@ -2,7 +2,7 @@
 
 import math
 
-from scipy.special import erfinv, ndtri_exp
+import scipy
 
 from dpmoments.privacy.curves.arguments import require_nonnegative
 
@@ -49,7 +49,7 @@ def pure_to_gaussian(epsilon: float) -> float:
     if epsilon == 0.0:
         return 0.0
     if epsilon < _SMALL:
-        half = math.sqrt(2.0) * float(erfinv(math.tanh(0.5 * epsilon)))
+        half = math.sqrt(2.0) * float(scipy.special.erfinv(math.tanh(0.5 * epsilon)))
     else:
-        half = -float(ndtri_exp(-epsilon - math.log1p(math.exp(-epsilon))))
+        half = -float(scipy.special.ndtri_exp(-epsilon - math.log1p(math.exp(-epsilon))))
     return 2.0 * half * (1.0 + _RELATIVE_ERROR)

@@ -10,7 +10,7 @@ below psi, the bound plus p. So the generalised eigenvalues of two of them obey 
 
 import math
 
-from scipy.optimize import brentq
+import scipy
 
 from dpmoments.privacy.curves.arguments import require_delta, require_nonnegative, require_positive
 from dpmoments.privacy.curves.inversion import safe_root
@@ -50,7 +50,7 @@ def raised_wishart_log_delta(epsilon: float, degrees_of_freedom: float, ratio: f
     elif slope(highest) <= 0.0:
         beta = highest
     else:
-        beta = float(brentq(slope, 1.0, highest, xtol=1e-12, rtol=1e-12))
+        beta = float(scipy.optimize.brentq(slope, 1.0, highest, xtol=1e-12, rtol=1e-12))
     # beta times the divergence; the parts linear in kappa cancel and are left out.
     divergence = -half * (beta * _log1p_beyond(kappa) + _log1p_beyond(-beta * kappa))
     return min(divergence - beta * epsilon - math.log1p(beta) - beta * math.log1p(1.0 / beta), 0.0)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from dpmoments.log import log
 from dpmoments.plain_values import shown
-from dpmoments.privacy.accounting import LossUnit
-from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.filter import PrivatePlan
 from dpmoments.privacy.ledger.errors import LedgerError
 from dpmoments.privacy.ledger.grants import ROW, require_dataset, unit_name
 from dpmoments.privacy.ledger.ledger import Ledger
@@ -19,22 +17,6 @@ from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.privacy_unit import PrivacyUnit
 
 __all__ = ["Charge", "Held"]
-
-
-class ChargedPlan(Protocol):
-    """What a ledger needs to know of a plan."""
-
-    @property
-    def cost(self) -> PrivacyBudget:
-        """What the run states."""
-
-    @property
-    def neighbors(self) -> Neighbors:
-        """For which relation."""
-
-    @property
-    def loss_unit(self) -> LossUnit:
-        """In which its losses add up."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +113,7 @@ class Charge:
         ledger.account(name).require_for(neighbors, unit)
         return cls(ledger, name, unit)
 
-    def reserve(self, plan: ChargedPlan, mechanism: str, origin: ReleaseOrigin) -> Held:
+    def reserve(self, plan: PrivatePlan, mechanism: str, origin: ReleaseOrigin) -> Held:
         """Set aside the plan's cost, on the disk, for a release of that origin.
 
         Raises

@@ -15,7 +15,6 @@ from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.sources.partitions import Outcome, PartitionJob, Reading, Summarised, SummarisedUnits, Work
 from dpmoments.rows.sources.reading import FAILED_QUERY, read_quietly
 from dpmoments.rows.summary import Summary
-from dpmoments.rows.unit_selection import UnitSelection
 from dpmoments.schema.schema import Schema
 
 __all__ = ["FAN_IN", "HUNDREDTHS", "EngineSource", "PassProgress", "require_installed"]
@@ -102,10 +101,6 @@ class EngineSource(ABC):
         """The same table, of which some rows are meant alone."""
         return replace(self, reading=replace(self.reading, restriction=restriction))
 
-    def selected(self, selection: UnitSelection) -> Self:
-        """The same table, of which the rows that a selection keeps in place are meant alone."""
-        return replace(self, reading=replace(self.reading, selection=selection))
-
     def summarise(
         self,
         summary: Summary[Running, Result],
@@ -152,7 +147,7 @@ class EngineSource(ABC):
             In words of this library: no message of a worker or an engine is told.
         """
         progress = PassProgress(on_block)
-        job = PartitionJob(self.reading.for_workers, work, merge, self.fingerprinted)
+        job = PartitionJob(self.reading, work, merge, self.fingerprinted)
         found = read_quietly(partial(self.outcome, job, progress), self.where, FAILED_QUERY)
         if found is None:
             outcome = Outcome(frozenset(), nothing)

@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from dpmoments.schema.columns import Column, Coordinate, Numeric
 
@@ -93,6 +92,8 @@ def _keys(dataset: Any) -> list[Any]:
     partitioning = getattr(dataset, "partitioning", None)
     if partitioning is not None:
         return list(partitioning.schema)
+    import pyarrow.dataset as ds  # imports pandas where it is installed, which takes as long as all else here
+
     if not isinstance(dataset, ds.FileSystemDataset):
         return []
     # The parts of a dataset made of several no longer know; their files do.

@@ -16,7 +16,7 @@ from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.threads import summarise_in_threads
-from dpmoments.rows.unit_selection import UnitBlock, UnitSelection
+from dpmoments.rows.unit_selection import UnitBlock
 from dpmoments.schema.schema import Schema
 from dpmoments.text_files.text_format import TextFormat
 
@@ -40,15 +40,12 @@ class LocalSource(ABC, Generic[Part]):
         Where the rows of some levels of a column are meant alone.
     privacy_unit : PrivacyUnit or None
         Where rows belong to units of several: its column is read beside the schema's.
-    selection : UnitSelection or None
-        Where not all rows of a unit count.
     """
 
     schema: Schema
     mean: bool
     restriction: Restriction | None = field(default=None, kw_only=True)
     privacy_unit: PrivacyUnit | None = field(default=None, kw_only=True)
-    selection: UnitSelection | None = field(default=None, kw_only=True)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -58,10 +55,6 @@ class LocalSource(ABC, Generic[Part]):
     def restricted(self, restriction: Restriction) -> Self:
         """The same table, of which some rows are meant alone."""
         return replace(self, restriction=restriction)
-
-    def selected(self, selection: UnitSelection) -> Self:
-        """The same table, of which the rows that a selection keeps in place are meant alone."""
-        return replace(self, selection=selection)
 
     @property
     def encoded_schema(self) -> Schema:
@@ -110,9 +103,7 @@ class LocalSource(ABC, Generic[Part]):
         return {name: self.written_cells(part, name) for name in self.names}
 
     def encode(self, part: Part) -> npt.NDArray[Any]:
-        """Encoded rows of a piece, shape (n, d); a dropped row is NaN throughout, and one that does not count left out."""
-        if self.selection is not None:
-            return self.selection.kept(self.encode_units(part))
+        """Encoded rows of a piece, shape (n, d); a dropped row is NaN throughout."""
         return encode_columns(self.counted(self.cells(part)), self.encoded_schema, mean=self.mean)
 
     def encode_units(self, part: Part) -> UnitBlock:

@@ -17,7 +17,6 @@ from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import ArraySource, FrameSource
 from dpmoments.rows.summary import Summary
-from dpmoments.rows.unit_selection import UnitSelection
 from dpmoments.schema.schema import Schema
 
 __all__ = ["Failure", "Outcome", "PartitionJob", "Reading", "Summarised", "SummarisedUnits", "Work"]
@@ -31,7 +30,6 @@ class Reading:
     mean: bool
     privacy_unit: PrivacyUnit | None = None
     restriction: Restriction | None = None
-    selection: UnitSelection | None = None
     array_type: np.dtype[Any] | None = None
     """Where the table is an array, that of all its blocks."""
 
@@ -39,13 +37,6 @@ class Reading:
     def names(self) -> tuple[str, ...]:
         """The columns that are read."""
         return self.schema.names if self.privacy_unit is None else (*self.schema.names, self.privacy_unit.column)
-
-    @property
-    def for_workers(self) -> Reading:
-        """Without what the driver alone needs: the rows that are merged in there."""
-        if self.selection is None:
-            return self
-        return replace(self, selection=replace(self.selection, repeated=self.selection.repeated[:0]))
 
     def opened(self, partition: Any) -> LocalSource[Any]:
         """A source of the rows of one partition: a frame, an array, or a source that knows where its rows are."""
@@ -59,7 +50,7 @@ class Reading:
             source: LocalSource[Any] = partition
         else:
             source = FrameSource(self.schema, self.mean, nw.from_native(partition), privacy_unit=self.privacy_unit)
-        return replace(source, restriction=self.restriction, selection=self.selection)
+        return replace(source, restriction=self.restriction)
 
 
 @dataclass(frozen=True)
@@ -204,9 +195,7 @@ class FingerprintedSource(LocalSource[_Piece]):
     @classmethod
     def of(cls, source: LocalSource[Any], fingerprint: Fingerprint) -> FingerprintedSource:
         """The same rows."""
-        options: dict[str, Any] = dict(
-            restriction=source.restriction, privacy_unit=source.privacy_unit, selection=source.selection
-        )
+        options: dict[str, Any] = dict(restriction=source.restriction, privacy_unit=source.privacy_unit)
         return cls(source.schema, source.mean, source=source, fingerprint=fingerprint, **options)
 
     def parts(self) -> Iterator[_Piece]:

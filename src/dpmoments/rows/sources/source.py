@@ -8,7 +8,6 @@ from typing import Any, Protocol, TypeVar
 from dpmoments.rows.cells import Missing
 from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.summary import Summary
-from dpmoments.rows.unit_selection import UnitSelection
 
 __all__ = ["Source"]
 
@@ -33,9 +32,6 @@ class Source(Protocol):
 
     def restricted(self, restriction: Restriction) -> Source:
         """The same table, of which the rows of some levels of a column are meant alone."""
-
-    def selected(self, selection: UnitSelection) -> Source:
-        """The same table, of which the rows that a selection keeps in place are meant alone."""
 
     def summarise_units(
         self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None

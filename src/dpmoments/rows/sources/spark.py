@@ -184,7 +184,7 @@ class _Opened(Reading):
 
     def opened(self, partition: Any) -> LocalSource[Any]:
         source = BatchSource(self.schema, self.mean, partition, privacy_unit=self.privacy_unit)
-        return replace(source, restriction=self.restriction, selection=self.selection)
+        return replace(source, restriction=self.restriction)
 
 
 def _on_worker(job: PartitionJob) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

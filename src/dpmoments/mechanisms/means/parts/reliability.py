@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.parts.coinpress_schedule import shell_radius
@@ -65,7 +65,7 @@ def noise_margin(standard_deviation: float, trials: int, *, pure: bool) -> float
     (3.09, 4.39)
     """
     tail = FALSE_ALARM / trials
-    return standard_deviation * (-math.log(2.0 * tail) / math.sqrt(2.0) if pure else -float(ndtri(tail)))
+    return standard_deviation * (-math.log(2.0 * tail) / math.sqrt(2.0) if pure else -float(scipy.special.ndtri(tail)))
 
 
 def norm_quantile(histogram: NormHistogram, level: float) -> float | None:
