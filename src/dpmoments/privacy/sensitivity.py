@@ -15,7 +15,6 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -319,19 +318,13 @@ def sensitivity_from_dict(values: Mapping[str, Any]) -> Sensitivity:
 def _check_arguments(made: Callable[..., Sensitivity], arguments: Mapping[str, Any]) -> None:
     """Raise TypeError or ValueError where a file's arguments are not those of a sensitivity."""
     what = f"the arguments of {made.__name__}"
-    parameters = _arguments_of(made)
+    _, *parameters = inspect.signature(made).parameters.values()
     require_known(arguments, [parameter.name for parameter in parameters], what)
     if absent := [p.name for p in parameters if p.default is p.empty and p.name not in arguments]:
         raise ValueError(f"{what} lack {', '.join(absent)}")
     for name, value in arguments.items():
         if not is_finite_number(value) or (name == "n_features" and not isinstance(value, int)):
             raise TypeError(f"{name} of {made.__name__} must be a finite number, and n_features a whole one")
-
-
-@cache
-def _arguments_of(made: Callable[..., Sensitivity]) -> tuple[inspect.Parameter, ...]:
-    """All but the relation; looked at once, since every draw of noise asks."""
-    return tuple(inspect.signature(made).parameters.values())[1:]
 
 
 def _made(name: str, neighbors: Neighbors, norm: Norm, value: float, **arguments: float) -> Sensitivity:
