@@ -34,8 +34,8 @@ __all__ = ["LevelSums", "LevelSumsSummary", "counting_levels", "longest_row"]
 
 IntegerArray = NDArray[np.int64]
 
-LARGEST_PACK = 256
-"""Levels of a pack of several columns: the joint counts of two take half a megabyte, which stays in the cache."""
+LARGEST_PACK = 512
+"""Levels of a pack of several columns: the joint counts of two take two megabytes, of which most rows meet a small part."""
 COST_OF_COUNTING = 12
 """Adding to one cell of a table takes about as long as so many multiplications and additions of a matrix product."""
 ROWS_PER_STEP = 16_384
@@ -157,11 +157,12 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
 
     @cached_property
     def packs(self) -> tuple[tuple[int, ...], ...]:
-        """Which columns are counted together, by their places among ``layout.columns``."""
+        """Which columns are counted together, by their places among ``layout.columns``: the largest first, where one fits in."""
         packs: list[list[int]] = []
-        for place, column in enumerate(self.layout.columns):
+        sizes = [column.n_codes for column in self.layout.columns]
+        for place in sorted(range(len(sizes)), key=lambda place: -sizes[place]):
             for pack in packs:
-                if self.levels_of(pack) * column.n_codes <= LARGEST_PACK:
+                if self.levels_of(pack) * sizes[place] <= LARGEST_PACK:
                     pack.append(place)
                     break
             else:
