@@ -17,6 +17,7 @@ PACKAGES = {
     "rows": (
         *("rows/encode", "cells/reading", "rows/cells", "rows/kernel", "rows/rounding", "rows/affine"),
         *("cells/units", "rows/row_hashes", "rows/unit_selection", "rows/unit_tally", "rows/selected_rows"),
+        *("rows/level_block", "rows/level_sums", "rows/level_cells"),
     ),
 }
 """Packages of the report, and the folders or modules of each."""
@@ -119,6 +120,7 @@ TESTS = {
     "rows/row_hashes": ("unit_selection",),
     "rows/unit_selection": ("unit_selection", "privacy_units"),
     "rows/unit_tally": ("unit_selection", "privacy_units"),
+    "rows/level_": ("level_sums", "sources"),
     "rows/selected_rows": ("unit_selection", "privacy_units"),
 }
 

@@ -152,7 +152,8 @@ def test_features_and_row_norm() -> None:
     schema = Schema(dpm.Numeric("age", 0, 100), dpm.Categorical("region", ["n", "s", "e"]), dpm.Boolean("married"))
     assert schema.feature_names == ("age", "region=n", "region=s", "region=e", "married")
     assert schema.n_features == 5
-    assert schema.row_norm == math.sqrt(3)  # of the columns, not of the features
+    assert schema.row_norm == 2**16 / 37837  # next above √3, of the columns, not of the features: a level is 37837·2⁻¹⁶
+    assert 37837 < 2**16 / math.sqrt(3) < 37838
     assert Schema(dpm.Boolean("a"), dpm.Boolean("b"), row_norm=1).row_norm == 1.0
     assert Schema(dpm.Boolean("a"), dpm.Boolean("b"), row_norm=9).row_norm == math.sqrt(2)  # no row is longer
     assert Schema(Coordinate("a"), row_norm=np.float32(2)).row_norm == 2.0

@@ -152,8 +152,11 @@ def _gather(cells: Any, read: Callable[[Any], npt.NDArray[Any]], null: float) ->
             parts.append(read(chunk))
             continue
         of_values = read(chunk.dictionary)
+        if not chunk.null_count and len(of_values):
+            parts.append(np.take(of_values, chunk.indices.to_numpy()))
+            continue
         indices = pc.fill_null(pc.cast(chunk.indices, pa.int64()), len(of_values))
-        parts.append(np.append(of_values, of_values.dtype.type(null))[indices.to_numpy(zero_copy_only=False)])
+        parts.append(np.take(np.append(of_values, of_values.dtype.type(null)), indices.to_numpy(zero_copy_only=False)))
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 

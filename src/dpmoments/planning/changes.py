@@ -17,6 +17,7 @@ from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import LARGEST_LOSS, BudgetKind, PrivacyBudget
 from dpmoments.schema.columns import Numeric
 from dpmoments.schema.derived import DerivedColumn
+from dpmoments.schema.row_norm import longest_row_norm
 from dpmoments.schema.schema import Schema
 
 __all__ = ["Change", "changes"]
@@ -198,7 +199,7 @@ def _half_as_wide(column: Numeric, schema: Schema, typical: TypicalTable) -> Sch
 
 def _own_row_norm(schema: Schema) -> bool:
     """Whether the bound on a row is not the one that no row exceeds."""
-    return schema.row_norm is None or not math.isclose(schema.row_norm, math.sqrt(len(schema.columns)), rel_tol=1e-9)
+    return schema.row_norm is None or not math.isclose(schema.row_norm, longest_row_norm(schema.columns), rel_tol=1e-9)
 
 
 def _of_size(setting: Setting, noise: NoiseInUnits) -> Iterator[Change]:

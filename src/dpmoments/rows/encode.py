@@ -34,27 +34,28 @@ import pyarrow as pa
 from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, numbers
 from dpmoments.rows.cells import dropped_by_missing
+from dpmoments.rows.level_block import LevelBlock, LevelLayout, dense_rows_at_a_time
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric
-from dpmoments.schema.derived import DerivedColumn, feature_slices
-from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.numeric import LARGEST_CELL
+from dpmoments.schema.row_norm import may_be_shortened
 from dpmoments.schema.schema import Schema
 
-__all__ = ["encode_columns", "largest_block"]
-
-MOST_ROWS_PER_BLOCK = 65_536
-MOST_CELLS_PER_BLOCK = 1 << 22
+__all__ = ["encode_columns", "encode_levels", "largest_block"]
 
 
-def largest_block(schema: Schema) -> int:
+def largest_block(schema: Schema, *, whole_rows: bool = False) -> int:
     """How many rows are encoded at a time, so that a block takes 32 megabytes at most, or 64 rows.
+
+    A categorical column counts as one number, its code, unless ``whole_rows`` says that its levels are spread over features.
 
     Examples
     --------
     >>> largest_block(Schema.unit_ball(2)), largest_block(Schema.unit_ball(1000))
     (65536, 4194)
     """
-    return min(MOST_ROWS_PER_BLOCK, max(64, MOST_CELLS_PER_BLOCK // schema.n_features))
+    spread = whole_rows or may_be_shortened(schema.columns, schema.row_norm)
+    widths = (1 if isinstance(c, Categorical) and not spread else len(c.feature_names) for c in schema.columns)
+    return dense_rows_at_a_time(sum(widths))
 
 
 def encode_columns(columns: Mapping[str, Any], schema: Schema, *, mean: bool) -> FloatArray:
@@ -80,58 +81,84 @@ def encode_columns(columns: Mapping[str, Any], schema: Schema, *, mean: bool) ->
     TypeError
         If a column's type cannot hold what the schema says.
     """
+    return encode_levels(columns, schema, LevelLayout.of(schema, mean=mean)).encoded()
+
+
+def encode_levels(columns: Mapping[str, Any], schema: Schema, layout: LevelLayout) -> LevelBlock:
+    """As :func:`encode_columns`, with the levels of categorical columns as codes; the layout is the schema's."""
     n_rows = len(columns[schema.names[0]])
-    block = np.zeros((n_rows, schema.n_features), order="F")
+    block = np.empty((n_rows, len(layout.numbers)), order="F")
     drop = np.zeros(n_rows, dtype=bool)
-    encoding = schema.encoding(mean=mean)
+    codes: list[CodeArray] = []
     factors = {factor.name for column in schema.derived_columns for factor in column.factors}
     ruled: dict[str, FloatArray] = {}  # cells as their columns' rules left them, in the table's units
-    places = list(zip(schema.columns, feature_slices(schema.columns), strict=True))
-    for column, place in places:
-        if not isinstance(column, DerivedColumn):
-            values, dropped = _encode_column(columns[column.name], column, encoding, place.start, block[:, place])
-            drop |= dropped
-            if column.name in factors:
-                ruled[column.name] = values
-    for column, place in places:
-        if isinstance(column, DerivedColumn):
-            values = column.values([ruled[factor.name] for factor in column.factors])
-            for feature, cells in zip(range(place.start, place.stop), values.T, strict=True):
-                block[:, feature] = encoding.encode_cells(cells, feature)
-    encoding.scale_into_ball(block)
-    block[drop] = np.nan
-    return block
-
-
-def _encode_column(
-    cells: Any, column: Column, encoding: Encoding, feature: int, out: FloatArray
-) -> tuple[FloatArray, BoolArray]:
-    """Fill ``out``, shape (n, k) for k features; return their values in the table's units, and which rows are dropped, (n,)."""
-    with suppress(pa.ArrowException):  # whose message may quote a cell
+    for column in schema.table_columns:
         if isinstance(column, Categorical):
-            return out, _one_hot(level_codes(cells, column), column, out)  # levels are encoded as they are
+            found, dropped = _encoded_levels(columns[column.name], column)
+            codes.append(found)
+            if column.name in factors:
+                ruled[column.name] = _one_hot(found, column)
+        else:
+            values, dropped = _encoded_numbers(columns[column.name], column)
+            place = layout.places[column.name].start
+            block[:, place] = layout.encoding.encode_cells(values, place)
+            if column.name in factors:
+                ruled[column.name] = values[:, np.newaxis]
+        if dropped is not None:
+            drop |= dropped
+    for derived in schema.derived_columns:
+        features = derived.values([ruled[factor.name] for factor in derived.factors])
+        for place, cells in enumerate(features.T, layout.places[derived.name].start):
+            block[:, place] = layout.encoding.encode_cells(cells, place)
+    layout.encoding.scale_into_ball(block)
+    return LevelBlock(layout, block, tuple(codes), drop)
+
+
+def _encoded_levels(cells: Any, column: Categorical) -> tuple[CodeArray, BoolArray | None]:
+    """Codes as :class:`LevelBlock` has them, shape (n,), and which rows are dropped, None for none."""
+    with suppress(pa.ArrowException):  # whose message may quote a cell
+        codes = level_codes(cells, column)
+        if not len(codes) or codes.min() >= 0:
+            return codes, None
+        dropped = dropped_by_missing(codes == MISSING, column.missing, column.name, cell="empty", instead="zero")
+        if column.other == "drop":
+            dropped = dropped | (codes == UNKNOWN)
+        return np.where(codes < 0, len(column.levels), codes), dropped
+    raise TypeError(_not_plain(column))
+
+
+def _one_hot(codes: CodeArray, column: Categorical) -> FloatArray:
+    rows = np.zeros((len(codes), len(column.levels)), order="F")
+    known = np.flatnonzero(codes < len(column.levels))
+    rows[known, codes[known]] = 1.0
+    return rows
+
+
+def _encoded_numbers(cells: Any, column: Numeric | Date | Boolean | Coordinate) -> tuple[FloatArray, BoolArray | None]:
+    """Values in the table's units after the column's rules, shape (n,), and which rows are dropped, None for none."""
+    with suppress(pa.ArrowException):
         values = numbers(cells, column)
-        missing = ~np.isfinite(values)
+        finite = np.isfinite(values)
+        if finite.all():
+            return _within_bounds(values, None, column), None
+        missing = ~finite
         dropped = dropped_by_missing(missing, column.missing, column.name, cell="empty or non-finite", instead="center")
-        values = _within_bounds(values, missing, column)
-        out[:, 0] = encoding.encode_cells(values, feature)
-        return values[:, np.newaxis], dropped
-    raise TypeError(f"column {column.name!r} cannot be converted to plain numbers or text: convert it first")
+        return _within_bounds(values, missing, column), dropped
+    raise TypeError(_not_plain(column))
 
 
-def _within_bounds(values: FloatArray, missing: BoolArray, column: Numeric | Date | Boolean | Coordinate) -> FloatArray:
+def _not_plain(column: Column) -> str:
+    return f"column {column.name!r} cannot be converted to plain numbers or text: convert it first"
+
+
+def _within_bounds(
+    values: FloatArray, missing: BoolArray | None, column: Numeric | Date | Boolean | Coordinate
+) -> FloatArray:
     """Missing cells at the column's centre, all others moved into its bounds; a coordinate has none."""
-    if missing.any():
+    if missing is not None:
         values = np.where(missing, column.offset(mean=True)[0], values)
     if isinstance(column, Coordinate):
         return values
     if isinstance(column, Numeric) and column.scale is not None:
         return np.clip(values, -LARGEST_CELL, LARGEST_CELL)
     return np.clip(values, *column.bounds)
-
-
-def _one_hot(codes: CodeArray, column: Categorical, out: FloatArray) -> BoolArray:
-    dropped = dropped_by_missing(codes == MISSING, column.missing, column.name, cell="empty", instead="zero")
-    known = np.flatnonzero(codes >= 0)
-    out[known, codes[known]] = 1.0
-    return dropped | (codes == UNKNOWN) if column.other == "drop" else dropped

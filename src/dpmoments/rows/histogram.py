@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dpmoments.array_types import FloatArray
 from dpmoments.rows.cells import Missing, plain_rows
+from dpmoments.rows.level_block import LevelBlock
 from dpmoments.rows.summary import Summary
 
 __all__ = ["Histogram", "HistogramSummary", "RowCount", "RowStatistic", "require_rowwise"]
@@ -113,7 +114,14 @@ class RowCount(Summary[_Tally, int]):
     def start(self) -> _Tally:
         return _Tally()
 
-    def add(self, running: _Tally, block: npt.NDArray[Any]) -> None:
+    @property
+    def takes_levels(self) -> bool:
+        return True
+
+    def add(self, running: _Tally, block: npt.NDArray[Any] | LevelBlock) -> None:
+        if isinstance(block, LevelBlock):
+            running.rows += len(block if self.keep_dropped else block.kept())
+            return
         whole = self.keep_dropped and self.missing == "drop"
         running.rows += len(block if whole else plain_rows(block, self.missing))
 

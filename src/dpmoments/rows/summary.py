@@ -27,6 +27,11 @@ class Summary(ABC, Generic[Running, Result]):
         """How many rows at a time suit a thread, where blocks can be cut at no cost."""
         return 65_536
 
+    @property
+    def takes_levels(self) -> bool:
+        """Whether blocks may be of type :class:`~dpmoments.rows.level_block.LevelBlock`, too."""
+        return False
+
     @abstractmethod
     def start(self) -> Running:
         """A new running sum, of no rows; it is used by one thread alone."""

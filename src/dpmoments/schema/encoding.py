@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from dpmoments.array_types import FloatArray
 
@@ -37,6 +38,11 @@ class Encoding:
         """unit · row_norm/weight, shape (d,): the table's units in one unit of x."""
         scale = self.unit * self.row_norm
         return scale if self.weight is None else scale / self.weight
+
+    def of_features(self, places: npt.NDArray[np.int64]) -> Encoding:
+        """The same map of some of the features alone."""
+        weight = None if self.weight is None else self.weight[places]
+        return Encoding(self.offset[places], self.unit[places], self.row_norm, weight)
 
     def values_in_ball(self, *values: FloatArray) -> tuple[FloatArray, ...]:
         """Values of every feature, as bounds are, in the unit ball: value → x, each of shape (d,)."""

@@ -8,16 +8,51 @@ from typing import Literal
 
 import numpy as np
 
+from dpmoments.array_types import FloatArray
 from dpmoments.plain_values import shown
-from dpmoments.schema.columns import Coordinate, Numeric
+from dpmoments.schema.columns import Categorical, Coordinate, Numeric
 from dpmoments.schema.derived import SchemaColumn
 from dpmoments.schema.numeric import LARGEST_BOUND
 
-__all__ = ["checked_row_norm", "may_be_shortened"]
+__all__ = ["checked_row_norm", "lattice_weights", "longest_row_norm", "may_be_shortened"]
+
+LATTICE = 2**16
+"""Rows of a schema with levels are whole multiples of 1/LATTICE in their levels: on that lattice, and on finer ones."""
+
+
+def longest_row_norm(columns: Sequence[SchemaColumn]) -> float:
+    """A bound on the norm of a row of bounded columns: √(number of columns), or next above it.
+
+    Where a column is categorical, it is the next number that makes a level, 1/row_norm, a multiple of 2⁻¹⁶. Rows are later
+    rounded to multiples that are as fine or finer: a level that was rounded up would make some rows longer than the ball, and
+    each cell of theirs a matter of the whole row (``docs/derivations/exact-sums.md``, section 6).
+
+    Examples
+    --------
+    >>> from dpmoments import Categorical
+    >>> columns = [Numeric("a", 0, 1), Categorical("b", ["x", "y"])]
+    >>> longest_row_norm(columns[:1] * 2) == 2**0.5, longest_row_norm(columns) == 2**16 / 46340
+    (True, True)
+    """
+    if not any(isinstance(column, Categorical) for column in columns):
+        return math.sqrt(len(columns))
+    return LATTICE / math.isqrt(LATTICE**2 // len(columns))
+
+
+def lattice_weights(weights: FloatArray, row_norm: float) -> FloatArray:
+    """Weights of columns, each rounded down to where a level is a multiple of 2⁻¹⁶, as without weights it is.
+
+    Examples
+    --------
+    >>> (lattice_weights(np.array([0.9, 1.1]), longest_row_norm([Numeric("a", 0, 1)])) * 2**16).tolist()
+    [58982.0, 72089.0]
+    """
+    steps = round(LATTICE / row_norm)
+    return np.floor(weights * steps) / steps
 
 
 def checked_row_norm(columns: Sequence[SchemaColumn], row_norm: float | Literal["default"] | None) -> float | None:
-    """The bound that a schema of these columns has: √(number of columns) by default and at most; None where nothing bounds a row.
+    """The bound that a schema of these columns has: :func:`longest_row_norm` by default and at most; None where there is none.
 
     Raises
     ------
@@ -46,7 +81,7 @@ def checked_row_norm(columns: Sequence[SchemaColumn], row_norm: float | Literal[
                 "row, so leave row_norm out"
             )
         return None
-    longest = math.sqrt(len(columns))
+    longest = longest_row_norm(columns)
     if row_norm == "default":
         if unbounded:
             raise ValueError("coordinates have no bounds of their own: give row_norm, or use Schema.unit_ball(d)")

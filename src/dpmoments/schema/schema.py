@@ -25,7 +25,7 @@ from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.entries import blank_entries, column_from_dict
 from dpmoments.schema.mistakes import ENTRIES, FILL_IN, mistakes_in
 from dpmoments.schema.rough_scale import RoughScale
-from dpmoments.schema.row_norm import checked_row_norm
+from dpmoments.schema.row_norm import checked_row_norm, lattice_weights
 from dpmoments.schema.typical_ranges import check_typical_ranges, column_weights, typical_center
 from dpmoments.schema.writing import slips_in
 from dpmoments.schema.yaml_text import format_yaml, read_text, read_yaml_nodes
@@ -48,9 +48,10 @@ class Schema:
         products are computed from columns that are named beside them, in any order.
     row_norm : float or "default", optional
         Public bound B on the Euclidean norm of an encoded row (numeric columns in [−1, 1], a categorical a one-hot block of
-        norm 1). Default: √(number of columns, powers and products included), which no row exceeds. A smaller value clips
-        longer rows and lowers the noise in proportion to B². It must come from public knowledge: choosing it by looking at the
-        table leaks. None in a schema with a column that gives a rough ``scale`` in place of bounds: nothing bounds its rows.
+        norm 1). Default: √(number of columns, powers and products included), which no row exceeds; slightly more where a
+        column is categorical, so that rounding makes no row longer. A smaller value clips longer rows and lowers the noise in
+        proportion to B². It must come from public knowledge: choosing it by looking at the table leaks. None in a schema with a
+        column that gives a rough ``scale`` in place of bounds: nothing bounds its rows.
         Left out where a column has a ``typical`` range.
 
     Raises
@@ -239,6 +240,8 @@ class Schema:
         unit = np.concatenate([column.unit(mean) for column in self.columns])
         weights = column_weights(self.columns, mean=mean)
         if weights is not None:
+            if self.row_norm is not None and any(isinstance(column, Categorical) for column in self.columns):
+                weights = lattice_weights(weights, self.row_norm)
             weights = np.repeat(weights, [len(column.feature_names) for column in self.columns])
         return Encoding(offset, unit, 1.0 if self.row_norm is None else self.row_norm, weights)
 

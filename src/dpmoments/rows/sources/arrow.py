@@ -12,7 +12,6 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpmoments.rows.encode import largest_block
 from dpmoments.rows.sources.folder_keys import folder_keys, key_cells
 from dpmoments.rows.sources.guessed_types import guessed_formats, require_keys_of_text, require_no_guess_of_duckdb
 from dpmoments.rows.sources.local import LocalSource
@@ -41,7 +40,7 @@ class ArrowSource(LocalSource[pa.RecordBatch]):
         self, batches: Any, where: str | Path, columns: Sequence[str] = (), why: str = DAMAGED_FILE
     ) -> Iterator[pa.RecordBatch]:
         """The record batches of a reader or an iterator, none longer than a block."""
-        step = largest_block(self.schema)
+        step = self.largest_part
         following = partial(next, iter(batches), None)
         while (batch := read_quietly(following, where, why, columns=columns)) is not None:
             for start in range(0, batch.num_rows, step):

@@ -5,14 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Self, TypeVar
+from functools import cached_property
+from typing import Any, Generic, Self, TypeVar, cast
 
 import numpy.typing as npt
 
 from dpmoments.array_types import FloatArray
 from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.rows.cells import Missing
-from dpmoments.rows.encode import encode_columns
+from dpmoments.rows.encode import encode_columns, encode_levels, largest_block
+from dpmoments.rows.level_block import LevelBlock, LevelLayout, OfEncodedRows
+from dpmoments.rows.level_sums import counting_levels
 from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.threads import summarise_in_threads
@@ -48,6 +51,11 @@ class LocalSource(ABC, Generic[Part]):
     privacy_unit: PrivacyUnit | None = field(default=None, kw_only=True)
 
     @property
+    def largest_part(self) -> int:
+        """How many rows are encoded at a time."""
+        return largest_block(self.schema, whole_rows=self.privacy_unit is not None)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The columns that are read."""
         return self.schema.names if self.privacy_unit is None else (*self.schema.names, self.privacy_unit.column)
@@ -60,6 +68,11 @@ class LocalSource(ABC, Generic[Part]):
     def encoded_schema(self) -> Schema:
         """Of the columns that are encoded."""
         return self.schema if self.restriction is None else self.restriction.schema
+
+    @cached_property
+    def layout(self) -> LevelLayout:
+        """Which of the encoded features are levels."""
+        return LevelLayout.of(self.encoded_schema, mean=self.mean)
 
     def counted(self, columns: Mapping[str, Any]) -> Mapping[str, Any]:
         """The columns of a part, of the rows that are meant."""
@@ -104,7 +117,11 @@ class LocalSource(ABC, Generic[Part]):
 
     def encode(self, part: Part) -> npt.NDArray[Any]:
         """Encoded rows of a piece, shape (n, d); a dropped row is NaN throughout."""
-        return encode_columns(self.counted(self.cells(part)), self.encoded_schema, mean=self.mean)
+        return self.encode_levels(part).encoded()
+
+    def encode_levels(self, part: Part) -> LevelBlock:
+        """The same rows with levels as codes."""
+        return encode_levels(self.counted(self.cells(part)), self.encoded_schema, self.layout)
 
     def encode_units(self, part: Part) -> UnitBlock:
         """The encoded rows of a piece that no rule drops, and whose each is."""
@@ -133,7 +150,10 @@ class LocalSource(ABC, Generic[Part]):
     def blocks(self) -> Iterator[npt.NDArray[Any]]:
         """Encoded blocks, shape (n_i, d), in the order of the table."""
         for part in self.parts():
-            yield self.encode(part)
+            if self.layout.columns:
+                yield from self.encode_levels(part).encoded_blocks()
+            else:
+                yield self.encode(part)
 
     def summarise(
         self,
@@ -152,7 +172,16 @@ class LocalSource(ABC, Generic[Part]):
         on_block : callable, optional
             Called with what every piece that was read and handed on adds to :attr:`pass_length`, for progress.
         """
-        return summarise_in_threads(summary, self._watched(summary, on_block), self.encode, threads)
+        encode: Callable[[Part], Any] = self.encode_levels
+        if not self.layout.columns:
+            return summarise_in_threads(summary, self._watched(summary, on_block), self.encode, threads)
+        # What follows is decided by the schema and what is asked: levels are counted where that is possible, and less work.
+        counting = counting_levels(summary, self.encoded_schema, self.layout)
+        if counting is not None:
+            sums = summarise_in_threads(counting, self._watched(counting, on_block), encode, threads)
+            return cast("Result", counting.result(sums))
+        asked = summary if summary.takes_levels else OfEncodedRows(summary)
+        return summarise_in_threads(asked, self._watched(asked, on_block), encode, threads)
 
     def summarise_units(
         self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None

@@ -12,12 +12,10 @@ import numpy.typing as npt
 
 from dpmoments.cells.frames import array_cells, series_cells
 from dpmoments.rows.cells import Missing
-from dpmoments.rows.encode import largest_block
 from dpmoments.rows.sources.guessed_types import require_no_guess_of_polars
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.reading import FAILED_QUERY, read_quietly
 from dpmoments.rows.summary import Summary
-from dpmoments.schema.schema import Schema
 
 __all__ = ["ArraySource", "FrameSource", "LazySource", "require_columns"]
 
@@ -79,7 +77,7 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
         return rule
 
     def parts(self) -> Iterator[npt.NDArray[Any]]:
-        return self._slices(RAW_ROWS_PER_BLOCK if self.raw else _rows_per_part(self.n_rows, self.schema))
+        return self._slices(RAW_ROWS_PER_BLOCK if self.raw else _rows_per_part(self))
 
     def parts_for(self, summary: Summary[Any, Any]) -> Iterator[npt.NDArray[Any]]:
         return self._slices(summary.rows_per_task) if self.raw else self.parts()
@@ -121,7 +119,7 @@ class FrameSource(LocalSource[nw.DataFrame[Any]]):
         return len(self.frame)
 
     def parts(self) -> Iterator[nw.DataFrame[Any]]:
-        step = _rows_per_part(self.n_rows, self.schema)
+        step = _rows_per_part(self)
         for start in range(0, self.n_rows, step):
             yield self.frame[start : start + step]
 
@@ -184,6 +182,6 @@ def require_columns(found: Sequence[object], wanted: Sequence[str], where: str) 
         raise ValueError(f"{where} has more than one column named {', '.join(map(repr, repeated))}: rename them")
 
 
-def _rows_per_part(n_rows: int, schema: Schema) -> int:
+def _rows_per_part(source: ArraySource | FrameSource) -> int:
     """Rows that are encoded at a time: an eighth of a small table, so that all threads have work."""
-    return min(largest_block(schema), max(LEAST_ROWS_PER_PART, n_rows // 8))
+    return min(source.largest_part, max(LEAST_ROWS_PER_PART, source.n_rows // 8))
