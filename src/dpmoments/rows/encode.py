@@ -33,10 +33,10 @@ import pyarrow as pa
 
 from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, numbers
+from dpmoments.rows.block_memory import BlockMemory
 from dpmoments.rows.cells import dropped_by_missing
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric
 from dpmoments.schema.derived import DerivedColumn, feature_slices
-from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.numeric import LARGEST_CELL
 from dpmoments.schema.schema import Schema
 
@@ -57,7 +57,9 @@ def largest_block(schema: Schema) -> int:
     return min(MOST_ROWS_PER_BLOCK, max(64, MOST_CELLS_PER_BLOCK // schema.n_features))
 
 
-def encode_columns(columns: Mapping[str, Any], schema: Schema, *, mean: bool) -> FloatArray:
+def encode_columns(
+    columns: Mapping[str, Any], schema: Schema, *, mean: bool, memory: BlockMemory | None = None
+) -> FloatArray:
     """Encode columns of equal length n.
 
     Parameters
@@ -66,6 +68,8 @@ def encode_columns(columns: Mapping[str, Any], schema: Schema, *, mean: bool) ->
     schema : Schema
     mean : bool
         See :meth:`dpmoments.Schema.encoding`.
+    memory : BlockMemory, optional
+        Where the rows are put; they are overwritten there by the next. Without it they are the caller's.
 
     Returns
     -------
@@ -81,7 +85,7 @@ def encode_columns(columns: Mapping[str, Any], schema: Schema, *, mean: bool) ->
         If a column's type cannot hold what the schema says.
     """
     n_rows = len(columns[schema.names[0]])
-    block = np.zeros((n_rows, schema.n_features), order="F")
+    block = (BlockMemory() if memory is None else memory).block(n_rows, schema.n_features)
     drop = np.zeros(n_rows, dtype=bool)
     encoding = schema.encoding(mean=mean)
     factors = {factor.name for column in schema.derived_columns for factor in column.factors}
@@ -89,49 +93,53 @@ def encode_columns(columns: Mapping[str, Any], schema: Schema, *, mean: bool) ->
     places = list(zip(schema.columns, feature_slices(schema.columns), strict=True))
     for column, place in places:
         if not isinstance(column, DerivedColumn):
-            values, dropped = _encode_column(columns[column.name], column, encoding, place.start, block[:, place])
-            drop |= dropped
+            drop |= _apply_rules(columns[column.name], column, block[:, place])
             if column.name in factors:
-                ruled[column.name] = values
+                ruled[column.name] = block[:, place].copy(order="F")
+            if not isinstance(column, Categorical):  # levels are encoded as they are
+                encoding.encode_cells(block[:, place.start], place.start, out=block[:, place.start])
+            encoding.scale_into_ball(block[:, place], place.start)  # while the column is in the processor's cache
     for column, place in places:
         if isinstance(column, DerivedColumn):
             values = column.values([ruled[factor.name] for factor in column.factors])
             for feature, cells in zip(range(place.start, place.stop), values.T, strict=True):
-                block[:, feature] = encoding.encode_cells(cells, feature)
-    encoding.scale_into_ball(block)
-    block[drop] = np.nan
+                encoding.encode_cells(cells, feature, out=block[:, feature])
+            encoding.scale_into_ball(block[:, place], place.start)
+    if drop.any():
+        block[drop] = np.nan
     return block
 
 
-def _encode_column(
-    cells: Any, column: Column, encoding: Encoding, feature: int, out: FloatArray
-) -> tuple[FloatArray, BoolArray]:
-    """Fill ``out``, shape (n, k) for k features; return their values in the table's units, and which rows are dropped, (n,)."""
+def _apply_rules(cells: Any, column: Column, out: FloatArray) -> BoolArray:
+    """Fill ``out``, shape (n, k) for k features, with their values in the table's units; return which rows are dropped, (n,)."""
     with suppress(pa.ArrowException):  # whose message may quote a cell
         if isinstance(column, Categorical):
-            return out, _one_hot(level_codes(cells, column), column, out)  # levels are encoded as they are
+            return _one_hot(level_codes(cells, column), column, out)
         values = numbers(cells, column)
         missing = ~np.isfinite(values)
         dropped = dropped_by_missing(missing, column.missing, column.name, cell="empty or non-finite", instead="center")
-        values = _within_bounds(values, missing, column)
-        out[:, 0] = encoding.encode_cells(values, feature)
-        return values[:, np.newaxis], dropped
+        _move_within_bounds(values, missing, column, out[:, 0])
+        return dropped
     raise TypeError(f"column {column.name!r} cannot be converted to plain numbers or text: convert it first")
 
 
-def _within_bounds(values: FloatArray, missing: BoolArray, column: Numeric | Date | Boolean | Coordinate) -> FloatArray:
+def _move_within_bounds(
+    values: FloatArray, missing: BoolArray, column: Numeric | Date | Boolean | Coordinate, out: FloatArray
+) -> None:
     """Missing cells at the column's centre, all others moved into its bounds; a coordinate has none."""
     if missing.any():
         values = np.where(missing, column.offset(mean=True)[0], values)
     if isinstance(column, Coordinate):
-        return values
-    if isinstance(column, Numeric) and column.scale is not None:
-        return np.clip(values, -LARGEST_CELL, LARGEST_CELL)
-    return np.clip(values, *column.bounds)
+        out[:] = values
+    elif isinstance(column, Numeric) and column.scale is not None:
+        np.clip(values, -LARGEST_CELL, LARGEST_CELL, out=out)
+    else:
+        np.clip(values, *column.bounds, out=out)
 
 
 def _one_hot(codes: CodeArray, column: Categorical, out: FloatArray) -> BoolArray:
     dropped = dropped_by_missing(codes == MISSING, column.missing, column.name, cell="empty", instead="zero")
     known = np.flatnonzero(codes >= 0)
+    out[:] = 0.0
     out[known, codes[known]] = 1.0
     return dropped | (codes == UNKNOWN) if column.other == "drop" else dropped

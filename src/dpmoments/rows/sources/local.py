@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Generic, Self, TypeVar
 
 import numpy.typing as npt
 
 from dpmoments.array_types import FloatArray
 from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.rows.block_memory import BlockMemory
 from dpmoments.rows.cells import Missing
 from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.restriction import Restriction
@@ -104,11 +106,14 @@ class LocalSource(ABC, Generic[Part]):
         """The columns of a piece, as cells of the kinds that the schema says they are."""
         return {name: self.written_cells(part, name) for name in self.names}
 
-    def encode(self, part: Part) -> npt.NDArray[Any]:
-        """Encoded rows of a piece, shape (n, d); a dropped row is NaN throughout, and one that does not count left out."""
+    def encode(self, part: Part, memory: BlockMemory | None = None) -> npt.NDArray[Any]:
+        """Encoded rows of a piece, shape (n, d); a dropped row is NaN throughout, and one that does not count left out.
+
+        They are not to be changed; those in a ``memory`` are gone with the next piece.
+        """
         if self.selection is not None:
             return self.selection.kept(self.encode_units(part))
-        return encode_columns(self.counted(self.cells(part)), self.encoded_schema, mean=self.mean)
+        return encode_columns(self.counted(self.cells(part)), self.encoded_schema, mean=self.mean, memory=memory)
 
     def encode_units(self, part: Part) -> UnitBlock:
         """The encoded rows of a piece that no rule drops, and whose each is."""
@@ -156,7 +161,8 @@ class LocalSource(ABC, Generic[Part]):
         on_block : callable, optional
             Called with the number of rows of every piece that was read and handed on, for progress.
         """
-        return summarise_in_threads(summary, self._watched(summary, on_block), self.encode, threads)
+        encode = partial(self.encode, memory=BlockMemory())
+        return summarise_in_threads(summary, self._watched(summary, on_block), encode, threads)
 
     def summarise_units(
         self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
