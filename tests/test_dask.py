@@ -362,6 +362,7 @@ def test_a_result_that_came_back_twice_or_not_at_all_is_never_merged() -> None:
         Rows(SCHEMA, dpm.Neighbors.ADD_REMOVE, losing).count()
 
 
+@pytest.mark.slow
 def test_the_example_runs() -> None:
     script = Path(__file__).parent.parent / "examples" / "dask_job.py"
     ran = subprocess.run([sys.executable, "-W", "ignore", str(script)], capture_output=True, text=True, check=False)
