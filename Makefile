@@ -25,10 +25,10 @@ demo: $(STAMP)
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 test: $(STAMP) lint
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-slow: $(STAMP)
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m slow --hypothesis-profile=default
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup -m slow --hypothesis-profile=default
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
