@@ -25,10 +25,10 @@ demo: $(STAMP)
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 test: $(STAMP) lint site
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-slow: $(STAMP)
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m slow --hypothesis-profile=default
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup -m slow --hypothesis-profile=default
 
 # The wheel, with every library at the oldest version that pyproject.toml declares; what reads tables and what fits models.
 test-oldest: $(STAMP)

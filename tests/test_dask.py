@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -26,7 +27,7 @@ from cases import CASES, MEAN_CASES, Case
 from dpmoments.cli import main
 from dpmoments.rows.histogram import RowCount
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources.dask import DaskSource
+from dpmoments.rows.sources.dask import DaskFilesSource, DaskFrameSource, DaskSource
 from dpmoments.rows.sources.engine import PassProgress
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.partitions import PartitionJob, Reading, Summarised
@@ -119,6 +120,35 @@ def test_columns_that_are_not_in_the_schema_are_not_read(tmp_path: Path) -> None
     with pytest.raises(OSError, match=r".+"):
         pq.read_table(tmp_path / "t.parquet", columns=["unread"])
     assert Rows.of(dd.read_parquet(tmp_path / "t.parquet"), SCHEMA).moments() == EXPECTED
+
+
+def test_a_frame_of_files_alone_is_read_as_files_and_no_other(tmp_path: Path) -> None:
+    for number, start in enumerate(range(0, N_ROWS, 150)):
+        pq.write_table(TABLE.slice(start, 150), tmp_path / f"{number}.parquet")
+    frame = dd.read_parquet(tmp_path)
+    plain = {
+        "frame": frame,
+        "columns": frame[list(SCHEMA.names)],
+        "groups": dd.read_parquet(tmp_path, split_row_groups=True),
+    }
+    for data in plain.values():
+        assert isinstance(Rows.of(data, SCHEMA).source, DaskFilesSource)
+        assert Rows.of(data, SCHEMA).moments() == EXPECTED
+    some = Rows.of(TABLE.slice(150, 150), SCHEMA).moments()
+    older = TABLE.filter(pc.greater(TABLE["age"], 40.0))
+    others: dict[str, tuple[Any, Any]] = {
+        "filter": (frame[frame.age > 40.0], Rows.of(older, SCHEMA).moments()),
+        "filters": (dd.read_parquet(tmp_path, filters=[("age", ">", 40.0)]), Rows.of(older, SCHEMA).moments()),
+        "partition": (frame.partitions[1], some),
+        "other names": (frame.rename(columns={"age": "price", "price": "age"}), None),
+        "repartitioned": (frame.repartition(npartitions=2), EXPECTED),
+    }
+    for name, (data, expected) in others.items():
+        rows = Rows.of(data, SCHEMA)
+        assert isinstance(rows.source, DaskFrameSource), name
+        assert rows.moments() == expected or (expected is None and rows.moments() != EXPECTED), name
+    pq.write_table(TABLE.set_column(1, "visits", TABLE["visits"].cast(pa.float64())), tmp_path / "0.parquet")
+    assert isinstance(Rows.of(dd.read_parquet(tmp_path), SCHEMA).source, DaskFrameSource)  # Dask casts
 
 
 ARRAY = np.random.default_rng(3).normal(0, 0.5, (300, 3))
@@ -332,6 +362,7 @@ def test_a_result_that_came_back_twice_or_not_at_all_is_never_merged() -> None:
         Rows(SCHEMA, dpm.Neighbors.ADD_REMOVE, losing).count()
 
 
+@pytest.mark.slow
 def test_the_example_runs() -> None:
     script = Path(__file__).parent.parent / "examples" / "dask_job.py"
     ran = subprocess.run([sys.executable, "-W", "ignore", str(script)], capture_output=True, text=True, check=False)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import json
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -267,6 +269,21 @@ def test_moments_are_immutable_and_show_no_value() -> None:
         moments.count = 0  # type: ignore[misc]
     with pytest.raises(TypeError, match="unhashable"):
         hash(moments)
+
+
+@pytest.mark.parametrize("doublings", [0, 23, 50])  # from 2^63 on, cells are sent in two limbs
+@pytest.mark.parametrize("n_features", [1, 40])
+def test_what_is_sent_is_the_lower_triangle(n_features: int, doublings: int) -> None:
+    moments = exact_moments([np.random.default_rng(0).normal(0, 0.3, (9, n_features))], n_features)
+    for _ in range(doublings):
+        moments = moments + moments
+    sent = pickle.dumps(moments, protocol=5)
+    assert pickle.loads(sent) == moments
+    integers = n_features + n_features * (n_features + 1) // 2
+    assert len(sent) <= 8 * integers * (1 if doublings < 50 else 2) + 500
+    limbs = np.array(moments.limbs)
+    limbs[0, -1, 0] += 1  # of no rows; not symmetric, but for one feature
+    assert pickle.loads(pickle.dumps(replace(moments, limbs=limbs))) == replace(moments, limbs=limbs)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

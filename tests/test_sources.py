@@ -27,6 +27,7 @@ from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Coordinate, Schema
 from encoded_blocks import encoded_blocks
+from spark_session import of_spark
 from table_forms import (
     EXPECTED,
     FILES,
@@ -69,6 +70,60 @@ def test_every_form_gives_the_same_release(form: Any) -> None:
     released = dpm.release(form, SCHEMA, **options)
     expected = dpm.release(TABLE, SCHEMA, **options)
     assert released.noisy_gram.tobytes() == expected.noisy_gram.tobytes()
+
+
+OF_NUMBERS = Schema(
+    dpm.Numeric("age", 0, 100, missing="center"),
+    dpm.Numeric("visits", -5, 5),
+    dpm.Numeric("price", 0, 20, missing="drop"),
+)
+PLAIN = TABLE.select(["visits", "price", "age"])
+IN_ORDER = np.column_stack([PLAIN[name].to_numpy() for name in OF_NUMBERS.names])
+NO_WARNINGS = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+
+
+def of_dask(make: Callable[[Any, Any, Path], Any]) -> Any:
+    def made(tmp: Path, _: Any) -> Any:
+        frames = pytest.importorskip("dask.dataframe", reason="Dask is not installed: pip install 'dpmoments[dask]'")
+        return make(frames, pytest.importorskip("dask.array"), tmp)
+
+    return pytest.param(made, marks=NO_WARNINGS)
+
+
+def on_spark(make: Callable[[Any, Path], Any]) -> Any:
+    def made(tmp: Path, request: pytest.FixtureRequest) -> Any:
+        return make(request.getfixturevalue("spark"), tmp)
+
+    return pytest.param(made, marks=of_spark)
+
+
+KINDS: dict[str, Any] = {
+    "NumPy": lambda *_: IN_ORDER,
+    "pandas": lambda *_: PLAIN.to_pandas(),
+    "Polars": lambda *_: pl.from_arrow(PLAIN),
+    "Arrow": lambda *_: PLAIN,
+    "Parquet": lambda tmp, _: parquet(tmp / "t.parquet", PLAIN),
+    "CSV": lambda tmp, _: write(tmp / "t.csv", csv_text(PLAIN)),
+    "DuckDB": lambda *_: duckdb.connect().from_arrow(PLAIN),
+    "Dask frame": of_dask(lambda dd, _, __: dd.from_pandas(PLAIN.to_pandas(), npartitions=3)),
+    "Dask array": of_dask(lambda _, da, __: da.from_array(IN_ORDER, chunks=(90, 2))),
+    "Dask frame of files": of_dask(lambda dd, _, tmp: dd.read_parquet(parquet(tmp / "t.parquet", PLAIN))),
+    "files on Dask": of_dask(lambda _, __, tmp: dpm.EngineFiles(write(tmp / "t.csv", csv_text(PLAIN)), "dask")),
+    "Spark frame": on_spark(lambda spark, _: spark.createDataFrame(PLAIN).repartition(3)),
+    "Spark frame of files": on_spark(lambda spark, tmp: spark.read.parquet(str(parquet(tmp / "t.parquet", PLAIN)))),
+    "files on Spark": on_spark(lambda _, tmp: dpm.EngineFiles(parquet(tmp / "t.parquet", PLAIN), "spark")),
+}
+
+
+@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+def test_one_table_gives_the_same_bits_whatever_holds_it(
+    make: Any, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    data = make(tmp_path, request)
+    expected = reference_moments(PLAIN, OF_NUMBERS)
+    rows = Rows.of(data, OF_NUMBERS, neighbors="replace_one")
+    assert rows.moments() == expected
+    assert (rows.count(), rows.table_size()) == (expected.count, N_ROWS)
 
 
 def snapshot(data: Any) -> Any:

@@ -1,19 +1,19 @@
 """Tables of Spark give the bits of a local pass, on threads and on a cluster of processes, whatever becomes of its tasks.
 
-They need a Java that Spark runs on; where there is none, the tests say so and are skipped.
+They need a Java that Spark runs on, see ``spark_session.py``; sessions of their own are in programs that they run.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,53 +25,15 @@ import pytest
 import dpmoments as dpm
 from dpmoments.cli import main
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources.spark import NO_JAVA
+from dpmoments.rows.sources.partitions import PartitionJob
+from dpmoments.rows.sources.spark import SparkFilesSource, SparkFrameSource
+from dpmoments.rows.sources.spark_scans import scanned_files
+from spark_session import of_spark
 from table_forms import EXPECTED, N_ROWS, SCHEMA, TABLE, csv_text, decimals, make_table, with_column
 
-
-def java() -> str | None:
-    """A Java with the module that Spark's vectorised code needs."""
-    home = os.environ.get("JAVA_HOME")
-    command = shutil.which("java", path=f"{home}/bin" if home else None)
-    if command is None:
-        return None
-    listed = subprocess.run([command, "--list-modules"], capture_output=True, text=True, check=False).stdout
-    return command if "jdk.incubator.vector" in listed else None
-
-
 pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'dpmoments[spark]'")
-pytestmark = [
-    pytest.mark.skipif(java() is None, reason=NO_JAVA),
-    # PySpark 4 says that it is not tested with the next pandas, of which nothing here is used, and leaves sockets open.
-    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning", "ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = of_spark
 TESTS = Path(__file__).parent
-OPTIONS = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.shuffle.partitions": "3",
-    "spark.default.parallelism": "2",
-}
-
-
-def start(master: str, **options: str) -> Any:
-    from pyspark.sql import SparkSession
-
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master(master).appName("tests")
-    for key, value in (OPTIONS | {name.replace("_", "."): value for name, value in options.items()}).items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    return session
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    session = start("local[2,4]")  # a task may fail three times
-    yield session
-    session.stop()
 
 
 def test_any_partitioning_gives_the_same_bits(spark: Any, tmp_path: Path) -> None:
@@ -81,12 +43,55 @@ def test_any_partitioning_gives_the_same_bits(spark: Any, tmp_path: Path) -> Non
     assert rows.moments() == EXPECTED  # and again
     frame.write.parquet(str(tmp_path / "t.parquet"))
     files = spark.read.parquet(str(tmp_path / "t.parquet"))
-    rows = Rows.of(files, SCHEMA, neighbors="replace_one")
-    assert (rows.moments(), rows.table_size()) == (EXPECTED, N_ROWS)
-    scan = files.select(*SCHEMA.names)._jdf.queryExecution().executedPlan().toString()
+    for data, kind in (files, SparkFilesSource), (files.filter("age > -1e9 or age is null"), SparkFrameSource):
+        rows = Rows.of(data, SCHEMA, neighbors="replace_one")
+        assert isinstance(rows.source, kind)
+        assert (rows.moments(), rows.table_size()) == (EXPECTED, N_ROWS)
+    scan = data.select(*SCHEMA.names)._jdf.queryExecution().executedPlan().toString()
     assert "unread" not in scan
     nothing = Rows.of(frame.filter("age > 1e9"), SCHEMA)
     assert (nothing.count(), nothing.table_size()) == (0, 0)
+
+
+def test_a_frame_of_files_alone_is_read_as_files_and_no_other(spark: Any, tmp_path: Path) -> None:
+    functions = pyspark.sql.functions
+    (tmp_path / "a folder").mkdir()
+    for number, first in enumerate(range(0, N_ROWS, 150)):
+        pq.write_table(TABLE.slice(first, 150), tmp_path / "a folder" / f"{number}.parquet")
+    frame = spark.read.parquet(str(tmp_path / "a folder"))
+    assert {path.name for path in scanned_files(frame, SCHEMA.names) or ()} == {"0.parquet", "1.parquet", "2.parquet"}
+    assert scanned_files(frame.select("region", *SCHEMA.names[:2]).drop("region"), SCHEMA.names[:2])
+    others = {
+        "rows": frame.filter("visits > 0"),
+        "a sample": frame.sample(0.5, seed=1),
+        "a limit": frame.limit(5),
+        "twice": frame.union(frame),
+        "once each": frame.distinct(),
+        "other names": frame.select(functions.col("price").alias("age"), functions.col("age").alias("price")),
+        "a cast": frame.withColumn("age", functions.col("age").cast("float")),
+        "an option": spark.read.option("mergeSchema", "true").parquet(str(tmp_path / "a folder")),
+        "another schema": spark.read.schema("age double, price string").parquet(str(tmp_path / "a folder")),
+        "memory": spark.createDataFrame(TABLE),
+    }
+    for name, data in others.items():
+        assert scanned_files(data, ["age", "price"]) is None, name
+    assert scanned_files(frame.cache(), SCHEMA.names) is None
+    frame.unpersist()
+    pq.write_table(TABLE.select(["age"]), tmp_path / "a folder" / "3.parquet")  # what it lacks, Spark fills
+    assert scanned_files(spark.read.parquet(str(tmp_path / "a folder")), ["age", "price"]) is None
+
+
+@pytest.mark.slow
+def test_few_results_reach_the_driver_where_they_are_large(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    d, merged = 300, []
+    joined = PartitionJob.joined
+    monkeypatch.setattr(PartitionJob, "joined", lambda *of_two: (merged.append(1), joined(*of_two))[1])
+    monkeypatch.setattr("dpmoments.rows.sources.spark.BYTES_TO_DRIVER", 4 * 8 * d * (d + 1))
+    table = pa.table({f"x{i}": np.random.default_rng(i).random(400) for i in range(d)})
+    schema = dpm.Schema(*(dpm.Numeric(name, 0, 1) for name in table.column_names))
+    found = Rows.of(spark.createDataFrame(table).repartition(32), schema).moments()
+    assert found == Rows.of(table, schema).moments()
+    assert 1 <= len(merged) < 8  # of 32
 
 
 @pytest.mark.slow
@@ -249,7 +254,7 @@ import os, sys, time
 from pathlib import Path
 sys.path[:0] = [{tests!r}]
 import pyspark
-from test_spark import start
+from spark_session import start
 from table_forms import EXPECTED, SCHEMA, TABLE
 from dpmoments.rows.rows import Rows
 
@@ -277,6 +282,82 @@ assert marker.exists()
 print("same bits")
 spark.stop()
 """
+
+
+SPECULATION = """
+import os, sys, time
+from pathlib import Path
+sys.path[:0] = [{tests!r}]
+from spark_session import start
+from table_forms import EXPECTED, SCHEMA, TABLE
+from dpmoments.rows.rows import Rows
+
+folder = Path(sys.argv[1])
+options = dict(
+    spark_speculation="true", spark_speculation_interval="100ms", spark_speculation_quantile="0.5",
+    spark_speculation_multiplier="1.1", spark_speculation_minTaskRuntime="100ms", spark_executor_memory="512m",
+    spark_eventLog_enabled="true", spark_eventLog_dir=folder.as_uri(), spark_eventLog_compress="false",
+    spark_driver_host="127.0.0.1",
+    spark_executorEnv_PYTHONPATH=os.pathsep.join(filter(None, [{tests!r}, os.environ.get("PYTHONPATH", "")])),
+)
+spark = start(sys.argv[2], **options)
+copied = folder / "copied"
+
+
+def slow_at_first(batches):
+    from pyspark import TaskContext
+    task = TaskContext.get()
+    for batch in batches:
+        yield batch
+    if task.partitionId() == 5:
+        if task.attemptNumber() > 0:
+            copied.touch()
+        until = time.monotonic() + 120
+        while not copied.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+
+
+frame = spark.createDataFrame(TABLE).repartition(8)
+assert Rows.of(frame.mapInArrow(slow_at_first, frame.schema), SCHEMA).moments() == EXPECTED
+assert copied.exists()
+print("same bits")
+spark.stop()
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@pytest.mark.slow
+def test_a_speculative_copy_of_a_task_changes_no_bit(tmp_path: Path) -> None:
+    """A standalone cluster of two workers on two addresses: Spark copies no task on the host of the first."""
+    command = [str(Path(pyspark.__file__).parent / "bin" / "spark-class")]
+    port = free_port()
+    master = [*command, "org.apache.spark.deploy.master.Master", "--host=127.0.0.1", f"--port={port}", "--webui-port=0"]
+    worker = [*command, "org.apache.spark.deploy.worker.Worker", "--cores=1", "--memory=1g", "--webui-port=0"]
+    (tmp_path / "events").mkdir()
+    started = []
+    try:
+        for number, line in enumerate((master, *([*worker, f"--host=127.0.0.{host}"] for host in (2, 3)))):
+            place = [] if number == 0 else [f"--work-dir={tmp_path / str(number)}", f"spark://127.0.0.1:{port}"]
+            with (tmp_path / f"{number}.log").open("w") as log:
+                split = [word for option in [*line, *place] for word in option.split("=", 1)]
+                started.append(subprocess.Popen(split, stdout=log, stderr=log))
+        program = [sys.executable, "-W", "ignore", "-c", SPECULATION.format(tests=str(TESTS)), str(tmp_path / "events")]
+        ran = subprocess.run(
+            [*program, f"spark://127.0.0.1:{port}"], capture_output=True, text=True, check=False, timeout=400
+        )
+    finally:
+        for process in started:
+            process.terminate()
+        for process in started:
+            process.wait()
+    assert "same bits" in ran.stdout, ran.stdout + ran.stderr
+    events = [path.read_text() for path in (tmp_path / "events").rglob("*") if path.is_file()]
+    assert '"Speculative":true' in "".join(events)
 
 
 @pytest.mark.slow

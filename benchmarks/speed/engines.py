@@ -3,17 +3,17 @@ Time of a pass on Dask and on Spark, relative to a local pass over the same Parq
 
 ``python -m benchmarks.speed.engines`` [--rows 10000000] [--columns 50] [--repeats 3]
 
-Files of float64 columns, 2^18 rows each, are written in a temporary folder. In one run, on the same two cores:
+It prints the tables of docs/scale.md, in about ten minutes where the machine does nothing else. Files of float64 columns, 2^18
+rows each, are written in a temporary folder. In one run, on the same two cores:
 
 - ``local``: ``Rows.of(folder).moments()`` in two threads;
-- ``dask frame``, ``dask files``: the same of ``dask.dataframe.read_parquet`` and of ``EngineFiles(folder, "dask")``, on a cluster
-  of two processes of one thread; against ``dask.array``'s ``x.T @ x`` of the same frame there;
-- ``spark frame``, ``spark files``: the same of ``spark.read.parquet`` and ``EngineFiles(folder, "spark")``, on ``local[2]``,
-  after start-up; against ``RowMatrix.computeGramianMatrix`` of the same frame there.
+- Dask, on a cluster of two processes of one thread: of ``EngineFiles(folder, "dask")``, of ``dask.dataframe.read_parquet`` (read
+  as files), and of that frame after a filter that keeps every row (read as pandas frames); ``dask.array``'s ``x.T @ x``;
+- Spark, on ``local[2]`` after start-up: the same three, and ``RowMatrix.computeGramianMatrix`` of the frame.
 
-Every pass is tried to give the local bits. Shown are minimum and median over the repeats, of seconds and of the ratio to a
-local pass just before, by the clock and in processor time (which other work on the machine moves less), and the peak memory of
-the workers with all the files and with a quarter of them.
+Every pass is tried to give the local bits. Shown are minimum and median over the repeats (at most two of what takes longest), of
+seconds and of the ratio to a local pass just before, by the clock and in processor time (which other work on the machine moves
+less), and the memory of the workers with all the files and with a quarter of them.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def compare(name: str, step: Callable[[], Any], local: Callable[[], Any], repeat
     for _ in range(repeats):
         before = cost_of(local)
         cost = cost_of(step)
-        found.append((*cost, cost[0] / before[0], cost[1] / before[1]))
+        found.append((cost[0], cost[0] / before[0], cost[1] / before[1]))
     columns = list(zip(*found, strict=True))
-    shown = [f"{min(column):6.2f} {statistics.median(column):6.2f}" for column in columns]
-    print(f"{name:<16} wall {shown[0]} s, x local {shown[2]};  processor {shown[1]} s, x local {shown[3]}", flush=True)
+    shown = [f"{min(column):.2f}, {statistics.median(column):.2f}" for column in columns]
+    print(f"| {name} | {' | '.join(shown)} |", flush=True)
 
 
 def cost_of(step: Callable[[], Any]) -> tuple[float, float]:
@@ -122,70 +122,103 @@ class Watched:
 
 
 def peak_of_process() -> int:
-    """Peak memory of this process in bytes."""
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    """Peak memory of this process in bytes; ``getrusage`` would tell that of the process which started it, if larger."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
 
-def measure_dask(
-    folder: Path, part: Path, schema: dpm.Schema, expected: Any, local: Callable[[], Any], repeats: int
-) -> None:
+KEEPS_ALL = "x0 > -1e300"
+"""A filter that keeps every row, so that a frame is more than the files it was read from."""
+
+
+def measure_dask(folder: Path, schema: dpm.Schema, expected: Any, local: Callable[[], Any], repeats: int) -> None:
     """Passes on a cluster of two processes."""
     import dask.dataframe as dd
     from distributed import Client, LocalCluster
 
-    options: dict[str, Any] = dict(n_workers=2, threads_per_worker=1, dashboard_address=":0")
-    for data in (part, folder):
-        with LocalCluster(**options) as cluster, Client(cluster) as client:
-            Rows.of(dd.read_parquet(data), schema).moments()
-            peak = max(client.run(peak_of_process).values())
-            print(
-                f"dask worker, {'all' if data is folder else 'a quarter'} of the rows: {peak / 1e6:.0f} MB", flush=True
-            )
-    with LocalCluster(**options) as cluster, Client(cluster):
+    with LocalCluster(**CLUSTER) as cluster, Client(cluster):
         frame = dd.read_parquet(folder)
-        for name, rows in (
-            ("dask frame", Rows.of(frame, schema)),
-            ("dask files", Rows.of(dpm.EngineFiles(folder, "dask"), schema)),
+        for name, data, most in (
+            ("Dask, `EngineFiles`", dpm.EngineFiles(folder, "dask"), repeats),
+            ("Dask, frame of `read_parquet`", frame, repeats),
+            ("Dask, that frame after a filter", frame.query(KEEPS_ALL), min(repeats, 2)),
         ):
+            rows = Rows.of(data, schema)
             assert rows.moments() == expected
-            compare(name, rows.moments, local, repeats)
+            compare(name, rows.moments, local, most)
         array = frame.to_dask_array(lengths=True)
-        compare("dask x.T @ x", lambda: (array.T @ array).compute(), local, repeats)
+        compare("Dask, `x.T @ x` of the array of that frame", lambda: (array.T @ array).compute(), local, repeats)
 
 
-def measure_spark(
-    folder: Path, part: Path, schema: dpm.Schema, expected: Any, local: Callable[[], Any], repeats: int
-) -> None:
-    """Passes in a session of two threads."""
-    from pyspark.ml.feature import VectorAssembler
-    from pyspark.mllib.linalg.distributed import RowMatrix
-    from pyspark.mllib.util import MLUtils
+CLUSTER: dict[str, Any] = dict(n_workers=2, threads_per_worker=1, dashboard_address=":0")
+
+
+def memory_of_dask(folders: dict[str, Path], schema: dpm.Schema) -> None:
+    """Peak of the larger of two workers, new for every measurement."""
+    import dask.dataframe as dd
+    from distributed import Client, LocalCluster
+
+    for kind in ("`EngineFiles`", "frame after a filter"):
+        shown = []
+        for folder in folders.values():
+            with LocalCluster(**CLUSTER) as cluster, Client(cluster) as client:
+                data = dpm.EngineFiles(folder, "dask") if "Engine" in kind else dd.read_parquet(folder).query(KEEPS_ALL)
+                Rows.of(data, schema).moments()
+                shown.append(f"{max(client.run(peak_of_process).values()) / 1e6:.0f} MB")
+        print(f"| Dask, {kind} | {' | '.join(shown)} |", flush=True)
+
+
+def session_of_spark() -> Any:
+    """Of two threads."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     began = time.perf_counter()
-    builder = (
-        SparkSession.builder.master("local[2]").config("spark.driver.memory", "4g").config("spark.ui.enabled", "false")
-    )
-    spark = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "4g")
+    builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
-    print(f"spark starts in {time.perf_counter() - began:.1f} s", flush=True)
-    for data in (part, folder):
-        with Watched() as watched:
-            Rows.of(spark.read.parquet(str(data)), schema).moments()
-        which = "all" if data is folder else "a quarter"
-        print(f"spark's Python worker, {which} of the rows: {watched.peak / 1e6:.0f} MB", flush=True)
+    print(f"(Spark starts in {time.perf_counter() - began:.1f} s)", flush=True)
+    return spark
+
+
+def measure_spark(
+    spark: Any, folder: Path, schema: dpm.Schema, expected: Any, local: Callable[[], Any], repeats: int
+) -> None:
+    """Passes in a session that has started."""
+    from pyspark.ml.feature import VectorAssembler
+    from pyspark.mllib.linalg.distributed import RowMatrix
+    from pyspark.mllib.util import MLUtils
+
     frame = spark.read.parquet(str(folder))
-    for name, rows in (
-        ("spark frame", Rows.of(frame, schema)),
-        ("spark files", Rows.of(dpm.EngineFiles(folder, "spark"), schema)),
+    for name, data, most in (
+        ("Spark, `EngineFiles`", dpm.EngineFiles(folder, "spark"), repeats),
+        ("Spark, frame of `read.parquet`", frame, repeats),
+        ("Spark, that frame after a filter", frame.filter(KEEPS_ALL), min(repeats, 2)),
     ):
+        rows = Rows.of(data, schema)
         assert rows.moments() == expected
-        compare(name, rows.moments, local, repeats)
+        compare(name, rows.moments, local, most)
     vectors = VectorAssembler(inputCols=list(schema.names), outputCol="row").transform(frame).select("row")
     matrix = RowMatrix(MLUtils.convertVectorColumnsFromML(vectors, "row"))
-    compare("spark RowMatrix", matrix.computeGramianMatrix, local, repeats)
-    spark.stop()
+    name = "Spark, `RowMatrix.computeGramianMatrix` of that frame"
+    compare(name, matrix.computeGramianMatrix, local, min(repeats, 2))
+
+
+def memory_of_spark(spark: Any, folders: dict[str, Path], schema: dpm.Schema) -> None:
+    """Largest of the Python workers seen, which earlier passes have used."""
+    for kind in ("`EngineFiles`", "frame after a filter"):
+        shown = []
+        for folder in folders.values():
+            data = (
+                dpm.EngineFiles(folder, "spark")
+                if "Engine" in kind
+                else spark.read.parquet(str(folder)).filter(KEEPS_ALL)
+            )
+            with Watched() as watched:
+                Rows.of(data, schema).moments()
+            shown.append(f"{watched.peak / 1e6:.0f} MB")
+        print(f"| Spark's Python worker, {kind} | {' | '.join(shown)} |", flush=True)
 
 
 def main() -> None:
@@ -206,22 +239,23 @@ def main() -> None:
         for file in sorted(folder.iterdir())[::4]:
             (part / file.name).hardlink_to(file)
         load = os.getloadavg()[0]
-        processor = next(
-            (
-                line.split(": ")[1]
-                for line in Path("/proc/cpuinfo").read_text().splitlines()
-                if line.startswith("model name")
-            ),
-            platform.machine(),
-        )
+        processors = (line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name"))
+        processor = next(processors, platform.machine()).split(": ")[-1]
         print(
-            f"{arguments.rows:,} x {arguments.columns}; {processor.strip()}, {os.cpu_count()} cores, load before {load:.1f}"
+            f"{arguments.rows:,} x {arguments.columns}; {processor}, {os.cpu_count()} cores, load before {load:.1f}\n"
         )
         rows = Rows.of(folder, schema, threads=2)
         expected = rows.moments()
-        compare("local", rows.moments, rows.moments, arguments.repeats)
-        measure_dask(folder, part, schema, expected, rows.moments, arguments.repeats)
-        measure_spark(folder, part, schema, expected, rows.moments, arguments.repeats)
+        print("| | seconds | by the clock, × local pass | processor time, × local pass |\n| --- | --- | --- | --- |")
+        compare("local pass over the files, 2 threads", rows.moments, rows.moments, arguments.repeats)
+        measure_dask(folder, schema, expected, rows.moments, arguments.repeats)
+        spark = session_of_spark()
+        measure_spark(spark, folder, schema, expected, rows.moments, arguments.repeats)
+        print("\n| memory of a worker | a quarter of the rows | all |\n| --- | --- | --- |")
+        folders = {"a quarter": part, "all": folder}
+        memory_of_spark(spark, folders, schema)
+        spark.stop()
+        memory_of_dask(folders, schema)
 
 
 if __name__ == "__main__":

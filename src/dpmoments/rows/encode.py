@@ -33,9 +33,11 @@ import pyarrow as pa
 
 from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, numbers
+from dpmoments.rows.block_memory import BlockMemory
 from dpmoments.rows.cells import dropped_by_missing
 from dpmoments.rows.level_block import LevelBlock, LevelLayout, dense_rows_at_a_time
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric
+from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.numeric import LARGEST_CELL
 from dpmoments.schema.row_norm import may_be_shortened
 from dpmoments.schema.schema import Schema
@@ -58,7 +60,9 @@ def largest_block(schema: Schema, *, whole_rows: bool = False) -> int:
     return dense_rows_at_a_time(sum(widths))
 
 
-def encode_columns(columns: Mapping[str, Any], schema: Schema, *, mean: bool) -> FloatArray:
+def encode_columns(
+    columns: Mapping[str, Any], schema: Schema, *, mean: bool, memory: BlockMemory | None = None
+) -> FloatArray:
     """Encode columns of equal length n.
 
     Parameters
@@ -67,6 +71,8 @@ def encode_columns(columns: Mapping[str, Any], schema: Schema, *, mean: bool) ->
     schema : Schema
     mean : bool
         See :meth:`dpmoments.Schema.encoding`.
+    memory : BlockMemory, optional
+        Where the rows are put; they are overwritten there by the next. Without it they are the caller's.
 
     Returns
     -------
@@ -81,13 +87,15 @@ def encode_columns(columns: Mapping[str, Any], schema: Schema, *, mean: bool) ->
     TypeError
         If a column's type cannot hold what the schema says.
     """
-    return encode_levels(columns, schema, LevelLayout.of(schema, mean=mean)).encoded()
+    return encode_levels(columns, schema, LevelLayout.of(schema, mean=mean), memory).encoded()
 
 
-def encode_levels(columns: Mapping[str, Any], schema: Schema, layout: LevelLayout) -> LevelBlock:
+def encode_levels(
+    columns: Mapping[str, Any], schema: Schema, layout: LevelLayout, memory: BlockMemory | None = None
+) -> LevelBlock:
     """As :func:`encode_columns`, with the levels of categorical columns as codes; the layout is the schema's."""
     n_rows = len(columns[schema.names[0]])
-    block = np.empty((n_rows, len(layout.numbers)), order="F")
+    block = (BlockMemory() if memory is None else memory).block(n_rows, len(layout.numbers))
     drop = np.zeros(n_rows, dtype=bool)
     codes: list[CodeArray] = []
     factors = {factor.name for column in schema.derived_columns for factor in column.factors}
@@ -99,18 +107,17 @@ def encode_levels(columns: Mapping[str, Any], schema: Schema, layout: LevelLayou
             if column.name in factors:
                 ruled[column.name] = _one_hot(found, column)
         else:
-            values, dropped = _encoded_numbers(columns[column.name], column)
-            place = layout.places[column.name].start
-            block[:, place] = layout.encoding.encode_cells(values, place)
+            place = layout.places[column.name]
+            dropped = _apply_rules(columns[column.name], column, block[:, place.start])
             if column.name in factors:
-                ruled[column.name] = values[:, np.newaxis]
+                ruled[column.name] = block[:, place].copy(order="F")
+            _encode_in_place(block, place, layout.encoding)
         if dropped is not None:
             drop |= dropped
     for derived in schema.derived_columns:
-        features = derived.values([ruled[factor.name] for factor in derived.factors])
-        for place, cells in enumerate(features.T, layout.places[derived.name].start):
-            block[:, place] = layout.encoding.encode_cells(cells, place)
-    layout.encoding.scale_into_ball(block)
+        place = layout.places[derived.name]
+        block[:, place] = derived.values([ruled[factor.name] for factor in derived.factors])
+        _encode_in_place(block, place, layout.encoding)
     return LevelBlock(layout, block, tuple(codes), drop)
 
 
@@ -134,16 +141,18 @@ def _one_hot(codes: CodeArray, column: Categorical) -> FloatArray:
     return rows
 
 
-def _encoded_numbers(cells: Any, column: Numeric | Date | Boolean | Coordinate) -> tuple[FloatArray, BoolArray | None]:
-    """Values in the table's units after the column's rules, shape (n,), and which rows are dropped, None for none."""
+def _apply_rules(cells: Any, column: Numeric | Date | Boolean | Coordinate, out: FloatArray) -> BoolArray | None:
+    """Fill ``out`` with values in the table's units after the column's rules; return which rows are dropped, None for none."""
     with suppress(pa.ArrowException):
         values = numbers(cells, column)
         finite = np.isfinite(values)
         if finite.all():
-            return _within_bounds(values, None, column), None
+            _move_within_bounds(values, None, column, out)
+            return None
         missing = ~finite
         dropped = dropped_by_missing(missing, column.missing, column.name, cell="empty or non-finite", instead="center")
-        return _within_bounds(values, missing, column), dropped
+        _move_within_bounds(values, missing, column, out)
+        return dropped
     raise TypeError(_not_plain(column))
 
 
@@ -151,14 +160,22 @@ def _not_plain(column: Column) -> str:
     return f"column {column.name!r} cannot be converted to plain numbers or text: convert it first"
 
 
-def _within_bounds(
-    values: FloatArray, missing: BoolArray | None, column: Numeric | Date | Boolean | Coordinate
-) -> FloatArray:
+def _move_within_bounds(
+    values: FloatArray, missing: BoolArray | None, column: Numeric | Date | Boolean | Coordinate, out: FloatArray
+) -> None:
     """Missing cells at the column's centre, all others moved into its bounds; a coordinate has none."""
     if missing is not None:
         values = np.where(missing, column.offset(mean=True)[0], values)
     if isinstance(column, Coordinate):
-        return values
-    if isinstance(column, Numeric) and column.scale is not None:
-        return np.clip(values, -LARGEST_CELL, LARGEST_CELL)
-    return np.clip(values, *column.bounds)
+        out[:] = values
+    elif isinstance(column, Numeric) and column.scale is not None:
+        np.clip(values, -LARGEST_CELL, LARGEST_CELL, out=out)
+    else:
+        np.clip(values, *column.bounds, out=out)
+
+
+def _encode_in_place(block: FloatArray, place: slice, encoding: Encoding) -> None:
+    """Values of some of the numbers, in the table's units, become encoded ones while they are in the processor's cache."""
+    for feature in range(place.start, place.stop):
+        encoding.encode_cells(block[:, feature], feature, out=block[:, feature])
+    encoding.scale_into_ball(block[:, place], place.start)

@@ -168,6 +168,16 @@ class Moments:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What is sent to another process: of the symmetric Σzzᵀ the lower triangle, in one integer a cell where all fit."""
+        numbers = (self.count, self.dropped, self.clipped, self.bits, self.radius)
+        gram = self.limbs[:, 1:]
+        if not np.array_equal(gram, gram.transpose(0, 2, 1)):
+            return Moments, (*numbers, np.asarray(self.limbs))
+        packed = np.concatenate([self.limbs[:, 0], gram[:, *np.tril_indices(self.n_features)]], axis=1)
+        joined = _join_limbs(packed)
+        return _unpacked, (*numbers, self.n_features, packed if joined.dtype == object else joined)
+
     def __repr__(self) -> str:
         lattice = f"n_features={self.n_features}, bits={self.bits}, radius={self.radius!r}"
         return f"Moments({lattice}, values=<private>)"
@@ -197,6 +207,18 @@ class Moments:
         An int64 array where every entry fits in int64, else an object array of Python integers.
         """
         return _join_limbs(self.limbs[:, 1:])
+
+
+def _unpacked(
+    count: int, dropped: int, clipped: int, bits: int, radius: float, n_features: int, packed: NDArray[np.int64]
+) -> Moments:
+    """From the integers of Σz and of the lower triangle of Σzzᵀ: one limb, shape (d + d(d + 1)/2,), or two."""
+    both = split_limbs(packed) if packed.ndim == 1 else packed
+    limbs = np.empty((2, n_features + 1, n_features), dtype=np.int64)
+    limbs[:, 0] = both[:, :n_features]
+    rows, columns = np.tril_indices(n_features)
+    limbs[:, 1 + rows, columns] = limbs[:, 1 + columns, rows] = both[:, n_features:]
+    return Moments(count, dropped, clipped, bits, radius, limbs)
 
 
 def _join_limbs(limbs: NDArray[np.int64]) -> NDArray[Any]:

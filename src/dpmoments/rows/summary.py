@@ -38,7 +38,7 @@ class Summary(ABC, Generic[Running, Result]):
 
     @abstractmethod
     def add(self, running: Running, block: npt.NDArray[Any]) -> None:
-        """Add a block of encoded rows, shape (n, d), to a running sum. The block is not changed."""
+        """Add a block of encoded rows, shape (n, d), to a running sum. The block is neither changed nor kept."""
 
     @abstractmethod
     def finish(self, running: Running) -> Result:

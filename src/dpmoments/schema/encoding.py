@@ -70,15 +70,16 @@ class Encoding:
         cross = np.outer(self.offset, self.scale * mean)
         return np.outer(self.offset, self.offset) + cross + cross.T + scaled
 
-    def encode_cells(self, values: FloatArray, feature: int) -> FloatArray:
+    def encode_cells(self, values: FloatArray, feature: int, out: FloatArray | None = None) -> FloatArray:
         """(value − offset)/unit of one feature's cells, shape (n,): in [−1, 1] inside the bounds, not yet in the ball."""
-        encoded: FloatArray = (values - self.offset[feature]) / self.unit[feature]
+        encoded: FloatArray = np.subtract(values, self.offset[feature], out=out)
+        np.divide(encoded, self.unit[feature], out=encoded)
         return encoded
 
-    def scale_into_ball(self, block: FloatArray) -> None:
-        """Multiply encoded cells, shape (n, d), by weight/B, in place; what is finite stays finite."""
+    def scale_into_ball(self, block: FloatArray, first: int = 0) -> None:
+        """Multiply encoded cells, shape (n, k), of k features from ``first`` on, by weight/B; what is finite stays so."""
         if self.weight is not None:
-            block *= self.weight
+            block *= self.weight[first : first + block.shape[1]]
         if self.row_norm < 1:
             largest = 2.0**1023 * self.row_norm
             np.clip(block, -largest, largest, out=block)

@@ -12,7 +12,8 @@ import numpy as np
 from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.rows.blas import single_threaded_blas
 from dpmoments.rows.cells import Missing
-from dpmoments.rows.sources.arrow import FileSource
+from dpmoments.rows.sources.arrow import FileSource, ParquetSource
+from dpmoments.rows.sources.dask_scans import scanned_files
 from dpmoments.rows.sources.engine import FAN_IN, EngineSource, PassProgress, require_installed
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import ArraySource, require_columns
@@ -157,7 +158,7 @@ def open_dask(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit |
     """
     reading = Reading(schema, mean, privacy_unit)
     if hasattr(data, "to_delayed") and hasattr(data, "columns") and getattr(data, "ndim", 0) == 2:
-        return DaskFrameSource(reading, data)
+        return _files_or_frame(DaskFrameSource(reading, data))
     if hasattr(data, "rechunk") and hasattr(data, "map_blocks"):
         if privacy_unit is not None:
             raise TypeError(
@@ -169,6 +170,20 @@ def open_dask(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit |
     )
 
 
+def _files_or_frame(source: DaskFrameSource) -> DaskSource:
+    """The files that a frame is, where it is no more; else the frame."""
+    reading = source.reading
+    paths = read_quietly(lambda: scanned_files(source.frame, reading.names), source.where, FAILED_QUERY)
+    if paths is None:
+        return source
+    return _of_files(ParquetSource(reading.schema, reading.mean, paths, privacy_unit=reading.privacy_unit))
+
+
+def _of_files(files: FileSource) -> DaskFilesSource:
+    reading = Reading(files.schema, files.mean, files.privacy_unit)
+    return DaskFilesSource(reading, tuple(files.pieces()), files.n_rows)
+
+
 def open_files_on_dask(files: FileSource) -> DaskSource:
     """The source of files that Dask's workers read.
 
@@ -178,7 +193,7 @@ def open_files_on_dask(files: FileSource) -> DaskSource:
         If Dask is not installed.
     """
     require_installed("dask")
-    return DaskFilesSource(Reading(files.schema, files.mean, files.privacy_unit), tuple(files.pieces()), files.n_rows)
+    return _of_files(files)
 
 
 def _outcome(job: PartitionJob, partition: Any, number: int) -> Outcome:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Generic, Self, TypeVar, cast
 
 import numpy.typing as npt
 
 from dpmoments.array_types import FloatArray
 from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.rows.block_memory import BlockMemory
 from dpmoments.rows.cells import Missing
 from dpmoments.rows.encode import encode_columns, encode_levels, largest_block
 from dpmoments.rows.level_block import LevelBlock, LevelLayout, OfEncodedRows
@@ -115,13 +116,16 @@ class LocalSource(ABC, Generic[Part]):
         """The columns of a piece, as cells of the kinds that the schema says they are."""
         return {name: self.written_cells(part, name) for name in self.names}
 
-    def encode(self, part: Part) -> npt.NDArray[Any]:
-        """Encoded rows of a piece, shape (n, d); a dropped row is NaN throughout."""
-        return self.encode_levels(part).encoded()
+    def encode(self, part: Part, memory: BlockMemory | None = None) -> npt.NDArray[Any]:
+        """Encoded rows of a piece, shape (n, d); a dropped row is NaN throughout.
 
-    def encode_levels(self, part: Part) -> LevelBlock:
+        They are not to be changed; those in a ``memory`` are gone with the next piece.
+        """
+        return self.encode_levels(part, memory).encoded()
+
+    def encode_levels(self, part: Part, memory: BlockMemory | None = None) -> LevelBlock:
         """The same rows with levels as codes."""
-        return encode_levels(self.counted(self.cells(part)), self.encoded_schema, self.layout)
+        return encode_levels(self.counted(self.cells(part)), self.encoded_schema, self.layout, memory)
 
     def encode_units(self, part: Part) -> UnitBlock:
         """The encoded rows of a piece that no rule drops, and whose each is."""
@@ -172,16 +176,18 @@ class LocalSource(ABC, Generic[Part]):
         on_block : callable, optional
             Called with what every piece that was read and handed on adds to :attr:`pass_length`, for progress.
         """
-        encode: Callable[[Part], Any] = self.encode_levels
+        memory = BlockMemory()
         if not self.layout.columns:
-            return summarise_in_threads(summary, self._watched(summary, on_block), self.encode, threads)
+            encode = partial(self.encode, memory=memory)
+            return summarise_in_threads(summary, self._watched(summary, on_block), encode, threads)
+        levels: Callable[[Part], Any] = partial(self.encode_levels, memory=memory)
         # What follows is decided by the schema and what is asked: levels are counted where that is possible, and less work.
         counting = counting_levels(summary, self.encoded_schema, self.layout)
         if counting is not None:
-            sums = summarise_in_threads(counting, self._watched(counting, on_block), encode, threads)
+            sums = summarise_in_threads(counting, self._watched(counting, on_block), levels, threads)
             return cast("Result", counting.result(sums))
         asked = summary if summary.takes_levels else OfEncodedRows(summary)
-        return summarise_in_threads(asked, self._watched(asked, on_block), encode, threads)
+        return summarise_in_threads(asked, self._watched(asked, on_block), levels, threads)
 
     def summarise_units(
         self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None

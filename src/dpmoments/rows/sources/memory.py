@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.cells.frames import array_cells, series_cells
+from dpmoments.rows.block_memory import BlockMemory
 from dpmoments.rows.cells import Missing
 from dpmoments.rows.sources.guessed_types import require_no_guess_of_polars
 from dpmoments.rows.sources.local import LocalSource
@@ -86,9 +87,9 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
         for start in range(0, self.n_rows, step):
             yield self.array[start : start + step]
 
-    def encode(self, part: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def encode(self, part: npt.NDArray[Any], memory: BlockMemory | None = None) -> npt.NDArray[Any]:
         """Encoded rows, shape (n, d); the caller's own where nothing needs encoding."""
-        return part if self.raw else super().encode(part)
+        return part if self.raw else super().encode(part, memory)
 
     def written_cells(self, part: npt.NDArray[Any], name: str) -> Any:
         return array_cells(part[:, self.schema.names.index(name)])

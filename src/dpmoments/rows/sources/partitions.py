@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from dpmoments.own_words import has_own_words, place_of
 from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.rows.block_memory import BlockMemory
 from dpmoments.rows.fingerprint import Fingerprint
 from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.sources.local import LocalSource
@@ -216,7 +217,7 @@ class FingerprintedSource(LocalSource[_Piece]):
     def written_cells(self, part: _Piece, name: str) -> Any:
         return self.source.written_cells(part.part, name)
 
-    def encode(self, part: _Piece) -> npt.NDArray[Any]:
+    def encode(self, part: _Piece, memory: BlockMemory | None = None) -> npt.NDArray[Any]:
         if isinstance(self.source, ArraySource) and self.source.raw and self.restriction is None:
-            return self.source.encode(part.part)
-        return super().encode(part)
+            return self.source.encode(part.part, memory)
+        return super().encode(part, memory)

@@ -14,12 +14,13 @@ from uuid import uuid4
 import pyarrow as pa
 
 from dpmoments.privacy.privacy_unit import PrivacyUnit
-from dpmoments.rows.sources.arrow import ArrowSource, FileSource
+from dpmoments.rows.sources.arrow import ArrowSource, FileSource, ParquetSource
 from dpmoments.rows.sources.engine import EngineSource, PassProgress, require_installed
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
 from dpmoments.rows.sources.partitions import Outcome, PartitionJob, Reading
 from dpmoments.rows.sources.reading import FAILED_QUERY, read_quietly
+from dpmoments.rows.sources.spark_scans import scanned_files
 from dpmoments.schema.schema import Schema
 
 __all__ = ["is_of_spark", "open_files_on_spark", "open_spark"]
@@ -27,6 +28,8 @@ __all__ = ["is_of_spark", "open_files_on_spark", "open_spark"]
 SECONDS_BETWEEN_LOOKS = 0.1
 RESULTS_TO_DRIVER = 32
 """More are merged by workers first: a level of the tree is a shuffle, which costs more than so many small results."""
+BYTES_TO_DRIVER = 1 << 27
+"""Of results that are large there come fewer, down to four: Spark refuses a gigabyte (``spark.driver.maxResultSize``)."""
 LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 """Of PySpark, for errors of queries; they quote the cells at which those stop."""
 NESTED = ("struct", "array", "map", "variant")
@@ -39,6 +42,19 @@ NO_JAVA = (
 def is_of_spark(data: Any) -> bool:
     """Whether it is a DataFrame of Spark; nothing is imported for it."""
     return type(data).__module__.split(".")[0] == "pyspark"
+
+
+def depth_of_tree(n_partitions: int, n_features: int) -> int:
+    """Levels of the tree on which results are merged; to the driver comes about a root of that order of their number.
+
+    Examples
+    --------
+    >>> depth_of_tree(32, 50), depth_of_tree(1000, 50), depth_of_tree(32, 2000)
+    (1, 2, 3)
+    """
+    of_one = 8 * n_features * (n_features + 1)  # d(d + 1)/2 integers of two limbs
+    at_most = max(min(RESULTS_TO_DRIVER, BYTES_TO_DRIVER // of_one), 2)
+    return max(math.ceil(math.log(n_partitions, at_most)), 1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,8 +73,7 @@ class SparkSource(EngineSource):
             n_partitions = outcomes.getNumPartitions()
             if n_partitions == 0:
                 return None
-            depth = max(math.ceil(math.log(n_partitions, RESULTS_TO_DRIVER)), 1)
-            return outcomes.treeReduce(job.joined, depth), n_partitions
+            return outcomes.treeReduce(job.joined, depth_of_tree(n_partitions, self.schema.n_features)), n_partitions
 
         with _unquoted():
             found: tuple[Outcome, int] | None = _watched(self.session.sparkContext, merged, progress)
@@ -148,7 +163,10 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
             "the plan of the Spark frame is not deterministic (rand, uuid, a function declared so): it would give other rows at "
             "every pass. Write it to Parquet files once, and pass those"
         )
-    return SparkFrameSource(reading, data.sparkSession, data)
+    paths = read_quietly(lambda: scanned_files(data, reading.names), "the Spark frame", FAILED_QUERY)
+    if paths is None:
+        return SparkFrameSource(reading, data.sparkSession, data)
+    return _of_files(data.sparkSession, ParquetSource(schema, mean, paths, privacy_unit=privacy_unit))
 
 
 def open_files_on_spark(files: FileSource) -> SparkSource:
@@ -164,8 +182,11 @@ def open_files_on_spark(files: FileSource) -> SparkSource:
     require_installed("spark")
     from pyspark.sql import SparkSession
 
+    return _of_files(SparkSession.getActiveSession() or _new_session(SparkSession), files)
+
+
+def _of_files(session: Any, files: FileSource) -> SparkFilesSource:
     reading = Reading(files.schema, files.mean, files.privacy_unit)
-    session = SparkSession.getActiveSession() or _new_session(SparkSession)
     return SparkFilesSource(reading, session, tuple(files.pieces()), files.n_rows)
 
 

@@ -1,0 +1,78 @@
+"""Spark frames that are nothing but Parquet files: these are read as files, without a detour over the JVM's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+__all__ = ["scanned_files"]
+
+SAME_IN_BOTH = {
+    "double": pa.float64(),
+    "float": pa.float32(),
+    "long": pa.int64(),
+    "integer": pa.int32(),
+    "short": pa.int16(),
+    "byte": pa.int8(),
+    "boolean": pa.bool_(),
+    "string": pa.string(),
+}
+"""Types of Spark that are read from Parquet without a conversion, and as what Arrow reads the same; dates may not be."""
+THAT_LOSE_ROWS = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
+
+
+def scanned_files(frame: Any, names: Sequence[str]) -> tuple[Path, ...] | None:
+    """The files whose rows are the rows of a frame, each once; None unless its optimised plan says so beyond doubt.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+    names : sequence of str
+        The columns that are to be read.
+
+    Returns
+    -------
+    tuple of Path or None
+        Local Parquet files, all of which hold the columns, in the types that the frame has. None where the plan has any step
+        more, reads from a cache or a catalog, or with options, or where types are converted as they are read.
+    """
+    types = {field.name: SAME_IN_BOTH.get(field.dataType.typeName()) for field in frame.schema.fields}
+    quoted = ["`" + name.replace("`", "``") + "`" for name in names]
+    plan = frame.select(*quoted)._jdf.queryExecution().optimizedPlan()
+    if _kind(plan) == "Project":
+        kept = plan.projectList()
+        if any(_kind(kept.apply(place)) != "AttributeReference" for place in range(kept.size())):
+            return None  # a name for another column, or a computed one
+        plan = plan.child()
+    if _kind(plan) != "LogicalRelation" or any(types[name] is None for name in names):
+        return None
+    relation = plan.relation()
+    if _kind(relation) != "HadoopFsRelation" or not _reads_everything(frame.sparkSession, relation):
+        return None
+    places = [urlsplit(str(place)) for place in relation.location().inputFiles()]
+    if not places or any(place.scheme != "file" or place.netloc for place in places):
+        return None
+    paths = tuple(Path(unquote(place.path)) for place in places)
+    return paths if all(_holds(path, names, types) for path in paths) else None
+
+
+def _kind(node: Any) -> str:
+    return str(node.getClass().getSimpleName())
+
+
+def _reads_everything(session: Any, relation: Any) -> bool:
+    """Whether every row of the files it lists is read, as it is."""
+    options = relation.options()
+    plain = options.isEmpty() or (options.size() == 1 and options.contains("path"))
+    of_files = _kind(relation.fileFormat()) == "ParquetFileFormat" and _kind(relation.location()) == "InMemoryFileIndex"
+    return plain and of_files and all(session.conf.get(name) == "false" for name in THAT_LOSE_ROWS)
+
+
+def _holds(path: Path, names: Sequence[str], types: Mapping[str, Any]) -> bool:
+    held = pq.read_schema(path)
+    return all(held.names.count(name) == 1 and held.field(name).type == types[name] for name in names)

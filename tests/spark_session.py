@@ -1,0 +1,51 @@
+"""Sessions of Spark for tests, which need a Java that Spark runs on; where there is none, they say so and are skipped."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from dpmoments.rows.sources.spark import NO_JAVA
+
+OPTIONS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "3",
+    "spark.default.parallelism": "2",
+}
+
+
+def java() -> str | None:
+    """A Java with the module that Spark's vectorised code needs."""
+    home = os.environ.get("JAVA_HOME")
+    command = shutil.which("java", path=f"{home}/bin" if home else None)
+    if command is None:
+        return None
+    listed = subprocess.run([command, "--list-modules"], capture_output=True, text=True, check=False).stdout
+    return command if "jdk.incubator.vector" in listed else None
+
+
+def start(master: str, **options: str) -> Any:
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master(master).appName("tests")
+    for key, value in (OPTIONS | {name.replace("_", "."): value for name, value in options.items()}).items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+of_spark = [
+    pytest.mark.skipif(java() is None, reason=NO_JAVA),
+    pytest.mark.xdist_group("spark"),  # in one process, so that one session is started
+    # PySpark 4 says that it is not tested with the next pandas, of which nothing here is used, and leaves sockets open.
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning", "ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
