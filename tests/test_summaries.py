@@ -172,7 +172,7 @@ def test_an_error_in_a_thread_is_raised_and_stops_the_pass() -> None:
     with pytest.raises(ValueError, match="missing='error'"):
         summarise_in_threads(MomentSummary(D), parts(), lambda part: part, 2)
     assert len(read) < 100
-    with pytest.raises(ValueError, match="threads must be at least 1"):
+    with pytest.raises(ValueError, match="threads=0 must be at least 1"):
         summarise_in_threads(RowCount(), [], lambda part: part, 0)
 
 
