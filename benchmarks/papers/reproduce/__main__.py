@@ -14,18 +14,26 @@ from benchmarks.papers.reproduce.store import FOLDER, Store
 def main() -> None:
     """What the arguments ask for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.papers.reproduce", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few points and trials of every figure, within ten minutes")
+    parser.add_argument(
+        "--quick", action="store_true", help="few points and trials of every figure, within ten minutes"
+    )
     parser.add_argument("--only", nargs="+", default=[""], metavar="NAME", help="figures whose names begin so")
     parser.add_argument("--workers", type=int, default=2, help="processes of one thread each (2)")
-    parser.add_argument("--minutes", type=float, default=None, help="begin nothing new after so many; a later run goes on")
+    parser.add_argument(
+        "--minutes", type=float, default=None, help="begin nothing new after so many; a later run goes on"
+    )
     parser.add_argument("--output", type=Path, default=FOLDER, help="folder of the results")
-    parser.add_argument("--budget", action="store_true", help="say what is there and how long all takes, and run nothing")
+    parser.add_argument(
+        "--budget", action="store_true", help="say what is there and how long all takes, and run nothing"
+    )
     parser.add_argument("--page", action="store_true", help="draw, and write docs/reproduction.md, from what is there")
     options = parser.parse_args()
     store = Store(options.output)
     chosen = [figure for figure in FIGURES if any(figure.name.startswith(start) for start in options.only)]
     if not chosen:
-        parser.error(f"no figure is called {', '.join(options.only)}: use {', '.join(figure.name for figure in FIGURES)}")
+        parser.error(
+            f"no figure is called {', '.join(options.only)}: use {', '.join(figure.name for figure in FIGURES)}"
+        )
     if options.budget:
         print("\n".join(budget(chosen, store)))
         return
@@ -41,13 +49,14 @@ def main() -> None:
                 plotter.draw(figure, results, page.IMAGES / f"{figure.name}.png")
                 plotter.draw(figure, results, options.output / f"{figure.name}.png", published=True)
                 print(f"drew {figure.name}")
-    if "coinpress-8" in found:
+    if "coinpress-8" in found and any(figure.name == "coinpress-8" for figure in chosen):
         plotter.draw_map(options.output / "map-of-europe.png")
-    if len(found) == len(FIGURES):
-        page.PAGE.write_text("\n".join(page.lines(found)).rstrip() + "\n", encoding="utf-8")
-        print(f"wrote {page.PAGE.name}")
+    missing = [figure.name for figure in FIGURES if figure.name not in found]
+    if missing:
+        print(f"docs/{page.PAGE.name} stays as it is: nothing was measured of {', '.join(missing)}")
     else:
-        print("the page is written once every figure has results")
+        page.PAGE.write_text("\n".join(page.lines(found)).rstrip() + "\n", encoding="utf-8")
+        print(f"wrote docs/{page.PAGE.name}")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,9 @@ def unmeasured(what: str) -> Outcome:
 
 
 def digits(value: float) -> str:
-    """Two or three of them."""
+    """Two or three significant ones."""
+    if value >= 1e5:
+        return f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}" if value >= 10 else f"{value:.2g}"
 
 
@@ -47,7 +49,7 @@ def never_above(
     method: str, *others: str, panels: Sequence[str] | None = None, metric: str = "error", limit: float = 1.0,
     except_for: Sequence[tuple[str, float]] = (),
 ) -> Judge:  # fmt: skip
-    """The error of ``method`` is at most ``limit`` times those of the others in every cell, but for the exceptions allowed for."""
+    """The error of ``method`` is at most ``limit`` times those of the others in every cell but the exceptions."""
 
     def judge(results: Results) -> Outcome:
         against, found, cells, worst = 0, [], 0, (0.0, "")
@@ -59,7 +61,7 @@ def never_above(
                 cells += 1
                 ratios.append(ratio)
                 against += ratio > limit * (1.0 + (SURE * spread if math.isfinite(spread) else 1.0))
-                worst = max(worst, (ratio, f"{panel}, {results.figure.axis} = {x:g}, {other}"))
+                worst = max(worst, (ratio, f"{panel}, x = {x:g}, {other}"))
             if ratios:
                 found.append(f"{method} / {other} {factor(ratios)}")
         if not cells:
@@ -78,7 +80,7 @@ def within_factor(
 
     def judge(results: Results) -> Outcome:
         cells = [
-            (ratio, f"{panel}, {results.figure.axis} = {x:g}")
+            (ratio, f"{panel}, x = {x:g}")
             for panel, x, ratio, _ in results.ratios(method, reference, metric=metric, panels=panels)
             if at(x)
         ]
@@ -109,14 +111,14 @@ def spread_of(
                 errors = [results.center(panel, method, metric, x) for method in methods if
                           len(results.values(panel, method, metric, x))]  # fmt: skip
                 if len(errors) == len(methods):
-                    found.append((max(errors) / min(errors), f"{panel}, {results.figure.axis} = {x:g}"))
+                    found.append((max(errors) / min(errors), f"{panel}, x = {x:g}"))
         if not found:
             return unmeasured(", ".join(methods))
         most, where = max(found)
-        verdict = (
-            Verdict.REPRODUCED if most <= limit else Verdict.CHANGED if most <= changed else Verdict.FAILS
-        )
+        verdict = Verdict.REPRODUCED if most <= limit else Verdict.CHANGED if most <= changed else Verdict.FAILS
         ratios = [ratio for ratio, _ in found]
-        return Outcome(verdict, f"largest / least error of {methods[0]} … {methods[-1]} {factor(ratios)}, most at {where}")
+        return Outcome(
+            verdict, f"largest / least error of {methods[0]} … {methods[-1]} {factor(ratios)}, most at {where}"
+        )
 
     return judge

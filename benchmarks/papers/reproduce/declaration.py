@@ -61,6 +61,8 @@ class Panel:
         Those of them that a quick run has.
     published : str or None
         File of the curves that the authors published, where ``DPMOMENTS_DATA`` has it.
+    axis : str or None
+        What x is, where it is not what the figure says.
     """
 
     title: str
@@ -68,6 +70,7 @@ class Panel:
     points: Sequence[float]
     quick: Sequence[float]
     published: str | None = None
+    axis: str | None = None
 
     def __post_init__(self) -> None:
         if not set(self.quick) <= set(self.points):
@@ -92,7 +95,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, in our words, and the judgement of it by the results; None where something to compare with is not at hand."""
+    """What is said, in our words, and its judgement by the results; None where what it compares with is not at hand."""
 
     says: str
     judge: Callable[[Results], Outcome | None]
@@ -131,7 +134,8 @@ class Figure:
     log_axis, log_error : bool
     columns : int
         Panels in a row.
-    drawing : {"curves", "balls"}
+    drawing : {"curves", "best", "balls"}
+        "best" draws the least of what was measured of a method, and shades up to the most.
     reference : float or None
         Where a horizontal line is drawn.
     block : int

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from benchmarks.pages import DOCS
 from benchmarks.papers.reproduce.claims import factor
 from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Outcome, Verdict
+from benchmarks.papers.reproduce.lessons import lessons
 from benchmarks.papers.reproduce.results import Results
 from benchmarks.papers.reproduce.store import Store
 
@@ -18,31 +19,20 @@ IMAGES = DOCS / "images" / "reproduction"
 HEAD = """\
 # The papers' figures, measured again
 
-Every figure of Amin et al. 2019, of its student replication, of Sheffet 2015 and of CoinPress 2020: what the paper says, what comes out
-when it is run again, and what to use now. Written by `make reproduce` (`make reproduce REPRODUCE=--quick` for a small run); what a figure
-shows is declared in [benchmarks/papers/reproduce/figures](../benchmarks/papers/reproduce/figures/), how a point is measured is in
-[experiments](../benchmarks/papers/reproduce/experiments/). Seeds are derived from the names of figure, panel, method, point and trial: a
-second run gives the same numbers. Claims are in our words. Verdicts follow from the numbers by rules in the declarations:
+Every figure of Amin et al. 2019, of its student replication, of Sheffet 2015 and of CoinPress 2020: what the paper
+says, what comes out when it is run again, and what to use now. Written by `make reproduce` (`make reproduce
+QUICK=1` for a small run); what a figure shows is declared in
+[benchmarks/papers/reproduce/figures](../benchmarks/papers/reproduce/figures/), how a point is measured is in
+[experiments](../benchmarks/papers/reproduce/experiments/). Seeds are derived from the names of figure, panel, method,
+point and trial: a second run gives the same numbers. Claims are in our words. Verdicts follow from the numbers by
+rules in the declarations:
 
 - **reproduced**: as the paper says; ratios that two standard errors do not tell from 1 count for the claim.
 - **reproduced with changes**: in most cells, or with a change that is named.
 - **does not hold**: otherwise.
 
-A factor *a* (*b* to *c*) is a geometric mean over the cells of a figure (panel × point), with its least and largest value. Under *instead*
-it is the error of the paper's method over that of what to use, at the same budget and on the same tables.
-"""
-LESSONS = """\
-## What to take from it
-
-- **Pure ε** (Amin et al., the replication): matrix Laplace noise with its repair, the default, in place of eigenvectors by the exponential
-  mechanism and of Laplace noise on every entry. Where the eigenvectors are ahead of Laplace noise, both are lost in the noise.
-- **(ε, δ)** (Amin et al., Sheffet): Gaussian noise by its exact curve, the default. Amin et al.'s claim that a pure mechanism beats Gaussian
-  noise everywhere would need Gaussian noise many times as large as what (ε, δ) asks for; the replication's program has such noise.
-- **Sheffet's mechanisms** owe most of their distance from Analyze Gauss to their constants: calibrated exactly, additive Wishart noise less
-  its mean comes level with Gaussian noise. What keeps a ridge keeps its bias. Near-singular regressions want a repair of the size of
-  the noise (`repair="noise-shift"`, or `release.ridge`), whatever mechanism drew it.
-- **CoinPress** is right, and better than its published curves for covariances: their sensitivity to t is that of two mistakes in the
-  released program. With the steps chosen from n, d, ρ and the range there is no t to tune.
+A factor *a* (*b* to *c*) is a geometric mean over the cells of a figure (panel × point), with its least and largest
+value. Under *instead* it is the error of the paper's method over that of what to use, at the same budget and on the same tables.
 """
 
 
@@ -63,7 +53,10 @@ def judged(figure: Figure, results: Results) -> list[tuple[Claim, Outcome | None
 
 def factor_of(instead: Instead, results: Results) -> str:
     """Error of the paper's method over that of what to use."""
-    ratios = [ratio for _, _, ratio, _ in results.ratios(instead.of, instead.use, metric=instead.metric, panels=instead.panels)]
+    ratios = [
+        ratio
+        for _, _, ratio, _ in results.ratios(instead.of, instead.use, metric=instead.metric, panels=instead.panels)
+    ]
     if not ratios:
         raise ValueError(f"{results.figure.name}: {instead.of} and {instead.use} have no cell in common")
     return factor(ratios)
@@ -75,7 +68,8 @@ def lines(found: Mapping[str, Results]) -> Iterator[str]:
     yield HEAD
     yield from circumstances(list(found.values()))
     yield ""
-    yield LESSONS
+    yield from lessons(found)
+    yield ""
     yield "## All figures"
     yield ""
     yield from summary(found, outcomes)
@@ -86,12 +80,13 @@ def lines(found: Mapping[str, Results]) -> Iterator[str]:
             yield ""
             yield f"## {paper}"
         yield ""
-        yield from section(results, outcomes[name])
+        yield from section(results, outcomes[name], whole=complete(results, found))
 
 
 def circumstances(found: Sequence[Results]) -> Iterator[str]:
     """Machine, versions, and how much of the whole was run."""
-    full = [results.figure.name for results in found if results.is_full]
+    by_name = {results.figure.name: results for results in found}
+    full = [name for name, results in by_name.items() if complete(results, by_name)]
     facts: dict[str, set[str]] = {}
     for results in found:
         for name, known in results.facts.items():
@@ -104,13 +99,19 @@ def circumstances(found: Sequence[Results]) -> Iterator[str]:
         yield "**A full run**, with the trials that each figure names."
     else:
         yield (
-            f"**Results of a quick or unfinished run**: {len(full)} of {len(found)} figures have all their points and trials. Verdicts "
+            f"**Results of a quick or unfinished run**: {len(full)} of {len(found)} figures have all their points "
+            f"and trials. Verdicts "
             "may change with the full run (`make reproduce`)."
         )
     yield (
         f"Measured on {known('machine')} ({known('cpu')}), Python {known('python')}, NumPy {known('numpy')}, dpmoments "
         f"{known('dpmoments')}, commit {known('commit')}, {known('date')}."
     )
+
+
+def complete(results: Results, found: Mapping[str, Results]) -> bool:
+    """Whether a figure, and those it borrows from, have all their points and trials."""
+    return results.is_full and all(name in found and found[name].is_full for name in results.figure.borrowed)
 
 
 def summary(found: Mapping[str, Results], outcomes: Mapping[str, list[tuple[Claim, Outcome | None]]]) -> Iterator[str]:
@@ -138,7 +139,7 @@ def anchor(figure: Figure) -> str:
     return kept.replace(" ", "-")
 
 
-def section(results: Results, outcomes: Sequence[tuple[Claim, Outcome | None]]) -> Iterator[str]:
+def section(results: Results, outcomes: Sequence[tuple[Claim, Outcome | None]], *, whole: bool) -> Iterator[str]:
     """One figure."""
     figure = results.figure
     fewest, most = results.trials
@@ -146,10 +147,10 @@ def section(results: Results, outcomes: Sequence[tuple[Claim, Outcome | None]]) 
     yield ""
     yield f"![{figure.title}](images/reproduction/{figure.name}.png)"
     yield ""
-    complete = "" if results.is_full else ", a part of the grid and of the trials"
-    yield f"{figure.summary.capitalize()} of {fewest if fewest == most else f'{fewest} to {most}'} trials a point{complete}."
+    part = "" if whole else ", a part of the grid and of the trials"
+    yield f"{figure.summary.capitalize()} of {fewest if fewest == most else f'{fewest} to {most}'} trials a point{part}."
     yield ""
-    yield "| the paper says | verdict | found |"
+    yield "| what is said | verdict | found |"
     yield "| --- | --- | --- |"
     for claim, outcome in outcomes:
         verdict = "not compared" if outcome is None else f"**{outcome.verdict}**"

@@ -44,7 +44,7 @@ def draw(figure: Figure, results: Results, path: Path, *, published: bool = Fals
         else:
             curves(axes, panel, results, published=published)
         axes.set_title(panel.title, fontsize=10)
-        axes.set_xlabel(figure.axis)
+        axes.set_xlabel(panel.axis or figure.axis)
         axes.set_ylabel(figure.error)
     known = {}
     for axes in grid.ravel():
@@ -85,6 +85,9 @@ def curves(axes: plt.Axes, panel: Panel, results: Results, *, published: bool) -
         grey_curves(axes, panel.published)
     for method in methods:
         metrics = results.metrics(method.label)
+        if figure.drawing == "best":
+            best_and_worst(axes, panel, method, results)
+            continue
         for place, metric in enumerate(metrics):
             curve = results.curve(panel.title, method.label, metric)
             if curve is None or not np.isfinite(curve.centers).any():
@@ -104,6 +107,18 @@ def curves(axes: plt.Axes, panel: Panel, results: Results, *, published: bool) -
     axes.grid(alpha=0.25)
 
 
+def best_and_worst(axes: plt.Axes, panel: Panel, method: Method, results: Results) -> None:
+    """The least of what was measured of a method, and lightly all up to the most."""
+    known = (results.curve(panel.title, method.label, metric) for metric in results.metrics(method.label))
+    centers = [curve for curve in known if curve is not None]
+    if not centers:
+        return
+    style = {"lw": 1.3, "marker": "o", "ms": 2.5} | dict(method.style)
+    least, most = (how([curve.centers for curve in centers], axis=0) for how in (np.min, np.max))
+    (line,) = axes.plot(centers[0].xs, least, label=method.label, **style)
+    axes.fill_between(centers[0].xs, least, most, color=line.get_color(), alpha=0.12, lw=0)
+
+
 def grey_curves(axes: plt.Axes, name: str) -> None:
     """What the authors published."""
     from benchmarks.papers.reproduce.figures.coinpress import published
@@ -111,7 +126,16 @@ def grey_curves(axes: plt.Axes, name: str) -> None:
     known = published(name) or {}
     for place, (curve, points) in enumerate(known.items()):
         shade = SHADES_OF_PUBLISHED(0.3 + 0.5 * place / max(len(known) - 1, 1))
-        axes.plot(list(points), list(points.values()), "-", color=shade, lw=4.0, alpha=0.5, zorder=0, label=f"published, {curve}")
+        axes.plot(
+            list(points),
+            list(points.values()),
+            "-",
+            color=shade,
+            lw=4.0,
+            alpha=0.5,
+            zorder=0,
+            label=f"published, {curve}",
+        )
 
 
 def balls(axes: plt.Axes, panel: Panel, results: Results) -> None:
@@ -123,7 +147,8 @@ def balls(axes: plt.Axes, panel: Panel, results: Results) -> None:
         steps = [metric.split()[1] for metric in results.metrics(method.label) if metric.startswith("radius")]
         for place, step in enumerate(steps):
             radius, first, second = (
-                results.values(panel.title, method.label, f"{name} {step}", x)[0] for name in ("radius", "first", "second")
+                results.values(panel.title, method.label, f"{name} {step}", x)[0]
+                for name in ("radius", "first", "second")
             )
             color = f"C{place}"
             label = f"{method.label}: ball {step}"

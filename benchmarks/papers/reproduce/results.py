@@ -10,14 +10,19 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
+from scipy.special import stdtrit
 from scipy.stats import trim_mean
 
 from benchmarks.papers.reproduce.declaration import Figure, Panel
 
-__all__ = ["Curve", "Results"]
+__all__ = ["LEAST", "Curve", "Results"]
 
 TRIMMED = 0.1
 """From either end, as CoinPress does."""
+TWO_ERRORS = 0.97725
+"""The normal law below two standard errors."""
+LEAST = "least"
+"""Stands for the least of all that was measured of a method at a point."""
 Key = tuple[str, str, str]
 """Panel, method, metric."""
 
@@ -34,16 +39,20 @@ def center(summary: str, values: np.ndarray) -> float:
 
 
 def relative_error(summary: str, values: np.ndarray) -> float:
-    """Standard error of that, as a share of it; infinite for one trial, where nothing is known of it."""
+    """Standard error of that, as a share of it; infinite for one trial, where nothing is known of it.
+
+    Few trials tell little of their own spread: it is widened as Student's t is wider than the normal law, at two standard errors.
+    """
     n, middle = len(values), center(summary, values)
     if n < 2 or not middle > 0.0:
         return math.inf
+    wider = float(stdtrit(n - 1, TWO_ERRORS)) / 2.0
     if summary == "standard deviation":
-        return 1.0 / math.sqrt(2.0 * (n - 1))
+        return wider / math.sqrt(2.0 * (n - 1))
     if summary == "mean":
-        return float(values.std(ddof=1)) / math.sqrt(n) / middle
+        return wider * float(values.std(ddof=1)) / math.sqrt(n) / middle
     low, high = np.percentile(values, [25, 75])
-    return 1.25 * float(high - low) / 1.349 / math.sqrt(n) / middle
+    return wider * 1.25 * float(high - low) / 1.349 / math.sqrt(n) / middle
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +68,9 @@ class Curve:
 class Results:
     """Values by panel, method, metric and point."""
 
-    def __init__(self, figure: Figure, values: Mapping[Key, Mapping[float, np.ndarray]], facts: Mapping[str, Any]) -> None:
+    def __init__(
+        self, figure: Figure, values: Mapping[Key, Mapping[float, np.ndarray]], facts: Mapping[str, Any]
+    ) -> None:
         self.figure, self.facts = figure, facts
         self.points = values
 
@@ -112,7 +123,10 @@ class Results:
         return list(dict.fromkeys(metric for _, label, metric in self.points if label == method))
 
     def values(self, panel: str, method: str, metric: str, x: float) -> np.ndarray:
-        """Of all trials; none where there are none."""
+        """Of all trials; none where there are none. Of the metric called least, those of the one that is least in the mean."""
+        if metric == LEAST:
+            each = (self.values(panel, method, known, x) for known in self.metrics(method))
+            return min((values for values in each if len(values)), key=np.mean, default=np.array([]))
         empty: np.ndarray = np.array([])
         return self.points.get((panel, method, metric), {}).get(float(x), empty)
 
@@ -130,16 +144,14 @@ class Results:
         return Curve(np.array(list(points)), centers, quartiles[:, 0], quartiles[:, 1])
 
     def ratios(
-        self, method: str, other: str, *, metric: str = "error", other_metric: str | None = None,
-        panels: Sequence[str] | None = None,
-    ) -> Iterator[tuple[str, float, float, float]]:  # fmt: skip
+        self, method: str, other: str, *, metric: str = "error", panels: Sequence[str] | None = None
+    ) -> Iterator[tuple[str, float, float, float]]:
         """Of every cell that both have: panel, x, error of ``method`` over that of ``other``, its relative standard error."""
-        second = metric if other_metric is None else other_metric
         for panel in self.figure.panels:
             if panels is not None and panel.title not in panels:
                 continue
             for x in panel.points:
-                both = self.values(panel.title, method, metric, x), self.values(panel.title, other, second, x)
+                both = self.values(panel.title, method, metric, x), self.values(panel.title, other, metric, x)
                 if len(both[0]) and len(both[1]):
                     first, then = (center(self.figure.summary, values) for values in both)
                     if math.isfinite(first) and then > 0.0:

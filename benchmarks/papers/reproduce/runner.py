@@ -55,8 +55,9 @@ class Cost:
         known = self.measured.get((unit.figure.name, unit.panel.title, unit.method.label))
         each = GUESS
         if known:
-            # In proportion to the point where it lies beyond the grid measured: most grids that cost are numbers of rows.
-            each = float(np.mean(known[min(known, key=lambda x: abs(x - unit.x))]))
+            near = min(known, key=lambda x: abs(x - unit.x))
+            # In proportion beyond the points measured: what a quick run leaves out at the end of a grid are numbers of rows.
+            each = float(np.mean(known[near])) * (max(1.0, unit.x / near) if near == max(known) else 1.0)
         return each * (unit.stop - unit.start)
 
     def of_tasks(self, pending: Sequence[Task]) -> float:
@@ -103,18 +104,19 @@ def named(figure: str, task: str, keys: Sequence[str], quick: bool, store: Store
 def run(
     figures: Sequence[Figure], store: Store, *, quick: bool, workers: int = 2, stop_after: float | None = None
 ) -> int:
-    """Run what is missing, collect each figure's results into its file, return the number of tasks that were run.
+    """Run what is missing, but figures whose tables cannot be had; collect each figure's results into its file, return
+    the number of tasks that were run.
 
-    Parameters
-    ----------
-    figures : sequence of Figure
-    store : Store
-    quick : bool
-        Only the points and trials of a quick run.
-    workers : int
-        Processes; 1 for this one.
-    stop_after : float, optional
-        Seconds after which no new task is begun.
+      Parameters
+      ----------
+      figures : sequence of Figure
+      store : Store
+      quick : bool
+          Only the points and trials of a quick run.
+      workers : int
+          Processes; 1 for this one.
+      stop_after : float, optional
+          Seconds after which no new task is begun.
     """
     done = {key for figure in figures for key in store.done(figure.name)}
     pending = tasks(figures, done, quick=quick)
@@ -124,7 +126,11 @@ def run(
         for task in pending:
             if limit is not None and time.monotonic() > limit:
                 break
-            progress.after(task, worked(task, store))
+            if not progress.is_out(task):
+                try:
+                    progress.after(task, worked(task, store))
+                except ConnectionError as error:
+                    progress.leave_out(task, error)
     else:
         in_processes(pending, store, progress, workers, limit, quick)
     for figure in figures:
@@ -144,7 +150,7 @@ def in_processes(
 
         def fill() -> None:
             while len(running) < 2 * workers and (limit is None or time.monotonic() < limit):
-                task = next(left, None)
+                task = next((task for task in left if not progress.is_out(task)), None)
                 if task is None:
                     return
                 keys = [unit.key for unit in task.units]
@@ -154,7 +160,11 @@ def in_processes(
         try:
             while running:
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    progress.after(running.pop(future), future.result())
+                    task = running.pop(future)
+                    try:
+                        progress.after(task, future.result())
+                    except ConnectionError as error:
+                        progress.leave_out(task, error)
                 fill()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -173,6 +183,7 @@ class Progress:
         self.cost, self.workers = cost, workers
         self.finished, self.all = 0, len(pending)
         self.left = {task.name: task for task in pending}
+        self.out: set[str] = set()
         self.start = self.said = time.monotonic()
         print(f"{self.all} tasks to run, about {shown(self.expected())}", file=sys.stderr, flush=True)
 
@@ -180,10 +191,21 @@ class Progress:
         """Seconds left."""
         return self.cost.of_tasks(list(self.left.values())) / self.workers
 
+    def is_out(self, task: Task) -> bool:
+        """Whether its figure was left out."""
+        return task.figure.name in self.out
+
+    def leave_out(self, task: Task, error: ConnectionError) -> None:
+        """A figure whose table cannot be had."""
+        if not self.is_out(task):
+            self.out.add(task.figure.name)
+            print(f"{task.figure.name} is left out: {error}", file=sys.stderr, flush=True)
+        self.left = {name: other for name, other in self.left.items() if not self.is_out(other)}
+
     def after(self, task: Task, rows: Sequence[Mapping[str, object]]) -> None:
         """A task is done."""
         self.finished += 1
-        del self.left[task.name]
+        self.left.pop(task.name, None)
         trials: dict[tuple[str, int], float] = {}
         for row in rows:
             key = str(row["method"]), int(row["trial"])  # type: ignore[call-overload]
@@ -222,5 +244,10 @@ def budget(figures: Sequence[Figure], store: Store) -> list[str]:
         quick = sum(cost.seconds(unit) for unit in units(figure, quick=True))
         have = sum(unit.key in done for unit in wanted)
         total, spent = total + whole, spent + quick
-        lines.append(f"{figure.name:<15} {have:>5} of {len(wanted):>5} units   quick {quick:>6.0f} s   full {whole:>7.0f} s")
-    return [*lines, f"{'all, one core':<35} quick {spent:>6.0f} s   full {total:>7.0f} s = {total / 7200:.1f} h on 2 cores"]
+        lines.append(
+            f"{figure.name:<15} {have:>5} of {len(wanted):>5} units   quick {quick:>6.0f} s   full {whole:>7.0f} s"
+        )
+    return [
+        *lines,
+        f"{'all, one core':<35} quick {spent:>6.0f} s   full {total:>7.0f} s = {total / 7200:.1f} h on 2 cores",
+    ]

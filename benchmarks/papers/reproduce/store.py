@@ -105,9 +105,7 @@ class Store:
 
     def done(self, figure: str) -> set[str]:
         """Keys of the units that have results."""
-        return {
-            key for path in self.parts(figure) for key in pq.read_table(path, columns=["unit"])["unit"].to_pylist()
-        }
+        return {key for path in self.parts(figure) for key in pq.read_table(path, columns=["unit"])["unit"].to_pylist()}
 
     def figure_file(self, figure: str) -> Path:
         """The file of all of a figure's results."""

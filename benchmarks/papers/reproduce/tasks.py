@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import ast
 import importlib
 import time
 from collections.abc import Collection, Iterator, Sequence
@@ -20,9 +20,21 @@ EXPERIMENTS = "benchmarks.papers.reproduce.experiments"
 
 @cache
 def source(experiment: str) -> str:
-    """Fingerprint of the code of an experiment: what it measures is part of the declaration."""
-    path = Path(__file__).parent / "experiments" / f"{experiment}.py"
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    """Fingerprint of the code of an experiment and of its tables: what is measured is part of the declaration.
+
+    Of the statements, so that neither layout nor words change it.
+    """
+    folder = Path(__file__).parent / "experiments"
+    trees = [ast.parse((folder / f"{name}.py").read_text(encoding="utf-8")) for name in (experiment, "tables")]
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        if isinstance(body := getattr(node, "body", None), list):
+            node.body = [part for part in body if not is_text(part)]  # type: ignore[attr-defined]
+    return digest([ast.dump(tree) for tree in trees])
+
+
+def is_text(statement: ast.stmt) -> bool:
+    """A docstring, or the words under a constant."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 @dataclass(frozen=True)
@@ -92,7 +104,7 @@ def tasks(figures: Sequence[Figure], done: Collection[str], *, quick: bool) -> l
 
 
 def carried_out(task: Task) -> list[dict[str, Any]]:
-    """One row a value. Seconds are those since the value before; what trials share is counted with the first of them."""
+    """One row a value. Seconds are of the processor, since the value before; what methods share is counted with the first."""
     first = task.units[0]
     experiment = importlib.import_module(f"{EXPERIMENTS}.{task.figure.experiment}")
     by_label = {unit.method.label: unit for unit in task.units}
@@ -100,9 +112,9 @@ def carried_out(task: Task) -> list[dict[str, Any]]:
     for trial in range(first.start, max(unit.stop for unit in task.units)):
         methods = [unit.method for unit in task.units if trial < unit.stop]
         point = Point(first.panel.settings, first.x, trial)
-        since = time.perf_counter()
+        since = time.process_time()
         for label, metric, value in experiment.measure(point, methods):
-            now = time.perf_counter()
+            now = time.process_time()
             rows.append(
                 {
                     "unit": by_label[label].key,

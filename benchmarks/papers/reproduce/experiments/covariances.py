@@ -1,7 +1,8 @@
 """Errors of covariances (CoinPress, section 4.1): ‖Σ^{−1/2} Σ̂ Σ^{−1/2} − I‖_F, rows replaced, ρ-zCDP, a new table in every trial.
 
-Panel: ``d``, ``n``, ``spread`` (K, of I ⪯ Σ ⪯ KI) in units of √d, ``rho``, ``skewed``; ``varies`` names the one that x is. Method:
-``options`` of the library's CoinPress, ``released`` steps of the released program with its two mistakes or ``mended``, or ``knows``.
+Panel: ``d``, ``n``, ``spread`` (K, of I ⪯ Σ ⪯ KI) in units of √d, ``rho``, ``skewed``; ``varies`` names the one that x
+is. Method: ``options`` of the library's CoinPress, ``released`` steps of the released program with its two mistakes or
+``mended``, or ``knows``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Private components of twenty genetic components of 1,387 Europeans (CoinPress, section 4.2): |dot products| with the exact ones.
+"""Private components of twenty genetic components of 1,387 Europeans (CoinPress, section 4.2): |dot products| with the
+exact ones.
 
 Panel: ``rho``; x is t, the number of steps; K = 30, rows enlarged twentyfold and turned at random in every trial, so that the
-coordinates tell nothing of the components. Method: ``released`` for the released program, ``options`` of the library's CoinPress, to
-which t is told where ``steps`` is true.
+coordinates tell nothing of the components. Method: ``released`` for the released program, ``options`` of the library's
+CoinPress, to which t is told where ``steps`` is true.
 """
 
 from __future__ import annotations

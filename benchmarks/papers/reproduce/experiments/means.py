@@ -1,7 +1,8 @@
 """Errors of means (CoinPress, section 3): ‖μ̂ − μ‖₂, rows replaced, ρ-zCDP, a new table in every trial.
 
-Panel: ``d``, ``n``, ``rho``, ``radius`` in units of √d, ``law`` of the rows and ``center`` of each coordinate; ``varies`` names the one
-that x is. Method: ``estimator`` of the library with ``options``, ``released`` for the step of the released program, or ``knows``.
+Panel: ``d``, ``n``, ``rho``, ``radius`` in units of √d, ``law`` of the rows and ``center`` of each coordinate;
+``varies`` names the one that x is. Method: ``estimator`` of the library with ``options``, ``released`` for the step of
+the released program, or ``knows``.
 """
 
 from __future__ import annotations

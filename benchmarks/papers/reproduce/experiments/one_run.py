@@ -1,7 +1,7 @@
 """A run of CoinPress for a mean in two dimensions (Biswas et al. 2020, Figure 1): centre and radius of every ball.
 
-Panel: ``rho``, ``steps``, ``radius`` of the first ball; x is n. Metrics of ball i: ``radius i``, ``distance i`` of the mean from the
-centre, and the centre, ``first i`` and ``second i``; the last distance is that of the estimate.
+Panel: ``rho``, ``steps``, ``radius`` of the first ball; x is n. Metrics of ball i: ``radius i``, ``distance i`` of the
+mean from the centre, and the centre, ``first i`` and ``second i``; the last distance is that of the estimate.
 """
 
 from __future__ import annotations

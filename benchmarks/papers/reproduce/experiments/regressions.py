@@ -1,8 +1,8 @@
 """‖β̂ − β‖ of least squares from a released second moment (Sheffet 2015), a new table in every trial, rows added or removed.
 
-Panel: ``model``, one output (section 3.1) or many (section 6.2) with ``others`` of them as features; ``epsilon``; x is n, which is
-public. Method: ``technique`` of ``benchmarks.papers.sheffet.techniques`` and its ``calibration``; ``degrees``, of those that have
-some: those that Algorithm 2 found, or n; ``knows`` for what is not private.
+Panel: ``model``, one output (section 3.1) or many (section 6.2) with ``others`` of them as features; ``epsilon``; x is
+n, which is public. Method: ``technique`` of ``benchmarks.papers.sheffet.techniques`` and its ``calibration``;
+``degrees``, of those that have some: those that Algorithm 2 found, or n; ``knows`` for what is not private.
 """
 
 from __future__ import annotations
@@ -76,7 +76,9 @@ def estimated(
             raise ValueError("a projection needs the degrees of Algorithm 2")
         return projection_without_a_ridge(rows.gram, degrees, rng)
     if degrees is not None:
-        plan = with_degrees(asked["technique"], asked.get("adaptive", False), calibration, degrees, model.name, n, epsilon)
+        plan = with_degrees(
+            asked["technique"], asked.get("adaptive", False), calibration, degrees, model.name, n, epsilon
+        )
         return plan.run(rows, PrivacyFilter(plan, generator)).gram  # type: ignore[arg-type]
     technique, plan = with_its_plan(asked["technique"], calibration, model.name, n, epsilon)
     return technique.repair(plan.run(rows, PrivacyFilter(plan, generator)).gram, plan)  # type: ignore[arg-type]

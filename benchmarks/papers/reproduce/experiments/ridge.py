@@ -1,8 +1,8 @@
 """Ridge regression from one released second moment, or with noise on its weights (Amin et al. 2019, C.2), rows replaced.
 
 The error is the mean squared residual of the test rows, one metric for each α of ‖Xw − y‖² + α‖w‖². Panel: ``table`` (with ``n``
-and ``d``, rows to train on, where it is synthetic) and ``targets``, the first column or all of them in turn; x is ε. A method is as
-for ``second_moments``, or a ``perturbation`` of the weights, or ``knows`` the training rows.
+and ``d``, rows to train on, where it is synthetic) and ``targets``, the first column or all of them in turn; x is ε. A
+method is as for ``second_moments``, or a ``perturbation`` of the weights, or ``knows`` the training rows.
 """
 
 from __future__ import annotations
@@ -117,9 +117,7 @@ def perturbed(
 
 
 @lru_cache(maxsize=64)
-def exact_weights(
-    name: str, n: int | None, d: int | None, alpha: float, bounded: bool, n_targets: int
-) -> np.ndarray:
+def exact_weights(name: str, n: int | None, d: int | None, alpha: float, bounded: bool, n_targets: int) -> np.ndarray:
     """What the noise is added to, a column for each of the first targets."""
     gram = split(name, n, d).training.gram
     if not bounded:

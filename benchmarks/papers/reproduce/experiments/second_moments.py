@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 import dpmoments as dpm
+from benchmarks.papers.amin.table import repaired
 from benchmarks.papers.reproduce.declaration import Method, Point
 from benchmarks.papers.reproduce.experiments import tables
 from benchmarks.papers.summed_once import SummedOnce
@@ -23,7 +24,7 @@ from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius
-from dpmoments.repair.repair import Repair, clip, repair_moments
+from dpmoments.repair.repair import Repair, clip
 
 __all__ = ["measure", "planned", "released_gram"]
 
@@ -51,8 +52,7 @@ def released_gram(rows: SummedOnce, method: Method, epsilon: float, seed: int) -
         return clip(rows.gram + noise + np.triu(noise, 1).T, upper=n)
     plan = planned(asked["mechanism"], tuple(sorted(asked.get("options", {}).items())), delta, epsilon, n, d)
     noisy = plan.run(rows, PrivacyFilter(plan, insecure_generator(seed)))  # type: ignore[arg-type]
-    ones = np.ones(d)
-    return repair_moments(n, None, noisy.gram, plan.noise, repair, box=(-ones, ones))[1]
+    return repaired(plan, noisy.gram, n, repair)
 
 
 @lru_cache(maxsize=256)

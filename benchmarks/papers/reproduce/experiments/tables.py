@@ -7,10 +7,11 @@ from functools import cache, lru_cache
 
 import numpy as np
 
+from benchmarks.papers.amin.acceptance_counts import algorithm_3
 from benchmarks.papers.summed_once import SummedOnce
 from dpmoments import datasets
 
-__all__ = ["LOADERS", "algorithm_3", "summed", "table"]
+__all__ = ["LOADERS", "summed", "table"]
 
 LOADERS: Mapping[str, Callable[[], np.ndarray]] = {
     "wine": lambda: datasets.standardized_unit_rows(datasets.wine()),
@@ -23,11 +24,6 @@ LOADERS: Mapping[str, Callable[[], np.ndarray]] = {
 """Rows of Amin et al. standardised, then of norm 1; the replication standardises the numeric columns of Adult alone, and shrinks
 rows to norm 1."""
 SYNTHETIC = "algorithm 3"
-
-
-def algorithm_3(n_rows: int, n_features: int) -> np.ndarray:
-    """The table of appendix C.1 of Amin et al. by which all benchmarks mean a given size."""
-    return datasets.amin_synthetic(n_rows, n_features, np.random.default_rng([n_rows, n_features]))
 
 
 @cache

@@ -64,15 +64,18 @@ SYNTHETIC = tuple(
     for n in (1000, 10_000, 50_000)
 )
 MISPRINT = (
-    "Algorithm 2 of the paper prints the power of its acceptance probability in the denominator and sets a sum to 0 that is 1. Drawn "
+    "Algorithm 2 of the paper prints the power of its acceptance probability in the denominator and sets a sum to 0 "
+    "that is 1. Drawn "
     "as printed it is not ε-DP ([misprinted-bingham.md](misprinted-bingham.md)); all directions here are by the right one."
 )
 CALIBRATION = (
-    "AD, IT-U and KT have the paper's temperatures, ε_i/4, which spend half of what they may. At ε_i/2 errors are about 0.7 times these "
+    "AD, IT-U and KT have the paper's temperatures, ε_i/4, which spend half of what they may. At ε_i/2 errors are "
+    "about 0.7 times these "
     "([amin-table.md](amin-table.md))."
 )
 ENCODING = (
-    "The paper gives plots and no numbers, and does not say how Adult was encoded; all 48,842 rows with “?” as a level and no target "
+    "The paper gives plots and no numbers, and does not say how Adult was encoded; all 48,842 rows with “?” as a "
+    "level and no target "
     "come to its 108 features."
 )
 

@@ -23,7 +23,8 @@ FIGURE = Figure(
         Instead("G-10", "dpmoments, δ = 1e-10", "the same"),
     ),
     notes=(
-        "Which scale the paper's Gaussian noise had is not said beyond its source. As published: Δ√(2 ln(1.25/δ))/ε on every entry of "
+        "Which scale the paper's Gaussian noise had is not said beyond its source. As published: Δ√(2 ln(1.25/δ))/ε "
+        "on every entry of "
         "the upper triangle, Δ = √2. Exact: by the privacy curve, isotropic.",
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from benchmarks.papers.reproduce.claims import digits, never_above
 from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Outcome, Verdict
 from benchmarks.papers.reproduce.figures import amin
@@ -14,7 +16,7 @@ def gap_grows_with_d_and_shrinks_with_n(results: Results) -> Outcome:
     """KT over AD by panel."""
     gaps = {(d, n): amin.mean_gap(results, "AD", "KT", f"d = {d}, n = {n:,}") for d in (10, 100) for n in SIZES}
     grows = sum(gaps[100, n] > gaps[10, n] for n in SIZES)
-    shrinks = sum(gaps[d, n] > gaps[d, m] for d in (10, 100) for n, m in zip(SIZES[:-1], SIZES[1:], strict=True))
+    shrinks = sum(gaps[d, n] > gaps[d, m] for d in (10, 100) for n, m in itertools.pairwise(SIZES))
     found = "; ".join(f"d = {d}: " + ", ".join(digits(gaps[d, n]) for n in SIZES) for d in (10, 100))
     against = 3 - grows + 4 - shrinks
     verdict = Verdict.REPRODUCED if not against else Verdict.CHANGED if against <= 3 else Verdict.FAILS

@@ -18,6 +18,7 @@ FIGURE = Figure(
     axis="ε",
     error="mean squared residual",
     panels=PANELS,
+    drawing="best",
     methods=amin_regression.METHODS,
     trials=20,
     claims=(
@@ -25,8 +26,8 @@ FIGURE = Figure(
         amin_regression.USEFUL,
     ),
     instead=(
-        Instead("P", "dpmoments", "ridge regressions from one default release", metric="α = 10"),
-        Instead("AD", "dpmoments", "the same", metric="α = 10"),
+        Instead("P", "dpmoments", "ridge regressions from one default release", metric="least"),
+        Instead("AD", "dpmoments", "the same", metric="least"),
     ),
     notes=amin_regression.NOTES,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -41,7 +41,8 @@ def released(*steps: int) -> tuple[Method, ...]:
 def mended(*steps: int) -> tuple[Method, ...]:
     """The same without its mistakes."""
     return tuple(
-        Method(f"mended, t = {t}", {"released": t, "mended": True}, style={"color": SHADES[t], "ls": "--"}) for t in steps
+        Method(f"mended, t = {t}", {"released": t, "mended": True}, style={"color": SHADES[t], "ls": "--"})
+        for t in steps
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from benchmarks.papers.reproduce.claims import digits
@@ -21,13 +23,16 @@ def balls_shrink_about_the_mean(results: Results) -> Outcome:
         distances = [results.values(PANEL.title, method, f"distance {i}", 160.0) for i in range(1, STEPS + 1)]
         held = [float(np.mean(far <= radius)) for far, radius in zip(distances, radii, strict=True)]
         inside.append(min(held))
-        shrinking.append(all((then < first).all() for first, then in zip(radii[:-1], radii[1:], strict=True)))
+        shrinking.append(all((then < first).all() for first, then in itertools.pairwise(radii)))
         error = results.center(PANEL.title, method, "error", 160.0)
         shown = ", ".join(digits(float(radius.mean())) for radius in radii)
-        found.append(f"{method} constants: radii {shown}; the mean lies in each ball in {100 * min(held):.0f} % of the runs or more; "
+        found.append(f"{method} constants: radii {shown}; the mean lies in each ball in {100 * min(held):.0f} % of "
+            f"the runs or more; "
                      f"median error {digits(error)}")  # fmt: skip
     good = all(shrinking) and min(inside) >= 0.9
-    return Outcome(Verdict.REPRODUCED if good else Verdict.CHANGED if all(shrinking) else Verdict.FAILS, "; ".join(found))
+    return Outcome(
+        Verdict.REPRODUCED if good else Verdict.CHANGED if all(shrinking) else Verdict.FAILS, "; ".join(found)
+    )
 
 
 FIGURE = Figure(
@@ -50,7 +55,8 @@ FIGURE = Figure(
     log_error=False,
     claims=(Claim("each ball is smaller than the last and holds the mean", balls_shrink_about_the_mean),),
     notes=(
-        f"The caption has n, ρ and t; the first ball is of radius {RADIUS:g} about 0 here. The paper's Figure 2 passes the budget of the "
+        f"The caption has n, ρ and t; the first ball is of radius {RADIUS:g} about 0 here. The paper's Figure 2 "
+        f"passes the budget of the "
         "last step to every step of its loop: here each step has its own.",
     ),
 )

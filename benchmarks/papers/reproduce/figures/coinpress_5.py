@@ -38,7 +38,8 @@ FIGURE = Figure(
     ),
     instead=(Instead("released, t = 2", "dpmoments", '`release_mean(…, mechanism="coinpress")`'),),
     notes=(
-        "All laws have mean 10 in every coordinate, the edge of the first ball, and covariance I. The section names multivariate Laplace and "
+        "All laws have mean 10 in every coordinate, the edge of the first ball, and covariance I. The section names "
+        "multivariate Laplace and "
         "Student laws; the released program draws independent coordinates. Both are here.",
     ),
 )

@@ -38,7 +38,9 @@ FIGURE = Figure(
     axis="ρ",
     error="Mahalanobis error",
     panels=(
-        Panel(ISOTROPIC, {"varies": "rho", "n": 8000}, coinpress.RHOS, coinpress.QUICK_RHOS, "cov_isotropic_vary_rho.csv"),
+        Panel(
+            ISOTROPIC, {"varies": "rho", "n": 8000}, coinpress.RHOS, coinpress.QUICK_RHOS, "cov_isotropic_vary_rho.csv"
+        ),
         Panel(SKEWED, {"varies": "rho", "n": 8000, "skewed": True}, coinpress.RHOS, coinpress.QUICK_RHOS),
     ),
     methods=(
@@ -63,5 +65,7 @@ FIGURE = Figure(
         Instead("released, t = 3", "dpmoments", '`release(…, mechanism="coinpress")`', panels=(ISOTROPIC,)),
         Instead("released, t = 2", "dpmoments", "the same", panels=(SKEWED,)),
     ),
-    notes=("The caption has d = 10, the text 50: the caption's, as the published curves. The second panel is not in the paper.",),
+    notes=(
+        "The caption has d = 10, the text 50: the caption's, as the published curves. The second panel is not in the paper.",
+    ),
 )

@@ -27,7 +27,9 @@ def several_steps_find_the_map(results: Results) -> Outcome:
             found.append(f"{method}, t = {t:g}: {words}{paper}")
     one, many = middle["released", 1.0], middle["released", 5.0]
     good = many[0] > 0.9 and many[1] > 0.85 and one[1] < 0.6
-    return Outcome(Verdict.REPRODUCED if good else Verdict.CHANGED if many[1] > one[1] else Verdict.FAILS, "; ".join(found))
+    return Outcome(
+        Verdict.REPRODUCED if good else Verdict.CHANGED if many[1] > one[1] else Verdict.FAILS, "; ".join(found)
+    )
 
 
 def default_finds_it_with_less(results: Results) -> Outcome:
@@ -49,9 +51,7 @@ FIGURE = Figure(
     experiment="map_of_europe",
     axis="t",
     error="|dot product| with the exact component",
-    panels=tuple(
-        Panel(title, {"rho": rho}, STEPS, (1.0, 3.0, 5.0)) for title, rho in ((ONE, 1.0), (TENTH, 0.1))
-    ),
+    panels=tuple(Panel(title, {"rho": rho}, STEPS, (1.0, 3.0, 5.0)) for title, rho in ((ONE, 1.0), (TENTH, 0.1))),
     methods=(
         Method("released", {"released": True}, style={"color": "tab:red", "ls": ":"}),
         Method("t steps", {"steps": True}, style={"color": "tab:blue"}),
@@ -66,7 +66,8 @@ FIGURE = Figure(
         Claim("the library's default finds both, whatever t is (ours)", default_finds_it_with_less),
     ),
     notes=(
-        "What is drawn here is the agreement with the exact components, over t; the map itself is drawn into the folder of results and is no "
+        "What is drawn here is the agreement with the exact components, over t; the map itself is drawn into the "
+        "folder of results and is no "
         "part of this repository, which holds no data of these people. ρ = 1 is from the authors' program; the text has no ρ.",
     ),
 )

@@ -32,11 +32,7 @@ def beats_gaussian(results: Results) -> Outcome:
         found.append(f"{other}: less error in {sum(ratio < 1.0 for ratio in cells)} of {len(cells)} cells with ε ≤ {SMALL:g}, "
                      f"ratio {factor(cells)}")  # fmt: skip
     verdict = (
-        Verdict.REPRODUCED
-        if wins["G, exact"] > 0.5
-        else Verdict.CHANGED
-        if wins["G, exact"] > 0.25
-        else Verdict.FAILS
+        Verdict.REPRODUCED if wins["G, exact"] > 0.5 else Verdict.CHANGED if wins["G, exact"] > 0.25 else Verdict.FAILS
     )
     return Outcome(verdict, "; ".join(found))
 
@@ -47,7 +43,9 @@ def says_something(results: Results) -> Outcome:
     below = [x for x, ratio in cells.items() if ratio < 1.0]
     verdict = Verdict.REPRODUCED if len(below) == len(cells) else Verdict.CHANGED if below else Verdict.FAILS
     least = f"from ε = {min(below):g} on" if below else "nowhere"
-    return Outcome(verdict, f"below the error of (tr G/d)·I {least}; at ε = {max(cells):g} {digits(cells[max(cells)])} times it")
+    return Outcome(
+        verdict, f"below the error of (tr G/d)·I {least}; at ε = {max(cells):g} {digits(cells[max(cells)])} times it"
+    )
 
 
 def figure(number: str, table: str, title: str, shape: str) -> Figure:
@@ -71,9 +69,11 @@ def figure(number: str, table: str, title: str, shape: str) -> Figure:
         ),
         instead=(Instead("DP (iterative)", "dpmoments", "the default under pure ε"),),
         notes=(
-            f"The report's Gaussian noise has a standard deviation ∝ d^1.5 √log(1/δ)/ε **on each entry**: that is the size of the whole "
+            f"The report's Gaussian noise has a standard deviation ∝ d^1.5 √log(1/δ)/ε **on each entry**: that is "
+            f"the size of the whole "
             f"matrix's error, and d^1.5/2 times and more what (ε, δ) asks of an entry. δ is not stated; here {DELTA:g}.",
-            "The program that the report points to draws the noisy eigenvalues twice and so spends 1.5 ε, and takes its directions from 500 "
+            "The program that the report points to draws the noisy eigenvalues twice and so spends 1.5 ε, and takes "
+            "its directions from 500 "
             "random vectors; here Algorithm 1 is as the report describes it, at ε.",
         ),
     )

@@ -22,9 +22,7 @@ def wins_in_the_end(which: int) -> Callable[[Results], Outcome]:
             late += last > 1.05
             words = ", ".join(digits(ratio) for _, ratio in ratios)
             found.append(f"{panel.title}: {words}")
-        verdict = (
-            Verdict.REPRODUCED if late == len(found) else Verdict.CHANGED if late else Verdict.FAILS
-        )
+        verdict = Verdict.REPRODUCED if late == len(found) else Verdict.CHANGED if late else Verdict.FAILS
         return Outcome(verdict, f"{first} / {then} by n: {'; '.join(found)}")
 
     return judge

@@ -19,7 +19,8 @@ FIGURE = Figure(
     reference=1.0,
     borrowed={"sheffet-1": ("dpmoments", "least squares")},
     claims=sheffet.under_both(
-        "taking the mean of the noise off reduces the error", sheffet.below(sheffet.ALGORITHM_3_LESS, sheffet.ALGORITHM_3)
+        "taking the mean of the noise off reduces the error",
+        sheffet.below(sheffet.ALGORITHM_3_LESS, sheffet.ALGORITHM_3),
     ),
     instead=(Instead("Algorithm 3 less its mean, paper", "dpmoments", "the default under (ε, δ)"),),
     notes=sheffet.SETTINGS,

@@ -17,15 +17,15 @@ def stay_large(which: int) -> Callable[[Results], Outcome]:
         found, all_errors = [], []
         for method in (sheffet.ALGORITHM_4_N[which], sheffet.ALGORITHM_5_N[which]):
             errors = [
-                results.center(panel.title, method.label, "error", max(results.points[panel.title, method.label, "error"]))
+                results.center(
+                    panel.title, method.label, "error", max(results.points[panel.title, method.label, "error"])
+                )
                 for panel in results.panels
             ]
             all_errors += errors
             found.append(f"{method.label} {factor(errors)}")
         large = sum(error > 0.1 for error in all_errors)
-        verdict = (
-            Verdict.REPRODUCED if large == len(all_errors) else Verdict.CHANGED if large else Verdict.FAILS
-        )
+        verdict = Verdict.REPRODUCED if large == len(all_errors) else Verdict.CHANGED if large else Verdict.FAILS
         return Outcome(verdict, f"error at the largest n measured: {'; '.join(found)}")
 
     return judge

@@ -44,7 +44,9 @@ def scaled_is_worse(which: int) -> Callable[[Results], Outcome]:
                 errors = [results.center(panel.title, rival[which].label, "error", x) for rival in rivals
                           if len(results.values(panel.title, rival[which].label, "error", x))]  # fmt: skip
                 if errors:
-                    ratios.append(results.center(panel.title, sheffet.SCALED_GAUSS[which].label, "error", x) / min(errors))
+                    ratios.append(
+                        results.center(panel.title, sheffet.SCALED_GAUSS[which].label, "error", x) / min(errors)
+                    )
         worse = sum(ratio > 1.05 for ratio in ratios)
         share = worse / len(ratios)
         verdict = Verdict.REPRODUCED if share > 0.9 else Verdict.CHANGED if share > 0.5 else Verdict.FAILS
@@ -69,7 +71,9 @@ def best_without_other_outputs(which: int) -> Callable[[Results], Outcome]:
         }
         last = ratios[max(ratios)]
         verdict = Verdict.REPRODUCED if last < 0.98 else Verdict.CHANGED if last < 1.02 else Verdict.FAILS
-        return Outcome(verdict, f"Analyze Gauss / best of the Wishart techniques by n: {', '.join(map(digits, ratios.values()))}")
+        return Outcome(
+            verdict, f"Analyze Gauss / best of the Wishart techniques by n: {', '.join(map(digits, ratios.values()))}"
+        )
 
     return judge
 
@@ -92,17 +96,23 @@ FIGURE = Figure(
         *sheffet.under_both("with k = 0 Analyze Gauss is the best once n is large", best_without_other_outputs),
         *sheffet.under_both("k = 1 is enough to make Analyze Gauss useless", one_output_is_enough),
         *sheffet.under_both(
-            "with k above 0 Analyze Gauss + cI is worse than the projections and scaled additive Wishart noise", scaled_is_worse
+            "with k above 0 Analyze Gauss + cI is worse than the projections and scaled additive Wishart noise",
+            scaled_is_worse,
         ),
     ),
     instead=(
-        Instead("Analyze Gauss, paper", "Analyze Gauss + cI, exact", '`repair="noise-shift"` before a regression on near copies'),
+        Instead(
+            "Analyze Gauss, paper",
+            "Analyze Gauss + cI, exact",
+            '`repair="noise-shift"` before a regression on near copies',
+        ),
         Instead("Algorithm 3 less its mean, paper", "Analyze Gauss + cI, exact", "the same"),
         Instead("Algorithm 2, paper", "dpmoments", "the default under (ε, δ)"),
     ),
     notes=(
         *sheffet.SETTINGS,
-        "10 outputs of the same 10 features are released together, 21 columns with the intercept; the coefficients of the k other outputs "
+        "10 outputs of the same 10 features are released together, 21 columns with the intercept; the coefficients "
+        "of the k other outputs "
         "should come out 0. The lasso on the same releases is in [sheffet-outputs.md](sheffet-outputs.md).",
     ),
 )

@@ -21,7 +21,9 @@ def steadiest(which: int) -> Callable[[Results], Outcome]:
         for panel in results.panels:
             for x in panel.points:
                 spreads = {
-                    technique[which].label.rpartition(",")[0]: results.center(panel.title, technique[which].label, "error", x)
+                    technique[which].label.rpartition(",")[0]: results.center(
+                        panel.title, technique[which].label, "error", x
+                    )
                     for technique in SIX
                     if len(results.values(panel.title, technique[which].label, "error", x)) > 1
                 }
