@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ from benchmarks.papers.reproduce.declaration import Figure, Instead, Method, Pan
 from benchmarks.papers.reproduce.experiments.covariances import released_covariance
 from benchmarks.papers.reproduce.experiments.means import released_mean
 from benchmarks.papers.reproduce.experiments.ridge import ridge_of_every_target
-from benchmarks.papers.reproduce.figures import FIGURES
+from benchmarks.papers.reproduce.figures import FIGURES, named
+from benchmarks.papers.reproduce.figures.amin import AD, NOTHING
+from benchmarks.papers.reproduce.figures.coinpress import RHOS
 from benchmarks.papers.reproduce.page import factor_of, read_results
 from benchmarks.papers.reproduce.plotter import draw
 from benchmarks.papers.reproduce.results import Results
@@ -169,6 +172,67 @@ def test_what_is_declared_otherwise_is_run_again_and_nothing_else(tmp_path: Path
     of_laplace = [row for row in before if row[2] == "L"]
     assert [row for row in after if row[2] == "L"] == of_laplace
     assert [row for row in after if row[2] != "L"] != [row for row in before if row[2] != "L"]
+
+
+def of_a_part(
+    figure: Figure, xs: Mapping[str, Sequence[float]], trials: int, methods: Sequence[Method] = ()
+) -> Results:
+    """Some points of some panels, run here."""
+    panels = tuple(
+        replace(panel, points=xs[panel.title], quick=xs[panel.title]) for panel in figure.panels if panel.title in xs
+    )
+    part = replace(
+        figure,
+        panels=panels,
+        trials=trials,
+        quick_trials=trials,
+        borrowed={},
+        methods=tuple(replace(method, most_trials=None) for method in (*figure.methods, *methods)),
+    )
+    values: dict[tuple[str, str, str], dict[float, list[float]]] = {}
+    for task in tasks([part], set(), quick=True):
+        for row in carried_out(task):
+            key = row["panel"], row["method"], row["metric"]
+            values.setdefault(key, {}).setdefault(row["x"], []).append(row["value"])
+    arrays = {key: {x: np.array(found) for x, found in points.items()} for key, points in values.items()}
+    return Results(part, arrays, {})
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("figure", "xs", "trials", "methods", "verdicts"),
+    [
+        ("amin-1a", {"Airfoil": (0.1, 0.5, 1.0, 4.0)}, 5, (), {0: Verdict.FAILS}),
+        ("amin-1b", {"Airfoil": (0.1, 0.5, 1.0, 4.0)}, 5, (AD, NOTHING), {0: Verdict.FAILS}),
+        ("amin-2a", {"d = 10, n = 1,000": (0.1, 1.0), "d = 10, n = 50,000": (0.1, 1.0)}, 4, (), {0: Verdict.FAILS}),
+        ("amin-3", {"d = 10, n = 1,000": (0.1, 4.0)}, 5, (), {1: Verdict.REPRODUCED}),
+        ("amin-4", {"d = 10, n = 10,000": (0.1, 4.0)}, 5, (), {0: Verdict.REPRODUCED}),
+        ("amin-5", {"Airfoil": (0.1, 4.0)}, 5, (), {1: Verdict.REPRODUCED}),
+        ("coinpress-1", {"n = 160, ρ = 0.1": (160.0,)}, 20, (), {0: Verdict.REPRODUCED}),
+        ("replication-3", {"Airfoil": (0.1, 0.5, 4.0)}, 5, (), {0: Verdict.FAILS, 1: Verdict.FAILS}),
+        (
+            "coinpress-6",
+            {"isotropic, over n": (3000.0,), "skewed, over n": (3000.0,)},
+            4,
+            (),
+            {1: Verdict.REPRODUCED, 2: Verdict.REPRODUCED, 3: Verdict.REPRODUCED, 4: Verdict.FAILS},
+        ),
+        ("coinpress-7", {"isotropic": (RHOS[3], RHOS[-1])}, 4, (), {1: Verdict.REPRODUCED}),
+    ],
+)
+def test_parts_of_figures_show_what_the_page_says(
+    figure: str,
+    xs: Mapping[str, Sequence[float]],
+    trials: int,
+    methods: Sequence[Method],
+    verdicts: Mapping[int, Verdict],
+) -> None:
+    chosen = named(figure)
+    found = of_a_part(chosen, xs, trials, methods)
+    for place, verdict in verdicts.items():
+        outcome = chosen.claims[place].judge(found)
+        assert outcome is not None
+        assert outcome.verdict is verdict, (chosen.claims[place].says, outcome.found)
 
 
 def results(**errors: float) -> Results:
