@@ -18,7 +18,7 @@ NOT_BENCHMARKS = (
     "practice.comparison",
     "practice.tables",
 )
-"""What benchmarks import or start (modules and packages), what writes a page without measuring, and what ``make reproduce`` runs."""
+"""What benchmarks import or start, what writes a page without measuring, what ``make`` has a target of its own for."""
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from benchmarks.papers.reproduce.experiments.ridge import ridge_of_every_target
 from benchmarks.papers.reproduce.figures import FIGURES, named
 from benchmarks.papers.reproduce.figures.amin import AD, NOTHING
 from benchmarks.papers.reproduce.figures.coinpress import RHOS
-from benchmarks.papers.reproduce.page import factor_of, read_results
+from benchmarks.papers.reproduce.page import IMAGES, PAGE, anchor, factor_of, heading, read_results
 from benchmarks.papers.reproduce.plotter import draw
 from benchmarks.papers.reproduce.results import Results
 from benchmarks.papers.reproduce.store import Store
@@ -280,6 +280,17 @@ def test_pictures_are_drawn_from_the_file_alone(tmp_path: Path) -> None:
     assert (found.trials, found.is_full) == ((2, 2), False)
     draw(TINY, found, tmp_path / "tiny.png", published=True)
     assert (tmp_path / "tiny.png").stat().st_size > 2000
+
+
+def test_the_page_has_every_figure_and_its_picture() -> None:
+    words = PAGE.read_text(encoding="utf-8")
+    for figure in FIGURES:
+        assert f"### {heading(figure)}\n" in words
+        assert f"](#{anchor(figure)})" in words
+        assert (IMAGES / f"{figure.name}.png").is_file()
+    assert sum(words.count(f"| **{verdict}** |") for verdict in Verdict) + words.count("| not compared |") == sum(
+        len(figure.claims) for figure in FIGURES
+    )
 
 
 def test_ridge_weights_of_every_target_from_one_inverse() -> None:

@@ -40,23 +40,23 @@ def main() -> None:
     if not options.page:
         limit = None if options.minutes is None else 60.0 * options.minutes
         run(chosen, store, quick=options.quick, workers=options.workers, stop_after=limit)
-    found = {}
-    for figure in FIGURES:
-        results = page.read_results(figure, store)
-        if results.panels:
-            found[figure.name] = results
-            if figure in chosen:
-                plotter.draw(figure, results, page.IMAGES / f"{figure.name}.png")
-                plotter.draw(figure, results, options.output / f"{figure.name}.png", published=True)
-                print(f"drew {figure.name}")
-    if "coinpress-8" in found and any(figure.name == "coinpress-8" for figure in chosen):
-        plotter.draw_map(options.output / "map-of-europe.png")
-    missing = [figure.name for figure in FIGURES if figure.name not in found]
+    found = {figure.name: page.read_results(figure, store) for figure in FIGURES}
+    missing = [name for name, results in found.items() if not results.panels]
     if missing:
         print(f"docs/{page.PAGE.name} stays as it is: nothing was measured of {', '.join(missing)}")
     else:
         page.PAGE.write_text("\n".join(page.lines(found)).rstrip() + "\n", encoding="utf-8")
         print(f"wrote docs/{page.PAGE.name}")
+    for figure in chosen:
+        results = found[figure.name]
+        if figure.name in missing:
+            continue
+        plotter.draw(figure, results, page.IMAGES / f"{figure.name}.png")
+        if any(panel.published for panel in figure.panels):
+            plotter.draw(figure, results, options.output / f"{figure.name}.png", published=True)
+        if figure.name == "coinpress-8":
+            plotter.draw_map(options.output / "map-of-europe.png")
+        print(f"drew {figure.name}")
 
 
 if __name__ == "__main__":

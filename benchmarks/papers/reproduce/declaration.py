@@ -63,6 +63,8 @@ class Panel:
         File of the curves that the authors published, where ``DPMOMENTS_DATA`` has it.
     axis : str or None
         What x is, where it is not what the figure says.
+    slow_trials : int or None
+        Of the methods that have fewer trials than the figure, even fewer, where a trial takes long here.
     """
 
     title: str
@@ -71,6 +73,7 @@ class Panel:
     quick: Sequence[float]
     published: str | None = None
     axis: str | None = None
+    slow_trials: int | None = None
 
     def __post_init__(self) -> None:
         if not set(self.quick) <= set(self.points):
@@ -165,9 +168,11 @@ class Figure:
     reference: float | None = None
     block: int = 10
 
-    def trials_of(self, method: Method) -> int:
+    def trials_of(self, method: Method, panel: Panel) -> int:
         """How many a full run has."""
-        return min(self.trials, method.most_trials or self.trials)
+        if method.most_trials is None:
+            return self.trials
+        return min(self.trials, method.most_trials, panel.slow_trials or self.trials)
 
     def blocks(self) -> list[tuple[int, int]]:
         """Trials of one task each: those of a quick run, then the rest."""

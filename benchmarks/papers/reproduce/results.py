@@ -111,7 +111,7 @@ class Results:
     def is_full(self) -> bool:
         """Whether every point of the grid is there with all its trials."""
         return all(
-            len(self.values(panel.title, method.label, metric, x)) >= self.figure.trials_of(method)
+            len(self.values(panel.title, method.label, metric, x)) >= self.figure.trials_of(method, panel)
             for panel in self.figure.panels
             for method in self.figure.methods
             for metric in (self.metrics(method.label) or ["none"])

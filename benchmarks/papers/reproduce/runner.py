@@ -56,8 +56,9 @@ class Cost:
         each = GUESS
         if known:
             near = min(known, key=lambda x: abs(x - unit.x))
-            # In proportion beyond the points measured: what a quick run leaves out at the end of a grid are numbers of rows.
-            each = float(np.mean(known[near])) * (max(1.0, unit.x / near) if near == max(known) else 1.0)
+            # In proportion beyond the numbers of rows and features that were measured: a quick run leaves out the largest.
+            grows = (unit.panel.axis or unit.figure.axis) in ("n", "d") and near == max(known)
+            each = float(np.mean(known[near])) * (max(1.0, unit.x / near) if grows else 1.0)
         return each * (unit.stop - unit.start)
 
     def of_tasks(self, pending: Sequence[Task]) -> float:

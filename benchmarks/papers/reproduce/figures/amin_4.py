@@ -20,7 +20,7 @@ FIGURE = Figure(
     panels=PANELS,
     drawing="best",
     methods=amin_regression.METHODS,
-    trials=20,
+    trials=50,
     claims=(
         Claim("where every column is a target AD is far ahead of P", amin_regression.ad_beats_p),
         amin_regression.USEFUL,

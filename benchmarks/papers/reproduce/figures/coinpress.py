@@ -19,7 +19,7 @@ PAPER = "Biswas, Dong, Kamath & Ullman 2020 (CoinPress)"
 NOT_PRIVATE = Method("non-private", {"knows": "rows"}, style={"color": "grey", "ls": "--"})
 SHADES = {1: "tab:brown", 2: "tab:red", 3: "tab:orange", 4: "tab:green", 5: "tab:cyan", 10: "tab:blue"}
 """By the number of steps t."""
-FEW = 20
+FEW = 50
 """Trials of estimators that work coordinate by coordinate, which take long."""
 BASELINES = tuple(
     Method(label, {"estimator": name}, most_trials=FEW, style={"color": color, "ls": ":"})

@@ -95,9 +95,16 @@ FIGURE = Figure(
         ),
     ),
     instead=(
-        Instead("released, t = 2", "dpmoments", '`release_mean(…, mechanism="coinpress")`, steps and budgets chosen'),
-        Instead("SYMQ", "dpmoments", "the same", panels=(OVER_N,)),
-        Instead("KV", "dpmoments", "the same", panels=(OVER_N,)),
+        Instead(
+            "released, t = 2",
+            "dpmoments",
+            '`release_mean(…, mechanism="coinpress")`, over n; steps and budgets are chosen',
+            panels=(OVER_N,),
+        ),
+        Instead("released, t = 10", "dpmoments", "the same, over R", panels=(OVER_R,)),
+        Instead("released, t = 2", "dpmoments", "the same, over R", panels=(OVER_R,)),
+        Instead("SYMQ", "dpmoments", "the same, over n", panels=(OVER_N,)),
+        Instead("KV", "dpmoments", "the same, over n", panels=(OVER_N,)),
     ),
     notes=(
         "*Released* is the released program's algorithm, written anew; *t* without it the library's with that many "
