@@ -47,13 +47,15 @@ def main() -> None:
     else:
         page.PAGE.write_text("\n".join(page.lines(found)).rstrip() + "\n", encoding="utf-8")
         print(f"wrote docs/{page.PAGE.name}")
+    # Pictures of the page change with the page alone.
+    pictures = options.output / "pictures" if missing else page.IMAGES
     for figure in chosen:
-        results = found[figure.name]
         if figure.name in missing:
             continue
-        plotter.draw(figure, results, page.IMAGES / f"{figure.name}.png")
+        results = found[figure.name]
+        plotter.draw(figure, results, pictures / f"{figure.name}.png")
         if any(panel.published for panel in figure.panels):
-            plotter.draw(figure, results, options.output / f"{figure.name}.png", published=True)
+            plotter.draw(figure, results, options.output / "published" / f"{figure.name}.png", published=True)
         if figure.name == "coinpress-8":
             plotter.draw_map(options.output / "map-of-europe.png")
         print(f"drew {figure.name}")

@@ -21,6 +21,8 @@ __all__ = ["draw", "draw_map"]
 WIDTH, HEIGHT = 4.2, 3.3
 SHADES_OF_PUBLISHED = plt.get_cmap("Greys")
 COLORS_KEPT = 96
+BEYOND_BEST = 30.0
+"""How far up a picture of the best goes, as a factor: the worst may be a million times as much."""
 MOST_BANDS = 8
 """More curves than this have no bands, which would hide one another."""
 
@@ -83,10 +85,11 @@ def curves(axes: plt.Axes, panel: Panel, results: Results, *, published: bool) -
     bands = len(methods) <= MOST_BANDS and figure.summary != "standard deviation"
     if published and panel.published is not None:
         grey_curves(axes, panel.published)
+    best: list[float] = []
     for method in methods:
         metrics = results.metrics(method.label)
         if figure.drawing == "best":
-            best_and_worst(axes, panel, method, results)
+            best += best_and_worst(axes, panel, method, results)
             continue
         for place, metric in enumerate(metrics):
             curve = results.curve(panel.title, method.label, metric)
@@ -104,19 +107,22 @@ def curves(axes: plt.Axes, panel: Panel, results: Results, *, published: bool) -
         axes.set_xscale("log")
     if figure.log_error:
         axes.set_yscale("log")
+    if best:
+        axes.set_ylim(min(best) / 2.0, BEYOND_BEST * max(best))
     axes.grid(alpha=0.25)
 
 
-def best_and_worst(axes: plt.Axes, panel: Panel, method: Method, results: Results) -> None:
-    """The least of what was measured of a method, and lightly all up to the most."""
+def best_and_worst(axes: plt.Axes, panel: Panel, method: Method, results: Results) -> list[float]:
+    """The least of what was measured of a method, and lightly all up to the most; returns the least."""
     known = (results.curve(panel.title, method.label, metric) for metric in results.metrics(method.label))
     centers = [curve for curve in known if curve is not None]
     if not centers:
-        return
+        return []
     style = {"lw": 1.3, "marker": "o", "ms": 2.5} | dict(method.style)
     least, most = (how([curve.centers for curve in centers], axis=0) for how in (np.min, np.max))
     (line,) = axes.plot(centers[0].xs, least, label=method.label, **style)
     axes.fill_between(centers[0].xs, least, most, color=line.get_color(), alpha=0.12, lw=0)
+    return list(map(float, least))
 
 
 def grey_curves(axes: plt.Axes, name: str) -> None:

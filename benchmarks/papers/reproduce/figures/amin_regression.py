@@ -8,8 +8,8 @@ from benchmarks.papers.reproduce.experiments.ridge import ALPHAS, metric
 from benchmarks.papers.reproduce.figures import amin
 from benchmarks.papers.reproduce.results import Results
 
-P = Method("P", {"perturbation": "bounded"}, style={"color": "tab:blue"})
-P_AS_PUBLISHED = Method("P, slope 1", {"perturbation": "slope 1"}, style={"color": "tab:blue", "ls": ":"})
+P = Method("P", {"perturbation": "bounded"}, style={"color": "tab:green"})
+P_AS_PUBLISHED = Method("P, slope 1", {"perturbation": "slope 1"}, style={"color": "tab:green", "ls": ":"})
 METHODS = (
     amin.AD,
     P,
@@ -23,6 +23,7 @@ METHODS = (
 PUBLISHED_FIRST = ("P, slope 1", "P")
 """A verdict on P is on the noise that the paper had, as far as one can tell; P with noise that is private stands beside it."""
 NOTES = (
+    "Drawn is the loss at the best α of each method and ε; the shade goes up to its worst.",
     "The paper calls output perturbation (ε, δ): with noise of Gamma length it is pure, and so it is here.",
     "P adds noise to the minimiser. Chaudhuri et al.'s noise is for losses of slope at most 1; squared loss has "
     "none unless ‖w‖ is bounded. "

@@ -101,6 +101,7 @@ FIGURE = Figure(
         ),
     ),
     instead=(
+        Instead("Analyze Gauss, paper", "dpmoments", "the default under (ε, δ)"),
         Instead(
             "Analyze Gauss, paper",
             "Analyze Gauss + cI, exact",
