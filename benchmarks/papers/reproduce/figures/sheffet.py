@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ ROWS = tuple(2.0**power for power in (10, 12, 14, 16, 18, 20))
 QUICK = ROWS[:5]
 CALIBRATIONS = ("paper", "exact")
 ERROR = "‖β̂ − β‖"
+LEVEL = 0.05
+"""Medians nearer than this are level: neither is ahead."""
 ONE = tuple(Panel(f"ε = {epsilon:g}", {"model": "one", "epsilon": epsilon}, ROWS, QUICK) for epsilon in (0.1, 0.5, 1.0))
 MANY = tuple(
     Panel(f"k = {others}", {"model": "many", "others": others, "epsilon": 0.5}, ROWS, QUICK) for others in (0, 1, 5, 9)
@@ -89,21 +92,24 @@ def best_at_the_largest_n(
 
     def judge(which: int) -> Callable[[Results], Outcome]:
         def of(results: Results) -> Outcome:
-            found, against = [], 0
+            found, last = [], []
             for panel in results.panels:
-                ahead, ratio = None, float("nan")
+                ahead, ratio = None, math.inf
                 for x in panel.points:
-                    errors = [results.center(panel.title, other[which].label, "error", x) for other in others
-                              if len(results.values(panel.title, other[which].label, "error", x))]  # fmt: skip
-                    if not errors:
-                        continue
-                    ratio = results.center(panel.title, first[which].label, "error", x) / min(errors)
-                    ahead = (ahead or x) if ratio < 1.02 else None
-                against += ahead is None
+                    errors = [
+                        results.center(panel.title, other[which].label, "error", x)
+                        for other in others
+                        if len(results.values(panel.title, other[which].label, "error", x))
+                    ]
+                    if errors:
+                        ratio = results.center(panel.title, first[which].label, "error", x) / min(errors)
+                        ahead = (ahead or x) if ratio < 1.0 - LEVEL else None
+                last.append(ratio)
                 since = "not ahead at the largest n" if ahead is None else f"ahead from n = {ahead:,.0f} on"
                 found.append(f"{panel.title}: {since}, error / best other {digits(ratio)} there")
-            verdict = Verdict.REPRODUCED if not against else Verdict.CHANGED if against < len(found) else Verdict.FAILS
-            return Outcome(verdict, "; ".join(found))
+            if max(last) < 1.0 - LEVEL:
+                return Outcome(Verdict.REPRODUCED, "; ".join(found))
+            return Outcome(Verdict.CHANGED if max(last) < 1.0 + LEVEL else Verdict.FAILS, "; ".join(found))
 
         return of
 

@@ -70,7 +70,13 @@ def best_without_other_outputs(which: int) -> Callable[[Results], Outcome]:
             for x in results.points[title, label, "error"]
         }
         last = ratios[max(ratios)]
-        verdict = Verdict.REPRODUCED if last < 0.98 else Verdict.CHANGED if last < 1.02 else Verdict.FAILS
+        verdict = (
+            Verdict.REPRODUCED
+            if last < 1.0 - sheffet.LEVEL
+            else Verdict.CHANGED
+            if last < 1.0 + sheffet.LEVEL
+            else Verdict.FAILS
+        )
         return Outcome(
             verdict, f"Analyze Gauss / best of the Wishart techniques by n: {', '.join(map(digits, ratios.values()))}"
         )
