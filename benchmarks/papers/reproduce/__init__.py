@@ -1,6 +1,6 @@
 """Every figure of the papers: one declaration a figure, one runner, one plotter, one page (``docs/reproduction.md``).
 
-    python -m benchmarks.papers.reproduce [--quick] [--only NAME …] [--workers 2] [--minutes M] [--budget] [--page] [--output PATH]
+    python -m benchmarks.papers.reproduce [--quick] [--only NAME …] [--workers 2] [--minutes M] [--budget | --page]
 
 ``make reproduce`` runs it. What a figure shows is in ``figures/``, how a point of it is measured in ``experiments/``. Results are
 kept in ``build/reproduction``, one Parquet file a task and, in the end, one a figure: a run that was broken off goes on where it
