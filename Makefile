@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 MUTANTS_STAMP := $(VENV)/.mutants-installed
 
-.PHONY: demo test test-slow lint bench reproduce audit fuzz mutants clean
+.PHONY: demo test test-slow site lint bench reproduce audit fuzz mutants clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "dpmoments needs Python 3.11 or newer; set PYTHON=python3.11 or later")'
@@ -24,11 +24,15 @@ demo: $(STAMP)
 # Two processes with two threads each for small matrices get in each other's way: one test took 192 seconds instead of 14.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-test: $(STAMP) lint
+test: $(STAMP) lint site
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
 
 test-slow: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m slow --hypothesis-profile=default
+
+# The documentation, to be read from the disk: build/site/index.html. A warning is an error.
+site: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 
 import pytest
 
+from doc_blocks import run_in_order
 from dpmoments.cli.catalogue import WITHOUT_A_PROOF, mechanisms_page
-from dpmoments.cli.entry import main
 from dpmoments.mechanisms.registry import MECHANISMS
 
 ROOT = Path(__file__).parent.parent
@@ -40,9 +39,7 @@ def test_the_page_on_groups_and_sites_runs(
     """Its blocks continue one another."""
     monkeypatch.chdir(tmp_path)
     page = ROOT / "docs" / "groups-and-sites.md"
-    names: dict[str, object] = {}
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S):
-        exec(compile(block, str(page), "exec"), names)
+    run_in_order(page)
     printed = capsys.readouterr().out
     assert "by parallel composition" in printed
     assert {path.name for path in tmp_path.iterdir()} == {"regions.json", "all-sites.json"}
@@ -78,17 +75,6 @@ def test_every_mechanism_has_its_derivation() -> None:
     for name, mechanism in MECHANISMS.items():
         module = mechanism.__module__.rsplit(".", 1)[-1]
         assert (ROOT / "docs" / "derivations" / f"{module}.md").exists() == (name not in WITHOUT_A_PROOF), module
-
-
-def run_in_order(page: Path) -> None:
-    """Blocks of Python, which continue one another, and commands between them, which must end with 0."""
-    names: dict[str, object] = {}
-    for language, block in re.findall(r"```(python|console)\n(.*?)```", page.read_text(encoding="utf-8"), re.S):
-        if language == "python":
-            exec(compile(block, str(page), "exec"), names)
-            continue
-        for command in block.replace("\\\n", "").removeprefix("$ ").split("\n$ "):
-            assert main(shlex.split(command)[1:]) == 0, command
 
 
 def test_the_page_on_reading_tables_runs(

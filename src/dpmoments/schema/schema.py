@@ -43,7 +43,7 @@ class Schema:
 
     Parameters
     ----------
-    *columns : Numeric, Date, Categorical, Boolean, Power or Product
+    *stated : Numeric, Date, Categorical, Boolean, Power or Product
         In the order of the released features. Columns of the table that the schema does not name are never read. Powers and
         products are computed from columns that are named beside them, in any order.
     row_norm : float or "default", optional
