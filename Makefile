@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 MUTANTS_STAMP := $(VENV)/.mutants-installed
 
-.PHONY: demo test test-slow test-oldest site lint bench audit fuzz mutants clean
+.PHONY: demo test test-slow test-oldest site lint bench reproduce audit fuzz mutants clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "dpmoments needs Python 3.11 or newer; set PYTHON=python3.11 or later")'
@@ -52,6 +52,11 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks
+
+# Every figure of the papers, within three hours on two cores; an interrupted run goes on where it was. `make reproduce QUICK=1` for a small run
+# of ten minutes, `make reproduce REPRODUCE="--only amin-1a coinpress"` for a part, `REPRODUCE=--budget` to see what is done and what is left.
+reproduce: $(STAMP)
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.papers.reproduce $(if $(QUICK),--quick) $(REPRODUCE)
 
 audit: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.practice.audit_report

@@ -10,13 +10,15 @@ from pathlib import Path
 NOT_BENCHMARKS = (
     "__main__",
     "papers.items",
+    "papers.reproduce",
     "papers.sheffet.techniques",
+    "papers.summed_once",
     "peers.programs",
     "practice.coinpress_tables",
     "practice.comparison",
     "practice.tables",
 )
-"""What benchmarks import or start (modules and packages), and what writes a page without measuring."""
+"""What benchmarks import or start, what writes a page without measuring, what ``make`` has a target of its own for."""
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from benchmarks.papers.amin.acceptance_counts import algorithm_3, log_mean_proposals, temperatures
 from benchmarks.papers.amin.misprinted_bingham import mean_proposals, successive_directions
-from benchmarks.papers.amin.table import Line, SummedOnce, errors
+from benchmarks.papers.amin.table import Line, errors
 from benchmarks.papers.sheffet.techniques import (
     ADDITIVE,
     GAUSS,
@@ -22,7 +22,7 @@ from benchmarks.papers.sheffet.techniques import (
     single_regression,
     techniques,
 )
-from benchmarks.papers.sheffet.techniques import SummedOnce as SheffetSummedOnce
+from benchmarks.papers.summed_once import SummedOnce
 from scipy.special import chdtr
 
 import dpmoments as dpm
@@ -307,9 +307,9 @@ def sheffet_error(experiment: Experiment, power: int, epsilon: float, label: str
 
 
 @cache
-def sheffet_table(name: str, power: int) -> SheffetSummedOnce:
+def sheffet_table(name: str, power: int) -> SummedOnce:
     experiment = next(one for one in (ONE, COLLINEAR) if one.name == name)
-    return SheffetSummedOnce(experiment.table(2**power, np.random.default_rng(power)), Neighbors.ADD_REMOVE)
+    return SummedOnce(experiment.table(2**power, np.random.default_rng(power)), Neighbors.ADD_REMOVE)
 
 
 def test_analyze_gauss_is_the_best_on_one_regression_with_many_rows() -> None:

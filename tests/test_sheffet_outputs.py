@@ -31,12 +31,12 @@ from benchmarks.papers.sheffet.techniques import (
     INVERSE_WISHART_ADAPTIVE,
     JL_ADAPTIVE,
     OUTPUTS,
-    SummedOnce,
     outputs_as_features,
     posterior_without_a_ridge,
     projection_without_a_ridge,
     techniques,
 )
+from benchmarks.papers.summed_once import SummedOnce
 from scipy import stats
 
 from dpmoments.noise.entropy import insecure_generator

@@ -16,7 +16,8 @@ import numpy as np
 
 from benchmarks.pages import DOCS, write_part
 from benchmarks.papers.amin.acceptance_counts import algorithm_3
-from benchmarks.papers.amin.table import DATA, Line, SummedOnce, errors
+from benchmarks.papers.amin.table import DATA, Line, errors
+from benchmarks.papers.summed_once import SummedOnce
 from dpmoments.mechanisms.auto import Auto
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.gaussian import Gaussian

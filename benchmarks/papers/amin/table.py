@@ -2,10 +2,11 @@
 
     OMP_NUM_THREADS=1 python -m benchmarks.papers.amin.table [--trials 30] [--adult-trials 5]
 
-Replace-one, second moment alone (mean=False), rows standardised and scaled to norm 1 (not private: for comparison on public
-tables; with and without their targets, Adult in three forms). The error is ‖Ĝ − G‖_F/n against the exact Gram matrix, eigenvalues
-moved into [0, n]. Each table is summed once a lattice. Fixed seeds. Five minutes on one core. Writes the tables of
-docs/amin-table.md (its prose stays as it is).
+Figure 1 itself is a figure of ``benchmarks.papers.reproduce``; here are both calibrations, the printed acceptance and the
+forms that the tables may have. Replace-one, second moment alone (mean=False), rows standardised and scaled to norm 1 (not
+private: for comparison on public tables; with and without their targets, Adult in three forms). The error is ‖Ĝ − G‖_F/n
+against the exact Gram matrix, eigenvalues moved into [0, n]. Each table is summed once a lattice. Fixed seeds. Five minutes
+on one core. Writes the tables of docs/amin-table.md (its prose stays as it is).
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import cache
 
 import numpy as np
 
 import dpmoments as dpm
 from benchmarks.pages import DOCS, write_part
 from benchmarks.papers.amin.misprinted_bingham import printed_law, successive_directions
+from benchmarks.papers.summed_once import SummedOnce
 from dpmoments import datasets
 from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
 from dpmoments.mechanisms.iterative_eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
@@ -35,27 +36,9 @@ from dpmoments.privacy.laws import Directions
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sampling import noised, without_low_bits
 from dpmoments.repair.repair import Repair, repair_moments
-from dpmoments.rows.moments import Moments
-from dpmoments.rows.rows import Rows
 
 PAGE = DOCS / "amin-table.md"
 EPSILONS = (0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
-
-
-class SummedOnce:
-    """Answers what a plan asks of :class:`Rows` from sums made once a lattice."""
-
-    def __init__(self, table: np.ndarray) -> None:
-        rows = Rows.of(table, dpm.Schema.unit_ball(table.shape[1]), neighbors="replace_one", threads=1)
-        self.n_rows, self.n_features, self.neighbors = len(table), rows.n_features, rows.neighbors
-        self.schema = rows.schema
-        self._moments = cache(lambda bits: rows.moments(bits=bits))
-        self.gram = table.T @ table
-
-    def moments(self, *, bits: int) -> Moments:
-        """The exact sums on the lattice 2^−bits."""
-        moments: Moments = self._moments(bits)
-        return moments
 
 
 class PrintedDirections(Directions):

@@ -36,11 +36,11 @@ from benchmarks.papers.sheffet.techniques import (
     LAPLACE,
     PAPER,
     Experiment,
-    SummedOnce,
     multiple_regressions,
     single_regression,
     techniques,
 )
+from benchmarks.papers.summed_once import SummedOnce
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors

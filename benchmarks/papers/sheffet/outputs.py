@@ -35,12 +35,12 @@ from benchmarks.papers.sheffet.techniques import (
     INVERSE_WISHART_ADAPTIVE,
     JL_ADAPTIVE,
     PAPER,
-    SummedOnce,
     outputs_as_features,
     posterior_without_a_ridge,
     projection_without_a_ridge,
     techniques,
 )
+from benchmarks.papers.summed_once import SummedOnce
 from dpmoments.mechanisms.parts.padded_gram import PaddedGramPlan
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter

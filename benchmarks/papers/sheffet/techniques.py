@@ -1,6 +1,6 @@
 """The tables of Sheffet's experiments, what is asked of them, and every technique that answers.
 
-Read by ``benchmarks.papers.sheffet.experiments``; nothing runs here.
+Read by ``benchmarks.papers.reproduce`` and the benchmarks of this folder; nothing runs here.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 
 import numpy as np
 from scipy.stats import invwishart, wishart
@@ -20,7 +19,6 @@ from dpmoments.privacy.curves import additive_wishart_degrees
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.repair.repair import adapt, clip, noise_shift, shift, shrink
-from dpmoments.rows.rows import Rows
 
 DELTA = 1e-6
 PAPER, EXACT = "paper", "exact"
@@ -160,19 +158,17 @@ def outputs_as_features(others: int) -> Experiment:
     )
 
 
-class SummedOnce:
-    """Answers what a plan asks of :class:`Rows` from sums that were made once."""
-
-    def __init__(self, table: np.ndarray, neighbors: Neighbors) -> None:
-        rows = Rows.of(table, dpm.Schema.unit_ball(table.shape[1]), neighbors=neighbors, threads=1)
-        self.n_features, self.neighbors, self.schema = rows.n_features, rows.neighbors, rows.schema
-        self.moments = cache(rows.moments)
-
-    @property
-    def gram(self) -> np.ndarray:
-        """The exact Gram matrix in unit-ball units."""
-        moments = self.moments()
-        return moments.gram.astype(np.float64) * moments.scale**2
+def one_output() -> Experiment:
+    """Section 3.1: the first of those outputs on the intercept and the 10 base features, in a table of these 12 columns."""
+    model = outputs_as_features(0)
+    kept = np.ix_(range(BASE + 2), range(BASE + 2))
+    return replace(
+        model,
+        name="one",
+        title="One output on an intercept and 10 features, d = 12",
+        covariance=model.covariance[kept],
+        row_bound=6.0,
+    )
 
 
 # --- techniques ---------------------------------------------------------------------------------------------------

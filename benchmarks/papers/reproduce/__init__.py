@@ -1,0 +1,13 @@
+"""Every figure of the papers: one declaration a figure, one runner, one plotter, one page (``docs/reproduction.md``).
+
+    python -m benchmarks.papers.reproduce [--quick] [--only NAME …] [--workers 2] [--minutes M] [--budget | --page]
+
+``make reproduce`` runs it. What a figure shows is in ``figures/``, how a point of it is measured in ``experiments/``. Results are
+kept in ``build/reproduction``, one Parquet file a task and, in the end, one a figure: a run that was broken off goes on where it
+was. A changed declaration, or a changed statement of its experiment, is run again. A changed library is not: the page names the
+commits that its numbers are from, and a folder that is deleted is measured anew.
+
+Tables are looked for in the folder that the environment variable ``DPMOMENTS_DATA`` names, then in the cache, then where they
+were published; a figure whose table cannot be had is left out with a notice. Curves that the authors of CoinPress published are
+compared with where that folder has them, and drawn into the folder of results alone.
+"""

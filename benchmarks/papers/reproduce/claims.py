@@ -1,0 +1,124 @@
+"""Judgements that claims of several figures share: one method against others in every cell, against a factor, over a grid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from benchmarks.papers.reproduce.declaration import Outcome, Verdict
+from benchmarks.papers.reproduce.results import Results
+
+__all__ = ["EXCEPTIONS", "by_share", "factor", "never_above", "spread_of", "unmeasured", "within_factor"]
+
+EXCEPTIONS = 0.1
+"""Up to this share of the cells may be against a claim that is still reproduced, with changes."""
+SURE = 2.0
+"""Standard errors from 1 at which a ratio is told from it."""
+
+Judge = Callable[[Results], Outcome]
+
+
+def unmeasured(what: str) -> Outcome:
+    """A claim without results to judge it by must not pass for one that holds."""
+    raise ValueError(f"nothing measured of {what}: run its figure first")
+
+
+def digits(value: float) -> str:
+    """Two or three significant ones."""
+    if value >= 1e5:
+        return f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}" if value >= 10 else f"{value:.2g}"
+
+
+def factor(ratios: Sequence[float]) -> str:
+    """Geometric mean, with the range."""
+    mean = math.exp(float(np.mean(np.log(ratios))))
+    return f"{digits(mean)} ({digits(min(ratios))} to {digits(max(ratios))})"
+
+
+def by_share(against: int, cells: int, found: str) -> Outcome:
+    """A verdict by the number of cells that are against a claim."""
+    share = against / cells
+    verdict = Verdict.REPRODUCED if against == 0 else Verdict.CHANGED if share <= EXCEPTIONS else Verdict.FAILS
+    return Outcome(verdict, found)
+
+
+def never_above(
+    method: str, *others: str, panels: Sequence[str] | None = None, metric: str = "error", limit: float = 1.0,
+    except_for: Sequence[tuple[str, float]] = (),
+) -> Judge:  # fmt: skip
+    """The error of ``method`` is at most ``limit`` times those of the others in every cell but the exceptions."""
+
+    def judge(results: Results) -> Outcome:
+        against, found, cells, worst = 0, [], 0, (0.0, "")
+        for other in others:
+            ratios = []
+            for panel, x, ratio, spread in results.ratios(method, other, metric=metric, panels=panels):
+                if (panel, x) in except_for:
+                    continue
+                cells += 1
+                ratios.append(ratio)
+                against += ratio > limit * (1.0 + (SURE * spread if math.isfinite(spread) else 1.0))
+                worst = max(worst, (ratio, f"{panel}, x = {x:g}, {other}"))
+            if ratios:
+                found.append(f"{method} / {other} {factor(ratios)}")
+        if not cells:
+            return unmeasured(f"{method} against {', '.join(others)}")
+        words = f"{against} of {cells} cells against it; {'; '.join(found)}"
+        return by_share(against, cells, f"{words}; most at {worst[1]}" if against else words)
+
+    return judge
+
+
+def within_factor(
+    method: str, reference: str, limit: float, *, changed: float | None = None, panels: Sequence[str] | None = None,
+    at: Callable[[float], bool] = lambda _: True, metric: str = "error",
+) -> Judge:  # fmt: skip
+    """The error of ``method`` is at most ``limit`` times the reference's; up to ``changed`` times it is so with changes."""
+
+    def judge(results: Results) -> Outcome:
+        cells = [
+            (ratio, f"{panel}, x = {x:g}")
+            for panel, x, ratio, _ in results.ratios(method, reference, metric=metric, panels=panels)
+            if at(x)
+        ]
+        if not cells:
+            return unmeasured(f"{method} against {reference}")
+        most, where = max(cells)
+        verdict = (
+            Verdict.REPRODUCED
+            if most <= limit
+            else Verdict.CHANGED
+            if changed is not None and most <= changed
+            else Verdict.FAILS
+        )
+        return Outcome(verdict, f"{method} / {reference} {factor([ratio for ratio, _ in cells])}, most at {where}")
+
+    return judge
+
+
+def spread_of(
+    methods: Sequence[str], *, panels: Sequence[str], limit: float, changed: float, metric: str = "error"
+) -> Judge:
+    """The largest error among the methods is at most ``limit`` times the least, at every point."""
+
+    def judge(results: Results) -> Outcome:
+        found = []
+        for panel in panels:
+            for x in next(known for known in results.figure.panels if known.title == panel).points:
+                errors = [results.center(panel, method, metric, x) for method in methods if
+                          len(results.values(panel, method, metric, x))]  # fmt: skip
+                if len(errors) == len(methods):
+                    found.append((max(errors) / min(errors), f"{panel}, x = {x:g}"))
+        if not found:
+            return unmeasured(", ".join(methods))
+        most, where = max(found)
+        verdict = Verdict.REPRODUCED if most <= limit else Verdict.CHANGED if most <= changed else Verdict.FAILS
+        ratios = [ratio for ratio, _ in found]
+        return Outcome(
+            verdict, f"largest / least error of {methods[0]} … {methods[-1]} {factor(ratios)}, most at {where}"
+        )
+
+    return judge

@@ -1,0 +1,199 @@
+"""Draws any figure from its results."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from PIL import Image
+
+from benchmarks.papers.reproduce.declaration import Figure, Method, Panel, Point
+from benchmarks.papers.reproduce.results import Results
+
+__all__ = ["draw", "draw_map"]
+
+WIDTH, HEIGHT = 4.2, 3.3
+SHADES_OF_PUBLISHED = plt.get_cmap("Greys")
+COLORS_KEPT = 96
+BEYOND_BEST = 30.0
+"""How far up a picture of the best goes, as a factor: the worst may be a million times as much."""
+MOST_BANDS = 8
+"""More curves than this have no bands, which would hide one another."""
+
+
+def draw(figure: Figure, results: Results, path: Path, *, published: bool = False) -> None:
+    """Write the picture.
+
+    ``published`` draws the authors' own curves in grey as well, where they are at hand; they are no part of this repository.
+    """
+    panels = results.panels
+    columns = min(figure.columns, len(panels))
+    rows = -(-len(panels) // columns)
+    picture, grid = plt.subplots(
+        rows, columns, figsize=(WIDTH * columns, HEIGHT * rows + 1.0), squeeze=False, layout="constrained"
+    )
+    for axes in grid.ravel()[len(panels) :]:
+        axes.set_axis_off()
+    for axes, panel in zip(grid.ravel(), panels, strict=False):
+        if figure.drawing == "balls":
+            balls(axes, panel, results)
+        else:
+            curves(axes, panel, results, published=published)
+        axes.set_title(panel.title, fontsize=10)
+        axes.set_xlabel(panel.axis or figure.axis)
+        axes.set_ylabel(figure.error)
+    known = {}
+    for axes in grid.ravel():
+        known |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    picture.legend(known.values(), known.keys(), loc="outside lower center", ncols=min(3 * columns, 8), fontsize=7)
+    fewest, most = results.trials
+    trials = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+    picture.suptitle(f"{figure.title}: {figure.summary}, {trials} trials a point", fontsize=11)
+    save(picture, path)
+
+
+def save(picture: plt.Figure, path: Path) -> None:
+    """As a PNG of few colours, which is small."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    buffer = io.BytesIO()
+    picture.savefig(buffer, format="png", dpi=85)
+    plt.close(picture)
+    buffer.seek(0)
+    Image.open(buffer).convert("RGB").quantize(COLORS_KEPT).save(path, optimize=True)
+
+
+def labelled(results: Results) -> Iterator[Method]:
+    """Methods of the figure, then those borrowed, with their styles."""
+    from benchmarks.papers.reproduce.figures import named
+
+    figure = results.figure
+    yield from figure.methods
+    for name, labels in figure.borrowed.items():
+        yield from (method for method in named(name).methods if method.label in labels)
+
+
+def curves(axes: plt.Axes, panel: Panel, results: Results, *, published: bool) -> None:
+    """Errors over the grid, a band over the middle half of the trials."""
+    figure = results.figure
+    methods = list(labelled(results))
+    bands = len(methods) <= MOST_BANDS and figure.summary != "standard deviation"
+    if published and panel.published is not None:
+        grey_curves(axes, panel.published)
+    best: list[float] = []
+    for method in methods:
+        metrics = results.metrics(method.label)
+        if figure.drawing == "best":
+            best += best_and_worst(axes, panel, method, results)
+            continue
+        for place, metric in enumerate(metrics):
+            curve = results.curve(panel.title, method.label, metric)
+            if curve is None or not np.isfinite(curve.centers).any():
+                continue
+            strength = 0.25 + 0.75 * (place + 1) / len(metrics)
+            style = {"lw": 1.3, "marker": "o", "ms": 2.5} | dict(method.style)
+            label = method.label if place == len(metrics) - 1 else None
+            (line,) = axes.plot(curve.xs, curve.centers, alpha=strength, label=label, **style)
+            if bands and len(metrics) == 1 and results.trials[1] > 1:
+                axes.fill_between(curve.xs, curve.low, curve.high, color=line.get_color(), alpha=0.15, lw=0)
+    if figure.reference is not None:
+        axes.axhline(figure.reference, color="silver", lw=0.8, zorder=0)
+    if figure.log_axis:
+        axes.set_xscale("log")
+    if figure.log_error:
+        axes.set_yscale("log")
+    if best:
+        axes.set_ylim(min(best) / 2.0, BEYOND_BEST * max(best))
+    axes.grid(alpha=0.25)
+
+
+def best_and_worst(axes: plt.Axes, panel: Panel, method: Method, results: Results) -> list[float]:
+    """The least of what was measured of a method, and lightly all up to the most; returns the least."""
+    known = (results.curve(panel.title, method.label, metric) for metric in results.metrics(method.label))
+    centers = [curve for curve in known if curve is not None]
+    if not centers:
+        return []
+    style = {"lw": 1.3, "marker": "o", "ms": 2.5} | dict(method.style)
+    least, most = (how([curve.centers for curve in centers], axis=0) for how in (np.min, np.max))
+    (line,) = axes.plot(centers[0].xs, least, label=method.label, **style)
+    axes.fill_between(centers[0].xs, least, most, color=line.get_color(), alpha=0.12, lw=0)
+    return list(map(float, least))
+
+
+def grey_curves(axes: plt.Axes, name: str) -> None:
+    """What the authors published."""
+    from benchmarks.papers.reproduce.figures.coinpress import published
+
+    known = published(name) or {}
+    for place, (curve, points) in enumerate(known.items()):
+        shade = SHADES_OF_PUBLISHED(0.3 + 0.5 * place / max(len(known) - 1, 1))
+        axes.plot(
+            list(points),
+            list(points.values()),
+            "-",
+            color=shade,
+            lw=4.0,
+            alpha=0.5,
+            zorder=0,
+            label=f"published, {curve}",
+        )
+
+
+def balls(axes: plt.Axes, panel: Panel, results: Results) -> None:
+    """Those of the first trial."""
+    from benchmarks.papers.reproduce.experiments.one_run import MEAN
+
+    x = panel.points[0]
+    for method, line in zip(results.figure.methods, ("-", ":"), strict=True):
+        steps = [metric.split()[1] for metric in results.metrics(method.label) if metric.startswith("radius")]
+        for place, step in enumerate(steps):
+            radius, first, second = (
+                results.values(panel.title, method.label, f"{name} {step}", x)[0]
+                for name in ("radius", "first", "second")
+            )
+            color = f"C{place}"
+            label = f"{method.label}: ball {step}"
+            axes.add_patch(plt.Circle((first, second), radius, fill=False, ec=color, ls=line, label=label))
+            axes.plot(first, second, "+", color=color)
+    axes.plot(*MEAN, "k*", label="mean")
+    axes.set_aspect("equal")
+    axes.autoscale_view()
+
+
+def draw_map(path: Path) -> None:
+    """Figure 8 of CoinPress itself, one run a panel: a picture of people's data, which is not to be published here."""
+    from benchmarks.papers.reproduce.experiments.map_of_europe import people, private_components
+    from benchmarks.papers.reproduce.figures import named
+
+    figure = named("coinpress-8")
+    table, exact, colors = people()
+    shades = [_matplotlib_color(color) for color in colors]
+    released, steps, default = figure.methods
+    panels = [("not private", exact)]
+    for title, method, rho, t in (
+        ("released, t = 1", released, 1.0, 1.0),
+        ("released, t = 5", released, 1.0, 5.0),
+        ("t = 5", steps, 1.0, 5.0),
+        ("dpmoments", default, 1.0, 5.0),
+        ("dpmoments, ρ = 0.1", default, 0.1, 5.0),
+    ):
+        panels.append((title, private_components(Point({"rho": rho}, t, 0), method)))
+    picture, grid = plt.subplots(2, 3, figsize=(13, 8), layout="constrained")
+    for axes, (title, vectors) in zip(grid.ravel(), panels, strict=True):
+        axes.scatter(table @ vectors[:, 1], table @ -vectors[:, 0], c=shades, s=5)
+        axes.set(title=title, xticks=[], yticks=[])
+    picture.suptitle("Genes mirror geography in Europe: first two components")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    picture.savefig(path, dpi=100)
+    plt.close(picture)
+
+
+def _matplotlib_color(name: str) -> str:
+    """X11 shades are numbered (green4) and Matplotlib's are not."""
+    plain = name.rstrip("0123456789")
+    return {"violetred": "mediumvioletred"}.get(plain, plain)

@@ -1,0 +1,159 @@
+"""The results of a figure, by panel, method and metric."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from scipy.special import stdtrit
+from scipy.stats import trim_mean
+
+from benchmarks.papers.reproduce.declaration import Figure, Panel
+
+__all__ = ["LEAST", "Curve", "Results"]
+
+TRIMMED = 0.1
+"""From either end, as CoinPress does."""
+TWO_ERRORS = 0.97725
+"""The normal law below two standard errors."""
+LEAST = "least"
+"""Stands for the least of all that was measured of a method at a point."""
+Key = tuple[str, str, str]
+"""Panel, method, metric."""
+
+
+def center(summary: str, values: np.ndarray) -> float:
+    """What stands for the trials of a point."""
+    if summary == "median":
+        return float(np.median(values))
+    if summary == "trimmed mean":
+        return float(trim_mean(values, TRIMMED))
+    if summary == "standard deviation":
+        return float(values.std(ddof=1)) if len(values) > 1 else math.nan
+    return float(values.mean())
+
+
+def relative_error(summary: str, values: np.ndarray) -> float:
+    """Standard error of that, as a share of it; infinite for one trial, where nothing is known of it.
+
+    Few trials tell little of their own spread: it is widened as Student's t is wider than the normal law, at two standard errors.
+    """
+    n, middle = len(values), center(summary, values)
+    if n < 2 or not middle > 0.0:
+        return math.inf
+    wider = float(stdtrit(n - 1, TWO_ERRORS)) / 2.0
+    if summary == "standard deviation":
+        return wider / math.sqrt(2.0 * (n - 1))
+    if summary == "mean":
+        return wider * float(values.std(ddof=1)) / math.sqrt(n) / middle
+    low, high = np.percentile(values, [25, 75])
+    return wider * 1.25 * float(high - low) / 1.349 / math.sqrt(n) / middle
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """One curve: summaries of the trials at each point, with their quartiles."""
+
+    xs: np.ndarray
+    centers: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+class Results:
+    """Values by panel, method, metric and point."""
+
+    def __init__(
+        self, figure: Figure, values: Mapping[Key, Mapping[float, np.ndarray]], facts: Mapping[str, Any]
+    ) -> None:
+        self.figure, self.facts = figure, facts
+        self.points = values
+
+    @classmethod
+    def read(cls, figure: Figure, file: Path, borrowed: Sequence[tuple[Path, Sequence[str]]] = ()) -> Results:
+        """From the file of a figure, and those of figures that it borrows curves from."""
+        found: dict[Key, dict[float, list[tuple[int, float]]]] = {}
+        facts: dict[str, set[str]] = {}
+        for path, labels in [(file, None), *borrowed]:
+            if not path.exists():
+                continue
+            for row in pq.read_table(path).to_pylist():
+                if labels is None or row["method"] in labels:
+                    key = row["panel"], row["method"], row["metric"]
+                    found.setdefault(key, {}).setdefault(row["x"], []).append((row["trial"], row["value"]))
+                    for name in ("machine", "cpu", "python", "numpy", "dpmoments", "commit"):
+                        facts.setdefault(name, set()).add(row[name])
+                    facts.setdefault("date", set()).add(row["date"][:10])
+        values = {
+            key: {x: np.array([value for _, value in sorted(trials)]) for x, trials in sorted(points.items())}
+            for key, points in found.items()
+        }
+        return cls(figure, values, {name: sorted(known) for name, known in facts.items()})
+
+    @property
+    def panels(self) -> list[Panel]:
+        """Those that have results."""
+        there = {panel for panel, _, _ in self.points}
+        return [panel for panel in self.figure.panels if panel.title in there]
+
+    @property
+    def trials(self) -> tuple[int, int]:
+        """Fewest and most of a point."""
+        counts = [len(values) for points in self.points.values() for values in points.values()]
+        return (min(counts), max(counts)) if counts else (0, 0)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every point of the grid is there with all its trials."""
+        return all(
+            len(self.values(panel.title, method.label, metric, x)) >= self.figure.trials_of(method, panel)
+            for panel in self.figure.panels
+            for method in self.figure.methods
+            for metric in (self.metrics(method.label) or ["none"])
+            for x in panel.points
+        )
+
+    def metrics(self, method: str) -> list[str]:
+        """What was measured of a method."""
+        return list(dict.fromkeys(metric for _, label, metric in self.points if label == method))
+
+    def values(self, panel: str, method: str, metric: str, x: float) -> np.ndarray:
+        """Of all trials; none where there are none. Of the metric called least, those of the one that is least in the mean."""
+        if metric == LEAST:
+            each = (self.values(panel, method, known, x) for known in self.metrics(method))
+            return min((values for values in each if len(values)), key=np.mean, default=np.array([]))
+        empty: np.ndarray = np.array([])
+        return self.points.get((panel, method, metric), {}).get(float(x), empty)
+
+    def center(self, panel: str, method: str, metric: str, x: float) -> float:
+        """The summary of the trials of a point."""
+        return center(self.figure.summary, self.values(panel, method, metric, x))
+
+    def curve(self, panel: str, method: str, metric: str) -> Curve | None:
+        """None where nothing was measured."""
+        points = self.points.get((panel, method, metric))
+        if not points:
+            return None
+        quartiles = np.array([np.percentile(values, [25, 75]) for values in points.values()])
+        centers = np.array([center(self.figure.summary, values) for values in points.values()])
+        return Curve(np.array(list(points)), centers, quartiles[:, 0], quartiles[:, 1])
+
+    def ratios(
+        self, method: str, other: str, *, metric: str = "error", panels: Sequence[str] | None = None
+    ) -> Iterator[tuple[str, float, float, float]]:
+        """Of every cell that both have: panel, x, error of ``method`` over that of ``other``, its relative standard error."""
+        for panel in self.figure.panels:
+            if panels is not None and panel.title not in panels:
+                continue
+            for x in panel.points:
+                both = self.values(panel.title, method, metric, x), self.values(panel.title, other, metric, x)
+                if len(both[0]) and len(both[1]):
+                    first, then = (center(self.figure.summary, values) for values in both)
+                    if math.isfinite(first) and then > 0.0:
+                        spread = math.hypot(*(relative_error(self.figure.summary, values) for values in both))
+                        yield panel.title, x, first / then, spread

@@ -1,0 +1,351 @@
+"""The figures of the papers: all declared, every method of each runs, a run that was broken off goes on, judgements can fail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from benchmarks.papers.reproduce import runner
+from benchmarks.papers.reproduce.claims import never_above, spread_of, within_factor
+from benchmarks.papers.reproduce.declaration import Figure, Instead, Method, Panel, Verdict
+from benchmarks.papers.reproduce.experiments.covariances import released_covariance
+from benchmarks.papers.reproduce.experiments.means import released_mean
+from benchmarks.papers.reproduce.experiments.ridge import ridge_of_every_target
+from benchmarks.papers.reproduce.figures import FIGURES, named
+from benchmarks.papers.reproduce.figures.amin import AD, NOTHING
+from benchmarks.papers.reproduce.figures.coinpress import RHOS
+from benchmarks.papers.reproduce.page import IMAGES, PAGE, anchor, factor_of, heading, read_results
+from benchmarks.papers.reproduce.plotter import draw
+from benchmarks.papers.reproduce.results import Results
+from benchmarks.papers.reproduce.store import Store
+from benchmarks.papers.reproduce.tasks import Task, carried_out, tasks, units
+
+OF_THE_PAPERS = {
+    "amin": ("1a", "1b", "2a", "2b", "3", "4", "5"),
+    "replication": ("1", "2", "3"),
+    "sheffet": ("1", "2", "3", "4", "5", "6"),
+    "coinpress": ("1", "3", "4", "5", "6", "7", "8"),
+}
+
+
+def test_every_figure_is_declared() -> None:
+    assert [figure.name for figure in FIGURES] == [
+        f"{paper}-{number}" for paper, numbers in OF_THE_PAPERS.items() for number in numbers
+    ]
+    by_name = {figure.name: figure for figure in FIGURES}
+    for figure in FIGURES:
+        assert figure.claims, figure.name
+        assert figure.methods or figure.borrowed, figure.name
+        assert len({panel.title for panel in figure.panels}) == len(figure.panels)
+        borrowed = [label for labels in figure.borrowed.values() for label in labels]
+        labels = [*(method.label for method in figure.methods), *borrowed]
+        assert len(set(labels)) == len(labels), figure.name
+        for name, wanted in figure.borrowed.items():
+            lender = by_name[name]
+            assert set(wanted) <= {method.label for method in lender.methods}, figure.name
+            assert {panel.title for panel in figure.panels} <= {panel.title for panel in lender.panels}, figure.name
+        for instead in figure.instead:
+            assert {instead.of, instead.use} <= set(labels), figure.name
+        assert all(panel.quick for panel in figure.panels), figure.name
+    assert (len(by_name["coinpress-4"].panels[1].points), by_name["coinpress-4"].panels[1].settings["d"]) == (5, 500)
+
+
+def smallest(figure: Figure) -> list[Task]:
+    """One trial of the cheapest point of two kinds of panel, none of them with a hundred features or more."""
+    chosen = []
+    for panel in figure.panels:
+        settings = panel.settings
+        if (
+            settings.get("d", 0) >= 100
+            or settings.get("table", "").startswith("adult")
+            or settings.get("n", 0) > 10_000
+        ):
+            continue
+        if settings.get("varies") == "d":
+            panel = replace(panel, points=(2.0,), quick=())
+        x = min(panel.points)
+        chosen.append((panel, max(panel.points) if figure.axis == "ε" else x))
+    kinds = {json.dumps({**panel.settings, "table": ""}, sort_keys=True): (panel, x) for panel, x in chosen[::-1]}
+    tiny = replace(
+        figure, trials=1, quick_trials=1, methods=tuple(replace(method, most_trials=1) for method in figure.methods)
+    )
+    small = tuple(replace(panel, points=(x,), quick=(x,)) for panel, x in list(kinds.values())[:2])
+    return tasks([replace(tiny, panels=small)], set(), quick=True)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("figure", [figure for figure in FIGURES if figure.methods], ids=lambda figure: figure.name)
+def test_every_method_of_a_figure_runs(figure: Figure) -> None:
+    asked = smallest(figure) or smallest(
+        replace(figure, panels=(replace(figure.panels[0], settings=small_table(figure)),))
+    )
+    assert asked
+    for task in asked:
+        try:
+            rows = carried_out(task)
+        except ConnectionError as error:
+            pytest.skip(str(error))
+        assert {row["method"] for row in rows} == {method.label for method in figure.methods}
+        assert all(np.isfinite(row["value"]) for row in rows)
+        assert len({(row["method"], row["metric"]) for row in rows}) == len(rows)
+
+
+def small_table(figure: Figure) -> dict[str, Any]:
+    """The settings of a panel that has nothing but a large table, with a small one in its place."""
+    return dict(figure.panels[0].settings) | {"table": "airfoil, replication"}
+
+
+TINY = Figure(
+    name="tiny",
+    paper="none",
+    number="0",
+    title="for tests",
+    experiment="second_moments",
+    axis="ε",
+    error="error",
+    panels=(Panel("one", {"table": "algorithm 3", "n": 60, "d": 3}, (0.5, 1.0, 2.0), (0.5, 2.0)),),
+    methods=(
+        Method("L", {"mechanism": "laplace", "options": {"calibration": "paper"}}),
+        Method("matrix", {"mechanism": "matrix-laplace"}, most_trials=4),
+    ),
+    trials=7,
+    quick_trials=2,
+    block=3,
+)
+
+
+def measured(store: Store) -> list[tuple[Any, ...]]:
+    """All but times and circumstances, in the file's order."""
+    table = pq.read_table(store.figure_file("tiny"))
+    names = ("figure", "panel", "method", "x", "trial", "seed", "metric", "value")
+    assert {"machine", "cpu", "python", "numpy", "dpmoments", "commit", "date", "seconds"} <= set(table.column_names)
+    return list(zip(*(table[name].to_pylist() for name in names), strict=True))
+
+
+def test_a_run_that_was_killed_goes_on_to_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, broken = Store(tmp_path / "whole"), Store(tmp_path / "broken")
+    count = runner.run([TINY], whole, quick=False, workers=1)
+    expected = measured(whole)
+    assert len(expected) == 3 * (7 + 4)
+    assert len({seed for *_, seed, _, _ in expected}) == len(expected)
+    assert runner.run([TINY], whole, quick=False, workers=1) == 0
+
+    done = 0
+
+    def killed(task: Task) -> list[dict[str, Any]]:
+        nonlocal done
+        if done == 4:
+            raise KeyboardInterrupt
+        done += 1
+        return carried_out(task)
+
+    monkeypatch.setattr(runner, "carried_out", killed)
+    with pytest.raises(KeyboardInterrupt):
+        runner.run([TINY], broken, quick=False, workers=1)
+    (broken.folder / "parts" / "tiny" / "half.1.partial").write_bytes(b"half a file")
+    monkeypatch.undo()
+    assert runner.run([TINY], broken, quick=False, workers=1) == count - 4
+    assert measured(broken) == expected
+
+
+def test_what_is_declared_otherwise_is_run_again_and_nothing_else(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    first = runner.run([TINY], store, quick=True, workers=1)
+    before = measured(store)
+    assert first == 2
+    assert [unit for task in tasks([TINY], set(), quick=False)[:2] for unit in task.units] == list(
+        units(TINY, quick=True)
+    )
+    other = replace(TINY, methods=(TINY.methods[0], Method("matrix", {"mechanism": "isotropic"}, most_trials=4)))
+    done = store.done("tiny")
+    left = tasks([other], done, quick=True)
+    assert {unit.method.label for task in left for unit in task.units} == {"matrix"}
+    assert not tasks([replace(TINY, title="another title", trials=9)], done, quick=True)
+    runner.run([other], store, quick=True, workers=1)
+    after = measured(store)
+    of_laplace = [row for row in before if row[2] == "L"]
+    assert [row for row in after if row[2] == "L"] == of_laplace
+    assert [row for row in after if row[2] != "L"] != [row for row in before if row[2] != "L"]
+
+
+def of_a_part(
+    figure: Figure, xs: Mapping[str, Sequence[float]], trials: int, methods: Sequence[Method] = ()
+) -> Results:
+    """Some points of some panels, run here."""
+    panels = tuple(
+        replace(panel, points=xs[panel.title], quick=xs[panel.title]) for panel in figure.panels if panel.title in xs
+    )
+    part = replace(
+        figure,
+        panels=panels,
+        trials=trials,
+        quick_trials=trials,
+        borrowed={},
+        methods=tuple(replace(method, most_trials=None) for method in (*figure.methods, *methods)),
+    )
+    values: dict[tuple[str, str, str], dict[float, list[float]]] = {}
+    for task in tasks([part], set(), quick=True):
+        for row in carried_out(task):
+            key = row["panel"], row["method"], row["metric"]
+            values.setdefault(key, {}).setdefault(row["x"], []).append(row["value"])
+    arrays = {key: {x: np.array(found) for x, found in points.items()} for key, points in values.items()}
+    return Results(part, arrays, {})
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("figure", "xs", "trials", "methods", "verdicts"),
+    [
+        ("amin-1a", {"Airfoil": (0.1, 0.5, 1.0, 4.0)}, 5, (), {0: Verdict.FAILS}),
+        ("amin-1b", {"Airfoil": (0.1, 0.5, 1.0, 4.0)}, 5, (AD, NOTHING), {0: Verdict.FAILS}),
+        ("amin-2a", {"d = 10, n = 1,000": (0.1, 1.0), "d = 10, n = 50,000": (0.1, 1.0)}, 4, (), {0: Verdict.FAILS}),
+        ("amin-3", {"d = 10, n = 1,000": (0.1, 4.0)}, 5, (), {1: Verdict.REPRODUCED}),
+        ("amin-4", {"d = 10, n = 10,000": (0.1, 4.0)}, 5, (), {0: Verdict.REPRODUCED}),
+        ("amin-5", {"Airfoil": (0.1, 4.0)}, 5, (), {1: Verdict.REPRODUCED}),
+        ("coinpress-1", {"n = 160, ρ = 0.1": (160.0,)}, 20, (), {0: Verdict.REPRODUCED}),
+        ("replication-3", {"Airfoil": (0.1, 0.5, 4.0)}, 5, (), {0: Verdict.FAILS, 1: Verdict.FAILS}),
+        (
+            "coinpress-6",
+            {"isotropic, over n": (3000.0,), "skewed, over n": (3000.0,)},
+            4,
+            (),
+            {1: Verdict.REPRODUCED, 2: Verdict.REPRODUCED, 3: Verdict.REPRODUCED, 4: Verdict.FAILS},
+        ),
+        ("coinpress-7", {"isotropic": (RHOS[3], RHOS[-1])}, 4, (), {1: Verdict.REPRODUCED}),
+    ],
+)
+def test_parts_of_figures_show_what_the_page_says(
+    figure: str,
+    xs: Mapping[str, Sequence[float]],
+    trials: int,
+    methods: Sequence[Method],
+    verdicts: Mapping[int, Verdict],
+) -> None:
+    chosen = named(figure)
+    found = of_a_part(chosen, xs, trials, methods)
+    for place, verdict in verdicts.items():
+        outcome = chosen.claims[place].judge(found)
+        assert outcome is not None
+        assert outcome.verdict is verdict, (chosen.claims[place].says, outcome.found)
+
+
+def results(**errors: float) -> Results:
+    """Ten trials of each method about the given error, at three points."""
+    rng = np.random.default_rng(0)
+    figure = replace(TINY, methods=tuple(Method(name) for name in errors), trials=10)
+    values = {
+        ("one", name, "error"): {x: error * rng.uniform(0.95, 1.05, 10) for x in (0.5, 1.0, 2.0)}
+        for name, error in errors.items()
+    }
+    return Results(figure, values, {})
+
+
+def test_judgements_find_a_planted_reversal() -> None:
+    for ours, verdict in ((0.5, Verdict.REPRODUCED), (1.0, Verdict.REPRODUCED), (1.5, Verdict.FAILS)):
+        assert never_above("A", "B")(results(A=ours, B=1.0)).verdict is verdict
+    assert (
+        never_above("A", "B", except_for=[("one", x) for x in (0.5, 1.0)])(results(A=2.0, B=1.0)).verdict
+        is Verdict.FAILS
+    )
+    for ours, verdict in ((1.3, Verdict.REPRODUCED), (1.8, Verdict.CHANGED), (2.5, Verdict.FAILS)):
+        assert within_factor("A", "B", 1.5, changed=2.0)(results(A=ours, B=1.0)).verdict is verdict
+    for ours, verdict in ((1.0, Verdict.REPRODUCED), (1.2, Verdict.CHANGED), (2.0, Verdict.FAILS)):
+        assert spread_of(["A", "B"], panels=["one"], limit=1.15, changed=1.5)(results(A=ours, B=1.0)).verdict is verdict
+    one_cell = results(A=0.5, B=1.0, C=1.0, D=1.0, E=1.0)
+    one_cell.points["one", "E", "error"][1.0] *= 0.2
+    assert never_above("A", "B", "C", "D", "E")(one_cell).verdict is Verdict.CHANGED  # 1 of 12
+    assert never_above("A", "D", "E")(one_cell).verdict is Verdict.FAILS  # 1 of 6
+    with pytest.raises(ValueError, match="nothing measured"):
+        never_above("A", "Z")(results(A=1.0))
+    assert factor_of(Instead("A", "B", ""), results(A=3.0, B=1.0)).startswith(("3 ", "2.9", "3.1"))
+
+
+@pytest.mark.parametrize("trials", [1, 2])
+def test_few_trials_decide_little(trials: int) -> None:
+    found = results(A=1.15, B=1.0)
+    few = {key: {x: values[:trials] for x, values in points.items()} for key, points in found.points.items()}
+    assert never_above("A", "B")(Results(found.figure, few, {})).verdict is Verdict.REPRODUCED
+
+
+def test_pictures_are_drawn_from_the_file_alone(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    runner.run([TINY], store, quick=True, workers=1)
+    found = read_results(TINY, store)
+    assert (found.trials, found.is_full) == ((2, 2), False)
+    draw(TINY, found, tmp_path / "tiny.png", published=True)
+    assert (tmp_path / "tiny.png").stat().st_size > 2000
+
+
+def test_the_page_has_every_figure_and_its_picture() -> None:
+    words = PAGE.read_text(encoding="utf-8")
+    for figure in FIGURES:
+        assert f"### {heading(figure)}\n" in words
+        assert f"](#{anchor(figure)})" in words
+        assert (IMAGES / f"{figure.name}.png").is_file()
+    assert sum(words.count(f"| **{verdict}** |") for verdict in Verdict) + words.count("| not compared |") == sum(
+        len(figure.claims) for figure in FIGURES
+    )
+
+
+def test_ridge_weights_of_every_target_from_one_inverse() -> None:
+    rng = np.random.default_rng(1)
+    table = rng.normal(size=(50, 6))
+    gram, alpha = table.T @ table, 3.0
+    weights = ridge_of_every_target(gram, alpha)
+    for target in range(6):
+        others = [column for column in range(6) if column != target]
+        block = gram[np.ix_(others, others)] + alpha * np.eye(5)
+        np.testing.assert_allclose(weights[others, target], np.linalg.solve(block, gram[others, target]))
+
+
+def test_the_released_programs_have_the_errors_that_are_told_of_them() -> None:
+    """Five steps at n = 3,000, K = 10√10: both are right where Σ = I; where it is skewed and turned, the mended one alone."""
+    rng, spread = np.random.default_rng(2), 10.0 * np.sqrt(10.0)
+    q, _ = np.linalg.qr(rng.normal(size=(10, 10)))
+    root = (q * np.sqrt(np.repeat([spread, 1.0], 5))) @ q.T
+    rows = rng.normal(size=(3000, 10))
+
+    def off(root: np.ndarray, *, mended: bool) -> float:
+        found = released_covariance(rows @ root, spread, 0.5, 5, np.random.default_rng(3), mended=mended)
+        back = np.linalg.inv(root)
+        return float(np.linalg.norm(back @ found @ back - np.eye(10)))
+
+    assert max(off(np.eye(10), mended=mended) for mended in (False, True)) < 0.6
+    assert off(root, mended=True) < 0.4
+    assert off(root, mended=False) > 1.0
+    mean = released_mean(rows + 2.0, 100.0, 0.5, 4, np.random.default_rng(4))
+    assert np.linalg.norm(mean - 2.0) < 0.15
+
+
+def test_a_process_finds_its_task_by_name_and_refuses_another(tmp_path: Path) -> None:
+    store, figure = Store(tmp_path), next(figure for figure in FIGURES if figure.name == "replication-3")
+    task = Task(tuple(unit for unit in tasks([figure], set(), quick=True)[0].units if unit.method.label == "L"))
+    keys = [unit.key for unit in task.units]
+    assert len(runner.named(figure.name, task.name, keys, True, store)) == figure.quick_trials
+    assert store.done(figure.name) == set(keys)
+    with pytest.raises(ValueError, match="its declaration changed"):
+        runner.named(figure.name, "another", keys, True, store)
+
+
+def test_a_table_that_cannot_be_had_leaves_its_figure_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def carried(task: Task) -> list[dict[str, Any]]:
+        if task.figure.name == "away":
+            raise ConnectionError("no such host")
+        return carried_out(task)
+
+    monkeypatch.setattr(runner, "carried_out", carried)
+    store = Store(tmp_path)
+    away = replace(
+        TINY, name="away", panels=(replace(TINY.panels[0], settings={"table": "algorithm 3", "n": 61, "d": 3}),)
+    )
+    assert runner.run([away, TINY], store, quick=True, workers=1) == 2
+    assert (store.figure_file("tiny").exists(), store.figure_file("away").exists()) == (True, False)
+    assert "away is left out: no such host" in capsys.readouterr().err
