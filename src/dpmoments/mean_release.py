@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import aligned, in_floating_point, number
+from dpmoments.analysis.plots.accessor import MeanPlots
 from dpmoments.array_types import FloatArray
 from dpmoments.documents import DocumentKind
 from dpmoments.noise_law import MeanNoise
@@ -22,7 +23,7 @@ from dpmoments.plain_values import (
     require_known,
     to_plain,
 )
-from dpmoments.privacy.origin import ReleaseOrigin
+from dpmoments.privacy.origin import HasOrigin, ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.schema.schema import Schema
@@ -38,7 +39,7 @@ MEAN_RELEASE_FILE = DocumentKind("dpmoments-mean-release", 1, "mean release")
 
 
 @dataclass(frozen=True, eq=False)
-class MeanRelease(Disclosed):
+class MeanRelease(HasOrigin, Disclosed):
     """A mean released under differential privacy.
 
     Made by :func:`dpmoments.release_mean` or :func:`dpmoments.load`.
@@ -80,14 +81,9 @@ class MeanRelease(Disclosed):
         self.noisy_mean.setflags(write=False)
 
     @property
-    def id(self) -> str:
-        """128 bits in hexadecimal digits that no other release has."""
-        return self.origin.id
-
-    @property
-    def dataset(self) -> str | None:
-        """What the curator calls the table; None where it was not named."""
-        return self.origin.dataset
+    def plot(self) -> MeanPlots:
+        """Pictures: ``release.plot.steps()``; matplotlib is imported when the first is drawn."""
+        return MeanPlots(self, self.mean)
 
     @property
     def feature_names(self) -> tuple[str, ...]:

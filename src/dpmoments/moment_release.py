@@ -13,13 +13,14 @@ import numpy as np
 from dpmoments.analysis import methods
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.correlations import correlation_of
+from dpmoments.analysis.plots.accessor import ReleasePlots
 from dpmoments.analysis.synthetic import synthetic_rows
 from dpmoments.array_types import FloatArray
 from dpmoments.documents import DocumentKind
 from dpmoments.moment_entries import read_moments, written_moments
 from dpmoments.noise_law import MomentPivot, NoiseLaw
 from dpmoments.plain_values import plain_mapping, require_kinds, require_known, to_plain
-from dpmoments.privacy.origin import ReleaseOrigin
+from dpmoments.privacy.origin import HasOrigin, ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.repair.count_floor import floored_count
@@ -36,7 +37,7 @@ NO_MEAN = "no mean was released (mean=False): release with mean=True"
 
 
 @dataclass(frozen=True, eq=False)
-class MomentRelease(Disclosed):
+class MomentRelease(HasOrigin, Disclosed):
     """Count, mean and second moment of a table, released under differential privacy.
 
     Made by :func:`dpmoments.release` or :func:`dpmoments.load`. Whatever is computed from it costs no further privacy.
@@ -116,14 +117,9 @@ class MomentRelease(Disclosed):
                 array.setflags(write=False)
 
     @property
-    def id(self) -> str:
-        """128 bits in hexadecimal digits that no other release has."""
-        return self.origin.id
-
-    @property
-    def dataset(self) -> str | None:
-        """What the curator calls the table; None where it was not named."""
-        return self.origin.dataset
+    def plot(self) -> ReleasePlots:
+        """Pictures: ``release.plot.correlation()``; matplotlib is imported when the first is drawn."""
+        return ReleasePlots(self)
 
     @property
     def feature_names(self) -> tuple[str, ...]:

@@ -200,10 +200,9 @@ class CoefficientTable(TableAnswer):
         parts = [self._errors(name) for name in ("standard_errors", "privacy_errors", "sampling_errors", "p_values")]
         columns = [self._with_constant(self.intercept, self.coefficients), *parts, *self._intervals(self.level).T]
         lines = []
-        for name, *values in zip(self.names, *columns, strict=True):
-            _, std_err, privacy, _, p_value, _, _ = values
-            shown = [*map(number, values[:4]), _p_in_words(p_value), *map(_limit, values[5:])]
-            lines.append((name, *shown, self._verdict(name, std_err, privacy, p_value)))
+        for name, verdict, *values in zip(self.names, self.verdict, *columns, strict=True):
+            shown = [*map(number, values[:4]), _p_in_words(values[4]), *map(_limit, values[5:])]
+            lines.append((name, *shown, verdict))
         return [head, *lines]
 
     @property
@@ -313,6 +312,14 @@ class CoefficientTable(TableAnswer):
 
     def _with_constant(self, constant: float, values: FloatArray) -> FloatArray:
         return np.concatenate([[constant], values]) if self.with_intercept else values
+
+    @property
+    def verdict(self) -> tuple[str, ...]:
+        """What is said of each of ``names``: empty where it stands out, else what it cannot be told from; noise unknown."""
+        if self.inference is None:
+            return (NOISE_UNKNOWN,) * len(self.names)
+        errors = [self._errors(name).tolist() for name in ("standard_errors", "privacy_errors", "p_values")]
+        return tuple(self._verdict(*each) for each in zip(self.names, *errors, strict=True))
 
     def _verdict(self, name: str, std_err: float, privacy: float, p_value: float) -> str:
         if name == CONSTANT or p_value < 1.0 - self.level:

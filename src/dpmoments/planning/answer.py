@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from dpmoments.analysis.answers import TableAnswer, aligned
 from dpmoments.mechanisms.parts.assumption import Assumption
@@ -18,6 +18,7 @@ from dpmoments.planning.columns_in_words import (
     plain_columns,
     plain_noise,
 )
+from dpmoments.planning.forecast_picture import MOST_FEATURES, plot_forecast
 from dpmoments.planning.mechanism_rows import DerivedCost, ForecastRow, refusals_in_a_line
 from dpmoments.planning.needed import Wanted, budget_needed, rows_needed
 from dpmoments.planning.noise_in_units import NoiseInUnits
@@ -25,6 +26,9 @@ from dpmoments.planning.setting import Setting
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.privacy_unit import PrivacyUnit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Forecast"]
 
@@ -310,6 +314,27 @@ class Forecast(TableAnswer):
         if self.noise is not None:
             found["in_units"] = plain_noise(self.noise, self.worst)
         return found
+
+    def plot(
+        self,
+        against: Literal["columns", "budget"] = "columns",
+        *,
+        n_features: int = MOST_FEATURES,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """What the budget buys, before it is spent: :func:`dpmoments.planning.forecast_picture.plot_forecast`.
+
+        Against the ``"columns"``, the noise on mean and standard deviation of every feature (the ``n_features`` with the most
+        noise), or against the ``"budget"``, that on a typical correlation from an eighth of the budget to eight times it.
+
+        Raises
+        ------
+        ValueError
+            If nothing is known in the table's units, or ``against`` is neither.
+        """
+        if self.setting is None or self.noise is None:
+            raise ValueError(f"no picture of this forecast, which has {self.without_units}")
+        return plot_forecast(self.setting, self.noise, self.title, against=against, n_features=n_features, ax=ax)
 
     def _repr_html_(self) -> str:
         """The answer for notebooks: two tables; every text is escaped."""

@@ -13,7 +13,7 @@ from dpmoments.plain_values import require_kinds, require_known, shown
 from dpmoments.schema.checks import check_name, check_text
 from dpmoments.schema.grouping import Level
 
-__all__ = ["GroupOfRows", "LedgerEntry", "ReleaseOrigin", "check_dataset"]
+__all__ = ["GroupOfRows", "HasOrigin", "LedgerEntry", "ReleaseOrigin", "check_dataset"]
 
 ID_BITS = 128
 LONGEST_DATASET = 200
@@ -190,6 +190,27 @@ class ReleaseOrigin:
             None if group is None else GroupOfRows.from_dict(group),
             None if ledger is None else LedgerEntry.from_dict(ledger),
         )
+
+
+class HasOrigin:
+    """A release of one run, or of several pooled, which knows its origin.
+
+    Attributes
+    ----------
+    origin : ReleaseOrigin
+    """
+
+    origin: ReleaseOrigin
+
+    @property
+    def id(self) -> str:
+        """128 bits in hexadecimal digits that no other release has."""
+        return self.origin.id
+
+    @property
+    def dataset(self) -> str | None:
+        """What the curator calls the table; None where it was not named."""
+        return self.origin.dataset
 
 
 def check_dataset(dataset: object) -> None:

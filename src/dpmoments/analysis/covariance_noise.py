@@ -1,0 +1,51 @@
+"""The noise on released covariances, to first order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpmoments.analysis.feature_variances import FeatureVariances
+from dpmoments.analysis.moment_noise import NoisyMoments
+from dpmoments.analysis.released import Released
+from dpmoments.array_types import FloatArray
+
+__all__ = ["covariance_noise"]
+
+
+def covariance_noise(release: Released, chosen: Sequence[int]) -> FloatArray:
+    """Standard deviations of the noise on the covariances of some features, shape (k, k), in the table's units.
+
+    Before repair; NaN where no law of the noise is known. Variances of levels and Booleans are those of shares, as in
+    ``release.describe()``.
+
+    Parameters
+    ----------
+    release : Released
+        With a mean.
+    chosen : sequence of int
+        Places of the features.
+
+    Examples
+    --------
+    >>> import dpmoments as dpm
+    >>> table = np.random.default_rng(0).uniform(-0.5, 0.5, (50_000, 2))
+    >>> options = dict(rho=0.5, neighbors="replace_one", mechanism="gaussian", insecure_seed=0)
+    >>> covariance_noise(dpm.release(table, dpm.Schema.unit_ball(2), **options), [0, 1]).round(6)
+    array([[2.e-05, 1.4e-05],
+           [1.4e-05, 2.e-05]])
+    """
+    moments = NoisyMoments.of(release)
+    places = np.asarray(chosen, dtype=int)
+    unit = moments.unit[places]
+    first, second = np.tril_indices(len(places), -1)
+    i, j = places[first], places[second]
+    weights = np.zeros((len(i), 3, 3))
+    weights[:, 1, 2] = weights[:, 2, 1] = 0.5
+    # about the mean the sums are 0, and so is what noise on them does
+    weights[:, 0, 0] = -moments.moments[i + 1, j + 1] / moments.n_rows
+    variances = moments.variances(np.stack([np.zeros(len(i), dtype=int), i + 1, j + 1], axis=1), weights)
+    found = np.diag(FeatureVariances.of(release, moments).noise_per_row(moments)[places])
+    found[first, second] = found[second, first] = np.sqrt(variances) / moments.n_rows
+    return np.asarray(found * np.outer(unit, unit))

@@ -1,0 +1,138 @@
+"""What all pictures share: axes, colours that the colour-blind tell apart, and text that is drawn as it stands.
+
+Nothing here changes a global setting of matplotlib, or shows a figure.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "AS_IT_STANDS",
+    "CERTAIN",
+    "DIVERGING",
+    "FAINT",
+    "HATCH",
+    "LONGEST_LABEL",
+    "NOISE_COLOR",
+    "PRIVACY",
+    "TEXT_SIZE",
+    "axes_of",
+    "entitle",
+    "explain",
+    "label",
+    "room_for_labels",
+]
+
+CERTAIN = "#0072b2"
+"""What stands out of the noise: the blue of Okabe & Ito (2008), as are the others."""
+PRIVACY = "#d55e00"
+"""The noise that privacy adds, and its floor."""
+NOISE_COLOR = "#8c8c8c"
+"""What noise decides."""
+FAINT = "#d9d9d9"
+DIVERGING = "RdBu_r"
+"""Blue below 0, red above: ColorBrewer's, which red-green blindness leaves apart."""
+HATCH = "////"
+LONGEST_LABEL = 26
+TEXT_SIZE = 9.0
+SMALL_TEXT = 8.0
+LINE_HEIGHT = 1.35
+LETTERS_AN_INCH, SMALL_LETTERS_AN_INCH = 12.5, 17.0
+"""So many letters of a title, and of what stands below it, are as wide as an inch."""
+NARROWEST = 2.5
+"""Inches: in narrower axes a title runs over."""
+SECONDARY = "#595959"
+
+AS_IT_STANDS: dict[str, Any] = {"parse_math": False, "usetex": False}
+"""For every text with a name in it: names are data, and ``$`` begins no formula."""
+
+
+def axes_of(ax: Axes | None, width: float, height: float) -> Axes:
+    """The axes to draw into: those given, else those of a new figure of so many inches.
+
+    Raises
+    ------
+    TypeError
+        If what is given is no axes.
+    """
+    from matplotlib.axes import Axes
+
+    if ax is None:
+        from matplotlib import pyplot
+
+        _, made = pyplot.subplots(figsize=(width, height), layout="constrained")
+        return made
+    if not isinstance(ax, Axes):
+        raise TypeError(
+            f"ax={type(ax).__name__} is no matplotlib axes, and a picture is drawn into one: pass one of plt.subplots(), or none"
+        )
+    return ax
+
+
+def label(name: str, longest: int = LONGEST_LABEL) -> str:
+    r"""A name as a picture shows it: control characters escaped, and no longer than there is room for.
+
+    Examples
+    --------
+    >>> print(label("income $"), label("a\x1b[2Jb\n"), label("capital-gain-of-the-whole-household"))
+    income $ a\x1b[2Jb\n capital-gain-of-the-whole…
+    """
+    shown = "".join(letter if letter.isprintable() else _escaped(letter) for letter in name[: longest + 1])
+    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
+
+
+def _escaped(letter: str) -> str:
+    return letter.encode("unicode_escape", "backslashreplace").decode("ascii")
+
+
+def room_for_labels(places: Sequence[float], room: float) -> list[int]:
+    """Which of the labels at these places can stand, none nearer to another than ``room``.
+
+    Examples
+    --------
+    >>> room_for_labels([0.0, 0.4, 1.0, 2.5], 1.0)
+    [0, 2, 3]
+    """
+    kept: list[int] = []
+    for index, place in enumerate(places):
+        if not kept or place - places[kept[-1]] >= room:
+            kept.append(index)
+    return kept
+
+
+def entitle(ax: Axes, title: str, *meaning: str) -> None:
+    """What the picture shows, and below it in smaller letters what its marks mean; both are broken to the width of the axes."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    if (engine := figure.get_layout_engine()) is not None:
+        engine.execute(figure)  # labels take their part of the width
+    width = max(ax.get_position().width * figure.get_size_inches()[0], NARROWEST)
+    lines = textwrap.wrap(title, int(width * LETTERS_AN_INCH))
+    small = [line for words in meaning for line in textwrap.wrap(words, int(width * SMALL_LETTERS_AN_INCH))]
+    pad = 6.0 + LINE_HEIGHT * SMALL_TEXT * len(small)
+    ax.set_title("\n".join(lines), loc="left", fontsize=TEXT_SIZE + 2.0, pad=pad, **AS_IT_STANDS)
+    ax.annotate(
+        "\n".join(small),
+        (0.0, 1.0),
+        (0.0, 4.0),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        ha="left",
+        va="bottom",
+        fontsize=SMALL_TEXT,
+        linespacing=LINE_HEIGHT - 0.15,
+        color=SECONDARY,
+        annotation_clip=False,
+        **AS_IT_STANDS,
+    )
+
+
+def explain(ax: Axes, words: str) -> None:
+    """One line inside the axes, where there is nothing to draw."""
+    ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center", color=NOISE_COLOR, **AS_IT_STANDS)

@@ -1,0 +1,85 @@
+"""The picture of correlations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpmoments.analysis.correlations import Correlations, correlations
+from dpmoments.analysis.moment_noise import NOISE_UNKNOWN, NOT_DISTINGUISHABLE
+from dpmoments.analysis.plots.canvas import entitle
+from dpmoments.analysis.plots.matrix_picture import NumberedCells, draw_matrix, matrix_axes, with_color_bar
+from dpmoments.analysis.plots.refusals import require_mean
+from dpmoments.analysis.released import Released
+from dpmoments.array_types import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_correlation"]
+
+
+def plot_correlation(
+    release: Released, columns: Sequence[str] | None = None, *, level: float = 0.95, ax: Axes | None = None
+) -> Axes:
+    """Correlations as coloured cells; see :meth:`dpmoments.analysis.plots.accessor.ReleasePlots.correlation`."""
+    require_mean(release, "correlations")
+    found = correlations(release, columns, level=level)
+    return draw_correlations(found, ax)
+
+
+def draw_correlations(found: Correlations, ax: Axes | None = None) -> Axes:
+    """The picture of an answer of ``release.correlations()``."""
+    from matplotlib.colors import Normalize
+
+    size = len(found.feature_names)
+    verdict = np.array(found.verdict, dtype=object)
+    ax = matrix_axes(ax, size, size)
+    half = (found.upper - found.lower) / 2.0
+    off = ~np.eye(size, dtype=bool)
+    image = draw_matrix(
+        ax,
+        np.where(off, found.correlation, 1.0),
+        Normalize(-1.0, 1.0),
+        rows=found.feature_names,
+        columns=found.feature_names,
+        is_noise=(verdict == NOT_DISTINGUISHABLE) | (verdict == NOISE_UNKNOWN),
+        groups=found.columns_of_features,
+        cells=NumberedCells(_numbers(found.correlation), _numbers(half, "±")),
+    )
+    told = half[np.isfinite(found.privacy_noise) & off]
+    typical = float(np.median(told)) if len(told) else float("nan")
+    with_color_bar(ax, image, "correlation", noise=typical)
+    entitle(ax, found.heading[0], *_meaning(found, verdict, typical), found.warning)
+    return ax
+
+
+def _meaning(
+    found: Correlations, verdict: np.ndarray[tuple[int, ...], np.dtype[np.object_]], typical: float
+) -> list[str]:
+    if not found.noise_known:
+        said = ["hatched: noise unknown, since this mechanism has no closed law of its noise"]
+    else:
+        said = [
+            f"hatched: {NOT_DISTINGUISHABLE}, since the {found.level:.0%} interval holds 0; black lines on the colour bar: "
+            f"half an interval, ±{typical:.2g} (the median)"
+            if (verdict == NOT_DISTINGUISHABLE).any()
+            else f"all stand out of the noise; black lines on the colour bar: half a {found.level:.0%} interval, ±{typical:.2g} "
+            "(the median)"
+        ]
+    if not np.isfinite(found.correlation).all():
+        said.append("grey and crossed: no correlation, since a released variance is not above 0")
+    return said
+
+
+def _numbers(values: FloatArray, sign: str = "") -> list[list[str]]:
+    return [
+        ["" if row == column and sign else _two(value, sign) for column, value in enumerate(line)]
+        for row, line in enumerate(values.tolist())
+    ]
+
+
+def _two(value: float, sign: str) -> str:
+    return f"{sign}{value:.2f}" if np.isfinite(value) else ("" if sign else "–")

@@ -1,0 +1,202 @@
+"""A matrix of features as coloured cells: hatched where noise decides, crossed out where there is no number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpmoments.analysis.plots.canvas import (
+    AS_IT_STANDS,
+    DIVERGING,
+    FAINT,
+    HATCH,
+    SMALL_TEXT,
+    TEXT_SIZE,
+    axes_of,
+    label,
+    room_for_labels,
+)
+from dpmoments.array_types import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Normalize
+    from matplotlib.image import AxesImage
+
+__all__ = ["NumberedCells", "draw_matrix", "matrix_axes", "with_color_bar"]
+
+MOST_NUMBERED = 12
+"""Cells hold their numbers where there are no more rows or columns than these."""
+MOST_LABELLED = 45
+"""With more features a column of levels has one label, its own name."""
+SMALLEST, LARGEST = 4.2, 11.0
+"""Inches of a side."""
+INCHES_A_FEATURE = 0.42
+POINTS_AN_INCH = 72.0
+SMALLEST_TEXT, LEADING = 5.5, 1.1
+LIGHT = 0.55
+"""Cells further from 0 than this share of the colours have white numbers."""
+
+
+@dataclass(frozen=True)
+class NumberedCells:
+    """Text in cells: a number, and below it its noise.
+
+    Attributes
+    ----------
+    values, noise : sequence of sequences of str
+    """
+
+    values: Sequence[Sequence[str]]
+    noise: Sequence[Sequence[str]]
+
+
+def matrix_axes(ax: Axes | None, n_rows: int, n_columns: int) -> Axes:
+    """Axes for so many rows and columns of cells, with room for their labels."""
+    wide, high = (min(max(INCHES_A_FEATURE * size, 1.0), LARGEST - 2.8) for size in (n_columns, n_rows))
+    if min(n_rows, n_columns) <= MOST_NUMBERED:  # numbers want room
+        wide, high = max(wide, 0.62 * n_columns), max(high, min(0.5 * n_rows, LARGEST))
+    return axes_of(ax, max(SMALLEST, wide + 2.8), max(SMALLEST, high + 2.0))
+
+
+def draw_matrix(
+    ax: Axes,
+    values: FloatArray,
+    norm: Normalize,
+    *,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    is_noise: BoolArray,
+    groups: Sequence[str] = (),
+    cells: NumberedCells | None = None,
+) -> AxesImage:
+    """Draw the cells, their marks, their labels, and lines between the columns of the table.
+
+    Parameters
+    ----------
+    ax : Axes
+    values : ndarray of shape (r, c)
+        NaN where there is no number.
+    norm : Normalize
+        Of the colours, centred at 0.
+    rows, columns : sequence of str
+        Names.
+    is_noise : ndarray of bool, shape (r, c)
+        Cells that noise decides: hatched.
+    groups : sequence of str
+        The table's column of each row, where rows and columns are the same features.
+    cells : NumberedCells, optional
+        Drawn where there are few.
+    """
+    from matplotlib import colormaps
+
+    colors = colormaps[DIVERGING].copy()
+    colors.set_bad(FAINT)
+    lost = np.asarray(is_noise) & np.isfinite(values)
+    few = max(values.shape) <= MOST_LABELLED
+    # among many cells hatching alone is not enough for what stands out to be seen
+    shown = np.ma.masked_invalid(values if few else np.where(lost, 0.0, values))
+    image = ax.imshow(shown, cmap=colors, norm=norm, interpolation="nearest", aspect="auto")
+    _hatched(ax, lost, HATCH, "noise decides", "#555555" if few else "#b5b5b5")
+    _hatched(ax, ~np.isfinite(values), "xxxx", "no number", "#555555" if few else "#8c8c8c")
+    numbered = cells is not None and max(values.shape) <= MOST_NUMBERED
+    if cells is not None and numbered:
+        _write(ax, values, norm, cells, is_noise)
+    _separate(ax, groups)
+    _name(ax, rows, columns, groups)
+    return image
+
+
+def with_color_bar(
+    ax: Axes, image: AxesImage, words: str, *, noise: float = float("nan"), ticks: Sequence[float] = ()
+) -> None:
+    """A colour bar beside the cells, with what the noise reaches marked on it."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    bar = figure.colorbar(image, ax=ax, shrink=0.75, pad=0.02, aspect=28)
+    bar.set_label(words, fontsize=TEXT_SIZE, **AS_IT_STANDS)
+    bar.ax.tick_params(labelsize=SMALL_TEXT)
+    if ticks:
+        bar.set_ticks(list(ticks), labels=[f"{tick:g}" for tick in ticks])
+        bar.ax.minorticks_off()
+    if np.isfinite(noise) and noise > 0.0:
+        for place in (-noise, noise):
+            bar.ax.axhline(place, color="black", linewidth=1.2)
+
+
+def _hatched(ax: Axes, where: BoolArray, hatch: str, gid: str, color: str) -> None:
+    if not where.any():
+        return
+    n_rows, n_columns = where.shape
+    shown = np.ma.masked_array(np.zeros(where.shape), ~where)
+    mesh = ax.pcolor(
+        np.arange(n_columns + 1) - 0.5,
+        np.arange(n_rows + 1) - 0.5,
+        shown,
+        hatch=hatch,
+        facecolor="none",
+        edgecolor=color,
+        linewidth=0.0,
+    )
+    mesh.set_gid(gid)
+
+
+def _write(ax: Axes, values: FloatArray, norm: Normalize, cells: NumberedCells, is_noise: BoolArray) -> None:
+    sides: Any = norm(values)
+    for row, column in np.ndindex(values.shape):
+        dark = np.isfinite(values[row, column]) and abs(2.0 * float(sides[row, column]) - 1.0) > LIGHT
+        paper = {"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "boxstyle": "round,pad=0.1"}
+        below = cells.noise[row][column]
+        ax.text(
+            column,
+            row,
+            cells.values[row][column] + (f"\n{below}" if below else ""),
+            ha="center",
+            va="center",
+            fontsize=SMALL_TEXT - 0.5,
+            linespacing=1.1,
+            color="white" if dark and not is_noise[row, column] else "black",
+            bbox=paper if is_noise[row, column] else None,
+            **AS_IT_STANDS,
+        )
+
+
+def _separate(ax: Axes, groups: Sequence[str]) -> None:
+    """Lines where one column of the table ends and the next begins, if any column has several features."""
+    if len(set(groups)) == len(groups):
+        return
+    for place, (before, after) in enumerate(pairwise(groups)):
+        if before != after:
+            ax.axhline(place + 0.5, color="#404040", linewidth=0.5)
+            ax.axvline(place + 0.5, color="#404040", linewidth=0.5)
+
+
+def _name(ax: Axes, rows: Sequence[str], columns: Sequence[str], groups: Sequence[str]) -> None:
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    size = figure.get_size_inches() * np.array([ax.get_position().width, ax.get_position().height])
+    for names, axis, inches in ((columns, ax.xaxis, size[0]), (rows, ax.yaxis, size[1])):
+        places, shown = _labels(names, groups)
+        cell = inches / len(names) * POINTS_AN_INCH
+        nearest = min((after - before for before, after in pairwise(places)), default=1.0)
+        text_size = min(TEXT_SIZE, max(SMALLEST_TEXT, cell * nearest / LEADING))
+        kept = room_for_labels(places, 0.999 * text_size * LEADING / cell)
+        axis.set_ticks([places[index] for index in kept])
+        axis.set_ticklabels([label(shown[index]) for index in kept], fontsize=text_size, **AS_IT_STANDS)
+    many = len(columns) > 4 or max(map(len, columns)) > 8
+    ax.tick_params(axis="x", rotation=90 if many else 0, length=2)
+    ax.tick_params(axis="y", length=2)
+
+
+def _labels(names: Sequence[str], groups: Sequence[str]) -> tuple[list[float], list[str]]:
+    """Where labels stand and what they say: a feature each, or a column of the table each where features are many."""
+    if len(names) <= MOST_LABELLED or len(groups) != len(names):
+        return [float(place) for place in range(len(names))], list(names)
+    of_column: dict[str, list[int]] = {}
+    for place, group in enumerate(groups):
+        of_column.setdefault(group, []).append(place)
+    return [float(np.mean(places)) for places in of_column.values()], list(of_column)
