@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from dpmoments.plain_values import require_known
 
-__all__ = ["DocumentKind", "check_output", "read_document", "write_text"]
+__all__ = ["KEEPS_A_FILE", "DocumentKind", "check_output", "read_document", "write_text"]
 
 Result = TypeVar("Result")
 

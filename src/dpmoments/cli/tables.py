@@ -16,6 +16,7 @@ from dpmoments.visible_text import visible
 
 __all__ = ["complain", "print_command", "print_json", "print_lines", "print_page", "print_table", "print_text"]
 
+
 def print_text(text: str = "", *, indent: int = 0) -> None:
     """Print to standard output, wrapped at the width of the terminal (names of columns are never read as markup)."""
     _print(Padding(visible(text), (0, 0, 0, indent)))
