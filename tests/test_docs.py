@@ -66,6 +66,17 @@ def test_the_page_on_synthetic_rows_runs(capsys: pytest.CaptureFixture[str]) -> 
     assert "alcohol" in capsys.readouterr().out
 
 
+def test_the_page_of_pictures_draws_each_of_them() -> None:
+    from benchmarks.practice.pictures import pictures
+
+    drawn = {place.name: figure.axes[0].get_title(loc="left") for place, figure in pictures()}
+    page = (ROOT / "docs" / "pictures.md").read_text(encoding="utf-8")
+    assert sorted(drawn) == sorted(re.findall(r"\(images/([^)]+)\)", page))
+    assert all((ROOT / "docs" / "images" / name).stat().st_size < 150_000 for name in drawn)
+    assert drawn["pictures-steps.png"].startswith("coinpress: after 3 steps")
+    assert drawn["pictures-groups.png"] == "mean of hours-per-week by education"
+
+
 def test_links_of_the_readme_and_the_docs_lead_somewhere() -> None:
     front = [ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md")]
     for page in [*front, *sorted((ROOT / "docs").rglob("*.md"))]:

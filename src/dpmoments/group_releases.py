@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from dpmoments.analysis.description import describe
+from dpmoments.analysis.notebook_card import card
 from dpmoments.documents import DocumentKind, check_output
 from dpmoments.moment_release import MomentRelease
 from dpmoments.plain_values import require_kinds, require_known
@@ -174,6 +176,21 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
         if not isinstance(by, Categorical | Boolean):
             raise ValueError(f"groups are the levels of a categorical or boolean column, and {by.name!r} is {by.kind}")
         return cls(by, tuple(map(MomentRelease.from_dict, content["releases"])))
+
+    def _repr_html_(self) -> str:
+        found = [describe(release) for release in self.releases]
+        first = self.releases[0]
+        return card(
+            f"Releases of {len(self)} groups, the levels of {self.by.name}, by {first.mechanism}",
+            [f"{len(first.feature_names):,} features each"],
+            [
+                (self.by.name, "rows"),
+                *((str(level), each.rows_in_words) for level, each in zip(self, found, strict=True)),
+            ],
+            self.privacy,
+            self.warnings,
+            [f"groups[{next(iter(self))!r}].plot.correlation()", 'save("groups.json")'],
+        )
 
     def __repr__(self) -> str:
         levels = ", ".join(map(repr, list(self)[:8])) + (f", … {len(self) - 8} more" if len(self) > 8 else "")

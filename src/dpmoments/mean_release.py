@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import aligned, in_floating_point, number
+from dpmoments.analysis.notebook_card import card
 from dpmoments.analysis.plots.accessor import MeanPlots
 from dpmoments.array_types import FloatArray
 from dpmoments.documents import DocumentKind
@@ -213,6 +214,17 @@ class MeanRelease(HasOrigin, Disclosed):
 
     def __str__(self) -> str:
         return self.summary()
+
+    def _repr_html_(self) -> str:
+        exactness = "public, exact" if self.count_is_public else "noisy"
+        return card(
+            f"Mean of {len(self.feature_names):,} features by {self.mechanism}",
+            [f"rows: {self.n_rows:,} ({exactness})", self.noise_in_words],
+            self.table(),
+            self.privacy,
+            self.warnings,
+            [f"release.{call}" for call in ("mean", "conf_int()", 'save("mean.json")')],
+        )
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the release as JSON, all of it or nothing; :func:`dpmoments.load` reads it.

@@ -13,6 +13,7 @@ import numpy as np
 from dpmoments.analysis import methods
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.correlations import correlation_of
+from dpmoments.analysis.notebook_card import release_card
 from dpmoments.analysis.plots.accessor import ReleasePlots
 from dpmoments.analysis.synthetic import synthetic_rows
 from dpmoments.array_types import FloatArray
@@ -105,6 +106,7 @@ class MomentRelease(HasOrigin, Disclosed):
     mahalanobis = methods.mahalanobis
     lda = methods.lda
     graphical_lasso = methods.graphical_lasso
+    _repr_html_ = release_card
 
     def __post_init__(self) -> None:
         if self.center is not None and self.noisy_sum is None:

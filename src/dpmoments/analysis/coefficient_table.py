@@ -18,7 +18,7 @@ from dpmoments.analysis.intervals import Identification, Intervals
 from dpmoments.analysis.moment_noise import NOISE_UNKNOWN, NOT_DISTINGUISHABLE
 from dpmoments.array_types import FloatArray
 
-__all__ = ["CoefficientTable"]
+__all__ = ["NO_EFFECT", "CoefficientTable"]
 
 CONSTANT = "(intercept)"
 NO_EFFECT = "not distinguishable from 0"

@@ -19,8 +19,9 @@ from dpmoments.analysis.plots.canvas import (
     TEXT_SIZE,
     axes_of,
     entitle,
-    label,
+    legend_below,
 )
+from dpmoments.analysis.shown_names import label
 from dpmoments.array_types import BoolArray, FloatArray, IntegerArray
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.planning.columns_in_words import column_table
@@ -96,6 +97,7 @@ def _plot_columns(noise: NoiseInUnits, title: str, n_features: int, ax: Axes | N
     of_spread = np.where(typical.shares, np.nan, of_spread)
     worst = np.nan_to_num(np.fmax(of_mean, of_spread), nan=np.inf, posinf=np.inf)
     chosen = np.sort(np.argsort(-worst, kind="stable")[:n_features])
+    grow = ax is None
     ax = axes_of(ax, 8.0, min(max(3.0, 1.8 + 0.28 * len(chosen)), 12.0))
     ax.set_xscale("log")
     place = np.arange(len(chosen))
@@ -104,11 +106,12 @@ def _plot_columns(noise: NoiseInUnits, title: str, n_features: int, ax: Axes | N
         (of_spread, noise.standard_deviation_is_noise, "D", PRIVACY, "on the standard deviation"),
     ):
         _marks(ax, values[chosen], lost[chosen], place, marker, color, words)
-    ax.axvspan(AS_LARGE, 1e300, facecolor="#f3f3f3", edgecolor="#bdbdbd", hatch=HATCH, linewidth=0.0, zorder=0)
     finite = np.concatenate([values[chosen][np.isfinite(values[chosen])] for values in (of_mean, of_spread)])
     finite = finite[finite > 0.0]
     low, high = (finite.min(), finite.max()) if len(finite) else (0.1, 0.1)
-    ax.set_xlim(low / 2.0, max(2.0 * high, 2.0))
+    right = max(2.0 * float(high), 2.0 * AS_LARGE)
+    ax.axvspan(AS_LARGE, right, facecolor="#f3f3f3", edgecolor="#bdbdbd", hatch=HATCH, linewidth=0.0, zorder=0)
+    ax.set_xlim(float(low) / 2.0, right)
     ax.set_ylim(len(chosen) - 0.4, -0.6)
     ax.set_yticks(place)
     ax.set_yticklabels([label(names[index]) for index in chosen], fontsize=TEXT_SIZE, **AS_IT_STANDS)
@@ -116,11 +119,16 @@ def _plot_columns(noise: NoiseInUnits, title: str, n_features: int, ax: Axes | N
     ax.set_xlabel("standard deviation of the noise, of the column's typical standard deviation", fontsize=TEXT_SIZE)
     ax.grid(axis="x", alpha=0.3)
     _in_units(ax, noise, chosen.tolist())
-    ax.legend(fontsize=SMALL_TEXT, loc="lower left", ncols=2)
-    assumed = "" if not typical.assumed[chosen].any() else "~: a spread that is assumed; "
+    legend_below(ax)
+    assumed = "typical sd; ~: assumed" if typical.assumed[chosen].any() else "typical sd"
     fewer = f"the {len(chosen)} of {len(names)} features with the most noise; " if len(chosen) < len(names) else ""
+    marks = "hatched: noise as large as the spread of the column; hollow: nothing is learnt"
     entitle(
-        ax, title, f"{fewer}{assumed}hatched: noise as large as the spread of the column; hollow: nothing is learnt"
+        ax,
+        title,
+        f"{fewer}{marks}",
+        f"on the right: ± on the mean, ± on the sd, in the table's units ({assumed})",
+        grow=grow,
     )
     return ax
 
@@ -138,7 +146,7 @@ def _in_units(ax: Axes, noise: NoiseInUnits, chosen: Sequence[int]) -> None:
     rows = column_table(noise)[1:]
     for place, index in enumerate(chosen):
         _, spread, mean, _, deviation, _, _ = rows[index]
-        words = f"± {mean}" + ("" if deviation == "–" else f", ± {deviation}") + f"   of {spread}"
+        words = f"± {mean}" + ("" if deviation == "–" else f", ± {deviation}") + f"  ({spread})"
         ax.annotate(
             words,
             (1.0, place),
@@ -154,6 +162,7 @@ def _in_units(ax: Axes, noise: NoiseInUnits, chosen: Sequence[int]) -> None:
 
 def _plot_against_budget(setting: Setting, title: str, ax: Axes | None) -> Axes:
     """The noise on a typical correlation (with one column: on its mean, in its standard deviations) against the budget."""
+    grow = ax is None
     ax = axes_of(ax, 6.4, 4.4)
     ax.set_xscale("log")
     ax.set_yscale("log")
@@ -179,7 +188,13 @@ def _plot_against_budget(setting: Setting, title: str, ax: Axes | None) -> Axes:
     )
     ax.grid(alpha=0.3)
     ax.legend(fontsize=SMALL_TEXT)
-    entitle(ax, title, "standard deviations, before repair", "hollow: noise hides what is asked" if any_lost else "")
+    entitle(
+        ax,
+        title,
+        "standard deviations, before repair",
+        "hollow: noise hides what is asked" if any_lost else "",
+        grow=grow,
+    )
     return ax
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -234,7 +235,10 @@ class ReleasePlots:
         ValueError
             If the mechanism has no steps, or the features are not two.
         """
-        return plot_steps(self.release, features, center=self.release.center, ax=ax)
+        law, hidden = self.release.noise, math.nan
+        if law is not None and self.release.noisy_count is not None:
+            hidden = math.sqrt(math.sqrt(law.diagonal_variance) / self.release.n_rows)
+        return plot_steps(self.release, features, center=self.release.center, hidden=hidden, ax=ax)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

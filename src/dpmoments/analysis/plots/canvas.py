@@ -18,14 +18,15 @@ __all__ = [
     "DIVERGING",
     "FAINT",
     "HATCH",
-    "LONGEST_LABEL",
     "NOISE_COLOR",
+    "POINTS_AN_INCH",
     "PRIVACY",
+    "SECONDARY",
+    "SMALL_TEXT",
     "TEXT_SIZE",
     "axes_of",
     "entitle",
-    "explain",
-    "label",
+    "legend_below",
     "room_for_labels",
 ]
 
@@ -39,14 +40,14 @@ FAINT = "#d9d9d9"
 DIVERGING = "RdBu_r"
 """Blue below 0, red above: ColorBrewer's, which red-green blindness leaves apart."""
 HATCH = "////"
-LONGEST_LABEL = 26
 TEXT_SIZE = 9.0
 SMALL_TEXT = 8.0
 LINE_HEIGHT = 1.35
-LETTERS_AN_INCH, SMALL_LETTERS_AN_INCH = 12.5, 17.0
+LETTERS_AN_INCH, SMALL_LETTERS_AN_INCH = 12.0, 16.0
 """So many letters of a title, and of what stands below it, are as wide as an inch."""
 NARROWEST = 2.5
 """Inches: in narrower axes a title runs over."""
+POINTS_AN_INCH = 72.0
 SECONDARY = "#595959"
 
 AS_IT_STANDS: dict[str, Any] = {"parse_math": False, "usetex": False}
@@ -75,22 +76,6 @@ def axes_of(ax: Axes | None, width: float, height: float) -> Axes:
     return ax
 
 
-def label(name: str, longest: int = LONGEST_LABEL) -> str:
-    r"""A name as a picture shows it: control characters escaped, and no longer than there is room for.
-
-    Examples
-    --------
-    >>> print(label("income $"), label("a\x1b[2Jb\n"), label("capital-gain-of-the-whole-household"))
-    income $ a\x1b[2Jb\n capital-gain-of-the-whole…
-    """
-    shown = "".join(letter if letter.isprintable() else _escaped(letter) for letter in name[: longest + 1])
-    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
-
-
-def _escaped(letter: str) -> str:
-    return letter.encode("unicode_escape", "backslashreplace").decode("ascii")
-
-
 def room_for_labels(places: Sequence[float], room: float) -> list[int]:
     """Which of the labels at these places can stand, none nearer to another than ``room``.
 
@@ -106,17 +91,38 @@ def room_for_labels(places: Sequence[float], room: float) -> list[int]:
     return kept
 
 
-def entitle(ax: Axes, title: str, *meaning: str) -> None:
-    """What the picture shows, and below it in smaller letters what its marks mean; both are broken to the width of the axes."""
+def legend_below(ax: Axes) -> None:
+    """The legend below the axis and its name, where it hides nothing."""
+    ax.legend(
+        fontsize=SMALL_TEXT, loc="upper left", bbox_to_anchor=(0.0, 0.0), borderaxespad=4.6, ncols=2, frameon=False
+    )
+
+
+def entitle(ax: Axes, title: str, *meaning: str, grow: bool) -> None:
+    """What the picture shows, and below it in smaller letters what its marks mean; both are broken to the room there is.
+
+    Parameters
+    ----------
+    ax : Axes
+    title : str
+    *meaning : str
+        A paragraph each; empty ones are left out.
+    grow : bool
+        Whether the figure may become higher, so that the axes keep their size.
+    """
     figure = ax.get_figure(root=True)
     assert figure is not None
     if (engine := figure.get_layout_engine()) is not None:
         engine.execute(figure)  # labels take their part of the width
-    width = max(ax.get_position().width * figure.get_size_inches()[0], NARROWEST)
+    place, (wide, high) = ax.get_position(), figure.get_size_inches()
+    alone = grow or len(figure.axes) == 1
+    width = max((1.0 - place.x0 if alone else place.width) * wide, NARROWEST)
     lines = textwrap.wrap(title, int(width * LETTERS_AN_INCH))
     small = [line for words in meaning for line in textwrap.wrap(words, int(width * SMALL_LETTERS_AN_INCH))]
-    pad = 6.0 + LINE_HEIGHT * SMALL_TEXT * len(small)
-    ax.set_title("\n".join(lines), loc="left", fontsize=TEXT_SIZE + 2.0, pad=pad, **AS_IT_STANDS)
+    block = LINE_HEIGHT * SMALL_TEXT * len(small)
+    if grow:
+        figure.set_size_inches(wide, high + (block + LINE_HEIGHT * TEXT_SIZE * len(lines)) / POINTS_AN_INCH)
+    ax.set_title("\n".join(lines), loc="left", fontsize=TEXT_SIZE + 2.0, pad=6.0 + block, **AS_IT_STANDS)
     ax.annotate(
         "\n".join(small),
         (0.0, 1.0),
@@ -129,10 +135,6 @@ def entitle(ax: Axes, title: str, *meaning: str) -> None:
         linespacing=LINE_HEIGHT - 0.15,
         color=SECONDARY,
         annotation_clip=False,
+        in_layout=False,  # the title keeps its height free, and its width is no matter of the axes
         **AS_IT_STANDS,
     )
-
-
-def explain(ax: Axes, words: str) -> None:
-    """One line inside the axes, where there is nothing to draw."""
-    ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center", color=NOISE_COLOR, **AS_IT_STANDS)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from dpmoments.analysis.coefficient_table import CoefficientTable
+from dpmoments.analysis.coefficient_table import NO_EFFECT, CoefficientTable
 from dpmoments.analysis.description import describe
 from dpmoments.analysis.lasso import lasso
 from dpmoments.analysis.moment_noise import NOT_DISTINGUISHABLE
-from dpmoments.analysis.plots.canvas import entitle, label
+from dpmoments.analysis.plots.canvas import entitle
 from dpmoments.analysis.plots.interval_picture import (
     PARTS,
     IntervalLine,
@@ -22,6 +22,7 @@ from dpmoments.analysis.plots.interval_picture import (
 from dpmoments.analysis.plots.refusals import require_count
 from dpmoments.analysis.regression import ols, ridge
 from dpmoments.analysis.released import Released
+from dpmoments.analysis.shown_names import label
 from dpmoments.array_types import FloatArray
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def draw_coefficients(
         )
         for place in np.sort(order).tolist()
     ]
+    grow = ax is None
     ax = interval_axes(ax, len(lines))
     target = label(fit.target)
     draw_intervals(
@@ -104,7 +106,7 @@ def draw_coefficients(
         else f"change of {target} per unit",
         about=0.0,
     )
-    entitle(ax, *_words(fit, lines))
+    entitle(ax, *_words(fit, lines), grow=grow)
     return ax
 
 
@@ -127,7 +129,13 @@ def _words(fit: CoefficientTable, lines: Sequence[IntervalLine]) -> list[str]:
     title = (
         f"{fit.method} regression of {label(fit.target)}, R² {fit.r_squared:.2f} ({lower:.2f} to {upper:.2f}){whole}"
     )
-    hollow = "hollow: noise decides, or the interval holds 0; " if any(line.word for line in lines) else ""
+    said = {line.word for line in lines}
+    hollow = [f"noise: {NOT_DISTINGUISHABLE}"] if NOT_DISTINGUISHABLE in said else []
+    hollow += [f"may be 0: {NO_EFFECT}, whatever the noise"] if NO_EFFECT in said else []
+    thick = PARTS if any(np.isfinite(line.privacy) for line in lines) else ""
     k = len(fit.features)
     fewer = f"the {len(lines)} of {k} coefficients that stand out most; " if len(lines) < k else ""
-    return [title, f"{fewer}{hollow}{fit.level:.0%} intervals, {PARTS}", fit.help if fit.is_noise else "", fit.warning]
+    marks = "; ".join(
+        filter(None, [f"{fewer}{fit.level:.0%} intervals", thick, *(f"hollow, {words}" for words in hollow)])
+    )
+    return [title, marks, fit.help if fit.is_noise else "", fit.warning]

@@ -55,17 +55,19 @@ def draw_components(found: PrincipalComponents, n_features: int = MOST_FEATURES,
     chosen = _weighing_most(found, n_features)
     loadings = found.components[:, chosen].T
     is_noise, known = found.is_noise, found.noise is not None
-    k = len(is_noise)
+    k, largest = len(is_noise), float(np.abs(loadings).max())
+    grow = ax is None
     ax = matrix_axes(ax, len(chosen), k)
     image = draw_matrix(
         ax,
         loadings,
-        Normalize(-1.0, 1.0),
+        Normalize(-largest, largest),
         rows=[found.feature_names[place] for place in chosen],
         columns=[str(place) for place in range(1, k + 1)],
         is_noise=np.broadcast_to(is_noise, loadings.shape) | (not known),
         cells=NumberedCells(
-            [[f"{value:+.2f}" for value in line] for line in loadings.tolist()], [[""] * k] * len(chosen)
+            [[f"{round(value, 2) + 0.0:+.2f}" for value in line] for line in loadings.tolist()],
+            [[""] * k] * len(chosen),
         ),
     )
     words = [
@@ -88,6 +90,7 @@ def draw_components(found: PrincipalComponents, n_features: int = MOST_FEATURES,
         f"hatched: {NOT_DISTINGUISHABLE}" if is_noise.any() else law_in_words(found.noise),
         f"the {len(chosen)} of {len(found.feature_names)} features that weigh most in them" if fewer else "",
         found.warning,
+        grow=grow,
     )
     return ax
 

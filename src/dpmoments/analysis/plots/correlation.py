@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpmoments.analysis.correlations import Correlations, correlations
-from dpmoments.analysis.moment_noise import NOISE_UNKNOWN, NOT_DISTINGUISHABLE
+from dpmoments.analysis.moment_noise import NOISE_UNKNOWN, NOT_DISTINGUISHABLE, law_in_words
 from dpmoments.analysis.plots.canvas import entitle
 from dpmoments.analysis.plots.matrix_picture import NumberedCells, draw_matrix, matrix_axes, with_color_bar
 from dpmoments.analysis.plots.refusals import require_mean
@@ -36,6 +36,7 @@ def draw_correlations(found: Correlations, ax: Axes | None = None) -> Axes:
 
     size = len(found.feature_names)
     verdict = np.array(found.verdict, dtype=object)
+    grow = ax is None
     ax = matrix_axes(ax, size, size)
     half = (found.upper - found.lower) / 2.0
     off = ~np.eye(size, dtype=bool)
@@ -52,23 +53,21 @@ def draw_correlations(found: Correlations, ax: Axes | None = None) -> Axes:
     told = half[np.isfinite(found.privacy_noise) & off]
     typical = float(np.median(told)) if len(told) else float("nan")
     with_color_bar(ax, image, "correlation", noise=typical)
-    entitle(ax, found.heading[0], *_meaning(found, verdict, typical), found.warning)
+    title = found.heading[0] if found.noise_known else "correlations: noise unknown"
+    entitle(ax, title, *_meaning(found, verdict, typical), found.warning, grow=grow)
     return ax
 
 
 def _meaning(
     found: Correlations, verdict: np.ndarray[tuple[int, ...], np.dtype[np.object_]], typical: float
 ) -> list[str]:
+    half = f"black lines on the colour bar: half a {found.level:.0%} interval, ±{typical:.2g} (the median)"
     if not found.noise_known:
-        said = ["hatched: noise unknown, since this mechanism has no closed law of its noise"]
+        said = [f"hatched: {law_in_words(None)}"]
+    elif (verdict == NOT_DISTINGUISHABLE).any():
+        said = [f"hatched: {NOT_DISTINGUISHABLE}, since the interval holds 0; {half}"]
     else:
-        said = [
-            f"hatched: {NOT_DISTINGUISHABLE}, since the {found.level:.0%} interval holds 0; black lines on the colour bar: "
-            f"half an interval, ±{typical:.2g} (the median)"
-            if (verdict == NOT_DISTINGUISHABLE).any()
-            else f"all stand out of the noise; black lines on the colour bar: half a {found.level:.0%} interval, ±{typical:.2g} "
-            "(the median)"
-        ]
+        said = [half]
     if not np.isfinite(found.correlation).all():
         said.append("grey and crossed: no correlation, since a released variance is not above 0")
     return said
@@ -82,4 +81,4 @@ def _numbers(values: FloatArray, sign: str = "") -> list[list[str]]:
 
 
 def _two(value: float, sign: str) -> str:
-    return f"{sign}{value:.2f}" if np.isfinite(value) else ("" if sign else "–")
+    return f"{sign}{round(value, 2) + 0.0:.2f}" if np.isfinite(value) else ("" if sign else "–")

@@ -12,11 +12,18 @@ from dpmoments.analysis.correlations import correlations
 from dpmoments.analysis.covariance_noise import covariance_noise
 from dpmoments.analysis.description import describe
 from dpmoments.analysis.levels import chosen_features, columns_of
-from dpmoments.analysis.moment_noise import NOISE_UNKNOWN, NOT_DISTINGUISHABLE
+from dpmoments.analysis.moment_noise import NOISE_UNKNOWN, NOT_DISTINGUISHABLE, law_in_words
 from dpmoments.analysis.plots.canvas import entitle
-from dpmoments.analysis.plots.matrix_picture import NumberedCells, draw_matrix, matrix_axes, with_color_bar
+from dpmoments.analysis.plots.matrix_picture import (
+    MOST_NUMBERED,
+    NumberedCells,
+    draw_matrix,
+    matrix_axes,
+    with_color_bar,
+)
 from dpmoments.analysis.plots.refusals import require_mean
 from dpmoments.analysis.released import Released
+from dpmoments.analysis.shown_names import label
 from dpmoments.array_types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
@@ -45,6 +52,7 @@ def plot_covariance(
     linear = min(max(typical if known else 0.0, LEAST_SHARE * largest), 0.99 * largest)
     names = tuple(release.feature_names[place] for place in chosen)
     lost, warning = _decided_by_noise(release, chosen, level)
+    grow = ax is None
     ax = matrix_axes(ax, len(chosen), len(chosen))
     image = draw_matrix(
         ax,
@@ -59,17 +67,17 @@ def plot_covariance(
     with_color_bar(
         ax, image, "covariance, each column over half its range", noise=typical, ticks=_ticks(linear, largest)
     )
-    off = np.tril_indices(len(chosen))
+    off = np.tril_indices(len(chosen), -1)
+    stand_out = f"{int((~lost)[off].sum())} of {len(off[0])} pairs stand out of the noise" if known else "noise unknown"
+    cells = "numbers in cells: in the table's units" + (", ± the standard deviation of the noise" if known else "")
+    colors = f"colours are linear up to the noise (black lines, ±{typical:.2g}) and logarithmic above"
     entitle(
         ax,
-        f"covariances: {int((~lost)[off].sum()) if known else 0} of {len(off[0])} stand out of the noise",
-        "numbers in cells: in the table's units, ± the standard deviation of the noise"
-        if len(chosen) <= 12
-        else "colours: each column over half its range",
-        f"hatched: {NOT_DISTINGUISHABLE}; colours are linear up to the noise (black lines, ±{typical:.2g}) and logarithmic above"
-        if known
-        else "hatched: noise unknown, since this mechanism has no closed law of its noise",
+        f"covariances: {stand_out}" if len(chosen) > 1 else f"variance of {label(names[0])}",
+        cells if len(chosen) <= MOST_NUMBERED else "",
+        f"hatched: {NOT_DISTINGUISHABLE}; {colors}" if known else f"hatched: {law_in_words(None)}",
         warning,
+        grow=grow,
     )
     return ax
 

@@ -9,7 +9,7 @@ import numpy as np
 from dpmoments.analysis.group_means import LOST, GroupMeans, group_means
 from dpmoments.analysis.levels import feature_place
 from dpmoments.analysis.moment_noise import NOISE_UNKNOWN, NOT_DISTINGUISHABLE, law_in_words
-from dpmoments.analysis.plots.canvas import entitle, label
+from dpmoments.analysis.plots.canvas import entitle
 from dpmoments.analysis.plots.interval_picture import (
     PARTS,
     IntervalLine,
@@ -19,6 +19,7 @@ from dpmoments.analysis.plots.interval_picture import (
 )
 from dpmoments.analysis.plots.refusals import require_mean
 from dpmoments.analysis.released import Released
+from dpmoments.analysis.shown_names import label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,6 +56,7 @@ def draw_groups(found: GroupMeans, ax: Axes | None = None) -> Axes:
                 LOST if found.lost[place] else "" if found.noise_known else NOISE_UNKNOWN,
             )
         )
+    grow = ax is None
     ax = interval_axes(ax, len(lines))
     feature = label(found.features[0])
     draw_intervals(ax, lines, f"mean of {feature}")
@@ -62,5 +64,5 @@ def draw_groups(found: GroupMeans, ax: Axes | None = None) -> Axes:
     lost = f"hatched: {LOST}, the number of rows {NOT_DISTINGUISHABLE}" if found.lost.any() else ""
     intervals = f"{found.level:.0%} intervals, {PARTS}" if found.noise_known else law_in_words(None)
     pooled = "" if found.own_variance or not found.noise_known else "; groups are taken to vary alike"
-    entitle(ax, f"mean of {feature} by {label(found.by)}", f"{intervals}{pooled}", lost, found.warning)
+    entitle(ax, f"mean of {feature} by {label(found.by)}", f"{intervals}{pooled}", lost, found.warning, grow=grow)
     return ax

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpmoments.analysis.coefficient_table import NO_EFFECT
+from dpmoments.analysis.moment_noise import NOT_DISTINGUISHABLE
 from dpmoments.analysis.plots.canvas import (
     AS_IT_STANDS,
     CERTAIN,
@@ -15,6 +17,7 @@ from dpmoments.analysis.plots.canvas import (
     HATCH,
     NOISE_COLOR,
     PRIVACY,
+    SECONDARY,
     SMALL_TEXT,
     TEXT_SIZE,
     axes_of,
@@ -27,7 +30,11 @@ if TYPE_CHECKING:
 __all__ = ["PARTS", "IntervalLine", "draw_intervals", "interval_axes", "privacy_part"]
 
 PARTS = "thick: the part that is privacy's noise"
+SHORT = {NOT_DISTINGUISHABLE: "noise", NO_EFFECT: "may be 0"}
+"""Words of the analyses as there is room for them."""
 ROOM = 1.15
+FAR = 3.0
+"""A number that noise decides widens the axis up to so many times what stands out; beyond, an arrow points to it."""
 INCHES_A_LINE = 0.3
 
 
@@ -82,6 +89,19 @@ def draw_intervals(ax: Axes, lines: Sequence[IntervalLine], words: str, *, about
         ax.axvline(about, color="#404040", linewidth=0.8)
     for place, line in enumerate(lines):
         _draw(ax, place, line, left, right)
+        if line.word:
+            ax.annotate(
+                SHORT.get(line.word, line.word),
+                (1.0, place),
+                (6, 0),
+                xycoords=ax.get_yaxis_transform(),
+                textcoords="offset points",
+                va="center",
+                fontsize=SMALL_TEXT,
+                color=SECONDARY,
+                annotation_clip=False,
+                **AS_IT_STANDS,
+            )
     ax.set_xlim(left, right)
     ax.set_ylim(len(lines) - 0.4, -0.6)
     ax.set_yticks(range(len(lines)))
@@ -112,8 +132,6 @@ def _draw(ax: Axes, place: int, line: IntervalLine, left: float, right: float) -
             ax.barh(
                 place, high - low, left=low, height=0.5, facecolor="white", edgecolor=FAINT, hatch=HATCH, linewidth=0.0
             )
-        middle = (max(low, left) + min(high, right)) / 2.0 if np.isfinite(low + high) else (left + right) / 2.0
-        _say(ax, middle, place, line.word, ha="center")
         return
     ax.plot([low, high], [place, place], color=color, linewidth=1.2, solid_capstyle="butt")
     for end, shown, marker in ((line.lower, left, "<"), (line.upper, right, ">")):
@@ -124,31 +142,16 @@ def _draw(ax: Axes, place: int, line: IntervalLine, left: float, right: float) -
         ax.plot(inside, [place, place], color=PRIVACY, linewidth=4.0, alpha=0.55, solid_capstyle="butt")
     if left <= line.value <= right:
         ax.plot(line.value, place, "o", color=color, markerfacecolor=color if not line.word else "white", markersize=6)
-    if line.word:
-        to_the_left = line.value > (left + right) / 2.0
-        _say(ax, low if to_the_left else high, place, line.word, ha="right" if to_the_left else "left")
-
-
-def _say(ax: Axes, x: float, y: float, words: str, *, ha: str) -> None:
-    """Beside what is drawn, and inside the axes."""
-    ax.annotate(
-        f" {words} ",
-        (x, y),
-        ha=ha,
-        va="center",
-        fontsize=SMALL_TEXT,
-        color="#595959",
-        bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "boxstyle": "round,pad=0.05"},
-        **AS_IT_STANDS,
-    )
 
 
 def _limits(lines: Sequence[IntervalLine], about: float | None) -> tuple[float, float]:
     """Wide enough for what stands out; for all that is finite where nothing does."""
     certain = [end for line in lines if not line.word for end in line.ends]
-    ends = certain or [line.value for line in lines if np.isfinite(line.value)] + [
-        end for line in lines for end in line.ends
-    ]
+    values = [line.value for line in lines if line.word and np.isfinite(line.value)]
+    ends = certain or [end for line in lines for end in line.ends]
+    if certain:
+        reach = FAR * max(map(abs, certain))
+        ends += [value for value in values if abs(value) <= reach]
     if about is not None:
         ends = [*ends, about]
     if not ends:

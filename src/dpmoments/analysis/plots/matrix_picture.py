@@ -14,12 +14,13 @@ from dpmoments.analysis.plots.canvas import (
     DIVERGING,
     FAINT,
     HATCH,
+    POINTS_AN_INCH,
     SMALL_TEXT,
     TEXT_SIZE,
     axes_of,
-    label,
     room_for_labels,
 )
+from dpmoments.analysis.shown_names import label
 from dpmoments.array_types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
@@ -27,17 +28,16 @@ if TYPE_CHECKING:
     from matplotlib.colors import Normalize
     from matplotlib.image import AxesImage
 
-__all__ = ["NumberedCells", "draw_matrix", "matrix_axes", "with_color_bar"]
+__all__ = ["MOST_NUMBERED", "NumberedCells", "draw_matrix", "matrix_axes", "with_color_bar"]
 
 MOST_NUMBERED = 12
 """Cells hold their numbers where there are no more rows or columns than these."""
 MOST_LABELLED = 45
 """With more features a column of levels has one label, its own name."""
-SMALLEST, LARGEST = 4.2, 11.0
+SMALLEST, LARGEST, NARROWEST_FIGURE = 3.2, 11.0, 6.4
 """Inches of a side."""
-INCHES_A_FEATURE = 0.42
-POINTS_AN_INCH = 72.0
-SMALLEST_TEXT, LEADING = 5.5, 1.1
+INCHES_A_FEATURE = 0.3
+SMALLEST_TEXT, LEADING = 6.5, 1.1
 LIGHT = 0.55
 """Cells further from 0 than this share of the colours have white numbers."""
 
@@ -58,9 +58,9 @@ class NumberedCells:
 def matrix_axes(ax: Axes | None, n_rows: int, n_columns: int) -> Axes:
     """Axes for so many rows and columns of cells, with room for their labels."""
     wide, high = (min(max(INCHES_A_FEATURE * size, 1.0), LARGEST - 2.8) for size in (n_columns, n_rows))
-    if min(n_rows, n_columns) <= MOST_NUMBERED:  # numbers want room
-        wide, high = max(wide, 0.62 * n_columns), max(high, min(0.5 * n_rows, LARGEST))
-    return axes_of(ax, max(SMALLEST, wide + 2.8), max(SMALLEST, high + 2.0))
+    if max(n_rows, n_columns) <= MOST_NUMBERED:  # numbers want room
+        wide, high = 0.66 * n_columns, 0.5 * n_rows
+    return axes_of(ax, max(NARROWEST_FIGURE, wide + 2.8), max(SMALLEST, high + 1.6))
 
 
 def draw_matrix(
@@ -94,8 +94,7 @@ def draw_matrix(
     """
     from matplotlib import colormaps
 
-    colors = colormaps[DIVERGING].copy()
-    colors.set_bad(FAINT)
+    colors = colormaps[DIVERGING].with_extremes(bad=FAINT)
     lost = np.asarray(is_noise) & np.isfinite(values)
     few = max(values.shape) <= MOST_LABELLED
     # among many cells hatching alone is not enough for what stands out to be seen

@@ -10,7 +10,6 @@ import numpy as np
 from dpmoments.analysis.components import SCALINGS, PrincipalComponents, Scaling, pca
 from dpmoments.analysis.moment_noise import NOT_DISTINGUISHABLE, law_in_words
 from dpmoments.analysis.plots.canvas import (
-    AS_IT_STANDS,
     CERTAIN,
     HATCH,
     NOISE_COLOR,
@@ -19,6 +18,7 @@ from dpmoments.analysis.plots.canvas import (
     TEXT_SIZE,
     axes_of,
     entitle,
+    legend_below,
 )
 from dpmoments.analysis.plots.refusals import require_count
 from dpmoments.analysis.released import Released
@@ -42,7 +42,10 @@ def plot_spectrum(
 
 def draw_spectrum(found: PrincipalComponents, ax: Axes | None = None) -> Axes:
     """The picture of the variances of an answer of ``release.pca()``."""
+    from matplotlib.ticker import MaxNLocator
+
     k = len(found.explained_variance)
+    grow = ax is None
     ax = axes_of(ax, min(max(5.2, 3.2 + 0.25 * k), 10.0), 4.4)
     variance, edge, place = found.explained_variance, found.noise_edge, np.arange(1, k + 1)
     known, is_noise = found.noise is not None, found.is_noise
@@ -68,25 +71,27 @@ def draw_spectrum(found: PrincipalComponents, ax: Axes | None = None) -> Axes:
         low, high = np.maximum(found.conf_int().T, least)
         out = ~is_noise
         error = np.abs(np.stack([shown - low, high - shown]))
-        ax.errorbar(
-            place[out],
-            shown[out],
-            yerr=error[:, out],
-            fmt="o",
-            markersize=size,
-            color=CERTAIN,
-            elinewidth=1.2,
-            label="stands out, with its 95 % interval",
-        )
-        ax.plot(
-            place[is_noise],
-            shown[is_noise],
-            "o",
-            markersize=size,
-            markerfacecolor="white",
-            markeredgecolor=NOISE_COLOR,
-            label=NOT_DISTINGUISHABLE,
-        )
+        if out.any():
+            ax.errorbar(
+                place[out],
+                shown[out],
+                yerr=error[:, out],
+                fmt="o",
+                markersize=size,
+                color=CERTAIN,
+                elinewidth=1.2,
+                label="stands out, with its 95 % interval",
+            )
+        if is_noise.any():
+            ax.plot(
+                place[is_noise],
+                shown[is_noise],
+                "o",
+                markersize=size,
+                markerfacecolor="white",
+                markeredgecolor=NOISE_COLOR,
+                label=NOT_DISTINGUISHABLE,
+            )
     else:
         ax.plot(
             place, shown, "D", markersize=size, markerfacecolor="white", markeredgecolor=CERTAIN, label="noise unknown"
@@ -96,19 +101,24 @@ def draw_spectrum(found: PrincipalComponents, ax: Axes | None = None) -> Axes:
         ax.plot(place[beyond], shown[beyond], "v", markersize=size, color=NOISE_COLOR, label="below the axis, or 0")
     ax.set_xlim(0.5, k + 0.5)
     ax.set_ylim(bottom=least * 0.8)
-    from matplotlib.ticker import MaxNLocator
-
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=12))
     ax.set_xlabel("component", fontsize=TEXT_SIZE)
     about = "variance" if found.centered else "second moment about 0"
     ax.set_ylabel(about, fontsize=TEXT_SIZE)
     ax.tick_params(labelsize=SMALL_TEXT)
     ax.grid(axis="y", alpha=0.3)
-    legend = ax.legend(fontsize=SMALL_TEXT, loc="upper right")
-    for text in legend.get_texts():
-        text.update(AS_IT_STANDS)
+    legend_below(ax)
     certain = f"{int((~is_noise).sum())} of {k} stand out of the noise" if known else "noise unknown"
-    entitle(ax, f"principal components: {certain}", SCALINGS[found.scaling], law_in_words(found.noise), found.warning)
+    entitle(
+        ax,
+        f"principal components: {certain}",
+        f"{SCALINGS[found.scaling]}; what stands out is told by variances before repair"
+        if known
+        else SCALINGS[found.scaling],
+        law_in_words(found.noise),
+        found.warning,
+        grow=grow,
+    )
     return ax
 
 

@@ -108,7 +108,7 @@ class Steps:
     remark: str = ""
 
 
-def steps_of(release: StepsOfRelease, center: FloatArray | None = None) -> Steps:
+def steps_of(release: StepsOfRelease, center: FloatArray | None = None, hidden: float = math.nan) -> Steps:
     """The regions of a release's run.
 
     Parameters
@@ -116,6 +116,8 @@ def steps_of(release: StepsOfRelease, center: FloatArray | None = None) -> Steps
     release : StepsOfRelease
     center : ndarray of shape (d,), optional
         Of a release by ``adaptive-ball``, in the unit ball.
+    hidden : float
+        The standard deviation that its noise hides, in the unit ball.
 
     Raises
     ------
@@ -127,7 +129,7 @@ def steps_of(release: StepsOfRelease, center: FloatArray | None = None) -> Steps
         if "steps" in said:
             return _recorded(release, list(said["steps"]))
         if release.mechanism == "adaptive-ball" and ("radius" in said or "public_bounds" in said):
-            return _ball(release, center)
+            return _ball(release, center, hidden)
     except (TypeError, KeyError, ValueError, OverflowError):
         pass  # a release file is untrusted: what its entries hold instead does not matter
     else:
@@ -171,17 +173,18 @@ def _has_center(steps: list[Any]) -> bool:
     return bool(steps) and "center" in steps[0]
 
 
-def _ball(release: StepsOfRelease, center: FloatArray | None) -> Steps:
+def _ball(release: StepsOfRelease, center: FloatArray | None, hidden: float) -> Steps:
     d, encoding = len(release.feature_names), release.schema.encoding(mean=True)
-    at_bounds = Region.of(np.zeros(d), np.eye(d), 1.0, math.nan, encoding)
+    stayed = "radius" not in release.diagnostics
+    at_bounds = Region.of(np.zeros(d), np.eye(d), 1.0, hidden if stayed else math.nan, encoding)
     what, of_noise = "rows beyond it were moved into it", "standard deviations that noise hides"
-    if "radius" not in release.diagnostics:
+    if stayed:
         reason = str(release.diagnostics["public_bounds"])
         return Steps((at_bounds,), what, of_noise, ("public bounds",), f"no smaller ball was taken: {reason}")
     radius = _positive(release.diagnostics["radius"])
     if center is None:
         raise ValueError
-    found = Region.of(center, np.eye(d), radius, math.nan, encoding)
+    found = Region.of(center, np.eye(d), radius, hidden / radius, encoding)
     beyond = release.diagnostics["share_beyond_bound"]
     remark = f"at most {beyond:.2%} of the rows were moved (95 % confidence)" if is_finite_number(beyond) else ""
     return Steps((at_bounds, found), what, of_noise, ("public bounds", "ball found"), remark)
