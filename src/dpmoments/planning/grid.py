@@ -43,8 +43,7 @@ __all__ = ["budgets_of_grid", "planner_grid", "rows_of_grid"]
 
 MOST_LAWS = 420
 """So many laws are planned at most, shapes by budgets: with more shapes there are fewer budgets."""
-STEPS = (7, 5, 3, 1)
-"""Budgets up and down from the one asked for, by factors of √2, of 2 where there are fewer."""
+FEWEST_BUDGETS = 3
 
 
 def rows_of_grid(n_rows: int) -> list[int]:
@@ -67,11 +66,11 @@ def budgets_of_grid(size: float, n_shapes: int) -> list[float]:
     >>> budgets_of_grid(1.0, 150)
     [0.5, 1.0, 2.0]
     """
-    allowed = max(1, MOST_LAWS // n_shapes)
+    allowed = max(FEWEST_BUDGETS, MOST_LAWS // n_shapes)
     if allowed >= 13:
         factors = [2.0 ** (step / 2.0) for step in range(-6, 7)]
     else:
-        around = (min(next((steps for steps in STEPS if steps <= allowed), 1), 7) - 1) // 2
+        around = min(3, (allowed - 1) // 2)
         factors = [2.0**step for step in range(-around, around + 1)]
     return [
         size if factor == 1.0 else float(f"{size * factor:.2g}") for factor in factors if size * factor <= LARGEST_LOSS
