@@ -33,8 +33,8 @@ def covariance_noise(release: Released, chosen: Sequence[int]) -> FloatArray:
     >>> table = np.random.default_rng(0).uniform(-0.5, 0.5, (50_000, 2))
     >>> options = dict(rho=0.5, neighbors="replace_one", mechanism="gaussian", insecure_seed=0)
     >>> covariance_noise(dpm.release(table, dpm.Schema.unit_ball(2), **options), [0, 1]).round(6)
-    array([[2.e-05, 1.4e-05],
-           [1.4e-05, 2.e-05]])
+    array([[4.2e-05, 3.0e-05],
+           [3.0e-05, 4.2e-05]])
     """
     moments = NoisyMoments.of(release)
     places = np.asarray(chosen, dtype=int)
