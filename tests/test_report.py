@@ -149,7 +149,7 @@ def test_what_noise_decides_says_so_where_it_is_read() -> None:
     release = released(60, epsilon=0.1)
     source = report_page(release, regressions=["income ~ age"], groups=[("region", "income")])
     page = Page(source)
-    assert page.text.count("too few rows for this budget") == 2  # at the head, and in the statement for auditors
+    assert page.text.count("Too few rows for this budget") == 1
     assert page.text.count("caution at the head of this page applies") == 5
     assert "THE WHOLE FIT IS NOT DISTINGUISHABLE FROM NOISE" in page.text
     marked = re.findall(r'<td class="noise[^"]*">([^<]*)<', source)
@@ -169,11 +169,22 @@ def kinds() -> dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]]:
         dpm.release(table, people, epsilon=1.0, dataset=name, **seed | {"insecure_seed": place})
         for place, name in enumerate("ab")
     ]
+    ids = np.repeat(np.arange(1500), 2).astype(str)
+    unit = {"privacy_unit": dpm.PrivacyUnit("person", max_rows=2)}
     return {
+        "people": (
+            dpm.release(table.append_column("person", pa.array(ids)), people, epsilon=1.0, **unit),
+            {},
+            (
+                "whether there are rows of a certain person",
+                "The rows of one person are protected together",
+                "on a unit of 2 rows",
+            ),
+        ),
         "no count": (
             dpm.release(x, ball, epsilon=1.0, mean=False, **seed),
             {},
-            ("No number of rows was released", "sum of squares"),
+            ("No number of rows was released", "sum of squares ± noise"),
         ),
         "no mean": (
             dpm.release(x, ball, epsilon=1.0, **public, **seed),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from dpmoments.analysis.answers import number
 from dpmoments.analysis.coefficient_table import CoefficientTable
 from dpmoments.analysis.components import SCALINGS, PrincipalComponents
 from dpmoments.analysis.correlations import Correlations
@@ -19,7 +21,7 @@ from dpmoments.analysis.plots.groups import draw_groups
 from dpmoments.analysis.plots.spectrum import draw_spectrum
 from dpmoments.moment_release import MomentRelease
 from dpmoments.report.pictures import drawn
-from dpmoments.report.sections import PageTable, Section, table_of
+from dpmoments.report.sections import NOISE, PageTable, Section, table_of
 
 __all__ = ["moment_sections"]
 
@@ -29,7 +31,7 @@ NAMED_PAIRS = 5
 MOST_COEFFICIENTS = 25
 NOT_RELEASED = (
     "No number of rows was released, and nothing can be divided by it: there is no mean, standard deviation, correlation or "
-    "regression. The noisy sums of squares and products below are all there is."
+    "regression. All there is are noisy sums: those of squares are below, those of products in release.gram."
 )
 NO_MEAN = (
     "No mean was released (mean=False), so that there are no standard deviations and no correlations: root mean "
@@ -96,10 +98,7 @@ def _numbers(release: MomentRelease, prefix: str) -> Iterator[Section]:
         lead.append(NO_MEAN)
     tables = [table_of("Every feature, in the table's own units", found)]
     if release.noisy_count is None:
-        sums = [
-            (name, f"{value:.5g}") for name, value in zip(release.feature_names, np.diag(release.gram), strict=True)
-        ]
-        tables = [PageTable.of("Sums of squares, in the table's own units", [("feature", "sum of squares"), *sums])]
+        tables = [_sums_of_squares(release)]
     yield Section(
         "What was released, and how noisy it is",
         f"{prefix}released",
@@ -110,6 +109,18 @@ def _numbers(release: MomentRelease, prefix: str) -> Iterator[Section]:
     )
 
 
+def _sums_of_squares(release: MomentRelease) -> PageTable:
+    """The diagonal of the Gram matrix, each sum with its noise, or "noise" in place of one that is no larger."""
+    sums, law = np.diag(release.gram), release.noise
+    unknown = np.full(len(sums), np.nan)
+    noise = unknown if law is None else math.sqrt(law.diagonal_variance) * release.encoding.scale**2
+    lines = [
+        (name, NOISE if deviation >= value else number(value), number(deviation))
+        for name, value, deviation in zip(release.feature_names, sums.tolist(), noise.tolist(), strict=True)
+    ]
+    return PageTable.of("Sums of squares, in the table's own units", [("feature", "sum of squares", "± noise"), *lines])
+
+
 def _kept(found: Description) -> str:
     """How much of the table of features noise has left."""
     if found.mean is None or not np.isfinite(found.mean_noise).any():
@@ -118,9 +129,10 @@ def _kept(found: Description) -> str:
     total = len(found.feature_names)
     if not any(lost):
         return "No mean and no standard deviation is lost in the noise."
+    means, spreads = (f"{number_lost:,}" if number_lost else "none" for number_lost in lost)
     return (
-        f"Of {total:,} means {lost[0]:,} are lost in the noise, and of {total:,} standard deviations {lost[1]:,}: where "
-        "the table says “noise”, that is as large as what could be learnt."
+        f"Lost in the noise are {means} of {total:,} means and {spreads} of {total:,} standard deviations: where the table says "
+        "“noise”, that is as large as what could be learnt."
     )
 
 
@@ -273,7 +285,8 @@ def _group_means(release: MomentRelease, by: str, of: str, anchor: str, level: f
     differences = found.differences
     tables = [table_of(f"Mean of {feature} by {found.by}", found)]
     if differences.pairs:
-        tables.append(table_of("Differences of these means, pair by pair", differences))
+        caption = f"Differences of the means of {feature} by {found.by}, pair by pair"
+        tables.append(PageTable.of(caption, [row[1:] for row in differences.table()]))
     return Section(
         f"Groups: {feature} by {found.by}",
         anchor,

@@ -116,7 +116,7 @@ def report_page(
     )
     return filled_in(
         "report.html",
-        title=f"Report on a private release{'' if release.dataset is None else f' of {release.dataset}'}",
+        title=_title(release),
         release=release,
         cautions=_cautions(release),
         facts=_facts(release),
@@ -129,6 +129,11 @@ def report_page(
         limits=limits_in_words(release),
         appendix=appendix(release),
     )
+
+
+def _title(release: MomentRelease | MeanRelease | GroupReleases) -> str:
+    of = "" if release.dataset is None else f" of {release.dataset}"
+    return f"Report on a {'private ' if release.privacy.private else ''}release{of}"
 
 
 def _chapters(
@@ -192,7 +197,7 @@ def _facts(release: MomentRelease | MeanRelease | GroupReleases) -> list[tuple[s
 def _cautions(release: MomentRelease | MeanRelease | GroupReleases) -> tuple[str, ...]:
     """What speaks against trusting the release, once for the whole page."""
     if isinstance(release, MeanRelease):
-        return tuple(f"{text}." for text in release.warnings)
+        return tuple(map(_ended, release.warnings))
     if isinstance(release, MomentRelease):
         return tuple(filter(None, [_ended(cautions(release))]))
     return tuple(
@@ -201,7 +206,8 @@ def _cautions(release: MomentRelease | MeanRelease | GroupReleases) -> tuple[str
 
 
 def _ended(words: str) -> str:
-    return f"{words}." if words and not words.endswith(".") else words
+    """As a sentence."""
+    return f"{words[:1].upper()}{words[1:]}{'' if words.endswith('.') else '.'}" if words else words
 
 
 def _mechanisms(release: MomentRelease | MeanRelease | GroupReleases) -> str:

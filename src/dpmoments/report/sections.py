@@ -13,12 +13,13 @@ from dpmoments.analysis.coefficient_table import NO_EFFECT
 from dpmoments.analysis.group_means import LOST
 from dpmoments.analysis.moment_noise import NOISE_UNKNOWN, NOT_DISTINGUISHABLE
 
-__all__ = ["Cell", "PageTable", "Picture", "Section", "table_of"]
+__all__ = ["NOISE", "Cell", "PageTable", "Picture", "Section", "table_of"]
 
 NOISE = "noise"
 NOTHING = "nothing"
 DECIDED_BY_NOISE = (NOISE, NOTHING, LOST, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, NO_EFFECT)
 """Words that stand where a number would say nothing."""
+VERDICT = "verdict"
 LONG = 12
 """A table of more rows scrolls in a box of its own."""
 NUMBER = re.compile(r"[<>~±]?\s*[-+−]?[\d,]*\.?\d+(e[-+]?\d+)?\s*%?|[-+−]?(inf|∞)|nan|–|\[.*\]")
@@ -71,9 +72,16 @@ class PageTable:
             for column in zip(*self.rows, strict=True)
         ) or (False,) * len(self.head)
 
+    @property
+    def lost(self) -> tuple[bool, ...]:
+        """Rows of which some cell says that noise decides."""
+        return tuple(any(cell.is_noise for cell in row) for row in self.rows)
+
     @classmethod
     def of(cls, caption: str, rows: Sequence[Sequence[str]]) -> PageTable:
-        """Rows of text, the head first."""
+        """Rows of text, the head first; a verdict stands before the numbers, where a narrow screen shows it too."""
+        if rows[0][-1] == VERDICT:
+            rows = [(row[0], row[-1], *row[1:-1]) for row in rows]
         head, *body = rows
         return cls(
             caption, tuple(head), tuple(tuple(_cell(place, text) for place, text in enumerate(row)) for row in body)
