@@ -75,7 +75,7 @@ class Script:
 
 
 def close(found: list[Any], known: Any) -> None:
-    np.testing.assert_allclose([float(value) for value in found], np.asarray(known, dtype=float), rtol=1e-9)
+    np.testing.assert_allclose([float(value) for value in found], np.asarray(known, dtype=float), rtol=1e-8)
 
 
 def same_as_forecast(plan: dict[str, Any], noise: NoiseInUnits, setting: Setting) -> None:

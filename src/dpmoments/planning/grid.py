@@ -29,7 +29,7 @@ from dpmoments.mechanisms.parts.row_count import count_error
 from dpmoments.mechanisms.parts.units import plan_before_release
 from dpmoments.noise_law import NoiseLaw
 from dpmoments.planning.ball_law import LEAST_PROBABILITY, MOST_LEFT_OUT
-from dpmoments.planning.noise_in_units import EXPLAINED, LEVEL
+from dpmoments.planning.noise_in_units import EXPLAINED
 from dpmoments.planning.setting import Setting
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import LARGEST_LOSS
@@ -44,6 +44,7 @@ __all__ = ["budgets_of_grid", "planner_grid", "rows_of_grid"]
 MOST_LAWS = 420
 """So many laws are planned at most, shapes by budgets: with more shapes there are fewer budgets."""
 FEWEST_BUDGETS = 3
+KEPT_DIGITS = 10
 
 
 def rows_of_grid(n_rows: int) -> list[int]:
@@ -89,25 +90,35 @@ def planner_grid(setting: Setting) -> dict[str, Any]:
     shapes = _shapes(setting)
     budgets = budgets_of_grid(setting.size_of_budget, len(shapes))
     rows = rows_of_grid(setting.n_rows)
-    decks = _Shared()
+    shared = _Shared()
     laws = {
-        _key(shape): [_law_entry(setting.with_budget(size), shape, rows, decks) for size in budgets] for shape in shapes
+        _key(shape): [_law_entry(setting.with_budget(size), shape, rows, shared) for size in budgets]
+        for shape in shapes
     }
-    return {
+    found: dict[str, Any] = {
         "budgets": budgets,
         "rows": rows,
         "asked": {"budget": budgets.index(setting.size_of_budget), "rows": rows.index(setting.n_rows)},
-        "counts_public": setting.neighbors.table_size_is_public,
         "row_norm": _row_norm_of_its_own(schema),
         "columns": [_column_entry(column, setting) for column in schema.columns],
         "spectrum": list(typical.spectrum),
         "spectrum_is_of_numbers": len(typical.spectrum) == max(1, int((~typical.shares).sum())),
         "laws": laws,
-        "deviations": decks.kept,
+        "deviations": shared.kept,
         "radii": {str(pure).lower(): [radius_at(place) for place in radius_places(pure)] for pure in (True, False)},
-        "preferences": list(radius_places(True)),
         "constants": _constants(),
     }
+    short: dict[str, Any] = _short(found)
+    return short
+
+
+def _short(value: Any) -> Any:
+    """The same with numbers of ten digits, which are half as long."""
+    if isinstance(value, float):
+        return float(f"{value:.{KEPT_DIGITS}g}")
+    if isinstance(value, Mapping):
+        return {key: _short(entry) for key, entry in value.items()}
+    return [_short(entry) for entry in value] if isinstance(value, list) else value
 
 
 def _constants() -> dict[str, float]:
@@ -115,7 +126,6 @@ def _constants() -> dict[str, float]:
     return {
         "known_variance": KNOWN_VARIANCE,
         "explained": EXPLAINED,
-        "level": LEVEL,
         "least_probability": LEAST_PROBABILITY,
         "most_left_out": MOST_LEFT_OUT,
         "largest_radius": LARGEST_RADIUS,
