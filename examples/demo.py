@@ -1,4 +1,5 @@
-"""The main job on a real table: release Adult once at ε = 1, then two regressions and a principal component analysis.
+"""The main job on a real table: release Adult once at ε = 1, then two regressions, a principal component analysis
+and a page to read it by.
 
 Run it with `make demo`. The table is public, so the demo can show the answers from the table beside those from the release.
 """
@@ -57,7 +58,15 @@ def main(folder: Path) -> None:
 
     picture = folder / "adult.png"
     draw(release, exact, picture)
-    print(f"Wrote the release to {path} and a picture of it to {picture}")
+    page = folder / "adult.html"
+    dpm.report(
+        release,
+        page,
+        regressions=["`hours-per-week` ~ age + `education-num` + C(sex) + income"],
+        groups=[("sex", "hours-per-week")],
+        overwrite=True,
+    )
+    print(f"Wrote the release to {path}, a picture of it to {picture}, and a page to read it by to {page}")
 
 
 def draw(release: dpm.MomentRelease, exact: dpm.MomentRelease, path: Path) -> None:

@@ -46,6 +46,7 @@ COMMANDS = (
     "ledger",
     "mechanisms",
     "show",
+    "report",
     "describe",
     "ridge",
     "pca",

@@ -17,6 +17,7 @@ from dpmoments.release import release
 from dpmoments.release_groups import release_groups
 from dpmoments.release_mean import release_mean
 from dpmoments.release_outcome import ReleaseWarning, UnsavedReleaseError
+from dpmoments.report.report import report
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
 from dpmoments.schema.derived import Power, Product
 from dpmoments.schema.schema import Schema
@@ -62,6 +63,7 @@ __all__ = [
     "release",
     "release_groups",
     "release_mean",
+    "report",
     "rows",
     "utility_bounds",
 ]

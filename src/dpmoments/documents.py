@@ -16,9 +16,12 @@ from typing import Any, TypeVar
 
 from dpmoments.plain_values import require_known
 
-__all__ = ["DocumentKind", "check_output", "read_document"]
+__all__ = ["KEEPS_A_FILE", "DocumentKind", "check_output", "read_document", "write_text"]
 
 Result = TypeVar("Result")
+
+KEEPS_A_RELEASE = "a release cannot be made again without spending again, so it is not overwritten; choose another name"
+KEEPS_A_FILE = "it is not overwritten; choose another name, or pass overwrite=True"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +59,44 @@ class DocumentKind:
         OSError
             If the file cannot be written.
         """
-        path = Path(path)
-        check_output(path, overwrite=overwrite)
         document = {"format": self.format, "version": self.version, "sha256": _digest(content), "content": content}
         text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
-        # The name is not made from the document's, which may already have the greatest length that the file system allows.
-        temporary = path.parent / f".dpmoments-{secrets.token_hex(8)}.part"
-        try:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            _publish(temporary, path, overwrite)
-        finally:
-            temporary.unlink(missing_ok=True)
-        _flush_folder(path.parent)
+        _write_whole(text, Path(path), overwrite, KEEPS_A_RELEASE)
+
+
+def write_text(text: str, path: str | Path, *, overwrite: bool = False) -> None:
+    """Write a text that can be made again, such as a page, completely or not at all.
+
+    Parameters
+    ----------
+    text : str
+    path : path
+    overwrite : bool
+
+    Raises
+    ------
+    FileExistsError
+        If there is a file already and ``overwrite`` is False.
+    OSError
+        If the file cannot be written.
+    """
+    _write_whole(text, Path(path), overwrite, KEEPS_A_FILE)
+
+
+def _write_whole(text: str, path: Path, overwrite: bool, taken: str) -> None:
+    check_output(path, overwrite=overwrite, taken=taken)
+    # The name is not made from the document's, which may already have the greatest length that the file system allows.
+    temporary = path.parent / f".dpmoments-{secrets.token_hex(8)}.part"
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        _publish(temporary, path, overwrite, taken)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _flush_folder(path.parent)
 
 
 def read_document(path: str | Path, builders: Mapping[DocumentKind, Callable[[Mapping[str, Any]], Result]]) -> Result:
@@ -142,8 +167,15 @@ def _checked_content(path: str | Path, kinds: tuple[DocumentKind, ...]) -> tuple
     return kind, content
 
 
-def check_output(path: str | Path, *, overwrite: bool = False) -> None:
+def check_output(path: str | Path, *, overwrite: bool = False, taken: str = KEEPS_A_RELEASE) -> None:
     """Raise unless a file can be written at ``path``; done before any budget is spent.
+
+    Parameters
+    ----------
+    path : path
+    overwrite : bool
+    taken : str
+        What is said of a file that is there already.
 
     Raises
     ------
@@ -158,7 +190,7 @@ def check_output(path: str | Path, *, overwrite: bool = False) -> None:
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder {path.parent} does not exist: make it first")
     if _exists(path) and not overwrite:
-        raise FileExistsError(_taken(path))
+        raise FileExistsError(f"{path} exists already: {taken}")
     try:
         with tempfile.TemporaryFile(dir=path.parent):
             pass
@@ -204,24 +236,17 @@ def _exists(path: Path) -> bool:
     return True
 
 
-def _taken(path: Path) -> str:
-    return (
-        f"{path} exists already: a release cannot be made again without spending again, so it is not overwritten; "
-        "choose another name"
-    )
-
-
-def _publish(temporary: Path, path: Path, overwrite: bool) -> None:
+def _publish(temporary: Path, path: Path, overwrite: bool, taken: str) -> None:
     """Give the finished file its final name, in one atomic step."""
     if not overwrite:
         try:
             os.link(temporary, path)  # fails if a file has appeared since the check
             return
         except FileExistsError:
-            raise FileExistsError(_taken(path)) from None
+            raise FileExistsError(f"{path} exists already: {taken}") from None
         except OSError:  # a file system without hard links
             if _exists(path):
-                raise FileExistsError(_taken(path)) from None
+                raise FileExistsError(f"{path} exists already: {taken}") from None
     os.replace(temporary, path)
 
 

@@ -41,7 +41,7 @@ def analyses(release_class: type = dpmoments.MomentRelease) -> dict[str, Analysi
     return {
         name: value
         for name, value in vars(release_class).items()
-        if inspect.isfunction(value) and value.__module__.startswith("dpmoments.analysis.")
+        if not name.startswith("_") and inspect.isfunction(value) and value.__module__.startswith("dpmoments.analysis.")
     }
 
 

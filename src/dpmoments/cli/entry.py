@@ -18,10 +18,12 @@ from dpmoments.cli.audit import audit
 from dpmoments.cli.catalogue import mechanisms
 from dpmoments.cli.curator import init
 from dpmoments.cli.errors import StoppedError, explain
-from dpmoments.cli.forecasts import forecast, forecast_mean
+from dpmoments.cli.forecast_means import forecast_mean
+from dpmoments.cli.forecasts import forecast
 from dpmoments.cli.ledger import ledger
 from dpmoments.cli.option_words import in_options, what_number_to_write
 from dpmoments.cli.preflight import preflight
+from dpmoments.cli.report import report
 from dpmoments.cli.spending import release, release_mean
 from dpmoments.cli.steps import tell_steps
 from dpmoments.cli.tables import complain, print_text
@@ -89,6 +91,7 @@ app.add_typer(ledger, name="ledger", rich_help_panel=CURATOR)
 app.command("mechanisms", rich_help_panel=CURATOR)(mechanisms)
 app.command("audit", rich_help_panel=CURATOR)(audit)
 app.command("show", rich_help_panel=ANALYST)(show)
+app.command("report", rich_help_panel=ANALYST)(report)
 for method, analysis in analyses().items():
     name = method.replace("_", "-")
     app.command(name, rich_help_panel=ANALYST)(command_of(name, analysis))

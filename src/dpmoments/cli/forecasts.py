@@ -1,8 +1,9 @@
-"""What a release would be worth, before anything is spent: forecast, forecast-mean."""
+"""What a release would be worth, before anything is spent: forecast."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,19 +16,19 @@ from dpmoments.cli.options import (
     Epsilon,
     Mean,
     NeighborsOption,
-    Radius,
     Rho,
-    Scale,
     SchemaFile,
     budget_of,
 )
+from dpmoments.cli.report import Overwrite
 from dpmoments.cli.tables import print_json, print_table, print_text
 from dpmoments.cli.unit_options import MaxRowsPerUnit, PrivacyUnitColumn, privacy_unit_of
+from dpmoments.documents import KEEPS_A_FILE, check_output
 from dpmoments.planning.answer import Forecast
 from dpmoments.privacy.budget import BudgetKind
 from dpmoments.schema.schema import Schema
 
-__all__ = ["forecast", "forecast_mean"]
+__all__ = ["N_ROWS", "forecast"]
 
 ASSUMED = "What is assumed of the table"
 N_ROWS = "The number of rows you expect; it scales the errors. With --privacy-unit: of the rows that count."
@@ -109,6 +110,11 @@ def forecast(
             rich_help_panel=TURNED_ROUND,
         ),
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Write the planner's page instead: budget and rows to slide, columns to tick."),
+    ] = None,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the noise to expect on every column, and what would lower it. Reads no data.
@@ -132,7 +138,20 @@ def forecast(
 
       dpmoments forecast --schema people.yaml --n-rows 50000 \\
         --epsilon 1 --neighbors add_remove --rows-needed correlation=0.02
+
+      dpmoments forecast --schema people.yaml --n-rows 50000 \\
+        --epsilon 1 --neighbors add_remove --html plan.html
     """
+    asked = [rows_needed, epsilon_needed, rho_needed]
+    if html is not None and (as_json or mechanism is not None or any(asked)):
+        raise typer.BadParameter(
+            "the page has no place for it: ask for one at a time",
+            param_hint="--html, --json, --mechanism, --rows-needed, …",
+        )
+    if overwrite and html is None:
+        raise typer.BadParameter("it is for a page: give --html too", param_hint="--overwrite")
+    if html is not None:
+        check_output(html, overwrite=overwrite, taken=KEEPS_A_FILE)
     budget, unit = budget_of(epsilon, delta, rho), privacy_unit_of(privacy_unit, max_rows_per_unit)
     table = dpmoments.forecast(
         Schema.load(schema),
@@ -148,6 +167,10 @@ def forecast(
         typical_sd=_by_feature(typical_sd or [], "--typical-sd"),
         typical_mean=_by_feature(typical_mean or [], "--typical-mean"),
     )
+    if html is not None:
+        dpmoments.report(table, html, overwrite=overwrite)
+        print_text(f"Wrote {html}: open it in a browser.")
+        return
     needed: dict[str, Any] = {}
     if rows_needed:
         needed["rows_needed"] = table.rows_needed(mechanism=mechanism, **_wanted(rows_needed, "--rows-needed"))
@@ -250,93 +273,3 @@ def _numbers(text: str) -> list[float]:
         return [float(number) for number in text.split(",")]
     except ValueError:
         raise ValueError(f"--spectrum {text!r}: give numbers with commas between them, as in 0.3,0.1,0.05") from None
-
-
-def forecast_mean(
-    schema: SchemaFile,
-    n_rows: Annotated[int, typer.Option("--n-rows", min=1, help=N_ROWS)],
-    neighbors: NeighborsOption,
-    epsilon: Epsilon = None,
-    delta: Delta = 0.0,
-    rho: Rho = None,
-    privacy_unit: PrivacyUnitColumn = None,
-    max_rows_per_unit: MaxRowsPerUnit = None,
-    radius: Radius = None,
-    scale: Scale = None,
-    standard_deviation: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--standard-deviation",
-            metavar="[FEATURE=]NUMBER",
-            help="Of the rows assumed, in the table's units: of all features, or of one; may be repeated.",
-        ),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show the expected error of every estimator of means alone. Reads no data.
-
-    The error is the root mean square of its length, and that of every feature, in
-    the table's units. What is marked ~ is for rows assumed: normal ones, of the
-    standard deviations given (default: --scale, or what the bounds allow).
-
-    Example:
-
-      dpmoments forecast-mean --schema people.yaml --n-rows 50000 \\
-        --rho 0.5 --neighbors replace_one --standard-deviation age=15
-    """
-    budget_of(epsilon, delta, rho)
-    unit = privacy_unit_of(privacy_unit, max_rows_per_unit)
-    table = dpmoments.forecast_mean(
-        Schema.load(schema),
-        n_rows=n_rows,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        privacy_unit=unit,
-        neighbors=neighbors,
-        radius=radius,
-        scale=scale,
-        standard_deviation=_deviations(standard_deviation or []),
-    )
-    if as_json:
-        print_json(table.to_dict())
-        return
-    print_text(table.title)
-    for head, *rows in (table.table(), table.feature_table()):
-        if rows and len(head) > 1:
-            print_table(head, rows, numbers=[name for name in head[1:] if name != "arithmetic"])
-            print_text()
-    if table.assumption_in_words:
-        print_text(table.assumption_in_words)
-    for line in table.refusals():
-        print_text(line)
-
-
-def _deviations(given: list[str]) -> float | dict[str, float] | None:
-    """One number for all features, or one for each that is named; None where nothing was given.
-
-    Raises
-    ------
-    typer.BadParameter
-        If a text is neither, or one for all stands beside others, or a feature is named twice.
-    """
-    named: dict[str, float] = {}
-    for text in given:
-        name, separator, digits = text.rpartition("=")
-        try:
-            value = float(digits)
-        except ValueError:
-            raise typer.BadParameter(
-                f"{text!r} is no number, and no feature=number", param_hint="--standard-deviation"
-            ) from None
-        if not separator:
-            if len(given) > 1:
-                raise typer.BadParameter(
-                    f"{text!r} is for all features: leave the others out, or name a feature with each",
-                    param_hint="--standard-deviation",
-                )
-            return value
-        if name in named:
-            raise typer.BadParameter(f"{name!r} is given twice", param_hint="--standard-deviation")
-        named[name] = value
-    return named or None

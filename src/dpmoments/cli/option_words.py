@@ -46,6 +46,7 @@ PHRASES: tuple[tuple[str, Words], ...] = (
         lambda found: f"--privacy-unit {shlex.quote(found[2])} --max-rows-per-unit K",
     ),
     (r"\bprivacy_unit=(?=,)", "--privacy-unit"),
+    (r"choose another name, or pass overwrite=True", "name another, or pass --overwrite"),
     (r"release with mean=True", "release without --no-mean"),
     (r"release with mean=False", "release with --no-mean"),
     (r"pass a public n_rows to release\(\)", "pass a public --n-rows"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -13,25 +12,24 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-__all__ = ["complain", "print_command", "print_json", "print_lines", "print_page", "print_table", "print_text"]
+from dpmoments.visible_text import visible
 
-HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that a terminal obeys instead of showing, or that turn the direction of what follows."""
+__all__ = ["complain", "print_command", "print_json", "print_lines", "print_page", "print_table", "print_text"]
 
 
 def print_text(text: str = "", *, indent: int = 0) -> None:
     """Print to standard output, wrapped at the width of the terminal (names of columns are never read as markup)."""
-    _print(Padding(_visible(text), (0, 0, 0, indent)))
+    _print(Padding(visible(text), (0, 0, 0, indent)))
 
 
 def print_command(text: str) -> None:
     """Print a command to copy: indented, on one line however long."""
-    _console().print(f"  {_visible(text)}", soft_wrap=True)
+    _console().print(f"  {visible(text)}", soft_wrap=True)
 
 
 def print_lines(text: str) -> None:
     """Print lines as they are, however long: those of a table."""
-    print("\n".join(line.rstrip() for line in _visible(text).splitlines()))
+    print("\n".join(line.rstrip() for line in visible(text).splitlines()))
 
 
 def print_page(text: str) -> None:
@@ -50,13 +48,13 @@ def print_table(
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=named)
     for header in headers:
         table.add_column(
-            _visible(header),
+            visible(header),
             justify="right" if header in numbers else "left",
             overflow="fold",
             no_wrap=header in numbers or header in whole,
         )
     for row in rows:
-        table.add_row(*map(_visible, row))
+        table.add_row(*map(visible, row))
     _print(Padding(table, (0, 0, 0, 2)))
 
 
@@ -67,12 +65,7 @@ def print_json(value: dict[str, Any]) -> None:
 
 def complain(text: str) -> None:
     """Print to standard error."""
-    _console(stderr=True).print(_visible(text), soft_wrap=True)
-
-
-def _visible(text: str) -> str:
-    """Text in which a name out of a file cannot clear the screen, or hide what stands beside it."""
-    return HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    _console(stderr=True).print(visible(text), soft_wrap=True)
 
 
 def _print(content: Padding) -> None:

@@ -11,7 +11,16 @@ import numpy as np
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, number_or_none
 from dpmoments.planning.noise_in_units import EXPLAINED, NoiseInUnits
 
-__all__ = ["TableInWords", "column_table", "columns_in_words", "plain_columns", "plain_noise"]
+__all__ = [
+    "MORE",
+    "NOISE",
+    "TableInWords",
+    "column_table",
+    "columns_in_words",
+    "digits",
+    "plain_columns",
+    "plain_noise",
+]
 
 NOISE = "noise"
 """Stands in place of a number that is noise: as large as what could be learnt."""
@@ -33,12 +42,12 @@ def column_table(noise: NoiseInUnits) -> list[tuple[str, ...]]:
         lines.append(
             (
                 name,
-                f"{'~' if typical.assumed[place] else ''}{_digits(deviation, 3)}",
-                NOISE if lost[0][place] else _digits(noise.mean[place]),
-                NOISE if lost[0][place] else _digits(noise.mean_half_width[place]),
-                "–" if share else NOISE if lost[1][place] else f"{more[place]}{_digits(spread)}",
+                f"{'~' if typical.assumed[place] else ''}{digits(deviation, 3)}",
+                NOISE if lost[0][place] else digits(noise.mean[place]),
+                NOISE if lost[0][place] else digits(noise.mean_half_width[place]),
+                "–" if share else NOISE if lost[1][place] else f"{more[place]}{digits(spread)}",
                 "–" if share or lost[1][place] or deviation <= 0.0 else f"{more[place]}{spread / deviation:.1%}",
-                _digits(noise.count[place]) if share else "–",
+                digits(noise.count[place]) if share else "–",
             )
         )
     return lines
@@ -125,21 +134,21 @@ def plain_noise(noise: NoiseInUnits, worst: NoiseInUnits | None) -> dict[str, An
     }
 
 
-def _digits(value: float, digits: int = 2) -> str:
+def digits(value: float, significant: int = 2) -> str:
     """So many significant digits, without an exponent where the number is one that people write out.
 
     Examples
     --------
-    >>> _digits(20000.0), _digits(0.00451), _digits(1234567.0), _digits(0.0)
+    >>> digits(20000.0), digits(0.00451), digits(1234567.0), digits(0.0)
     ('20,000', '0.0045', '1,200,000', '0')
     """
     if value == 0.0 or not math.isfinite(value):
         return f"{value:g}"
     size = math.floor(math.log10(abs(value)))
     if not -5 < size < 9:
-        return f"{value:.{digits}g}"
-    rounded = round(value, digits - 1 - size)
-    return f"{rounded:,.0f}" if size >= digits - 1 else f"{rounded:.{max(0, digits - 1 - size)}f}"
+        return f"{value:.{significant}g}"
+    rounded = round(value, significant - 1 - size)
+    return f"{rounded:,.0f}" if size >= significant - 1 else f"{rounded:.{max(0, significant - 1 - size)}f}"
 
 
 class TableInWords(TableAnswer):

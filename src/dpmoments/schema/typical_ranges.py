@@ -11,7 +11,7 @@ from dpmoments.array_types import FloatArray
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 
-__all__ = ["check_typical_ranges", "column_weights", "typical_center"]
+__all__ = ["asked_share", "check_typical_ranges", "column_weights", "typical_center"]
 
 DOUBT = 1.75
 """Columns are told apart only as far as guesses that are each off by this factor leave no doubt."""
@@ -78,7 +78,7 @@ def column_weights(columns: Sequence[SchemaColumn], *, mean: bool) -> FloatArray
     """
     if not any(isinstance(column, Numeric) and column.typical is not None for column in columns):
         return None
-    asked = [math.sqrt(len(column.feature_names) / _mean_square(column, mean)) for column in columns]
+    asked = [asked_share(column, mean=mean) for column in columns]
     n_columns, ends = len(columns), sorted([value / DOUBT for value in asked] + [value * DOUBT for value in asked])
     agreed = math.sqrt(
         ends[n_columns - 1] * ends[n_columns]
@@ -87,6 +87,11 @@ def column_weights(columns: Sequence[SchemaColumn], *, mean: bool) -> FloatArray
     kept = [min(max(value, agreed / MOST), agreed * MOST) for value in kept]
     total = math.fsum(kept)
     return np.array([math.sqrt((1.0 - TRUST) + TRUST * n_columns * (value / total)) for value in kept])
+
+
+def asked_share(column: SchemaColumn, *, mean: bool) -> float:
+    """a = √(k/V): what a column asks for, before doubt."""
+    return math.sqrt(len(column.feature_names) / _mean_square(column, mean))
 
 
 def typical_center(columns: Sequence[SchemaColumn]) -> FloatArray:
