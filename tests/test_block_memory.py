@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from dpmoments.rows.block_memory import BlockMemory
-from dpmoments.rows.encode import encode_columns
+from dpmoments.rows.encode import encode_columns, encode_levels
 from dpmoments.rows.histogram import RowCount
+from dpmoments.rows.level_block import LevelLayout
 from dpmoments.rows.sources.opening import open_source
 from table_forms import N_ROWS, SCHEMA, TABLE, make_table
 
@@ -21,9 +22,10 @@ def test_what_was_there_before_shows_in_no_block(mean: bool) -> None:
     memory.block(500, SCHEMA.n_features)[:] = 7.0
     for rows in (TABLE, make_table(33, seed=1), make_table(0), make_table(450, seed=2)):
         columns = {name: rows[name] for name in SCHEMA.names}
-        found = encode_columns(columns, SCHEMA, mean=mean, memory=memory)
-        assert np.shares_memory(found, memory.block(1, 1)) or not len(found)
-        np.testing.assert_array_equal(found, encode_columns(columns, SCHEMA, mean=mean))
+        layout = LevelLayout.of(SCHEMA, mean=mean)
+        found = encode_levels(columns, SCHEMA, layout, memory)
+        assert np.shares_memory(found.numbers, memory.block(1, 1)) or not len(found)
+        np.testing.assert_array_equal(found.encoded(), encode_columns(columns, SCHEMA, mean=mean))
 
 
 def test_threads_share_no_memory() -> None:
@@ -38,7 +40,7 @@ class Places(RowCount):
 
     def add(self, running: Any, block: Any) -> None:
         super().add(running, block)
-        SEEN.append(block.ctypes.data)
+        SEEN.append(block.numbers.ctypes.data)
 
 
 SEEN: list[int] = []

@@ -30,7 +30,7 @@ from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.dask import DaskFilesSource, DaskFrameSource, DaskSource
 from dpmoments.rows.sources.engine import PassProgress
 from dpmoments.rows.sources.opening import open_source
-from dpmoments.rows.sources.partitions import PartitionJob, Reading, Summarised
+from dpmoments.rows.sources.partitions import Failure, Outcome, PartitionJob, Reading, Summarised
 from table_forms import EXPECTED, N_ROWS, REGIONS, SCHEMA, TABLE, csv_text, decimals, make_table
 
 dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'dpmoments[dask]'")
@@ -142,6 +142,8 @@ def test_a_frame_of_files_alone_is_read_as_files_and_no_other(tmp_path: Path) ->
         "partition": (frame.partitions[1], some),
         "other names": (frame.rename(columns={"age": "price", "price": "age"}), None),
         "repartitioned": (frame.repartition(npartitions=2), EXPECTED),
+        "partitions pushed into the reader": (frame.partitions[[1]].optimize(fuse=False), some),
+        "options of the dataset": (dd.read_parquet(tmp_path, dataset={"partitioning": None}), EXPECTED),
     }
     for name, (data, expected) in others.items():
         rows = Rows.of(data, SCHEMA)
@@ -149,6 +151,27 @@ def test_a_frame_of_files_alone_is_read_as_files_and_no_other(tmp_path: Path) ->
         assert rows.moments() == expected or (expected is None and rows.moments() != EXPECTED), name
     pq.write_table(TABLE.set_column(1, "visits", TABLE["visits"].cast(pa.float64())), tmp_path / "0.parquet")
     assert isinstance(Rows.of(dd.read_parquet(tmp_path), SCHEMA).source, DaskFrameSource)  # Dask casts
+
+
+def test_a_list_of_groups_of_rows_is_not_taken_for_the_files(tmp_path: Path) -> None:
+    """A ``_metadata`` file lists groups of rows, and may lack some that the files have."""
+    schema = dpm.Schema(dpm.Numeric("x", 0, 10))
+    table = pd.DataFrame({"x": np.arange(10.0)})
+    dd.from_pandas(table, npartitions=2).to_parquet(tmp_path, write_metadata_file=True)
+    listed, plain = dd.read_parquet(tmp_path), dd.read_parquet(tmp_path, ignore_metadata_file=True)
+    assert isinstance(Rows.of(listed, schema).source, DaskFrameSource)
+    assert isinstance(Rows.of(plain, schema).source, DaskFilesSource)
+    assert Rows.of(listed, schema).moments() == Rows.of(plain, schema).moments() == Rows.of(table, schema).moments()
+
+
+@pytest.mark.parametrize("order", [(2, 5), (5, 2)])
+def test_of_two_failures_that_of_the_lower_partition_is_told(order: tuple[int, int]) -> None:
+    count = RowCount("drop", keep_dropped=True)
+    job = PartitionJob(Reading(SCHEMA, True), Summarised(count), count.merge, fingerprinted=False)
+    first, second = (Outcome(frozenset({n}), None, failure=Failure(ValueError, f"of {n}")) for n in order)
+    found = job.joined(first, second).failure
+    assert found is not None
+    assert found.message == "of 2"
 
 
 ARRAY = np.random.default_rng(3).normal(0, 0.5, (300, 3))

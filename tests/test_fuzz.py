@@ -69,7 +69,7 @@ class ArrowCsv:
         return getattr(pa_csv, name)
 
 
-def precision_of_blocks(columns: Any, schema: Schema, *, mean: bool, memory: Any = None) -> Any:
+def precision_of_blocks(columns: Any, schema: Schema, layout: Any, memory: Any = None) -> Any:
     """Small numbers are read with fewer digits, where all of a block are small."""
     read = dict(columns)
     for name, cells in columns.items():
@@ -77,7 +77,7 @@ def precision_of_blocks(columns: Any, schema: Schema, *, mean: bool, memory: Any
             values = cells.to_numpy(zero_copy_only=False) if len(cells) else np.ones(1)
             if np.nanmax(np.append(values, 0.0)) < 60.0:
                 read[name] = pa.array(values.astype(np.float32), pa.float32(), from_pandas=True)
-    return encode.encode_columns(read, schema, mean=mean, memory=memory)
+    return encode.encode_levels(read, schema, layout, memory)
 
 
 PLANTED: dict[str, tuple[str, dict[tuple[Any, str], Any]]] = {
@@ -97,7 +97,7 @@ PLANTED: dict[str, tuple[str, dict[tuple[Any, str], Any]]] = {
     ),
     "errors that quote cells": ("csv", {(arrow, "read_quietly"): told_as_it_is}),
     "a row lost at the end of a batch": ("parquet", {(arrow.ArrowSource, "sliced"): sliced_short}),
-    "digits that a block decides": ("frame", {(local, "encode_columns"): precision_of_blocks}),
+    "digits that a block decides": ("frame", {(local, "encode_levels"): precision_of_blocks}),
 }
 
 

@@ -319,3 +319,18 @@ def test_integers_times_a_factor_are_exact(values: list[int], factor: int) -> No
         value * factor for value in values
     ]
     assert all(0 <= two < 1 << 60 for two in low.tolist())
+
+
+def test_a_group_is_judged_by_its_own_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: the schema of the whole table, whose bounds belong to other features."""
+    judged: list[Schema] = []
+
+    def watched(summary: Any, schema: Schema, layout: LevelLayout) -> Any:
+        judged.append(schema)
+        return counting_levels(summary, schema, layout)
+
+    monkeypatch.setattr("dpmoments.rows.sources.local.counting_levels", watched)
+    group = Rows.of(TABLE, WIDE).where("region", REGIONS[0])
+    group.moments()
+    assert judged == [group.source.encoded_schema]  # type: ignore[attr-defined]
+    assert "region" not in judged[0].names

@@ -77,6 +77,19 @@ def test_a_frame_of_files_alone_is_read_as_files_and_no_other(spark: Any, tmp_pa
         assert scanned_files(data, ["age", "price"]) is None, name
     assert scanned_files(frame.cache(), SCHEMA.names) is None
     frame.unpersist()
+    spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")  # columns by their numbers, not by their names
+    try:
+        assert scanned_files(spark.read.parquet(str(tmp_path / "a folder")), ["age"]) is None
+    finally:
+        spark.conf.unset("spark.sql.parquet.fieldId.read.enabled")
+    for key in (1, 2):  # a folder's key comes before a column of its name
+        (tmp_path / "keys" / f"age={key}").mkdir(parents=True)
+        pq.write_table(TABLE.select(["age", "price"]), tmp_path / "keys" / f"age={key}" / "0.parquet")
+    assert scanned_files(spark.read.parquet(str(tmp_path / "keys")), ["age", "price"]) is None
+    (tmp_path / "capitals").mkdir()
+    both = pa.table({"age": [1.0], "Age": [2.0]})
+    pq.write_table(both, tmp_path / "capitals" / "0.parquet")
+    assert scanned_files(spark.read.schema("age double").parquet(str(tmp_path / "capitals")), ["age"]) is None
     pq.write_table(TABLE.select(["age"]), tmp_path / "a folder" / "3.parquet")  # what it lacks, Spark fills
     assert scanned_files(spark.read.parquet(str(tmp_path / "a folder")), ["age", "price"]) is None
 

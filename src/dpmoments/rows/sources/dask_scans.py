@@ -35,6 +35,8 @@ def scanned_files(frame: Any, names: Sequence[str]) -> tuple[Path, ...] | None:
     if type(plan).__name__ != "ReadParquetFSSpec" or not _reads_everything(plan):
         return None
     info = plan._dataset_info
+    if info.get("has_metadata_file") is not False:
+        return None  # a list of groups of rows, which need not be all of a file's
     if "file" not in _names_of(getattr(info.get("fs"), "protocol", None)) or not hasattr(info.get("ds"), "files"):
         return None
     table, paths = info["ds"].schema, tuple(map(Path, info["ds"].files))

@@ -163,7 +163,8 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
             "the plan of the Spark frame is not deterministic (rand, uuid, a function declared so): it would give other rows at "
             "every pass. Write it to Parquet files once, and pass those"
         )
-    paths = read_quietly(lambda: scanned_files(data, reading.names), "the Spark frame", FAILED_QUERY)
+    with _unquoted():  # of a frame in memory, making a plan may run it
+        paths = read_quietly(lambda: scanned_files(data, reading.names), "the Spark frame", FAILED_QUERY)
     if paths is None:
         return SparkFrameSource(reading, data.sparkSession, data)
     return _of_files(data.sparkSession, ParquetSource(schema, mean, paths, privacy_unit=privacy_unit))

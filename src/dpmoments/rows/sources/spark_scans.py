@@ -23,7 +23,12 @@ SAME_IN_BOTH = {
     "string": pa.string(),
 }
 """Types of Spark that are read from Parquet without a conversion, and as what Arrow reads the same; dates may not be."""
-THAT_LOSE_ROWS = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
+OTHER_READING = (
+    "spark.sql.files.ignoreCorruptFiles",
+    "spark.sql.files.ignoreMissingFiles",
+    "spark.sql.parquet.fieldId.read.enabled",
+)
+"""Settings under which Spark leaves rows out, or finds columns by something else than their names."""
 
 
 def scanned_files(frame: Any, names: Sequence[str]) -> tuple[Path, ...] | None:
@@ -69,10 +74,17 @@ def _reads_everything(session: Any, relation: Any) -> bool:
     """Whether every row of the files it lists is read, as it is."""
     options = relation.options()
     plain = options.isEmpty() or (options.size() == 1 and options.contains("path"))
+    plain &= not len(
+        relation.partitionSchema().fieldNames()
+    )  # a key in folder names comes before a column of that name
     of_files = _kind(relation.fileFormat()) == "ParquetFileFormat" and _kind(relation.location()) == "InMemoryFileIndex"
-    return plain and of_files and all(session.conf.get(name) == "false" for name in THAT_LOSE_ROWS)
+    return plain and of_files and all(session.conf.get(name) == "false" for name in OTHER_READING)
 
 
 def _holds(path: Path, names: Sequence[str], types: Mapping[str, Any]) -> bool:
     held = pq.read_schema(path)
-    return all(held.names.count(name) == 1 and held.field(name).type == types[name] for name in names)
+    alike = [name.casefold() for name in held.names]  # Spark's names are the same in capitals
+    return all(
+        alike.count(name.casefold()) == 1 and name in held.names and held.field(name).type == types[name]
+        for name in names
+    )
