@@ -18,7 +18,6 @@ import pytest
 
 import dpmoments as dpm
 from cases import CASES
-from dpmoments import progress
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.parts.units import UnitsPlan, plan_for_rows
 from dpmoments.privacy.filter import PrivacyFilter
@@ -204,7 +203,7 @@ def test_the_bar_tells_rows_a_second_only_where_their_number_is_public(
 
         reset = update = note
 
-    monkeypatch.setattr(progress, "Progress", Display)
+    monkeypatch.setattr("rich.progress.Progress", Display)
     monkeypatch.setattr("dpmoments.progress.time.monotonic", lambda: next(clock))
     options: dict[str, Any] = dict(epsilon=1.0, mechanism="laplace", progress=True, neighbors=neighbors)
     dpm.release(np.zeros((4_000, 2)), Schema.unit_ball(2), **options)

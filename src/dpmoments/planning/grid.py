@@ -35,7 +35,7 @@ from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import LARGEST_LOSS
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
-from dpmoments.schema.row_norm import may_be_shortened
+from dpmoments.schema.row_norm import LATTICE, may_be_shortened
 from dpmoments.schema.schema import Schema
 from dpmoments.schema.typical_ranges import DOUBT, MOST, TRUST, asked_share
 
@@ -137,6 +137,7 @@ def _constants() -> dict[str, float]:
         "doubt": DOUBT,
         "most": MOST,
         "trust": TRUST,
+        "lattice": LATTICE,
     }
 
 

@@ -47,13 +47,25 @@ function columnWeights(columns, grid) {
   return kept.map((a) => Math.sqrt(1 - trust + trust * k * (a / total)));
 }
 
+// A level is a whole multiple of 1/lattice: the bound on a row is the next that makes it one, and weights are rounded down.
+function longestRowNorm(columns, grid) {
+  if (!columns.some((column) => column.block)) return Math.sqrt(columns.length);
+  return grid.constants.lattice / Math.floor(Math.sqrt(Math.floor(grid.constants.lattice ** 2 / columns.length)));
+}
+
+function latticeWeights(weights, columns, norm, grid) {
+  if (!columns.some((column) => column.block) || !columns.some((column) => column.has_range)) return weights;
+  const steps = Math.round(grid.constants.lattice / norm);
+  return weights.map((weight) => Math.floor(weight * steps) / steps);
+}
+
 // The features of the columns that are ticked, encoded as a release of these columns alone encodes them.
 function encoded(grid, ticked) {
   const columns = grid.columns.filter((column, place) => ticked[place]);
-  const longest = Math.sqrt(columns.length);
+  const longest = longestRowNorm(columns, grid);
   const norm = grid.row_norm === null ? longest : columns.some((c) => c.features[0].lower === null) ? grid.row_norm : Math.min(grid.row_norm, longest);
   const shortened = columns.some((c) => c.features[0].lower === null) || norm < longest * (1 - 1e-12);
-  const weights = columnWeights(columns, grid);
+  const weights = latticeWeights(columnWeights(columns, grid), columns, norm, grid);
   const d = columns.reduce((sum, column) => sum + column.features.length, 0);
   const features = [];
   columns.forEach((column, place) => {
