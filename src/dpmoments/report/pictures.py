@@ -21,8 +21,6 @@ __all__ = ["drawn"]
 
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
-MOST_PATHS = 400
-"""More hatched cells are drawn as one shape, and as an image inside the drawing: one by one they take a minute and megabytes."""
 DOTS_AN_INCH = 130
 FONTS = ["DejaVu Sans", "Verdana", "Arial", "Helvetica", "sans-serif"]
 
@@ -55,8 +53,6 @@ def drawn(
 def _element(figure: Figure, name: str, title: str, description: str) -> str:
     from matplotlib import rc_context
 
-    for axes in figure.axes:
-        _draw_many_as_one(axes)
     file = io.BytesIO()
     settings: Any = {"svg.fonttype": "none", "svg.hashsalt": name, "font.sans-serif": FONTS}
     with rc_context(settings), warnings.catch_warnings():
@@ -72,26 +68,6 @@ def _element(figure: Figure, name: str, title: str, description: str) -> str:
     ElementTree.register_namespace("", SVG)
     ElementTree.register_namespace("xlink", XLINK)
     return ElementTree.tostring(root, encoding="unicode")
-
-
-def _draw_many_as_one(axes: Axes) -> None:
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
-
-    for collection in list(axes.collections):
-        paths = collection.get_paths()
-        if len(paths) > MOST_PATHS and collection.get_hatch():
-            shape = PathPatch(
-                Path.make_compound_path(*paths),
-                transform=collection.get_transform(),
-                hatch=collection.get_hatch(),
-                facecolor="none",
-                edgecolor=collection.get_edgecolor()[0],
-                linewidth=0.0,
-                zorder=collection.get_zorder(),
-            )
-            collection.remove()
-            axes.add_patch(shape).set_rasterized(True)
 
 
 def _name_apart(root: ElementTree.Element, name: str) -> None:

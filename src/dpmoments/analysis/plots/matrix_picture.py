@@ -25,6 +25,7 @@ from dpmoments.array_types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import Collection
     from matplotlib.colors import Normalize
     from matplotlib.image import AxesImage
 
@@ -37,6 +38,8 @@ MOST_LABELLED = 45
 SMALLEST, LARGEST, NARROWEST_FIGURE = 3.2, 11.0, 6.4
 """Inches of a side."""
 INCHES_A_FEATURE = 0.3
+MOST_HATCHED = 400
+"""More hatched cells are drawn as one shape: one by one they take a minute, and in a page megabytes."""
 SMALLEST_TEXT, LEADING = 6.5, 1.1
 LIGHT = 0.55
 """Cells further from 0 than this share of the colours have white numbers."""
@@ -142,6 +145,27 @@ def _hatched(ax: Axes, where: BoolArray, hatch: str, gid: str, color: str) -> No
         linewidth=0.0,
     )
     mesh.set_gid(gid)
+    if where.sum() > MOST_HATCHED:
+        _draw_as_one(ax, mesh)
+
+
+def _draw_as_one(ax: Axes, mesh: Collection) -> None:
+    """The same cells as one shape, which is an image where the picture is made of lines."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    shape = PathPatch(
+        Path.make_compound_path(*mesh.get_paths()),
+        transform=mesh.get_transform(),
+        hatch=mesh.get_hatch(),
+        facecolor="none",
+        edgecolor=mesh.get_edgecolor()[0],
+        linewidth=0.0,
+        zorder=mesh.get_zorder(),
+        gid=mesh.get_gid(),
+    )
+    mesh.remove()
+    ax.add_patch(shape).set_rasterized(True)
 
 
 def _write(ax: Axes, values: FloatArray, norm: Normalize, cells: NumberedCells, is_noise: BoolArray) -> None:
