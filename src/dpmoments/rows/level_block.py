@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.cells.reading import CodeArray
-from dpmoments.rows.summary import Summary
+from dpmoments.rows.summary import Adapted
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import feature_slices
 from dpmoments.schema.encoding import Encoding
@@ -168,29 +168,9 @@ class LevelBlock:
 
 
 @dataclass(frozen=True)
-class OfEncodedRows(Summary[Running, Result]):
-    """A summary that takes rows with a feature for every level, of blocks of codes; few such rows are held at a time.
-
-    Attributes
-    ----------
-    summary : Summary
-    """
-
-    summary: Summary[Running, Result]
-
-    @property
-    def rows_per_task(self) -> int:
-        return self.summary.rows_per_task
-
-    def start(self) -> Running:
-        return self.summary.start()
+class OfEncodedRows(Adapted[Running, Result]):
+    """A summary that takes rows with a feature for every level, of blocks of codes; few such rows are held at a time."""
 
     def add(self, running: Running, block: Any) -> None:
         for rows in block.encoded_blocks():
             self.summary.add(running, rows)
-
-    def finish(self, running: Running) -> Result:
-        return self.summary.finish(running)
-
-    def merge(self, first: Result, second: Result) -> Result:
-        return self.summary.merge(first, second)

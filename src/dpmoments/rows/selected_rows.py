@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dpmoments.rows.summary import Summary
+from dpmoments.rows.summary import Adapted, Summary
 from dpmoments.rows.threads import summarise_in_threads
 from dpmoments.rows.unit_selection import UnitSelection, UnitSource
 from dpmoments.rows.unit_tally import Tallied, require_same_table
@@ -52,30 +52,15 @@ def summarise_selected(
 
 
 @dataclass(frozen=True)
-class SelectedRows(Summary[Running, Result]):
+class SelectedRows(Adapted[Running, Result]):
     """A summary of the rows of :class:`UnitBlock` that a selection keeps in place.
 
     Attributes
     ----------
-    summary : Summary
     selection : UnitSelection
     """
 
-    summary: Summary[Running, Result]
     selection: UnitSelection
-
-    @property
-    def rows_per_task(self) -> int:
-        return self.summary.rows_per_task
-
-    def start(self) -> Running:
-        return self.summary.start()
 
     def add(self, running: Running, block: Any) -> None:
         self.summary.add(running, self.selection.kept(block))
-
-    def finish(self, running: Running) -> Result:
-        return self.summary.finish(running)
-
-    def merge(self, first: Result, second: Result) -> Result:
-        return self.summary.merge(first, second)

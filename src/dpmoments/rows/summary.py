@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy.typing as npt
 
-__all__ = ["Summary"]
+__all__ = ["Adapted", "Summary"]
 
 Running = TypeVar("Running")
 Result = TypeVar("Result")
@@ -47,3 +48,28 @@ class Summary(ABC, Generic[Running, Result]):
     @abstractmethod
     def merge(self, first: Result, second: Result) -> Result:
         """The result for the rows of both."""
+
+
+@dataclass(frozen=True)
+class Adapted(Summary[Running, Result]):
+    """A summary that is given blocks of another kind: ``add`` makes of them what ``summary`` takes.
+
+    Attributes
+    ----------
+    summary : Summary
+    """
+
+    summary: Summary[Running, Result]
+
+    @property
+    def rows_per_task(self) -> int:
+        return self.summary.rows_per_task
+
+    def start(self) -> Running:
+        return self.summary.start()
+
+    def finish(self, running: Running) -> Result:
+        return self.summary.finish(running)
+
+    def merge(self, first: Result, second: Result) -> Result:
+        return self.summary.merge(first, second)
