@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 MUTANTS_STAMP := $(VENV)/.mutants-installed
 
-.PHONY: demo test test-slow test-oldest site lint bench reproduce audit fuzz mutants clean
+.PHONY: demo test test-slow test-oldest site lint readme bench reproduce audit fuzz mutants clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "dpmoments needs Python 3.11 or newer; set PYTHON=python3.11 or later")'
@@ -49,6 +49,11 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The figures of README.md (a minute) and every screenshot (Chromium needed).
+readme: $(STAMP)
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.practice.readme
+	$(BIN)/python -m documentation.screenshots
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks

@@ -297,7 +297,7 @@ def test_many_features_make_a_page_of_moderate_size() -> None:
 
 @pytest.mark.usefixtures("undrawn")
 def test_the_page_on_reports_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from benchmarks.practice.pages import write_pages
+    from documentation.screenshots import write_pages
 
     monkeypatch.chdir(tmp_path)
     write_pages()
