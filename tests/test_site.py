@@ -121,7 +121,6 @@ def test_what_is_run_elsewhere_is(page: str) -> None:
 
 def test_what_the_theme_leaves_unsaid_is_said() -> None:
     import material
-
     from documentation.accessibility import SEARCH, on_page_content, on_post_page
 
     search = Path(material.__file__).parent / "templates" / "partials" / "search.html"
