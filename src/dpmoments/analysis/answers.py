@@ -10,9 +10,9 @@ from functools import wraps
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 import numpy as np
-import pyarrow as pa
 
 from dpmoments.array_types import FloatArray
+from dpmoments.table_libraries import pa
 
 __all__ = [
     "Answer",
