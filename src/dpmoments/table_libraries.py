@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["nw", "pa", "pa_csv", "pc", "pq"]
@@ -16,42 +15,42 @@ __all__ = ["nw", "pa", "pa_csv", "pc", "pq"]
 class LoadedOnUse:
     """Has the attributes of a module, which is imported when the first of them is asked for."""
 
-    def __init__(self, load: Callable[[], ModuleType]) -> None:
+    def __init__(self, load: Callable[[], Any]) -> None:
         self._load = load
 
     @cached_property
-    def _module(self) -> ModuleType:
+    def _module(self) -> Any:
         return self._load()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._module, name)
 
 
-def _narwhals() -> ModuleType:
+def _narwhals() -> Any:
     import narwhals
 
     return narwhals
 
 
-def _pyarrow() -> ModuleType:
+def _pyarrow() -> Any:
     import pyarrow
 
     return pyarrow
 
 
-def _compute() -> ModuleType:
+def _compute() -> Any:
     import pyarrow.compute
 
     return pyarrow.compute
 
 
-def _csv() -> ModuleType:
+def _csv() -> Any:
     import pyarrow.csv
 
     return pyarrow.csv
 
 
-def _parquet() -> ModuleType:
+def _parquet() -> Any:
     import pyarrow.parquet
 
     return pyarrow.parquet
