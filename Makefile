@@ -38,11 +38,12 @@ test-oldest test-newest: test-%:
 	.$*/venv/bin/python tests/wheel_requirements.py $* > .$*/requirements.txt
 	.$*/venv/bin/python -m pip wheel --quiet --no-deps --wheel-dir .$* .
 	.$*/venv/bin/python -m pip install --quiet --requirement .$*/requirements.txt .$*/*.whl
-	$(ONE_THREAD) .$*/venv/bin/python -m pytest -n 2 --dist loadgroup $(WARNINGS_OF_$*) $(OF_THE_WHEEL) --pyargs dpmoments
+	$(ONE_THREAD) .$*/venv/bin/python -m pytest -n 2 --dist loadgroup $(OPTIONS_OF_$*) $(OF_THE_WHEEL) --pyargs dpmoments
 
 OF_THE_WHEEL := $(addprefix tests/test_,import.py rows.py sources.py guessed_types.py ledger_file.py release.py release_file.py regression.py \
   estimators.py plots.py report.py cli.py)
-WARNINGS_OF_oldest := -W ignore::DeprecationWarning -W ignore::FutureWarning
+# The page beside scikit-learn shows OpenDP as it is today.
+OPTIONS_OF_oldest := -W ignore::DeprecationWarning -W ignore::FutureWarning --deselect tests/test_estimators.py::test_the_page_runs
 
 # The documentation, to be read from the disk: build/site/index.html. A warning is an error.
 site: $(STAMP)
