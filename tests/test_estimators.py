@@ -298,6 +298,7 @@ def test_a_copy_in_another_process_needs_a_ledger(identity: str, monkeypatch: py
         model.fit(NUMBERS)
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # joblib forks
 @pytest.mark.parametrize(
     "backend",
     [

@@ -10,10 +10,10 @@ from functools import wraps
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 import numpy as np
-import pyarrow as pa
 
 from dpmoments.analysis.html_tables import html_table
 from dpmoments.array_types import FloatArray
+from dpmoments.table_libraries import pa
 
 __all__ = [
     "Answer",

@@ -6,9 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import narwhals as nw
 import numpy as np
-import pyarrow as pa
 from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_array
@@ -16,6 +14,7 @@ from sklearn.utils.validation import check_array
 from dpmoments.plain_values import shown
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
 from dpmoments.schema.schema import Schema
+from dpmoments.table_libraries import nw, pa
 
 __all__ = [
     "array_of",
