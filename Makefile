@@ -24,6 +24,9 @@ demo: $(STAMP)
 # Two processes with two threads each for small matrices get in each other's way: one test took 192 seconds instead of 14.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
+# Whatever the shell says: without Python's caches every program that a test starts compiles the library anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 test: $(STAMP) lint site
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup
 
