@@ -42,6 +42,10 @@ def release_of(kind: str) -> Any:
             return released(epsilon=1.0, mechanism="matrix-laplace", **SEED)
         case "few rows":
             return dpm.release(records()[:150], released(epsilon=1e3, **SEED).schema, epsilon=0.15, **SEED)
+        case "all noise":
+            schema = dpm.Schema(*(dpm.Numeric(name, 0, 1) for name in "abcd"))
+            table = pa.table({name: np.random.default_rng(0).random(40) for name in "abcd"})
+            return dpm.release(table, schema, epsilon=0.05, insecure_seed=1)
         case "second moment":
             return dpm.release(COORDINATES, dpm.Schema.unit_ball(3), epsilon=1.0, mean=False, **replace_one)
         case "no count":
@@ -185,6 +189,21 @@ def test_correlations_without_a_number_are_crossed_out() -> None:
     assert not cells(ax, "noise decides") & missing
 
 
+def test_a_picture_of_nothing_but_noise_says_so_in_words() -> None:
+    """No interval has a width to mark on the colour bar, and no covariance is 10⁻¹⁸."""
+    release = release_of("all noise")
+    assert not np.isfinite(release.correlations().privacy_noise[np.tril_indices(4, -1)]).any()
+    figure = Figure()
+    ax = release.plot.correlation(ax=figure.subplots())
+    said = " ".join(" ".join(text.get_text() for text in ax.texts).split())
+    assert "every correlation may be anything from −1 to 1" in said
+    assert "nan" not in said
+    bar = figure.axes[1]
+    assert not [line for line in bar.lines if np.isnan(line.get_ydata()).any()]
+    cells_said = [text.get_text() for text in release.plot.covariance(ax=Figure().subplots()).texts]
+    assert not any("e-1" in text for text in cells_said), cells_said
+
+
 def test_the_spectrum_is_hollow_below_the_floor() -> None:
     for kind in ("moments", "few rows", "as told before repair"):
         release = release_of("moments" if kind not in KINDS else kind)
@@ -324,6 +343,55 @@ def test_names_are_drawn_as_they_stand() -> None:
             assert not any(len(text.get_text()) > 26 for text in (*ax.get_xticklabels(), *ax.get_yticklabels()))
     finally:
         plt.close("all")
+
+
+UNUSUAL = ("年齢", "😀 mood", "נתונים", "\U00020000" * 9, "नमस्ते", "⠁")
+"""In scripts of which the usual font has none, or some."""
+
+
+@cache
+def unusual() -> Any:
+    schema = dpm.Schema(*(dpm.Numeric(name, 0, 1) for name in UNUSUAL), dpm.Categorical("組", ["東", "west"]))
+    rng = np.random.default_rng(0)
+    table = {name: rng.random(900) for name in UNUSUAL} | {"組": rng.choice(["東", "west"], 900)}
+    return dpm.release(pa.table(table), schema, epsilon=5.0, mechanism="laplace", **SEED)
+
+
+def tick_texts(ax: Axes) -> list[str]:
+    return [text.get_text() for text in ax.get_yticklabels()]
+
+
+def test_letters_that_no_font_here_has_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not drawn as empty boxes, all alike, and no warning of matplotlib's comes of them."""
+    monkeypatch.setattr("dpmoments.analysis.plots.letters._families_with", lambda _: ())
+    plot = unusual().plot
+    pictures = {
+        "correlation": plot.correlation(ax=Figure().subplots()),
+        "covariance": plot.covariance(ax=Figure().subplots()),
+        "components": plot.components(2, ax=Figure().subplots()),
+        "coefficients": plot.coefficients(UNUSUAL[1], ax=Figure().subplots()),
+        "groups": plot.groups("組", UNUSUAL[0], ax=Figure().subplots()),
+        "forecast": dpm.forecast(unusual().schema, n_rows=900, epsilon=1.0).plot(ax=Figure().subplots()),
+    }
+    for name, ax in pictures.items():
+        FigureCanvasAgg(ax.figure).draw()
+        assert "\\u…: a letter that no font here has" in ax.texts[-1].get_text(), name
+    names = tick_texts(pictures["correlation"])
+    assert names[:3] == ["\\u5e74\\u9f62", "😀 mood", "נתונים"]
+    assert names[3] == "\\U00020000\\U00020000…"
+    assert len(set(names)) == len(names)
+    assert [name.split()[0] for name in tick_texts(pictures["groups"])] == ["\\u6771", "west"]
+    assert pictures["groups"].get_title(loc="left") == "mean of \\u5e74\\u9f62 by \\u7d44"
+
+
+def test_letters_are_drawn_by_a_font_that_has_them() -> None:
+    """Computer Modern has no Hebrew; the font that comes with matplotlib has, and nothing is set for good."""
+    with mpl.rc_context({"font.family": ["cmr10"], "axes.formatter.use_mathtext": True}):
+        ax = unusual().plot.coefficients(UNUSUAL[1], [UNUSUAL[2], "組"], ax=Figure().subplots())
+        assert mpl.rcParams["font.family"] == ["cmr10"]
+        FigureCanvasAgg(ax.figure).draw()
+    assert tick_texts(ax)[0] == "נתונים"
+    assert "DejaVu Sans" in ax.get_yticklabels()[0].get_fontfamily()
 
 
 def test_a_picture_without_axes_makes_one_figure_and_changes_no_setting() -> None:

@@ -109,6 +109,18 @@ def test_a_page_that_escapes_nothing_is_found(hostile: dpm.MomentRelease, monkey
         page_module._environment().cache.clear()  # type: ignore[union-attr]
 
 
+def test_letters_of_every_script_are_left_to_the_browser() -> None:
+    """The page's pictures hold the names themselves, also those letters in whose place others are laid out."""
+    names = ("年齢と所得", "\u2801\u2802 ⠿", "😀🫠", "नमस्ते", "".join(map(chr, range(0x4E00, 0x4E14))))
+    schema = dpm.Schema(*(dpm.Numeric(name, 0, 1) for name in names))
+    rng = np.random.default_rng(0)
+    table = pa.table({name: rng.random(500) for name in names})
+    page = report_page(dpm.release(table, schema, epsilon=5.0, insecure_seed=0))
+    texts = {re.sub(r"<.*?>", "", text) for text in re.findall(r"<text.*?</text>", page)}
+    assert set(names) <= texts
+    assert not any("\\u" in text for text in texts)
+
+
 def test_a_page_says_what_was_released_how_noisy_it_is_and_what_it_cost() -> None:
     before = dict(mpl.rcParams)
     release = released(insecure_seed=None)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmoments.analysis.plots.canvas import (
-    AS_IT_STANDS,
     DIVERGING,
     FAINT,
     HATCH,
@@ -20,7 +19,7 @@ from dpmoments.analysis.plots.canvas import (
     axes_of,
     room_for_labels,
 )
-from dpmoments.analysis.shown_names import label
+from dpmoments.analysis.plots.letters import as_it_stands, label
 from dpmoments.array_types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ def with_color_bar(
     figure = ax.get_figure(root=True)
     assert figure is not None
     bar = figure.colorbar(image, ax=ax, shrink=0.75, pad=0.02, aspect=28)
-    bar.set_label(words, fontsize=TEXT_SIZE, **AS_IT_STANDS)
+    bar.set_label(words, fontsize=TEXT_SIZE, **as_it_stands())
     bar.ax.tick_params(labelsize=SMALL_TEXT)
     if ticks:
         bar.set_ticks(list(ticks), labels=[f"{tick:g}" for tick in ticks])
@@ -184,7 +183,7 @@ def _write(ax: Axes, values: FloatArray, norm: Normalize, cells: NumberedCells, 
             linespacing=1.1,
             color="white" if dark and not is_noise[row, column] else "black",
             bbox=paper if is_noise[row, column] else None,
-            **AS_IT_STANDS,
+            **as_it_stands(),
         )
 
 
@@ -209,7 +208,7 @@ def _name(ax: Axes, rows: Sequence[str], columns: Sequence[str], groups: Sequenc
         text_size = min(TEXT_SIZE, max(SMALLEST_TEXT, cell * nearest / LEADING))
         kept = room_for_labels(places, 0.999 * text_size * LEADING / cell)
         axis.set_ticks([places[index] for index in kept])
-        axis.set_ticklabels([label(shown[index]) for index in kept], fontsize=text_size, **AS_IT_STANDS)
+        axis.set_ticklabels([label(shown[index]) for index in kept], fontsize=text_size, **as_it_stands())
     many = len(columns) > 4 or max(map(len, columns)) > 8
     ax.tick_params(axis="x", rotation=90 if many else 0, length=2)
     ax.tick_params(axis="y", length=2)
