@@ -26,6 +26,7 @@ from analyses import records, released
 from dpmoments.analysis.group_means import LOST
 from dpmoments.analysis.moment_noise import NOT_DISTINGUISHABLE
 from dpmoments.analysis.plots.components import draw_components
+from dpmoments.analysis.plots.matrix_picture import NumberedCells, draw_matrix
 from dpmoments.analysis.plots.spectrum import draw_spectrum
 
 SEED = dict(insecure_seed=3)
@@ -317,6 +318,32 @@ def test_a_forecast_is_drawn_as_it_is_printed() -> None:
         forecast.plot("rows")
     with pytest.raises(ValueError, match="no picture of this forecast"):
         dpm.forecast(dpm.Schema.unbounded(2), n_rows=100, rho=1.0).plot()
+
+
+def contrast(first: Any, second: Any) -> float:
+    """After WCAG 2.2."""
+    parts = np.array([mpl.colors.to_rgb(first), mpl.colors.to_rgb(second)])
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    low, high = sorted((linear @ [0.2126, 0.7152, 0.0722] + 0.05).tolist())
+    return high / low
+
+
+def test_numbers_in_cells_and_names_of_steps_are_told_from_what_is_behind_them() -> None:
+    """A checker of contrast cannot look into a picture: 4.5 is what it would ask for."""
+    values = np.linspace(-1.0, 1.0, 121).reshape(11, 11)
+    ax, names = Figure().subplots(), [f"x{place}" for place in range(11)]
+    texts = [["1"] * 11] * 11
+    draw_matrix(
+        ax, values, mpl.colors.Normalize(-1.0, 1.0), rows=names, columns=names,
+        is_noise=np.zeros((11, 11), dtype=bool), cells=NumberedCells(texts, texts),
+    )  # fmt: skip
+    image = ax.images[0]
+    assert len(ax.texts) == 121
+    for text in ax.texts:
+        column, row = (round(place) for place in text.get_position())
+        assert contrast(text.get_color(), image.cmap(image.norm(values[row, column]))) >= 4.5
+    for text in release_of("mean").plot.steps(["x0", "x2"], ax=Figure().subplots()).texts:
+        assert contrast(text.get_color(), "white") >= 4.5, text
 
 
 HOSTILE = ("a $x_1$ b", r"\frac$", "n" * 120, "שלום עולם", "é\u0323" * 30, "tab\u202etxt")

@@ -27,6 +27,7 @@ __all__ = [
     "TEXT_SIZE",
     "axes_of",
     "entitle",
+    "ink_on",
     "legend_below",
     "room_for_labels",
 ]
@@ -74,6 +75,19 @@ def axes_of(ax: Axes | None, width: float, height: float) -> Axes:
             f"ax={type(ax).__name__} is no matplotlib axes, and a picture is drawn into one: pass one of plt.subplots(), or none"
         )
     return ax
+
+
+def ink_on(color: Sequence[float]) -> str:
+    """Black or white, whichever is told better from a colour: by their contrast after WCAG 2.2, which is then 4.5 at least.
+
+    Examples
+    --------
+    >>> ink_on((1.0, 1.0, 1.0)), ink_on((0.4, 0.0, 0.12))
+    ('black', 'white')
+    """
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in color[:3]]
+    luminance = sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    return "black" if (luminance + 0.05) ** 2 >= 1.05 * 0.05 else "white"
 
 
 def room_for_labels(places: Sequence[float], room: float) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from dpmoments.analysis.plots.canvas import (
     SMALL_TEXT,
     TEXT_SIZE,
     axes_of,
+    ink_on,
     room_for_labels,
 )
 from dpmoments.analysis.plots.letters import as_it_stands, label
@@ -40,8 +41,6 @@ INCHES_A_FEATURE = 0.3
 MOST_HATCHED = 400
 """More hatched cells are drawn as one shape: one by one they take a minute, and in a page megabytes."""
 SMALLEST_TEXT, LEADING = 6.5, 1.1
-LIGHT = 0.55
-"""Cells further from 0 than this share of the colours have white numbers."""
 
 
 @dataclass(frozen=True)
@@ -168,9 +167,11 @@ def _draw_as_one(ax: Axes, mesh: Collection) -> None:
 
 
 def _write(ax: Axes, values: FloatArray, norm: Normalize, cells: NumberedCells, is_noise: BoolArray) -> None:
-    sides: Any = norm(values)
+    from matplotlib import colormaps
+
+    colors = colormaps[DIVERGING](norm(values))
     for row, column in np.ndindex(values.shape):
-        dark = np.isfinite(values[row, column]) and abs(2.0 * float(sides[row, column]) - 1.0) > LIGHT
+        on_paper = is_noise[row, column] or not np.isfinite(values[row, column])
         paper = {"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "boxstyle": "round,pad=0.1"}
         below = cells.noise[row][column]
         ax.text(
@@ -181,7 +182,7 @@ def _write(ax: Axes, values: FloatArray, norm: Normalize, cells: NumberedCells, 
             va="center",
             fontsize=SMALL_TEXT - 0.5,
             linespacing=1.1,
-            color="white" if dark and not is_noise[row, column] else "black",
+            color="black" if on_paper else ink_on(colors[row, column]),
             bbox=paper if is_noise[row, column] else None,
             **as_it_stands(),
         )

@@ -13,6 +13,7 @@ from dpmoments.analysis.plots.canvas import (
     CERTAIN,
     NOISE_COLOR,
     PRIVACY,
+    SECONDARY,
     SMALL_TEXT,
     TEXT_SIZE,
     axes_of,
@@ -140,7 +141,7 @@ def _draw_outlines(ax: Axes, outlines: Sequence[FloatArray], steps: Steps, *, na
                 (2, 2),
                 textcoords="offset points",
                 fontsize=SMALL_TEXT,
-                color=color,
+                color=color if place == last else SECONDARY,
                 **as_it_stands(),
             )
 
