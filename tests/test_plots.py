@@ -223,6 +223,27 @@ def test_the_spectrum_is_hollow_below_the_floor() -> None:
         assert f"{(~found.is_noise).sum()} of {len(found.is_noise)} stand out" in title.replace("\n", " ")
 
 
+def test_pictures_of_one_feature_say_nothing_that_is_not_there() -> None:
+    """No component between two, and no word on cells that are not hatched."""
+    table = pa.table({"a": np.random.default_rng(0).random(4_000)})
+    release = dpm.release(table, dpm.Schema(dpm.Numeric("a", 0, 1)), rho=0.5, mechanism="gaussian", **SEED)
+    ax = release.plot.spectrum(ax=Figure().subplots())
+    left, right = ax.get_xlim()
+    assert [tick for tick in ax.get_xticks() if left <= tick <= right] == [1.0]
+    said = release.plot.covariance(ax=Figure().subplots()).texts[-1].get_text()
+    assert "hatched" not in said
+    assert "colours are linear" in said
+
+
+def test_a_legend_stays_within_its_picture() -> None:
+    for release in (release_of("unit ball"), release_of("few rows")):
+        figure = release.plot.spectrum().figure
+        figure.canvas.draw()
+        legend = figure.axes[0].get_legend().get_window_extent()
+        assert legend.x1 <= figure.bbox.x1
+        plt.close(figure)
+
+
 def test_components_that_are_noise_are_hatched() -> None:
     assert cells(release_of("few rows").plot.components(6, ax=Figure().subplots()), "noise decides")
     found = release_of("moments").pca(scaling="bounds")

@@ -77,7 +77,9 @@ def plot_covariance(
         ax,
         f"covariances: {stand_out}" if len(chosen) > 1 else f"variance of {label(names[0])}",
         cells if len(chosen) <= MOST_NUMBERED else "",
-        f"hatched: {NOT_DISTINGUISHABLE}; {colors}" if known else f"hatched: {law_in_words(None)}",
+        f"{f'hatched: {NOT_DISTINGUISHABLE}; ' if lost.any() else ''}{colors}"
+        if known
+        else f"hatched: {law_in_words(None)}",
         warning,
         grow=grow,
     )
