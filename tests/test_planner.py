@@ -190,6 +190,8 @@ def test_the_page_reads_without_a_script_and_no_name_does_anything() -> None:
     assert found.setting is not None
     assert all(str(change).replace("\u202e", "\\u202e") in page.text for change in found.changes)
     assert "\u202e" not in source
+    (grid,) = re.findall(r'<script type="application/json" id="grid">(.*?)</script>', source)
+    assert "\u202e" not in json.dumps(json.loads(grid), ensure_ascii=False)  # the script writes these names
     assert len(source) < 150_000
 
 

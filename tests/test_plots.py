@@ -217,6 +217,8 @@ def test_the_spectrum_is_hollow_below_the_floor() -> None:
         (hollow,) = [line for line in ax.lines if line.get_label() == NOT_DISTINGUISHABLE]
         assert hollow.get_xdata().tolist() == (1 + np.flatnonzero(found.is_noise)).tolist()
         assert hollow.get_markerfacecolor() == "white"
+        certain = [each.lines[0].get_xdata().tolist() for each in ax.containers]
+        assert certain == ([(1 + np.flatnonzero(~found.is_noise)).tolist()] if (~found.is_noise).any() else [])
         (floor,) = [patch for patch in ax.patches if "noise floor" in patch.get_label()]
         np.testing.assert_allclose(floor.get_data().values, found.noise_edge)
         title = ax.get_title(loc="left")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import matplotlib as mpl
@@ -14,6 +15,7 @@ from markupsafe import Markup
 
 import dpmoments as dpm
 from dpmoments.cli import main
+from dpmoments.report import mean_sections
 from dpmoments.report import moment_sections as section_module
 from dpmoments.report import page as page_module
 from dpmoments.report.report import group_asked_for, report_page
@@ -318,3 +320,32 @@ def test_the_page_on_reports_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (tmp_path / "again.html").read_text(encoding="utf-8") == (tmp_path / "report.html").read_text(
         encoding="utf-8"
     )
+
+
+def test_numbers_that_are_no_larger_than_their_noise_are_not_told() -> None:
+    """Sums of squares without a count, and means by themselves: noise a little below, and a little above, what counts."""
+    squares: Any = SimpleNamespace(
+        gram=np.diag([10.0, 10.0]),
+        noise=SimpleNamespace(diagonal_variance=1.0),
+        encoding=SimpleNamespace(scale=np.sqrt([9.0, 11.0])),
+        feature_names=("a", "b"),
+    )
+    rows = section_module._sums_of_squares(squares).rows
+    assert [[cell.text for cell in row] for row in rows] == [["a", "10", "9"], ["b", "noise", "11"]]
+    means: Any = SimpleNamespace(
+        schema=SimpleNamespace(row_norm=1.0, feature_bounds=(np.zeros(2), np.full(2, np.sqrt(12.0)))),
+        standard_errors=np.array([0.9, 1.1]),
+    )
+    assert mean_sections._lost(means) == [1]
+
+
+def test_a_page_of_too_many_groups_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pa.table({"by": ["a", "b"] * 100, "x": np.linspace(0.0, 1.0, 200)})
+    schema = dpm.Schema(dpm.Categorical("by", ["a", "b"]), dpm.Numeric("x", 0, 1))
+    groups = dpm.release_groups(table, schema, by="by", epsilon=5.0, mechanism="laplace", insecure_seed=0)
+    limits = report_page.__globals__  # the name of the module is that of the function in it
+    monkeypatch.setitem(limits, "MOST_GROUPS", 2)
+    assert "by = b" in report_page(groups)
+    monkeypatch.setitem(limits, "MOST_GROUPS", 1)
+    with pytest.raises(ValueError, match="has 2 groups by by, and a page is of 1 at most"):
+        report_page(groups)
