@@ -149,7 +149,7 @@ def array_of(X: Any, *, numeric: bool, allow_nan: bool, estimator: Any, at_least
     ValueError, TypeError
         If it is none, is complex, or has a cell that may not be missing and is.
     """
-    cells = np.asarray(X)
+    cells = _native(np.asarray(X))
     if cells.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {cells.ndim}D array instead: a table has rows and columns. Reshape your data using "
@@ -173,6 +173,11 @@ def array_of(X: Any, *, numeric: bool, allow_nan: bool, estimator: Any, at_least
     )
 
 
+def _native(values: Any) -> Any:
+    """In this machine's order of bytes, which Arrow asks for."""
+    return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
+
+
 def column_of(y: Any, *, of: Any) -> Any:
     """Y as an array of shape (n,); a column of shape (n, 1) is taken too, with scikit-learn's warning.
 
@@ -183,7 +188,7 @@ def column_of(y: Any, *, of: Any) -> Any:
     """
     if y is None:
         raise ValueError(f"This {type(of).__name__} estimator requires y to be passed, but the target y is None")
-    values = np.asarray(y)
+    values = _native(np.asarray(y))
     if values.ndim == 2 and values.shape[1] == 1:
         warnings.warn(
             DataConversionWarning("A column-vector y was passed when a 1d array was expected: pass y.ravel()"),
