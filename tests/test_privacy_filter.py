@@ -34,7 +34,7 @@ from dpmoments.privacy.curves.discrete_gaussian import (
     MOST_COMPOSED_COORDINATES,
     discrete_gaussian_rho,
 )
-from dpmoments.privacy.distances import Sensitivity
+from dpmoments.privacy.distances import Norm, Sensitivity
 from dpmoments.privacy.filter import GroupFilter, PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.laws import (
     LAWS,
@@ -261,6 +261,16 @@ def test_a_sensitivity_that_was_taken_once_lets_no_other_in() -> None:
         opening.draw("right", law, query, honest)
         with pytest.raises(PrivacyFilterError):
             opening.draw("wrong", law, query, wrong)
+
+
+def test_a_bound_in_one_norm_is_none_in_another() -> None:
+    """A row moves the entries by more in ℓ1 than in ℓ2: Laplace noise for the latter would pay for too little."""
+    in_l2, in_l1 = gram_frobenius(ADD, 3), replace(gram_frobenius(ADD, 3), norm=Norm.L1)
+    law, query = DiscreteLaplace(2.0 * in_l2.value), np.zeros((3, 3), dtype=np.int64)
+    assert in_l2.norm is Norm.L2
+    assert law.loss(in_l1, LossUnit.EPSILON, None).within(allowance(PURE, LossUnit.EPSILON))  # what it would have cost
+    with pytest.raises(PrivacyFilterError, match="in another norm"):
+        opened(PURE, LossUnit.EPSILON).draw("second moment", law, query, in_l1)
 
 
 def test_a_closed_filter_draws_nothing() -> None:

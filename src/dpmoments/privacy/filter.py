@@ -233,17 +233,21 @@ class PrivacyFilter:
 
 
 def _require_made_here(sensitivity: Sensitivity) -> None:
-    """Raise KeyError, TypeError or ValueError where no function of the library makes it, or it is stated as less than it is."""
+    """Raise KeyError, TypeError or ValueError where no function of the library makes it, or it is stated as less than it is.
+
+    The norm is no part of what a file states: a law would price a bound in one norm as one in another.
+    """
     stated = sensitivity.to_dict()
     arguments = [part for item in stated.pop("arguments").items() for part in item]
-    _make_anew(*stated.values(), *arguments)
+    if _made_anew(*stated.values(), *arguments).norm is not sensitivity.norm:
+        raise ValueError(f"the bound that {sensitivity.name} makes is in another norm")
 
 
 # The draws of a run have the same few sensitivities. ``typed``: 3 and 3.0 are one key else, and one of them is refused.
 @lru_cache(maxsize=256, typed=True)
-def _make_anew(name: str, neighbors: str, units: float, rounding: float, value: float, *arguments: Any) -> None:
+def _made_anew(name: str, neighbors: str, units: float, rounding: float, value: float, *arguments: Any) -> Sensitivity:
     stated = {"name": name, "neighbors": neighbors, "units": units, "rounding": rounding, "value": value}
-    sensitivity_from_dict({**stated, "arguments": dict(zip(arguments[::2], arguments[1::2], strict=True))})
+    return sensitivity_from_dict({**stated, "arguments": dict(zip(arguments[::2], arguments[1::2], strict=True))})
 
 
 def _is_integral(query: Any) -> bool:
