@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from benchmarks.papers.reproduce import page, plotter
-from benchmarks.papers.reproduce.figures import FIGURES
+from benchmarks.papers.reproduce.figures import BESIDE, FIGURES
 from benchmarks.papers.reproduce.runner import budget, run
 from benchmarks.papers.reproduce.store import FOLDER, Store
 
@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="draw, and write docs/reproduction.md, from what is there")
     options = parser.parse_args()
     store = Store(options.output)
-    chosen = [figure for figure in FIGURES if any(figure.name.startswith(start) for start in options.only)]
+    chosen = [figure for figure in (*FIGURES, *BESIDE) if any(figure.name.startswith(start) for start in options.only)]
     if not chosen:
         parser.error(
             f"no figure is called {', '.join(options.only)}: use {', '.join(figure.name for figure in FIGURES)}"

@@ -92,9 +92,9 @@ def worked(task: Task, store: Store) -> list[dict[str, object]]:
 
 def named(figure: str, task: str, keys: Sequence[str], quick: bool, store: Store) -> list[dict[str, object]]:
     """The same in a process of its own, which finds the task by its keys: declarations do not travel."""
-    from benchmarks.papers.reproduce.figures import FIGURES
+    from benchmarks.papers.reproduce import figures
 
-    chosen = next(known for known in FIGURES if known.name == figure)
+    chosen = figures.named(figure)
     asked = set(keys)
     found = Task(tuple(unit for unit in units(chosen, quick=quick) if unit.key in asked))
     if found.name != task:
