@@ -69,13 +69,14 @@ def save(picture: plt.Figure, path: Path) -> None:
 
 
 def labelled(results: Results) -> Iterator[Method]:
-    """Methods of the figure, then those borrowed, with their styles."""
+    """Methods of the figure, then those borrowed that it has not itself, with their styles."""
     from benchmarks.papers.reproduce.figures import named
 
     figure = results.figure
     yield from figure.methods
+    own = {method.label for method in figure.methods}
     for name, labels in figure.borrowed.items():
-        yield from (method for method in named(name).methods if method.label in labels)
+        yield from (method for method in named(name).methods if method.label in set(labels) - own)
 
 
 def curves(axes: plt.Axes, panel: Panel, results: Results, *, published: bool) -> None:
@@ -87,7 +88,7 @@ def curves(axes: plt.Axes, panel: Panel, results: Results, *, published: bool) -
         grey_curves(axes, panel.published)
     best: list[float] = []
     for method in methods:
-        metrics = results.metrics(method.label)
+        metrics = [metric for metric in results.metrics(method.label) if metric in (figure.drawn or [metric])]
         if figure.drawing == "best":
             best += best_and_worst(axes, panel, method, results)
             continue
