@@ -119,7 +119,7 @@ FIGURE = Figure(
         beside.PURE,
         SAMPLING,
     ),
-    trials=40,
+    trials=23,
     summary="median",
     reference=1.0,
     claims=(

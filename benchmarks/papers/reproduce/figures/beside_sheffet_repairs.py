@@ -110,7 +110,7 @@ FIGURE = Figure(
         *beside.INVERSE,
         beside.PURE,
     ),
-    trials=40,
+    trials=23,
     summary="median",
     reference=1.0,
     borrowed={
