@@ -19,6 +19,8 @@ from benchmarks.papers.reproduce.results import Results
 __all__ = ["draw", "draw_map"]
 
 WIDTH, HEIGHT = 4.2, 3.3
+WIDTH_OF_A_SIGN = 0.055
+"""Of the legend, in inches; a line and its space take half an inch more."""
 SHADES_OF_PUBLISHED = plt.get_cmap("Greys")
 COLORS_KEPT = 96
 BEYOND_BEST = 30.0
@@ -51,7 +53,10 @@ def draw(figure: Figure, results: Results, path: Path, *, published: bool = Fals
     known = {}
     for axes in grid.ravel():
         known |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    picture.legend(known.values(), known.keys(), loc="outside lower center", ncols=min(3 * columns, 8), fontsize=7)
+    beside = int(WIDTH * columns / (WIDTH_OF_A_SIGN * max(map(len, known)) + 0.5))
+    picture.legend(
+        known.values(), known.keys(), loc="outside lower center", ncols=max(1, min(beside, 3 * columns, 8)), fontsize=7
+    )
     fewest, most = results.trials
     trials = f"{fewest}" if fewest == most else f"{fewest} to {most}"
     picture.suptitle(f"{figure.title}: {figure.summary}, {trials} trials a point", fontsize=11)

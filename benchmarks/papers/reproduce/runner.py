@@ -246,9 +246,9 @@ def budget(figures: Sequence[Figure], store: Store) -> list[str]:
         have = sum(unit.key in done for unit in wanted)
         total, spent = total + whole, spent + quick
         lines.append(
-            f"{figure.name:<15} {have:>5} of {len(wanted):>5} units   quick {quick:>6.0f} s   full {whole:>7.0f} s"
+            f"{figure.name:<26} {have:>5} of {len(wanted):>5} units   quick {quick:>6.0f} s   full {whole:>7.0f} s"
         )
     return [
         *lines,
-        f"{'all, one core':<35} quick {spent:>6.0f} s   full {total:>7.0f} s = {total / 7200:.1f} h on 2 cores",
+        f"{'all, one core':<46} quick {spent:>6.0f} s   full {total:>7.0f} s = {total / 7200:.1f} h on 2 cores",
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from benchmarks.papers.reproduce.declaration import Method
 from benchmarks.papers.reproduce.figures import amin, sheffet
 from benchmarks.papers.sheffet import techniques
@@ -13,7 +15,12 @@ DEPTH = 23
 SLOW = 8
 
 AD_TIGHT, UNIFORM_TIGHT, KT_TIGHT = (
-    Method(f"{name}, tight", {"mechanism": mechanism, "options": options}, most_trials=DEPTH, style={"color": color})
+    Method(
+        f"{name}, tight",
+        {"mechanism": mechanism, "options": options},
+        most_trials=DEPTH,
+        style={"color": color, "ls": "--"},
+    )
     for name, mechanism, options, color in (
         ("AD", "iterative-eigenvectors", {"allocation": "adaptive"}, "tab:red"),
         ("IT-U", "iterative-eigenvectors", {"allocation": "uniform"}, "tab:orange"),
@@ -25,7 +32,7 @@ GAPS = Method(
 )
 """As the library has it: tight, the budget split by gaps."""
 MATRIX_LAPLACE = Method("matrix Laplace, clipped", {"mechanism": "matrix-laplace"}, style={"color": "tab:purple"})
-GAUSSIAN = amin.EXACT_GAUSSIAN[1]
+GAUSSIAN = replace(amin.EXACT_GAUSSIAN[1], style={"color": "tab:cyan"})
 AD_PRINTED, UNIFORM_PRINTED = (
     Method(f"{name} as printed, not private", {"printed": split}, most_trials=DEPTH, style={"color": color, "ls": ":"})
     for name, split, color in (("AD", "adaptive", "tab:red"), ("IT-U", "uniform", "tab:orange"))

@@ -45,7 +45,7 @@ FIGURE = Figure(
     claims=(
         Claim(
             "(section 5) the error of AD falls as 1/√n, once n is large enough for the budget",
-            slopes_near(-0.5, ("AD", beside.AD_TIGHT.label, "KT"), within=0.06, changed=0.1, at=lambda n: n >= MANY),
+            slopes_near(-0.5, ("AD", beside.AD_TIGHT.label), within=0.06, changed=0.1, at=lambda n: n >= MANY),
         ),
         Claim(
             "(section 5) the error of Gaussian and Laplace noise falls as 1/n",
