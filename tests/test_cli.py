@@ -1422,7 +1422,7 @@ def test_mechanisms_as_markdown_is_the_page_and_nothing_else(run: Run) -> None:
     outcome = run("mechanisms", "--markdown")
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out == mechanisms_page()
-    assert outcome.out.count("\n| `") == len(MECHANISMS) + len(MEAN_MECHANISMS)
+    assert outcome.out.count("\n| [`") == len(MECHANISMS) + len(MEAN_MECHANISMS)
     refused = run("mechanisms", "laplace", "--markdown")
     assert (refused.code, refused.out) == (2, "")
     assert "leave the name out" in refused.error

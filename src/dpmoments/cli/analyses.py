@@ -15,6 +15,7 @@ from rich.markup import escape
 
 import dpmoments
 from dpmoments.analysis.answers import Answer, TableAnswer, aligned
+from dpmoments.cli.docstring_words import parameters_in_words
 from dpmoments.cli.options import AsJson, ReleaseFile
 from dpmoments.cli.tables import print_json, print_lines, print_text
 from dpmoments.table_files import CSV_DELIMITERS, FEATHER_ENDINGS, PARQUET_ENDINGS, file_ending, open_ipc
@@ -205,17 +206,8 @@ def _summary(analysis: Analysis) -> str:
 
 
 def _parameters_in_words(analysis: Analysis) -> dict[str, str]:
-    """What the section on parameters of a numpydoc docstring says of each."""
-    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-+$|\Z)", inspect.getdoc(analysis) or "", re.S | re.M)
-    found: dict[str, list[str]] = {}
-    names: list[str] = []
-    for line in (section[1] if section else "").splitlines():
-        if line and not line.startswith(" "):
-            names = line.partition(" : ")[0].split(", ")
-        else:
-            for name in names:
-                found.setdefault(name, []).append(line.strip())
-    return {name: _without_marks(" ".join(filter(None, lines))) for name, lines in found.items()}
+    """What the docstring says of each parameter."""
+    return {name: _without_marks(words.text) for name, words in parameters_in_words(analysis).items()}
 
 
 def _without_marks(text: str) -> str:

@@ -11,11 +11,12 @@ import typer
 
 from dpmoments.cli.tables import print_command, print_page, print_table, print_text
 from dpmoments.mechanisms.base import ConfiguredMechanism
+from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.privacy.budget import BudgetKind
 from dpmoments.privacy.neighbors import Neighbors
 
-__all__ = ["mechanisms", "mechanisms_page"]
+__all__ = ["BUDGETS_SHOWN", "derivation_page", "mechanisms", "mechanisms_page", "own_page"]
 
 Configured = type[ConfiguredMechanism[Any]]
 
@@ -25,7 +26,7 @@ PAGE_HEAD = """\
 # Mechanisms
 
 Written from the registry by `dpmoments mechanisms --markdown > docs/mechanisms.md`; `dpmoments mechanisms NAME` describes one
-with its options.
+with its options. The page of each has its formula, its guarantee, its options, and a picture of when it has the least error.
 
 | name | what it does | budgets | neighbours | needs a row norm | source | |
 | --- | --- | --- | --- | --- | --- | --- |
@@ -94,30 +95,49 @@ def _list(noun: str, classes: Mapping[str, Configured]) -> None:
 
 def mechanisms_page() -> str:
     """The page of documentation with a line for every mechanism, in Markdown."""
-    rows = (_page_row(name, mechanism, _proof(name, mechanism)) for name, mechanism in MECHANISMS.items())
-    of_means = (_page_row(name, mechanism, _proof_of_mean(mechanism)) for name, mechanism in MEAN_MECHANISMS.items())
+    rows = (_page_row(mechanism, "proof") for mechanism in MECHANISMS.values())
+    of_means = (_page_row(mechanism, "derivation") for mechanism in MEAN_MECHANISMS.values())
     return "".join([PAGE_HEAD, *rows, MEANS_HEAD, *of_means])
 
 
-def _proof(name: str, mechanism: Configured) -> str:
-    return "" if name in WITHOUT_A_PROOF else f"[proof](derivations/{mechanism.__module__.rpartition('.')[2]}.md)"
+def own_page(mechanism: Configured) -> str:
+    """The page of documentation that is about one mechanism, as from docs/.
+
+    Examples
+    --------
+    >>> own_page(MECHANISMS["coinpress"]), own_page(MEAN_MECHANISMS["coinpress"])
+    ('mechanisms/coinpress.md', 'mechanisms/mean-coinpress.md')
+    """
+    kind = "mean-" if issubclass(mechanism, MeanMechanism) else ""
+    return f"mechanisms/{kind}{mechanism.registry_name()}.md"
 
 
-def _proof_of_mean(mechanism: Configured) -> str:
-    """One page for all of them, but for one whose derivation is that of a mechanism of the same name."""
-    page = mechanism.registry_name().replace("-", "_") if mechanism.registry_name() in MECHANISMS else "means"
-    return f"[derivation](derivations/{page}.md)"
+def derivation_page(mechanism: Configured) -> str | None:
+    """The page with its derivation, as from docs/; None where it has none of its own.
+
+    Estimators of means have one together, but for those whose derivation is that of a mechanism of the same name.
+
+    Examples
+    --------
+    >>> derivation_page(MECHANISMS["matrix-laplace"]), derivation_page(MEAN_MECHANISMS["naive"])
+    ('derivations/matrix_laplace.md', 'derivations/means.md')
+    """
+    name = mechanism.registry_name()
+    if issubclass(mechanism, MeanMechanism):
+        return f"derivations/{name.replace('-', '_') if name in MECHANISMS else 'means'}.md"
+    return None if name in WITHOUT_A_PROOF else f"derivations/{mechanism.__module__.rpartition('.')[2]}.md"
 
 
-def _page_row(name: str, mechanism: Configured, proof: str) -> str:
+def _page_row(mechanism: Configured, label: str) -> str:
+    derivation = derivation_page(mechanism)
     cells = (
-        f"`{name}`",
+        f"[`{mechanism.registry_name()}`]({own_page(mechanism)})",
         mechanism.summary,
         ", ".join(shown for kind, shown in BUDGETS_SHOWN.items() if kind in mechanism.budget_kinds),
         ", ".join(f"`{relation}`" for relation in sorted(mechanism.supported_neighbors)),
         "yes" if _needs_bound(mechanism) else "no",
         mechanism.source,
-        proof,
+        "" if derivation is None else f"[{label}]({derivation})",
     )
     return f"| {' | '.join(cells)} |\n"
 

@@ -1,0 +1,387 @@
+"""A page for every mechanism, docs/mechanisms/NAME.md, with its picture: `python -m benchmarks.practice.mechanism_pages`.
+
+What the registry knows comes from the registry and the docstrings, what no program knows from docs/mechanisms.yaml, and when a
+mechanism wins from its forecast on a grid. That is computed by `--forecast` (some four minutes of one core) and kept beside the
+pictures; without it pages and pictures are made again from the numbers kept. No private data is read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import inspect
+import io
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from benchmarks.pages import DOCS
+from benchmarks.practice import mechanism_grid as forecast_grid
+from benchmarks.practice.mechanism_grid import KINDS, MEAN_RADIUS, SETTINGS, Panel
+from benchmarks.practice.mechanism_maps import (
+    NOT_RIVALS,
+    draw_choices,
+    draw_map,
+    kinds_of,
+    rivals,
+    setting_of,
+    words_of_choices,
+    words_of_map,
+)
+from dpmoments import ReleaseWarning
+from dpmoments.cli.catalogue import BUDGETS_SHOWN, derivation_page, own_page
+from dpmoments.cli.docstring_words import parameters_in_words
+from dpmoments.mechanisms.base import ConfiguredMechanism
+from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+
+__all__ = ["SECTIONS", "SUBJECTS", "Subject", "main", "page_text", "printed_by"]
+
+TEXTS = DOCS / "mechanisms.yaml"
+IMAGES = DOCS / "images" / "mechanisms"
+SECTIONS = ("Formula", "Guarantee", "Run it", "Options", "When it wins", "Measured")
+COMMENT = (
+    "<!-- Written by python -m benchmarks.practice.mechanism_pages from the registry, docs/mechanisms.yaml and the forecast: "
+    "change those. -->"
+)
+ARITHMETIC: Mapping[str, str] = {
+    "exact-lattice": "integer sums and exact discrete noise: the proof holds for the program as it runs",
+    "lattice-rounded": "integer sums; the noise is drawn in floating point and rounded to the lattice",
+    "idealized": "the proof is for real numbers; the sampler works in floating point",
+}
+LEFT_OUT: Mapping[str, str] = {
+    "auto": "`auto`, which is one of them",
+    "inverse-gaussian": "`inverse-gaussian`, which must be told the smallest eigenvalue",
+}
+EXAMPLES: Mapping[BudgetKind, PrivacyBudget] = {
+    BudgetKind.PURE: PrivacyBudget.pure(1.0),
+    BudgetKind.APPROXIMATE: PrivacyBudget.approximate(1.0, forecast_grid.DELTA),
+    BudgetKind.ZCDP: PrivacyBudget.zcdp(0.5),
+}
+"""Budgets at which a plan is made, to ask it what its guarantee rests on."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a page is about: a mechanism for ``"covariance"``, or an estimator of a ``"mean"``."""
+
+    about: str
+    kind: type[ConfiguredMechanism[Any]]
+
+    @property
+    def name(self) -> str:
+        return self.kind.registry_name()
+
+    @property
+    def page(self) -> Path:
+        return DOCS / own_page(self.kind)
+
+    @property
+    def picture(self) -> Path:
+        return IMAGES / f"{self.page.stem}.png"
+
+    @property
+    def texts(self) -> Mapping[str, Any]:
+        """What docs/mechanisms.yaml says of it."""
+        found: Mapping[str, Any] = all_texts()["means" if self.about == "mean" else "covariance"][self.name]
+        return found
+
+
+@cache
+def all_texts() -> Mapping[str, Any]:
+    """The whole of docs/mechanisms.yaml."""
+    found: Mapping[str, Any] = yaml.safe_load(TEXTS.read_text(encoding="utf-8"))
+    return found
+
+
+SUBJECTS: Mapping[str, Subject] = {
+    subject.page.stem: subject
+    for about, kinds in (("covariance", MECHANISMS), ("mean", MEAN_MECHANISMS))
+    for subject in (Subject(about, kind) for kind in kinds.values())
+}
+"""By the name of the page."""
+
+
+def page_text(subject: Subject, grid: Mapping[str, Panel], printed: str) -> str:
+    """The whole page; ``printed`` is what its block prints."""
+    texts = subject.texts
+    title = subject.name if subject.about == "covariance" else f"{subject.name}, for means"
+    bodies = (
+        [*_fence("text", texts["formula"]), "", _letters(subject)],
+        _guarantee(subject),
+        [
+            *_fence("python", code_of(subject)),
+            "",
+            *_fence("text", printed),
+            "",
+            "`insecure_seed` repeats these numbers and marks the release as not private: leave it out for a table of your own.",
+        ],
+        _options(subject.kind),
+        _when_it_wins(subject, grid),
+        [f"A forecast is not a trial. Trials: {', '.join(map(_from_here, texts['measured']))}."],
+    )
+    lines = [f"# {title}", "", COMMENT, "", f"{_sentence(subject.kind.summary)} {_from_here(texts['take'])}", ""]
+    for section, body in zip(SECTIONS, bodies, strict=True):
+        lines += [f"## {section}", "", *body, ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def code_of(subject: Subject) -> str:
+    """The block of the page, imports first."""
+    lines = subject.texts["code"].rstrip().splitlines()
+    others = [line for line in lines if line.startswith("import ")]
+    own = [line for line in lines if not line.startswith("import ")]
+    return "\n".join([*others, *([""] if others else []), "import dpmoments as dpm", "", "\n".join(own).strip("\n")])
+
+
+def printed_by(code: str) -> str:
+    """What a block prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as caught, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReleaseWarning)  # print(release.describe()) says the same
+        exec(compile(code, "page", "exec"), {"__name__": "page"})
+    return "\n".join(line.rstrip() for line in caught.getvalue().splitlines())
+
+
+def _fence(language: str, text: str) -> list[str]:
+    return [f"```{language}", *text.rstrip().splitlines(), "```"]
+
+
+def _letters(subject: Subject) -> str:
+    """Where the letters of the formula are explained."""
+    formula = subject.texts["formula"]
+    said = "d is the number of columns after encoding, n that of rows"
+    said += ", Φ the normal distribution function" if "Φ" in formula else ""
+    appended = ", and w the constant beside a row, by [this rule](../derivations/additive.md#the-choice-of-w)"
+    return f"{said}{appended if 'z = (w, x)' in formula else ''}. All letters: [notation](../notation.md)."
+
+
+def _guarantee(subject: Subject) -> list[str]:
+    kind, texts = subject.kind, subject.texts
+    derivation = derivation_page(kind)
+    proof = _from_here(texts["proof"]) if derivation is None else f"[{Path(derivation).stem}](../{derivation})"
+    rows = {
+        "budgets": ", ".join(shown for known, shown in BUDGETS_SHOWN.items() if known in kind.budget_kinds),
+        "neighbours": ", ".join(f"`{relation}`" for relation in sorted(kind.supported_neighbors)),
+        "public": _from_here(texts["public"]),
+        "rests on": texts.get("rests_on", "; ".join(_rests_on(subject))),
+        "derivation": proof,
+        "source": from_docstring(kind.source),
+    }
+    head, *others = (f"| {head} | {_cell(text)} |" for head, text in rows.items())
+    return [
+        head,
+        "| --- | --- |",
+        *others,
+        "",
+        _from_here(texts["guarantee"]) if "guarantee" in texts else privacy_of(kind),
+    ]
+
+
+def privacy_of(kind: type[ConfiguredMechanism[Any]]) -> str:
+    """The paragraph of the docstring on privacy.
+
+    Raises
+    ------
+    ValueError
+        If it has none.
+    """
+    found = re.search(r"^\*\*Privacy\.\*\* (.*?)(?=\n\n|\Z)", inspect.getdoc(kind) or "", re.S | re.M)
+    if found is None:
+        raise ValueError(f"the docstring of {kind.__name__} has no paragraph that begins with **Privacy.**")
+    return from_docstring(" ".join(found[1].split()))
+
+
+def _rests_on(subject: Subject) -> Iterator[str]:
+    """What the guarantee rests on, by the kinds of budget with the same answer, from plans for every panel of the picture."""
+    by_kind: dict[BudgetKind, set[str]] = {}
+    for kind, budget in EXAMPLES.items():
+        if kind in subject.kind.budget_kinds:
+            values = SETTINGS[setting_of(subject.about, subject.name)].panels
+            by_kind[kind] = {str(_plan(subject, budget, value).arithmetic) for value in values}
+    for word, said in ARITHMETIC.items():
+        shown = [
+            BUDGETS_SHOWN[kind] + (" by the number of columns" if len(words) > 1 else "")
+            for kind, words in by_kind.items()
+            if word in words
+        ]
+        if shown:
+            everywhere = all(words == {word} for words in by_kind.values())
+            yield said if everywhere else f"{said} (under {', '.join(shown)})"
+
+
+def _plan(subject: Subject, budget: PrivacyBudget, value: float) -> Any:
+    """Its plan for one panel of its picture."""
+    setting = setting_of(subject.about, subject.name)
+    shape = forecast_grid.shape_of(setting, value, 1000)
+    if subject.about == "mean":
+        options = {"radius": MEAN_RADIUS, "scale": 1.0}
+        mechanism = subject.kind(
+            **{key: number for key, number in options.items() if key in subject.kind.__dataclass_fields__}
+        )
+    else:
+        mechanism = forecast_grid.configured(subject.kind, forecast_grid.assumption(setting, value).table(1000))
+    return mechanism.plan(shape, budget, SETTINGS[setting].neighbors)
+
+
+def _options(kind: type[ConfiguredMechanism[Any]]) -> list[str]:
+    place = "dpm.mechanisms.means" if kind in MEAN_MECHANISMS.values() else "dpm.mechanisms"
+    words, options = parameters_in_words(kind), fields(kind)
+    head = f"`{place}.{kind.__name__}`, keyword arguments; [reference](../api/mechanisms.md)."
+    if not options:
+        return [f"`{place}.{kind.__name__}` has none."]
+    lines = [head, "", "| option | takes | default | |", "| --- | --- | --- | --- |"]
+    for option in options:
+        default = "" if option.default is MISSING else f"`{option.default!r}`"
+        takes = words[option.name].kind.removesuffix(", optional")
+        lines.append(
+            f"| `{option.name}` | {_cell(takes)} | {default} | {_cell(from_docstring(words[option.name].text))} |"
+        )
+    return lines
+
+
+def _when_it_wins(subject: Subject, grid: Mapping[str, Panel]) -> list[str]:
+    name = subject.name
+    shown = "what it takes" if name == "auto" else f"error of {name} over the least error of the others"
+    words = words_of_choices(grid) if name == "auto" else words_of_map(grid, subject.about, name)
+    return [
+        _setting_in_words(subject),
+        "",
+        f"![Map over rows and ε: {shown}](../images/mechanisms/{subject.picture.name})",
+        "",
+        *words,
+        "",
+        _reading(subject, grid),
+    ]
+
+
+def _setting_in_words(subject: Subject) -> str:
+    """Of which tables the picture tells."""
+    name = setting_of(subject.about, subject.name)
+    setting = SETTINGS[name]
+    if subject.about == "mean":
+        told = f" {subject.texts['told'].strip()}" if "told" in subject.texts else ""
+        return (
+            "By the forecast alone. Rows of independent normal values of standard deviation 1, whose mean is publicly known to "
+            f"lie within {MEAN_RADIUS:g} of 0 (`radius={MEAN_RADIUS:g}, scale=1` for those that take them); "
+            f"`{setting.neighbors}`. Errors are root mean squares of the Euclidean norm, about the rows' own mean.{told}"
+        )
+    if name == "one-column":
+        table = (
+            "One column of numbers between 0 and 1, of normal values in the middle of that range: the others are told the "
+            "bounds, this one is not. Count and mean are released beside the second moment"
+        )
+    elif setting.with_mean:
+        table = "Columns of numbers between 0 and 1, count and mean released beside the second moment"
+    else:
+        table = "Columns of numbers between 0 and 1, the second moment alone (`mean=False`)"
+    said = [
+        f"By the forecast alone. {table}; `{setting.neighbors}`.",
+        "Errors are root mean squares of ‖Ĉ − C‖_F for encoded rows, before any repair.",
+    ]
+    if name != "one-column":
+        assumed = forecast_grid.assumption(name, next(iter(setting.panels))).words
+        own = "Its own does not depend on the table; those of others that do are"
+        if _depends_on_table(subject, name):
+            own = "Its own depends on the table, and so is"
+        said.append(f"{own} for one that is assumed: {assumed}.")
+        if setting.with_mean:
+            loose = "../choose-a-mechanism.md#by-how-loose-the-bounds-are"
+            said.append(f"Looser bounds than these are what [`adaptive-ball` is for]({loose}).")
+    if "told" in subject.texts:
+        said.append(subject.texts["told"].strip())
+    return " ".join(said)
+
+
+def _depends_on_table(subject: Subject, setting: str) -> bool:
+    """Whether the error of the mechanism is that on an assumed table."""
+    budget = next(budget for kind, budget in EXAMPLES.items() if kind in subject.kind.budget_kinds)
+    value = list(SETTINGS[setting].panels)[-1]
+    exact = _plan(subject, budget, value).exact_errors_on(forecast_grid.assumption(setting, value).table(1000))
+    return exact is None or exact.gram_assumed
+
+
+def _reading(subject: Subject, grid: Mapping[str, Panel]) -> str:
+    """Who the others are, and what is grey."""
+    kinds = dict(kinds_of(grid, subject.about, subject.name))
+    listed = []
+    for kind, panels in kinds.items():
+        names = sorted({name for panel in panels.values() for name in rivals(panel, subject.name)})
+        listed.append(f"{KINDS[kind]}: {', '.join(f'`{name}`' for name in names)}")
+    there = {name for panels in kinds.values() for panel in panels.values() for name in panel.errors}
+    left_out = [LEFT_OUT[name] for name in NOT_RIVALS if name != subject.name and name in there]
+    who = "All that take the same budget are compared" if subject.name == "auto" else "The others take the same budget"
+    if subject.about == "mean":
+        grey = "even the least error is a standard deviation in every column (√d), or more"
+    else:
+        useless = [f"{panel.useless:.2g}".replace("e-0", "e-") for panel in next(iter(kinds.values())).values()]
+        grey = f"even the least error is that of releasing zeros ({', '.join(useless)} from top to bottom), or more"
+    return " ".join(
+        [
+            f"{who} ({'; '.join(listed)}).",
+            *([f"Left out: {', and '.join(left_out)}."] if left_out else []),
+            f"Grey: {grey}. A cross: it cannot run there, or states no error.",
+            f"[Numbers](../images/mechanisms/{forecast_grid.GRID.name}).",
+        ]
+    )
+
+
+def from_docstring(text: str) -> str:
+    """A docstring's marks as Markdown: roles as code, pages of the docs as links from docs/mechanisms/.
+
+    Examples
+    --------
+    >>> from_docstring("as for :class:`~dpmoments.mechanisms.Laplace` (``docs/derivations/laplace.md``), ``rank=1``")
+    'as for `Laplace` ([laplace](../derivations/laplace.md)), `rank=1`'
+    """
+    text = re.sub(r":\w+:`(?:~?[\w.]*\.)?([^`.]+)`", r"`\1`", text)
+    text = re.sub(r"(?:``)?docs/([\w/]*?)([\w-]+)\.md(?:``)?", r"[\2](../\1\2.md)", text)
+    return re.sub(r"``([^`]*)``", r"`\1`", text)
+
+
+def _from_here(text: str) -> str:
+    """Text of docs/mechanisms.yaml, whose links are as from docs/."""
+    return re.sub(r"\]\((?!https?:)(?!\.\./)", "](../", text.strip())
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _sentence(summary: str) -> str:
+    return f"{summary[0].upper()}{summary[1:]}."
+
+
+def write(subjects: Sequence[Subject]) -> None:
+    """Pages and pictures, from the grid that is kept."""
+    grid = forecast_grid.kept()
+    for subject in subjects:
+        if subject.name == "auto":
+            draw_choices(grid, subject.picture)
+        else:
+            draw_map(grid, subject.about, subject.name, subject.picture)
+        subject.page.parent.mkdir(exist_ok=True)
+        subject.page.write_text(page_text(subject, grid, printed_by(code_of(subject))), encoding="utf-8")
+        print(f"wrote {subject.page.name}, {subject.picture.stat().st_size // 1000} kB of picture")
+
+
+def main() -> None:
+    """Compute if asked to, draw, write."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--forecast", action="store_true", help="compute the forecasts anew, some minutes")
+    arguments.add_argument(
+        "pages", nargs="*", metavar="PAGE", help="such as gaussian, mean-naive; all of them by default"
+    )
+    given = arguments.parse_args()
+    if given.forecast:
+        forecast_grid.compute()
+    write([SUBJECTS[name] for name in given.pages or SUBJECTS])
+
+
+if __name__ == "__main__":
+    main()
