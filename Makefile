@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 MUTANTS_STAMP := $(VENV)/.mutants-installed
 
-.PHONY: demo test test-slow test-oldest site lint bench reproduce audit fuzz mutants clean
+.PHONY: demo test test-slow test-oldest test-newest site lint readme bench reproduce audit fuzz mutants clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "dpmoments needs Python 3.11 or newer; set PYTHON=python3.11 or later")'
@@ -24,22 +24,29 @@ demo: $(STAMP)
 # Two processes with two threads each for small matrices get in each other's way: one test took 192 seconds instead of 14.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
+# Whatever the shell says: without Python's caches every program that a test starts compiles the library anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 test: $(STAMP) lint site
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-slow: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup -m slow --hypothesis-profile=default
 
-# The wheel, with every library at the oldest version that pyproject.toml declares; what reads tables and what fits models.
-test-oldest: $(STAMP)
-	rm -rf .oldest && $(PYTHON) -m venv .oldest/venv
-	.oldest/venv/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python tests/oldest_versions.py > .oldest/requirements.txt
-	.oldest/venv/bin/python -m pip wheel --quiet --no-deps --wheel-dir .oldest .
-	.oldest/venv/bin/python -m pip install --quiet --requirement .oldest/requirements.txt .oldest/*.whl
-	$(ONE_THREAD) .oldest/venv/bin/python -m pytest -n 2 -W ignore::DeprecationWarning -W ignore::FutureWarning $(OLDEST)
+# The wheel in an environment of its own, with every library at the oldest version that pyproject.toml declares, or at the newest there is:
+# what reads tables, what makes releases, what is done with them, and every example in a docstring. `make test-newest PYTHON=python3.14` for one Python of several.
+test-oldest test-newest: test-%:
+	rm -rf .$* && $(PYTHON) -m venv .$*/venv
+	.$*/venv/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	.$*/venv/bin/python tests/wheel_requirements.py $* > .$*/requirements.txt
+	.$*/venv/bin/python -m pip wheel --quiet --no-deps --wheel-dir .$* .
+	.$*/venv/bin/python -m pip install --quiet --requirement .$*/requirements.txt .$*/*.whl
+	$(ONE_THREAD) .$*/venv/bin/python -m pytest -n 2 --dist loadgroup $(OPTIONS_OF_$*) $(OF_THE_WHEEL) --pyargs dpmoments
 
-OLDEST := $(addprefix tests/test_,import.py rows.py sources.py guessed_types.py ledger_file.py regression.py)
+OF_THE_WHEEL := $(addprefix tests/test_,import.py rows.py sources.py guessed_types.py ledger_file.py release.py release_file.py regression.py \
+  estimators.py plots.py report.py cli.py)
+# The page beside scikit-learn shows OpenDP as it is today.
+OPTIONS_OF_oldest := -W ignore::DeprecationWarning -W ignore::FutureWarning --deselect tests/test_estimators.py::test_the_page_runs
 
 # The documentation, to be read from the disk: build/site/index.html. A warning is an error.
 site: $(STAMP)
@@ -49,6 +56,11 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The figures of README.md (a minute) and every screenshot (Chromium needed).
+readme: $(STAMP)
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.practice.readme
+	$(BIN)/python -m documentation.screenshots
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks
@@ -71,4 +83,4 @@ mutants: $(MUTANTS_STAMP)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m mutants $(MUTANTS)
 
 clean:
-	rm -rf $(VENV) .oldest .mutants build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .oldest .newest .mutants build dist .pytest_cache .mypy_cache .ruff_cache

@@ -17,6 +17,8 @@ OPTIONS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "3",
     "spark.default.parallelism": "2",
+    # Small jobs, once each: compiling their code well takes longer than running it.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar
@@ -196,6 +197,14 @@ def test_answers_are_labelled_tables(name: str, arguments: dict[str, Any]) -> No
     assert answer.to_arrow().num_rows == len(answer.to_pandas())
     assert "<table>" in answer._repr_html_()
     json.dumps(answer.to_dict(), allow_nan=False)
+
+
+def test_in_a_notebook_a_second_table_keeps_its_lines_and_a_wide_one_scrolls() -> None:
+    shown = usual().group_means("region", of=["income"])._repr_html_()
+    assert shown.count('<div style="overflow-x:auto"><table>') == 1
+    (second,) = re.findall(r"<pre[^>]*>(.*?)</pre>", shown, re.S)
+    assert "difference of means" in second
+    assert "\n" in second
 
 
 # Nothing impossible ----------------------------------------------------------------------------------------------------------

@@ -28,9 +28,10 @@ def test_the_readmes_example_runs(
     for block in blocks:
         exec(compile(block, "README.md", "exec"), {})
     printed = capsys.readouterr().out
-    assert "differential" in printed
+    assert "privacy" in printed
     assert "least squares regression of hours-per-week" in printed
     assert (tmp_path / "people.json").exists()
+    assert "differential privacy" in (tmp_path / "people.html").read_text(encoding="utf-8")
 
 
 def test_the_page_on_groups_and_sites_runs(
@@ -68,7 +69,7 @@ def test_the_page_of_pictures_draws_each_of_them() -> None:
 
     drawn = {place.name: figure.axes[0].get_title(loc="left") for place, figure in pictures()}
     page = (ROOT / "docs" / "pictures.md").read_text(encoding="utf-8")
-    assert sorted(drawn) == sorted(re.findall(r"\(images/([^)]+)\)", page))
+    assert sorted([*drawn, "notebook-card.png"]) == sorted(re.findall(r"\(images/([^)]+)\)", page))
     assert all((ROOT / "docs" / "images" / name).stat().st_size < 150_000 for name in drawn)
     assert drawn["pictures-steps.png"].startswith("coinpress: after 3 steps")
     assert drawn["pictures-groups.png"] == "mean of hours-per-week by education"

@@ -298,6 +298,7 @@ def test_a_copy_in_another_process_needs_a_ledger(identity: str, monkeypatch: py
         model.fit(NUMBERS)
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # joblib forks
 @pytest.mark.parametrize(
     "backend",
     [
@@ -337,7 +338,7 @@ def _cross_validate(ledger: dpm.Ledger, *, elsewhere: bool) -> None:
 
 
 @every_estimator
-@pytest.mark.parametrize("form", ["array", "pandas", "polars", "arrow", "list"])
+@pytest.mark.parametrize("form", ["array", "pandas", "polars", "arrow", "list", "fortran", "swapped"])
 def test_every_form_of_a_table_gives_the_same_and_is_left_alone(name: str, form: str) -> None:
     model, (features, *y) = made(name, epsilon=5.0, mechanism="laplace", insecure_seed=1)
     expected = clone(model).fit(features, *y)
@@ -349,6 +350,8 @@ def test_every_form_of_a_table_gives_the_same_and_is_left_alone(name: str, form:
     given = {
         "array": lambda: array,
         "list": lambda: array.tolist(),
+        "fortran": lambda: np.asfortranarray(array),
+        "swapped": lambda: array.astype(array.dtype.newbyteorder("S")),
         "pandas": lambda: features.set_index(np.arange(len(features))[::-1]),
         "polars": lambda: pl.from_pandas(features),
         "arrow": lambda: nw.from_native(pl.from_pandas(features)).to_arrow(),
@@ -357,8 +360,10 @@ def test_every_form_of_a_table_gives_the_same_and_is_left_alone(name: str, form:
     model.fit(given, *target)
     if form in ("pandas", "polars"):
         assert given.equals(before)
+    elif isinstance(given, np.ndarray):
+        np.testing.assert_array_equal(given, before)
     np.testing.assert_array_equal(model.release_.noisy_gram, expected.release_.noisy_gram)
-    assert hasattr(model, "feature_names_in_") == (form not in ("array", "list"))
+    assert hasattr(model, "feature_names_in_") == (form in ("pandas", "polars", "arrow"))
     for method in ("predict", "transform", "predict_proba", "decision_function", "mahalanobis"):
         if hasattr(model, method):
             np.testing.assert_allclose(

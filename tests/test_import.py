@@ -2,11 +2,31 @@
 
 import subprocess
 import sys
+from pathlib import Path
+
+import narwhals
+import numpy as np
+import pyarrow
+import pyarrow.compute
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import dpmoments as dpm
+from dpmoments import table_libraries
 
 SLOW = {
     *("dask", "distributed", "duckdb", "numba", "pandas", "polars", "pyspark"),  # a user's, where the user has them
     *("formulaic", "matplotlib", "opendp", "randomgen", "rich", "sklearn", "typer", "urllib.request"),
-    *("pyarrow.dataset", "scipy.linalg", "scipy.optimize", "scipy.special", "scipy.stats"),
+    *("narwhals", "pyarrow", "pyarrow.dataset", "yaml"),
+    *("jinja2", "scipy.linalg", "scipy.optimize", "scipy.special", "scipy.stats"),
+    *("importlib.metadata", "markupsafe"),
+    *(
+        "dpmoments.datasets",
+        "dpmoments.report.sections",
+        "dpmoments.schema.yaml_text",
+        "dpmoments.transparency.registry_entry",
+    ),
 }
 PROGRAM = """
 import sys
@@ -16,12 +36,65 @@ dpmoments.noise.secure_generator()
 dpmoments.privacy.curves.gaussian.gaussian_epsilon(1e-6, 1.0, 1.0)
 print(*sys.modules)
 """
+ANALYST = """
+import sys
+import dpmoments
+release = dpmoments.load(sys.argv[1])
+release.describe().summary(), release.pca().summary(), release.ridge(target="x1").summary()
+print(*sys.modules)
+"""
+
+
+def lines(program: str, *arguments: str) -> list[str]:
+    """What a program prints in a process of its own, where a warning is an error."""
+    command = [sys.executable, "-W", "error", "-c", program, *arguments]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert run.stderr == ""
+    return run.stdout.splitlines()
 
 
 def test_slow_modules_wait_until_they_are_used() -> None:
-    command = [sys.executable, "-W", "error", "-c", PROGRAM]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    imported, used = run.stdout.splitlines()
-    assert run.stderr == ""
+    imported, used = lines(PROGRAM)
     assert SLOW & set(imported.split()) == set()
     assert SLOW & set(used.split()) >= {"randomgen", "scipy.optimize", "scipy.special"}
+
+
+def test_an_analyst_needs_nothing_that_tables_are_read_with(tmp_path: Path) -> None:
+    rows = np.linspace(-0.5, 0.5, 200).reshape(100, 2)
+    dpm.release(
+        rows,
+        dpm.Schema.unit_ball(2),
+        epsilon=100.0,
+        neighbors="replace_one",
+        insecure_seed=0,
+        output=tmp_path / "x.json",
+    )
+    (used,) = lines(ANALYST, str(tmp_path / "x.json"))
+    assert {"narwhals", "pandas", "pyarrow", "yaml"} & set(used.split()) == set()
+    assert "dpmoments.rows.rows" in used.split()
+
+
+def test_what_waits_is_there() -> None:
+    """Names can be completed, starred and asked for; a name that is none is none."""
+    assert set(dpm.__all__) <= set(dir(dpm))
+    starred: dict[str, object] = {}
+    exec("from dpmoments import *", starred)
+    assert set(dpm.__all__) <= set(starred)
+    assert starred["datasets"] is dpm.datasets is sys.modules["dpmoments.datasets"]
+    with pytest.raises(AttributeError, match="'dpmoments' has no attribute 'dataset'"):
+        _ = dpm.dataset
+
+
+KNOWN = {"nw": narwhals, "pa": pyarrow, "pa_csv": pyarrow.csv, "pc": pyarrow.compute, "pq": pyarrow.parquet}
+
+
+@pytest.mark.parametrize("name", table_libraries.__all__)
+def test_table_libraries_are_themselves(name: str) -> None:
+    """Each stands for the module that other code imports, whatever is asked for first."""
+    standing, known = getattr(table_libraries, name), KNOWN[name]
+    assert standing.__name__ == known.__name__
+    public = [attribute for attribute in dir(known) if not attribute.startswith("_")]
+    assert public
+    assert all(getattr(standing, attribute) is getattr(known, attribute) for attribute in public)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = standing.nothing

@@ -138,3 +138,21 @@ def test_the_planner_answers_to_sliders_and_ticks(browser: Any, tmp_path: Path) 
     page.get_by_role("button", name="Back to what was asked for").click()
     assert page.locator("tbody").first.inner_text() == before
     assert opened.happened == []
+
+
+def test_a_long_grid_is_inflated_by_the_browser(browser: Any, tmp_path: Path) -> None:
+    columns = [dpm.Numeric(f"x{place}", 0, 100) for place in range(60)]
+    dpm.report(dpm.forecast(dpm.Schema(*columns), n_rows=4000, rho=0.5), tmp_path / "plan.html")
+    opened = Opened(browser, tmp_path / "plan.html", 1400)
+    page = opened.page
+    page.get_by_label("x0", exact=True).uncheck()
+    again = dpm.forecast(dpm.Schema(*columns[1:]), n_rows=4000, rho=0.5)
+    assert again.setting is not None
+    words = planner_words(replace(again.setting, mechanism=make_mechanism("auto")), again.noise_of("auto"))
+    assert page.locator("#said").inner_text() == f"ρ = 0.5, 4,000 rows, 59 of 60 columns. {words}"
+    assert opened.happened == []
+    old = browser.new_context(offline=True).new_page()
+    old.add_init_script("delete window.DecompressionStream")
+    old.goto((tmp_path / "plan.html").as_uri())
+    assert old.get_by_text("too old for the sliders").is_visible()
+    assert not old.locator("#choices").is_visible()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -187,7 +190,20 @@ def test_the_page_reads_without_a_script_and_no_name_does_anything() -> None:
     assert found.setting is not None
     assert all(str(change).replace("\u202e", "\\u202e") in page.text for change in found.changes)
     assert "\u202e" not in source
+    (grid,) = re.findall(r'<script type="application/json" id="grid">(.*?)</script>', source)
+    assert "\u202e" not in json.dumps(json.loads(grid), ensure_ascii=False)  # the script writes these names
     assert len(source) < 150_000
+
+
+def test_the_page_of_hundreds_of_features_is_of_moderate_size_and_has_the_same_numbers() -> None:
+    schema = dpm.Schema(*(dpm.Numeric(f"a column of numbers, {place}", 0, 100) for place in range(350)))
+    found = dpm.forecast(schema, n_rows=4000, rho=0.5)
+    source = planner_page(found)
+    assert len(source) < 500_000
+    (packed,) = re.findall(r'<script type="text/plain" id="grid">([A-Za-z0-9+/=]+)</script>', source)
+    assert found.setting is not None
+    grid = planner_grid(replace(found.setting, mechanism=make_mechanism("auto")))
+    assert json.loads(zlib.decompress(base64.b64decode(packed))) == json.loads(json.dumps(grid))
 
 
 def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

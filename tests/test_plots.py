@@ -26,6 +26,7 @@ from analyses import records, released
 from dpmoments.analysis.group_means import LOST
 from dpmoments.analysis.moment_noise import NOT_DISTINGUISHABLE
 from dpmoments.analysis.plots.components import draw_components
+from dpmoments.analysis.plots.matrix_picture import NumberedCells, draw_matrix
 from dpmoments.analysis.plots.spectrum import draw_spectrum
 
 SEED = dict(insecure_seed=3)
@@ -42,6 +43,10 @@ def release_of(kind: str) -> Any:
             return released(epsilon=1.0, mechanism="matrix-laplace", **SEED)
         case "few rows":
             return dpm.release(records()[:150], released(epsilon=1e3, **SEED).schema, epsilon=0.15, **SEED)
+        case "all noise":
+            schema = dpm.Schema(*(dpm.Numeric(name, 0, 1) for name in "abcd"))
+            table = pa.table({name: np.random.default_rng(0).random(40) for name in "abcd"})
+            return dpm.release(table, schema, epsilon=0.05, insecure_seed=1)
         case "second moment":
             return dpm.release(COORDINATES, dpm.Schema.unit_ball(3), epsilon=1.0, mean=False, **replace_one)
         case "no count":
@@ -185,6 +190,21 @@ def test_correlations_without_a_number_are_crossed_out() -> None:
     assert not cells(ax, "noise decides") & missing
 
 
+def test_a_picture_of_nothing_but_noise_says_so_in_words() -> None:
+    """No interval has a width to mark on the colour bar, and no covariance is 10⁻¹⁸."""
+    release = release_of("all noise")
+    assert not np.isfinite(release.correlations().privacy_noise[np.tril_indices(4, -1)]).any()
+    figure = Figure()
+    ax = release.plot.correlation(ax=figure.subplots())
+    said = " ".join(" ".join(text.get_text() for text in ax.texts).split())
+    assert "every correlation may be anything from −1 to 1" in said
+    assert "nan" not in said
+    bar = figure.axes[1]
+    assert not [line for line in bar.lines if np.isnan(line.get_ydata()).any()]
+    cells_said = [text.get_text() for text in release.plot.covariance(ax=Figure().subplots()).texts]
+    assert not any("e-1" in text for text in cells_said), cells_said
+
+
 def test_the_spectrum_is_hollow_below_the_floor() -> None:
     for kind in ("moments", "few rows", "as told before repair"):
         release = release_of("moments" if kind not in KINDS else kind)
@@ -197,10 +217,33 @@ def test_the_spectrum_is_hollow_below_the_floor() -> None:
         (hollow,) = [line for line in ax.lines if line.get_label() == NOT_DISTINGUISHABLE]
         assert hollow.get_xdata().tolist() == (1 + np.flatnonzero(found.is_noise)).tolist()
         assert hollow.get_markerfacecolor() == "white"
+        certain = [each.lines[0].get_xdata().tolist() for each in ax.containers]
+        assert certain == ([(1 + np.flatnonzero(~found.is_noise)).tolist()] if (~found.is_noise).any() else [])
         (floor,) = [patch for patch in ax.patches if "noise floor" in patch.get_label()]
         np.testing.assert_allclose(floor.get_data().values, found.noise_edge)
         title = ax.get_title(loc="left")
         assert f"{(~found.is_noise).sum()} of {len(found.is_noise)} stand out" in title.replace("\n", " ")
+
+
+def test_pictures_of_one_feature_say_nothing_that_is_not_there() -> None:
+    """No component between two, and no word on cells that are not hatched."""
+    table = pa.table({"a": np.random.default_rng(0).random(4_000)})
+    release = dpm.release(table, dpm.Schema(dpm.Numeric("a", 0, 1)), rho=0.5, mechanism="gaussian", **SEED)
+    ax = release.plot.spectrum(ax=Figure().subplots())
+    left, right = ax.get_xlim()
+    assert [tick for tick in ax.get_xticks() if left <= tick <= right] == [1.0]
+    said = release.plot.covariance(ax=Figure().subplots()).texts[-1].get_text()
+    assert "hatched" not in said
+    assert "colours are linear" in said
+
+
+def test_a_legend_stays_within_its_picture() -> None:
+    for release in (release_of("unit ball"), release_of("few rows")):
+        figure = release.plot.spectrum().figure
+        figure.canvas.draw()
+        legend = figure.axes[0].get_legend().get_window_extent()
+        assert legend.x1 <= figure.bbox.x1
+        plt.close(figure)
 
 
 def test_components_that_are_noise_are_hatched() -> None:
@@ -300,6 +343,32 @@ def test_a_forecast_is_drawn_as_it_is_printed() -> None:
         dpm.forecast(dpm.Schema.unbounded(2), n_rows=100, rho=1.0).plot()
 
 
+def contrast(first: Any, second: Any) -> float:
+    """After WCAG 2.2."""
+    parts = np.array([mpl.colors.to_rgb(first), mpl.colors.to_rgb(second)])
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    low, high = sorted((linear @ [0.2126, 0.7152, 0.0722] + 0.05).tolist())
+    return high / low
+
+
+def test_numbers_in_cells_and_names_of_steps_are_told_from_what_is_behind_them() -> None:
+    """A checker of contrast cannot look into a picture: 4.5 is what it would ask for."""
+    values = np.linspace(-1.0, 1.0, 121).reshape(11, 11)
+    ax, names = Figure().subplots(), [f"x{place}" for place in range(11)]
+    texts = [["1"] * 11] * 11
+    draw_matrix(
+        ax, values, mpl.colors.Normalize(-1.0, 1.0), rows=names, columns=names,
+        is_noise=np.zeros((11, 11), dtype=bool), cells=NumberedCells(texts, texts),
+    )  # fmt: skip
+    image = ax.images[0]
+    assert len(ax.texts) == 121
+    for text in ax.texts:
+        column, row = (round(place) for place in text.get_position())
+        assert contrast(text.get_color(), image.cmap(image.norm(values[row, column]))) >= 4.5
+    for text in release_of("mean").plot.steps(["x0", "x2"], ax=Figure().subplots()).texts:
+        assert contrast(text.get_color(), "white") >= 4.5, text
+
+
 HOSTILE = ("a $x_1$ b", r"\frac$", "n" * 120, "שלום עולם", "é\u0323" * 30, "tab\u202etxt")
 
 
@@ -324,6 +393,55 @@ def test_names_are_drawn_as_they_stand() -> None:
             assert not any(len(text.get_text()) > 26 for text in (*ax.get_xticklabels(), *ax.get_yticklabels()))
     finally:
         plt.close("all")
+
+
+UNUSUAL = ("年齢", "😀 mood", "נתונים", "\U00020000" * 9, "नमस्ते", "⠁")
+"""In scripts of which the usual font has none, or some."""
+
+
+@cache
+def unusual() -> Any:
+    schema = dpm.Schema(*(dpm.Numeric(name, 0, 1) for name in UNUSUAL), dpm.Categorical("組", ["東", "west"]))
+    rng = np.random.default_rng(0)
+    table = {name: rng.random(900) for name in UNUSUAL} | {"組": rng.choice(["東", "west"], 900)}
+    return dpm.release(pa.table(table), schema, epsilon=5.0, mechanism="laplace", **SEED)
+
+
+def tick_texts(ax: Axes) -> list[str]:
+    return [text.get_text() for text in ax.get_yticklabels()]
+
+
+def test_letters_that_no_font_here_has_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not drawn as empty boxes, all alike, and no warning of matplotlib's comes of them."""
+    monkeypatch.setattr("dpmoments.analysis.plots.letters._families_with", lambda _: ())
+    plot = unusual().plot
+    pictures = {
+        "correlation": plot.correlation(ax=Figure().subplots()),
+        "covariance": plot.covariance(ax=Figure().subplots()),
+        "components": plot.components(2, ax=Figure().subplots()),
+        "coefficients": plot.coefficients(UNUSUAL[1], ax=Figure().subplots()),
+        "groups": plot.groups("組", UNUSUAL[0], ax=Figure().subplots()),
+        "forecast": dpm.forecast(unusual().schema, n_rows=900, epsilon=1.0).plot(ax=Figure().subplots()),
+    }
+    for name, ax in pictures.items():
+        FigureCanvasAgg(ax.figure).draw()
+        assert "\\u…: a letter that no font here has" in ax.texts[-1].get_text(), name
+    names = tick_texts(pictures["correlation"])
+    assert names[:3] == ["\\u5e74\\u9f62", "😀 mood", "נתונים"]
+    assert names[3] == "\\U00020000\\U00020000…"
+    assert len(set(names)) == len(names)
+    assert [name.split()[0] for name in tick_texts(pictures["groups"])] == ["\\u6771", "west"]
+    assert pictures["groups"].get_title(loc="left") == "mean of \\u5e74\\u9f62 by \\u7d44"
+
+
+def test_letters_are_drawn_by_a_font_that_has_them() -> None:
+    """Computer Modern has no Hebrew; the font that comes with matplotlib has, and nothing is set for good."""
+    with mpl.rc_context({"font.family": ["cmr10"], "axes.formatter.use_mathtext": True}):
+        ax = unusual().plot.coefficients(UNUSUAL[1], [UNUSUAL[2], "組"], ax=Figure().subplots())
+        assert mpl.rcParams["font.family"] == ["cmr10"]
+        FigureCanvasAgg(ax.figure).draw()
+    assert tick_texts(ax)[0] == "נתונים"
+    assert "DejaVu Sans" in ax.get_yticklabels()[0].get_fontfamily()
 
 
 def test_a_picture_without_axes_makes_one_figure_and_changes_no_setting() -> None:

@@ -245,6 +245,24 @@ def test_a_faulty_filter_is_found_out(name: str, fault: type[PrivacyFilter]) -> 
     assert not is_refused(OVERREACHES[name], fault)
 
 
+def test_a_sensitivity_that_was_taken_once_lets_no_other_in() -> None:
+    """Not one that compares as equal to it, nor one that is stated as less."""
+    law, query = GaussianDraw(100.0, symmetric=True), np.zeros((3, 3))
+    honest = gram_frobenius(Neighbors.ADD_REMOVE, 3)
+    for wrong in (
+        replace(
+            honest, arguments={"n_features": 3.0, **{k: v for k, v in honest.arguments.items() if k != "n_features"}}
+        ),
+        replace(honest, value=math.nextafter(honest.value, 0.0)),
+        replace(honest, name="no_such_sensitivity"),
+        replace(honest, arguments={}),
+    ):
+        opening = opened(PrivacyBudget.zcdp(1.0), LossUnit.RHO)
+        opening.draw("right", law, query, honest)
+        with pytest.raises(PrivacyFilterError):
+            opening.draw("wrong", law, query, wrong)
+
+
 def test_a_closed_filter_draws_nothing() -> None:
     opening = opened(PURE, LossUnit.EPSILON)
     opening.draw("first", Choice(0.1), CELLS, rank_score(ADD))

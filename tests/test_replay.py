@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,8 +35,54 @@ from faulty_mechanisms import (
 ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 
 
+MOST_PARTS = 3
+"""A row replays one pair of three; the rows of its mechanism, under its relation, replay all of them together."""
+
+
+def parts_of_rows(cases: list[Case]) -> list[tuple[Case, int, int]]:
+    """Each row with its part of the pairs: which, and of how many."""
+    rows = Counter((type(case.mechanism), case.neighbors) for case in cases)
+    met = Counter[tuple[type, Neighbors]]()
+    found = []
+    for case in cases:
+        key = type(case.mechanism), case.neighbors
+        n_parts = min(MOST_PARTS, rows[key])
+        found.append((case, met[key] % n_parts, n_parts))
+        met[key] += 1
+    return found
+
+
+PARTS = parts_of_rows(CASES + MEAN_CASES)
+
+
+def test_rows_of_a_mechanism_replay_every_pair_together() -> None:
+    for case in CASES + MEAN_CASES:
+        alike = [
+            (part, n_parts)
+            for other, part, n_parts in PARTS
+            if type(other.mechanism) is type(case.mechanism) and other.neighbors is case.neighbors
+        ]
+        assert set(alike) == {(part, alike[0][1]) for part in range(alike[0][1])}
+
+
+@pytest.mark.parametrize(("case", "part", "n_parts"), PARTS, ids=lambda given: getattr(given, "id", None))
+def test_nothing_leaves_a_run_that_its_plan_does_not_pay_for(case: Case, part: int, n_parts: int) -> None:
+    found = replay_everywhere(
+        case.mechanism,
+        case.budget(),
+        case.neighbors,
+        insecure_generator(len(case.id)),
+        n_features=case.n_features,
+        mean=case.mean,
+        every=n_parts,
+        first_pair=part,
+    )
+    assert found == ()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES + MEAN_CASES, ids=lambda case: case.id)
-def test_nothing_leaves_a_run_that_its_plan_does_not_pay_for(case: Case) -> None:
+def test_nothing_leaves_a_run_on_any_pair_that_its_plan_does_not_pay_for(case: Case) -> None:
     found = replay_everywhere(
         case.mechanism,
         case.budget(),
@@ -47,8 +94,26 @@ def test_nothing_leaves_a_run_that_its_plan_does_not_pay_for(case: Case) -> None
     assert found == ()
 
 
+SIZES = (3, 700)
+
+
+@pytest.mark.parametrize(("case", "part", "n_parts"), PARTS, ids=lambda given: getattr(given, "id", None))
+def test_what_leaves_a_run_follows_from_its_answers_alone(case: Case, part: int, n_parts: int) -> None:
+    found = replay_on_any_table(
+        case.mechanism,
+        case.budget(),
+        case.neighbors,
+        insecure_generator(len(case.id)),
+        n_features=case.n_features,
+        mean=case.mean,
+        sizes=SIZES if n_parts == 1 else (SIZES[part % 2],),
+    )
+    assert found == ()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES + MEAN_CASES, ids=lambda case: case.id)
-def test_what_leaves_a_run_follows_from_its_answers_alone(case: Case) -> None:
+def test_what_leaves_a_run_on_tables_of_any_size_follows_from_its_answers_alone(case: Case) -> None:
     found = replay_on_any_table(
         case.mechanism,
         case.budget(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import matplotlib as mpl
@@ -14,6 +15,7 @@ from markupsafe import Markup
 
 import dpmoments as dpm
 from dpmoments.cli import main
+from dpmoments.report import mean_sections
 from dpmoments.report import moment_sections as section_module
 from dpmoments.report import page as page_module
 from dpmoments.report.report import group_asked_for, report_page
@@ -107,6 +109,18 @@ def test_a_page_that_escapes_nothing_is_found(hostile: dpm.MomentRelease, monkey
             unharmed(asked_of_hostile(hostile))
     finally:
         page_module._environment().cache.clear()  # type: ignore[union-attr]
+
+
+def test_letters_of_every_script_are_left_to_the_browser() -> None:
+    """The page's pictures hold the names themselves, also those letters in whose place others are laid out."""
+    names = ("年齢と所得", "\u2801\u2802 ⠿", "😀🫠", "नमस्ते", "".join(map(chr, range(0x4E00, 0x4E14))))
+    schema = dpm.Schema(*(dpm.Numeric(name, 0, 1) for name in names))
+    rng = np.random.default_rng(0)
+    table = pa.table({name: rng.random(500) for name in names})
+    page = report_page(dpm.release(table, schema, epsilon=5.0, insecure_seed=0))
+    texts = {re.sub(r"<.*?>", "", text) for text in re.findall(r"<text.*?</text>", page)}
+    assert set(names) <= texts
+    assert not any("\\u" in text for text in texts)
 
 
 def test_a_page_says_what_was_released_how_noisy_it_is_and_what_it_cost() -> None:
@@ -297,7 +311,7 @@ def test_many_features_make_a_page_of_moderate_size() -> None:
 
 @pytest.mark.usefixtures("undrawn")
 def test_the_page_on_reports_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from benchmarks.practice.pages import write_pages
+    from documentation.screenshots import write_pages
 
     monkeypatch.chdir(tmp_path)
     write_pages()
@@ -306,3 +320,32 @@ def test_the_page_on_reports_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (tmp_path / "again.html").read_text(encoding="utf-8") == (tmp_path / "report.html").read_text(
         encoding="utf-8"
     )
+
+
+def test_numbers_that_are_no_larger_than_their_noise_are_not_told() -> None:
+    """Sums of squares without a count, and means by themselves: noise a little below, and a little above, what counts."""
+    squares: Any = SimpleNamespace(
+        gram=np.diag([10.0, 10.0]),
+        noise=SimpleNamespace(diagonal_variance=1.0),
+        encoding=SimpleNamespace(scale=np.sqrt([9.0, 11.0])),
+        feature_names=("a", "b"),
+    )
+    rows = section_module._sums_of_squares(squares).rows
+    assert [[cell.text for cell in row] for row in rows] == [["a", "10", "9"], ["b", "noise", "11"]]
+    means: Any = SimpleNamespace(
+        schema=SimpleNamespace(row_norm=1.0, feature_bounds=(np.zeros(2), np.full(2, np.sqrt(12.0)))),
+        standard_errors=np.array([0.9, 1.1]),
+    )
+    assert mean_sections._lost(means) == [1]
+
+
+def test_a_page_of_too_many_groups_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pa.table({"by": ["a", "b"] * 100, "x": np.linspace(0.0, 1.0, 200)})
+    schema = dpm.Schema(dpm.Categorical("by", ["a", "b"]), dpm.Numeric("x", 0, 1))
+    groups = dpm.release_groups(table, schema, by="by", epsilon=5.0, mechanism="laplace", insecure_seed=0)
+    limits = report_page.__globals__  # the name of the module is that of the function in it
+    monkeypatch.setitem(limits, "MOST_GROUPS", 2)
+    assert "by = b" in report_page(groups)
+    monkeypatch.setitem(limits, "MOST_GROUPS", 1)
+    with pytest.raises(ValueError, match="has 2 groups by by, and a page is of 1 at most"):
+        report_page(groups)

@@ -117,3 +117,28 @@ def test_every_block_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("page", [page for page in WITH_BLOCKS if page in RUN_BY])
 def test_what_is_run_elsewhere_is(page: str) -> None:
     assert f"{page}.md" in (ROOT / "tests" / f"{RUN_BY[page]}.py").read_text(encoding="utf-8")
+
+
+def test_what_the_theme_leaves_unsaid_is_said() -> None:
+    import material
+    from documentation.accessibility import SEARCH, on_page_content, on_post_page
+
+    search = Path(material.__file__).parent / "templates" / "partials" / "search.html"
+    assert f'{SEARCH} aria-label="Search"' in on_post_page(search.read_text(encoding="utf-8"))
+    assert on_page_content('<th style="text-align: right;"></th><th>rows</th>') == "<td></td><th>rows</th>"
+
+
+def test_a_search_shows_proofs_after_pages_that_say_how() -> None:
+    from types import SimpleNamespace
+
+    from documentation.search_order import BOOST, LAST, on_page_markdown
+
+    def weight(name: str) -> float:
+        page = SimpleNamespace(file=SimpleNamespace(src_uri=name), meta={})
+        assert on_page_markdown("text", page) == "text"
+        return float(page.meta.get("search", {}).get("boost", 1.0))
+
+    assert weight("people-not-rows.md") == 1.0
+    assert weight("derivations/means.md") == BOOST < 1.0
+    names = [str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")] + ["repository/CHANGELOG.md"]
+    assert all(any(name.startswith(last) for name in names) for last in LAST)

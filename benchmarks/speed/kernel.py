@@ -8,6 +8,7 @@ it, so that what else the machine does falls on both. ``inside``: rows all withi
 nearly all to be clipped. With machine code where there is any (Numba, the extra ``fast``), and by NumPy alone, as without it.
 
 ``--one-core`` has both take one thread, and compares processor times, which other work on the machine disturbs least.
+``--page`` writes the table, and what it was measured with, into docs/scale.md.
 ``--details`` adds ``F order``, clipped rows stored by columns; ``linear``, the clipped pass after a reproducible d × d map; and
 ``usual``, the usual float way in NumPy (norms, scale, multiply), which proves nothing.
 """
@@ -15,6 +16,7 @@ nearly all to be clipped. With machine code where there is any (Numba, the extra
 from __future__ import annotations
 
 import argparse
+import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +26,8 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+import dpmoments
+from benchmarks.pages import DOCS, write_part
 from dpmoments.rows import kernel
 from dpmoments.rows.blas import usable_cores
 from dpmoments.rows.compiled import MOST_FEATURES, why_not_compiled
@@ -121,6 +125,24 @@ def measure(
         return paired_ratios(jobs, lambda: rows.T @ rows, repeats, clock)
 
 
+def page_lines(found: dict[int, dict[str, list[float]]], repeats: int, one_core: bool) -> Iterator[str]:
+    """The table of docs/scale.md, after what it was measured with."""
+    cores = "processor time of one core" if one_core else "by the clock, on all cores"
+    yield (
+        f"{processor()}; {cores}; {repeats} turns; Python {platform.python_version()}, NumPy {np.__version__}, dpmoments "
+        f"{dpmoments.__version__}."
+    )
+    yield ""
+    yield "| d | rows | inside the ball | all clipped | inside, without `fast` | clipped, without `fast` |"
+    yield "| ---: | ---: | ---: | ---: | ---: | ---: |"
+    for n_features, ratios in found.items():
+        cells = [
+            f"{min(ratios[name]):.2f}, {statistics.median(ratios[name]):.2f}" if name in ratios else "the same"
+            for name in ("inside", "clipped", "inside, NumPy", "clipped, NumPy")
+        ]
+        yield f"| {n_features} | {ROWS[n_features]:,} | {' | '.join(cells)} |"
+
+
 def main() -> None:
     """Measure every shape and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -128,7 +150,11 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
     parser.add_argument("--details", action="store_true", help="other layouts and ways")
     parser.add_argument("--one-core", action="store_true", help="processor time of one thread each")
+    parser.add_argument("--page", action="store_true", help="write the table into docs/scale.md")
     options = parser.parse_args()
+    if options.page and options.quick:
+        parser.error("the page is of whole tables: leave out --quick")
+    all_found: dict[int, dict[str, list[float]]] = {}
     used, turns = "one core used; " if options.one_core else "", f"{options.repeats} turns"
     print(f"{processor()}; {used}{turns}; machine code: {why_not_compiled() or 'Numba'}")
     print("| d | rows | | minimum | median | target |\n| ---: | ---: | --- | ---: | ---: | ---: |")
@@ -136,10 +162,13 @@ def main() -> None:
         n_measured = n_rows // 10 if options.quick else n_rows
         targets = dict(zip(("inside", "clipped"), TARGETS[n_features], strict=True))
         found = measure(n_measured, n_features, options.repeats, details=options.details, one_core=options.one_core)
+        all_found[n_features] = found
         for name, ratios in found.items():
             target = targets.get(name) or ""
             least, middle = min(ratios), statistics.median(ratios)
             print(f"| {n_features} | {n_measured:,} | {name} | {least:.2f} | {middle:.2f} | {target} |", flush=True)
+    if options.page:
+        write_part(DOCS / "scale.md", "kernel", page_lines(all_found, options.repeats, options.one_core))
 
 
 if __name__ == "__main__":

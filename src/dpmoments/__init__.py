@@ -1,6 +1,8 @@
 """Release a table's count, mean and covariance once under differential privacy; analyse the release freely."""
 
-from dpmoments import datasets, mechanisms, metrics, noise, privacy, rows, utility_bounds
+from typing import TYPE_CHECKING, Any
+
+from dpmoments import mechanisms, metrics, noise, privacy, rows, utility_bounds
 from dpmoments.forecast import forecast
 from dpmoments.forecast_mean import forecast_mean
 from dpmoments.group_releases import GroupReleases
@@ -24,6 +26,9 @@ from dpmoments.schema.schema import Schema
 from dpmoments.table_files import EngineFiles
 from dpmoments.text_files.text_format import TextFormat
 from dpmoments.version import __version__
+
+if TYPE_CHECKING:
+    from dpmoments import datasets
 
 __all__ = [
     "Boolean",
@@ -67,3 +72,16 @@ __all__ = [
     "rows",
     "utility_bounds",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """``datasets`` when it is first asked for: a release of one's own table needs none of it."""
+    if name == "datasets":
+        import dpmoments.datasets as datasets
+
+        return datasets
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -181,10 +181,14 @@ def _in_units(table: Forecast, setting: Setting) -> Forecast:
 
 def _without_units(shape: MomentShape) -> str:
     if shape.row_norm is None:
-        return "no numbers in the table's units: columns without bounds have noise that is known when it is drawn"
+        return (
+            "no numbers in the table's units: columns without bounds have noise that is known when it is drawn; give every "
+            "column public bounds, dpm.Numeric('income', 0, 500_000), however wide, to have them"
+        )
     if not shape.mean:
         return (
-            "no numbers in the table's units: without a mean (mean=False) there is no standard deviation or correlation"
+            "no numbers in the table's units: without a mean (mean=False) there is no standard deviation or correlation; leave "
+            "mean=False out to have them, for a release with a mean"
         )
     return "no numbers in the table's units: no mechanism can run whose noise is known beforehand"
 

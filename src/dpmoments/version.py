@@ -1,7 +1,5 @@
-"""The version of the installed library."""
-
-from importlib.metadata import version
+"""The version of the library; ``pyproject.toml`` reads it here."""
 
 __all__ = ["__version__"]
 
-__version__ = version("dpmoments")
+__version__ = "0.1.0"

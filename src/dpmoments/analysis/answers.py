@@ -10,9 +10,10 @@ from functools import wraps
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 import numpy as np
-import pyarrow as pa
 
+from dpmoments.analysis.html_tables import html_table
 from dpmoments.array_types import FloatArray
+from dpmoments.table_libraries import pa
 
 __all__ = [
     "Answer",
@@ -87,20 +88,14 @@ class TableAnswer(ABC):
 
     def _repr_html_(self) -> str:
         """The answer for notebooks; every text is escaped."""
-        head, *rows = self.table()
-        lines = [_html_row("th", head), *(_html_row("td", row) for row in rows)]
-        above, below = (
-            "".join(f"<p>{html.escape(line)}</p>" for line in said if line) for said in (self.heading, self.remarks)
-        )
-        return f"<div>{above}<table>{''.join(lines)}</table>{below}</div>"
+        above, below = ("".join(map(_html_line, filter(None, said))) for said in (self.heading, self.remarks))
+        return f"<div>{above}{html_table(self.table())}{below}</div>"
 
 
-def _html_row(tag: str, cells: Sequence[str]) -> str:
-    shown = (
-        f'<{tag} style="text-align:{"right" if place else "left"}">{html.escape(cell)}</{tag}>'
-        for place, cell in enumerate(cells)
-    )
-    return f"<tr>{''.join(shown)}</tr>"
+def _html_line(said: str) -> str:
+    if "\n" in said:  # aligned with spaces, like a second table
+        return f'<pre style="overflow-x:auto">{html.escape(said)}</pre>'
+    return f"<p>{html.escape(said)}</p>"
 
 
 def unless_beyond_floating_point(

@@ -206,7 +206,8 @@ def describe(release: Released) -> Description:
     -----
     The noise on the mean is that of (noise of the sum − mean · noise of the count)/n, to first order, sum and mean about the
     centre that the mechanism found, if any, and that on a standard deviation half the noise on n times the variance, over n and
-    the standard deviation. Of levels and Booleans the variance is p(1 − p), and so is its noise.
+    the standard deviation. Of levels and Booleans the variance is p(1 − p), and so is its noise, where the repair is
+    ``"auto"`` or ``"structured"``; others leave it to the noisy second moment.
 
     Examples
     --------
@@ -259,7 +260,7 @@ def _mean_noise(release: Released) -> FloatArray:
 def _deviation_noise(release: Released, deviations: FloatArray) -> FloatArray:
     """Of a standard deviation of 0, or of a negative variance: the root of the noise on the variance."""
     moments = NoisyMoments.of(release)
-    variances = FeatureVariances.of(release, moments)
+    variances = FeatureVariances.of(release, moments, as_shown=True)
     noise = variances.noise_per_row(moments) * moments.unit**2
     known = np.nan_to_num(deviations, nan=0.0)
     # at a standard deviation far below its noise the first order says too much: no root moves further than √noise

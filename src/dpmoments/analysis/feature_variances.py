@@ -9,9 +9,10 @@ import numpy as np
 from dpmoments.analysis.moment_noise import NoisyMoments
 from dpmoments.analysis.released import Released
 from dpmoments.array_types import BoolArray, FloatArray, IntegerArray
+from dpmoments.repair.repair import Repair
 from dpmoments.schema.constraints import Constraints
 
-__all__ = ["FeatureVariances", "indicators"]
+__all__ = ["FeatureVariances", "indicators", "shows_shares"]
 
 
 def indicators(release: Released) -> BoolArray:
@@ -26,6 +27,11 @@ def indicators(release: Released) -> BoolArray:
             found[block.features] = True
         found[list(constraints.flags)] = True
     return found
+
+
+def shows_shares(release: Released) -> bool:
+    """Whether the repair makes the covariance of a column's levels that of their shares, diag(p) − ppᵀ."""
+    return release.repair in (Repair.AUTO, Repair.STRUCTURED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +58,19 @@ class FeatureVariances:
     share: FloatArray
 
     @classmethod
-    def of(cls, release: Released, moments: NoisyMoments) -> FeatureVariances:
-        """Those of all features, about ``moments.location``, which must be the mean of every feature."""
+    def of(cls, release: Released, moments: NoisyMoments, *, as_shown: bool = False) -> FeatureVariances:
+        """Those of all features, about ``moments.location``, which must be the mean of every feature.
+
+        Parameters
+        ----------
+        release : Released
+        moments : NoisyMoments
+        as_shown : bool
+            Whether they are those of ``release.covariance``: most repairs leave a level's variance to its second moment.
+        """
         d = len(moments.location)
-        zero_one = indicators(release)
+        by_shares = not as_shown or shows_shares(release)
+        zero_one = indicators(release) & by_shares
         share = np.where(zero_one, moments.location, np.nan)
         possible = np.clip(share, 0.0, 1.0)
         values, weights = np.diag(moments.moments)[1:].copy(), np.zeros((d, 2, 2))
@@ -68,7 +83,7 @@ class FeatureVariances:
         of_sum = (1.0 - 2.0 * possible) / unit
         weights[zero_one, 0, 1] = weights[zero_one, 1, 0] = of_sum[zero_one] / 2.0
         weights[zero_one, 0, 0] = (spread / unit**2)[zero_one]
-        certain = list(Constraints.of(release.schema, mean=True).certain)
+        certain = list(Constraints.of(release.schema, mean=True).certain) if by_shares else []
         values[certain], weights[certain] = 0.0, 0.0  # a column of one level: its share is 1 in every table
         return cls(values, weights, zero_one, possible)
 

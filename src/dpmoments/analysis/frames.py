@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import narwhals as nw
 import numpy as np
-import pyarrow as pa
 
 from dpmoments.array_types import FloatArray
 from dpmoments.cells.frames import series_cells
@@ -16,6 +14,7 @@ from dpmoments.plain_values import shown
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn, derived_values, feature_slices
 from dpmoments.schema.schema import Schema
+from dpmoments.table_libraries import nw, pa
 
 __all__ = ["feature_values", "named_values"]
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.description import describe
+from dpmoments.analysis.html_tables import html_table
 from dpmoments.analysis.released import Released
 from dpmoments.analysis.shown_names import label
 from dpmoments.privacy.statement import PrivacyStatement
@@ -18,8 +19,10 @@ __all__ = ["card", "release_card"]
 
 MOST_FEATURES = 12
 LONGEST_TEXT = 2000
+LONGEST_NAME = 48
 FRAME = "border:1px solid rgba(128,128,128,.45);border-radius:4px;padding:.6em 1em;max-width:56em"
 WARNING = "border-left:4px solid #d55e00;padding-left:.6em;margin:.5em 0"
+NOT_PRIVATE = "NOT PRIVATE: made with an insecure seed."
 WAYS_ON = ("describe()", "plot.correlation()", "ols(…)", 'save("release.json")')
 
 
@@ -57,16 +60,16 @@ def card(
     head, *rows = table
     hidden = len(rows) - MOST_FEATURES
     shown = rows if hidden <= 1 else rows[:MOST_FEATURES]
-    lines = [_row("th", head), *(_row("td", row) for row in shown)]
     more = f"<p>… and {hidden:,} more</p>" if hidden > 1 else ""
-    not_private = () if privacy.private else ("NOT PRIVATE: made with an insecure seed.",)
-    warned = "".join(f'<p style="{WARNING}">{_escaped(said)}</p>' for said in (*not_private, *warnings) if said)
-    calls = " · ".join(f"<code>{_escaped(call)}</code>" for call in ways_on)
+    insecure = "" if privacy.private else f'<p style="{WARNING}"><strong>{NOT_PRIVATE}</strong></p>'
+    warned = "".join(f'<p style="{WARNING}">{_escaped(said)}</p>' for said in warnings if said)
+    summary = _escaped(f"Privacy: {privacy.budget}, {privacy.neighbors}")
+    calls = " ".join(f'<code style="white-space:nowrap">{_escaped(call)}</code>' for call in ways_on)
     return (
-        f'<div style="{FRAME}"><p><strong>{_escaped(title)}</strong></p>{warned}'
+        f'<div style="{FRAME}"><p><strong>{_escaped(title)}</strong></p>{insecure}{warned}'
         f"{''.join(f'<p>{_escaped(fact)}</p>' for fact in facts if fact)}"
-        f"<table>{''.join(lines)}</table>{more}"
-        f"<details><summary>Privacy: {_escaped(f'{privacy.budget}, {privacy.neighbors}')}</summary>"
+        f"{html_table([head, *shown], _escaped)}{more}"
+        f'<details style="margin:1em 0"><summary>{summary}</summary>'
         f"{''.join(f'<p>{_escaped(line)}</p>' for line in privacy.in_words().splitlines() if line)}</details>"
         f"<p>{calls}</p></div>"
     )
@@ -85,19 +88,14 @@ def release_card(release: Released) -> str:
     return card(
         title,
         [f"rows: {found.rows_in_words}", law or found.noise_in_words],
-        [[label(cell) if place == 0 else cell for place, cell in enumerate(row)] for row in found.table()],
+        [
+            [label(cell, LONGEST_NAME) if place == 0 else cell for place, cell in enumerate(row)]
+            for row in found.table()
+        ],
         release.privacy,
         [cautions(release)],
         [f"release.{call}" for call in WAYS_ON],
     )
-
-
-def _row(tag: str, cells: Sequence[str]) -> str:
-    shown = (
-        f'<{tag} style="text-align:{"right" if place else "left"}">{_escaped(cell)}</{tag}>'
-        for place, cell in enumerate(cells)
-    )
-    return f"<tr>{''.join(shown)}</tr>"
 
 
 def _escaped(text: str) -> str:

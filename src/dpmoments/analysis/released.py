@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from dpmoments.array_types import FloatArray
 from dpmoments.noise_law import MomentPivot, NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.repair.repair import Repair
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
 
@@ -27,6 +28,10 @@ class Released(Protocol):
     @property
     def privacy(self) -> PrivacyStatement:
         """What was spent."""
+
+    @property
+    def repair(self) -> Repair:
+        """How the moments are made those of a possible table."""
 
     @property
     def noise(self) -> NoiseLaw | None:

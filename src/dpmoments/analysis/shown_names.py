@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["label"]
+__all__ = ["LONGEST_LABEL", "escaped", "label"]
 
 LONGEST_LABEL = 26
 
@@ -15,9 +15,10 @@ def label(name: str, longest: int = LONGEST_LABEL) -> str:
     >>> print(label("income $"), label("a\x1b[2Jb\n"), label("capital-gain-of-the-whole-household"))
     income $ a\x1b[2Jb\n capital-gain-of-the-whole…
     """
-    shown = "".join(letter if letter.isprintable() else _escaped(letter) for letter in name[: longest + 1])
+    shown = "".join(letter if letter.isprintable() else escaped(letter) for letter in name[: longest + 1])
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
 
 
-def _escaped(letter: str) -> str:
+def escaped(letter: str) -> str:
+    """The number of a letter, as Python writes it."""
     return letter.encode("unicode_escape", "backslashreplace").decode("ascii")

@@ -17,13 +17,13 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import scipy
 
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.released import Released
 from dpmoments.array_types import FloatArray
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
+from dpmoments.table_libraries import pa
 
 __all__ = ["synthetic_rows"]
 

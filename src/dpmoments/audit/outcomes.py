@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from dpmoments.array_types import FloatArray
 from dpmoments.mechanisms.base import CalibratedPlan, NoisyMoments
@@ -22,6 +21,7 @@ from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.summary import Summary
 from dpmoments.schema.schema import Schema
+from dpmoments.table_libraries import pa
 
 __all__ = [
     "RepeatedRows",

@@ -128,6 +128,8 @@ def replay_everywhere(
     *,
     n_features: int = 3,
     mean: bool = True,
+    every: int = 1,
+    first_pair: int = 0,
 ) -> tuple[str, ...]:
     """:func:`replay` a mechanism on many pairs of tables in the unit ball.
 
@@ -140,6 +142,8 @@ def replay_everywhere(
     n_features : int
     mean : bool
         Whether count and mean are wanted.
+    every, first_pair : int
+        To take one pair of ``every``, from the pair at that place on: by default all.
 
     Returns
     -------
@@ -156,6 +160,7 @@ def replay_everywhere(
     """
     neighbors, found = Neighbors.of(neighbors), list[str]()
     pairs = (*neighboring_pairs(n_features, neighbors), *everyday_pairs(n_features, neighbors, generator))
+    pairs = pairs[first_pair::every]
     plans = dict[MomentShape, CalibratedPlan[Any]]()
     rules: tuple[Literal["drop", "center"], ...] = ("drop", "center") if neighbors.table_size_is_public else ("drop",)
     for index, (pair, rule) in enumerate(product(pairs, rules)):

@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.cells.text_numbers import TextCells, is_nothing
 from dpmoments.schema.date_format import MONTHS, date_pattern
 from dpmoments.schema.dates import MICROSECONDS, Date
+from dpmoments.table_libraries import pa, pc
 from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["date_numbers", "object_dates", "text_dates"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
+
+from dpmoments.table_libraries import nw, pa
 
 __all__ = ["array_cells", "series_cells"]
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
+
+from dpmoments.table_libraries import pa
 
 __all__ = ["NO_LEVEL", "is_missing", "object_numbers", "object_texts"]
 

@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from dpmoments.array_types import FloatArray
 from dpmoments.cells.dates import date_numbers, object_dates
 from dpmoments.cells.objects import object_numbers, object_texts
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
+from dpmoments.table_libraries import pa, pc
 
 __all__ = ["MISSING", "UNKNOWN", "CodeArray", "level_codes", "numbers"]
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.schema.columns import Categorical, Date
+from dpmoments.table_libraries import pa, pc
 from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["TextCells", "null_words", "text_flags", "text_numbers"]

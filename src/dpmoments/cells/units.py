@@ -26,11 +26,10 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from dpmoments.array_types import BoolArray
 from dpmoments.cells.objects import is_missing
+from dpmoments.table_libraries import pa, pc
 
 __all__ = ["NO_UNIT", "unit_ids", "whole_or_missing"]
 

@@ -14,8 +14,6 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.cells.dates import text_dates
@@ -23,15 +21,16 @@ from dpmoments.cells.objects import object_texts
 from dpmoments.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, numbers
 from dpmoments.cells.text_numbers import TextCells, null_words, text_flags, text_numbers
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
+from dpmoments.table_libraries import pa, pc
 from dpmoments.text_files.text_format import TextFormat
 
 __all__ = [
-    "CANNOT_BE_READ",
     "CellValue",
     "LevelCells",
     "NumberCells",
     "UnreadableColumn",
     "decoded_without",
+    "raised_by_reading",
     "read_level_cells",
     "read_number_cells",
     "refused_objects",
@@ -42,9 +41,13 @@ __all__ = [
 NumberColumn = Numeric | Date | Boolean | Coordinate
 CellValue = tuple[Literal["text", "number", "form", "type"], str]
 """A cell as text, and what it is: text, a number, the form of a text (every digit a 9), or the name of its type."""
-CANNOT_BE_READ = (TypeError, ValueError, ArithmeticError, pa.ArrowException)
 NOT_UTF8: CellValue = ("type", "text that is not UTF-8")
 DIGITS = re.compile(r"\d")
+
+
+def raised_by_reading() -> tuple[type[Exception], ...]:
+    """What is raised where a cell cannot be read."""
+    return TypeError, ValueError, ArithmeticError, pa.ArrowException
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,7 +129,7 @@ def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat |
         return _of_texts(dates, column, text_dates(dates, column, TextFormat(), only_empty=True))
     try:
         values = numbers(cells, column)
-    except CANNOT_BE_READ:  # told below, cell by cell
+    except raised_by_reading():  # told below, cell by cell
         values = np.full(len(cells), np.nan)
     else:
         return NumberCells(values, np.zeros(len(cells), dtype=bool))
@@ -170,13 +173,13 @@ def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | N
         integers = isinstance(column.levels[0], int)
         try:
             object_texts(cells, column.name, integers=integers)
-        except CANNOT_BE_READ:
+        except raised_by_reading():
             unreadable = refused_objects(cells, lambda cell: object_texts(cell, column.name, integers=integers))
             found = Counter(map(_written, cells[unreadable]))
             cells = without_objects(cells, unreadable)
     try:
         codes = level_codes(cells, column)
-    except CANNOT_BE_READ:
+    except raised_by_reading():
         return LevelCells(np.full(len(cells), MISSING), np.ones(len(cells), dtype=bool), type_in_words(cells.type))
     unknown = codes == UNKNOWN
     return LevelCells(codes, unreadable, None, found, _counted(cells, unknown) if unknown.any() else {})
@@ -199,7 +202,7 @@ def refused_objects(cells: npt.NDArray[Any], read: Callable[[npt.NDArray[Any]], 
     for place in range(len(cells)):
         try:
             read(cells[place : place + 1])
-        except CANNOT_BE_READ:
+        except raised_by_reading():
             refused[place] = True
     return refused
 

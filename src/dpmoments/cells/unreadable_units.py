@@ -6,19 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from dpmoments.array_types import BoolArray
 from dpmoments.cells.units import unit_ids, whole_or_missing
 from dpmoments.cells.unreadable import (
-    CANNOT_BE_READ,
     UnreadableColumn,
     decoded_without,
+    raised_by_reading,
     refused_objects,
     type_in_words,
     without_objects,
 )
+from dpmoments.table_libraries import pa, pc
 from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["UnitCells", "read_unit_cells"]
@@ -64,7 +63,7 @@ def read_unit_cells(cells: Any, column: str, *, written: TextFormat | None = Non
         cells, unreadable = decoded_without(cells, written.nulls)
     try:
         return UnitCells(unit_ids(cells, column), unreadable)
-    except CANNOT_BE_READ:  # told below, cell by cell where the type allows it
+    except raised_by_reading():  # told below, cell by cell where the type allows it
         pass
     if isinstance(cells, np.ndarray):
         unreadable = refused_objects(cells, lambda cell: unit_ids(cell, column))

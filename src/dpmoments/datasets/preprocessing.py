@@ -1,14 +1,15 @@
 """Rows of norm at most 1 as the papers made them, by statistics of the rows: for benchmarks on public data alone."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpmoments.datasets.tables import Dataset
 from dpmoments.schema.schema import Boolean, Categorical, Column, Coordinate, Numeric
+from dpmoments.table_libraries import pa, pc
 
 
 def standardized_unit_rows(

@@ -1,5 +1,7 @@
 """Wine, Adult and Airfoil as Arrow tables with public schemas."""
 
+from __future__ import annotations
+
 import gzip
 import re
 from dataclasses import dataclass, field
@@ -7,13 +9,12 @@ from importlib import resources
 from typing import Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import csv
 
 from dpmoments.datasets.files import PublishedFile, find_local, load
 from dpmoments.datasets.schemas import adult_schema, airfoil_schema, wine_schema
 from dpmoments.schema.schema import Numeric, Schema
+from dpmoments.table_libraries import pa, pc
+from dpmoments.table_libraries import pa_csv as csv
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 ADULT_TRAIN = PublishedFile("adult.data", f"{_UCI}/adult/adult.data", "5d7c39d7b8804f071cdd1f2a7c460872")

@@ -6,7 +6,6 @@ from abc import abstractmethod
 from contextlib import nullcontext
 from typing import Any, Self
 
-import narwhals as nw
 import numpy as np
 from sklearn.base import BaseEstimator, _clone_parametrized
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -37,6 +36,7 @@ from dpmoments.release import release
 from dpmoments.release_run import require_whole_numbers
 from dpmoments.schema.columns import Categorical, Column
 from dpmoments.schema.schema import Schema
+from dpmoments.table_libraries import nw
 
 __all__ = ["PrivateEstimator"]
 

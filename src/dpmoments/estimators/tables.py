@@ -6,9 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import narwhals as nw
 import numpy as np
-import pyarrow as pa
 from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_array
@@ -16,6 +14,7 @@ from sklearn.utils.validation import check_array
 from dpmoments.plain_values import shown
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
 from dpmoments.schema.schema import Schema
+from dpmoments.table_libraries import nw, pa
 
 __all__ = [
     "array_of",
@@ -150,7 +149,7 @@ def array_of(X: Any, *, numeric: bool, allow_nan: bool, estimator: Any, at_least
     ValueError, TypeError
         If it is none, is complex, or has a cell that may not be missing and is.
     """
-    cells = np.asarray(X)
+    cells = _native(np.asarray(X))
     if cells.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {cells.ndim}D array instead: a table has rows and columns. Reshape your data using "
@@ -174,6 +173,11 @@ def array_of(X: Any, *, numeric: bool, allow_nan: bool, estimator: Any, at_least
     )
 
 
+def _native(values: Any) -> Any:
+    """In this machine's order of bytes, which Arrow asks for."""
+    return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
+
+
 def column_of(y: Any, *, of: Any) -> Any:
     """Y as an array of shape (n,); a column of shape (n, 1) is taken too, with scikit-learn's warning.
 
@@ -184,7 +188,7 @@ def column_of(y: Any, *, of: Any) -> Any:
     """
     if y is None:
         raise ValueError(f"This {type(of).__name__} estimator requires y to be passed, but the target y is None")
-    values = np.asarray(y)
+    values = _native(np.asarray(y))
     if values.ndim == 2 and values.shape[1] == 1:
         warnings.warn(
             DataConversionWarning("A column-vector y was passed when a 1d array was expected: pass y.ravel()"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from dpmoments.analysis.answers import TableAnswer, aligned
+from dpmoments.analysis.plots.letters import fonts_for
 from dpmoments.mechanisms.parts.assumption import Assumption
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.planning.changes import Change
@@ -334,7 +335,8 @@ class Forecast(TableAnswer):
         """
         if self.setting is None or self.noise is None:
             raise ValueError(f"no picture of this forecast, which has {self.without_units}")
-        return plot_forecast(self.setting, self.noise, self.title, against=against, n_features=n_features, ax=ax)
+        with fonts_for(self.setting.typical.schema):
+            return plot_forecast(self.setting, self.noise, self.title, against=against, n_features=n_features, ax=ax)
 
     def _repr_html_(self) -> str:
         """The answer for notebooks: two tables; every text is escaped."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from dpmoments.analysis.plots.canvas import (
-    AS_IT_STANDS,
     CERTAIN,
     HATCH,
     NOISE_COLOR,
@@ -21,7 +20,7 @@ from dpmoments.analysis.plots.canvas import (
     entitle,
     legend_below,
 )
-from dpmoments.analysis.shown_names import label
+from dpmoments.analysis.plots.letters import as_it_stands, label
 from dpmoments.array_types import BoolArray, FloatArray, IntegerArray
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.planning.columns_in_words import column_table
@@ -114,7 +113,7 @@ def _plot_columns(noise: NoiseInUnits, title: str, n_features: int, ax: Axes | N
     ax.set_xlim(float(low) / 2.0, right)
     ax.set_ylim(len(chosen) - 0.4, -0.6)
     ax.set_yticks(place)
-    ax.set_yticklabels([label(names[index]) for index in chosen], fontsize=TEXT_SIZE, **AS_IT_STANDS)
+    ax.set_yticklabels([label(names[index]) for index in chosen], fontsize=TEXT_SIZE, **as_it_stands())
     ax.tick_params(axis="x", labelsize=SMALL_TEXT)
     ax.set_xlabel("standard deviation of the noise, of the column's typical standard deviation", fontsize=TEXT_SIZE)
     ax.grid(axis="x", alpha=0.3)
@@ -156,7 +155,7 @@ def _in_units(ax: Axes, noise: NoiseInUnits, chosen: Sequence[int]) -> None:
             va="center",
             fontsize=SMALL_TEXT,
             annotation_clip=False,
-            **AS_IT_STANDS,
+            **as_it_stands(),
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Real
 from typing import Any
 
@@ -148,16 +149,11 @@ class PrivacyBudget:
         """
         if not weights or not all(math.isfinite(weight) and weight > 0 for weight in weights):
             raise ValueError(f"weights {weights!r} must be positive numbers")
-        total = sum(Fraction(weight) for weight in weights)
-
-        def parts(whole: float) -> list[float]:
-            return [rounded_down(Fraction(whole) * Fraction(weight) / total) for weight in weights]
-
         if self.kind is BudgetKind.ZCDP:
-            return tuple(PrivacyBudget.zcdp(rho) for rho in parts(self.rho))
+            return tuple(PrivacyBudget.zcdp(rho) for rho in _parts(self.rho, weights))
         if self.kind is BudgetKind.PURE:
-            return tuple(PrivacyBudget.pure(epsilon) for epsilon in parts(self.epsilon))
-        pairs = zip(parts(self.epsilon), parts(self.delta), strict=True)
+            return tuple(PrivacyBudget.pure(epsilon) for epsilon in _parts(self.epsilon, weights))
+        pairs = zip(_parts(self.epsilon, weights), _parts(self.delta, weights), strict=True)
         return tuple(PrivacyBudget.approximate(epsilon, delta) for epsilon, delta in pairs)
 
     def covers(self, cost: PrivacyBudget) -> bool:
@@ -266,6 +262,12 @@ class PrivacyBudget:
         if self.kind is BudgetKind.PURE:
             return f"ε = {no_less(self.epsilon)}, pure"
         return f"ε = {no_less(self.epsilon)}, δ = {no_less(self.delta)}"
+
+
+@lru_cache(maxsize=256)
+def _parts(whole: float, weights: tuple[float, ...]) -> tuple[float, ...]:
+    total = sum(Fraction(weight) for weight in weights)
+    return tuple(rounded_down(Fraction(whole) * Fraction(weight) / total) for weight in weights)
 
 
 def add_up(losses: Sequence[float]) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -74,13 +75,12 @@ class Sensitivity:
         """
         if units < 1.0 or rounding < 0.0:
             raise ValueError("a query is counted in smaller units, and rounding adds to its distance")
-        exact = Fraction(self.value) * Fraction(units) + Fraction(rounding)
         return Sensitivity(
             self.name,
             self.arguments,
             self.neighbors,
             self.norm,
-            rounded_up(exact),
+            _value_in_units(self.value, units, rounding),
             self.units * units,
             self.rounding * units + rounding,
         )
@@ -95,6 +95,11 @@ class Sensitivity:
             "rounding": self.rounding,
             "value": self.value,
         }
+
+
+@lru_cache(maxsize=256)
+def _value_in_units(value: float, units: float, rounding: float) -> float:
+    return rounded_up(Fraction(value) * Fraction(units) + Fraction(rounding))
 
 
 def query_distance(norm: Norm, first: npt.ArrayLike, second: npt.ArrayLike, neighbors: Neighbors) -> float:
@@ -128,7 +133,7 @@ def query_distance(norm: Norm, first: npt.ArrayLike, second: npt.ArrayLike, neig
     if norm is Norm.L2:
         return math.sqrt(sum(entry * entry for entry in _moved(ours, theirs)))
     if norm is Norm.SCORE:
-        return float(max((abs(entry) for entry in _moved(ours, theirs)), default=0))
+        return float(max(map(abs, _moved(ours, theirs)), default=0))
     eigenvalues = np.linalg.eigvalsh(_difference(ours, theirs).astype(np.float64))
     added, removed = float(eigenvalues[eigenvalues > 0].sum()), -float(eigenvalues[eigenvalues < 0].sum())
     # Under add-remove one of the two is zero; a replaced row takes one z zᵀ away and brings another.
@@ -140,7 +145,14 @@ def _in_integers(part: npt.NDArray[Any]) -> bool:
     return bool(part.dtype == object or np.issubdtype(part.dtype, np.integer))
 
 
+def _within_62_bits(part: npt.NDArray[np.int64]) -> bool:
+    return bool(part.min(initial=0) >= -(2**62) and part.max(initial=0) <= 2**62 - 1)
+
+
 def _difference(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if ours.dtype == theirs.dtype == np.int64 and _within_62_bits(ours) and _within_62_bits(theirs):
+        within: npt.NDArray[Any] = ours - theirs
+        return within
     # Python integers: a difference of two int64 may not be one.
     integers = _in_integers(ours) and _in_integers(theirs)
     difference: npt.NDArray[Any] = ours.astype(object) - theirs.astype(object) if integers else ours - theirs

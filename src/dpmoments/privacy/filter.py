@@ -6,6 +6,7 @@ before it, never pass what the plan's stated cost allows (``docs/derivations/com
 
 from __future__ import annotations
 
+from functools import lru_cache
 from threading import RLock
 from typing import Any, NoReturn, Protocol
 
@@ -150,7 +151,7 @@ class PrivacyFilter:
         try:
             law.check_shape(np.shape(query))
             # A sensitivity that no function of the library makes is no bound.
-            sensitivity_from_dict(sensitivity.to_dict())
+            _require_made_here(sensitivity)
             loss = law.loss(sensitivity, self.unit, claim)
         except (TypeError, ValueError, ArithmeticError) as reason:  # a price beyond the range of floating point is none
             self._refuse(f"{what}: {reason}")
@@ -229,6 +230,20 @@ class PrivacyFilter:
 
     def _note(self, made: Draw, query: Any, answer: Any) -> None:
         """Called after every draw; an audit keeps what it sees here."""
+
+
+def _require_made_here(sensitivity: Sensitivity) -> None:
+    """Raise KeyError, TypeError or ValueError where no function of the library makes it, or it is stated as less than it is."""
+    stated = sensitivity.to_dict()
+    arguments = [part for item in stated.pop("arguments").items() for part in item]
+    _make_anew(*stated.values(), *arguments)
+
+
+# The draws of a run have the same few sensitivities. ``typed``: 3 and 3.0 are one key else, and one of them is refused.
+@lru_cache(maxsize=256, typed=True)
+def _make_anew(name: str, neighbors: str, units: float, rounding: float, value: float, *arguments: Any) -> None:
+    stated = {"name": name, "neighbors": neighbors, "units": units, "rounding": rounding, "value": value}
+    sensitivity_from_dict({**stated, "arguments": dict(zip(arguments[::2], arguments[1::2], strict=True))})
 
 
 def _is_integral(query: Any) -> bool:

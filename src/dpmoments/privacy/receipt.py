@@ -319,6 +319,8 @@ def total_loss(by_group: Mapping[str | None, Loss], unit: LossUnit, neighbors: N
     one group for another (``docs/derivations/composition.md``).
     """
     alone = by_group.get(None, Loss.none(unit))
+    if by_group.keys() <= {None}:
+        return alone + Loss.none(unit)
     groups = [loss for group, loss in by_group.items() if group is not None]
     touched = 1 if neighbors is Neighbors.ADD_REMOVE else 2
     amounts = sorted((loss.amount for loss in groups), reverse=True)[:touched]

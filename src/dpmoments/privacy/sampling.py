@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 from typing import Any
 
 import numpy as np
@@ -163,9 +163,19 @@ def _(law: Directions, query: Any, generator: np.random.Generator) -> FloatArray
 
 def upper_triangle_mirrored(query: npt.ArrayLike) -> IntegerArray:
     """The symmetric matrix with this upper triangle: noise is drawn for that, and nothing below it may come out without."""
-    upper = np.triu(np.asarray(query))
-    mirrored: IntegerArray = upper + np.triu(upper, 1).T
+    mirrored: IntegerArray = np.array(query)
+    rows, columns = _above_diagonal(len(mirrored))
+    mirrored[columns, rows] = mirrored[rows, columns]
     return mirrored
+
+
+@lru_cache(maxsize=8)
+def _above_diagonal(size: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Rows and columns of the cells above the diagonal, row by row."""
+    rows, columns = np.triu_indices(size, 1)
+    rows.setflags(write=False)
+    columns.setflags(write=False)
+    return rows, columns
 
 
 def add_integers(matrix: IntegerArray, noise: npt.NDArray[np.int64]) -> IntegerArray:
@@ -182,9 +192,10 @@ def symmetric_from_triangle(
     """The symmetric matrix with the given diagonal and, row by row, the cells above it."""
     size = len(diagonal)
     matrix = np.zeros((size, size), dtype=np.int64)
-    matrix[np.triu_indices(size, 1)] = off_diagonal
-    matrix += matrix.T
-    matrix[np.diag_indices(size)] = diagonal
+    rows, columns = _above_diagonal(size)
+    matrix[rows, columns] = off_diagonal
+    matrix[columns, rows] = off_diagonal
+    np.fill_diagonal(matrix, diagonal)
     return matrix
 
 

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
+from dpmoments.analysis.plots.letters import StandIns, fonts_of_reader
 from dpmoments.report.sections import Picture
 from dpmoments.visible_text import visible
 
@@ -43,26 +44,32 @@ def drawn(
     description : str
         What it shows, in words.
     """
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
-    draw(figure.subplots())
-    return Picture(Markup(_element(figure, name, title, description)), title)  # serialised by ElementTree
+    settings: Any = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": name,
+        "font.family": ["sans-serif"],
+        "font.sans-serif": FONTS,
+    }
+    with rc_context(settings), fonts_of_reader() as stand_ins:
+        figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
+        draw(figure.subplots())
+        element = _element(figure, name, title, description, stand_ins)
+    return Picture(Markup(element), title)  # serialised by ElementTree
 
 
-def _element(figure: Figure, name: str, title: str, description: str) -> str:
-    from matplotlib import rc_context
-
+def _element(figure: Figure, name: str, title: str, description: str, stand_ins: StandIns) -> str:
     file = io.BytesIO()
-    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": name, "font.sans-serif": FONTS}
-    with rc_context(settings), warnings.catch_warnings():
-        # Letters that no font here has: the reader's browser draws the text, and has its own.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support", category=UserWarning)
         figure.savefig(
             file, format="svg", dpi=DOTS_AN_INCH, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
         )
     root = ElementTree.fromstring(file.getvalue())
+    for element in root.iter():
+        element.text = element.text and stand_ins.restored(element.text)
     _name_apart(root, name)
     _describe(root, name, title, description)
     ElementTree.register_namespace("", SVG)

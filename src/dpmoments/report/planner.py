@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import math
+import zlib
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +24,8 @@ from dpmoments.visible_text import visible
 
 __all__ = ["planner_page", "planner_rows", "planner_words"]
 
+LONGEST_PLAIN = 100_000
+"""Characters: a longer grid is deflated, losing nothing; every browser since 2023 inflates it."""
 HEAD = ("feature", "typical sd", "± mean or share", "± sd", "of the sd", "± correlations", "learnt")
 
 
@@ -63,8 +68,16 @@ def planner_page(forecast: Forecast) -> str:
         helpful=[str(change) for change in forecast.changes],
         mechanisms=PageTable.of("Every mechanism, with all columns, as asked for", forecast.mechanism_table()),
         remarks=[*forecast.mechanisms_in_words[1:], *forecast.mechanism_remarks],
-        grid=_shown_names(planner_grid(setting)),
+        **_written(_shown_names(planner_grid(setting))),
     )
+
+
+def _written(grid: dict[str, Any]) -> dict[str, Any]:
+    """The grid for the page: as it is where it can be read, deflated where it would be a megabyte of repeated numbers."""
+    text = json.dumps(grid, ensure_ascii=False, separators=(",", ":"))
+    if len(text) <= LONGEST_PLAIN:
+        return {"grid": grid, "packed": ""}
+    return {"grid": None, "packed": base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")}
 
 
 def planner_words(setting: Setting, noise: NoiseInUnits) -> str:

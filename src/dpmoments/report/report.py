@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.confidence import confidence_level
@@ -13,14 +13,10 @@ from dpmoments.group_releases import GroupReleases
 from dpmoments.mean_release import MeanRelease
 from dpmoments.moment_release import MomentRelease
 from dpmoments.planning.answer import Forecast
-from dpmoments.report.audit_appendix import appendix
-from dpmoments.report.mean_sections import mean_sections
-from dpmoments.report.moment_sections import moment_sections
-from dpmoments.report.page import filled_in
-from dpmoments.report.planner import planner_page
-from dpmoments.report.sections import PageTable, Section
-from dpmoments.report.words import FALSE_ALARMS, limits_in_words, promise_in_words
 from dpmoments.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from dpmoments.report.sections import Section
 
 __all__ = ["group_asked_for", "report"]
 
@@ -85,6 +81,8 @@ def report(
     if isinstance(subject, Forecast):
         if regressions or groups:
             raise ValueError("a forecast has no data: regressions and groups are for the report of a release")
+        from dpmoments.report.planner import planner_page
+
         page = planner_page(subject)
     else:
         page = report_page(subject, regressions=regressions, groups=groups, level=level)
@@ -105,6 +103,11 @@ def report_page(
     ValueError, TypeError
         As :func:`report`.
     """
+    from dpmoments.report.audit_appendix import appendix
+    from dpmoments.report.page import filled_in
+    from dpmoments.report.sections import PageTable
+    from dpmoments.report.words import FALSE_ALARMS, limits_in_words, promise_in_words
+
     level = confidence_level(level)
     _check_asked(regressions, groups)
     chapters = _chapters(release, regressions, groups, level)
@@ -143,6 +146,9 @@ def _chapters(
     level: float,
 ) -> list[tuple[str, tuple[Section, ...]]]:
     """What is said of each group, under its name; of a release of all rows under none."""
+    from dpmoments.report.mean_sections import mean_sections
+    from dpmoments.report.moment_sections import moment_sections
+
     if isinstance(release, MeanRelease):
         if regressions or groups:
             raise ValueError(

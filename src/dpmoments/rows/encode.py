@@ -29,7 +29,6 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, numbers
@@ -41,6 +40,7 @@ from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.numeric import LARGEST_CELL
 from dpmoments.schema.row_norm import may_be_shortened
 from dpmoments.schema.schema import Schema
+from dpmoments.table_libraries import pa
 
 __all__ = ["encode_columns", "encode_levels", "largest_block"]
 

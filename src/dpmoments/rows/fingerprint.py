@@ -11,10 +11,9 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from dpmoments.rows.row_hashes import HashArray, mixed, unit_hashes
+from dpmoments.table_libraries import pa, pc
 
 __all__ = ["Fingerprint"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -132,6 +133,13 @@ class RowCount(Summary[_Tally, int]):
         return first + second
 
 
+@lru_cache(maxsize=8)
+def _made_up_rows(n_features: int) -> FloatArray:
+    rows: FloatArray = np.random.default_rng(0).standard_normal((67, n_features)) / np.sqrt(n_features)
+    rows.setflags(write=False)
+    return rows
+
+
 def require_rowwise(statistic: RowStatistic, n_features: int) -> None:
     """Refuse a statistic whose value for a row depends on the row's place or company, as found on made-up rows.
 
@@ -140,7 +148,7 @@ def require_rowwise(statistic: RowStatistic, n_features: int) -> None:
     ValueError
         If it does, or if it does not return one value a row.
     """
-    made_up = np.random.default_rng(0).standard_normal((67, n_features)) / np.sqrt(n_features)
+    made_up = _made_up_rows(n_features)
     together = np.asarray(statistic(made_up.copy()), dtype=np.float64)
     if together.shape != (len(made_up),):
         raise ValueError(f"the statistic returned shape {together.shape} for {len(made_up)} rows: one value a row")

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from dpmoments.array_types import BoolArray
 from dpmoments.cells.reading import MISSING, level_codes, numbers
@@ -17,6 +15,7 @@ from dpmoments.rows.cells import dropped_by_missing
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.grouping import Level, grouping_column, levels_of, schema_of_groups
 from dpmoments.schema.schema import Schema
+from dpmoments.table_libraries import pa, pc
 
 __all__ = ["Restriction"]
 

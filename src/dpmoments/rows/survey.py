@@ -12,8 +12,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.cells.objects import NO_LEVEL
@@ -34,6 +32,7 @@ from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, D
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 from dpmoments.schema.row_norm import may_be_shortened
 from dpmoments.schema.schema import Schema
+from dpmoments.table_libraries import pa, pc
 from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["Survey", "SurveyCounts", "SurveyPart", "candidate_units"]

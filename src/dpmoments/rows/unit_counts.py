@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from dpmoments.rows.unit_selection import (
     BYTES_BESIDE_ROW,
@@ -23,6 +22,7 @@ from dpmoments.rows.unit_selection import (
     bucket_shares,
 )
 from dpmoments.rows.unit_tally import Tallied
+from dpmoments.table_libraries import pa
 
 __all__ = ["UnitCounts", "counts_of_units"]
 

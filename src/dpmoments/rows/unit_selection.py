@@ -19,8 +19,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.cells.units import unit_ids
@@ -28,6 +26,7 @@ from dpmoments.privacy.privacy_unit import PrivacyUnit, SelectionKey
 from dpmoments.rows.row_hashes import HASH_BITS, HashArray, copy_hashes, row_hashes, unit_hashes
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.unit_tally import Tallied, buckets, require_same_table
+from dpmoments.table_libraries import pa, pc
 
 __all__ = [
     "BYTES_BESIDE_ROW",

@@ -11,7 +11,14 @@ from dpmoments.plain_values import shown
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric
 from dpmoments.schema.derived import Power, Product
 
-__all__ = ["blank_entries", "column_from_dict"]
+__all__ = ["ENTRIES", "FILL_IN", "blank_entries", "column_from_dict"]
+
+ENTRIES = ("format", "version", "row_norm", "columns")
+"""What a schema file has at its top level."""
+FILL_IN = (
+    "Fill these in from public knowledge (they are never read off the data, because that would leak it), or delete the columns "
+    "that are not wanted"
+)
 
 KINDS: Mapping[str, type[Column | Power | Product]] = {
     column.kind: column for column in (Numeric, Categorical, Boolean, Date, Coordinate, Power, Product)

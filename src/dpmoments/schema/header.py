@@ -8,10 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from dpmoments.table_files import (
     CSV_DELIMITERS,
@@ -22,6 +19,7 @@ from dpmoments.table_files import (
     fixed_folder,
     open_ipc,
 )
+from dpmoments.table_libraries import nw, pa, pq
 from dpmoments.text_files.header import first_line, names_in, other_delimiter
 from dpmoments.text_files.text_format import TextFormat
 

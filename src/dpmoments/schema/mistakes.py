@@ -11,18 +11,11 @@ from typing import Any
 import yaml
 
 from dpmoments.plain_values import shown
-from dpmoments.schema.entries import blank_entries, column_from_dict
+from dpmoments.schema.entries import ENTRIES, FILL_IN, blank_entries, column_from_dict
 from dpmoments.schema.writing import slips_of, slips_of_row_norm
 from dpmoments.schema.yaml_text import columns_without_blank, compose_yaml
 
-__all__ = ["ENTRIES", "FILL_IN", "mistakes_in"]
-
-ENTRIES = ("format", "version", "row_norm", "columns")
-"""What a schema file has at its top level."""
-FILL_IN = (
-    "Fill these in from public knowledge (they are never read off the data, because that would leak it), or delete the columns "
-    "that are not wanted"
-)
+__all__ = ["mistakes_in"]
 
 
 @dataclass

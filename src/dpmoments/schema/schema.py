@@ -1,7 +1,6 @@
 """What is public about a table: its columns, their bounds and categories, and what happens to cells that break the rules.
 
-Nothing here reads data. The schema fixes the affine map between the table's units and the unit ball in which every mechanism
-works, and its inverse on released moments.
+Reads no data. Fixes the affine map from the table's units to the unit ball where mechanisms work, and its inverse on moments.
 """
 
 from __future__ import annotations
@@ -22,13 +21,10 @@ from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, D
 from dpmoments.schema.derived import DerivedColumn, Power, Product, SchemaColumn, with_factors
 from dpmoments.schema.drafting import SchemaDraft, draft
 from dpmoments.schema.encoding import Encoding
-from dpmoments.schema.entries import blank_entries, column_from_dict
-from dpmoments.schema.mistakes import ENTRIES, FILL_IN, mistakes_in
+from dpmoments.schema.entries import ENTRIES, FILL_IN, blank_entries, column_from_dict
 from dpmoments.schema.rough_scale import RoughScale
 from dpmoments.schema.row_norm import checked_row_norm, lattice_weights
 from dpmoments.schema.typical_ranges import check_typical_ranges, column_weights, typical_center
-from dpmoments.schema.writing import slips_in
-from dpmoments.schema.yaml_text import format_yaml, read_text, read_yaml_nodes
 from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Date", "Numeric", "Schema"]
@@ -80,9 +76,7 @@ class Schema:
         row_norm: float | Literal["default"] | None = "default",
     ) -> None:
         for column in stated:
-            if not isinstance(
-                column, Numeric | Date | Categorical | Boolean | Coordinate | Power | Product | DerivedColumn
-            ):
+            if not isinstance(column, Column | Power | Product | DerivedColumn):
                 raise TypeError(
                     "a schema is made of Numeric, Date, Categorical and Boolean columns, and of Power and Product of them, got "
                     f"{type(column).__name__}"
@@ -316,6 +310,8 @@ class Schema:
 
     def save(self, path: str | Path) -> None:
         """Write the schema as YAML."""
+        from dpmoments.schema.yaml_text import format_yaml
+
         Path(path).write_text(format_yaml(self.to_dict()), encoding="utf-8", newline="\n")
 
     @classmethod
@@ -327,6 +323,10 @@ class Schema:
         ValueError
             If the file is not a schema, or has mistakes or blanks: all columns that have some are named at once, with the line.
         """
+        from dpmoments.schema.mistakes import mistakes_in
+        from dpmoments.schema.writing import slips_in
+        from dpmoments.schema.yaml_text import read_text, read_yaml_nodes
+
         values, node = read_yaml_nodes(path)
         try:
             schema = cls.from_dict(values)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import glob
 from pathlib import Path
 
-import pyarrow as pa
-import yaml
-
 from dpmoments.schema.header import Header, HeaderColumn
+from dpmoments.table_libraries import pa
 
 __all__ = ["default_output", "schema_template"]
 
@@ -116,4 +114,6 @@ def _entries(column: HeaderColumn, what: str) -> list[str]:
 
 def _quoted(name: str) -> str:
     """A YAML scalar in double quotes, on one line."""
+    import yaml
+
     return str(yaml.safe_dump(name, default_style='"', allow_unicode=True, width=float("inf"))).strip()

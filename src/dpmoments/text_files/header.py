@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
-import pyarrow as pa
-
+from dpmoments.table_libraries import pa
 from dpmoments.text_files.streams import EncodingError, open_utf8
 from dpmoments.text_files.text_format import TextFormat
 

@@ -6,8 +6,7 @@ import codecs
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
+from dpmoments.table_libraries import pa
 from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["EncodingError", "open_utf8"]

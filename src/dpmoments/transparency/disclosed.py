@@ -11,11 +11,11 @@ from dpmoments.privacy.profile import PrivacyProfile, RunCurve
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.transparency.auditor_statement import AuditorStatement, auditor_statement
-from dpmoments.transparency.registry_entry import RegistryEntry, registry_entry
 
 if TYPE_CHECKING:
     from dpmoments.privacy.receipt import Receipt
     from dpmoments.privacy.statement import PrivacyStatement
+    from dpmoments.transparency.registry_entry import RegistryEntry
 
 __all__ = ["Disclosed"]
 
@@ -75,4 +75,6 @@ class Disclosed:
             What only the curator knows, by name: see :func:`dpmoments.transparency.registry_entry.registry_entry`. What is
             not given is left as a marked blank.
         """
+        from dpmoments.transparency.registry_entry import registry_entry
+
         return registry_entry(self, **known)

@@ -14,6 +14,7 @@ from dpmoments.analysis.plots.components import plot_components
 from dpmoments.analysis.plots.correlation import plot_correlation
 from dpmoments.analysis.plots.covariance import plot_covariance
 from dpmoments.analysis.plots.groups import plot_groups
+from dpmoments.analysis.plots.letters import with_fonts_for_names
 from dpmoments.analysis.plots.spectrum import plot_spectrum
 from dpmoments.analysis.plots.step_regions import StepsOfRelease
 from dpmoments.analysis.plots.steps import plot_steps
@@ -48,6 +49,7 @@ class ReleasePlots:
     release: Released
 
     @in_floating_point
+    @with_fonts_for_names
     def correlation(self, columns: Sequence[str] | None = None, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
         """Correlations as coloured cells, hatched where ``release.correlations()`` cannot tell their sign from noise.
 
@@ -72,6 +74,7 @@ class ReleasePlots:
         return plot_correlation(self.release, columns, level=level, ax=ax)
 
     @in_floating_point
+    @with_fonts_for_names
     def covariance(self, columns: Sequence[str] | None = None, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
         """Covariances as coloured cells, each column over half its range; numbers in the table's units where they have room.
 
@@ -95,6 +98,7 @@ class ReleasePlots:
         return plot_covariance(self.release, columns, level=level, ax=ax)
 
     @in_floating_point
+    @with_fonts_for_names
     def spectrum(
         self, columns: Sequence[str] | None = None, *, scaling: Scaling = "bounds", ax: Axes | None = None
     ) -> Axes:
@@ -121,6 +125,7 @@ class ReleasePlots:
         return plot_spectrum(self.release, columns, scaling=scaling, ax=ax)
 
     @in_floating_point
+    @with_fonts_for_names
     def components(
         self,
         n_components: int | None = None,
@@ -153,6 +158,7 @@ class ReleasePlots:
         return plot_components(self.release, n_components, columns, scaling=scaling, n_features=n_features, ax=ax)
 
     @in_floating_point
+    @with_fonts_for_names
     def coefficients(
         self,
         target: str,
@@ -193,6 +199,7 @@ class ReleasePlots:
         )
 
     @in_floating_point
+    @with_fonts_for_names
     def groups(self, by: str, of: str, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
         """Means of a feature by group with their intervals and numbers of rows; hatched where a group is lost in noise.
 
@@ -217,6 +224,7 @@ class ReleasePlots:
         return plot_groups(self.release, by, of, level=level, ax=ax)
 
     @in_floating_point
+    @with_fonts_for_names
     def steps(self, features: Sequence[str] | None = None, *, ax: Axes | None = None) -> Axes:
         """How ``coinpress``, ``private-preconditioning`` or ``adaptive-ball`` found the rows: the region of each step.
 
@@ -249,6 +257,7 @@ class MeanPlots:
     mean: FloatArray
 
     @in_floating_point
+    @with_fonts_for_names
     def steps(self, features: Sequence[str] | None = None, *, ax: Axes | None = None) -> Axes:
         """How ``coinpress`` or ``variance-aware`` found the mean: the region of each step (Biswas et al. 2020, Figure 1).
 

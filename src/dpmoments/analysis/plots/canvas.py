@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dpmoments.analysis.plots.letters import ESCAPED, as_it_stands, drawable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "AS_IT_STANDS",
     "CERTAIN",
     "DIVERGING",
     "FAINT",
@@ -26,6 +27,7 @@ __all__ = [
     "TEXT_SIZE",
     "axes_of",
     "entitle",
+    "ink_on",
     "legend_below",
     "room_for_labels",
 ]
@@ -45,13 +47,12 @@ SMALL_TEXT = 8.0
 LINE_HEIGHT = 1.35
 LETTERS_AN_INCH, SMALL_LETTERS_AN_INCH = 12.0, 16.0
 """So many letters of a title, and of what stands below it, are as wide as an inch."""
+KEY = 0.5
+"""Inches that the mark beside a word of a legend takes, and what is between them."""
 NARROWEST = 2.5
 """Inches: in narrower axes a title runs over."""
 POINTS_AN_INCH = 72.0
 SECONDARY = "#595959"
-
-AS_IT_STANDS: dict[str, Any] = {"parse_math": False, "usetex": False}
-"""For every text with a name in it: names are data, and ``$`` begins no formula."""
 
 
 def axes_of(ax: Axes | None, width: float, height: float) -> Axes:
@@ -76,6 +77,19 @@ def axes_of(ax: Axes | None, width: float, height: float) -> Axes:
     return ax
 
 
+def ink_on(color: Sequence[float]) -> str:
+    """Black or white, whichever is told better from a colour: by their contrast after WCAG 2.2, which is then 4.5 at least.
+
+    Examples
+    --------
+    >>> ink_on((1.0, 1.0, 1.0)), ink_on((0.4, 0.0, 0.12))
+    ('black', 'white')
+    """
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in color[:3]]
+    luminance = sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    return "black" if (luminance + 0.05) ** 2 >= 1.05 * 0.05 else "white"
+
+
 def room_for_labels(places: Sequence[float], room: float) -> list[int]:
     """Which of the labels at these places can stand, none nearer to another than ``room``.
 
@@ -92,10 +106,28 @@ def room_for_labels(places: Sequence[float], room: float) -> list[int]:
 
 
 def legend_below(ax: Axes) -> None:
-    """The legend below the axis and its name, where it hides nothing."""
+    """The legend below the axis and its name, where it hides nothing; in two columns where they have room."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    room = (1.0 - ax.get_position().x0) * figure.get_size_inches()[0]
+    longest = max(map(len, ax.get_legend_handles_labels()[1]), default=0)
+    columns = 2 if 2.0 * (longest / SMALL_LETTERS_AN_INCH + KEY) <= room else 1
     ax.legend(
-        fontsize=SMALL_TEXT, loc="upper left", bbox_to_anchor=(0.0, 0.0), borderaxespad=4.6, ncols=2, frameon=False
+        fontsize=SMALL_TEXT,
+        loc="upper left",
+        bbox_to_anchor=(0.0, 0.0),
+        borderaxespad=4.6,
+        ncols=columns,
+        frameon=False,
     )
+
+
+def _of_escaped(ax: Axes, title: str) -> str:
+    """What is to be said of letters that are not drawn."""
+    from matplotlib.text import Text
+
+    shown = [title, *(text.get_text() for text in ax.findobj(Text))]
+    return "\\u…: a letter that no font here has" if any(map(ESCAPED.search, shown)) else ""
 
 
 def entitle(ax: Axes, title: str, *meaning: str, grow: bool) -> None:
@@ -116,13 +148,14 @@ def entitle(ax: Axes, title: str, *meaning: str, grow: bool) -> None:
         engine.execute(figure)  # labels take their part of the width
     place, (wide, high) = ax.get_position(), figure.get_size_inches()
     alone = grow or len(figure.axes) == 1
+    title, meaning = drawable(title), (*map(drawable, meaning), _of_escaped(ax, title))
     width = max((1.0 - place.x0 if alone else place.width) * wide, NARROWEST)
     lines = textwrap.wrap(title, int(width * LETTERS_AN_INCH))
     small = [line for words in meaning for line in textwrap.wrap(words, int(width * SMALL_LETTERS_AN_INCH))]
     block = LINE_HEIGHT * SMALL_TEXT * len(small)
     if grow:
         figure.set_size_inches(wide, high + (block + LINE_HEIGHT * TEXT_SIZE * len(lines)) / POINTS_AN_INCH)
-    ax.set_title("\n".join(lines), loc="left", fontsize=TEXT_SIZE + 2.0, pad=6.0 + block, **AS_IT_STANDS)
+    ax.set_title("\n".join(lines), loc="left", fontsize=TEXT_SIZE + 2.0, pad=6.0 + block, **as_it_stands())
     ax.annotate(
         "\n".join(small),
         (0.0, 1.0),
@@ -136,5 +169,5 @@ def entitle(ax: Axes, title: str, *meaning: str, grow: bool) -> None:
         color=SECONDARY,
         annotation_clip=False,
         in_layout=False,  # the title keeps its height free, and its width is no matter of the axes
-        **AS_IT_STANDS,
+        **as_it_stands(),
     )

@@ -19,10 +19,10 @@ from dpmoments.analysis.plots.interval_picture import (
     interval_axes,
     privacy_part,
 )
+from dpmoments.analysis.plots.letters import label
 from dpmoments.analysis.plots.refusals import require_count
 from dpmoments.analysis.regression import ols, ridge
 from dpmoments.analysis.released import Released
-from dpmoments.analysis.shown_names import label
 from dpmoments.array_types import FloatArray
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import numpy as np
 
 from dpmoments.analysis.components import SCALINGS, PrincipalComponents, Scaling, pca
 from dpmoments.analysis.moment_noise import NOT_DISTINGUISHABLE, law_in_words
-from dpmoments.analysis.plots.canvas import AS_IT_STANDS, SMALL_TEXT, TEXT_SIZE, entitle
+from dpmoments.analysis.plots.canvas import SMALL_TEXT, TEXT_SIZE, entitle
+from dpmoments.analysis.plots.letters import as_it_stands
 from dpmoments.analysis.plots.matrix_picture import NumberedCells, draw_matrix, matrix_axes, with_color_bar
 from dpmoments.analysis.plots.refusals import require_count
 from dpmoments.analysis.released import Released
@@ -76,7 +77,7 @@ def draw_components(found: PrincipalComponents, n_features: int = MOST_FEATURES,
     ]
     ax.set_xticks(range(k))
     ax.set_xticklabels(
-        [f"{place}\n{said}" for place, said in enumerate(words, 1)], fontsize=SMALL_TEXT, rotation=0, **AS_IT_STANDS
+        [f"{place}\n{said}" for place, said in enumerate(words, 1)], fontsize=SMALL_TEXT, rotation=0, **as_it_stands()
     )
     ax.set_xlabel("component, and its share of the total variance", fontsize=TEXT_SIZE)
     with_color_bar(ax, image, "loading")

@@ -50,7 +50,7 @@ def draw_correlations(found: Correlations, ax: Axes | None = None) -> Axes:
         groups=found.columns_of_features,
         cells=NumberedCells(_numbers(found.correlation), _numbers(half, "±")),
     )
-    told = half[np.isfinite(found.privacy_noise) & off]
+    told = half[np.isfinite(found.privacy_noise) & off]  # where a variance is lost the interval is all of [-1, 1]
     typical = float(np.median(told)) if len(told) else float("nan")
     with_color_bar(ax, image, "correlation", noise=typical)
     title = found.heading[0] if found.noise_known else "correlations: noise unknown"
@@ -61,7 +61,11 @@ def draw_correlations(found: Correlations, ax: Axes | None = None) -> Axes:
 def _meaning(
     found: Correlations, verdict: np.ndarray[tuple[int, ...], np.dtype[np.object_]], typical: float
 ) -> list[str]:
-    half = f"black lines on the colour bar: half a {found.level:.0%} interval, ±{typical:.2g} (the median)"
+    half = (
+        f"black lines on the colour bar: half a {found.level:.0%} interval, ±{typical:.2g} (the median)"
+        if np.isfinite(typical)
+        else "no pair has both variances out of the noise, so that every correlation may be anything from −1 to 1"
+    )
     if not found.noise_known:
         said = [f"hatched: {law_in_words(None)}"]
     elif (verdict == NOT_DISTINGUISHABLE).any():

@@ -14,6 +14,7 @@ from dpmoments.analysis.description import describe
 from dpmoments.analysis.levels import chosen_features, columns_of
 from dpmoments.analysis.moment_noise import NOISE_UNKNOWN, NOT_DISTINGUISHABLE, law_in_words
 from dpmoments.analysis.plots.canvas import entitle
+from dpmoments.analysis.plots.letters import label
 from dpmoments.analysis.plots.matrix_picture import (
     MOST_NUMBERED,
     NumberedCells,
@@ -23,7 +24,6 @@ from dpmoments.analysis.plots.matrix_picture import (
 )
 from dpmoments.analysis.plots.refusals import require_mean
 from dpmoments.analysis.released import Released
-from dpmoments.analysis.shown_names import label
 from dpmoments.array_types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_covariance"]
 
+ROUNDING = 1e-9
+"""Of the noise: what a repair made 0 comes out of floating point as less than this."""
 LEAST_SHARE = 1e-4
 """Of the largest colour: where the noise is smaller, or not known, colours are linear below this."""
 
@@ -62,7 +64,7 @@ def plot_covariance(
         columns=names,
         is_noise=lost,
         groups=columns_of(release, chosen),
-        cells=NumberedCells(_numbers(values), _numbers(noise, "±")),
+        cells=NumberedCells(_numbers(np.where(np.abs(values) < ROUNDING * noise, 0.0, values)), _numbers(noise, "±")),
     )
     with_color_bar(
         ax, image, "covariance, each column over half its range", noise=typical, ticks=_ticks(linear, largest)
@@ -75,7 +77,9 @@ def plot_covariance(
         ax,
         f"covariances: {stand_out}" if len(chosen) > 1 else f"variance of {label(names[0])}",
         cells if len(chosen) <= MOST_NUMBERED else "",
-        f"hatched: {NOT_DISTINGUISHABLE}; {colors}" if known else f"hatched: {law_in_words(None)}",
+        f"{f'hatched: {NOT_DISTINGUISHABLE}; ' if lost.any() else ''}{colors}"
+        if known
+        else f"hatched: {law_in_words(None)}",
         warning,
         grow=grow,
     )

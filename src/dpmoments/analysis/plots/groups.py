@@ -17,9 +17,9 @@ from dpmoments.analysis.plots.interval_picture import (
     interval_axes,
     privacy_part,
 )
+from dpmoments.analysis.plots.letters import label
 from dpmoments.analysis.plots.refusals import require_mean
 from dpmoments.analysis.released import Released
-from dpmoments.analysis.shown_names import label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

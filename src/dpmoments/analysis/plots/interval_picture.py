@@ -11,7 +11,6 @@ import numpy as np
 from dpmoments.analysis.coefficient_table import NO_EFFECT
 from dpmoments.analysis.moment_noise import NOT_DISTINGUISHABLE
 from dpmoments.analysis.plots.canvas import (
-    AS_IT_STANDS,
     CERTAIN,
     FAINT,
     HATCH,
@@ -22,6 +21,7 @@ from dpmoments.analysis.plots.canvas import (
     TEXT_SIZE,
     axes_of,
 )
+from dpmoments.analysis.plots.letters import as_it_stands
 from dpmoments.array_types import FloatArray
 
 if TYPE_CHECKING:
@@ -100,13 +100,13 @@ def draw_intervals(ax: Axes, lines: Sequence[IntervalLine], words: str, *, about
                 fontsize=SMALL_TEXT,
                 color=SECONDARY,
                 annotation_clip=False,
-                **AS_IT_STANDS,
+                **as_it_stands(),
             )
     ax.set_xlim(left, right)
     ax.set_ylim(len(lines) - 0.4, -0.6)
     ax.set_yticks(range(len(lines)))
-    ax.set_yticklabels([line.name for line in lines], fontsize=TEXT_SIZE, **AS_IT_STANDS)
-    ax.set_xlabel(words, fontsize=TEXT_SIZE, **AS_IT_STANDS)
+    ax.set_yticklabels([line.name for line in lines], fontsize=TEXT_SIZE, **as_it_stands())
+    ax.set_xlabel(words, fontsize=TEXT_SIZE, **as_it_stands())
     ax.tick_params(axis="x", labelsize=SMALL_TEXT)
     ax.grid(axis="x", alpha=0.3)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpmoments.analysis.plots.canvas import (
-    AS_IT_STANDS,
     DIVERGING,
     FAINT,
     HATCH,
@@ -18,9 +17,10 @@ from dpmoments.analysis.plots.canvas import (
     SMALL_TEXT,
     TEXT_SIZE,
     axes_of,
+    ink_on,
     room_for_labels,
 )
-from dpmoments.analysis.shown_names import label
+from dpmoments.analysis.plots.letters import as_it_stands, label
 from dpmoments.array_types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
@@ -41,8 +41,6 @@ INCHES_A_FEATURE = 0.3
 MOST_HATCHED = 400
 """More hatched cells are drawn as one shape: one by one they take a minute, and in a page megabytes."""
 SMALLEST_TEXT, LEADING = 6.5, 1.1
-LIGHT = 0.55
-"""Cells further from 0 than this share of the colours have white numbers."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ def with_color_bar(
     figure = ax.get_figure(root=True)
     assert figure is not None
     bar = figure.colorbar(image, ax=ax, shrink=0.75, pad=0.02, aspect=28)
-    bar.set_label(words, fontsize=TEXT_SIZE, **AS_IT_STANDS)
+    bar.set_label(words, fontsize=TEXT_SIZE, **as_it_stands())
     bar.ax.tick_params(labelsize=SMALL_TEXT)
     if ticks:
         bar.set_ticks(list(ticks), labels=[f"{tick:g}" for tick in ticks])
@@ -169,9 +167,11 @@ def _draw_as_one(ax: Axes, mesh: Collection) -> None:
 
 
 def _write(ax: Axes, values: FloatArray, norm: Normalize, cells: NumberedCells, is_noise: BoolArray) -> None:
-    sides: Any = norm(values)
+    from matplotlib import colormaps
+
+    colors = colormaps[DIVERGING](norm(values))
     for row, column in np.ndindex(values.shape):
-        dark = np.isfinite(values[row, column]) and abs(2.0 * float(sides[row, column]) - 1.0) > LIGHT
+        on_paper = is_noise[row, column] or not np.isfinite(values[row, column])
         paper = {"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "boxstyle": "round,pad=0.1"}
         below = cells.noise[row][column]
         ax.text(
@@ -182,9 +182,9 @@ def _write(ax: Axes, values: FloatArray, norm: Normalize, cells: NumberedCells, 
             va="center",
             fontsize=SMALL_TEXT - 0.5,
             linespacing=1.1,
-            color="white" if dark and not is_noise[row, column] else "black",
+            color="black" if on_paper else ink_on(colors[row, column]),
             bbox=paper if is_noise[row, column] else None,
-            **AS_IT_STANDS,
+            **as_it_stands(),
         )
 
 
@@ -209,7 +209,7 @@ def _name(ax: Axes, rows: Sequence[str], columns: Sequence[str], groups: Sequenc
         text_size = min(TEXT_SIZE, max(SMALLEST_TEXT, cell * nearest / LEADING))
         kept = room_for_labels(places, 0.999 * text_size * LEADING / cell)
         axis.set_ticks([places[index] for index in kept])
-        axis.set_ticklabels([label(shown[index]) for index in kept], fontsize=text_size, **AS_IT_STANDS)
+        axis.set_ticklabels([label(shown[index]) for index in kept], fontsize=text_size, **as_it_stands())
     many = len(columns) > 4 or max(map(len, columns)) > 8
     ax.tick_params(axis="x", rotation=90 if many else 0, length=2)
     ax.tick_params(axis="y", length=2)

@@ -101,7 +101,7 @@ def draw_spectrum(found: PrincipalComponents, ax: Axes | None = None) -> Axes:
         ax.plot(place[beyond], shown[beyond], "v", markersize=size, color=NOISE_COLOR, label="below the axis, or 0")
     ax.set_xlim(0.5, k + 0.5)
     ax.set_ylim(bottom=least * 0.8)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=12))
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=12, min_n_ticks=1))
     ax.set_xlabel("component", fontsize=TEXT_SIZE)
     about = "variance" if found.centered else "second moment about 0"
     ax.set_ylabel(about, fontsize=TEXT_SIZE)

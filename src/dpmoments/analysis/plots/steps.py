@@ -10,17 +10,17 @@ import numpy as np
 
 from dpmoments.analysis.levels import named_features
 from dpmoments.analysis.plots.canvas import (
-    AS_IT_STANDS,
     CERTAIN,
     NOISE_COLOR,
     PRIVACY,
+    SECONDARY,
     SMALL_TEXT,
     TEXT_SIZE,
     axes_of,
     entitle,
 )
+from dpmoments.analysis.plots.letters import as_it_stands, label
 from dpmoments.analysis.plots.step_regions import Steps, StepsOfRelease, steps_of
-from dpmoments.analysis.shown_names import label
 from dpmoments.array_types import FloatArray
 
 if TYPE_CHECKING:
@@ -84,7 +84,9 @@ def _draw_sizes(release: StepsOfRelease, steps: Steps, ax: Axes | None) -> Axes:
         ax.set_ylim(0.0, 1.08 * float(sizes.max()))
     every = max(1, -(-len(place) // MOST_NAMED))
     ax.set_xticks(place[::-every][::-1])
-    ax.set_xticklabels([steps.names[index - 1] for index in place[::-every][::-1]], fontsize=SMALL_TEXT, **AS_IT_STANDS)
+    ax.set_xticklabels(
+        [steps.names[index - 1] for index in place[::-every][::-1]], fontsize=SMALL_TEXT, **as_it_stands()
+    )
     ax.set_xlim(0.7, len(place) + 0.3)
     ax.tick_params(axis="y", labelsize=SMALL_TEXT)
     ax.set_xlabel("step", fontsize=TEXT_SIZE)
@@ -109,8 +111,8 @@ def _draw_regions(
     first, second = release.schema.encoding(mean=True).scale[list(chosen)]
     if first == second:
         ax.set_aspect("equal")
-    ax.set_xlabel(names[0], fontsize=TEXT_SIZE, **AS_IT_STANDS)
-    ax.set_ylabel(names[1], fontsize=TEXT_SIZE, **AS_IT_STANDS)
+    ax.set_xlabel(names[0], fontsize=TEXT_SIZE, **as_it_stands())
+    ax.set_ylabel(names[1], fontsize=TEXT_SIZE, **as_it_stands())
     ax.tick_params(labelsize=SMALL_TEXT)
     sizes = [float(np.max(np.ptp(outline, axis=0))) for outline in outlines]
     shrunk = float(np.median(steps.regions[-1].half_widths / steps.regions[0].half_widths))
@@ -139,8 +141,8 @@ def _draw_outlines(ax: Axes, outlines: Sequence[FloatArray], steps: Steps, *, na
                 (2, 2),
                 textcoords="offset points",
                 fontsize=SMALL_TEXT,
-                color=color,
-                **AS_IT_STANDS,
+                color=color if place == last else SECONDARY,
+                **as_it_stands(),
             )
 
 
@@ -156,7 +158,7 @@ def _zoom(ax: Axes, outlines: Sequence[FloatArray], steps: Steps) -> Axes:
     inside.set_ylim(middle[1] - reach[1], middle[1] + reach[1])
     inside.set_aspect(ax.get_aspect())
     inside.tick_params(labelsize=SMALL_TEXT - 1.0)
-    inside.set_title(f"step {steps.names[-1]}", fontsize=SMALL_TEXT, **AS_IT_STANDS)
+    inside.set_title(f"step {steps.names[-1]}", fontsize=SMALL_TEXT, **as_it_stands())
     ax.indicate_inset_zoom(inside, edgecolor=NOISE_COLOR)
     return inside
 

@@ -79,11 +79,11 @@ class NormHistogram:
         threshold = self.least_seen
         found = np.where(self.counts > threshold, self.counts, 0.0)
         for width in (2, 4, 8):
-            for start in range(0, len(found) - width + 1, width):
-                group = slice(start, start + width)
-                total = float(self.counts[group].sum())
-                if not found[group].any() and total > threshold * math.sqrt(width):
-                    found[group] = total / width
+            whole = len(found) // width * width
+            totals = self.counts[:whole].reshape(-1, width).sum(axis=1)
+            groups = found[:whole].reshape(-1, width)
+            seen = (totals > threshold * math.sqrt(width)) & ~groups.any(axis=1)
+            groups[seen] = totals[seen, None] / width
         return found
 
     @property

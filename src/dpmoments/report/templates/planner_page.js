@@ -1,5 +1,15 @@
-(function () {
-  const grid = JSON.parse(document.getElementById("grid").textContent);
+(async function () {
+  // A long grid is deflated.
+  async function inflated(text) {
+    const bytes = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+  }
+  const written = document.getElementById("grid");
+  if (written.type === "text/plain" && typeof DecompressionStream === "undefined") {
+    document.getElementById("old").hidden = false;
+    return;
+  }
+  const grid = JSON.parse(written.type === "text/plain" ? await inflated(written.textContent) : written.textContent);
   const element = (id) => document.getElementById(id);
   const symbol = {{ symbol|tojson }}, beside = {{ beside|tojson }}, rowsInWordsOfSetting = {{ rows_in_words|tojson }};
   const budget = element("budget"), rows = element("rows"), boxes = [];

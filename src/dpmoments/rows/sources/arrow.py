@@ -9,15 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from dpmoments.rows.sources.folder_keys import folder_keys, key_cells
 from dpmoments.rows.sources.guessed_types import guessed_formats, require_keys_of_text, require_no_guess_of_duckdb
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
 from dpmoments.rows.sources.reading import DAMAGED_FILE, FAILED_QUERY, read_quietly
 from dpmoments.schema.columns import Categorical
+from dpmoments.table_libraries import pa, pq
 
 __all__ = ["DatasetSource", "FileSource", "ParquetSource", "RelationSource", "StreamedFileSource", "with_bytes_read"]
 
@@ -30,7 +28,7 @@ BYTES_READ = b"dpmoments.bytes_read"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ArrowSource(LocalSource[pa.RecordBatch]):
+class ArrowSource(LocalSource["pa.RecordBatch"]):
     """Rows that come as record batches."""
 
     def written_cells(self, part: pa.RecordBatch, name: str) -> Any:

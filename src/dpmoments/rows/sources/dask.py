@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 
 from dpmoments.privacy.privacy_unit import PrivacyUnit
@@ -20,6 +19,7 @@ from dpmoments.rows.sources.memory import ArraySource, require_columns
 from dpmoments.rows.sources.partitions import Outcome, PartitionJob, Reading
 from dpmoments.rows.sources.reading import FAILED_QUERY, read_quietly
 from dpmoments.schema.schema import Schema
+from dpmoments.table_libraries import nw
 
 __all__ = ["is_of_dask", "open_dask", "open_files_on_dask"]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
+from dpmoments.table_libraries import pq
 
 __all__ = ["scanned_files"]
 

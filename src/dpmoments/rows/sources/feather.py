@@ -8,11 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from dpmoments.rows.sources.arrow import StreamedFileSource, with_bytes_read
 from dpmoments.rows.sources.reading import read_quietly
 from dpmoments.table_files import open_ipc
+from dpmoments.table_libraries import pa
 
 __all__ = ["FeatherSource"]
 

@@ -7,10 +7,10 @@ from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
-import pyarrow as pa
 
 from dpmoments.cells.text_numbers import text_flags, text_numbers
 from dpmoments.schema.columns import Boolean, Categorical, Column, Date
+from dpmoments.table_libraries import pa
 from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["folder_keys", "key_cells"]

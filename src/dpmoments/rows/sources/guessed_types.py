@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
-import pyarrow as pa
-
 from dpmoments.schema.columns import Column, Coordinate, Numeric
+from dpmoments.table_libraries import pa
 
 __all__ = ["guessed_formats", "require_keys_of_text", "require_no_guess_of_duckdb", "require_no_guess_of_polars"]
 

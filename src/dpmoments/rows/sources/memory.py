@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
@@ -17,6 +16,7 @@ from dpmoments.rows.sources.guessed_types import require_no_guess_of_polars
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.reading import FAILED_QUERY, read_quietly
 from dpmoments.rows.summary import Summary
+from dpmoments.table_libraries import nw
 
 __all__ = ["ArraySource", "FrameSource", "LazySource", "require_columns"]
 
@@ -99,7 +99,7 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FrameSource(LocalSource[nw.DataFrame[Any]]):
+class FrameSource(LocalSource["nw.DataFrame[Any]"]):
     """Rows of an eager frame that narwhals knows: pandas, Polars, Arrow, Modin, cuDF."""
 
     frame: nw.DataFrame[Any]
@@ -132,7 +132,7 @@ class FrameSource(LocalSource[nw.DataFrame[Any]]):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LazySource(LocalSource[nw.DataFrame[Any]]):
+class LazySource(LocalSource["nw.DataFrame[Any]"]):
     """Rows of a Polars LazyFrame; the query runs anew for every pass, for the schema's columns alone."""
 
     frame: Any

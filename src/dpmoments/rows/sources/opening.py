@@ -6,9 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
 import numpy as np
-import pyarrow as pa
 
 from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.rows.sources.arrow import DatasetSource, FileSource, ParquetSource, RelationSource
@@ -29,6 +27,7 @@ from dpmoments.table_files import (
     file_ending,
     fixed_folder,
 )
+from dpmoments.table_libraries import nw, pa
 from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["open_source"]

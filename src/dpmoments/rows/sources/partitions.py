@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
@@ -19,6 +18,7 @@ from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import ArraySource, FrameSource
 from dpmoments.rows.summary import Summary
 from dpmoments.schema.schema import Schema
+from dpmoments.table_libraries import nw
 
 __all__ = ["Failure", "Outcome", "PartitionJob", "Reading", "Summarised", "SummarisedUnits", "Work"]
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
-import pyarrow as pa
-
 from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.rows.sources.arrow import ArrowSource, FileSource, ParquetSource
 from dpmoments.rows.sources.engine import EngineSource, PassProgress, require_installed
@@ -22,6 +20,7 @@ from dpmoments.rows.sources.partitions import Outcome, PartitionJob, Reading
 from dpmoments.rows.sources.reading import FAILED_QUERY, read_quietly
 from dpmoments.rows.sources.spark_scans import scanned_files
 from dpmoments.schema.schema import Schema
+from dpmoments.table_libraries import pa
 
 __all__ = ["is_of_spark", "open_files_on_spark", "open_spark"]
 

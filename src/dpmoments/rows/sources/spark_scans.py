@@ -7,22 +7,21 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+from dpmoments.table_libraries import pa, pq
 
 __all__ = ["scanned_files"]
 
 SAME_IN_BOTH = {
-    "double": pa.float64(),
-    "float": pa.float32(),
-    "long": pa.int64(),
-    "integer": pa.int32(),
-    "short": pa.int16(),
-    "byte": pa.int8(),
-    "boolean": pa.bool_(),
-    "string": pa.string(),
+    "double": "double",
+    "float": "float",
+    "long": "int64",
+    "integer": "int32",
+    "short": "int16",
+    "byte": "int8",
+    "boolean": "bool",
+    "string": "string",
 }
-"""Types of Spark that are read from Parquet without a conversion, and as what Arrow reads the same; dates may not be."""
+"""Types of Spark that Parquet holds without a conversion, and what Arrow calls the type it reads the same; dates may not be."""
 OTHER_READING = (
     "spark.sql.files.ignoreCorruptFiles",
     "spark.sql.files.ignoreMissingFiles",
@@ -85,6 +84,8 @@ def _holds(path: Path, names: Sequence[str], types: Mapping[str, Any]) -> bool:
     held = pq.read_schema(path)
     alike = [name.casefold() for name in held.names]  # Spark's names are the same in capitals
     return all(
-        alike.count(name.casefold()) == 1 and name in held.names and held.field(name).type == types[name]
+        alike.count(name.casefold()) == 1
+        and name in held.names
+        and held.field(name).type == pa.type_for_alias(types[name])
         for name in names
     )

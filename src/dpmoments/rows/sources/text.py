@@ -13,16 +13,13 @@ from pathlib import Path
 from typing import Any, Self
 from weakref import WeakSet
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
-
 from dpmoments.cells.text_numbers import null_words, text_numbers
 from dpmoments.rows.sources.arrow import StreamedFileSource, with_bytes_read
 from dpmoments.rows.sources.folder_keys import folder_keys
 from dpmoments.rows.sources.reading import DAMAGED_FILE, NUMBER_ADVICE, read_quietly
 from dpmoments.schema.columns import Boolean, Categorical, Column, Date
 from dpmoments.table_files import file_ending
+from dpmoments.table_libraries import pa, pa_csv, pc
 from dpmoments.text_files.header import first_line, names_in, other_delimiter
 from dpmoments.text_files.streams import open_utf8
 from dpmoments.text_files.text_format import TextFormat

@@ -1,11 +1,12 @@
-"""Requirements that pin every library to the oldest version that ``pyproject.toml`` declares: ``make test-oldest`` installs them.
+"""What ``make test-oldest`` and ``make test-newest`` install beside the wheel: what it needs or reads from, and what runs tests.
 
-``python tests/oldest_versions.py`` prints them.
+``python tests/wheel_requirements.py oldest`` prints it with the versions that ``pyproject.toml`` declares, ``newest`` without.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
@@ -46,5 +47,11 @@ def pinned(project: dict[str, Any]) -> list[str]:
     return [f"{name}=={oldest}" for name, oldest in versions.items()]
 
 
+def unpinned(project: dict[str, Any]) -> list[str]:
+    """The same libraries, of which pip takes the newest."""
+    return [pin.partition("==")[0] for pin in pinned(project)]
+
+
 if __name__ == "__main__":
-    print("\n".join(pinned(tomllib.loads(PROJECT.read_text(encoding="utf-8")))))
+    chosen = {"oldest": pinned, "newest": unpinned}[sys.argv[1]]
+    print("\n".join(chosen(tomllib.loads(PROJECT.read_text(encoding="utf-8")))))

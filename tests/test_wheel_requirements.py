@@ -1,10 +1,10 @@
-"""The oldest versions that ``make test-oldest`` installs are those that the project declares."""
+"""``make test-oldest`` installs the oldest versions that the project declares, and ``make test-newest`` the same libraries."""
 
 import tomllib
 
 import pytest
 
-from oldest_versions import PROJECT, REQUIREMENT, oldest_versions, pinned
+from wheel_requirements import PROJECT, REQUIREMENT, oldest_versions, pinned, unpinned
 
 
 def test_every_library_is_pinned_to_what_is_declared() -> None:
@@ -13,6 +13,7 @@ def test_every_library_is_pinned_to_what_is_declared() -> None:
     declared = project["project"]["dependencies"]
     assert pins[: len(declared)] == [one.replace(">=", "==") for one in declared]
     assert {"pandas", "polars", "duckdb", "numba", "pytest"} <= {pin.split("==")[0] for pin in pins}
+    assert [pin.split("==")[0] for pin in pins] == unpinned(project)
     assert not any(pin.startswith(("ruff", "mypy", "dask", "pyspark")) for pin in pins)
 
 

@@ -1,0 +1,73 @@
+"""README.md and the site's first page: every figure is that of the page, or of the run, that it comes from."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from benchmarks.pages import DOCS, part_of, tables_in
+from benchmarks.practice.comparison.contenders import NOW
+from benchmarks.practice.readme import INDEX, READ, README, TABLES, Row, accuracy_row, in_lines, measured
+from benchmarks.practice.tables import chosen, made
+from documentation.screenshots import MOST_BYTES
+
+import dpmoments as dpm
+
+QUICK = ("airfoil", "digits", "wine", "adult-numbers")
+
+
+@pytest.mark.parametrize("name", READ)
+def test_figures_of_other_pages_are_those_of_the_pages(name: str) -> None:
+    assert part_of(README, name) == "\n".join(in_lines(READ[name]())), "run make readme"
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in TABLES]
+)
+def test_the_table_of_errors_is_what_releases_give(name: str) -> None:
+    line = accuracy_row(TABLES[name], measured(name))
+    for page in (README, INDEX):
+        assert line in part_of(page, "accuracy").splitlines(), "run make readme"
+
+
+def test_the_default_has_the_errors_of_the_validation() -> None:
+    """On tables whose release is the same with a δ as without."""
+    design = tables_in(part_of(DOCS / "practice.md", "design"))
+    sizes = {row["table"]: row for row in design if "mechanism now" in row}
+    shown = {row["table"]: row for row in tables_in(part_of(README, "accuracy"))}
+    for name in ("airfoil", "wine", "adult-numbers"):
+        validated = float(sizes[name]["covariance"].partition("→")[2])
+        assert f"{validated:#.2g}" == shown[TABLES[name]]["default"].strip("*")
+
+
+def test_the_least_error_is_bold() -> None:
+    assert accuracy_row("x", Row(1000, 3, {"peers": 2.0, "before": 0.5, NOW: 0.25})).endswith(
+        "| 2.0 | 0.50 | **0.25** |"
+    )
+
+
+def test_the_table_shows_a_loss_and_noise() -> None:
+    shown = {row["table"]: row for row in tables_in(part_of(README, "accuracy"))}
+    assert not shown["Adult's numbers: we lose"]["default"].startswith("**")
+    assert float(shown["Wine: noise"]["default"].strip("*")) > 0.9
+    (entry,) = chosen(names=["wine"])
+    table = made(entry)
+    assert table is not None
+    for seed in range(20):
+        release = dpm.release(*table, epsilon=1.0, neighbors="add_remove", insecure_seed=seed)
+        assert "0 of 78 stand out" in release.correlations().summary()
+
+
+def test_the_first_page_of_the_site_begins_as_the_readme() -> None:
+    readme, index = README.read_text(encoding="utf-8"), INDEX.read_text(encoding="utf-8")
+    head = readme[: readme.index("<!-- accuracy: end -->")].replace("docs/images/", "images/")
+    assert index.startswith(head)
+
+
+def test_screenshots_are_there_and_small() -> None:
+    pages = [README, *sorted(DOCS.glob("*.md")), Path(README.parent, "CONTRIBUTING.md")]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    for name in ("readme-report.png", "notebook-card.png", "site.png", "report.png", "planner.png"):
+        assert re.search(rf"\]\((docs/)?images/{name}\)", text)
+        assert (DOCS / "images" / name).stat().st_size <= MOST_BYTES
