@@ -9,6 +9,7 @@ from pathlib import Path
 
 NOT_BENCHMARKS = (
     "__main__",
+    "papers.amin.table",
     "papers.items",
     "papers.reproduce",
     "papers.sheffet.techniques",

@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from benchmarks.papers.reproduce import runner
-from benchmarks.papers.reproduce.claims import never_above, spread_of, within_factor
+from benchmarks.papers.reproduce import figures, runner
+from benchmarks.papers.reproduce.claims import never_above, slopes_near, spread_of, together, within_factor
 from benchmarks.papers.reproduce.declaration import Figure, Instead, Method, Panel, Verdict
 from benchmarks.papers.reproduce.experiments.covariances import released_covariance
 from benchmarks.papers.reproduce.experiments.means import released_mean
+from benchmarks.papers.reproduce.experiments.moments_beside import SIDES, summed, taken
 from benchmarks.papers.reproduce.experiments.ridge import ridge_of_every_target
-from benchmarks.papers.reproduce.figures import FIGURES, named
-from benchmarks.papers.reproduce.figures.amin import AD, NOTHING
+from benchmarks.papers.reproduce.figures import BESIDE, FIGURES, named
+from benchmarks.papers.reproduce.figures.amin import AD, LAPLACE, NOTHING
+from benchmarks.papers.reproduce.figures.beside_amin_rates import ROWS
 from benchmarks.papers.reproduce.figures.coinpress import RHOS
-from benchmarks.papers.reproduce.page import IMAGES, PAGE, anchor, factor_of, heading, read_results
+from benchmarks.papers.reproduce.page import IMAGES, PAGES, Page, anchor, factor_of, heading, read_results
 from benchmarks.papers.reproduce.plotter import draw
 from benchmarks.papers.reproduce.results import Results
 from benchmarks.papers.reproduce.store import Store
@@ -34,22 +36,31 @@ OF_THE_PAPERS = {
 }
 
 
+ALL = (*FIGURES, *BESIDE)
+
+
 def test_every_figure_is_declared() -> None:
     assert [figure.name for figure in FIGURES] == [
         f"{paper}-{number}" for paper, numbers in OF_THE_PAPERS.items() for number in numbers
     ]
-    by_name = {figure.name: figure for figure in FIGURES}
-    for figure in FIGURES:
+    assert all(figure.name.startswith("beside-") and not figure.number for figure in BESIDE)
+    by_name = {figure.name: figure for figure in ALL}
+    assert len(by_name) == len(ALL)
+    for figure in ALL:
         assert figure.claims, figure.name
         assert figure.methods or figure.borrowed, figure.name
         assert len({panel.title for panel in figure.panels}) == len(figure.panels)
+        own, panels = [method.label for method in figure.methods], {panel.title for panel in figure.panels}
         borrowed = [label for labels in figure.borrowed.values() for label in labels]
-        labels = [*(method.label for method in figure.methods), *borrowed]
-        assert len(set(labels)) == len(labels), figure.name
+        labels = own + borrowed
+        assert len(set(own)) == len(own), figure.name
+        assert len(set(borrowed)) == len(borrowed), figure.name
         for name, wanted in figure.borrowed.items():
             lender = by_name[name]
+            lent = {panel.title for panel in lender.panels}
             assert set(wanted) <= {method.label for method in lender.methods}, figure.name
-            assert {panel.title for panel in figure.panels} <= {panel.title for panel in lender.panels}, figure.name
+            # Drawn beside its own methods, or compared with its own panels: no curve comes from two figures.
+            assert (panels <= lent and not set(wanted) & set(own)) or not panels & lent, figure.name
         for instead in figure.instead:
             assert {instead.of, instead.use} <= set(labels), figure.name
         assert all(panel.quick for panel in figure.panels), figure.name
@@ -80,7 +91,7 @@ def smallest(figure: Figure) -> list[Task]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("figure", [figure for figure in FIGURES if figure.methods], ids=lambda figure: figure.name)
+@pytest.mark.parametrize("figure", [figure for figure in ALL if figure.methods], ids=lambda figure: figure.name)
 def test_every_method_of_a_figure_runs(figure: Figure) -> None:
     asked = smallest(figure) or smallest(
         replace(figure, panels=(replace(figure.panels[0], settings=small_table(figure)),))
@@ -218,6 +229,30 @@ def of_a_part(
             {1: Verdict.REPRODUCED, 2: Verdict.REPRODUCED, 3: Verdict.REPRODUCED, 4: Verdict.FAILS},
         ),
         ("coinpress-7", {"isotropic": (RHOS[3], RHOS[-1])}, 4, (), {1: Verdict.REPRODUCED}),
+        (
+            "sheffet-5",
+            {"k = 9": (2.0**14, 2.0**16)},
+            3,
+            (),
+            {8: Verdict.REPRODUCED, 9: Verdict.REPRODUCED},
+        ),
+        ("beside-amin-calibrations", {"Airfoil": (0.1, 1.0, 4.0)}, 6, (AD, LAPLACE, NOTHING), {2: Verdict.REPRODUCED}),
+        ("beside-amin-rates", {"ε = 1": ROWS[3:6]}, 10, (), {0: Verdict.REPRODUCED, 1: Verdict.REPRODUCED}),
+        (
+            "beside-amin-dimensions",
+            {"ε = 0.1": (5.0, 10.0, 20.0), "ε = 1": (5.0, 10.0, 20.0)},
+            4,
+            (),
+            {0: Verdict.FAILS},
+        ),
+        (
+            "beside-amin-regimes",
+            {"Airfoil, δ = 1e-10": (0.01, 0.1, 1.0)},
+            6,
+            (),
+            {2: Verdict.REPRODUCED, 4: Verdict.FAILS},
+        ),
+        ("beside-sheffet-collinear", {"ten features, ε = 0.5": (2.0**14, 2.0**16)}, 9, (), {6: Verdict.REPRODUCED}),
     ],
 )
 def test_parts_of_figures_show_what_the_page_says(
@@ -257,6 +292,11 @@ def test_judgements_find_a_planted_reversal() -> None:
         assert within_factor("A", "B", 1.5, changed=2.0)(results(A=ours, B=1.0)).verdict is verdict
     for ours, verdict in ((1.0, Verdict.REPRODUCED), (1.2, Verdict.CHANGED), (2.0, Verdict.FAILS)):
         assert spread_of(["A", "B"], panels=["one"], limit=1.15, changed=1.5)(results(A=ours, B=1.0)).verdict is verdict
+    for power, verdict in ((0.0, Verdict.REPRODUCED), (0.3, Verdict.CHANGED), (1.0, Verdict.FAILS)):
+        assert slopes_near(power, ("A",), within=0.1, changed=0.5)(results(A=1.0)).verdict is verdict
+    better, worse = never_above("A", "B"), never_above("B", "A")
+    assert together(better, better)(results(A=0.5, B=1.0)).verdict is Verdict.REPRODUCED
+    assert together(better, worse)(results(A=0.5, B=1.0)).verdict is Verdict.FAILS
     one_cell = results(A=0.5, B=1.0, C=1.0, D=1.0, E=1.0)
     one_cell.points["one", "E", "error"][1.0] *= 0.2
     assert never_above("A", "B", "C", "D", "E")(one_cell).verdict is Verdict.CHANGED  # 1 of 12
@@ -282,15 +322,50 @@ def test_pictures_are_drawn_from_the_file_alone(tmp_path: Path) -> None:
     assert (tmp_path / "tiny.png").stat().st_size > 2000
 
 
-def test_the_page_has_every_figure_and_its_picture() -> None:
-    words = PAGE.read_text(encoding="utf-8")
-    for figure in FIGURES:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path.stem)
+def test_the_page_has_every_figure_and_its_picture(page: Page) -> None:
+    words = page.path.read_text(encoding="utf-8")
+    for figure in page.figures:
         assert f"### {heading(figure)}\n" in words
         assert f"](#{anchor(figure)})" in words
         assert (IMAGES / f"{figure.name}.png").is_file()
     assert sum(words.count(f"| **{verdict}** |") for verdict in Verdict) + words.count("| not compared |") == sum(
-        len(figure.claims) for figure in FIGURES
+        len(figure.claims) for figure in page.figures
     )
+
+
+def test_the_rule_of_regimes_has_the_very_error_of_the_side_it_takes() -> None:
+    figure = named("beside-amin-regimes")
+    panel = next(panel for panel in figure.panels if panel.title == "d = 10, n = 1,000, δ = 1e-10")
+    for x in (0.001, 4.0):
+        (task,) = tasks(
+            [replace(figure, panels=(replace(panel, points=(x,), quick=(x,)),), quick_trials=1)], set(), quick=True
+        )
+        found = {row["method"]: row["value"] for row in carried_out(task)}
+        side = taken(summed("algorithm 3", 1000, 10), "largest eigenvalue", x, 1e-10)
+        assert side is SIDES["iterative-eigenvectors" if x < 1.0 else "gaussian"]
+        assert found["the rule, λ₁ of the table (not private)"] == found[side.label]
+        assert len(set(found.values())) == len(found) - 2
+
+
+def test_borrowed_results_of_other_panels_are_compared_with_and_not_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figures, "named", {"tiny": TINY}.__getitem__)
+    store = Store(tmp_path)
+    runner.run([TINY], store, quick=True, workers=1)
+    other = replace(
+        TINY,
+        name="other",
+        panels=(replace(TINY.panels[0], title="two"),),
+        methods=TINY.methods[:1],
+        borrowed={"tiny": ("L",)},
+    )
+    runner.run([other], store, quick=True, workers=1)
+    found = read_results(other, store)
+    assert [panel.title for panel in found.panels] == ["two"]
+    assert found.center("one", "L", "error", 0.5) == pytest.approx(found.center("two", "L", "error", 0.5))
+    draw(other, found, tmp_path / "other.png")
 
 
 def test_ridge_weights_of_every_target_from_one_inverse() -> None:

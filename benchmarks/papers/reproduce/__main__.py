@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.papers.reproduce import page, plotter
-from benchmarks.papers.reproduce.figures import FIGURES
+from benchmarks.papers.reproduce.declaration import Figure
+from benchmarks.papers.reproduce.figures import BESIDE, FIGURES
+from benchmarks.papers.reproduce.results import Results
 from benchmarks.papers.reproduce.runner import budget, run
 from benchmarks.papers.reproduce.store import FOLDER, Store
 
@@ -26,10 +29,10 @@ def main() -> None:
     parser.add_argument(
         "--budget", action="store_true", help="say what is there and how long all takes, and run nothing"
     )
-    parser.add_argument("--page", action="store_true", help="draw, and write docs/reproduction.md, from what is there")
+    parser.add_argument("--page", action="store_true", help="draw, and write the pages, from what is there")
     options = parser.parse_args()
     store = Store(options.output)
-    chosen = [figure for figure in FIGURES if any(figure.name.startswith(start) for start in options.only)]
+    chosen = [figure for figure in (*FIGURES, *BESIDE) if any(figure.name.startswith(start) for start in options.only)]
     if not chosen:
         parser.error(
             f"no figure is called {', '.join(options.only)}: use {', '.join(figure.name for figure in FIGURES)}"
@@ -40,24 +43,32 @@ def main() -> None:
     if not options.page:
         limit = None if options.minutes is None else 60.0 * options.minutes
         run(chosen, store, quick=options.quick, workers=options.workers, stop_after=limit)
-    found = {figure.name: page.read_results(figure, store) for figure in FIGURES}
-    missing = [name for name, results in found.items() if not results.panels]
-    if missing:
-        print(f"docs/{page.PAGE.name} stays as it is: nothing was measured of {', '.join(missing)}")
-    else:
-        page.PAGE.write_text("\n".join(page.lines(found)).rstrip() + "\n", encoding="utf-8")
-        print(f"wrote docs/{page.PAGE.name}")
-    # Pictures of the page change with the page alone.
-    pictures = options.output / "pictures" if missing else page.IMAGES
-    for figure in chosen:
-        if figure.name in missing:
-            continue
+    found = {figure.name: page.read_results(figure, store) for figure in (*FIGURES, *BESIDE)}
+    for written in page.PAGES:
+        missing = written.missing(found)
+        if missing:
+            print(f"docs/{written.path.name} stays as it is: nothing was measured of {', '.join(missing)}")
+        else:
+            written.path.write_text("\n".join(page.lines(written, found)).rstrip() + "\n", encoding="utf-8")
+            print(f"wrote docs/{written.path.name}")
+        # Pictures of a page change with the page alone.
+        draw(
+            [figure for figure in chosen if figure in written.figures and found[figure.name].panels],
+            found,
+            options.output / "pictures" if missing else page.IMAGES,
+            options.output,
+        )
+
+
+def draw(figures: Sequence[Figure], found: Mapping[str, Results], pictures: Path, output: Path) -> None:
+    """Pictures of these figures, and into ``output`` those with what is not ours."""
+    for figure in figures:
         results = found[figure.name]
         plotter.draw(figure, results, pictures / f"{figure.name}.png")
         if any(panel.published for panel in figure.panels):
-            plotter.draw(figure, results, options.output / "published" / f"{figure.name}.png", published=True)
+            plotter.draw(figure, results, output / "published" / f"{figure.name}.png", published=True)
         if figure.name == "coinpress-8":
-            plotter.draw_map(options.output / "map-of-europe.png")
+            plotter.draw_map(output / "map-of-europe.png")
         print(f"drew {figure.name}")
 
 

@@ -10,7 +10,18 @@ import numpy as np
 from benchmarks.papers.reproduce.declaration import Outcome, Verdict
 from benchmarks.papers.reproduce.results import Results
 
-__all__ = ["EXCEPTIONS", "by_share", "factor", "never_above", "spread_of", "unmeasured", "within_factor"]
+__all__ = [
+    "EXCEPTIONS",
+    "by_share",
+    "factor",
+    "never_above",
+    "slope",
+    "slopes_near",
+    "spread_of",
+    "together",
+    "unmeasured",
+    "within_factor",
+]
 
 EXCEPTIONS = 0.1
 """Up to this share of the cells may be against a claim that is still reproduced, with changes."""
@@ -47,7 +58,7 @@ def by_share(against: int, cells: int, found: str) -> Outcome:
 
 def never_above(
     method: str, *others: str, panels: Sequence[str] | None = None, metric: str = "error", limit: float = 1.0,
-    except_for: Sequence[tuple[str, float]] = (),
+    except_for: Sequence[tuple[str, float]] = (), at: Callable[[float], bool] = lambda _: True,
 ) -> Judge:  # fmt: skip
     """The error of ``method`` is at most ``limit`` times those of the others in every cell but the exceptions."""
 
@@ -56,7 +67,7 @@ def never_above(
         for other in others:
             ratios = []
             for panel, x, ratio, spread in results.ratios(method, other, metric=metric, panels=panels):
-                if (panel, x) in except_for:
+                if (panel, x) in except_for or not at(x):
                     continue
                 cells += 1
                 ratios.append(ratio)
@@ -120,5 +131,54 @@ def spread_of(
         return Outcome(
             verdict, f"largest / least error of {methods[0]} … {methods[-1]} {factor(ratios)}, most at {where}"
         )
+
+    return judge
+
+
+def together(*judges: Judge) -> Judge:
+    """The worst verdict of several judgements, and all that they found."""
+
+    def judge(results: Results) -> Outcome:
+        outcomes = [known(results) for known in judges]
+        order = list(Verdict)
+        return Outcome(
+            max((outcome.verdict for outcome in outcomes), key=order.index),
+            "; ".join(outcome.found for outcome in outcomes),
+        )
+
+    return judge
+
+
+def slope(results: Results, panel: str, method: str, *, at: Callable[[float], bool] = lambda _: True) -> float:
+    """Of log error on log x, by least squares."""
+    xs = [x for x in results.points.get((panel, method, "error"), {}) if at(x)]
+    if len(xs) < 2:
+        return math.nan
+    errors = [results.center(panel, method, "error", x) for x in xs]
+    return float(np.polyfit(np.log(xs), np.log(errors), 1)[0])
+
+
+def slopes_near(
+    expected: float,
+    methods: Sequence[str],
+    *,
+    within: float,
+    changed: float,
+    at: Callable[[float], bool] = lambda _: True,
+) -> Judge:
+    """The error goes as that power of x, for each of the methods in every panel."""
+
+    def judge(results: Results) -> Outcome:
+        found, apart = [], []
+        for method in methods:
+            slopes = [slope(results, panel.title, method, at=at) for panel in results.panels]
+            apart += [abs(known - expected) for known in slopes if math.isfinite(known)]
+            found.append(f"{method} {', '.join(f'{known:.2f}' for known in slopes)}")
+        if not apart:
+            return unmeasured(", ".join(methods))
+        most = max(apart)
+        verdict = Verdict.REPRODUCED if most <= within else Verdict.CHANGED if most <= changed else Verdict.FAILS
+        panels = ", ".join(panel.title for panel in results.panels)
+        return Outcome(verdict, f"slopes of log error on log x ({panels}): {'; '.join(found)}")
 
     return judge

@@ -117,7 +117,7 @@ class Instead:
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of a paper.
+    """One figure of a paper, or one beside them, which has no number.
 
     Attributes
     ----------
@@ -133,10 +133,12 @@ class Figure:
     claims, instead, notes : sequence
         What the page says.
     borrowed : mapping
-        Curves of another figure with panels of the same titles: its name, and labels of its methods.
+        Curves of another figure: its name, and labels of its methods. Those of panels of the same titles are drawn as well.
     log_axis, log_error : bool
     columns : int
         Panels in a row.
+    drawn : sequence of str
+        Metrics that the picture shows; all of them where none is named.
     drawing : {"curves", "best", "balls"}
         "best" draws the least of what was measured of a method, and shades up to the most.
     reference : float or None
@@ -164,6 +166,7 @@ class Figure:
     log_axis: bool = True
     log_error: bool = True
     columns: int = 3
+    drawn: Sequence[str] = ()
     drawing: str = "curves"
     reference: float | None = None
     block: int = 10

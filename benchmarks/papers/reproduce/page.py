@@ -1,22 +1,24 @@
-"""Writes docs/reproduction.md: each figure beside what its paper says, a verdict a claim, and what to use instead."""
+"""Writes docs/reproduction.md and docs/beside-the-figures.md: each figure, a verdict a claim, and what to use instead."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from benchmarks.pages import DOCS
 from benchmarks.papers.reproduce.claims import factor
 from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Outcome, Verdict
+from benchmarks.papers.reproduce.figures import BESIDE, FIGURES
 from benchmarks.papers.reproduce.lessons import lessons
 from benchmarks.papers.reproduce.results import Results
 from benchmarks.papers.reproduce.store import Store
 
-__all__ = ["IMAGES", "PAGE", "borrowed_files", "lines", "read_results"]
+__all__ = ["IMAGES", "PAGES", "Page", "borrowed_files", "lines", "read_results"]
 
-PAGE = DOCS / "reproduction.md"
 IMAGES = DOCS / "images" / "reproduction"
-HEAD = """\
+OF_THE_PAPERS = """\
 # The papers' figures, measured again
 
 Every figure of Amin et al. 2019, of its student replication, of Sheffet 2015 and of CoinPress 2020: what the paper
@@ -25,7 +27,7 @@ QUICK=1` for a small run); what a figure shows is declared in
 [benchmarks/papers/reproduce/figures](../benchmarks/papers/reproduce/figures/), how a point is measured is in
 [experiments](../benchmarks/papers/reproduce/experiments/). Seeds are derived from the names of figure, panel, method,
 point and trial: a second run gives the same numbers. Claims are in our words. Verdicts follow from the numbers by
-rules in the declarations:
+rules in the declarations. What the figures leave open is measured [beside them](beside-the-figures.md).
 
 - **reproduced**: as the paper says; ratios that two standard errors do not tell from 1 count for the claim.
 - **reproduced with changes**: in most cells, or with a change that is named.
@@ -34,6 +36,35 @@ rules in the declarations:
 A factor *a* (*b* to *c*) is a geometric mean over the cells of a figure (panel × point), with its least and largest
 value. Under *instead* it is the error of the paper's method over that of what to use, at the same budget and on the same tables.
 """
+BESIDE_THEM = """\
+# Beside the papers' figures
+
+What the figures of Amin et al. 2019 and of Sheffet 2015 leave open, measured as [they are](reproduction.md), by the same command
+and with the same rules of verdicts: tables in other forms, both calibrations, the acceptance that Amin et al. print, errors over
+n and d, the rule of regimes; repairs, collinear columns, noise on the inverse. A claim that names a section is the paper's;
+one that names none is ours, from earlier measurements with other seeds. Written by `make reproduce`.
+"""
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page: its figures, in order, and what a reader takes from all of them together."""
+
+    path: Path
+    head: str
+    figures: Sequence[Figure]
+    lessons: Callable[[Mapping[str, Results]], Iterator[str]] | None = None
+
+    def missing(self, found: Mapping[str, Results]) -> list[str]:
+        """Figures without results among those that the page needs."""
+        needed = [name for figure in self.figures for name in (figure.name, *figure.borrowed)]
+        return [name for name in dict.fromkeys(needed) if not found[name].panels]
+
+
+PAGES = (
+    Page(DOCS / "reproduction.md", OF_THE_PAPERS, FIGURES, lessons),
+    Page(DOCS / "beside-the-figures.md", BESIDE_THEM, BESIDE),
+)
 
 
 def read_results(figure: Figure, store: Store) -> Results:
@@ -62,44 +93,45 @@ def factor_of(instead: Instead, results: Results) -> str:
     return factor(ratios)
 
 
-def lines(found: Mapping[str, Results]) -> Iterator[str]:
-    """The whole page, of figures that have results."""
-    outcomes = {name: judged(results.figure, results) for name, results in found.items()}
-    yield HEAD
-    yield from circumstances(list(found.values()))
+def lines(page: Page, found: Mapping[str, Results]) -> Iterator[str]:
+    """The whole page, from the results of all figures."""
+    own = {figure.name: found[figure.name] for figure in page.figures}
+    outcomes = {name: judged(results.figure, results) for name, results in own.items()}
+    whole = {name: complete(results, found) for name, results in own.items()}
+    yield page.head
+    yield from circumstances(own, whole)
     yield ""
-    yield from lessons(found)
-    yield ""
+    if page.lessons is not None:
+        yield from page.lessons(found)
+        yield ""
     yield "## All figures"
     yield ""
-    yield from summary(found, outcomes)
+    yield from summary(own, outcomes)
     paper = None
-    for name, results in found.items():
+    for name, results in own.items():
         if results.figure.paper != paper:
             paper = results.figure.paper
             yield ""
             yield f"## {paper}"
         yield ""
-        yield from section(results, outcomes[name], whole=complete(results, found))
+        yield from section(results, outcomes[name], whole=whole[name])
 
 
-def circumstances(found: Sequence[Results]) -> Iterator[str]:
+def circumstances(found: Mapping[str, Results], whole: Mapping[str, bool]) -> Iterator[str]:
     """Machine, versions, and how much of the whole was run."""
-    by_name = {results.figure.name: results for results in found}
-    full = [name for name, results in by_name.items() if complete(results, by_name)]
     facts: dict[str, set[str]] = {}
-    for results in found:
+    for results in found.values():
         for name, known in results.facts.items():
             facts.setdefault(name, set()).update(known)
 
     def known(name: str) -> str:
         return ", ".join(sorted(facts.get(name, set())))
 
-    if len(full) == len(found):
+    if all(whole.values()):
         yield "**A full run**, with the trials that each figure names."
     else:
         yield (
-            f"**Results of a quick or unfinished run**: {len(full)} of {len(found)} figures have all their points "
+            f"**Results of a quick or unfinished run**: {sum(whole.values())} of {len(found)} figures have all their points "
             f"and trials. Verdicts "
             "may change with the full run (`make reproduce`)."
         )
@@ -130,7 +162,8 @@ def summary(found: Mapping[str, Results], outcomes: Mapping[str, list[tuple[Clai
 
 def heading(figure: Figure) -> str:
     """Of a figure's section."""
-    return f"{figure.name}: Figure {figure.number}, {figure.title}"
+    number = f"Figure {figure.number}, " if figure.number else ""
+    return f"{figure.name}: {number}{figure.title}"
 
 
 def anchor(figure: Figure) -> str:

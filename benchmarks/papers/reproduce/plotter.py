@@ -19,6 +19,8 @@ from benchmarks.papers.reproduce.results import Results
 __all__ = ["draw", "draw_map"]
 
 WIDTH, HEIGHT = 4.2, 3.3
+WIDTH_OF_A_SIGN = 0.055
+"""Of the legend, in inches; a line and its space take half an inch more."""
 SHADES_OF_PUBLISHED = plt.get_cmap("Greys")
 COLORS_KEPT = 96
 BEYOND_BEST = 30.0
@@ -51,7 +53,10 @@ def draw(figure: Figure, results: Results, path: Path, *, published: bool = Fals
     known = {}
     for axes in grid.ravel():
         known |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    picture.legend(known.values(), known.keys(), loc="outside lower center", ncols=min(3 * columns, 8), fontsize=7)
+    beside = int(WIDTH * columns / (WIDTH_OF_A_SIGN * max(map(len, known)) + 0.5))
+    picture.legend(
+        known.values(), known.keys(), loc="outside lower center", ncols=max(1, min(beside, 3 * columns, 8)), fontsize=7
+    )
     fewest, most = results.trials
     trials = f"{fewest}" if fewest == most else f"{fewest} to {most}"
     picture.suptitle(f"{figure.title}: {figure.summary}, {trials} trials a point", fontsize=11)
@@ -69,13 +74,14 @@ def save(picture: plt.Figure, path: Path) -> None:
 
 
 def labelled(results: Results) -> Iterator[Method]:
-    """Methods of the figure, then those borrowed, with their styles."""
+    """Methods of the figure, then those borrowed that it has not itself, with their styles."""
     from benchmarks.papers.reproduce.figures import named
 
     figure = results.figure
     yield from figure.methods
+    own = {method.label for method in figure.methods}
     for name, labels in figure.borrowed.items():
-        yield from (method for method in named(name).methods if method.label in labels)
+        yield from (method for method in named(name).methods if method.label in set(labels) - own)
 
 
 def curves(axes: plt.Axes, panel: Panel, results: Results, *, published: bool) -> None:
@@ -87,7 +93,7 @@ def curves(axes: plt.Axes, panel: Panel, results: Results, *, published: bool) -
         grey_curves(axes, panel.published)
     best: list[float] = []
     for method in methods:
-        metrics = results.metrics(method.label)
+        metrics = [metric for metric in results.metrics(method.label) if metric in (figure.drawn or [metric])]
         if figure.drawing == "best":
             best += best_and_worst(axes, panel, method, results)
             continue

@@ -114,13 +114,15 @@ class Results:
             len(self.values(panel.title, method.label, metric, x)) >= self.figure.trials_of(method, panel)
             for panel in self.figure.panels
             for method in self.figure.methods
-            for metric in (self.metrics(method.label) or ["none"])
+            for metric in (self.metrics(method.label, panel.title) or ["none"])
             for x in panel.points
         )
 
-    def metrics(self, method: str) -> list[str]:
-        """What was measured of a method."""
-        return list(dict.fromkeys(metric for _, label, metric in self.points if label == method))
+    def metrics(self, method: str, panel: str | None = None) -> list[str]:
+        """What was measured of a method, in a panel or in any."""
+        return list(
+            dict.fromkeys(metric for title, label, metric in self.points if label == method and panel in (None, title))
+        )
 
     def values(self, panel: str, method: str, metric: str, x: float) -> np.ndarray:
         """Of all trials; none where there are none. Of the metric called least, those of the one that is least in the mean."""

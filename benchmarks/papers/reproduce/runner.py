@@ -92,9 +92,9 @@ def worked(task: Task, store: Store) -> list[dict[str, object]]:
 
 def named(figure: str, task: str, keys: Sequence[str], quick: bool, store: Store) -> list[dict[str, object]]:
     """The same in a process of its own, which finds the task by its keys: declarations do not travel."""
-    from benchmarks.papers.reproduce.figures import FIGURES
+    from benchmarks.papers.reproduce import figures
 
-    chosen = next(known for known in FIGURES if known.name == figure)
+    chosen = figures.named(figure)
     asked = set(keys)
     found = Task(tuple(unit for unit in units(chosen, quick=quick) if unit.key in asked))
     if found.name != task:
@@ -246,9 +246,9 @@ def budget(figures: Sequence[Figure], store: Store) -> list[str]:
         have = sum(unit.key in done for unit in wanted)
         total, spent = total + whole, spent + quick
         lines.append(
-            f"{figure.name:<15} {have:>5} of {len(wanted):>5} units   quick {quick:>6.0f} s   full {whole:>7.0f} s"
+            f"{figure.name:<26} {have:>5} of {len(wanted):>5} units   quick {quick:>6.0f} s   full {whole:>7.0f} s"
         )
     return [
         *lines,
-        f"{'all, one core':<35} quick {spent:>6.0f} s   full {total:>7.0f} s = {total / 7200:.1f} h on 2 cores",
+        f"{'all, one core':<46} quick {spent:>6.0f} s   full {total:>7.0f} s = {total / 7200:.1f} h on 2 cores",
     ]

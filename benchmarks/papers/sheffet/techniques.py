@@ -61,8 +61,6 @@ class Experiment:
     """
 
     name: str
-    title: str
-    axis: str
     covariance: np.ndarray
     row_bound: float
     regressions: tuple[Regression, ...]
@@ -98,8 +96,7 @@ def single_regression() -> Experiment:
     mixing[10, :10] = direction / np.linalg.norm(direction)
     mixing[10, 10] = 0.5
     regression = Regression(tuple(range(10)), 10, predictions=False)
-    axis = "relative error of the coefficients"
-    return Experiment("single", "One regression, d = 11", axis, mixing @ mixing.T, 6.0, (regression,))
+    return Experiment("single", mixing @ mixing.T, 6.0, (regression,))
 
 
 def multiple_regressions(predictions: bool) -> Experiment:
@@ -120,12 +117,7 @@ def multiple_regressions(predictions: bool) -> Experiment:
             mixing[10 + j, 10 + j] = 0.5
     features = tuple(range(10 if predictions else 5))
     regressions = tuple(Regression(features, target, predictions) for target in range(10, 14))
-    name, title, axis = (
-        ("collinear", "Four regressions on ten nearly collinear features, d = 14", "relative error of the predictions")
-        if predictions
-        else ("base", "Four regressions on five of the features, d = 14", "relative error of the coefficients")
-    )
-    return Experiment(name, title, axis, mixing @ mixing.T, 8.0, regressions)
+    return Experiment("collinear" if predictions else "base", mixing @ mixing.T, 8.0, regressions)
 
 
 BASE, OUTPUTS = 10, 10
@@ -149,8 +141,6 @@ def outputs_as_features(others: int) -> Experiment:
     features = (*range(known), *range(known + 1, known + 1 + others))
     return Experiment(
         f"outputs-{others}",
-        f"One output on the base features and {others} other outputs, d = {known + OUTPUTS}",
-        "relative error of the coefficients",
         mixing @ mixing.T,
         9.0,
         (Regression(features, known, predictions=False),),
@@ -165,7 +155,6 @@ def one_output() -> Experiment:
     return replace(
         model,
         name="one",
-        title="One output on an intercept and 10 features, d = 12",
         covariance=model.covariance[kept],
         row_bound=6.0,
     )
@@ -279,36 +268,6 @@ JL, JL_UNBIASED, JL_ADAPTIVE = "JL, fixed r", "JL, fixed r, w²I subtracted", "J
 ADDITIVE, INVERSE_WISHART, INVERSE = "additive Wishart", "inverse Wishart", "noise on the inverse"
 ADDITIVE_AS_DRAWN, INVERSE_WISHART_ADAPTIVE = "additive Wishart, its mean kept", "inverse Wishart, adaptive"
 ADAPTED, LAPLACE = "Gaussian noise, adapted", "matrix Laplace (δ = 0), adapted"
-COLORS = {
-    GAUSS: "black",
-    JL: "tab:blue",
-    JL_UNBIASED: "tab:pink",
-    JL_ADAPTIVE: "tab:cyan",
-    ADDITIVE: "tab:red",
-    ADDITIVE_AS_DRAWN: "lightcoral",
-    INVERSE_WISHART: "tab:green",
-    INVERSE_WISHART_ADAPTIVE: "tab:olive",
-    INVERSE: "tab:purple",
-    ADAPTED: "tab:orange",
-    LAPLACE: "tab:brown",
-}
-FOLLOWED = (
-    JL,
-    JL_UNBIASED,
-    JL_ADAPTIVE,
-    ADDITIVE_AS_DRAWN,
-    ADDITIVE,
-    INVERSE_WISHART,
-    INVERSE_WISHART_ADAPTIVE,
-    INVERSE,
-)
-ANALYZE_GAUSS = (
-    GAUSS,
-    "Gaussian noise, as drawn",
-    "Gaussian noise, cI, least c",
-    "Gaussian noise, cI, c from the noise",
-)
-"""Gaussian noise with nothing done to it, or one of Sheffet's repairs."""
 
 
 def techniques() -> list[Technique]:

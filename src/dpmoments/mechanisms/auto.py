@@ -43,7 +43,7 @@ class Auto(Mechanism):
         ``"least-error"``: always the additive mechanism with the least expected error, at the public bounds. ``"regime"``: the
         rule of Amin et al. (2019, section 3.1), which the replication report calls hybrid: iterative eigenvectors where λ₁ ln λ₁
         ≤ ln(1/δ)/ε (always, where δ is 0), else the Gaussian mechanism. For comparison: it is nowhere better than the default
-        (``docs/regime-rule.md``).
+        (``docs/beside-the-figures.md``).
     largest_eigenvalue : float, optional
         λ₁ of the Gram matrix of the encoded rows for that rule, from public knowledge: the table's own is private. Default: its
         greatest possible value, the number of rows where that is public.

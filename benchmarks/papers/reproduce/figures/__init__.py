@@ -1,4 +1,4 @@
-"""Every figure of the papers, in their order: one module a figure, its declaration ``FIGURE``."""
+"""Every figure of the papers, in their order, and those beside them: one module a figure, its declaration ``FIGURE``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib import import_module
 
 from benchmarks.papers.reproduce.declaration import Figure
 
-__all__ = ["FIGURES", "NAMES", "named"]
+__all__ = ["BESIDE", "FIGURES", "NAMES", "NAMES_BESIDE", "named"]
 
 NAMES = (
     *("amin-1a", "amin-1b", "amin-2a", "amin-2b", "amin-3", "amin-4", "amin-5"),
@@ -15,6 +15,11 @@ NAMES = (
     *("coinpress-1", "coinpress-3", "coinpress-4", "coinpress-5", "coinpress-6", "coinpress-7", "coinpress-8"),
 )
 """CoinPress's Figure 2 is its algorithm."""
+NAMES_BESIDE = (
+    *(f"beside-amin-{name}" for name in ("calibrations", "forms", "rates", "dimensions", "regimes")),
+    *(f"beside-sheffet-{name}" for name in ("repairs", "collinear")),
+)
+"""Ours: what the papers' figures leave open."""
 
 
 def named(name: str) -> Figure:
@@ -24,3 +29,4 @@ def named(name: str) -> Figure:
 
 
 FIGURES = tuple(named(name) for name in NAMES)
+BESIDE = tuple(named(name) for name in NAMES_BESIDE)

@@ -70,7 +70,7 @@ MISPRINT = (
 )
 CALIBRATION = (
     "AD, IT-U and KT have the paper's temperatures, ε_i/4, which spend half of what they may. At ε_i/2 the errors of AD are "
-    "down to 0.7 times these, where there are rows enough ([amin-table.md](amin-table.md))."
+    "down to 0.7 times these, where there are rows enough ([beside-the-figures.md](beside-the-figures.md))."
 )
 ENCODING = (
     "The paper gives plots and no numbers, and does not say how Adult was encoded; all 48,842 rows with “?” as a "

@@ -1,4 +1,4 @@
-"""Sheffet's multiple-regressions experiment at tiny size: what its tables hold, and what the techniques may spend."""
+"""Sheffet's multiple-regressions experiment at tiny size: what its tables hold, what is measured, what techniques spend."""
 
 from __future__ import annotations
 
@@ -6,25 +6,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from benchmarks.papers.sheffet.outputs import (
-    EPSILON,
-    GAUSS_AS_DRAWN,
-    GAUSS_SHIFTED,
-    LABELS,
-    LEAST_SQUARES,
-    NOT_PRIVATE,
-    OTHERS,
-    POWERS,
-    SIX,
-    lasso,
-    lasso_table,
-    regress,
-    release,
-    repair_table,
-    tables_of,
-)
+from benchmarks.papers.reproduce.declaration import Point
+from benchmarks.papers.reproduce.experiments import outputs_as_features as experiment
+from benchmarks.papers.reproduce.experiments.outputs_as_features import lasso
+from benchmarks.papers.reproduce.figures import sheffet
+from benchmarks.papers.reproduce.figures.sheffet_5 import FIGURE, MOST, SIX
 from benchmarks.papers.sheffet.techniques import (
-    ADAPTED,
     ADDITIVE_AS_DRAWN,
     BASE,
     DELTA,
@@ -44,6 +31,8 @@ from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 
 ADD_REMOVE = Neighbors.ADD_REMOVE
+EPSILON = 0.5
+POWERS = (10, 12, 14, 16, 18, 20)
 
 
 @pytest.mark.parametrize("others", range(OUTPUTS))
@@ -81,38 +70,40 @@ def test_tables_have_an_intercept_and_the_models_second_moment() -> None:
     assert (np.abs(table.T @ table / n - model.covariance) < 5.0 * spread + 1e-12).all()
 
 
-@pytest.fixture(scope="module")
-def tiny():
-    return release(9, tables=2, runs=2, neighbors=ADD_REMOVE)
+def measured(power: int, others: int, trial: int = 0) -> dict[tuple[str, str], float]:
+    """One trial of every method of Figure 5."""
+    settings = {"model": "many", "others": others, "epsilon": 0.5}
+    found = list(experiment.measure(Point(settings, 2.0**power, trial), FIGURE.methods))
+    assert len({row[:2] for row in found}) == len(found)
+    return {(label, metric): value for label, metric, value in found}
 
 
-def test_a_tiny_run_has_every_technique_of_the_paper_twice_and_every_baseline_once(tiny) -> None:
-    private = set(product((*SIX, ADAPTED), ("paper", "exact")))
-    assert set(tiny.matrices) == private | {(label, "") for label in NOT_PRIVATE}
-    for (label, _), matrices in tiny.matrices.items():
-        assert len(matrices) == (2 if label == LEAST_SQUARES else 4)
-        assert all(matrix.shape == (21, 21) for matrix in matrices)
-    found = {
-        (9, others, key): regress(matrices, others) for others in OTHERS for key, matrices in tiny.matrices.items()
-    }
-    assert all((errors.others <= errors.whole + 1e-12).all() for errors in found.values())
-    assert all(errors.others.max() == 0.0 for (_, others, _), errors in found.items() if others == 0)
-    lines = tables_of([tiny], found)
-    assert sum(line.startswith("| paper | ") for line in lines) == 7 * (len(OTHERS) + 1)
-    assert len(repair_table([tiny], found)) == 4 + 2 + 1
-    assert len(lasso_table([tiny], 1)) == 4 + len(tiny.matrices) + 1
-    # At 2^9 rows Gaussian noise is far from positive definite; as drawn, nothing is done to it.
-    assert all(tiny.repaired[GAUSS_SHIFTED, calibration] == [True] * 4 for calibration in ("paper", "exact"))
-    assert not any(tiny.repaired[GAUSS_AS_DRAWN, "paper"])
-    for shifted in tiny.matrices[GAUSS_SHIFTED, "exact"]:
-        assert np.linalg.eigvalsh(shifted)[0] > 0.0
+def test_a_trial_has_every_technique_of_the_paper_twice_and_every_baseline_once() -> None:
+    labels = {method.label for technique in SIX for method in technique}
+    assert len(labels) == 12
+    baselines = {method.label for method in (sheffet.LEAST_SQUARES, sheffet.PROJECTION, sheffet.POSTERIOR)}
+    for others in (0, MOST):
+        found = measured(9, others)
+        assert {label for label, _ in found} == labels | baselines | {sheffet.DEFAULT.label}
+        for label in {label for label, _ in found}:
+            norm = found[label, experiment.SPURIOUS]
+            assert norm <= found[label, "error"] + 1e-12
+            assert (norm == 0.0) == (others == 0)
+            assert ((label, experiment.OTHER_ZEROS) in found) == (others == MOST)
+        # At 2^9 rows Gaussian noise is far from positive definite.
+        assert all(found[method.label, experiment.NEEDED] == 1.0 for method in sheffet.SCALED_GAUSS)
+        assert 0.0 <= found[sheffet.LEAST_SQUARES.label, experiment.CLIPPED] < 0.01
+    assert measured(18, 0)[sheffet.SCALED_GAUSS[1].label, experiment.NEEDED] == 0.0  # and at 2^18 it is
 
 
 def test_least_squares_and_the_lasso_are_exact_on_the_models_second_moment() -> None:
     """No noise: no error, and the lasso keeps every base feature and leaves most of the other outputs out."""
     model = outputs_as_features(0)
-    for others in OTHERS:
-        assert regress([model.covariance * 123.0], others).whole[0] < 1e-12
+    for others in range(OUTPUTS):
+        asked = outputs_as_features(others)
+        (regression,) = asked.regressions
+        truth = regression.coefficients(asked.covariance)
+        np.testing.assert_allclose(regression.coefficients(asked.covariance * 123.0), truth, atol=1e-12)
     zeros = lasso(model.covariance * 1e6, 10**6)
     assert zeros.base == 0
     assert zeros.others >= 5
@@ -120,23 +111,23 @@ def test_least_squares_and_the_lasso_are_exact_on_the_models_second_moment() -> 
 
 def test_the_lasso_on_a_release_is_not_sparse_where_it_should_be() -> None:
     """Without privacy it leaves out most of the other outputs and no base feature; from no release does it tell the two apart."""
-    found = release(14, tables=1, runs=3, neighbors=ADD_REMOVE)
-    for key, matrices in found.matrices.items():
-        zeros = [lasso(matrix, 2**14) for matrix in matrices]
-        base = np.mean([zero.base for zero in zeros]) / BASE
-        others = np.mean([zero.others for zero in zeros]) / (OUTPUTS - 1)
-        if key[0] == LEAST_SQUARES:
+    trials = [measured(14, MOST, trial) for trial in range(3)]
+    for label in {label for label, _ in trials[0]}:
+        base = np.mean([found[label, experiment.BASE_ZEROS] for found in trials]) / BASE
+        others = np.mean([found[label, experiment.OTHER_ZEROS] for found in trials]) / MOST
+        if label == sheffet.LEAST_SQUARES.label:
             assert base == 0.0
             assert others >= 0.5
-        elif key[0] not in NOT_PRIVATE:
-            assert others < 0.4, key
-            assert abs(others - base) < 0.3, key
+        elif label not in (sheffet.PROJECTION.label, sheffet.POSTERIOR.label):
+            assert others < 0.4, label
+            assert abs(others - base) < 0.3, label
 
 
 def test_every_technique_spends_the_budget_and_the_two_adaptive_ones_start_from_the_same_degrees() -> None:
     model, degrees = outputs_as_features(0), {}
     rows = SummedOnce(model.table(2**9, np.random.default_rng(0)), ADD_REMOVE)
-    asked = [technique for technique in techniques() if technique.label in LABELS]
+    labels = {method.settings["technique"] for method in FIGURE.methods if "technique" in method.settings}
+    asked = [technique for technique in techniques() if technique.label in labels]
     assert len(asked) == 14
     for technique in asked:
         plan = technique.plan(model, 2**9, EPSILON, ADD_REMOVE)
