@@ -14,6 +14,7 @@ import pytest
 from scipy.stats import f as f_distribution
 
 import dpmoments as dpm
+from dpmoments.analysis.feature_variances import opposite_levels
 from dpmoments.analysis.group_sums import GroupSums
 from dpmoments.analysis.levels import Levels
 from dpmoments.analysis.moment_noise import NoisyMoments, bilinear
@@ -107,6 +108,64 @@ def test_a_law_that_answers_by_itself_is_asked() -> None:
     np.testing.assert_allclose(asked.covariance(places, weights), moments.covariance(places, weights), rtol=1e-9)
     chosen = np.array([0, 4])
     np.testing.assert_allclose(asked.cell_variances(chosen), moments.cell_variances(chosen), rtol=1e-9)
+
+
+TWO_LEVELS = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Categorical("sex", ["f", "m"]), dpm.Boolean("smoker"))
+
+
+@cache
+def of_two_levels(epsilon: float, count: int) -> list[dpm.MomentRelease]:
+    rng = np.random.default_rng(5)
+    sex = rng.random(1500) < 0.4
+    age = np.clip(rng.normal(50.0 - 8.0 * sex, 15.0), 0.0, 100.0)
+    table = pa.table({"age": age, "sex": np.where(sex, "f", "m"), "smoker": rng.random(1500) < 0.2 + 0.2 * sex})
+    return [dpm.release(table, TWO_LEVELS, epsilon=epsilon, insecure_seed=seed) for seed in range(count)]
+
+
+def test_two_levels_of_a_column_are_said_to_be_one_number() -> None:
+    """Their noise differs, and so would what is said of them."""
+    lone_verdicts_differ = 0
+    for release in of_two_levels(0.2, 60):
+        found = release.correlations()
+        age, female, male, smoker = range(4)
+        for other in (age, smoker):
+            assert found.lower[other, female] == pytest.approx(-found.upper[other, male], rel=1e-9)
+            assert found.correlation[other, female] == pytest.approx(
+                -found.correlation[other, male], rel=1e-6, abs=1e-9
+            )
+        assert found.lower[female, male] == found.upper[female, male] == found.correlation[female, male] == -1.0
+        raw = NoisyMoments.of(release)
+        lone_verdicts_differ += bool((raw.moments[[1, 4], 2] * raw.moments[[1, 4], 3] > 0.0).any())
+    assert lone_verdicts_differ  # the released cells are not of one voice
+
+
+def test_the_noise_on_the_mean_of_two_levels_is_that_of_releases() -> None:
+    releases = of_two_levels(4.0, 400)
+    opposite = opposite_levels(releases[0])
+    np.testing.assert_array_equal(opposite, [-1, 2, 1, -1])
+    places = np.array([[0, 1, 2], [0, 4, 3]])
+    weights = np.tile(bilinear(np.array([0.3, 1.0, 0.0]), np.array([0.0, 0.2, 1.0])), (2, 1, 1))
+    # moments about one location, so that all of them are the same functional of the noise
+    about = NoisyMoments.of(releases[0]).with_opposites(opposite)
+    matrix = np.diag(np.concatenate([[1.0], about.stretch]))
+    matrix[1:, 0] = about.shift
+    halves = np.eye(5)
+    halves[2, [2, 3]] = halves[3, [3, 2]] = 0.5, -0.5
+    found = []
+    for release in releases:
+        assert release.noisy_sum is not None
+        count = release.noisy_count if release.noisy_count is not None else release.n_rows
+        whole = np.block(
+            [[np.array([[count]]), release.noisy_sum[None, :]], [release.noisy_sum[:, None], release.noisy_gram]]
+        )
+        seen = halves @ matrix @ whole @ matrix.T @ halves.T
+        found.append([np.sum(w * seen[np.ix_(p, p)]) for p, w in zip(places, weights, strict=True)])
+    ratio = np.std(found, axis=0, ddof=1) / np.sqrt(about.variances(places, weights))
+    assert np.abs(ratio - 1.0).max() < 0.13  # four standard errors of a deviation of 400
+    one_level_alone = np.sqrt(NoisyMoments.of(releases[0]).variances(places, weights))  # planted fault
+    assert (np.std(found, axis=0, ddof=1) / one_level_alone).min() < 0.8
+    with pytest.raises(ValueError, match="as they were released"):
+        about.covariance(places[0], weights)
 
 
 def test_the_noise_on_a_standard_deviation_is_that_of_repeated_releases() -> None:

@@ -12,7 +12,7 @@ from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_
 from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.confidence import confidence_level, deviations_for, level_in_words
 from dpmoments.analysis.correlation_sampling import sampling_variances
-from dpmoments.analysis.feature_variances import FeatureVariances
+from dpmoments.analysis.feature_variances import FeatureVariances, opposite_levels
 from dpmoments.analysis.levels import chosen_features, columns_of
 from dpmoments.analysis.moment_noise import NOISE_UNKNOWN, NOT_DISTINGUISHABLE, NoisyMoments, law_in_words
 from dpmoments.analysis.released import Released
@@ -227,10 +227,10 @@ def correlations(release: Released, columns: Sequence[str] | None = None, *, lev
     Notes
     -----
     Intervals are of the population's correlations, on the scale of Fisher (1921). Their privacy part is the first order in the
-    noise of the released moments, before any repair. The sampling part is (1 − r²)²/n where both features are numbers, as for
-    normal rows; from the joint counts where both are levels or Booleans; for a number and a level that of the point-biserial
-    correlation (Das Gupta 1960). Correlations of heavy-tailed columns vary more than that. Where a variance is lost in its
-    noise, the interval is [−1, 1].
+    noise of the released moments, before any repair; for a column of two levels, in the mean of what both say. The sampling
+    part is (1 − r²)²/n where both features are numbers, as for normal rows; from the joint counts where both are levels or
+    Booleans; for a number and a level that of the point-biserial correlation (Das Gupta 1960). Correlations of heavy-tailed
+    columns vary more than that. Where a variance is lost in its noise, the interval is [−1, 1].
 
     Examples
     --------
@@ -245,27 +245,31 @@ def correlations(release: Released, columns: Sequence[str] | None = None, *, lev
     chosen = np.array(chosen_features(release, columns))
     if len(chosen) < 2:
         raise ValueError("a correlation is of two features: name two columns at least")
-    moments = NoisyMoments.of(release)
+    opposite = opposite_levels(release)
+    moments = NoisyMoments.of(release).with_opposites(opposite)
     variances = FeatureVariances.of(release, moments)
     first, second = np.tril_indices(len(chosen), -1)
     i, j = chosen[first], chosen[second]
+    of_opposites = opposite[i] == j
     noise = np.zeros(len(variances.values)) if moments.law is None else variances.noise(moments)
     known = (variances.values > KNOWN_VARIANCE * noise) & (variances.values > 0.0)
     usable = known[i] & known[j]
     safe = np.where(known, variances.values, 1.0)
     root = np.sqrt(safe[i]) * np.sqrt(safe[j])
     raw = np.where(usable, moments.moments[i + 1, j + 1] / root, 0.0)
-    bounded = np.clip(raw, -1.0, 1.0)
+    bounded = np.clip(np.where(of_opposites, -1.0, raw), -1.0, 1.0)
     weights = np.zeros((len(i), 3, 3))
     weights[:, 1, 2] = weights[:, 2, 1] = 0.5 / root
     for place, feature in ((1, i), (2, j)):
         corner = np.ix_(np.arange(len(i)), np.array([0, place]), np.array([0, place]))
         weights[corner] -= variances.weights[feature] * (bounded / (2.0 * safe[feature]))[:, None, None]
     places = np.stack([np.zeros(len(i), dtype=int), i + 1, j + 1], axis=1)
+    weights[of_opposites] = 0.0  # one level is where the other is not, in every table
     privacy = moments.variances(places, weights)
     sampling = sampling_variances(bounded, variances, i, j) / moments.n_rows
     half = deviations_for(level, moments.law, privacy, sampling)
     lower, upper = fisher_interval(bounded, privacy, sampling, half)
+    lower[of_opposites] = upper[of_opposites] = -1.0
     lower[~usable], upper[~usable] = (np.nan, np.nan) if moments.law is None else (-1.0, 1.0)
     found = release.correlation[i, j]
     shown = np.clip(found, lower, upper) if moments.law is not None else found

@@ -12,7 +12,7 @@ from dpmoments.array_types import BoolArray, FloatArray, IntegerArray
 from dpmoments.repair.repair import Repair
 from dpmoments.schema.constraints import Constraints
 
-__all__ = ["FeatureVariances", "indicators", "shows_shares"]
+__all__ = ["FeatureVariances", "indicators", "opposite_levels", "shows_shares"]
 
 
 def indicators(release: Released) -> BoolArray:
@@ -26,6 +26,16 @@ def indicators(release: Released) -> BoolArray:
         for block in constraints.blocks:
             found[block.features] = True
         found[list(constraints.flags)] = True
+    return found
+
+
+def opposite_levels(release: Released) -> IntegerArray:
+    """For every feature the other level of its column, where every row has one of two; −1 elsewhere. Shape (d,)."""
+    found = np.full(len(release.feature_names), -1)
+    if release.center is None:
+        for block in Constraints.of(release.schema, mean=True).blocks:
+            if block.complete and block.size == 2:
+                found[block.start], found[block.start + 1] = block.start + 1, block.start
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -50,6 +50,8 @@ class NoisyMoments:
         Of the released moments; None where the mechanism has no closed one: every variance is then NaN.
     shift, stretch : ndarray of shape (d,)
         t and s of w = t + s·x, x the encoded row about the release's centre.
+    opposite : ndarray of int, shape (d,), or None
+        See :meth:`with_opposites`.
     """
 
     moments: FloatArray
@@ -59,6 +61,7 @@ class NoisyMoments:
     law: NoiseLaw | None
     shift: FloatArray
     stretch: FloatArray
+    opposite: IntegerArray | None = None
 
     @classmethod
     def of(cls, release: Released, as_they_are: Collection[int] = (), *, about_zero: bool = False) -> NoisyMoments:
@@ -97,8 +100,28 @@ class NoisyMoments:
         matrix[1:, 0] = shift
         return cls(matrix @ released @ matrix.T, n_rows, location, unit, release.noise, shift, stretch)
 
+    def with_opposites(self, opposite: IntegerArray) -> NoisyMoments:
+        """The moments of (w_f − w_g)/2 in place of w_f, for features f and g of which one is 1 and the other 0 in every row.
+
+        Noise makes two answers of what is one number: their mean is less noisy, and says the same of both, but for the sign.
+
+        Parameters
+        ----------
+        opposite : ndarray of int, shape (d,)
+            g for every f, −1 where there is none.
+        """
+        if (opposite < 0).all():
+            return self
+        own = np.flatnonzero(opposite >= 0)
+        other, halves = opposite[own], np.eye(len(opposite) + 1)
+        halves[own + 1, own + 1] = 0.5
+        halves[own + 1, other + 1] = -0.5
+        location = self.location.copy()
+        location[own] = (1.0 + self.location[own] - self.location[other]) / 2.0
+        return replace(self, moments=halves @ self.moments @ halves.T, location=location, opposite=opposite)
+
     def variances(self, places: IntegerArray, weights: FloatArray) -> FloatArray:
-        """Variances of the noise on P functionals, shape (P,).
+        """Variances of the noise on P functionals, shape (P,); none of them looks at both of two opposites.
 
         Parameters
         ----------
@@ -108,6 +131,8 @@ class NoisyMoments:
         """
         if self.law is None:
             return np.full(len(weights), np.nan)
+        if self.opposite is not None:
+            places, weights = _on_both(places, weights, self.opposite)
         found = self._of_released(places, weights)
         if _cells_are_uncorrelated(self.law):
             cells = self.law.cell_variances[places[:, :, None], places[:, None, :]] * found**2
@@ -126,6 +151,8 @@ class NoisyMoments:
             The first is 0.
         weights : ndarray of shape (P, m, m)
         """
+        if self.opposite is not None:
+            raise ValueError("covariances are of the moments as they were released")
         if self.law is None:
             return np.full((len(weights), len(weights)), np.nan)
         found = self._of_released(np.broadcast_to(places, (len(weights), len(places))), weights)
@@ -230,6 +257,20 @@ def law_in_words(law: NoiseLaw | None) -> str:
     """What stands below a table whose noise is not known; empty where it is."""
     unknown = "noise unknown: this mechanism has no closed law of its noise, so nothing here has an interval"
     return "" if law is not None else unknown
+
+
+def _on_both(places: IntegerArray, weights: FloatArray, opposite: IntegerArray) -> tuple[IntegerArray, FloatArray]:
+    """Weights on (1, w) of functionals on (1, (w_f − w_g)/2): the opposites stand after all others, with weight 0 for none."""
+    others = np.where(places[:, 1:] > 0, opposite[places[:, 1:] - 1], -1)
+    has_one = others >= 0
+    own = np.concatenate([np.ones((len(places), 1)), np.where(has_one, 0.5, 1.0)], axis=1)
+    spread = np.concatenate(
+        [np.eye(places.shape[1]) * own[:, :, None], np.zeros((*places.shape, others.shape[1]))], axis=2
+    )
+    row = np.arange(1, places.shape[1])
+    spread[:, row, places.shape[1] + row - 1] = np.where(has_one, -0.5, 0.0)
+    found = np.einsum("pij,pik,pjl->pkl", weights, spread, spread, optimize=True)
+    return np.concatenate([places, np.where(has_one, others + 1, 0)], axis=1), found
 
 
 def _cells_are_uncorrelated(law: NoiseLaw) -> bool:
