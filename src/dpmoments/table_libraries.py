@@ -25,6 +25,10 @@ class LoadedOnUse:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._module, name)
 
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Functions that an engine sends to its workers take what they refer to along."""
+        return LoadedOnUse, (self._load,)
+
 
 def _narwhals() -> Any:
     import narwhals
