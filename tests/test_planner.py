@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import sys
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -195,11 +196,19 @@ def test_the_page_reads_without_a_script_and_no_name_does_anything() -> None:
     assert len(source) < 150_000
 
 
-def test_the_page_of_hundreds_of_features_is_of_moderate_size_and_has_the_same_numbers() -> None:
-    schema = dpm.Schema(*(dpm.Numeric(f"a column of numbers, {place}", 0, 100) for place in range(350)))
+@pytest.mark.parametrize(
+    ("n_features", "longest_plain", "most"),
+    [(20, 1000, 150_000), pytest.param(350, None, 500_000, marks=pytest.mark.slow)],
+)
+def test_the_page_of_many_features_is_of_moderate_size_and_has_the_same_numbers(
+    n_features: int, longest_plain: int | None, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if longest_plain is not None:
+        monkeypatch.setattr(sys.modules[planner_page.__module__], "LONGEST_PLAIN", longest_plain)
+    schema = dpm.Schema(*(dpm.Numeric(f"a column of numbers, {place}", 0, 100) for place in range(n_features)))
     found = dpm.forecast(schema, n_rows=4000, rho=0.5)
     source = planner_page(found)
-    assert len(source) < 500_000
+    assert len(source) < most
     (packed,) = re.findall(r'<script type="text/plain" id="grid">([A-Za-z0-9+/=]+)</script>', source)
     assert found.setting is not None
     grid = planner_grid(replace(found.setting, mechanism=make_mechanism("auto")))

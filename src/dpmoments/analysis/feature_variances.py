@@ -14,6 +14,9 @@ from dpmoments.schema.constraints import Constraints
 
 __all__ = ["FeatureVariances", "indicators", "opposite_levels", "shows_shares"]
 
+OFF_THE_SUM = 0.5
+"""Largest distance from 1 of what a centre has of two levels together: moved rows lack a part of it, less than moving takes."""
+
 
 def indicators(release: Released) -> BoolArray:
     """Features that are 0 or 1 in every row, shape (d,): levels and Booleans, where no row was shortened or moved.
@@ -30,12 +33,17 @@ def indicators(release: Released) -> BoolArray:
 
 
 def opposite_levels(release: Released) -> IntegerArray:
-    """For every feature the other level of its column, where every row has one of two; −1 elsewhere. Shape (d,)."""
+    """For every feature the other level of its column, where every row has one of two; −1 elsewhere. Shape (d,).
+
+    Rows that were moved towards a noisy centre keep a sum near 1; intervals do not allow for any moving, and answers say so.
+    """
     found = np.full(len(release.feature_names), -1)
-    if release.center is None:
-        for block in Constraints.of(release.schema, mean=True).blocks:
-            if block.complete and block.size == 2:
-                found[block.start], found[block.start + 1] = block.start + 1, block.start
+    center = None if release.center is None else release.encoding.decode_mean(release.center)
+    for block in Constraints.of(release.schema, mean=True).blocks:
+        if block.complete and block.size == 2:
+            if center is not None and abs(float(center[block.features].sum()) - 1.0) > OFF_THE_SUM:
+                continue
+            found[block.start], found[block.start + 1] = block.start + 1, block.start
     return found
 
 
