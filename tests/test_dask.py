@@ -414,12 +414,22 @@ class Slow:
         return frame
 
 
+@pytest.fixture
+def pythons_own_interrupt() -> Iterator[None]:
+    """Spark puts its own in place for as long as the process lives."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("pythons_own_interrupt")
 def test_an_interrupted_pass_leaves_nothing_spent_and_nothing_written(tmp_path: Path) -> None:
     ledger = dpm.Ledger(tmp_path / "ledger.json")
     ledger.grant("people", epsilon=1.0, neighbors="add_remove")
     plain = pd.DataFrame({"x": np.linspace(0, 1, 40), "y": 0.5})
     slow = dd.from_pandas(plain, npartitions=20).map_partitions(Slow(0.2), meta=plain.iloc[:0])
-    threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
+    main = threading.main_thread().ident
+    threading.Timer(0.5, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
     output = tmp_path / "people.json"
     with pytest.raises(KeyboardInterrupt):
         dpm.release(slow, NUMBERS, epsilon=1.0, dataset="people", ledger=ledger, output=output, neighbors="add_remove")
