@@ -653,7 +653,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
         release_command("--option", "calibration=loose", mechanism="laplace"), 2, "use 'tight' or 'paper'",
     ),
     "unknown repair": (release_command(repair="mend"), 2, "--repair"),
-    "unknown flag": (release_command("--private"), 2, "No such option: --private"),
+    "unknown flag": (release_command("--private"), 2, "No such option"),
     "several paths": (release_command("people.csv"), 2, "put a glob in quotes"),
     "n_rows of nobody": (release_command(n_rows="0"), 2, "--n-rows"),
     "wrong n_rows": (release_command(n_rows="7", neighbors="replace_one"), 1, "leave n_rows out"),
