@@ -132,7 +132,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator)
     def transform(self, X: Any) -> FloatArray:
         """Scores of rows, shape (m, k); of private rows they are private."""
         rows = self._rows(X)
-        return self._finite(self.answer_.transform(rows))
+        return np.asarray(self.answer_.transform(rows))
 
     def inverse_transform(self, X: Any) -> FloatArray:
         """Encoded features, in the table's units, of scores of shape (m, k): shape (m, d)."""

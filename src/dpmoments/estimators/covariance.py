@@ -171,4 +171,4 @@ class DPCovariance(PrivateEstimator, EmpiricalCovariance):
     def _features_of(self, X: Any) -> FloatArray:
         rows = self._rows(X)
         schema = self.release_.schema
-        return self._finite(feature_values(schema, rows, range(schema.n_features)))
+        return feature_values(schema, rows, range(schema.n_features))
