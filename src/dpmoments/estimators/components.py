@@ -102,7 +102,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator)
 
         Parameters
         ----------
-        X : array or frame of shape (n, n_features_in_)
+        X : array, frame or list of rows, of shape (n, n_features_in_)
             Never modified. A frame is read by column name.
         y : ignored
 

@@ -106,7 +106,7 @@ class DPCovariance(PrivateEstimator, EmpiricalCovariance):
 
         Parameters
         ----------
-        X : array or frame of shape (n, n_features_in_)
+        X : array, frame or list of rows, of shape (n, n_features_in_)
             Never modified. A frame is read by column name.
         y : ignored
 
