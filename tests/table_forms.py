@@ -22,6 +22,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 
 import dpmoments as dpm
+from dpmoments.cells.columns import ColumnTable, declared_column
 from dpmoments.rows.kernel import exact_moments
 from dpmoments.rows.moments import Moments
 from dpmoments.schema import Schema
@@ -182,6 +183,17 @@ FORMS: dict[str, Callable[[], Any]] = {
     "pandas objects": lambda: pd.DataFrame({name: pd.Series(objects(name), dtype=object) for name in SCHEMA.names}),
     "pandas decimals": lambda: TABLE.to_pandas().assign(price=pd.Series(decimals(), dtype=object)),
     "pandas another column twice": lambda: pd.concat([TABLE.to_pandas(), TABLE.to_pandas()[["unread"]]], axis=1),
+    "columns of several libraries": lambda: ColumnTable({
+        name: declared_column(column, name)
+        for name, column in {
+            "age": TABLE["age"],
+            "visits": TABLE["visits"].to_numpy(),
+            "price": decimals(),
+            "member": objects("member"),
+            "region": pl.from_arrow(TABLE["region"]),
+            "code": TABLE["code"].to_pandas().astype("Int64"),
+        }.items()
+    }),
     "arrow dataset": lambda: ds.dataset(TABLE),
     "arrow dataset filtered": lambda: ds.dataset(
         pa.concat_tables([TABLE, with_column("unread", pa.array(["other"] * N_ROWS))])).filter(ds.field("unread") != "other"),

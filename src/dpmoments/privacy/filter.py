@@ -82,6 +82,7 @@ class PrivacyFilter:
         self._spent: dict[str | None, Loss] = {}
         self._n_coordinates = 0
         self._closed = False
+        self._refused = False
         self._lock = RLock()
         self._highest_bounds: dict[str | None, float] = {}
 
@@ -186,6 +187,11 @@ class PrivacyFilter:
         plan = self._plan
         return Receipt(plan.neighbors, plan.cost, plan.loss_unit, tuple(self._draws), plan.privacy_unit)
 
+    @property
+    def spent(self) -> bool:
+        """True once a draw was begun, or refused: the plan's whole cost then counts as spent."""
+        return bool(self._draws) or self._refused
+
     def selection_key(self) -> SelectionKey:
         """A key by which a run selects the rows of a unit that count: 128 random bits that have nothing to do with the table.
 
@@ -219,7 +225,7 @@ class PrivacyFilter:
         )
 
     def _refuse(self, words: str) -> NoReturn:
-        self._closed = True
+        self._closed = self._refused = True
         raise PrivacyFilterError(
             f"{words}. Nothing was drawn for it; what was drawn before is spent, and the plan's whole cost counts as spent. "
             "This is a defect of the mechanism: please report it"
@@ -271,6 +277,10 @@ class GroupFilter(PrivacyFilter):
     @property
     def left(self) -> Loss:
         return self._whole.left_for(self._level)
+
+    @property
+    def spent(self) -> bool:
+        return self._whole.spent
 
     def left_for(self, level: str) -> Loss:
         return self._whole.left_for(level)
