@@ -3,19 +3,86 @@
 from __future__ import annotations
 
 import codecs
+import re
 from pathlib import Path
 from typing import Any
 
 from dpmoments.table_libraries import pa
 from dpmoments.text_files.text_format import TextFormat
 
-__all__ = ["EncodingError", "open_utf8"]
+__all__ = ["EncodingError", "LineLengths", "LongLineError", "open_utf8"]
 
 PIECE = 1 << 20
 
 
 class EncodingError(ValueError):
     """The bytes are not text in the encoding; the message holds none of them."""
+
+
+class LongLineError(ValueError):
+    """A line is longer than any that is read; the message holds nothing of it."""
+
+
+class LineLengths:
+    r"""The lengths of a delimited text's lines, as Arrow's reader divides it: line ends in quotes are none.
+
+    Parameters
+    ----------
+    delimiter : str
+    quote : str or None
+    longest : int
+        In bytes of UTF-8, without the line end.
+
+    Examples
+    --------
+    >>> lengths = LineLengths(",", '"', 6)
+    >>> lengths.add(b'1,5" x\n1,"a\r\n')
+    >>> lengths.add(b'b')
+    Traceback (most recent call last):
+        ...
+    dpmoments.text_files.streams.LongLineError: one of its lines is longer than 6 bytes
+    """
+
+    def __init__(self, delimiter: str, quote: str | None, longest: int) -> None:
+        self._delimiter, self._quote, self._longest = delimiter.encode(), (quote or "").encode(), longest
+        marks = b"".join(re.escape(mark) for mark in (b"\r", b"\n", self._delimiter, self._quote))
+        self._marks = re.compile(b"[" + marks + b"]")
+        self._place = self._line = self._cell = 0  # where we are, and where the line and its cell began
+        self._closed = -1  # after the last quote that closed a cell, which opens it again where it stands there
+        self._quoted = False
+
+    def add(self, block: bytes) -> None:
+        """Measure on.
+
+        Raises
+        ------
+        LongLineError
+            If a line is too long.
+        """
+        if not self._place and block.startswith(codecs.BOM_UTF8):
+            self._line = self._cell = len(codecs.BOM_UTF8)
+        for mark in self._marks.finditer(block):
+            place, found = self._place + mark.start(), mark.group()
+            if found == self._quote:
+                if self._quoted:
+                    self._quoted, self._closed = False, place + 1
+                else:
+                    self._quoted = place in (self._cell, self._closed)
+            elif not self._quoted:
+                self._cell = place + 1
+                if found != self._delimiter:
+                    self._end_line(place)
+                    self._line = place + 1
+        self._place += len(block)
+        self._end_line(self._place)
+
+    def _end_line(self, place: int) -> None:
+        if place - self._line > self._longest:
+            raise LongLineError(f"one of its lines is longer than {_in_words(self._longest)}")
+
+
+def _in_words(n_bytes: int) -> str:
+    return f"{n_bytes >> 20} megabytes" if n_bytes >> 20 else f"{n_bytes} bytes"
 
 
 def open_utf8(path: Path, text_format: TextFormat, raw: Any = None) -> Any:

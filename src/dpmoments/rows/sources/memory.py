@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.cells.frames import array_cells, series_cells
+from dpmoments.cells.objects import array_cells, series_cells
 from dpmoments.rows.block_memory import BlockMemory
 from dpmoments.rows.cells import Missing
 from dpmoments.rows.sources.guessed_types import require_no_guess_of_polars
