@@ -48,7 +48,7 @@ def series_cells(series: nw.Series[Any], name: str) -> Any:
         return native.array.__arrow_array__()
     # Of objects in pandas, narwhals would look at cells for a type.
     if _holds_objects(native_type) or series.dtype == nw.Object:
-        return np.asarray(series.to_numpy(), dtype=object)
+        return np.asarray(native.to_numpy(), dtype=object)
     if isinstance(native_type, np.dtype) and native_type.kind in "biufM":
         if native_type.itemsize > 8 or not native_type.isnative:
             return array_cells(series.to_numpy())
