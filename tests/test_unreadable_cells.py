@@ -25,6 +25,7 @@ from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import text
 from dpmoments.rows.sources.text import CsvSource
 from dpmoments.schema import Coordinate, Schema
+from dpmoments.text_files import streams
 from dpmoments.text_files.streams import LineLengths, LongLineError
 
 SECRET = "Smith-4711"
@@ -557,3 +558,46 @@ def test_lines_are_measured_as_they_are_divided() -> None:
         assert longest(b'"a"b"\nc\n', step=step) == 5
         assert longest(b'a,"\n\n\n",b\n', step=step) == 9
     assert longest(b'\xef\xbb\xbf"a\nb"\nc') == 5
+
+
+# Encodings ------------------------------------------------------------------------------------------------------------------
+
+NO_TEXT: dict[str, tuple[str, bytes, bytes]] = {
+    "utf-8": ("utf-8", b"good", b"M\xfcller"),
+    "utf-8 below a line": ("utf-8", b"good", b"M\xfcller"),
+    "ascii": ("ascii", b"good", "Müller".encode()),
+    "cp1252": ("cp1252", b"good", b"M\x81ller"),
+    "utf-16": ("utf-16-le", "good".encode("utf-16-le"), b"\x00\xd8x\x00"),
+    "shift_jis": ("shift_jis", b"good", b"\xff"),
+}
+
+
+@pytest.mark.parametrize("name", NO_TEXT)
+@pytest.mark.parametrize("piece", [3, 1 << 20])
+def test_bytes_that_are_not_text_are_one_unreadable_cell_in_any_encoding(
+    name: str, piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "PIECE", piece)
+    encoding, good, odd = NO_TEXT[name]
+    skip = int(name.endswith("a line"))
+    stated = dpm.TextFormat(encoding=encoding, skip_lines=skip)
+    lines = [(good, "1"), (odd, "2"), (good, "3"), (good, None)]
+    head = ("above\n" * skip + "g,x\n").encode(encoding)
+    body = [
+        cell + ",".encode(encoding) + (odd if number is None else number.encode(encoding)) + "\n".encode(encoding)
+        for cell, number in lines
+    ]
+    path = tmp_path / "t.csv"
+    path.write_bytes(head + b"".join(body))
+    for other in ("drop", "zero"):
+        for missing in ("drop", "center"):
+            schema = Schema(
+                dpm.Categorical("g", ["good", "\ufffd"], other=other), dpm.Numeric("x", 0, 4, missing=missing)
+            )
+            plain = pa.table({"g": ["good", "other", "good", "good"], "x": [1.0, 2.0, 3.0, None]})
+            found = Rows.of(path, schema, text_format=stated).moments()
+            assert found == Rows.of(plain, schema).moments()
+            facts = dpm.preflight(path, schema, text_format=stated, threads=1).private_facts()
+            assert facts["rows_kept"] == Rows.of(plain, schema).count()
+    with pytest.raises(ValueError, match="'x'"):
+        Rows.of(path, Schema(dpm.Numeric("x", 0, 4)), text_format=stated).count()

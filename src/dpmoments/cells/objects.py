@@ -124,6 +124,8 @@ def object_texts(cells: ObjectArray, *, integers: bool) -> Any:
 
 def read_objects(cells: Iterable[object], read: Callable[[Any], Found], unreadable: Found) -> list[Found]:
     """Read each cell; one whose reader raises, as the methods of an object may, is ``unreadable``."""
+    with suppress(Exception):  # which is found again below
+        return [read(cell) for cell in cells]
     found = []
     for cell in cells:
         try:
@@ -135,11 +137,12 @@ def read_objects(cells: Iterable[object], read: Callable[[Any], Found], unreadab
 
 def plain_text(cell: str) -> str | None:
     """The characters of a text, whatever methods its type has; None where they have no UTF-8 (half of a surrogate pair)."""
-    text = str.__str__(cell)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return None
+    text = cell if type(cell) is str else str.__str__(cell)
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return None
     return text
 
 
@@ -156,6 +159,8 @@ def is_missing(cell: object) -> bool:
 
 def _number(cell: object) -> float | None:
     """NaN where missing, None where unreadable."""
+    if type(cell) is float:
+        return cell
     if is_missing(cell):
         return math.nan
     if not isinstance(cell, Real | Decimal | np.bool_) or isinstance(cell, np.timedelta64):
@@ -167,11 +172,11 @@ def _number(cell: object) -> float | None:
 
 
 def _text(cell: object, integers: bool) -> str | None:
-    if is_missing(cell):
-        return None
     if isinstance(cell, str):
         text = plain_text(cell)
         return NO_LEVEL if text is None else text
+    if is_missing(cell):
+        return None
     if isinstance(cell, bool | np.timedelta64):
         return NO_LEVEL
     if isinstance(cell, int | np.integer):

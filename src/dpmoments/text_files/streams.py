@@ -13,6 +13,17 @@ from dpmoments.text_files.text_format import TextFormat
 __all__ = ["EncodingError", "LineLengths", "LongLineError", "open_utf8"]
 
 PIECE = 1 << 20
+UNREADABLE_BYTES = "dpmoments.unreadable"
+"""The name of what decoders do with bytes that are not text: half of a surrogate pair, which no text has, stands for them."""
+
+
+def _marked(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return "\udcff", error.end
+
+
+codecs.register_error(UNREADABLE_BYTES, _marked)
 
 
 class EncodingError(ValueError):
@@ -104,6 +115,9 @@ def open_utf8(path: Path, text_format: TextFormat, raw: Any = None) -> Any:
 class Utf8Stream:
     r"""A binary stream of UTF-8 made of one in another encoding.
 
+    Bytes that are not text in it become bytes that are not UTF-8, so that the cell that has them is unreadable, and no other. In
+    the first line, which holds the names, they are an error.
+
     Parameters
     ----------
     stream : binary stream
@@ -121,11 +135,14 @@ class Utf8Stream:
     def __init__(self, stream: Any, encoding: str, skip_lines: int = 0) -> None:
         self._stream = stream
         self._encoding = encoding
-        self._decoder = codecs.getincrementaldecoder(encoding)("strict")
+        self._decoder = codecs.getincrementaldecoder(encoding)(UNREADABLE_BYTES)
         self._made = b""
-        self._ended = self._begun = self.closed = False
+        self._skipping = True
+        self._ended = self._begun = self._past_names = self.closed = False
         for _ in range(skip_lines):
             self._skip_line()
+        self._skipping = False
+        self._require_text(self._made.decode(errors="surrogatepass"))
 
     def read(self, size: int = -1) -> bytes:
         """``size`` bytes, fewer at the end of the stream alone."""
@@ -152,12 +169,28 @@ class Utf8Stream:
             if text and not self._begun:
                 self._begun = True
                 text = text.removeprefix("\ufeff")  # the byte order mark, where the codec leaves it
-            made = text.encode()
+            made = text.encode(errors="surrogatepass")  # which is not UTF-8 where a surrogate stands
         except UnicodeError:
             fault = True
         if fault:  # outside the handler: the error holds the bytes
-            raise EncodingError(f"its bytes are not text in {self._encoding}: pass the encoding it was saved in")
+            raise EncodingError(self._refusal)
+        if not self._skipping:
+            self._require_text(text)
         return made
+
+    def _require_text(self, text: str) -> None:
+        """Refuse what is not text as far as the first line goes."""
+        if self._past_names:
+            return
+        line = re.match(r"[^\r\n]*", text)
+        assert line is not None
+        if any("\ud800" <= character <= "\udfff" for character in line.group()):
+            raise EncodingError(self._refusal)
+        self._past_names = line.end() < len(text)
+
+    @property
+    def _refusal(self) -> str:
+        return f"its bytes are not text in {self._encoding}: pass the encoding it was saved in"
 
     def _skip_line(self) -> None:
         line_end = -1

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any, Self
 from weakref import WeakSet
 
-import numpy as np
-
 from dpmoments.cells.text_numbers import (
     decoded_bytes,
     decoded_levels,
@@ -35,7 +33,7 @@ from dpmoments.rows.sources.reading import (
 )
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric
 from dpmoments.table_files import file_ending
-from dpmoments.table_libraries import pa, pa_csv
+from dpmoments.table_libraries import pa, pa_csv, pc
 from dpmoments.text_files.header import first_line, names_in, other_delimiter
 from dpmoments.text_files.streams import LineLengths, open_utf8
 from dpmoments.text_files.text_format import TextFormat
@@ -197,36 +195,39 @@ class CsvSource(StreamedFileSource):
         return pa.string() if self._keeps_numbers_as_text else pa.float64()
 
     def _converted(self, part: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with numbers for text where the reader left text, and nulls for words that stand for nothing."""
+        """The batch with numbers for text where the reader left text or bytes, and nulls for words that stand for nothing."""
         made = []
         for name, cells in zip(part.schema.names, part.columns, strict=True):
             column = self._columns.get(name)
-            if name not in self.names or not (pa.types.is_string(cells.type) or pa.types.is_binary(cells.type)):
+            is_text = pa.types.is_string(cells.type)
+            if name not in self.names or not (is_text or pa.types.is_binary(cells.type)):
                 made.append(cells)
-            elif column is None:
+            elif column is None or isinstance(column, Categorical | Date):
                 # What tells people apart has usual words for nothing of its own, beside those that were stated.
-                made.append(decoded_without(cells, self.text_format.nulls)[0])
-            elif isinstance(column, Categorical):
-                made.append(decoded_levels(cells, null_words(column, self.text_format))[0])
-            elif isinstance(column, Date):
-                made.append(decoded_without(cells, null_words(column, self.text_format))[0])
+                words = self.text_format.nulls if column is None else null_words(column, self.text_format)
+                if is_text:
+                    made.append(
+                        pc.if_else(pc.is_in(cells, pa.array(words, cells.type)), None, cells) if words else cells
+                    )
+                else:
+                    decoded = decoded_levels if isinstance(column, Categorical) else decoded_without
+                    made.append(decoded(cells, words)[0])
             else:
-                made.append(self._numbers(cells, column))
+                made.append(self._numbers(cells if is_text else decoded_bytes(cells)[0], column))
         return pa.RecordBatch.from_arrays(made, names=part.schema.names)
 
     @cached_property
     def _columns(self) -> dict[str, Column]:
         return {column.name: column for column in self.schema.table_columns}
 
-    def _numbers(self, cells: Any, column: Numeric | Boolean | Coordinate) -> Any:
-        texts, broken = decoded_bytes(cells)
+    def _numbers(self, texts: Any, column: Numeric | Boolean | Coordinate) -> Any:
         found = (text_flags if isinstance(column, Boolean) else text_numbers)(texts, self.text_format)
         if column.missing == "error" and found.unparseable.any():
             raise ValueError(
                 f"column {column.name!r} of the file has a cell that is no number with the decimal mark "
                 f"{self.text_format.decimal!r} and {self.text_format.thousands!r} between groups of three digits: {NUMBER_ADVICE}"
             )
-        return pa.array(np.where(broken, np.nan, found.values))
+        return pa.array(found.values)
 
     def _delimiter(self, path: Path) -> str:
         return self.text_format.delimiter_for(file_ending(path))
