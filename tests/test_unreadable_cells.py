@@ -19,6 +19,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import dpmoments as dpm
 from dpmoments.rows.rows import Rows
@@ -601,3 +603,26 @@ def test_bytes_that_are_not_text_are_one_unreadable_cell_in_any_encoding(
             assert facts["rows_kept"] == Rows.of(plain, schema).count()
     with pytest.raises(ValueError, match="'x'"):
         Rows.of(path, Schema(dpm.Numeric("x", 0, 4)), text_format=stated).count()
+
+
+@given(
+    cells=st.lists(
+        st.text(" \t+-.,0123456789eEinfatruNIFxX_½()\r\n", max_size=8) | st.floats().map(repr) | st.integers().map(str),
+        min_size=1,
+        max_size=4,
+    ),
+    rule=st.sampled_from(["drop", "center"]),
+    kind=st.sampled_from([dpm.Numeric, dpm.Boolean]),
+)
+@settings(max_examples=60, deadline=None)
+def test_any_spelling_is_read_alike_whatever_the_route(
+    tmp_path_factory: pytest.TempPathFactory, cells: list[str], rule: Any, kind: Any
+) -> None:
+    path = tmp_path_factory.mktemp("csv") / "t.csv"
+    schema = Schema(dpm.Boolean("c", missing=rule) if kind is dpm.Boolean else dpm.Numeric("c", -10, 10, missing=rule))
+
+    def sums(written: list[str]) -> np.ndarray:
+        found = Rows.of(csv_file(path, written), schema).moments()
+        return np.append(found.gram, found.count)
+
+    assert (sums([*cells, "x"]) == np.sum([sums([cell]) for cell in [*cells, "x"]], axis=0)).all()
