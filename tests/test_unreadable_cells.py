@@ -626,3 +626,27 @@ def test_any_spelling_is_read_alike_whatever_the_route(
         return np.append(found.gram, found.count)
 
     assert (sums([*cells, "x"]) == np.sum([sums([cell]) for cell in [*cells, "x"]], axis=0)).all()
+
+
+def test_a_line_of_too_many_cells_is_not_told_by_its_bytes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Arrow's reader would print the error that these bytes are not UTF-8, with one of them, past all of our own words."""
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"c,d\n1,2\n\xb1x,2,3\n")
+    with pytest.raises(ValueError, match="does not have as many cells as the first"):
+        count(path, dpm.Numeric("c", 0, 1, missing="drop"))
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [b"c,d\n", b"\n\nc,d\n", b"\xef\xbb\xbfc,d\r\n", b'"c","d\nd"\r', b'\xef\xbb\xbf"c","d\n""d"\n', b"c,d\r\n\r\n"],
+)
+@pytest.mark.parametrize("size", [3, 1 << 13])
+def test_names_are_those_of_the_first_line(
+    header: bytes, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text, "BYTES_AT_A_TIME", size)
+    path = tmp_path / "t.csv"
+    for rows in (b"", b"1,2\n1,x\n", b'"1",2\n"1","\n"'):
+        path.write_bytes(header + rows)
+        assert count(path, dpm.Numeric("c", 0, 1, missing="drop")) == (2 if rows else 0)

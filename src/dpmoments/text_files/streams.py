@@ -59,6 +59,8 @@ class LineLengths:
         marks = b"".join(re.escape(mark) for mark in (b"\r", b"\n", self._delimiter, self._quote))
         self._marks = re.compile(b"[" + marks + b"]")
         self._place = self._line = self._cell = 0  # where we are, and where the line and its cell began
+        self.first_end: int | None = None
+        """Where the first line that is not empty ends; None before that."""
         self._closed = -1  # after the last quote that closed a cell, which opens it again where it stands there
         self._quoted = False
 
@@ -83,6 +85,8 @@ class LineLengths:
                 self._cell = place + 1
                 if found != self._delimiter:
                     self._end_line(place)
+                    if self.first_end is None and place > self._line:
+                        self.first_end = place
                     self._line = place + 1
         self._place += len(block)
         self._end_line(self._place)

@@ -42,6 +42,8 @@ __all__ = ["CsvSource"]
 
 CSV_BLOCK_BYTES = 4 << 20
 HEADER_BYTES = 1 << 20
+BYTES_AT_A_TIME = 1 << 13
+"""In which the end of the header is looked for."""
 AS_TEXT, LONG_LINES = "as text", "long lines"
 """Ways in which a file is read again."""
 USUAL = TextFormat()
@@ -72,15 +74,25 @@ class CsvSource(StreamedFileSource):
         return self.text_format
 
     def names_in(self, path: Path) -> list[str]:
-        # A line with too many cells is no fault of the header: the pass over the table tells of it.
-        options: dict[str, Any] = dict(why=NO_TEXT, ragged=_skipping(lambda: None))
+        # Of the first line alone: what is wrong with others is no fault of the header.
+        header = read_quietly(partial(self._header, path), path, NO_TEXT)
+        with self._reader(path, why=NO_TEXT, header=header) as reader:
+            return read_quietly(lambda: list(reader.names), path, NO_TEXT)  # of which some may not be text
+
+    def _header(self, path: Path) -> bytes:
+        """The first line that is not empty, and those before it."""
+        held, lines = b"", self._lines(path)
+        stream = open_utf8(path, self.text_format)
         try:
-            with self._reader(path, mended=lambda said: LONG_LINES if LONG_LINE in said else None, **options) as reader:
-                return read_quietly(lambda: list(reader.names), path, NO_TEXT)  # of which some may not be text
-        except ReadAgain:
-            pass
-        with self._reader(path, long_lines=True, **options) as reader:
-            return read_quietly(lambda: list(reader.names), path, NO_TEXT)
+            while lines.first_end is None and (block := bytes(stream.read(BYTES_AT_A_TIME))):
+                held += block
+                lines.add(block)
+        finally:
+            stream.close()
+        return (held if lines.first_end is None else held[: lines.first_end]) + b"\n"
+
+    def _lines(self, path: Path) -> LineLengths:
+        return LineLengths(self._delimiter(path), self.text_format.quote, 2 * CSV_BLOCK_BYTES)
 
     def __post_init__(self) -> None:
         for path in self.paths:
@@ -245,16 +257,17 @@ class CsvSource(StreamedFileSource):
         raw: Any = None,
         mended: Callable[[str], str | None] | None = None,
         long_lines: bool = False,
+        header: bytes | None = None,
     ) -> Iterator[Any]:
-        """Arrow's reader of a file, which reads no further when this is left.
+        """Arrow's reader of a file, or of its header alone, which reads no further when this is left.
 
         Arrow reads every line that is no longer than a block, and none that is longer than two. Between these it depends on
         where the line begins: ``long_lines`` takes larger blocks, and refuses the lines that are longer than two usual ones.
         """
-        open_stream = partial(_with_line_end, path, self.text_format, raw)
-        lengths = None
-        if long_lines:
-            lengths = LineLengths(self._delimiter(path), self.text_format.quote, 2 * CSV_BLOCK_BYTES)
+        open_stream: Callable[[], Any] = partial(_with_line_end, path, self.text_format, raw)
+        if header is not None:
+            open_stream = partial(pa.BufferReader, header)
+        lengths = self._lines(path) if long_lines else None
         stream = WholeLineEnds(read_quietly(open_stream, path, why, columns=columns), raw, lengths)
         # Cells may hold line breaks, in quotes. In a file of one column an empty line is an empty cell.
         parse = pa_csv.ParseOptions(
@@ -264,10 +277,11 @@ class CsvSource(StreamedFileSource):
             ignore_empty_lines=not one_column,
             invalid_row_handler=ragged,
         )
+        block_size = len(header) + 1 if header is not None else CSV_BLOCK_BYTES * (4 if long_lines else 1)
         open_reader = partial(
             pa_csv.open_csv,
             pa.PythonFile(stream, mode="r"),
-            read_options=pa_csv.ReadOptions(block_size=CSV_BLOCK_BYTES * (4 if long_lines else 1), use_threads=False),
+            read_options=pa_csv.ReadOptions(block_size=block_size, use_threads=False),
             parse_options=parse,
             convert_options=convert,
         )
