@@ -111,6 +111,7 @@ def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat |
 
     Examples
     --------
+    >>> from dpmoments.schema.columns import Numeric
     >>> read = read_number_cells(np.array([1, "12.5", "n/a", None], dtype=object), Numeric("age", 0, 120))
     >>> read.values.tolist(), read.unreadable.tolist(), read.like_numbers, dict(read.found)
     ([1.0, nan, nan, nan], [False, True, True, False], 1, {('form', 'n/a'): 1})
