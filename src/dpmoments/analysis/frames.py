@@ -9,8 +9,8 @@ import numpy as np
 
 from dpmoments.array_types import FloatArray
 from dpmoments.cells.columns import ColumnTable, declared_column
-from dpmoments.cells.frames import series_cells
-from dpmoments.cells.reading import MISSING, UNKNOWN, level_codes, numbers
+from dpmoments.cells.objects import series_cells
+from dpmoments.cells.reading import MISSING, UNKNOWN, level_codes, strict_numbers
 from dpmoments.plain_values import shown
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn, derived_values, feature_slices
@@ -45,7 +45,7 @@ def feature_values(schema: Schema, frame: Any, features: Sequence[int]) -> Float
     Raises
     ------
     TypeError
-        If it is no frame, or a column holds neither numbers nor levels.
+        If it is no frame, or a column or one of its cells holds neither numbers nor levels.
     ValueError
         If a column is absent or stands there twice, or holds levels that the schema does not list. No cell is quoted.
 
@@ -74,7 +74,7 @@ def feature_values(schema: Schema, frame: Any, features: Sequence[int]) -> Float
         if isinstance(column, Categorical):
             values[:, slices[column.name]] = _one_hot(cells[column.name], column)
         else:
-            values[:, slices[column.name]] = numbers(cells[column.name], column)[:, np.newaxis]
+            values[:, slices[column.name]] = strict_numbers(cells[column.name], column)[:, np.newaxis]
     return derived_values(schema, values)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.cells.frames import array_cells, series_cells
+from dpmoments.cells.objects import array_cells, series_cells
 from dpmoments.table_libraries import nw, pa
 
 __all__ = ["ColumnTable", "declared_array", "declared_column", "objects_of"]

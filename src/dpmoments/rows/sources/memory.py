@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.cells.columns import ColumnTable
-from dpmoments.cells.frames import array_cells, series_cells
+from dpmoments.cells.objects import array_cells, series_cells
 from dpmoments.rows.block_memory import BlockMemory
 from dpmoments.rows.cells import Missing
 from dpmoments.rows.sources.guessed_types import require_no_guess_of_polars
