@@ -164,9 +164,10 @@ def test_version(run: Run) -> None:
     assert run("--version").out == f"dpmoments {dpm.__version__}\n"
 
 
-def test_the_entry_point_of_the_package_is_main() -> None:
+def test_the_entry_point_of_the_package_runs_main(capsys: pytest.CaptureFixture[str]) -> None:
     (script,) = importlib.metadata.entry_points(group="console_scripts", name="dpmoments")
-    assert script.load() is main
+    assert script.load()(["--version"]) == main(["--version"]) == 0
+    assert capsys.readouterr().out == f"dpmoments {dpm.__version__}\n" * 2
 
 
 def test_as_a_process(folder: Path) -> None:
