@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpmoments.documents import whole_file
+
 __all__ = [
     "CSV_DELIMITERS",
     "ENGINES",
@@ -146,12 +148,14 @@ def _is_table(path: Path, folder: Path) -> bool:
 
 
 def write_table(table: Any, path: Path) -> None:
-    """Write an Arrow table as its ending says, ``.parquet``, ``.csv`` or ``.tsv``.
+    """Write an Arrow table as its ending says, ``.parquet``, ``.csv`` or ``.tsv``: completely or not at all.
 
     Raises
     ------
     ValueError
         If it says neither.
+    FileExistsError
+        If there is a file already.
     OSError
         If the file cannot be written.
     """
@@ -159,11 +163,15 @@ def write_table(table: Any, path: Path) -> None:
     if ending in PARQUET_ENDINGS:
         import pyarrow.parquet as pq
 
-        pq.write_table(table, path)
+        with whole_file(path) as temporary:
+            pq.write_table(table, temporary)
     elif ending in (".csv", ".tsv"):
         import pyarrow.csv as pa_csv
 
-        pa_csv.write_csv(table, path, pa_csv.WriteOptions(delimiter=CSV_DELIMITERS[ending], quoting_style="needed"))
+        with whole_file(path) as temporary:
+            pa_csv.write_csv(
+                table, temporary, pa_csv.WriteOptions(delimiter=CSV_DELIMITERS[ending], quoting_style="needed")
+            )
     else:
         raise ValueError(
             f"{path} does not end in .parquet, .csv or .tsv, by which the format of a table is told: name it so"
