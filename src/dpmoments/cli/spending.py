@@ -295,9 +295,10 @@ def _kept(output: Path, make: Callable[[], Released]) -> Released:
         refuge = Path(tempfile.mkdtemp(prefix="dpmoments-")) / output.name
         try:
             error.release.save(refuge)
-        except OSError as reason:
+        except OSError:
+            reason = error.__cause__ or error
             reason.add_note(COST_SPENT)
-            raise
+            raise reason from None
         complain(f"dpmoments: {output} could not be written after all; the release is kept in {refuge}")
         raise typer.Exit(1) from None
 
