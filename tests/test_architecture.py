@@ -37,7 +37,16 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "visible_text",
     ),
     ("datasets", "rows", "repair", "analysis", "transparency"),
-    ("mechanisms", "moment_release", "moment_entries", "mean_release", "group_releases", "pooling", "loading"),
+    (
+        "mechanisms",
+        "moment_release",
+        "moment_entries",
+        "mean_release",
+        "group_releases",
+        "pooling",
+        "loading",
+        "release_warning",
+    ),
     (
         *("release", "release_groups", "release_mean", "release_outcome", "release_run"),
         *("forecast", "forecast_mean", "planning", "audit", "verification"),

@@ -16,7 +16,7 @@ from dpmoments.mechanisms.base import Mechanism
 from dpmoments.privacy.ledger import Ledger
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.privacy_unit import PrivacyUnit
-from dpmoments.release_outcome import ReleaseWarning
+from dpmoments.release_warning import ReleaseWarning
 from dpmoments.schema.schema import Schema
 
 __all__ = ["DPCovariance"]

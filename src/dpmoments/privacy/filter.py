@@ -244,7 +244,8 @@ def _require_made_here(sensitivity: Sensitivity) -> None:
     The norm is no part of what a file states: a law would price a bound in one norm as one in another.
     """
     stated = sensitivity.to_dict()
-    arguments = [part for item in stated.pop("arguments").items() for part in item]
+    given = stated.pop("arguments").items()
+    arguments = [part for name, value in given for part in (name, tuple(value) if isinstance(value, list) else value)]
     if _made_anew(*stated.values(), *arguments).norm is not sensitivity.norm:
         raise ValueError(f"the bound that {sensitivity.name} makes is in another norm")
 
@@ -253,7 +254,8 @@ def _require_made_here(sensitivity: Sensitivity) -> None:
 @lru_cache(maxsize=256, typed=True)
 def _made_anew(name: str, neighbors: str, units: float, rounding: float, value: float, *arguments: Any) -> Sensitivity:
     stated = {"name": name, "neighbors": neighbors, "units": units, "rounding": rounding, "value": value}
-    return sensitivity_from_dict({**stated, "arguments": dict(zip(arguments[::2], arguments[1::2], strict=True))})
+    values = [list(value) if isinstance(value, tuple) else value for value in arguments[1::2]]
+    return sensitivity_from_dict({**stated, "arguments": dict(zip(arguments[::2], values, strict=True))})
 
 
 def _is_integral(query: Any) -> bool:
