@@ -14,7 +14,6 @@ import dpmoments
 
 PACKAGE = Path(dpmoments.__file__).parent
 REPOSITORY = PACKAGE.parent.parent
-LONGEST_MODULE = 350
 
 FLOORS: tuple[tuple[str, ...], ...] = (
     (
@@ -307,10 +306,8 @@ def circles(known: Mapping[str, str] = SOURCES) -> list[set[str]]:
 
 
 def other_faults(module: str, source: str) -> Iterator[str]:
-    """Forbidden calls, global random state, seeds, vague names, prints, length."""
+    """Forbidden calls, global random state, seeds, vague names, prints."""
     tree = ast.parse(source)
-    if source.count("\n") >= LONGEST_MODULE:
-        yield f"{module} is {source.count(chr(10))} lines long"
     if any(VAGUE_NAMES.search(part) for part in module.split(".")):
         yield f"{module} has a vague name"
     for node in ast.walk(tree):
@@ -435,7 +432,6 @@ PLANTED_FAULTS = [
     ("dpmoments.rows.utils", "", "vague name"),
     ("dpmoments.rows.rows", "class RowManager: ...", "vague name"),
     ("dpmoments.rows.rows", "def string_helper(): ...", "vague name"),
-    ("dpmoments.rows.rows", "x = 1\n" * LONGEST_MODULE, "lines long"),
 ]
 
 
