@@ -234,6 +234,32 @@ def test_features_are_restricted_and_combined() -> None:
     few_indices_are_as_good_as_all(contrast, rng)
 
 
+def test_a_constant_that_is_mixed_with_a_feature_is_followed() -> None:
+    rng = np.random.default_rng(12)
+    law, mixed = law_of(PLAIN["gaussian"]), np.eye(D + 1)
+    mixed[0, 2], mixed[3, 0] = 0.5, -0.3
+    carried = law.carried(mixed)
+    assert carried.terms[0]._local is not None
+    few_indices_are_as_good_as_all(carried, rng)
+    weights = symmetric(rng, 3, D + 1, D + 1)
+    expected = [law.variance(None, (mixed.T @ weight @ mixed)[None])[0] for weight in weights]
+    np.testing.assert_allclose(carried.variance(None, weights), expected, rtol=1e-12)
+
+
+def test_bounds_of_a_shift_and_of_a_sum_are_put_together_as_they_were() -> None:
+    public = GaussianNoise(D, 2.0, 1.0, 4.0, 0.0)  # of a public count: the bound on a noisy one is nearer now
+    moved = CarriedNoise(public, SHIFTS[1])
+    [term] = law_of(public).about(np.array(SHIFTS[1])).terms
+    assert term.matrix is not None
+    assert term._shifted_bound(0.01, term.matrix[1:]) == pytest.approx(moved.operator_norm_bound(0.01, None), rel=1e-12)
+    one, other = law_of(PLAIN["matrix-laplace"]), law_of(PLAIN["wishart"])
+    both = one + other
+    assert both.gram_bound(0.01) == one.gram_bound(0.005) + other.gram_bound(0.005)
+    assert both.sum_bound(0.01) == one.sum_bound(0.005) + other.sum_bound(0.005)
+    normal = law_of(public)
+    assert (normal + normal).gram_bound(0.01) == pytest.approx(math.sqrt(2.0) * normal.gram_bound(0.01), rel=1e-12)
+
+
 # Against draws ------------------------------------------------------------------------------------------------------------------
 
 DRAWS = 30_000
