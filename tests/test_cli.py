@@ -345,7 +345,7 @@ def test_init_refuses_what_it_cannot_read(tmp_path: Path, run: Run, name: str, c
 def test_init_of_a_missing_file_and_into_a_missing_folder(run: Run) -> None:
     assert "no file matches 'nowhere.parquet'" in run("init", "nowhere.parquet").error
     outcome = run("init", "people.parquet", "--output", "nowhere/people.yaml")
-    assert (outcome.code, outcome.error) == (1, "dpmoments: nowhere/people.yaml: No such file or directory")
+    assert (outcome.code, outcome.error) == (1, "dpmoments: the folder nowhere does not exist: make it first")
 
 
 # ---------------------------------------------------------------- forecast
