@@ -650,3 +650,30 @@ def test_names_are_those_of_the_first_line(
     for rows in (b"", b"1,2\n1,x\n", b'"1",2\n"1","\n"'):
         path.write_bytes(header + rows)
         assert count(path, dpm.Numeric("c", 0, 1, missing="drop")) == (2 if rows else 0)
+
+
+@pytest.mark.parametrize("first", ["text", "long line"])
+def test_a_file_is_read_again_for_both_reasons_and_counts_every_line_once(
+    first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text, "CSV_BLOCK_BYTES", BLOCK)
+    plain = [b"1,z\n"] * 700
+    odd = [b"x,z\n", b"1," + b"y" * 1_990 + b"\n"]
+    whole = [
+        *plain,
+        *(odd if first == "text" else odd[::-1])[:1],
+        *plain,
+        *(odd if first == "text" else odd[::-1])[1:],
+        *plain,
+    ]
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"c,d\n" + b"".join(whole))
+    schema = Schema(dpm.Numeric("c", 0, 1, missing="drop"))
+    assert Rows.of(path, schema).count() == 2_101
+    assert dpm.preflight(path, schema).private_facts()["rows_kept"] == 2_101
+    ragged = [b"1\n", *whole[:900], b"1,2,3\n", *whole[900:], b"1,2,3\n"]
+    path.write_bytes(b"c,d\n" + b"".join(ragged))
+    facts = dpm.preflight(path, schema).private_facts()
+    assert (facts["lines_with_more_or_fewer_cells"], facts["rows"]) == (3, 2_102)
+    with pytest.raises(ValueError, match="does not have as many cells as the first"):
+        Rows.of(path, schema).count()
