@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from io import StringIO
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -31,11 +33,14 @@ from cases import CASES, MEAN_CASES, Case
 from dpmoments.cli import main
 from dpmoments.rows.histogram import RowCount
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources.dask import DaskFilesSource, DaskFrameSource, DaskSource
+from dpmoments.rows.sources.dask import DaskFilesSource, DaskFrameSource, DaskSource, open_dask
+from dpmoments.rows.sources.dask_tasks import CutGraph, PartitionTask, opened_outcome, sealed_merged, sealed_outcome
 from dpmoments.rows.sources.engine import PassProgress
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.partitions import Failure, Outcome, PartitionJob, Reading, Summarised
+from dpmoments.rows.sources.sealing import Seal
 from table_forms import EXPECTED, N_ROWS, REGIONS, SCHEMA, TABLE, csv_text, decimals, make_table
+from watched_files import WatchedFiles, watched_files
 
 dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'dpmoments[dask]'")
 dd = pytest.importorskip("dask.dataframe", reason="Dask is not installed: pip install 'dpmoments[dask]'")
@@ -713,6 +718,275 @@ def test_a_cluster_whose_workers_all_die_spends_nothing(client: Any, tmp_path: P
         dpm.release(frame, SCHEMA, **options)
     assert dpm.release(TABLE, SCHEMA, **options).privacy.private
     require_no_future(client)
+
+
+# What workers write to their disks ---------------------------------------------------------------------------------------------
+
+SPILLING: dict[str, Any] = {
+    "distributed.worker.memory.target": 1e-7,
+    "distributed.worker.memory.spill": 1e-7,
+    "distributed.worker.memory.pause": False,
+    "distributed.worker.memory.terminate": False,
+    "distributed.worker.memory.spill-compression": False,
+}
+"""Every result of a task is written to the disk at once."""
+NEVER_SPILLING = {**SPILLING, "distributed.worker.memory.target": False, "distributed.worker.memory.spill": False}
+
+
+@contextmanager
+def spilling_cluster(folder: Path, settings: dict[str, Any]) -> Iterator[Any]:
+    distributed = pytest.importorskip("distributed")
+    options: dict[str, Any] = dict(n_workers=2, threads_per_worker=1, memory_limit="2GB", dashboard_address=":0")
+    with (
+        dask.config.set(settings),
+        distributed.LocalCluster(local_directory=str(folder), **options) as cluster,
+        distributed.Client(cluster) as found,
+    ):
+        yield found
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A table whose cells are recognized wherever they are."""
+
+    table: pd.DataFrame
+
+    @classmethod
+    def of(cls, n_rows: int) -> Marked:
+        rng = np.random.default_rng(11)
+        people = [f"person-{number:06d}-ångström" for number in rng.permutation(n_rows // 2).repeat(2)]
+        table = {
+            "x": rng.random(n_rows),
+            "y": rng.integers(2**40, 2**41, n_rows),
+            "level": [f"level-{number % 3}-of-the-secret" for number in range(n_rows)],
+            "person": people,
+        }
+        return cls(pd.DataFrame(table))
+
+    @property
+    def schema(self) -> dpm.Schema:
+        levels = [f"level-{number}-of-the-secret" for number in range(3)]
+        return dpm.Schema(dpm.Numeric("x", 0, 1), dpm.Numeric("y", 2**40, 2**41), dpm.Categorical("level", levels))
+
+    def cells(self) -> set[bytes]:
+        """Ids and cells in all forms in which they could be written; not the levels, which the schema names."""
+        found: set[bytes] = set()
+        for person in self.table["person"]:
+            found |= {person.encode(), person.encode("utf-16-le"), repr(person).encode()}
+        for cell in self.table["x"]:
+            found |= {struct.pack("<d", cell), struct.pack(">d", cell), repr(cell).encode()}
+        for cell in self.table["y"]:
+            found |= {struct.pack("<q", cell), struct.pack(">q", cell), struct.pack("<d", cell), str(cell).encode()}
+        return found
+
+    def sums(self) -> set[bytes]:
+        """Exact sums of the whole table and of halves of it, of 4 bytes or more."""
+        found: set[bytes] = set()
+        half = len(self.table) // 2
+        for part in (self.table, self.table.iloc[:half], self.table.iloc[half:]):
+            for entry in Rows.of(part, self.schema).moments().gram.ravel().tolist():
+                if abs(entry) >= 2**30:
+                    found |= {int(entry).to_bytes(size, order, signed=True) for size in (8, 16) for order in ENDIANS}
+                    found |= {int(entry).to_bytes((entry.bit_length() + 8) // 8, "little", signed=True)}
+        return {one for one in found if len(one.strip(b"\0")) >= 4}
+
+
+ENDIANS: tuple[Literal["little"], Literal["big"]] = ("little", "big")
+
+
+def found_in(watched: WatchedFiles, needles: set[bytes]) -> list[tuple[Path, bytes]]:
+    """Files that hold one of some byte strings, and which."""
+    contents = {contents: path for path, _, contents in watched.records if contents}
+    return [(path, one) for text, path in contents.items() for one in needles if one in text]
+
+
+def spilled(watched: WatchedFiles) -> list[Path]:
+    return [path for path, _, contents in watched.records if path.parent.name == "storage" and contents]
+
+
+def watched_passes(marked: Marked, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[WatchedFiles, list[bytes]]:
+    """What is on the disk while workers that keep nothing in memory run all kinds of passes; and the keys."""
+    from tempfile import gettempdir
+
+    keys: list[bytes] = []
+
+    def seal() -> Seal:
+        keys.append(os.urandom(32))
+        return Seal(keys[-1])
+
+    monkeypatch.setattr("dpmoments.rows.sources.dask.Seal", seal)
+    (folder / "files").mkdir()
+    table, schema = marked.table, marked.schema
+    for number in range(10):
+        table.iloc[number::10].to_parquet(folder / "files" / f"{number}.parquet")
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    expected = Rows.of(table, schema).moments()
+    unit = dpm.PrivacyUnit("person", max_rows=1)
+    options: dict[str, Any] = dict(epsilon=1.0, privacy_unit=unit, insecure_seed=3)
+    with watched_files(scratch, gettempdir(), Path.cwd() / "tests") as watched, spilling_cluster(scratch, SPILLING):
+        frame = dd.from_pandas(table, npartitions=20)
+        files = dd.read_parquet(folder / "files")
+        for data in (frame, files, files[files.x >= 0], dpm.EngineFiles(folder / "files", "dask")):
+            assert Rows.of(data, schema).moments() == expected
+        array = da.from_array(table[["x", "y"]].to_numpy(float), chunks=(97, 1))
+        assert Rows.of(array, dpm.Schema(*schema.columns[:2])).count() == len(table)
+        released, local = (dpm.release(data, schema, **options) for data in (frame.assign(z=1), table))
+        assert released.noisy_gram.tobytes() == local.noisy_gram.tobytes()
+    return watched, keys
+
+
+def test_nothing_that_workers_write_to_a_disk_shows_a_row_or_a_sum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marked = Marked.of(1000)
+    watched, keys = watched_passes(marked, tmp_path, monkeypatch)
+    assert len(spilled(watched)) >= 100
+    assert len(keys) >= 6
+    assert found_in(watched, marked.cells() | marked.sums() | set(keys)) == []
+
+
+def open_outcome(seal: Seal, task: Any, number: int, job: bytes, *given: Any) -> Any:
+    return opened_outcome(seal, sealed_outcome(seal, task, number, job, *given))
+
+
+def open_merged(seal: Seal, job: bytes, outcomes: Any) -> Any:
+    return opened_outcome(seal, sealed_merged(seal, job, [sealed(seal, outcome) for outcome in outcomes]))
+
+
+def sealed(seal: Seal, outcome: Outcome) -> bytes:
+    import cloudpickle
+
+    return seal.sealed(cloudpickle.dumps(outcome))
+
+
+def test_results_that_are_not_sealed_are_found_by_the_same_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: what tasks return is not encrypted."""
+    for name, planted in {
+        "sealed_outcome": open_outcome,
+        "sealed_merged": open_merged,
+        "opened_outcome": lambda _, outcome: outcome,
+    }.items():
+        monkeypatch.setattr(f"dpmoments.rows.sources.dask.{name}", planted)
+    marked = Marked.of(1000)
+    watched, _ = watched_passes(marked, tmp_path, monkeypatch)
+    assert found_in(watched, marked.sums())
+
+
+def test_steps_of_dask_that_store_rows_are_found_by_the_same_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: each partition is a task of its own, as Dask makes it, and its result is stored."""
+    monkeypatch.setattr("dpmoments.rows.sources.dask.CutGraph", Uncut)
+    monkeypatch.setattr("dpmoments.rows.sources.dask._require_kept_in_memory", lambda *_: None)
+    marked = Marked.of(1000)
+    watched, _ = watched_passes(marked, tmp_path, monkeypatch)
+    assert found_in(watched, marked.cells())
+
+
+class Uncut(CutGraph):
+    @classmethod
+    def of(cls, graph: Any, outputs: Any) -> CutGraph:
+        return CutGraph([PartitionTask(output, (), (output,)) for output in outputs], graph)
+
+
+def test_no_task_needs_another_that_holds_rows(tmp_path: Path) -> None:
+    """Seen on the graphs: what ours need is the sealed job, and nothing of the table's."""
+    table = Marked.of(100).table
+    table.to_parquet(tmp_path / "t.parquet")
+    frame, read = dd.from_pandas(table, npartitions=4), dd.read_parquet(tmp_path / "t.parquet")
+    schema = Marked.of(100).schema
+    whole = {
+        "pandas": frame,
+        "filter": frame[frame.x > 0.5],
+        "columns": frame.assign(z=frame.x * 2)[["x", "y", "z", "level"]],
+        "function": frame.map_partitions(lambda part: part),
+        "some": frame.partitions[[0, 2]],
+        "several": dd.concat([frame, read]),
+        "fewer partitions": frame.repartition(npartitions=2),
+        "files after a filter": read[read.x > 0.5],
+    }
+    for name, data in whole.items():
+        cut = open_dask(data, schema, True, None).cut()
+        assert (len(cut.stored), {task.inputs for task in cut.partitions}) == (0, {()}), name
+    stored = {
+        "more partitions": frame.repartition(npartitions=9),
+        "twice": dd.concat([frame, frame]),
+        "mean": frame.assign(z=frame.x - frame.x.mean()),
+        "shuffle": frame.shuffle("level"),
+    }
+    for name, data in stored.items():
+        assert open_dask(data, schema, True, None).cut().stored, name
+    array = da.from_array(table[["x", "y"]].to_numpy(float), chunks=(33, 1))
+    numbers = dpm.Schema(*schema.columns[:2])
+    assert not open_dask(array, numbers, True, None).cut().stored
+    assert open_dask(array.rechunk((10, 1)), numbers, True, None).cut().stored
+
+
+STORING: dict[str, Any] = {
+    "shuffle": lambda frame: frame.shuffle("level"),
+    "set_index": lambda frame: frame.set_index("x", divisions=[0.0, 0.5, 1.0]),
+    "merge": lambda frame: frame.merge(frame[["x"]], on="x"),
+    "mean": lambda frame: frame.assign(z=frame.x - frame.x.mean()),
+    "grouped": lambda frame: frame.groupby("person").first().reset_index(),
+    "more partitions": lambda frame: frame.repartition(npartitions=9),
+    "twice": lambda frame: dd.concat([frame, frame]),
+}
+
+
+def test_plans_that_store_rows_are_refused_on_a_cluster_that_may_spill(tmp_path: Path) -> None:
+    marked = Marked.of(200)
+    frame = dd.from_pandas(marked.table, npartitions=4)
+    array = da.from_array(marked.table[["x", "y"]].to_numpy(float), chunks=(33, 1))
+    numbers = dpm.Schema(*marked.schema.columns[:2])
+    with dask.config.set({"dataframe.shuffle.method": "tasks"}):
+        expected = {name: Rows.of(step(frame), marked.schema).moments() for name, step in STORING.items()}
+    counted = Rows.of(array.rechunk((10, 1)), numbers).moments()
+    with spilling_cluster(tmp_path / "spills", SPILLING) as client:
+        with watched_files(tmp_path / "spills") as watched:
+            for name, step in STORING.items():
+                with pytest.raises(TypeError, match="write them to their disks"):
+                    print(name, Rows.of(step(frame), marked.schema).moments())
+            with pytest.raises(TypeError, match="write them to their disks"):
+                Rows.of(array.rechunk((10, 1)), numbers).moments()
+        assert spilled(watched) == []
+        kept = array.persist()
+        client.gather(client.futures_of(kept))
+        with pytest.raises(TypeError, match="persist"):
+            Rows.of(kept, numbers).moments()
+        del kept
+    with spilling_cluster(tmp_path / "keeps", NEVER_SPILLING):
+        for name, step in STORING.items():
+            assert Rows.of(step(frame), marked.schema).moments() == expected[name], name
+        assert Rows.of(array.rechunk((10, 1)), numbers).moments() == counted
+        with pytest.raises(TypeError, match="writes rows to a disk"):
+            Rows.of(frame.shuffle("level", shuffle_method="p2p"), marked.schema).moments()
+
+
+def test_shuffles_by_way_of_a_disk_are_refused_wherever_they_run() -> None:
+    marked = Marked.of(200)
+    frame = dd.from_pandas(marked.table, npartitions=4)
+    with pytest.raises(TypeError, match="DiskShuffle, which writes rows to a disk"):
+        Rows.of(frame.shuffle("level", shuffle_method="disk"), marked.schema).moments()
+    assert Rows.of(frame.shuffle("level"), marked.schema).moments() == Rows.of(marked.table, marked.schema).moments()
+
+
+def test_no_log_of_a_worker_quotes_a_cell(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """An error of reading is caught within our task: Dask would log it, and what it was called with."""
+    marked = Marked.of(20)
+    frame = dd.from_pandas(marked.table, npartitions=2).map_partitions(fails_with_an_id, meta=marked.table.iloc[:0])
+    with spilling_cluster(tmp_path, SPILLING), pytest.raises(ValueError, match="the message is withheld"):
+        Rows.of(frame, marked.schema).moments()
+    assert "person-" not in "".join(capfd.readouterr())
+
+
+def fails_with_an_id(part: pd.DataFrame) -> pd.DataFrame:
+    raise ValueError(f"cannot read {part['person'].iloc[0] if len(part) else ''}")
+
+
+# Other ways to run -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

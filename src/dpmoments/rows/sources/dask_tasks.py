@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-import cloudpickle
-
 from dpmoments.rows.sources.partitions import Failure, Outcome, PartitionJob
 from dpmoments.rows.sources.sealing import Seal
 
@@ -133,12 +131,16 @@ def _in_order(graph: Mapping[Hashable, Any], outputs: Sequence[Hashable]) -> lis
 
 def sealed_job(seal: Seal, job: PartitionJob) -> bytes:
     """Encrypt a job: it may hold what earlier passes found."""
+    import cloudpickle
+
     return seal.sealed(cloudpickle.dumps(job))
 
 
 @lru_cache(maxsize=1)
 def _opened_job(key: bytes, sealed: bytes) -> PartitionJob:
     """Return the job of a pass, of which a process needs one at a time."""
+    import cloudpickle
+
     job: PartitionJob = cloudpickle.loads(Seal(key).opened(sealed))
     return job
 
@@ -152,16 +154,24 @@ def sealed_outcome(seal: Seal, task: PartitionTask, number: int, job: bytes, *gi
         outcome = Outcome(frozenset([number]), None, failure=Failure.of(error))
     else:
         outcome = opened.outcome(partition, number)
-    return seal.sealed(cloudpickle.dumps(outcome))
+    return _sealed(seal, outcome)
 
 
 def sealed_merged(seal: Seal, job: bytes, outcomes: Sequence[bytes]) -> bytes:
     """Merge outcomes."""
     merged = _opened_job(seal.key, job).merged([opened_outcome(seal, outcome) for outcome in outcomes])
-    return seal.sealed(cloudpickle.dumps(merged))
+    return _sealed(seal, merged)
+
+
+def _sealed(seal: Seal, outcome: Outcome) -> bytes:
+    import cloudpickle
+
+    return seal.sealed(cloudpickle.dumps(outcome))
 
 
 def opened_outcome(seal: Seal, outcome: bytes) -> Outcome:
     """Decrypt an outcome."""
+    import cloudpickle
+
     opened: Outcome = cloudpickle.loads(seal.opened(outcome))
     return opened
