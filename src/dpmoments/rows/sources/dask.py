@@ -26,14 +26,7 @@ from dpmoments.rows.sources.dask_plans import (
     storing_steps,
 )
 from dpmoments.rows.sources.dask_scans import scanned_files
-from dpmoments.rows.sources.dask_tasks import (
-    CutGraph,
-    PartitionTask,
-    opened_outcome,
-    sealed_job,
-    sealed_merged,
-    sealed_outcome,
-)
+from dpmoments.rows.sources.dask_tasks import CutGraph, PartitionTask, merged_outcome, opened, partition_outcome, sealed
 from dpmoments.rows.sources.engine import FAN_IN, EngineSource, PassProgress, require_installed
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import ArraySource, require_columns
@@ -70,37 +63,37 @@ class DaskSource(EngineSource):
         from dask.delayed import Delayed
         from dask.highlevelgraph import HighLevelGraph
 
-        client = connected_client()
+        client, in_memory = scheduler()
         try:
             cut = self.cut()
             if cut.stored:
-                _require_kept_in_memory(client, self.where, "several of its partitions are made of the same rows")
+                _require_kept_in_memory(self.where, "several of its partitions are made of the same rows")
         except TypeError as error:
             if not has_own_words(error):
                 raise
             return Outcome(frozenset(), None, failure=Failure.of(error)), 0
         if not cut.partitions:
             return None
-        seal = Seal()
+        seal = None if in_memory else Seal()
         # One task for what all of them share, which may be large; names are random, so that no pass is taken for another.
-        shared = dask.delayed(sealed_job(seal, job), pure=False, traverse=False)
+        shared = dask.delayed(sealed(seal, job), pure=False, traverse=False)
         name = f"stored-{uuid4()}"
         graph = HighLevelGraph.from_collections(name, dict(cut.stored))
         leaves = [
-            dask.delayed(partial(sealed_outcome, seal, task, number), pure=False, traverse=False)(
+            dask.delayed(partial(partition_outcome, seal, task, number), pure=False, traverse=False)(
                 shared, *(Delayed(key, graph, layer=name) for key in task.inputs)
             )
             for number, task in enumerate(cut.partitions)
         ]
-        merge = dask.delayed(partial(sealed_merged, seal), pure=False, traverse=False)
+        merge = dask.delayed(partial(merged_outcome, seal), pure=False, traverse=False)
         level = leaves
         while len(level) > 1:
             level = [merge(shared, level[start : start + FAN_IN]) for start in range(0, len(level), FAN_IN)]
         if client is not None:
-            return opened_outcome(seal, _on_cluster(client, leaves, level[0], progress)), len(leaves)
+            return opened(seal, _on_cluster(client, leaves, level[0], progress)), len(leaves)
         with single_threaded_blas(), _watched(progress):
             (found,) = dask.compute(level[0])
-        return opened_outcome(seal, found), len(leaves)
+        return opened(seal, found), len(leaves)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,7 +121,7 @@ class DaskFrameSource(DaskSource):
         selected = read_quietly(lambda: self._selected.expr.simplify(), self.where, FAILED_QUERY)
         require_types_of_readers(selected, self.reading)
         if steps := storing_steps(plan):
-            _require_kept_in_memory(connected_client(), self.where, f"its plan has the steps {', '.join(steps)}")
+            _require_kept_in_memory(self.where, f"its plan has the steps {', '.join(steps)}")
 
     @property
     def where(self) -> str:
@@ -273,18 +266,20 @@ def open_files_on_dask(files: FileSource) -> DaskSource:
     return _of_files(files)
 
 
-def connected_client() -> Any:
-    """The client of a cluster on which Dask would run a task now; None where it runs on this machine's threads or processes."""
+def scheduler() -> tuple[Any, bool]:
+    """Return the client of the cluster that runs tasks, if one does; and True if threads or processes of this machine do."""
     import dask
-    from dask.base import get_scheduler
+    from dask.base import get_scheduler, named_schedulers
 
-    client = getattr(get_scheduler(collections=[dask.delayed(None)]), "__self__", None)
-    return client if hasattr(client, "compute") else None
+    run = get_scheduler(collections=[dask.delayed(None)])
+    client = getattr(run, "__self__", None)
+    return (client if hasattr(client, "compute") else None), any(run is known for known in named_schedulers.values())
 
 
-def _require_kept_in_memory(client: Any, where: str, why: str) -> None:
-    """Raise TypeError if workers of a cluster may write results of tasks to their disks."""
-    if client is not None and not _never_spills(client):
+def _require_kept_in_memory(where: str, why: str) -> None:
+    """Raise TypeError if what runs tasks may write their results to a disk."""
+    client, in_memory = scheduler()
+    if not in_memory and (client is None or not _never_spills(client)):
         raise TypeError(
             f"{where} cannot be read on this cluster: {why}, so that workers keep rows between tasks and may write them to "
             'their disks. Write the prepared table to Parquet files and pass dpmoments.EngineFiles(path, engine="dask"); or use '

@@ -14,7 +14,7 @@ from typing import Any
 from dpmoments.rows.sources.partitions import Failure, Outcome, PartitionJob
 from dpmoments.rows.sources.sealing import Seal
 
-__all__ = ["CutGraph", "PartitionTask", "opened_outcome", "sealed_job", "sealed_merged", "sealed_outcome"]
+__all__ = ["CutGraph", "PartitionTask", "merged_outcome", "opened", "partition_outcome", "sealed"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,49 +129,41 @@ def _in_order(graph: Mapping[Hashable, Any], outputs: Sequence[Hashable]) -> lis
     return list(found)
 
 
-def sealed_job(seal: Seal, job: PartitionJob) -> bytes:
-    """Encrypt a job: it may hold what earlier passes found."""
+def sealed(seal: Seal | None, value: Any) -> Any:
+    """Encrypt a value; leave it as it is without a seal, where no result leaves memory."""
     import cloudpickle
 
-    return seal.sealed(cloudpickle.dumps(job))
+    return value if seal is None else seal.sealed(cloudpickle.dumps(value))
+
+
+def opened(seal: Seal | None, value: Any) -> Any:
+    """Decrypt a value."""
+    import cloudpickle
+
+    return value if seal is None else cloudpickle.loads(seal.opened(value))
 
 
 @lru_cache(maxsize=1)
-def _opened_job(key: bytes, sealed: bytes) -> PartitionJob:
-    """Return the job of a pass, of which a process needs one at a time."""
-    import cloudpickle
+def _opened_job(key: bytes, value: bytes) -> Any:
+    return opened(Seal(key), value)
 
-    job: PartitionJob = cloudpickle.loads(Seal(key).opened(sealed))
+
+def opened_job(seal: Seal | None, value: Any) -> PartitionJob:
+    """Decrypt a job, once for all tasks of a pass that a process runs."""
+    job: PartitionJob = value if seal is None else _opened_job(seal.key, value)
     return job
 
 
-def sealed_outcome(seal: Seal, task: PartitionTask, number: int, job: bytes, *given: Any) -> bytes:
+def partition_outcome(seal: Seal | None, task: PartitionTask, number: int, job: Any, *given: Any) -> Any:
     """Read a partition and work on it. An error is a result: no worker writes what it quotes into a log."""
-    opened = _opened_job(seal.key, job)
+    work = opened_job(seal, job)
     try:
         partition = task.run(given)
     except Exception as error:
-        outcome = Outcome(frozenset([number]), None, failure=Failure.of(error))
-    else:
-        outcome = opened.outcome(partition, number)
-    return _sealed(seal, outcome)
+        return sealed(seal, Outcome(frozenset([number]), None, failure=Failure.of(error)))
+    return sealed(seal, work.outcome(partition, number))
 
 
-def sealed_merged(seal: Seal, job: bytes, outcomes: Sequence[bytes]) -> bytes:
+def merged_outcome(seal: Seal | None, job: Any, outcomes: Sequence[Any]) -> Any:
     """Merge outcomes."""
-    merged = _opened_job(seal.key, job).merged([opened_outcome(seal, outcome) for outcome in outcomes])
-    return _sealed(seal, merged)
-
-
-def _sealed(seal: Seal, outcome: Outcome) -> bytes:
-    import cloudpickle
-
-    return seal.sealed(cloudpickle.dumps(outcome))
-
-
-def opened_outcome(seal: Seal, outcome: bytes) -> Outcome:
-    """Decrypt an outcome."""
-    import cloudpickle
-
-    opened: Outcome = cloudpickle.loads(seal.opened(outcome))
-    return opened
+    return sealed(seal, opened_job(seal, job).merged([opened(seal, outcome) for outcome in outcomes]))
