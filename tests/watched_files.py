@@ -12,7 +12,7 @@ from pathlib import Path
 
 __all__ = ["WatchedFiles", "watched_files"]
 
-SECONDS_BETWEEN_LOOKS = 0.003
+SECONDS_BETWEEN_LOOKS = 0.01
 
 
 @dataclass

@@ -118,10 +118,10 @@ class DaskFrameSource(DaskSource):
         """
         plan = self.frame.expr
         require_declared_types(plan)
-        selected = read_quietly(lambda: self._selected.expr.simplify(), self.where, FAILED_QUERY)
-        require_types_of_readers(selected, self.reading)
         if steps := storing_steps(plan):
             _require_kept_in_memory(self.where, f"its plan has the steps {', '.join(steps)}")
+        selected = read_quietly(lambda: self._selected.expr.simplify(), self.where, FAILED_QUERY)
+        require_types_of_readers(selected, self.reading)
 
     @property
     def where(self) -> str:

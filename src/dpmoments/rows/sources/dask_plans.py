@@ -47,6 +47,12 @@ ON_DISK = ("DiskShuffle", "HashJoinP2P", "P2PShuffle")
 TRANSFER = ("distributed.shuffle.", "partd")
 
 FILES_INSTEAD = 'dpmoments.EngineFiles(path, engine="dask"), which reads every cell by the schema'
+OF_DELAYED = "is made of, or with, delayed objects (as from_delayed and read_json do)"
+UNDECLARED = (
+    "the Dask frame {what}, so that pandas may guess types anew in every partition, and one row would decide how others are "
+    "read (a long line of a CSV file shifts the columns of the lines around it, also with dtype=). Pass "
+    f"{FILES_INSTEAD}; or write the table to Parquet with stated types and pass dask.dataframe.read_parquet(path)"
+)
 
 
 def plan_nodes(expression: Any) -> Iterator[Any]:
@@ -79,9 +85,14 @@ def require_declared_types(plan: Any) -> None:
     ------
     TypeError
     """
+    from dask.base import is_dask_collection
+
     for node in plan_nodes(plan):
-        if not any(map(_is_expression, _operands(node))):
+        operands = _operands(node)
+        if not any(map(_is_expression, operands)):
             _require_declared(node)
+        if any(is_dask_collection(operand) and not _is_expression(operand) for operand in operands):
+            raise TypeError(UNDECLARED.format(what=OF_DELAYED))
 
 
 def require_types_of_readers(plan: Any, reading: Reading) -> None:
@@ -107,7 +118,8 @@ def require_types_of_readers(plan: Any, reading: Reading) -> None:
 def _operands(node: Any) -> list[Any]:
     found: list[Any] = []
     for operand in node.operands:
-        found += operand if isinstance(operand, list | tuple) else [operand]
+        held = operand.values() if isinstance(operand, dict) else operand
+        found += held if isinstance(operand, list | tuple | dict) else [operand]
     return found
 
 
@@ -135,16 +147,12 @@ def _require_declared(leaf: Any) -> None:
             f"types may be guessed from its cells. Pass the frame before persist(), Parquet files, or {FILES_INSTEAD}"
         )
     if kind in ("DelayedsExpr", "_DelayedExpr"):
-        what = "is made of, or with, delayed objects (as from_delayed and read_json do)"
+        what = OF_DELAYED
     elif kind.startswith("FromMap"):
         what = "is read by a function for each partition (as read_csv, read_table, read_fwf and from_map do)"
     else:
         what = f"comes from a source of the kind {kind}"
-    raise TypeError(
-        f"the Dask frame {what}, so that pandas may guess types anew in every partition, and one row would decide how others are "
-        "read (a long line of a CSV file shifts the columns of the lines around it, also with dtype=). Pass "
-        f"{FILES_INSTEAD}; or write the table to Parquet with stated types and pass dask.dataframe.read_parquet(path)"
-    )
+    raise TypeError(UNDECLARED.format(what=what))
 
 
 def _require_keys_of_text(reader: Any, reading: Reading, only_columns: bool) -> None:
@@ -172,7 +180,7 @@ def _guessed_keys(reader: Any) -> set[str]:
 
         keys, schema = set(), info["schema"]
         for wrapped in info["fragments"]:
-            keys |= set(ds.get_partition_keys(wrapped.fragment.partition_expression))
+            keys |= set(ds.get_partition_keys(getattr(wrapped, "fragment", wrapped).partition_expression))
     return {name for name in keys if not _is_text(schema.field(name).type)}
 
 
