@@ -17,10 +17,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 __all__ = ["WatchedFile", "forms", "leaks", "watched"]
 
 SECONDS_BETWEEN_LOOKS = 0.001
 LOOKS_PER_LOOK_AT_HANDLES = 20
+WORD = 8
 MOST_BYTES = 1 << 28
 """Of the contents of one file that are kept."""
 SMALL = 1 << 20
@@ -165,10 +169,27 @@ def forms(secret: str | float) -> dict[str, bytes]:
 
 def leaks(files: Iterable[WatchedFile], secrets: Iterable[str | float]) -> list[str]:
     """Return which secrets are in which files, in words; secrets should be long enough not to be met by chance."""
-    wanted = [(secret, form, written) for secret in secrets for form, written in forms(secret).items()]
+    wanted: dict[int, list[tuple[bytes, str]]] = {}
+    for secret in secrets:
+        for form, written in forms(secret).items():
+            if len(written) >= WORD:  # less is met by chance
+                word = int.from_bytes(written[:WORD], "little")
+                wanted.setdefault(word, []).append((written, f"{secret!r} as {form}"))
+    first_words = np.sort(np.array(list(wanted), np.uint64))
     return [
-        f"{secret!r} as {form} in {file.path} (mode {file.mode:o})"
+        f"{told} in {file.path} (mode {file.mode:o})"
         for file in files
-        for secret, form, written in wanted
-        if written in file.contents
+        for start in _places(file.contents, first_words)
+        for written, told in wanted[int.from_bytes(file.contents[start : start + WORD], "little")]
+        if file.contents.startswith(written, start)
     ]
+
+
+def _places(contents: bytes, first_words: npt.NDArray[np.uint64]) -> Iterator[int]:
+    """Yield where one of these words stands."""
+    for offset in range(min(WORD, len(contents) - WORD + 1)):
+        words = np.frombuffer(contents, np.uint64, (len(contents) - offset) // WORD, offset)
+        filled = np.flatnonzero(words)
+        index = np.searchsorted(first_words, words[filled])
+        met = first_words[np.minimum(index, len(first_words) - 1)] == words[filled]
+        yield from (filled[met] * WORD + offset).tolist()

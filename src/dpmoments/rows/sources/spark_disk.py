@@ -15,7 +15,15 @@ EVENT_LOG = "spark.eventLog.enabled"
 STREAMED = frozenset(
     f"{name}Exec"
     for name in (
-        *("BatchScan", "ExternalRDDScan", "FileSourceScan", "HiveTableScan", "LocalTableScan", "OneRowRelation", "RDDScan"),
+        *(
+            "BatchScan",
+            "ExternalRDDScan",
+            "FileSourceScan",
+            "HiveTableScan",
+            "LocalTableScan",
+            "OneRowRelation",
+            "RDDScan",
+        ),
         *("Range", "RowDataSourceScan", "EmptyRelation", "ColumnarToRow", "RowToColumnar", "WholeStageCodegen"),
         *("Coalesce", "DeserializeToObject", "Expand", "Filter", "Generate", "LocalLimit", "MapElements", "MapInArrow"),
         *("MapInPandas", "MapPartitions", "Project", "PythonMapInArrow", "Sample", "SerializeFromObject", "Union"),

@@ -86,7 +86,9 @@ def _reads_everything(session: Any, relation: Any) -> bool:
     plain &= not len(
         relation.partitionSchema().fieldNames()
     )  # a key in folder names comes before a column of that name
-    of_files = kind_of(relation.fileFormat()) == "ParquetFileFormat" and kind_of(relation.location()) == "InMemoryFileIndex"
+    of_files = (
+        kind_of(relation.fileFormat()) == "ParquetFileFormat" and kind_of(relation.location()) == "InMemoryFileIndex"
+    )
     return plain and of_files and all(session.conf.get(name) == "false" for name in OTHER_READING)
 
 
