@@ -46,7 +46,7 @@ def parquet(tmp: Path) -> str:
     return str(tmp / "t.parquet")
 
 
-def viewed(spark: Any, frame: Any, name: str) -> str:
+def viewed(_spark: Any, frame: Any, name: str) -> str:
     frame.createOrReplaceTempView(name)
     return name
 

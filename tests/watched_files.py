@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 __all__ = ["WatchedFile", "forms", "leaks", "watched"]
 
-SECONDS_BETWEEN_LOOKS = 0.001
-LOOKS_PER_LOOK_AT_HANDLES = 20
+SECONDS_BETWEEN_LOOKS = 0.002
+LOOKS_PER_LOOK_AT_HANDLES = 50
 WORD = 8
 MOST_BYTES = 1 << 28
 """Of the contents of one file that are kept."""
@@ -54,8 +54,8 @@ def watched(*folders: str | Path) -> Iterator[list[WatchedFile]]:
     """Watch all files in folders and below; the list is filled when the block ends.
 
     Each file is given a second name, in a folder beside the first, as soon as it is seen, so that its contents outlive it. Files
-    that have no name any more, but are open in a process that may be looked into, are read there. A file that lives for less than
-    a few milliseconds may be missed.
+    that have no name any more, but are open in this process or one that it started, are read there. A file that lives for a few
+    milliseconds may be missed.
     """
     files: list[WatchedFile] = []
     roots = [Path(folder).resolve() for folder in folders]
@@ -125,7 +125,7 @@ class _Watcher:
 
     def _look_at_handles(self) -> None:
         inside = tuple(f"{root}{os.sep}" for root in self._roots)
-        for handle in Path("/proc").glob("[0-9]*/fd/*"):
+        for handle in (handle for process in _descendants() for handle in _listed(Path(f"/proc/{process}/fd"))):
             with suppress(OSError):
                 target = os.readlink(handle)
                 if target.startswith(inside) and target.endswith(" (deleted)"):
@@ -148,6 +148,22 @@ class _Watcher:
             contents[:] = [_contents(Path(path))]
         elif about.st_size <= SMALL:  # it may be written anew under its name
             contents.append(_contents(link))
+
+
+def _descendants() -> Iterator[int]:
+    """Yield this process, and all that it started."""
+    waiting = [os.getpid()]
+    while waiting:
+        process = waiting.pop()
+        yield process
+        for thread in _listed(Path(f"/proc/{process}/task")):
+            waiting += map(int, _contents(thread / "children").split())
+
+
+def _listed(folder: Path) -> list[Path]:
+    with suppress(OSError):
+        return list(folder.iterdir())
+    return []
 
 
 def _contents(path: Path) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -122,7 +123,7 @@ class SparkFrameSource(SparkSource):
         # An event log would hold it; a frame is refused where there is one.
         self.session.sparkContext.setLocalProperty(KEY_PROPERTY, seal.key.hex())
         reading = _Opened(**{name: getattr(job.reading, name) for name in Reading.__dataclass_fields__})
-        sealed_job = seal.sealed(_serializer().dumps(replace(job, reading=reading)))
+        sealed_job = _sealed_job(replace(job, reading=reading), seal)
         frame = selected(self.frame, self.reading.names).coalesce(self.max_tasks)
         rows = frame.mapInArrow(partial(_outcome_of_batches, sealed_job), "outcome binary")
         results = rows.rdd.map(_bytes_of_row)
@@ -158,8 +159,7 @@ class SparkFilesSource(SparkSource):
             pieces.add(bytearray(_serializer().dumps((seal.key, *numbered))))
         n_tasks = max(min(len(self.pieces), self.max_tasks), 1)
         given = RDD(context._jsc.parallelize(pieces, n_tasks), context, _serializer())
-        sealed_job = seal.sealed(_serializer().dumps(job))
-        return given.mapPartitions(partial(_outcome_of_pieces, sealed_job)), len(self.pieces)
+        return given.mapPartitions(partial(_outcome_of_pieces, _sealed_job(job, seal))), len(self.pieces)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -264,7 +264,7 @@ def _outcome_of_batches(sealed_job: bytes, batches: Iterator[pa.RecordBatch]) ->
 
     context = TaskContext.get()
     seal = Seal(bytes.fromhex(context.getLocalProperty(KEY_PROPERTY)))
-    job: PartitionJob = _serializer().loads(seal.opened(sealed_job))
+    job = _opened_job(sealed_job, seal)
     outcome = job.outcome(batches, context.partitionId())
     for _ in batches:  # what a failure left unread: Spark waits for it to be taken
         pass
@@ -282,11 +282,21 @@ def _outcome_of_pieces(sealed_job: bytes, pieces: Iterable[tuple[bytes, int, Loc
     for key, number, piece in pieces:
         if total is None:
             seal = Seal(key)
-            job: PartitionJob = _serializer().loads(seal.opened(sealed_job))
+            job = _opened_job(sealed_job, seal)
         outcome = job.outcome(piece, number)
         total = outcome if total is None else job.joined(total, outcome)
     if total is not None:
         yield seal.sealed(_serializer().dumps(total))
+
+
+def _sealed_job(job: PartitionJob, seal: Seal) -> bytes:
+    """Return what workers get of a job; compressed, since PySpark writes code of more than a megabyte to a file."""
+    return seal.sealed(zlib.compress(_serializer().dumps(job), 1))
+
+
+def _opened_job(sealed_job: bytes, seal: Seal) -> PartitionJob:
+    job: PartitionJob = _serializer().loads(zlib.decompress(seal.opened(sealed_job)))
+    return job
 
 
 def _serializer() -> Any:
