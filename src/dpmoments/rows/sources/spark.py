@@ -88,7 +88,7 @@ class SparkSource(EngineSource):
 
     def outcome(self, job: PartitionJob, progress: PassProgress) -> tuple[Outcome, int] | None:
         seal = Seal()
-        jobs = _Jobs(self.session.sparkContext)
+        jobs = _Jobs(self.session)
 
         def merged() -> tuple[Outcome, int] | None:
             results, n_partitions = self.results(job, seal)
@@ -324,8 +324,9 @@ def _unquoted() -> Iterator[None]:
 class _Jobs:
     """The jobs of one pass, in a group of their own."""
 
-    def __init__(self, context: Any) -> None:
-        self._context = context
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self._context = session.sparkContext
         self._group = f"dpmoments-{uuid4()}"
         self._not_begun = 0
         self._left_early = False
@@ -351,7 +352,8 @@ class _Jobs:
             for start in range(size_of_first, n_results, size):
                 if len(running) == JOBS_AT_A_TIME:
                     yield from running.popleft().result()
-                running.append(pool.submit(inheritable_thread_target(of), range(n_results)[start : start + size]))
+                inheriting = inheritable_thread_target(self._session)(of)
+                running.append(pool.submit(inheriting, range(n_results)[start : start + size]))
                 self._not_begun -= size
             while running:
                 yield from running.popleft().result()
