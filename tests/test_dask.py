@@ -40,7 +40,7 @@ from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.partitions import Failure, Outcome, PartitionJob, Reading, Summarised
 from dpmoments.rows.sources.sealing import Seal
 from table_forms import EXPECTED, N_ROWS, REGIONS, SCHEMA, TABLE, csv_text, decimals, make_table
-from watched_files import WatchedFiles, watched_files
+from watched_files import WatchedFile, watched
 
 dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'dpmoments[dask]'")
 dd = pytest.importorskip("dask.dataframe", reason="Dask is not installed: pip install 'dpmoments[dask]'")
@@ -794,7 +794,7 @@ class Marked:
 ENDIANS: tuple[Literal["little"], Literal["big"]] = ("little", "big")
 
 
-def found_in(watched: WatchedFiles, needles: set[bytes]) -> list[tuple[Path, bytes]]:
+def found_in(files: list[WatchedFile], needles: set[bytes]) -> list[tuple[Path, bytes]]:
     """Files that hold one of some byte strings, and which; places where none begins are passed over by three bytes at once."""
     starting: dict[bytes, list[bytes]] = {}
     for needle in {needle.lstrip(b"\0") for needle in needles}:
@@ -802,18 +802,20 @@ def found_in(watched: WatchedFiles, needles: set[bytes]) -> list[tuple[Path, byt
     begins = np.zeros(1 << 24, bool)
     begins[[int.from_bytes(start, "big") for start in starting]] = True
     found = []
-    for contents, path in {contents: path for path, _, contents in watched.records}.items():
+    for contents, path in {file.contents: file.path for file in files}.items():
         cells = np.frombuffer(contents, np.uint8).astype(np.uint32)
         for place in np.flatnonzero(begins[(cells[:-2] << 16) | (cells[1:-1] << 8) | cells[2:]]).tolist():
             found += [(path, one) for one in starting[contents[place : place + 3]] if contents.startswith(one, place)]
     return found
 
 
-def spilled(watched: WatchedFiles) -> list[Path]:
-    return [path for path, _, contents in watched.records if path.parent.name == "storage" and contents]
+def spilled(files: list[WatchedFile]) -> list[Path]:
+    return [file.path for file in files if file.path.parent.name == "storage" and file.contents]
 
 
-def watched_passes(marked: Marked, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[WatchedFiles, list[bytes]]:
+def watched_passes(
+    marked: Marked, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[WatchedFile], list[bytes]]:
     """What is on the disk while workers that keep nothing in memory run all kinds of passes; and the keys."""
     keys: list[bytes] = []
 
@@ -834,7 +836,7 @@ def watched_passes(marked: Marked, folder: Path, monkeypatch: pytest.MonkeyPatch
     unit = dpm.PrivacyUnit("person", max_rows=1)
     options: dict[str, Any] = dict(epsilon=1.0, privacy_unit=unit, insecure_seed=3)
     folders = [folder / name for name in ("scratch", "temporary", "current")]
-    with watched_files(*folders) as watched, spilling_cluster(folder / "scratch", SPILLING):
+    with watched(*folders) as files_seen, spilling_cluster(folder / "scratch", SPILLING):
         frame = dd.from_pandas(table, npartitions=10)
         files = dd.read_parquet(folder / "files")
         for data in (frame, files, files[files.x >= 0], dpm.EngineFiles(folder / "files", "dask")):
@@ -844,17 +846,17 @@ def watched_passes(marked: Marked, folder: Path, monkeypatch: pytest.MonkeyPatch
         few = frame.repartition(npartitions=3)
         released, local = (dpm.release(data, schema, **options) for data in (few, table))
         assert released.noisy_gram.tobytes() == local.noisy_gram.tobytes()
-    return watched, keys
+    return files_seen, keys
 
 
 def test_nothing_that_workers_write_to_a_disk_shows_a_row_or_a_sum(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     marked = Marked.of(1000)
-    watched, keys = watched_passes(marked, tmp_path, monkeypatch)
-    assert len(spilled(watched)) >= 50
+    seen, keys = watched_passes(marked, tmp_path, monkeypatch)
+    assert len(spilled(seen)) >= 50
     assert len(keys) >= 6
-    assert found_in(watched, marked.cells() | marked.sums() | set(keys)) == []
+    assert found_in(seen, marked.cells() | marked.sums() | set(keys)) == []
 
 
 def unsealed_outcome(seal: Seal, task: Any, number: int, job: bytes, *given: Any) -> Any:
@@ -876,8 +878,8 @@ def test_results_that_are_not_sealed_are_found_by_the_same_test(
     }.items():
         monkeypatch.setattr(f"dpmoments.rows.sources.dask.{name}", planted)
     marked = Marked.of(1000)
-    watched, _ = watched_passes(marked, tmp_path, monkeypatch)
-    assert found_in(watched, marked.sums())
+    seen, _ = watched_passes(marked, tmp_path, monkeypatch)
+    assert found_in(seen, marked.sums())
 
 
 def test_steps_of_dask_that_store_rows_are_found_by_the_same_test(
@@ -887,8 +889,8 @@ def test_steps_of_dask_that_store_rows_are_found_by_the_same_test(
     monkeypatch.setattr("dpmoments.rows.sources.dask.CutGraph", Uncut)
     monkeypatch.setattr("dpmoments.rows.sources.dask._require_kept_in_memory", lambda *_: None)
     marked = Marked.of(1000)
-    watched, _ = watched_passes(marked, tmp_path, monkeypatch)
-    assert found_in(watched, marked.cells())
+    seen, _ = watched_passes(marked, tmp_path, monkeypatch)
+    assert found_in(seen, marked.cells())
 
 
 class Uncut(CutGraph):
@@ -950,13 +952,13 @@ def test_plans_that_store_rows_are_refused_on_a_cluster_that_may_spill(tmp_path:
         expected = {name: Rows.of(step(frame), marked.schema).moments() for name, step in STORING.items()}
     counted = Rows.of((array * 1.0).rechunk((10, 1)), numbers).moments()
     with spilling_cluster(tmp_path / "spills", SPILLING) as client:
-        with watched_files(tmp_path / "spills") as watched:
+        with watched(tmp_path / "spills") as seen:
             for name, step in STORING.items():
                 with pytest.raises(TypeError, match="write them to their disks"):
                     Rows.of(step(frame), marked.schema).moments()
             with pytest.raises(TypeError, match="write them to their disks"):
                 Rows.of((array * 1.0).rechunk((10, 1)), numbers).moments()
-        assert spilled(watched) == []
+        assert spilled(seen) == []
         kept = array.persist()
         client.gather(client.futures_of(kept))
         with pytest.raises(TypeError, match="persist"):
