@@ -859,6 +859,13 @@ def test_nothing_that_workers_write_to_a_disk_shows_a_row_or_a_sum(
     assert found_in(seen, marked.cells() | marked.sums() | set(keys)) == []
 
 
+def several_watches(marked: Marked, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[WatchedFile]]:
+    """Watch up to three times: on a busy machine a file may be gone before it is seen."""
+    for attempt in range(3):
+        (folder / str(attempt)).mkdir()
+        yield watched_passes(marked, folder / str(attempt), monkeypatch)[0]
+
+
 def unsealed_outcome(seal: Seal, task: Any, number: int, job: bytes, *given: Any) -> Any:
     return opened(seal, partition_outcome(seal, task, number, job, *given))
 
@@ -878,8 +885,7 @@ def test_results_that_are_not_sealed_are_found_by_the_same_test(
     }.items():
         monkeypatch.setattr(f"dpmoments.rows.sources.dask.{name}", planted)
     marked = Marked.of(1000)
-    seen, _ = watched_passes(marked, tmp_path, monkeypatch)
-    assert found_in(seen, marked.sums())
+    assert any(found_in(seen, marked.sums()) for seen in several_watches(marked, tmp_path, monkeypatch))
 
 
 def test_steps_of_dask_that_store_rows_are_found_by_the_same_test(
@@ -889,8 +895,7 @@ def test_steps_of_dask_that_store_rows_are_found_by_the_same_test(
     monkeypatch.setattr("dpmoments.rows.sources.dask.CutGraph", Uncut)
     monkeypatch.setattr("dpmoments.rows.sources.dask._require_kept_in_memory", lambda *_: None)
     marked = Marked.of(1000)
-    seen, _ = watched_passes(marked, tmp_path, monkeypatch)
-    assert found_in(seen, marked.cells())
+    assert any(found_in(seen, marked.cells()) for seen in several_watches(marked, tmp_path, monkeypatch))
 
 
 class Uncut(CutGraph):
