@@ -958,7 +958,7 @@ def test_plans_that_store_rows_are_refused_on_a_cluster_that_may_spill(tmp_path:
     counted = Rows.of((array * 1.0).rechunk((10, 1)), numbers).moments()
     with spilling_cluster(tmp_path / "spills", SPILLING) as client:
         with watched(tmp_path / "spills") as seen:
-            for name, step in STORING.items():
+            for step in STORING.values():
                 with pytest.raises(TypeError, match="write them to their disks"):
                     Rows.of(step(frame), marked.schema).moments()
             with pytest.raises(TypeError, match="write them to their disks"):
