@@ -63,7 +63,7 @@ class Entrance:
     refused : type of exception or None
         What is raised for every table; ``at_opening`` says whether by ``Rows.of`` or by the first pass.
     like : str
-        Of an engine's: the local entrance whose cells are the same.
+        The local entrance that holds the same cells: what each odd row is alone is read there.
     own_reader : bool
         True if the engine reads the text by rules of its own.
     holds : callable or None
@@ -79,7 +79,7 @@ class Entrance:
     singly: bool = False
     refused: type[Exception] | None = None
     at_opening: bool = True
-    like: str = "arrow"
+    like: str | None = None
     own_reader: bool = False
     holds: Callable[[Row], Any] | None = None
 
@@ -137,6 +137,11 @@ def held(cell: Any, kind: Any) -> Any:
     NotHeldError
     """
     cell = _adapted(cell, kind)
+    if isinstance(cell, Decimal) and (not cell.is_finite() or abs(cell.adjusted()) > 100):
+        raise NotHeldError  # Arrow writes all its digits
+    of_a_library = type(cell).__module__ not in ("builtins", "decimal", "datetime", "uuid")
+    if of_a_library or isinstance(cell, complex | type) or (isinstance(cell, int) and abs(cell) > 2**1000):
+        raise NotHeldError
     try:
         if pa.types.is_float16(kind):
             stored = None if cell is None else float(np.float16(cell))
@@ -331,19 +336,19 @@ def csv_folder(rows: Sequence[Row], folder: Path) -> Path:
     return folder
 
 
+def _key_text(cell: Any) -> Any:
+    if type(cell) is dt.datetime:
+        return cell.isoformat()
+    return str(cell) if type(cell) in (float, bool) or (type(cell) is int and abs(cell) < 10**100) else cell
+
+
 def keyed(key: str, ending: str = ".parquet") -> Make:
     """A folder of files by the text of a column, which the files do not have."""
 
     def make(rows: Sequence[Row], folder: Path) -> Path:
         for place, row in enumerate(rows):
             cell = row[key]
-            text = (
-                cell.isoformat()
-                if type(cell) is dt.datetime
-                else str(cell)
-                if type(cell) in (int, float, bool)
-                else cell
-            )
+            text = _key_text(cell)
             if text is None:
                 text = "__HIVE_DEFAULT_PARTITION__"
             if not isinstance(text, str) or "\0" in text:
@@ -586,10 +591,17 @@ LOCAL: dict[str, Entrance] = {
     "duckdb table": Entrance(_duckdb_table, unit=True),
     "duckdb types": Entrance(_duckdb("*replace (age::float as age, visits::hugeint as visits, day::date as day)")),
     **{
-        name: Entrance(_form(form), unit=name in ("polars lazy", "duckdb", "arrow chunked"))
+        name: Entrance(
+            _form(form),
+            like=None if name == "arrow" else "arrow",
+            unit=name in ("polars lazy", "duckdb", "arrow chunked"),
+        )
         for name, form in FORMS.items()
     },
-    **{name: Entrance(_file(form), unit=name in ("parquet folder", "feather")) for name, form in FILES.items()},
+    **{
+        name: Entrance(_file(form), like="arrow", unit=name in ("parquet folder", "feather"))
+        for name, form in FILES.items()
+    },
     "csv text": text_entrance(singly=True),
     "csv with CR LF": Entrance(csv(line_end="\r\n")),
     "csv zst": text_entrance("t.csv.zst"),
