@@ -113,15 +113,26 @@ def with_column(name: str, column: Any, table: pa.Table = TABLE) -> pa.Table:
     return table.set_column(table.column_names.index(name), name, column)
 
 
-def cast(**types: pa.DataType) -> pa.Table:
-    table = TABLE
+def cast(table: pa.Table = TABLE, /, **types: pa.DataType) -> pa.Table:
     for name, kind in types.items():
         table = with_column(name, table[name].cast(kind), table)
     return table
 
 
-def objects(name: str) -> np.ndarray:
-    return np.array(TABLE[name].to_pylist(), dtype=object)
+def objects(name: str, table: pa.Table = TABLE) -> np.ndarray:
+    cells = np.empty(len(table), dtype=object)
+    cells[:] = table[name].to_pylist()
+    return cells
+
+
+def dictionary(name: str, table: pa.Table, kind: pa.DataType | None = None, *, with_null: bool = False) -> pa.Table:
+    """The table with a column of indices into its distinct texts; of nulls, into a null among these if it has one."""
+    cells = table[name].combine_chunks()
+    texts = cells.drop_null().unique()
+    places = pc.index_in(cells, texts)
+    if with_null:
+        places, texts = pc.fill_null(places, len(texts)), pa.array([*texts.to_pylist(), None], texts.type)
+    return with_column(name, pa.DictionaryArray.from_arrays(places, texts.cast(kind or texts.type)), table)
 
 
 def decimals(table: pa.Table = TABLE) -> list[Decimal | None]:
@@ -139,77 +150,72 @@ def plain_csv(table: pa.Table) -> bytes:
     return table.to_pandas().to_csv(index=False).encode()
 
 
-FORMS: dict[str, Callable[[], Any]] = {
-    "arrow": lambda: TABLE,
-    "arrow chunked": lambda: pa.concat_tables([TABLE.slice(0, 7), TABLE.slice(7, 0), TABLE.slice(7, 300), TABLE.slice(307)]),
-    "arrow batch": lambda: TABLE.combine_chunks().to_batches()[0],
-    "arrow sliced": lambda: pa.concat_tables([make_table(50, 9), TABLE]).combine_chunks().slice(50),
-    "arrow large_string": lambda: cast(region=pa.large_string()),
-    "arrow string_view": lambda: cast(region=pa.string_view()),
-    "arrow dictionary": lambda: cast(region=pa.dictionary(pa.int8(), pa.string())),
-    "arrow dictionary of integers": lambda: with_column("code", TABLE["code"].dictionary_encode()),
-    "arrow dictionaries that differ": lambda: pa.concat_tables(
+FORMS: dict[str, Callable[..., Any]] = {
+    "arrow": lambda t=TABLE: t,
+    "arrow chunked": lambda t=TABLE: pa.concat_tables([t.slice(0, 7), t.slice(7, 0), t.slice(7, 300), t.slice(307)]),
+    "arrow batch": lambda t=TABLE: t.combine_chunks().to_batches()[0],
+    "arrow sliced": lambda t=TABLE: pa.concat_tables([t.slice(0, 3), t]).combine_chunks().slice(len(t.slice(0, 3))),
+    "arrow large_string": lambda t=TABLE: cast(t, region=pa.large_string()),
+    "arrow string_view": lambda t=TABLE: cast(t, region=pa.string_view()),
+    "arrow dictionary": lambda t=TABLE: cast(t, region=pa.dictionary(pa.int8(), pa.string())),
+    "arrow dictionary of integers": lambda t=TABLE: with_column("code", t["code"].dictionary_encode(), t),
+    "arrow dictionaries that differ": lambda t=TABLE: pa.concat_tables(
         [
             with_column("region", part["region"].combine_chunks().dictionary_encode(), part)
-            for part in (TABLE.slice(0, 90), TABLE.slice(90))
+            for part in (t.slice(0, len(t) // 4), t.slice(len(t) // 4))
         ]
     ),
-    "arrow dictionary with a null": lambda: with_column(
-        "region",
-        pa.DictionaryArray.from_arrays(
-            pc.fill_null(pc.index_in(TABLE["region"].combine_chunks(), pa.array(REGIONS)), 6), pa.array([*REGIONS, None])
-        ),
+    "arrow dictionary with a null": lambda t=TABLE: dictionary("region", t, with_null=True),
+    "arrow dictionary of views": lambda t=TABLE: dictionary("region", t, pa.string_view()),
+    "arrow runs": lambda t=TABLE: with_column("region", pc.run_end_encode(t["region"].combine_chunks()), t),
+    "arrow decimal": lambda t=TABLE: with_column("price", pa.array(decimals(t), pa.decimal128(9, 2)), t),
+    "arrow wide decimal": lambda t=TABLE: with_column("price", pa.array(decimals(t), pa.decimal256(60, 30)), t),
+    "arrow decimal in a dictionary": lambda t=TABLE: with_column(
+        "price", pa.array(decimals(t), pa.decimal128(9, 2)).dictionary_encode(), t),
+    "arrow small integers": lambda t=TABLE: cast(t, visits=pa.int8(), code=pa.uint8(), member=pa.int8()),
+    "arrow integers as floats": lambda t=TABLE: cast(t, visits=pa.float32(), code=pa.float64()),
+    "arrow half floats": lambda t=TABLE: with_column("visits", pa.array(t["visits"].to_numpy().astype(np.float16)), t),
+    "arrow digits": lambda t=TABLE: cast(t, code=pa.string()),
+    "pandas": lambda t=TABLE: t.to_pandas(),
+    "pandas nullable": lambda t=TABLE: t.to_pandas().convert_dtypes(),
+    "pandas of arrow": lambda t=TABLE: t.to_pandas(types_mapper=pd.ArrowDtype),
+    "pandas categories": lambda t=TABLE: t.to_pandas().astype({"region": "category", "code": "category"}),
+    "pandas odd index": lambda t=TABLE: t.to_pandas().set_index(pd.Index([1] * len(t))),
+    "pandas columns shuffled": lambda t=TABLE: t.to_pandas()[t.column_names[::-1]],
+    "pandas objects": lambda t=TABLE: pd.DataFrame(
+        {name: pd.Series(objects(name, t), dtype=object) for name in t.column_names if name != "unread"}),
+    "pandas decimals": lambda t=TABLE: t.to_pandas().assign(price=pd.Series(decimals(t), dtype=object)),
+    "pandas another column twice": lambda t=TABLE: pd.concat([t.to_pandas(), t.to_pandas()[["unread"]]], axis=1),
+    "columns of several libraries": lambda t=TABLE: ColumnTable(
+        {
+            name: declared_column(column, name)
+            for name, column in {
+                "age": t["age"],
+                "visits": t["visits"].to_numpy(),
+                "price": decimals(t),
+                "member": objects("member", t),
+                "region": pl.from_arrow(t["region"]),
+                "code": t["code"].to_pandas().astype("Int64"),
+            }.items()
+        }
     ),
-    "arrow dictionary of views": lambda: with_column(
-        "region",
-        pa.DictionaryArray.from_arrays(
-            pc.index_in(TABLE["region"].combine_chunks(), pa.array(REGIONS)), pa.array(REGIONS, pa.string_view())
-        ),
-    ),
-    "arrow runs": lambda: with_column("region", pc.run_end_encode(TABLE["region"].combine_chunks())),
-    "arrow decimal": lambda: with_column("price", pa.array(decimals(), pa.decimal128(9, 2))),
-    "arrow wide decimal": lambda: with_column("price", pa.array(decimals(), pa.decimal256(60, 30))),
-    "arrow decimal in a dictionary": lambda: with_column("price", pa.array(decimals(), pa.decimal128(9, 2)).dictionary_encode()),
-    "arrow small integers": lambda: cast(visits=pa.int8(), code=pa.uint8(), member=pa.int8()),
-    "arrow integers as floats": lambda: cast(visits=pa.float32(), code=pa.float64()),
-    "arrow half floats": lambda: with_column("visits", pa.array(TABLE["visits"].to_numpy().astype(np.float16))),
-    "arrow digits": lambda: cast(code=pa.string()),
-    "pandas": lambda: TABLE.to_pandas(),
-    "pandas nullable": lambda: TABLE.to_pandas().convert_dtypes(),
-    "pandas of arrow": lambda: TABLE.to_pandas(types_mapper=pd.ArrowDtype),
-    "pandas categories": lambda: TABLE.to_pandas().astype({"region": "category", "code": "category"}),
-    "pandas odd index": lambda: TABLE.to_pandas().set_index(pd.Index([1] * N_ROWS)),
-    "pandas columns shuffled": lambda: TABLE.to_pandas()[["code", "unread", "region", "member", "price", "visits", "age"]],
-    "pandas objects": lambda: pd.DataFrame({name: pd.Series(objects(name), dtype=object) for name in SCHEMA.names}),
-    "pandas decimals": lambda: TABLE.to_pandas().assign(price=pd.Series(decimals(), dtype=object)),
-    "pandas another column twice": lambda: pd.concat([TABLE.to_pandas(), TABLE.to_pandas()[["unread"]]], axis=1),
-    "columns of several libraries": lambda: ColumnTable({
-        name: declared_column(column, name)
-        for name, column in {
-            "age": TABLE["age"],
-            "visits": TABLE["visits"].to_numpy(),
-            "price": decimals(),
-            "member": objects("member"),
-            "region": pl.from_arrow(TABLE["region"]),
-            "code": TABLE["code"].to_pandas().astype("Int64"),
-        }.items()
-    }),
-    "arrow dataset": lambda: ds.dataset(TABLE),
-    "arrow dataset filtered": lambda: ds.dataset(
-        pa.concat_tables([TABLE, with_column("unread", pa.array(["other"] * N_ROWS))])).filter(ds.field("unread") != "other"),
-    "polars": lambda: pl.from_arrow(TABLE),
-    "polars lazy": lambda: pl.from_arrow(TABLE).lazy(),
-    "polars categories": lambda: pl.from_arrow(TABLE).with_columns(pl.col("region").cast(pl.Categorical)),
-    "polars enum": lambda: pl.from_arrow(TABLE).with_columns(pl.col("region").cast(pl.Enum(REGIONS))),
-    "polars decimals": lambda: pl.from_arrow(with_column("price", pa.array(decimals(), pa.decimal128(9, 2)))),
-    "polars objects": lambda: pl.from_arrow(TABLE).with_columns(pl.Series("code", TABLE["code"].to_pylist(), dtype=pl.Object)),
-    "duckdb": lambda: duckdb.connect().from_arrow(TABLE),
-    "duckdb filtered": lambda: duckdb.connect().from_arrow(TABLE).filter("unread is not null"),
-    "duckdb decimal and enum": lambda: duckdb.connect().from_arrow(TABLE).project(
-        "*replace (price::decimal(9,2) as price, region::enum('north','south','ea,st','we\"st','Größe','') as region,"
-        " code::hugeint::int as code)"
+    "arrow dataset": lambda t=TABLE: ds.dataset(t),
+    "arrow dataset filtered": lambda t=TABLE: ds.dataset(
+        pa.concat_tables([t, with_column("unread", pa.array(["other"] * len(t)), t)])).filter(ds.field("unread") != "other"),
+    "polars": lambda t=TABLE: pl.from_arrow(t),
+    "polars lazy": lambda t=TABLE: pl.from_arrow(t).lazy(),
+    "polars categories": lambda t=TABLE: pl.from_arrow(t).with_columns(pl.col("region").cast(pl.Categorical)),
+    "polars enum": lambda t=TABLE: pl.from_arrow(t).with_columns(pl.col("region").cast(pl.Enum([*REGIONS, "007", "7"]))),
+    "polars decimals": lambda t=TABLE: pl.from_arrow(with_column("price", pa.array(decimals(t), pa.decimal128(9, 2)), t)),
+    "polars objects": lambda t=TABLE: pl.from_arrow(t).with_columns(pl.Series("code", t["code"].to_pylist(), dtype=pl.Object)),
+    "duckdb": lambda t=TABLE: duckdb.connect().from_arrow(t),
+    "duckdb filtered": lambda t=TABLE: duckdb.connect().from_arrow(t).filter("unread is not null"),
+    "duckdb decimal and enum": lambda t=TABLE: duckdb.connect().from_arrow(t).project(
+        "*replace (price::decimal(9,2) as price,"
+        " region::enum('north','south','ea,st','we\"st','Größe','','007','7') as region, code::hugeint::int as code)"
     ),
 }  # fmt: skip
+"""Every form as a function of an Arrow table with these columns, all or more."""
 
 
 def write(path: Path, content: bytes) -> Path:
@@ -233,11 +239,12 @@ def feather_file(path: Path, table: pa.Table = TABLE, **options: Any) -> Path:
     return path
 
 
-def parquet_parts(folder: Path, ending: str = ".parquet") -> Path:
-    for start, stop in ((0, 100), (100, 100), (100, 101), (101, N_ROWS)):
-        name = folder / f"part={'abcd'[len(list(folder.iterdir()))]}" / f"part{ending}"
+def parquet_parts(folder: Path, ending: str = ".parquet", table: pa.Table = TABLE) -> Path:
+    cut = len(table) // 4
+    for key, start, stop in (("a", 0, cut), ("b", cut, cut), ("c", cut, cut + 1), ("d", cut + 1, len(table))):
+        name = folder / f"part={key}" / f"part{ending}"
         name.parent.mkdir(parents=True, exist_ok=True)
-        part = TABLE.slice(start, stop - start)
+        part = table.slice(start, max(stop - start, 0))
         if ending == ".parquet":
             pq.write_table(part, name, row_group_size=37)
         else:
@@ -245,8 +252,8 @@ def parquet_parts(folder: Path, ending: str = ".parquet") -> Path:
     return folder
 
 
-def folder_with_leftovers(folder: Path) -> Path:
-    parquet_parts(folder)
+def folder_with_leftovers(folder: Path, table: pa.Table = TABLE) -> Path:
+    parquet_parts(folder, table=table)
     for name in ("_temporary/0/part.parquet", ".part.parquet.swp.parquet", "_metadata", "_SUCCESS", "notes.txt"):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -254,53 +261,57 @@ def folder_with_leftovers(folder: Path) -> Path:
     return folder
 
 
-FILES: dict[str, Callable[[Path], Any]] = {
-    "parquet": lambda tmp: parquet(tmp / "t.parquet"),
-    "parquet as text": lambda tmp: str(parquet(tmp / "t.pq")),
-    "parquet small row groups": lambda tmp: parquet(tmp / "t.parquet", row_group_size=1),
-    "parquet no dictionary": lambda tmp: parquet(tmp / "t.parquet", use_dictionary=False, compression="zstd"),
-    "parquet with checksums": lambda tmp: parquet(tmp / "t.parquet", write_page_checksum=True, data_page_version="2.0"),
-    "parquet of polars": lambda tmp: (pl.from_arrow(TABLE).write_parquet(tmp / "t.parquet"), tmp / "t.parquet")[1],
-    "parquet of pandas": lambda tmp: (TABLE.to_pandas().to_parquet(tmp / "t.parquet"), tmp / "t.parquet")[1],
-    "parquet glob": lambda tmp: str(parquet_parts(tmp) / "*" / "part.par*"),
-    "parquet deep glob": lambda tmp: str(parquet_parts(tmp) / "**" / "*.parquet"),
-    "parquet folder": parquet_parts,
+FILES: dict[str, Callable[..., Any]] = {
+    "parquet": lambda tmp, t=TABLE: parquet(tmp / "t.parquet", t),
+    "parquet as text": lambda tmp, t=TABLE: str(parquet(tmp / "t.pq", t)),
+    "parquet small row groups": lambda tmp, t=TABLE: parquet(tmp / "t.parquet", t, row_group_size=1),
+    "parquet no dictionary": lambda tmp, t=TABLE: parquet(tmp / "t.parquet", t, use_dictionary=False, compression="zstd"),
+    "parquet with checksums": lambda tmp, t=TABLE: parquet(
+        tmp / "t.parquet", t, write_page_checksum=True, data_page_version="2.0"),
+    "parquet of polars": lambda tmp, t=TABLE: (pl.from_arrow(t).write_parquet(tmp / "t.parquet"), tmp / "t.parquet")[1],
+    "parquet of pandas": lambda tmp, t=TABLE: (t.to_pandas().to_parquet(tmp / "t.parquet"), tmp / "t.parquet")[1],
+    "parquet glob": lambda tmp, t=TABLE: str(parquet_parts(tmp, table=t) / "*" / "part.par*"),
+    "parquet deep glob": lambda tmp, t=TABLE: str(parquet_parts(tmp, table=t) / "**" / "*.parquet"),
+    "parquet folder": lambda tmp, t=TABLE: parquet_parts(tmp, table=t),
     "parquet folder with leftovers": folder_with_leftovers,
-    "feather": lambda tmp: feather_file(tmp / "t.feather"),
-    "feather plain, in small batches": lambda tmp: feather_file(tmp / "t.feather", compression="uncompressed", chunksize=7),
-    "feather of pandas": lambda tmp: (TABLE.to_pandas().to_feather(tmp / "t.feather"), tmp / "t.feather")[1],
-    "feather of polars": lambda tmp: (pl.from_arrow(TABLE).write_ipc(tmp / "t.ipc"), tmp / "t.ipc")[1],
-    "feather of dictionaries": lambda tmp: feather_file(tmp / "t.feather", cast(region=pa.dictionary(pa.int8(), pa.string()))),
-    "arrow file of small batches": lambda tmp: arrow_file(tmp / "t.arrow", rows=3),
-    "arrow stream": lambda tmp: arrow_file(tmp / "t.arrows", rows=50, stream=True),
-    "arrow folder": lambda tmp: (
-        arrow_file(tmp / "a.arrow", TABLE.slice(0, 30)), feather_file(tmp / "b.feather", TABLE.slice(30)), tmp)[-1],
-    "dataset over parquet": lambda tmp: ds.dataset(parquet_parts(tmp), partitioning="hive"),
-    "dataset over feather": lambda tmp: ds.dataset(feather_file(tmp / "t.feather", chunksize=33), format="feather"),
-    "csv with an index": lambda tmp: write(tmp / "t.csv", TABLE.to_pandas().to_csv().encode()),
-    "csv": lambda tmp: write(tmp / "t.csv", csv_text(TABLE)),
-    "csv all in quotes": lambda tmp: write(tmp / "t.CSV", csv_text(TABLE, quote="all_valid")),
-    "csv of pandas": lambda tmp: write(tmp / "t.csv", plain_csv(TABLE)),
-    "csv of polars": lambda tmp: write(tmp / "t.csv", pl.from_arrow(TABLE).write_csv().encode()),
-    "csv of duckdb": lambda tmp: (duckdb.connect().from_arrow(TABLE).write_csv(str(tmp / "t.csv")), tmp / "t.csv")[1],
-    "csv windows": lambda tmp: write(tmp / "t.csv", b"\xef\xbb\xbf" + csv_text(TABLE).replace(b"\n", b"\r\n")),
-    "csv last line open": lambda tmp: write(tmp / "t.csv", csv_text(TABLE).rstrip(b"\n")),
-    "csv gz": lambda tmp: write(tmp / "t.csv.gz", gzip.compress(csv_text(TABLE))),
-    "csv bz2": lambda tmp: write(tmp / "t.csv.bz2", bz2.compress(csv_text(TABLE))),
-    "csv folder": lambda tmp: parquet_parts(tmp, ".csv"),
-    "csv glob, some compressed": lambda tmp: (
-        write(tmp / "a.csv", csv_text(TABLE.slice(0, 30))),
-        write(tmp / "b.csv.gz", gzip.compress(csv_text(TABLE.slice(30)))),
+    "feather": lambda tmp, t=TABLE: feather_file(tmp / "t.feather", t),
+    "feather plain, in small batches": lambda tmp, t=TABLE: feather_file(
+        tmp / "t.feather", t, compression="uncompressed", chunksize=7),
+    "feather of pandas": lambda tmp, t=TABLE: (t.to_pandas().to_feather(tmp / "t.feather"), tmp / "t.feather")[1],
+    "feather of polars": lambda tmp, t=TABLE: (pl.from_arrow(t).write_ipc(tmp / "t.ipc"), tmp / "t.ipc")[1],
+    "feather of dictionaries": lambda tmp, t=TABLE: feather_file(
+        tmp / "t.feather", cast(t, region=pa.dictionary(pa.int8(), pa.string()))),
+    "arrow file of small batches": lambda tmp, t=TABLE: arrow_file(tmp / "t.arrow", t, rows=3),
+    "arrow stream": lambda tmp, t=TABLE: arrow_file(tmp / "t.arrows", t, rows=50, stream=True),
+    "arrow folder": lambda tmp, t=TABLE: (
+        arrow_file(tmp / "a.arrow", t.slice(0, 30)), feather_file(tmp / "b.feather", t.slice(30)), tmp)[-1],
+    "dataset over parquet": lambda tmp, t=TABLE: ds.dataset(parquet_parts(tmp, table=t), partitioning="hive"),
+    "dataset over feather": lambda tmp, t=TABLE: ds.dataset(feather_file(tmp / "t.feather", t, chunksize=33), format="feather"),
+    "csv with an index": lambda tmp, t=TABLE: write(tmp / "t.csv", t.to_pandas().to_csv().encode()),
+    "csv": lambda tmp, t=TABLE: write(tmp / "t.csv", csv_text(t)),
+    "csv all in quotes": lambda tmp, t=TABLE: write(tmp / "t.CSV", csv_text(t, quote="all_valid")),
+    "csv of pandas": lambda tmp, t=TABLE: write(tmp / "t.csv", plain_csv(t)),
+    "csv of polars": lambda tmp, t=TABLE: write(tmp / "t.csv", pl.from_arrow(t).write_csv().encode()),
+    "csv of duckdb": lambda tmp, t=TABLE: (duckdb.connect().from_arrow(t).write_csv(str(tmp / "t.csv")), tmp / "t.csv")[1],
+    "csv windows": lambda tmp, t=TABLE: write(tmp / "t.csv", b"\xef\xbb\xbf" + csv_text(t).replace(b"\n", b"\r\n")),
+    "csv last line open": lambda tmp, t=TABLE: write(tmp / "t.csv", csv_text(t).rstrip(b"\n")),
+    "csv gz": lambda tmp, t=TABLE: write(tmp / "t.csv.gz", gzip.compress(csv_text(t))),
+    "csv bz2": lambda tmp, t=TABLE: write(tmp / "t.csv.bz2", bz2.compress(csv_text(t))),
+    "csv folder": lambda tmp, t=TABLE: parquet_parts(tmp, ".csv", t),
+    "csv glob, some compressed": lambda tmp, t=TABLE: (
+        write(tmp / "a.csv", csv_text(t.slice(0, 30))),
+        write(tmp / "b.csv.gz", gzip.compress(csv_text(t.slice(30)))),
         str(tmp / "?.csv*"),
     )[-1],
-    "csv cells of many lines": lambda tmp: write(
-        tmp / "t.csv", csv_text(with_column("unread", pa.array(["one\ntwo\r\n,\"three\"\n"] * N_ROWS)), quote="all_valid")
+    "csv cells of many lines": lambda tmp, t=TABLE: write(
+        tmp / "t.csv", csv_text(with_column("unread", pa.array(["one\ntwo\r\n,\"three\"\n"] * len(t)), t), quote="all_valid")
     ),
-    "csv odd header": lambda tmp: write(
-        tmp / "t.csv", b'"' + csv_text(TABLE.rename_columns([*SCHEMA.names, 'un"r,e\nad'])).lstrip(b'"')
+    "csv odd header": lambda tmp, t=TABLE: write(
+        tmp / "t.csv",
+        b'"' + csv_text(t.rename_columns({"unread": 'un"r,e\nad'})).lstrip(b'"'),
     ),
-    "tsv": lambda tmp: write(tmp / "t.tsv", csv_text(TABLE, "\t")),
-    "text": lambda tmp: write(tmp / "t.txt", csv_text(TABLE)),
-    "duckdb over parquet": lambda tmp: duckdb.connect().read_parquet(str(parquet(tmp / "t.parquet"))),
-    "polars over parquet": lambda tmp: pl.scan_parquet(parquet(tmp / "t.parquet")),
+    "tsv": lambda tmp, t=TABLE: write(tmp / "t.tsv", csv_text(t, "\t")),
+    "text": lambda tmp, t=TABLE: write(tmp / "t.txt", csv_text(t)),
+    "duckdb over parquet": lambda tmp, t=TABLE: duckdb.connect().read_parquet(str(parquet(tmp / "t.parquet", t))),
+    "polars over parquet": lambda tmp, t=TABLE: pl.scan_parquet(parquet(tmp / "t.parquet", t)),
 }  # fmt: skip

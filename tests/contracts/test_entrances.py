@@ -1,0 +1,910 @@
+"""A row is read by itself, whichever way it comes in: sums add up, and whether a table is accepted does not depend on a row."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import dpmoments as dpm
+from contracts.entrances import (
+    DASK,
+    ESTIMATORS,
+    LOCAL,
+    REFUSED,
+    SPARK,
+    WORKERS_SOURCES,
+    Entrance,
+    EstimatorEntrance,
+    cleared,
+    of_engine,
+)
+from contracts.odd_rows import COLUMNS, ODD_UNITS, RULES, NotHeldError, OddRow, Row, odd_rows, odd_units, schema, table
+from dpmoments import estimators
+from dpmoments.rows.moments import Moments
+from dpmoments.rows.rows import Rows
+from dpmoments.rows.sources import opening
+from dpmoments.rows.sources.engine import PACKAGES, EngineSource
+from dpmoments.rows.sources.local import LocalSource
+from dpmoments.table_files import COMPRESSIONS, CSV_DELIMITERS, ENGINES, FEATHER_ENDINGS, PARQUET_ENDINGS
+from dpmoments.text_files.text_format import TextFormat
+from spark_session import of_spark
+
+KEY = (0x5EED, 0xCAFE)
+UNIT = {"drop": dpm.PrivacyUnit("person", 2, "drop"), "error": dpm.PrivacyUnit("person", 2, "error")}
+ROWS_AT_A_TIME = 7
+ODD_ROWS_AT_A_TIME = 8
+CSV_BLOCK_BYTES = 700
+MOST_SHOWN = 60
+LIBRARIES_ERRORS = (duckdb.Error, pl.exceptions.PolarsError)
+"""Of forms that make a cell of a declared type another."""
+
+
+# --- what is asked of an entrance -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A table was refused, by an error of this type."""
+
+    kind: type[Exception]
+
+
+Outcome = Moments | Stop
+Ask = Callable[[Sequence[Row]], Outcome]
+
+
+class CrashError(AssertionError):
+    """Something else than a refusal in this library's words."""
+
+
+@contextmanager
+def refusals() -> Iterator[list[Stop]]:
+    """Errors of the kinds that refuse a table; any other is a fault of the reader."""
+    found: list[Stop] = []
+    try:
+        yield found
+    except NotHeldError:
+        raise
+    except (TypeError, ValueError, FileNotFoundError) as error:
+        if type(error) not in (TypeError, ValueError, FileNotFoundError):
+            raise CrashError(f"{type(error).__module__}.{type(error).__name__}") from None
+        found.append(Stop(type(error)))
+    except Exception as error:
+        raise CrashError(type(error).__name__) from None
+
+
+def asked(entrance: Entrance, rule: str, folder: Path, *, unit: bool = False) -> Ask:
+    """Exact moments of rows that come by an entrance; of two rows of each unit, where asked for."""
+    privacy_unit = UNIT["error" if rule == "error" else "drop"] if unit else None
+
+    def ask(rows: Sequence[Row]) -> Outcome:
+        data = entrance.make(rows, cleared(folder))
+        with refusals() as stopped:
+            opened = Rows.of(
+                data, entrance.schema(rule), threads=1, privacy_unit=privacy_unit, text_format=entrance.text_format
+            )
+            return (opened.bounded(KEY) if unit else opened).moments()
+        return stopped[0]
+
+    return ask
+
+
+def ordinary(ask: Ask, rule: str) -> tuple[list[Row], Outcome]:
+    """A table that the entrance holds, with missing cells where it holds these and the rules take them, and its outcome."""
+    if rule != "error":
+        try:
+            return table(gaps=True), ask(table(gaps=True))
+        except NotHeldError:
+            pass
+    return table(gaps=False), ask(table(gaps=False))
+
+
+def with_rows(rows: Sequence[Row], odd: Sequence[Row], first: int) -> list[Row]:
+    """The odd rows among the others: at the front, in the middle and at the end in turn."""
+    places = (0, len(rows) // 2, len(rows))
+    found = [list(rows[: len(rows) // 2]), list(rows[len(rows) // 2 :])]
+    for number, row in enumerate(odd, first):
+        place = places[number % 3]
+        if place == 0:
+            found[0].insert(0, row)
+        else:
+            found[0 if place < len(rows) else 1].append(row)
+    return [*found[0], *found[1]]
+
+
+def added(first: Outcome, *others: Outcome) -> Moments:
+    return reduce(Moments.merge, others, first)  # type: ignore[arg-type]
+
+
+@dataclass
+class Report:
+    """What became of the odd rows at an entrance."""
+
+    applicable: int = 0
+    not_applicable: int = 0
+    faults: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return "\n".join([f"{len(self.faults)} faults of {self.applicable} odd rows", *self.faults[:MOST_SHOWN]])
+
+
+def thinned(odd: Sequence[OddRow], rule: str, first: int, *, singly: bool) -> list[OddRow]:
+    """All odd rows under the rules that drop, and for an entrance that is tested singly; else every third."""
+    return list(odd) if singly or rule == "drop" else list(odd[first % 3 :: 3])
+
+
+def examine(ask: Ask, rule: str, odd: Sequence[OddRow], *, singly: bool) -> Report:
+    """Hold an entrance to the property, under one set of rules.
+
+    Under rules that drop or fill, every table is accepted. Under rules that stop, a table with an odd row is if that row alone
+    is. Wherever tables are accepted their moments add up.
+    """
+    report = Report()
+    rows, base = ordinary(ask, rule)
+    if isinstance(base, Stop):
+        report.faults.append(f"an ordinary table is refused: {base.kind.__name__}")
+        return report
+    alone: list[tuple[OddRow, Moments]] = []
+    for number, one in enumerate(odd):
+        try:
+            outcome = ask([one.row])
+        except NotHeldError:
+            report.not_applicable += 1
+            continue
+        except CrashError as crash:
+            outcome = crash
+        report.applicable += 1
+        if isinstance(outcome, CrashError):
+            report.faults.append(f"{one}: alone, {outcome}")
+        elif isinstance(outcome, Moments):
+            alone.append((one, outcome))
+        elif rule != "error":
+            report.faults.append(f"{one}: refused, {outcome.kind.__name__}")
+        else:
+            told = tried(ask, with_rows(rows, [one.row], number))
+            if told != outcome:
+                report.faults.append(f"{one}: refused alone, and not with others: {shown(told)}")
+    step = 1 if singly else ODD_ROWS_AT_A_TIME
+    for start in range(0, len(alone), step):
+        together = alone[start : start + step]
+        for place in range(3) if singly and rule == "drop" else (start,):
+            report.faults += interference(ask, rows, base, together, place)
+    return report
+
+
+def tried(ask: Ask, rows: Sequence[Row]) -> Outcome | str:
+    try:
+        return ask(rows)
+    except (CrashError, NotHeldError) as error:
+        return f"{type(error).__name__} {error}"
+
+
+def shown(outcome: Outcome | str) -> str:
+    return (
+        outcome if isinstance(outcome, str) else outcome.kind.__name__ if isinstance(outcome, Stop) else "other moments"
+    )
+
+
+def interference(
+    ask: Ask, rows: Sequence[Row], base: Moments, together: Sequence[tuple[OddRow, Moments]], place: int
+) -> list[str]:
+    """Which of some odd rows change how other rows are read, or are read otherwise among them."""
+    told = tried(ask, with_rows(rows, [one.row for one, _ in together], place))
+    if isinstance(told, Moments) and told == added(base, *(moments for _, moments in together)):
+        return []
+    if len(together) == 1:
+        where = ("first", "in the middle", "last")[place % 3]
+        return [f"{together[0][0]}: {where}, {shown(told)}"]
+    singles = [fault for one in together for at in range(3) for fault in interference(ask, rows, base, [one], at)]
+    return singles or [f"{[one for one, _ in together]}: together, {shown(told)}"]
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of forty rows are read in many blocks."""
+    monkeypatch.setattr("dpmoments.rows.sources.arrow.ROWS_PER_BATCH", ROWS_AT_A_TIME)
+    monkeypatch.setattr("dpmoments.rows.sources.arrow.LEAST_ROWS_PER_PIECE", ROWS_AT_A_TIME)
+    monkeypatch.setattr("dpmoments.rows.sources.memory.LEAST_ROWS_PER_PART", ROWS_AT_A_TIME)
+    monkeypatch.setattr("dpmoments.rows.sources.memory.RAW_ROWS_PER_BLOCK", ROWS_AT_A_TIME)
+    monkeypatch.setattr("dpmoments.rows.level_block.MOST_ROWS_PER_BLOCK", ROWS_AT_A_TIME)
+    monkeypatch.setattr("dpmoments.rows.sources.text.CSV_BLOCK_BYTES", CSV_BLOCK_BYTES)
+
+
+# --- rows, one by one -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("name", LOCAL)
+def test_a_row_is_read_by_itself(name: str, rule: str, tmp_path: Path) -> None:
+    entrance = LOCAL[name]
+    if entrance.like is not None:
+        report = examine_alike(name, LOCAL, rule, tmp_path)
+    else:
+        odd = thinned(list(odd_rows(entrance.names)), rule, list(LOCAL).index(name), singly=entrance.singly)
+        singly = entrance.singly and rule != "center"
+        report = examine(asked(entrance, rule, tmp_path / "t"), rule, odd, singly=singly)
+    assert not report.faults, str(report)
+    assert report.applicable
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("name", LOCAL)
+def test_an_ordinary_table_is_the_same_by_every_entrance(name: str, tmp_path: Path) -> None:
+    entrance = LOCAL[name]
+    if entrance.coordinates:
+        pytest.skip("a schema of coordinates has other units")
+    _, moments = ordinary(asked(entrance, "drop", tmp_path / "t"), "error")
+    usual = pa.table({name: [row[name] for row in table(gaps=False)] for name in COLUMNS})
+    of_days = usual.set_column(
+        usual.column_names.index("day"), "day", usual["day"].cast(pa.date32())
+    )  # where it holds no hours
+    assert moments in [Rows.of(one, schema("drop", entrance.names)).moments() for one in (usual, of_days)]
+
+
+# --- privacy units ----------------------------------------------------------------------------------------------------
+
+
+def examine_units(ask: Ask, rule: str, odd: Sequence[OddRow]) -> Report:
+    """The rows of a unit that count depend on its own rows alone: sums over units add up, with the odd row's unit apart."""
+    report = Report()
+    rows, base = ordinary(ask, rule)
+    if isinstance(base, Stop):
+        report.faults.append(f"an ordinary table is refused: {base.kind.__name__}")
+        return report
+    for number, one in enumerate(odd):
+        unit = str(one.row["person"]).encode() if one.column != "person" else ODD_UNITS[one.kind][1]
+        try:
+            alone = tried_unless_not_held(ask, [one.row])
+        except NotHeldError:
+            report.not_applicable += 1
+            continue
+        report.applicable += 1
+        told = tried(ask, with_rows(rows, [one.row], number))
+        if rule == "error" and isinstance(alone, Stop):
+            if told != alone:
+                report.faults.append(f"{one}: refused alone, and not with others: {shown(told)}")
+            continue
+        if not isinstance(alone, Moments) or not isinstance(told, Moments):
+            report.faults.append(f"{one}: alone, {shown(alone)}; with others, {shown(told)}")
+            continue
+        own = [row for row in rows if str(row["person"]).encode() == unit]
+        others = [row for row in rows if str(row["person"]).encode() != unit]
+        if one.column == "person" and unit is None and alone.count:
+            report.faults.append(f"{one}: counts, and is nobody's")
+        apart = [tried(ask, part) for part in (others, [*own, one.row])] if own else [base, alone]
+        if not all(isinstance(part, Moments) for part in apart) or told != added(*apart):
+            report.faults.append(f"{one}: changes the rows of other people that count")
+    return report
+
+
+def tried_unless_not_held(ask: Ask, rows: Sequence[Row]) -> Outcome | str:
+    try:
+        return ask(rows)
+    except CrashError as error:
+        return f"CrashError {error}"
+
+
+def units_of(name: str, entrance: Entrance) -> list[OddRow]:
+    del name
+    return [one for one in odd_units() if one.column == "person" or one.column in entrance.names]
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("rule", ["drop", "error"])
+@pytest.mark.parametrize("name", [name for name, entrance in LOCAL.items() if entrance.unit])
+def test_the_rows_of_a_unit_depend_on_its_own_rows(name: str, rule: str, tmp_path: Path) -> None:
+    entrance = LOCAL[name]
+    report = examine_units(asked(entrance, rule, tmp_path / "t", unit=True), rule, units_of(name, entrance))
+    assert not report.faults, str(report)
+    assert report.applicable
+
+
+# --- estimators -------------------------------------------------------------------------------------------------------
+
+
+class Told(BaseException):
+    """Carries exact moments out of a fit, before noise is drawn."""
+
+    def __init__(self, moments: Moments) -> None:
+        super().__init__()
+        self.moments = moments
+
+
+@pytest.fixture
+def fits_end_at_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+    of_rows = Rows.moments
+
+    def tell(rows: Rows, *arguments: Any, **options: Any) -> Any:
+        raise Told(of_rows(rows, *arguments, **options))
+
+    monkeypatch.setattr(Rows, "moments", tell)
+
+
+def fitted(entrance: EstimatorEntrance, rule: str) -> Ask:
+    """The moments that a fit asks for."""
+    stated = schema(rule, entrance.columns)
+
+    def ask(rows: Sequence[Row]) -> Outcome:
+        x = entrance.make_x(rows, entrance.names)
+        y = () if entrance.target is None else (entrance.make_y(rows, entrance.target),)
+        model = entrance.estimator(stated, epsilon=1.0, mechanism="gaussian", delta=1e-6, insecure_seed=0)
+        with refusals() as stopped:
+            try:
+                model.fit(x, *y)
+            except Told as told:
+                return told.moments
+            raise CrashError("the fit asked for no moments")
+        return stopped[0]
+
+    return ask
+
+
+@pytest.mark.usefixtures("small_blocks", "fits_end_at_moments")
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_estimator_reads_a_row_by_itself(name: str, rule: str) -> None:
+    entrance = ESTIMATORS[name]
+    of_y = ", y " in name and ", X " not in name
+    names = entrance.names if not of_y else (entrance.target or "",)
+    singly = name == "DPCovariance, X lists"
+    odd = thinned(list(odd_rows(names)), rule, list(ESTIMATORS).index(name), singly=singly)
+    if not of_y and not singly:
+        odd = odd[list(ESTIMATORS).index(name) % 3 :: 3]
+    report = examine(fitted(entrance, rule), rule, odd, singly=singly and rule != "center")
+    assert not report.faults, str(report)
+    assert report.applicable
+
+
+# --- engines ----------------------------------------------------------------------------------------------------------
+
+
+def examine_alike(name: str, entrances: dict[str, Entrance], rule: str, folder: Path) -> Report:
+    """As :func:`examine`; what each odd row is alone comes from the local entrance that holds the same cells.
+
+    An engine gets all odd rows in one pass. One that reads text by readers of its own is asked for the odd rows without the
+    others instead.
+    """
+    entrance = entrances[name]
+    like = LOCAL[entrance.like or "arrow"]
+    ask, by_itself = asked(entrance, rule, folder / "engine"), asked(like, rule, folder / "local")
+    report = Report()
+    rows, base = ordinary(by_itself, rule)
+    alone: list[tuple[OddRow, Moments]] = []
+    refused: list[OddRow] = []
+    for one, outcome in alone_at(entrance.like or "arrow", rule, folder):
+        try:
+            if outcome is None:
+                raise NotHeldError
+            if entrances is LOCAL:
+                entrance.make([one.row], cleared(folder / "engine"))
+            elif entrance.holds is not None:
+                entrance.holds(one.row)
+        except (
+            NotHeldError,
+            ArithmeticError,
+            ValueError,
+            TypeError,
+            RuntimeWarning,
+            pa.ArrowException,
+            *LIBRARIES_ERRORS,
+        ):
+            report.not_applicable += 1
+            continue
+        report.applicable += 1
+        if isinstance(outcome, Moments):
+            alone.append((one, outcome))
+        elif rule == "error":
+            refused.append(one)
+        else:
+            report.faults.append(f"{one}: {shown(outcome)}")
+    if entrance.own_reader:
+        base, without = tried(ask, rows), tried(ask, [one.row for one, _ in alone])
+        told = tried(ask, with_rows(rows, [one.row for one, _ in alone], 0))
+        if not all(isinstance(part, Moments) for part in (base, without, told)) or added(base, without) != told:
+            report.faults.append(f"alone {shown(without)}, with others {shown(told)}")
+        return report
+    step = ODD_ROWS_AT_A_TIME if entrances is LOCAL else len(alone) or 1
+    for start in range(0, len(alone), step):
+        report.faults += by_halves(ask, rows, base, alone[start : start + step], start)
+    for number, one in enumerate(refused[:2]):
+        told, wanted = tried(ask, with_rows(rows, [one.row], number)), by_itself([one.row])
+        if told != wanted:
+            report.faults.append(f"{one}: refused in a local table, and not here: {shown(told)}")
+    return report
+
+
+_ALONE: dict[tuple[str, str], list[tuple[OddRow, Outcome | str | None]]] = {}
+
+
+def alone_at(name: str, rule: str, folder: Path) -> list[tuple[OddRow, Outcome | str | None]]:
+    """What each odd row is alone at a local entrance, read once; None where it cannot be there."""
+    if (name, rule) not in _ALONE:
+        ask = asked(LOCAL[name], rule, folder / "alone")
+        found: list[tuple[OddRow, Outcome | str | None]] = []
+        for one in odd_rows(LOCAL[name].names):
+            try:
+                found.append((one, tried_unless_not_held(ask, [one.row])))
+            except NotHeldError:
+                found.append((one, None))
+        _ALONE[name, rule] = found
+    return _ALONE[name, rule]
+
+
+def by_halves(
+    ask: Ask, rows: Sequence[Row], base: Outcome, together: Sequence[tuple[OddRow, Moments]], first: int, most: int = 4
+) -> list[str]:
+    """A few of the odd rows that change how others are read, in as few passes as find them."""
+    told = tried(ask, with_rows(rows, [one.row for one, _ in together], first))
+    if isinstance(told, Moments) and told == added(base, *(moments for _, moments in together)):
+        return []
+    if len(together) <= 1:
+        return [f"{[one for one, _ in together]}: {shown(told)}"]
+    half = len(together) // 2
+    found = by_halves(ask, rows, base, together[:half], first, most)
+    if len(found) < most:
+        found += by_halves(ask, rows, base, together[half:], first + half, most - len(found))
+    return found or [f"{len(together)} odd rows together: {shown(told)}"]
+
+
+def examine_units_together(name: str, engine: dict[str, Entrance], rule: str, folder: Path) -> list[str]:
+    """The rows of units that count are those of the local entrance that holds the same cells, odd rows among them."""
+    entrance, like = engine[name], LOCAL[engine[name].like or "arrow"]
+    by_itself, ask = (
+        asked(one, rule, folder / where, unit=True) for one, where in ((like, "local"), (entrance, "engine"))
+    )
+    rows, _ = ordinary(by_itself, rule)
+    odd = []
+    for one in units_of(name, entrance):
+        try:
+            outcome = tried_unless_not_held(by_itself, [one.row])
+        except NotHeldError:
+            continue
+        if isinstance(outcome, Moments):
+            odd.append(one)
+        elif rule != "error":
+            return [f"{one}: {shown(outcome)}"]
+    every = with_rows(rows, [one.row for one in odd], 0)
+    told = tried(ask, every)
+    return [] if odd and told == by_itself(every) else [f"{len(odd)} odd rows: {shown(told)}"]
+
+
+@pytest.fixture
+def dask_here() -> Iterator[None]:
+    """Dask runs its tasks in this thread."""
+    dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'dpmoments[dask]'")
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+of_dask = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
+
+
+@of_dask
+@pytest.mark.usefixtures("small_blocks", "dask_here")
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("name", DASK)
+def test_a_row_is_read_by_itself_on_dask(name: str, rule: str, tmp_path: Path) -> None:
+    report = examine_alike(name, DASK, rule, tmp_path)
+    assert not report.faults, str(report)
+    assert report.applicable
+
+
+@of_dask
+@pytest.mark.usefixtures("small_blocks", "dask_here")
+@pytest.mark.parametrize("rule", ["drop", "error"])
+@pytest.mark.parametrize("name", [name for name, entrance in DASK.items() if entrance.unit])
+def test_the_rows_of_a_unit_depend_on_its_own_rows_on_dask(name: str, rule: str, tmp_path: Path) -> None:
+    assert examine_units_together(name, DASK, rule, tmp_path) == []
+
+
+def on_spark(test: Any) -> Any:
+    return reduce(lambda marked, mark: mark(marked), of_spark, test)
+
+
+@on_spark
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("name", SPARK)
+def test_a_row_is_read_by_itself_on_spark(name: str, rule: str, tmp_path: Path) -> None:
+    report = examine_alike(name, SPARK, rule, tmp_path)
+    assert not report.faults, str(report)
+    assert report.applicable
+
+
+@on_spark
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("rule", ["drop", "error"])
+@pytest.mark.parametrize("name", [name for name, entrance in SPARK.items() if entrance.unit])
+def test_the_rows_of_a_unit_depend_on_its_own_rows_on_spark(name: str, rule: str, tmp_path: Path) -> None:
+    assert examine_units_together(name, SPARK, rule, tmp_path) == []
+
+
+# --- refused entrances ------------------------------------------------------------------------------------------------
+
+
+def refusals_of(entrance: Entrance, folder: Path, ran: Callable[[], int]) -> tuple[set[Stop | str], int, int]:
+    """How tables with and without odd rows are refused; how many tables; how many computations of an engine that took."""
+    rows = table(gaps=False)
+    kinds = {
+        ("text", "age"),
+        ("digits after zeros", "code"),
+        ("text", "region"),
+        ("nothing", "day"),
+        ("2^63", "visits"),
+    }
+    odd = [one.row for one in odd_rows() if (one.kind, one.column) in kinds]
+    tables = [rows, *([row] for row in odd), *(with_rows(rows, [row], place) for place, row in enumerate(odd))]
+    found: set[Stop | str] = set()
+    n_tables = n_runs = 0
+    for each in tables:
+        try:
+            data = entrance.make(each, cleared(folder))
+        except NotHeldError:
+            continue
+        n_tables += 1
+        before = ran()
+        try:
+            with refusals() as stopped:
+                unit = UNIT["drop"] if entrance.unit else None
+                opened = Rows.of(data, entrance.schema("drop"), privacy_unit=unit, text_format=entrance.text_format)
+                if not entrance.at_opening:
+                    (opened.bounded(KEY) if unit else opened).moments()
+                found.add("accepted")
+        except CrashError as crash:
+            found.add(str(crash))
+        found |= set(stopped)
+        n_runs += ran() - before
+    return found, n_tables, n_runs
+
+
+@pytest.mark.parametrize("name", [name for name in REFUSED if of_engine(name) == "local"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_what_is_refused_is_refused_whatever_it_holds(name: str, tmp_path: Path) -> None:
+    found, n_tables, _ = refusals_of(REFUSED[name], tmp_path / "t", lambda: 0)
+    assert found == {Stop(REFUSED[name].refused or Exception)}
+    assert n_tables >= 3
+
+
+@of_dask
+@pytest.mark.parametrize("name", [name for name in REFUSED if of_engine(name) == "dask"])
+def test_what_is_refused_of_dask_is_refused_whatever_it_holds(name: str, tmp_path: Path) -> None:
+    dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'dpmoments[dask]'")
+    runs = []
+
+    def counting(graph: Any, keys: Any, **options: Any) -> Any:
+        runs.append(keys)
+        return dask.get(graph, keys, **options)
+
+    with dask.config.set(scheduler=counting):
+        found, n_tables, n_runs = refusals_of(REFUSED[name], tmp_path / "t", lambda: len(runs))
+    assert found == {Stop(REFUSED[name].refused or Exception)}
+    assert n_tables >= 3
+    assert n_runs == 0
+
+
+@on_spark
+@pytest.mark.parametrize("name", [name for name in REFUSED if of_engine(name) == "spark"])
+def test_what_is_refused_of_spark_is_refused_whatever_it_holds(name: str, spark: Any, tmp_path: Path) -> None:
+    jobs = spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs
+    found, n_tables, n_runs = refusals_of(REFUSED[name], tmp_path / "t", lambda: int(jobs()))
+    assert found == {Stop(REFUSED[name].refused or Exception)}
+    assert n_tables >= 3
+    assert n_runs == 0
+
+
+# --- the list is whole ------------------------------------------------------------------------------------------------
+
+BESIDE_SPARK = LOCAL | DASK | {name: entrance for name, entrance in REFUSED.items() if of_engine(name) != "spark"}
+
+
+def concrete(base: type) -> set[str]:
+    """Names of the library's classes below another that can be made."""
+    found = set() if inspect.isabstract(base) or base.__name__.startswith("_") else {base.__name__}
+    below = (child for child in base.__subclasses__() if child.__module__.startswith("dpmoments."))
+    return found.union(*map(concrete, below))
+
+
+def opened(entrance: Entrance, folder: Path) -> str | None:
+    """The class of source that reads an ordinary table; None where it is refused."""
+    data = entrance.make(table(gaps=False), cleared(folder))
+    unit = UNIT["drop"] if entrance.unit else None
+    try:
+        rows = Rows.of(data, entrance.schema("drop"), privacy_unit=unit, text_format=entrance.text_format)
+    except Exception:
+        assert entrance.refused is not None
+        return None
+    return type(rows.source).__name__
+
+
+@of_dask
+@pytest.mark.usefixtures("dask_here")
+def test_every_source_and_branch_is_in_the_list(tmp_path: Path) -> None:
+    """A line of ``opening.py`` that no entrance reaches is a way in that is in no list."""
+    reached: set[int] = set()
+
+    def trace(frame: Any, *_: Any) -> Any:
+        if frame.f_code.co_filename != opening.__file__:
+            return None
+        reached.add(frame.f_lineno)
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        found = {opened(entrance, tmp_path / "t") for entrance in BESIDE_SPARK.values()}
+    finally:
+        sys.settrace(before)
+    of_spark_alone = {name for name in concrete(EngineSource) if name.startswith("Spark")}
+    assert concrete(LocalSource) | concrete(EngineSource) == {*found, *WORKERS_SOURCES, *of_spark_alone} - {None}
+    lines = Path(opening.__file__).read_text().splitlines()
+    for function in (opening.open_source, opening.file_source):
+        code = function.__code__
+        missed = {
+            line for _, _, line in code.co_lines() if line not in reached and line not in (None, code.co_firstlineno)
+        }
+        assert {lines[line - 1].strip() for line in missed} <= {"return open_spark(data, schema, mean, privacy_unit)"}
+
+
+@on_spark
+@pytest.mark.usefixtures("spark")
+def test_every_source_of_spark_is_in_the_list(tmp_path: Path) -> None:
+    found = {opened(entrance, tmp_path / "t") for entrance in SPARK.values()}
+    assert found == {name for name in concrete(EngineSource) if name.startswith("Spark")}
+
+
+def test_sources_of_workers_are_made_by_entrances_of_the_list() -> None:
+    assert set(WORKERS_SOURCES) <= concrete(LocalSource)
+    assert set(WORKERS_SOURCES.values()) <= {*DASK, *SPARK}
+
+
+def test_every_option_ending_engine_and_estimator_is_in_the_list(tmp_path: Path) -> None:
+    formats = [entrance.text_format for entrance in LOCAL.values() if entrance.text_format is not None]
+    usual = TextFormat()
+    stated = {
+        option.name
+        for form in formats
+        for option in fields(form)
+        if getattr(form, option.name) != getattr(usual, option.name)
+    }
+    assert stated == {option.name for option in fields(TextFormat)}
+    files = [
+        path
+        for entrance in LOCAL.values()
+        if isinstance(made := entrance.make(table(gaps=False), cleared(tmp_path / "t")), str | Path)
+        for path in opening.expand_paths(made)
+    ]
+    assert {opening.file_ending(path) for path in files} == {*PARQUET_ENDINGS, *FEATHER_ENDINGS, *CSV_DELIMITERS}
+    assert {path.suffix for path in files} >= set(COMPRESSIONS)
+    engines = {"dask": DASK, "spark": SPARK}
+    assert set(engines) == set(ENGINES) == set(PACKAGES)
+    assert all(any(f"{name} files" in one for one in entrances) for name, entrances in engines.items())
+    made = {name.split(",")[0] for name in ESTIMATORS}
+    assert made == {name for name in estimators.__all__ if inspect.isclass(getattr(estimators, name))}
+
+
+def test_every_kind_of_numpy_array_is_in_the_list(tmp_path: Path) -> None:
+    entrances = {**LOCAL, **REFUSED}
+    kinds = Counter(
+        made.dtype.kind
+        for name, entrance in entrances.items()
+        if name.startswith(("array", "coordinates"))
+        and isinstance(made := entrance.make(table(gaps=False), cleared(tmp_path / "t")), np.ndarray)
+    )
+    assert set(kinds) == {np.dtype(code).kind for code in np.typecodes["All"]} | {"T"}
+
+
+def test_every_odd_row_is_held_by_some_entrance() -> None:
+    """And every row of the list is another."""
+    names = [one.name for one in odd_rows()]
+    assert len(names) == len(set(names)) > 500
+    objects = LOCAL["pandas of objects"].make([one.row for one in odd_rows()], Path())
+    assert len(objects) == len(names)
+
+
+# --- planted faults ---------------------------------------------------------------------------------------------------
+
+
+def by_numpy(series: Any, name: str) -> Any:
+    """As a reader that lets NumPy choose one type for all cells."""
+    del name
+    cells = series.to_list()
+    try:
+        return pa.array(np.asarray([float("nan") if cell is None else cell for cell in cells]))
+    except (ValueError, TypeError, pa.ArrowException):
+        return np.array(cells, dtype=object)
+
+
+def by_arrow(series: Any, name: str) -> Any:
+    """As a reader that lets Arrow choose one type for all cells, by the first of them."""
+    del name
+    cells = series.to_list()
+    try:
+        return pa.array(cells, from_pandas=True)
+    except (ValueError, TypeError, OverflowError, pa.ArrowException):
+        made = np.empty(len(cells), dtype=object)
+        made[:] = cells
+        return made
+
+
+def by_looks(series: Any, name: str) -> Any:
+    """As a reader that makes numbers of a column of text where every cell looks like one."""
+    del name
+    cells = [None if cell is None else str(cell) for cell in series.to_list()]
+    if all(cell is None or cell.isdigit() for cell in cells):
+        return pa.array([None if cell is None else int(cell) for cell in cells])
+    return pa.array([None if cell is None else cell.encode(errors="replace").decode() for cell in cells])
+
+
+def by_first_row(series: Any, name: str) -> Any:
+    """As a reader that lower-cases text where the first cell is in capitals."""
+    del name
+    cells = series.to_list()
+    lower = bool(cells) and isinstance(cells[0], str) and cells[0].isupper()
+    return np.array([cell.lower() if lower and isinstance(cell, str) else cell for cell in cells], dtype=object)
+
+
+def of_levels() -> list[OddRow]:
+    """Odd rows that every rule but ``"error"`` reads, so that a fault that is found was planted."""
+    kinds = ("text", "digits after zeros", "integer as text", "level in capitals", "integer", "fraction", "nothing")
+    return [one for one in odd_rows(("region", "code")) if one.kind in kinds]
+
+
+@pytest.mark.parametrize("fault", [by_numpy, by_arrow, by_looks, by_first_row])
+def test_a_reader_that_infers_is_found(fault: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entrance = Entrance(
+        lambda rows, folder: LOCAL["pandas of objects"].make(rows, folder)[["region", "code"]], ("region", "code")
+    )
+    texts = Entrance(lambda rows, folder: LOCAL["pandas of objects"].make(texts_of(rows), folder), ("region",))
+    dates = Entrance(LOCAL["pandas of objects"].make, ("day",))
+    asks = [asked(one, "drop", tmp_path / "t") for one in (entrance, texts, dates)]
+    odd = [of_levels(), [one for one in of_levels() if one.column == "region"], of_dates()]
+    assert [examine(ask, "drop", rows, singly=True).faults for ask, rows in zip(asks, odd, strict=True)] == [[], [], []]
+    monkeypatch.setattr("dpmoments.rows.sources.memory.series_cells", fault)
+    assert any(examine(ask, "drop", rows, singly=True).faults for ask, rows in zip(asks, odd, strict=True))
+
+
+def texts_of(rows: Sequence[Row]) -> list[Row]:
+    """Rows whose levels are digits, but for odd ones."""
+    return [row | {"region": "007"} if row["unread"] != "secret odd" else row for row in rows]
+
+
+def of_dates() -> list[OddRow]:
+    return [one for one in odd_rows(("day",)) if one.kind in ("date", "time", "nothing", "date as text")]
+
+
+def test_a_reader_that_stops_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that stops at text, whatever the rules; and one that stops where there are other rows."""
+    entrance = Entrance(LOCAL["pandas of objects"].make, ("region",))
+    ask = asked(entrance, "drop", tmp_path / "t")
+    odd = [one for one in of_levels() if one.column == "region"]
+    from dpmoments.cells.frames import series_cells
+
+    def stops(series: Any, name: str) -> Any:
+        if "abc" in series.to_list():
+            raise TypeError("text")
+        return series_cells(series, name)
+
+    def stops_in_company(series: Any, name: str) -> Any:
+        return stops(series, name) if len(series) > 1 else series_cells(series, name)
+
+    for fault in (stops, stops_in_company):
+        monkeypatch.setattr("dpmoments.rows.sources.memory.series_cells", fault)
+        assert len(examine(ask, "drop", odd, singly=False).faults) >= 1
+
+
+def test_units_told_apart_by_the_whole_column_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpmoments.cells.units import unit_ids
+
+    def by_looks(cells: Any, column: str) -> Any:
+        found = unit_ids(cells, column)
+        names = found.to_pylist()
+        if all(name is None or name.isdigit() for name in names):
+            return pa.array([None if name is None else str(int(name)).encode() for name in names], pa.large_binary())
+        return found
+
+    entrance = LOCAL["arrow"]
+    ask = asked(entrance, "drop", tmp_path / "t", unit=True)
+    odd = [
+        one for one in odd_units() if one.column == "person" and one.kind in ("digits after zeros", "letters", "padded")
+    ]
+    assert examine_units(ask, "drop", odd).faults == []
+    monkeypatch.setattr("dpmoments.rows.unit_selection.unit_ids", by_looks)
+    assert examine_units(ask, "drop", odd).faults
+
+
+def test_a_text_reader_that_looks_at_neighbours_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers in a column without a decimal mark are read as hundredths."""
+    from dpmoments.rows.sources.text import CsvSource
+
+    entrance = LOCAL["csv text"]
+    ask = asked(entrance, "drop", tmp_path / "t")
+    odd = [one for one in odd_rows(("age",)) if one.kind in ("integer", "whole float as text", "nothing")]
+    assert examine(ask, "drop", odd, singly=True).faults == []
+    plain = CsvSource._converted
+
+    def converted(source: Any, part: Any) -> Any:
+        made = plain(source, part)
+        cells = made.column("age")
+        if all(cell is None or cell == int(cell) for cell in cells.to_pylist()):
+            cells = pa.compute.divide(cells, 100.0)
+        return made.set_column(made.schema.names.index("age"), "age", cells)
+
+    monkeypatch.setattr(CsvSource, "_converted", converted)
+    assert examine(ask, "drop", odd, singly=True).faults
+
+
+@pytest.mark.usefixtures("fits_end_at_moments")
+def test_an_estimator_that_infers_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    entrance = ESTIMATORS["DPLinearDiscriminant, y objects of code"]
+    odd = [one for one in odd_rows(("code",)) if one.kind in ("text", "integer")]
+    ask = fitted(entrance, "drop")
+
+    def inferring(rows: Sequence[Row]) -> Outcome:
+        texts = np.asarray([row["code"] for row in rows]).tolist()
+        return ask([row | {"code": text} for row, text in zip(rows, texts, strict=True)])
+
+    def inferring_types(rows: Sequence[Row]) -> Outcome:
+        if any(isinstance(row["code"], str) for row in rows):
+            rows = [row | {"code": "other"} for row in rows]
+        return ask(rows)
+
+    del monkeypatch
+    assert any(examine(one, "drop", odd, singly=True).faults for one in (inferring, inferring_types))
+
+
+# --- how much is tried ------------------------------------------------------------------------------------------------
+
+
+def count_pairs(folder: Path) -> Counter[str]:
+    """How many pairs of an entrance and an odd row there are: ``python -m contracts.test_entrances`` prints it."""
+    found: Counter[str] = Counter()
+    for name, entrance in LOCAL.items():
+        odd = [*odd_rows(entrance.names), *(units_of(name, entrance) if entrance.unit else ())]
+        for one in odd:
+            try:
+                entrance.make([one.row], cleared(folder))
+                found["local, applicable"] += 1
+            except NotHeldError:
+                found["local, not applicable"] += 1
+    for engine, entrances in (("dask", DASK), ("spark", SPARK)):
+        for entrance in entrances.values():
+            for one in odd_rows(entrance.names):
+                try:
+                    LOCAL[entrance.like or "arrow"].make([one.row], cleared(folder))
+                    found[f"{engine}, applicable"] += 1
+                except NotHeldError:
+                    found[f"{engine}, not applicable"] += 1
+    for name, fit in ESTIMATORS.items():
+        of_y = ", y " in name and ", X " not in name
+        for one in odd_rows(fit.names if not of_y else (fit.target or "",)):
+            try:
+                fit.make_x([one.row], fit.names)
+                if fit.target is not None:
+                    fit.make_y([one.row], fit.target)
+                found["estimators, applicable"] += 1
+            except NotHeldError:
+                found["estimators, not applicable"] += 1
+    found["refused entrances"] = len(REFUSED)
+    return found
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as scratch:
+        for what, number in count_pairs(Path(scratch) / "t").items():
+            print(f"{what}: {number}")
