@@ -733,6 +733,13 @@ SPILLING: dict[str, Any] = {
 NEVER_SPILLING = {**SPILLING, "distributed.worker.memory.target": False, "distributed.worker.memory.spill": False}
 
 
+@pytest.fixture
+def threads() -> Iterator[None]:
+    """Dask's threads run tasks, also while a client of another test is open."""
+    with dask.config.set(scheduler="threads"):
+        yield
+
+
 @contextmanager
 def spilling_cluster(folder: Path, settings: dict[str, Any]) -> Iterator[Any]:
     distributed = pytest.importorskip("distributed")
@@ -904,6 +911,7 @@ class Uncut(CutGraph):
         return CutGraph([PartitionTask(output, (), (output,)) for output in outputs], graph)
 
 
+@pytest.mark.usefixtures("threads")
 def test_no_task_needs_another_that_holds_rows(tmp_path: Path) -> None:
     """Seen on the graphs: what ours need is the sealed job, and nothing of the table's."""
     table = Marked.of(100).table
@@ -953,9 +961,9 @@ def test_plans_that_store_rows_are_refused_on_a_cluster_that_may_spill(tmp_path:
     frame = dd.from_pandas(marked.table, npartitions=4)
     array = da.from_array(marked.table[["x", "y"]].to_numpy(float), chunks=(33, 1))
     numbers = dpm.Schema(*marked.schema.columns[:2])
-    with dask.config.set({"dataframe.shuffle.method": "tasks"}):
+    with dask.config.set(scheduler="threads"):
         expected = {name: Rows.of(step(frame), marked.schema).moments() for name, step in STORING.items()}
-    counted = Rows.of((array * 1.0).rechunk((10, 1)), numbers).moments()
+        counted = Rows.of((array * 1.0).rechunk((10, 1)), numbers).moments()
     with spilling_cluster(tmp_path / "spills", SPILLING) as client:
         with watched(tmp_path / "spills") as seen:
             for step in STORING.values():
@@ -977,6 +985,7 @@ def test_plans_that_store_rows_are_refused_on_a_cluster_that_may_spill(tmp_path:
             Rows.of(frame.shuffle("level", shuffle_method="p2p"), marked.schema).moments()
 
 
+@pytest.mark.usefixtures("threads")
 def test_shuffles_by_way_of_a_disk_are_refused_wherever_they_run() -> None:
     marked = Marked.of(200)
     frame = dd.from_pandas(marked.table, npartitions=4)
