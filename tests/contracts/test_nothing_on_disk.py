@@ -177,12 +177,12 @@ def test_arrays_estimators_and_means_write_nothing(place: Place) -> None:
 COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     "release": (["release", "--epsilon", "1", "--output", "OUT/r.json"], {"out/r.json"}),
     "release of units": (
-        ["release", "--epsilon", "1", "--privacy-unit", "person", "--max-rows", "2", "--output", "OUT/r.json"],
+        ["release", "--epsilon", "1", "--privacy-unit", "person", "--max-rows-per-unit", "2", "--output", "OUT/r.json"],
         {"out/r.json"},
     ),
     "release of groups": (["release", "--epsilon", "1", "--by", "region", "--output", "OUT/r.json"], {"out/r.json"}),
     "release of means": (
-        ["release-mean", "--epsilon", "1", "--mechanism", "naive", "--output", "OUT/r.json"],
+        ["release-mean", "--rho", "1", "--output", "OUT/r.json"],
         {"out/r.json"},
     ),
     "preflight": (["preflight"], set()),
