@@ -17,6 +17,7 @@ OPTIONS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "3",
     "spark.default.parallelism": "2",
+    "spark.io.encryption.enabled": "true",  # frames whose plan may write rows to a disk are refused without it
     # Small jobs, once each: compiling their code well takes longer than running it.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }

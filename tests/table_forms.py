@@ -22,6 +22,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 
 import dpmoments as dpm
+from dpmoments.cells.columns import ColumnTable, declared_column
 from dpmoments.rows.kernel import exact_moments
 from dpmoments.rows.moments import Moments
 from dpmoments.schema import Schema
@@ -185,6 +186,19 @@ FORMS: dict[str, Callable[..., Any]] = {
         {name: pd.Series(objects(name, t), dtype=object) for name in t.column_names if name != "unread"}),
     "pandas decimals": lambda t=TABLE: t.to_pandas().assign(price=pd.Series(decimals(t), dtype=object)),
     "pandas another column twice": lambda t=TABLE: pd.concat([t.to_pandas(), t.to_pandas()[["unread"]]], axis=1),
+    "columns of several libraries": lambda t=TABLE: ColumnTable(
+        {
+            name: declared_column(column, name)
+            for name, column in {
+                "age": t["age"],
+                "visits": t["visits"].to_numpy(),
+                "price": decimals(t),
+                "member": objects("member", t),
+                "region": pl.from_arrow(t["region"]),
+                "code": t["code"].to_pandas().astype("Int64"),
+            }.items()
+        }
+    ),
     "arrow dataset": lambda t=TABLE: ds.dataset(t),
     "arrow dataset filtered": lambda t=TABLE: ds.dataset(
         pa.concat_tables([t, with_column("unread", pa.array(["other"] * len(t)), t)])).filter(ds.field("unread") != "other"),

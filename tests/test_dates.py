@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import dpmoments as dpm
 from dpmoments.cells.dates import text_dates
-from dpmoments.cells.reading import numbers
+from dpmoments.cells.reading import strict_numbers
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Date, Schema
 
@@ -137,15 +137,15 @@ MOMENT = dt.datetime(1969, 12, 31, 12)
     ids=lambda cells: f"{getattr(cells, 'type', 'objects')}",
 )
 def test_cells_of_every_type(cells: Any) -> None:
-    assert np.array_equal(numbers(cells, DAY), [3652.5, np.nan], equal_nan=True)
+    assert np.array_equal(strict_numbers(cells, DAY), [3652.5, np.nan], equal_nan=True)
 
 
 def test_dates_far_away_stay_far_away() -> None:
     far = pa.array([2**31 - 1, -(2**31)], pa.int32()).cast(pa.date32())
-    assert (np.abs(numbers(far, DAY)) > 1e7).all()
-    assert (np.abs(numbers(pa.array([2**62, -(2**62)], pa.timestamp("s")), DAY)) > 1e7).all()
+    assert (np.abs(strict_numbers(far, DAY)) > 1e7).all()
+    assert (np.abs(strict_numbers(pa.array([2**62, -(2**62)], pa.timestamp("s")), DAY)) > 1e7).all()
     whole = pa.array([86_400_000, None]).cast(pa.date64())
-    assert np.array_equal(numbers(whole, DAY), [3654.0, np.nan], equal_nan=True)
+    assert np.array_equal(strict_numbers(whole, DAY), [3654.0, np.nan], equal_nan=True)
 
 
 def test_every_cell_is_read_by_itself() -> None:
@@ -158,8 +158,8 @@ def test_every_cell_is_read_by_itself() -> None:
         np.datetime64("1969-12-31T12"),
         None,
     ]
-    together = numbers(np.array(cells, dtype=object), DAY)
-    alone = [numbers(np.array([cell], dtype=object), DAY)[0] for cell in cells]
+    together = strict_numbers(np.array(cells, dtype=object), DAY)
+    alone = [strict_numbers(np.array([cell], dtype=object), DAY)[0] for cell in cells]
     assert np.array_equal(together, alone, equal_nan=True)
 
 
@@ -311,7 +311,7 @@ def test_options_that_cannot_be(options: dict[str, Any], words: str) -> None:
 )
 def test_what_is_no_date_is_told_and_no_cell(cells: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="column 't'") as caught:
-        numbers(cells, DAY)
+        strict_numbers(cells, DAY)
     assert "4711" not in str(caught.value)
     with pytest.raises(TypeError, match="describe it as Date"):
-        numbers(pa.array([MOMENT]), dpm.Numeric("t", 0, 1))
+        strict_numbers(pa.array([MOMENT]), dpm.Numeric("t", 0, 1))

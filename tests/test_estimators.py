@@ -32,8 +32,7 @@ from sklearn.utils.estimator_checks import check_estimator, estimator_checks_gen
 
 import dpmoments as dpm
 from checked_estimators import ESTIMATORS, PAGE, for_checks, page_with_table
-from dpmoments.estimators import DPPCA, DPCovariance, DPLinearDiscriminant, DPRidge, expected_failed_checks
-from dpmoments.estimators import one_fit as one_fit_module
+from dpmoments.estimators import DPPCA, DPCovariance, DPLinearDiscriminant, DPRidge, base, expected_failed_checks
 from dpmoments.estimators.checks import REASONS
 from ledger_processes import quick_folder
 
@@ -289,10 +288,10 @@ def test_parameters_of_the_analysis_are_refused_before_anything_is_spent(ledger:
 def test_a_copy_in_another_process_needs_a_ledger(identity: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = DPPCA(bounds=BOUNDS, epsilon=1.0)
     if identity == "a fork":
-        monkeypatch.setattr(one_fit_module.os, "getpid", lambda: -1)
+        monkeypatch.setattr(base.os, "getpid", lambda: -1)
     else:
         written = pickle.dumps(model)
-        monkeypatch.setattr(one_fit_module, "_KNOWN", {})
+        monkeypatch.setattr(base, "_KNOWN", {})
         model = pickle.loads(written)
     with pytest.raises(dpm.BudgetExceededError, match="another process"):
         model.fit(NUMBERS)
@@ -385,16 +384,12 @@ def test_no_refusal_quotes_a_cell_or_a_number_of_rows() -> None:
     secret = np.array([["1.5", "SECRET"], ["2.5", "3.5"]], dtype=object)
     model = DPCovariance(bounds=(0, 9), epsilon=1.0)
     mixed = np.array([["SECRET"], [17]], dtype=object)
-    for data in (secret, np.array([12345.678]), secret.astype(str)):
+    for data in (secret, mixed, np.array([12345.678]), secret.astype(str)):
         with pytest.raises((ValueError, TypeError)) as raised:
             model.fit(data)
         shown = str(raised.value) + str(raised.value.__cause__) + str(raised.value.__context__)
         assert "SECRET" not in shown
         assert "12345" not in shown
-    wards = dpm.Schema(dpm.Categorical("ward", ["a"]))
-    with pytest.raises(TypeError) as raised:
-        DPCovariance(wards, epsilon=1.0).fit(mixed)
-    assert "SECRET" not in str(raised.value) + str(raised.value.__context__)
     with pytest.raises(ValueError, match="different numbers of rows") as raised:
         DPRidge(bounds=(0, 9), target_bounds=(0, 9), epsilon=1.0).fit(np.ones((17, 2)), np.ones(18))
     assert "17" not in str(raised.value)

@@ -95,7 +95,7 @@ PLANTED: dict[str, tuple[str, dict[tuple[Any, str], Any]]] = {
         "csv",
         {(text.WholeLineEnds, "_following"): lambda self, size: bytes(self._stream.read(size))},
     ),
-    "errors that quote cells": ("csv", {(arrow, "read_quietly"): told_as_it_is}),
+    "errors that quote cells": ("csv", {(text, "read_quietly"): told_as_it_is}),
     "a row lost at the end of a batch": ("parquet", {(arrow.ArrowSource, "sliced"): sliced_short}),
     "digits that a block decides": ("frame", {(local, "encode_levels"): precision_of_blocks}),
 }

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import json
+import math
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +31,7 @@ from dpmoments.rows.sources import text
 from dpmoments.schema import Schema
 from dpmoments.verification import checks
 from forged_files import signed
-from fuzzed_documents import mean_release_contents, release_contents
+from fuzzed_documents import attempt, mean_release_contents, release_contents
 
 Content = dict[str, Any]
 
@@ -211,6 +214,50 @@ def test_checks_fail_and_do_not_break(name: str, value: Any) -> None:
     for changed in map(copy.deepcopy, release_contents()):
         release = MomentRelease.from_dict(changed | {name: changed[name] | value})
         assert any(check.passed is not True for check in checks(release)) or name == "diagnostics"
+
+
+def number_paths(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Where numbers stand; of a list the first and the last entry."""
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            yield from number_paths(entry, (*at, key))
+    elif isinstance(value, list):
+        for place in sorted({0, len(value) - 1}) if value else ():
+            yield from number_paths(value[place], (*at, place))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield at
+
+
+ODD_NUMBERS = {
+    "2^64": 2**64,
+    "2^53 + 1": 2**53 + 1,
+    "10^400": 10**400,
+    "-0": -0.0,
+    "least": 5e-324,
+    "inf": 1e309,
+    "nan": math.nan,
+    "true": True,
+    "text": "1",
+    "null": None,
+    "list": [1.0],
+}
+
+
+@pytest.mark.parametrize("odd", ODD_NUMBERS.values(), ids=ODD_NUMBERS)
+@pytest.mark.parametrize("index", [0, 5])
+def test_any_number_of_a_file_may_be_odd(index: int, odd: Any) -> None:
+    """It is refused in our own words, or what was read answers: numbers are floats, however they were written."""
+    sound = content(index)
+    for path in number_paths(sound):
+        changed = content(index)
+        entry: Any = changed
+        for part in path[:-1]:
+            entry = entry[part]
+        entry[path[-1]] = odd
+        found = attempt(partial(MomentRelease.from_dict, changed), f"{path}", (ValueError, TypeError, KeyError))
+        if found is not None:
+            attempt(found.describe, f"{path}")
+            attempt(partial(json.dumps, found.to_dict(), allow_nan=False), f"{path}", ())
 
 
 def test_a_mean_beyond_floating_point() -> None:

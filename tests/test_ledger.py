@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import dataclasses
 import json
 import os
+import pickle
 import re
 import shlex
 import warnings
@@ -23,9 +26,10 @@ from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.ledger import Ledger
 from dpmoments.privacy.ledger.history import Action
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.origin import LedgerEntry
 from dpmoments.rows.rows import Rows
 from forged_files import forge
-from ledger_processes import quick_folder
+from ledger_processes import in_child, quick_folder
 
 SCHEMA = dpm.Schema.unit_ball(2)
 TABLE = np.random.default_rng(0).uniform(-0.5, 0.5, (50, 2))
@@ -347,6 +351,49 @@ def test_reservations_end_once_and_in_the_ledger_that_made_them(ledger: dpm.Ledg
     for end in (ledger.refund, ledger.commit):
         with pytest.raises(dpm.LedgerError, match="has a refund already"):
             end(entry)
+    assert ledger.spent("people").epsilon == 0.0
+
+
+def reserved_entry(ledger: dpm.Ledger) -> LedgerEntry:
+    cost = dpm.PrivacyBudget.pure(0.1)
+    return ledger.reserve("people", cost, LossUnit.EPSILON, neighbors="add_remove", release="a")
+
+
+@pytest.mark.parametrize(
+    "other", [lambda kept: dpm.Ledger(kept.path), copy.copy, lambda kept: pickle.loads(pickle.dumps(kept))]
+)
+def test_only_the_object_that_reserved_may_refund(
+    other: Callable[[dpm.Ledger], dpm.Ledger], ledger: dpm.Ledger
+) -> None:
+    entry = reserved_entry(ledger)
+    with pytest.raises(dpm.LedgerError, match="did not reserve entry 2"):
+        other(ledger).refund(entry)
+    assert ledger.spent("people").epsilon == 0.1
+    assert actions(ledger) == ["reserve"]
+    ledger.refund(dataclasses.replace(entry))  # an equal entry will do: the right is the object's
+    assert ledger.spent("people").epsilon == 0.0
+    committed = reserved_entry(ledger)
+    other(ledger).commit(committed)  # which only ever leaves more spent
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+def test_a_fork_may_not_refund_what_its_parent_reserved(ledger: dpm.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry, parent = reserved_entry(ledger), os.getpid()
+
+    def work() -> int:
+        monkeypatch.setattr(os, "getpid", lambda: parent)  # ids are used again, so that they prove nothing
+        for kept in (ledger, copy.deepcopy(ledger)):
+            with pytest.raises(dpm.LedgerError, match="did not reserve entry 2"):
+                kept.refund(entry)
+        own = reserved_entry(ledger)
+        ledger.refund(own)
+        return own.number
+
+    child, reader = in_child(work)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    os.close(reader)
+    assert actions(ledger) == ["reserve", "reserve", "refund"]
+    ledger.refund(entry)
     assert ledger.spent("people").epsilon == 0.0
 
 

@@ -489,3 +489,61 @@ def test_transactions_wait_for_the_disk(ledger: dpm.Ledger) -> None:
         assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
         assert connection.in_transaction
+
+
+# One file under several names -------------------------------------------------------------------------------------------------
+
+
+def test_a_ledger_with_a_second_hard_link_is_refused_under_both_names(ledger: dpm.Ledger, folder: Path) -> None:
+    """SQLite names its journal after the path: what is in flight under one name is not seen under the other."""
+    other = folder / "other.db"
+    os.link(ledger.path, other)
+    for kept in (ledger, dpm.Ledger(other)):
+        for use in (lambda kept=kept: release(kept), kept.history, lambda kept=kept: kept.spent("people"), kept.verify):
+            with pytest.raises(dpm.LedgerError, match=r"2 names \(hard links\)"):
+                use()
+    other.unlink()
+    release(ledger)
+    assert all(check.passed for check in ledger.verify())
+
+
+def test_a_name_that_a_crash_left_while_the_ledger_was_made_is_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ledger gets its name by a hard link: between that and the end of the first name there are two."""
+    during, unlink = [], Path.unlink
+
+    def watched(path: Path, **options: Any) -> None:
+        if path.suffix == ".part":
+            during.append(dpm.Ledger(folder / "budget.db").history())
+        else:
+            unlink(path, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", watched)  # which does not unlink, as a process that was killed does not
+        ledger = dpm.Ledger(folder / "budget.db")
+        ledger.grant("people", epsilon=1.0)
+    assert during == [()]
+    assert Path(ledger.path).stat().st_nlink == 2
+    release(ledger)
+    assert all(check.passed for check in ledger.verify())
+
+
+@pytest.mark.parametrize("of", ["the file", "its folder"])
+def test_a_symbolic_link_shares_the_journal_of_the_file(of: str, ledger: dpm.Ledger, folder: Path) -> None:
+    elsewhere = folder / "elsewhere"
+    if of == "the file":
+        elsewhere.mkdir()
+        (elsewhere / "budget.db").symlink_to(Path(ledger.path).resolve())
+    else:
+        elsewhere.symlink_to(folder, target_is_directory=True)
+    linked = dpm.Ledger(elsewhere / "budget.db", timeout=0.1)
+    with linked._kept.writing() as write:
+        write(history.Action.GRANT, "firms", write.accounts.account("people").grant.to_dict())
+        assert Path(f"{ledger.path}-journal").exists()
+        with pytest.raises(dpm.LedgerError, match="is locked"):
+            release(dpm.Ledger(ledger.path, timeout=0.1))
+    release(linked)
+    release(ledger)
+    assert all(check.passed for check in ledger.verify())
+    assert all(check.passed for check in linked.verify())

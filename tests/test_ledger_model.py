@@ -36,6 +36,7 @@ class LedgerModel(RuleBasedStateMachine):
         self.ledger = dpm.Ledger(self.path)
         self.granted: dict[str, tuple[str, Fraction, Fraction]] = {}
         self.held: dict[LedgerEntry, tuple[str, Fraction, Fraction, str]] = {}
+        self.own: set[LedgerEntry] = set()
         self.n_entries = 0
 
     def teardown(self) -> None:
@@ -81,6 +82,7 @@ class LedgerModel(RuleBasedStateMachine):
         if total + asked[0] <= limit and deltas + asked[1] <= most_delta:
             entry = self.ledger.reserve(dataset, cost, unit, neighbors="add_remove", release="x")
             self.held[entry] = (dataset, *asked, "reserve")
+            self.own.add(entry)
             self.n_entries += 1
         else:
             with pytest.raises(dpm.LedgerError):
@@ -91,7 +93,7 @@ class LedgerModel(RuleBasedStateMachine):
     def end(self, data: st.DataObject, end: str) -> None:
         entry = data.draw(st.sampled_from(sorted(self.held, key=lambda entry: entry.number)))
         dataset, amount, delta, state = self.held[entry]
-        if state == "reserve":
+        if state == "reserve" and (end == "commit" or entry in self.own):
             getattr(self.ledger, end)(entry)
             self.held[entry] = (dataset, amount, delta, end)
             self.n_entries += 1
@@ -101,7 +103,7 @@ class LedgerModel(RuleBasedStateMachine):
 
     @rule()
     def open_anew(self) -> None:
-        self.ledger = dpm.Ledger(self.path)
+        self.ledger, self.own = dpm.Ledger(self.path), set()
         assert all(check.passed for check in self.ledger.verify())
 
     @invariant()

@@ -422,3 +422,12 @@ def test_a_count_is_doubted_from_where_noise_hardly_reaches(mechanism: Mechanism
     for level, passed in ((1e-7, True), (FALSE_ALARM, True), (1e-12, False)):
         count = made.noise.count_quantile(level)
         assert checks(replace(made, noisy_count=count))[3].passed is passed
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_a_variance_written_as_an_integer_beyond_64_bits_is_a_float(law: NoiseLaw) -> None:
+    """As a file may write it; arrays would hold it as an object."""
+    for name in ("diagonal_variance", "off_diagonal_variance"):
+        read = NoiseLaw.from_dict(law.to_dict() | {name: 2**64})
+        assert getattr(read, name) == 2.0**64
+        assert isinstance(getattr(read, name), float)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -140,8 +141,42 @@ def test_the_receipt_counts_the_table_that_lost_most(neighbors: str) -> None:
 def test_warnings_of_the_tables_come_along() -> None:
     tiny = dpm.release(np.zeros((1, D)), BALL, epsilon=0.1, dataset="tiny", insecure_seed=7)
     assert tiny.warnings
-    pooled = dpm.pool([tiny, made(1, epsilon=0.1, mechanism="auto")])
+    pooled = dpm.pool([tiny, made(1, epsilon=0.1, mechanism="auto", dataset="other")])
+    assert pooled.warnings
     assert all(text.startswith("1. tiny: ") for text in pooled.warnings)
+
+
+def test_releases_that_name_no_dataset_are_pooled_with_a_warning_that_is_kept(tmp_path: Path) -> None:
+    """The same table twice, for all that anyone can see: nothing shows that they are disjoint."""
+    once, again, named = columns(0), columns(0), columns(1, dataset="north")
+    for parts, unnamed in (([once, again], 2), ([named, once], 1)):
+        with pytest.warns(dpm.ReleaseWarning, match="nobody checked") as caught:
+            pooled = dpm.pool(parts)
+        (warning,) = [one.message for one in caught]
+        assert isinstance(warning, dpm.ReleaseWarning)
+        assert warning.release is pooled
+        (kept,) = pooled.warnings
+        assert str(warning) == kept
+        assert sum(part.id[:8] in kept for part in parts) == unnamed
+    pooled.save(tmp_path / "pooled.json")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # said once, and from then on stored
+        loaded = dpm.load(tmp_path / "pooled.json")
+    assert loaded.warnings == pooled.warnings
+    with pytest.warns(dpm.ReleaseWarning, match="nobody checked"):  # pooled again, it is said again, once
+        assert len(dpm.pool([loaded, columns(2, dataset="south")]).warnings) == 1
+
+
+def test_tables_that_are_named_or_groups_of_one_run_are_pooled_without_a_word() -> None:
+    table, schema = (
+        np.array([[0.5, 1], [0.2, 2]] * 400),
+        dpm.Schema(dpm.Numeric("x", 0, 1), dpm.Categorical("g", [1, 2])),
+    )
+    groups = dpm.release_groups(table, schema, by="g", epsilon=1.0, mechanism="laplace")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not dpm.pool(groups.values()).warnings
+        assert not dpm.pool([columns(0, dataset="north"), columns(1, dataset="south")]).warnings
 
 
 # Refusals -------------------------------------------------------------------------------------------------------------

@@ -185,21 +185,24 @@ ODD: dict[str, Any] = {
 }
 
 
+@pytest.mark.parametrize("rule", ["error", "drop"])
 @pytest.mark.parametrize("name", ODD)
-def test_what_cannot_name_a_person_is_told_and_stops_a_release(name: str) -> None:
-    unit = dpm.PrivacyUnit("person_id", 5, "drop")
+def test_what_cannot_name_a_person_is_told_and_stops_a_release_by_its_type_or_rule(name: str, rule: Any) -> None:
+    unit = dpm.PrivacyUnit("person_id", 5, rule)
     cells = ODD[name]
     data: Any = {"age": [1.0] * 4, "ward": ["a"] * 4, "person_id": cells}
     data = pd.DataFrame(data) if isinstance(cells, np.ndarray) else pa.table(data)
     found = dpm.preflight(data, SCHEMA, privacy_unit=unit, threads=1)
     facts = found.private_facts()
     require_release_agrees(facts, data, unit)
-    assert found.stops_a_release
-    assert "convert it to text" in words(found)
     unreadable = {"fractions": 1, "large": 1, "objects": 2}.get(name, 4)
+    assert found.stops_a_release == (unreadable == 4 or rule == "error")
+    assert "convert it to text" in words(found)
     assert facts["privacy_unit"]["unreadable"] == unreadable
     assert bool(facts["privacy_unit"]["types"]) is (unreadable == 4)
-    assert facts["rows_with_a_cell_at_which_a_release_stops"] == unreadable
+    of_rule = unreadable + 1 if rule == "error" else 0  # and the one that is missing
+    assert facts["rows_with_a_cell_at_which_a_release_stops"] == (4 if unreadable == 4 else of_rule)
+    assert facts["rows_kept"] == (3 - unreadable if unreadable < 4 and rule == "drop" else 4)
     assert facts["columns"]["age"]["empty"] == 0  # others are looked at all the same
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from dpmoments.mechanisms.parts.units import UnitsPlan, plan_for_rows
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.curves import gaussian_delta, zcdp_delta, zcdp_rho
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.group_privacy import allowance_for_rows, budget_for_rows
 from dpmoments.privacy.neighbors import Neighbors
@@ -95,11 +96,60 @@ def test_what_is_left_for_a_row_is_the_cost_for_a_unit_of_k_again(
     assert divisible.delta >= row.delta * (1 - Fraction(1, 10**12))
 
 
+@pytest.mark.parametrize("loss_unit", [LossUnit.RHO, LossUnit.GAUSSIAN_RHO])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "k"),
+    [
+        (1e-3, 1e-2, 5),
+        (0.01, 1e-3, 5),
+        (0.1, 1e-3, 50),
+        (1.0, 0.01, 100),
+        (3.0, 0.2, 20),
+        (1e-6, 0.5, 2),
+        (1.0, 1e-6, 2**20),
+    ],
+)
+def test_a_delta_that_the_rho_of_a_row_needs_no_epsilon_for_is_divided_too(
+    epsilon: float, delta: float, k: int, loss_unit: LossUnit
+) -> None:
+    """What a row may lose in ρ is (0, δ)-private already: another δ states it, and all of it can be spent."""
+    cost = PrivacyBudget.approximate(epsilon, delta)
+    row = allowance_for_rows(cost, loss_unit, PrivacyUnit("person_id", k))
+    budget = budget_for_rows(cost, loss_unit, PrivacyUnit("person_id", k))
+    assert budget.kind is BudgetKind.APPROXIMATE
+    assert 0 < budget.epsilon < epsilon
+    assert 0 < budget.delta <= delta
+    drawable = allowance(budget, loss_unit)
+    assert drawable.within(row)
+    assert drawable.amount >= row.amount * (1 - Fraction(1, 10**9))
+    of_unit = float(drawable.amount) * k**2
+    if loss_unit is LossUnit.RHO:
+        assert zcdp_delta(of_unit, epsilon) <= delta * (1 + 1e-12)
+    else:
+        assert gaussian_delta(epsilon, math.sqrt(2.0 * of_unit), 1.0) <= delta * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("k", [2, 5, 50])
+def test_group_privacy_of_rho_is_never_worse_than_part_by_part(k: int) -> None:
+    for epsilon in (1e-4, 1e-2, 0.1, 1.0, 3.0):
+        for delta in (1e-9, 1e-6, 1e-3, 1e-2, 0.1, 0.5):
+            of_row = delta * math.expm1(epsilon / k) / math.expm1(epsilon)
+            assert zcdp_rho(epsilon / k, of_row) <= zcdp_rho(epsilon, delta) / k**2 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "gaussian", "coinpress"])
+def test_a_small_epsilon_with_a_large_delta_is_released_for_units(mechanism: str, tmp_path: Path) -> None:
+    job = partial(dpm.release, people(), SCHEMA, mechanism=mechanism, privacy_unit=UNIT, output=tmp_path / "r.json")
+    with pytest.warns(UserWarning, match="^delta=0.01 "):  # of the stated δ, and not of what is left of it for a row
+        released = job(epsilon=1e-3, delta=1e-2)
+    assert (released.privacy.budget.epsilon, released.privacy.budget.delta) == (1e-3, 1e-2)
+    assert all(check.passed is not False for check in checks(dpm.load(tmp_path / "r.json")))
+
+
 @pytest.mark.parametrize(
     ("cost", "loss_unit", "k"),
     [
         (PrivacyBudget.approximate(1e15, 0.5), LossUnit.EPSILON_DELTA, 2),
-        (PrivacyBudget.approximate(3.0, 0.2), LossUnit.GAUSSIAN_RHO, 20),
         (PrivacyBudget.pure(5e-324), LossUnit.EPSILON, 3),
         (PrivacyBudget.zcdp(5e-324), LossUnit.RHO, 3),
     ],

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 import mpmath
@@ -14,8 +16,13 @@ import pytest
 
 from dpmoments.mechanisms.parts.additive import augmented_gram
 from dpmoments.mechanisms.parts.norm_histogram import TransformedNorm
+from dpmoments.noise.entropy import insecure_generator
+from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.distances import Norm, Sensitivity, query_distance
+from dpmoments.privacy.filter import PrivacyFilterError
+from dpmoments.privacy.laws.additive import DiscreteGaussian
 from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.sensitivity import (
     SENSITIVITIES,
     count,
@@ -46,6 +53,7 @@ from dpmoments.privacy.sensitivity import (
 )
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Schema
+from opened_filter import filter_that_pays
 
 AUGMENTATIONS = [0.0, 0.25, 0.5, 1.0]
 MatrixNorm = Callable[[np.ndarray], float]
@@ -664,8 +672,11 @@ OF_NOTHING = (
 )
 
 
+BY_NAME = {made.__name__: made for made in SENSITIVITIES}
+
+
 def stated(name: str, neighbors: Neighbors, d: int, w: float) -> float:
-    made = SENSITIVITIES[name]
+    made = BY_NAME[name]
     if name in OF_AUGMENTED_ROWS:
         return made(neighbors, d, w).value
     return made(neighbors, *((w,) if name in OF_NORMS else (d,) if name in OF_WIDTHS else ())).value
@@ -673,7 +684,7 @@ def stated(name: str, neighbors: Neighbors, d: int, w: float) -> float:
 
 @pytest.mark.parametrize("neighbors", list(Neighbors))
 def test_every_value_is_the_proved_one_and_a_few_last_places_more_at_most(neighbors: Neighbors) -> None:
-    assert {*OF_AUGMENTED_ROWS, *OF_NORMS, *OF_WIDTHS, *OF_NOTHING, "inverse_gram_frobenius"} == set(SENSITIVITIES)
+    assert {*OF_AUGMENTED_ROWS, *OF_NORMS, *OF_WIDTHS, *OF_NOTHING, "inverse_gram_frobenius"} == set(BY_NAME)
     with mpmath.workdps(60):
         for d in (1, 2, 3, 4, 5, 7, 11, 12, 13, 30, 2000):
             for w in (0.0, 1 / 64, 0.1, 0.25, 1 / 3, 0.7, 0.9375, 1.0):
@@ -720,7 +731,7 @@ every_sensitivity = pytest.mark.parametrize("made", EVERY_SENSITIVITY, ids=lambd
 
 
 def test_every_sensitivity_is_in_these_tests() -> None:
-    assert {made.name for made in EVERY_SENSITIVITY} == set(SENSITIVITIES)
+    assert {made.name for made in EVERY_SENSITIVITY} == set(BY_NAME)
 
 
 @every_sensitivity
@@ -853,3 +864,101 @@ def test_a_distance_of_matrices_counts_the_upper_triangle_once_in_l1_and_every_c
         assert query_distance(Norm.L2, first, second, Neighbors.ADD_REMOVE) == math.sqrt(9 + 25 + 25 + 49)
         assert query_distance(Norm.SCORE, first, second, Neighbors.ADD_REMOVE) == 7.0
     assert query_distance(Norm.L1, ours.ravel(), theirs.ravel(), Neighbors.ADD_REMOVE) == 20.0
+
+
+# Public weights ---------------------------------------------------------------------------------------------------------------
+
+
+def weighted_gram(neighbors: Neighbors, weights: tuple[float, ...], n_features: int) -> Sensitivity:
+    """Return a bound of this test's own: on rows of blocks, block i of squared norm at most ``weights[i]``, present or absent."""
+    arguments = MappingProxyType({"weights": weights, "n_features": n_features})
+    return Sensitivity("weighted_gram", arguments, neighbors, Norm.L2, math.fsum(weights))
+
+
+@pytest.fixture
+def weighted(monkeypatch: pytest.MonkeyPatch) -> Sensitivity:
+    """A sensitivity with weights, of a function that files may name."""
+    monkeypatch.setattr("dpmoments.privacy.sensitivity.SENSITIVITIES", (*SENSITIVITIES, weighted_gram))
+    return weighted_gram(ADD_REMOVE, (0.25, 1.5, 3.0), 3)
+
+
+def test_what_files_may_name_is_a_list_of_its_own() -> None:
+    assert isinstance(SENSITIVITIES, tuple)
+    assert len(BY_NAME) == len(SENSITIVITIES)
+    with pytest.raises(ValueError, match="there is no sensitivity 'weighted_gram'"):
+        sensitivity_from_dict(weighted_gram(ADD_REMOVE, (1.0,), 1).to_dict())
+
+
+def test_weights_are_a_list_in_a_file_and_the_value_follows_from_them(weighted: Sensitivity) -> None:
+    for made in (weighted, weighted.in_units(2.0**40, rounding=0.5), weighted_gram(ADD_REMOVE, (1, 2**60), 3)):
+        values = json.loads(json.dumps(made.to_dict()))
+        assert isinstance(values["arguments"]["weights"], list)
+        read = sensitivity_from_dict(values)
+        assert read == made
+        assert all(type(weight) is float for weight in read.arguments["weights"])  # type: ignore[union-attr]
+        with pytest.raises(ValueError, match="less than it is"):
+            sensitivity_from_dict(values | {"value": math.nextafter(made.value, 0.0)})
+        larger = values["arguments"] | {"weights": [2 * weight for weight in values["arguments"]["weights"]]}
+        with pytest.raises(ValueError, match="less than it is"):
+            sensitivity_from_dict(values | {"arguments": larger})
+
+
+FORGED_WEIGHTS = {
+    "a number": 1.75,
+    "a text": "111",
+    "none": None,
+    "a mapping": {"0": 1.0},
+    "a tuple": (0.25, 1.5),
+    "an array": np.ones(3),
+    "empty": [],
+    "too many": [1.0] * (2**16 + 1),
+    "zero": [0.25, 0.0],
+    "minus zero": [0.25, -0.0],
+    "negative": [0.25, -1.5],
+    "infinite": [0.25, math.inf],
+    "not a number": [math.nan],
+    "beyond floating point": [10**400],
+    "true": [True, 1.5],
+    "a text in it": [0.25, "1.5"],
+    "a list in it": [[0.25], [1.5]],
+}
+
+
+@pytest.mark.parametrize("forged", FORGED_WEIGHTS.values(), ids=FORGED_WEIGHTS)
+def test_forged_weights_are_refused(forged: Any, weighted: Sensitivity) -> None:
+    values = weighted.to_dict() | {"value": 1e300}  # so that the value alone refuses nothing
+    with pytest.raises((TypeError, ValueError), match="weights of weighted_gram"):
+        sensitivity_from_dict(values | {"arguments": {"weights": forged, "n_features": 3}})
+
+
+def test_only_an_argument_called_weights_is_a_list(weighted: Sensitivity) -> None:
+    values = weighted.to_dict()
+    with pytest.raises(TypeError, match="n_features of weighted_gram must be a finite number"):
+        sensitivity_from_dict(values | {"arguments": {"weights": [1.0], "n_features": [3]}})
+    with pytest.raises(ValueError, match="lack weights"):
+        sensitivity_from_dict(values | {"arguments": {"n_features": 3}})
+    honest = gram_frobenius(ADD_REMOVE, 3).to_dict()
+    with pytest.raises(ValueError, match="unknown entries 'weights'"):
+        sensitivity_from_dict(honest | {"arguments": {**honest["arguments"], "weights": [1.0]}})
+
+
+def test_a_draw_with_weights_is_paid_for_and_its_receipt_is_replayed(weighted: Sensitivity) -> None:
+    sensitivity, law, query = weighted.in_units(2.0**20), DiscreteGaussian(8.0 * 2.0**20), np.zeros(6, dtype=np.int64)
+    for forged in (replace(sensitivity, value=sensitivity.value / 2), replace(sensitivity, name="wishful_gram")):
+        with pytest.raises(PrivacyFilterError):
+            filter_that_pays(PrivacyBudget.zcdp(0.5), ADD_REMOVE, insecure_generator(0)).draw(
+                "blocks", law, query, forged
+            )
+    paid = filter_that_pays(PrivacyBudget.zcdp(0.5), ADD_REMOVE, insecure_generator(0))
+    paid.draw("blocks", law, query, sensitivity)
+    receipt = paid.close()
+    (draw,) = receipt.draws
+    content = json.loads(json.dumps(receipt.to_dict()))
+    assert Receipt.from_dict(content) == receipt
+    assert draw.sensitivity.arguments["weights"] == (0.25, 1.5, 3.0)
+    content["draws"][0]["sensitivity"]["arguments"]["weights"][0] = 0.5
+    with pytest.raises(ValueError, match="less than it is"):
+        Receipt.from_dict(content)
+    content["draws"][0]["sensitivity"]["arguments"]["weights"] = {"$tuple": [0.25, 1.5, 3.0]}
+    with pytest.raises(TypeError, match="weights of weighted_gram must be a list"):
+        Receipt.from_dict(content)

@@ -22,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpmoments as dpm
+from dpmoments.cells.columns import ColumnTable
 from dpmoments.rows.kernel import exact_moments
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
@@ -139,6 +140,8 @@ def snapshot(data: Any) -> Any:
         return data.rows()
     if isinstance(data, ds.Dataset):
         return data.to_table().to_pylist()
+    if isinstance(data, ColumnTable):
+        return {name: data.cells(name).tolist() for name in data.columns}
     return data.fetchall() if hasattr(data, "fetchall") else data.collect().rows()
 
 

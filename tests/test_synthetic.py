@@ -19,6 +19,7 @@ import dpmoments as dpm
 from dpmoments.analysis import synthetic
 from dpmoments.cli import main
 from dpmoments.rows.rows import Rows
+from dpmoments.table_files import write_table
 
 SCHEMA = dpm.Schema(
     dpm.Numeric("age", 0, 100),
@@ -223,3 +224,64 @@ def test_the_command_line_writes_rows(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["synthetic", str(tmp_path / "people.json"), "-n", "0", "-o", str(tmp_path / "b.csv")]) == 2
     dpm.release_mean(people(500), SCHEMA, rho=0.5, output=tmp_path / "mean.json")
     assert main(["synthetic", str(tmp_path / "mean.json"), "-n", "20", "-o", str(tmp_path / "b.csv")]) == 1
+
+
+FORMULAS = ["=1+1", "+a", "-b", "@c", "'=1+1", "''", "plain", "a=b"]
+
+
+@pytest.fixture
+def formulas(tmp_path: Path) -> Path:
+    """A release whose levels and names a spreadsheet would run."""
+    schema = dpm.Schema(
+        dpm.Numeric("=x", -9, -1), dpm.Categorical("@level", FORMULAS), dpm.Categorical("code", [-1, -2])
+    )
+    rng = np.random.default_rng(0)
+    table = {"=x": rng.uniform(-9, -1, 800), "@level": rng.choice(FORMULAS, 800), "code": rng.choice([-1, -2], 800)}
+    dpm.release(pa.table(table), schema, epsilon=9.0, output=tmp_path / "people.json")
+    return tmp_path
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_a_spreadsheet_runs_nothing_that_a_csv_file_of_rows_holds(
+    formulas: Path, ending: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Levels and names come from whoever wrote the release; an apostrophe makes them text. Numbers stay numbers."""
+    rows = formulas / f"rows.{ending}"
+    command = ["synthetic", str(formulas / "people.json"), "-n", "300", "-o"]
+    assert main([*command, str(rows)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "apostrophe" in said
+    assert "--raw-text" in said
+    read = pa_csv.read_csv(rows, parse_options=pa_csv.ParseOptions(delimiter={"csv": ",", "tsv": "\t"}[ending]))
+    assert read.column_names == ["'=x", "'@level", "code"]
+    assert set(read["'@level"].to_pylist()) == {"'=1+1", "'+a", "'-b", "'@c", "''=1+1", "''", "plain", "a=b"}
+    assert pa.types.is_floating(read["'=x"].type)
+    assert pa.types.is_integer(read["code"].type)
+    assert max(read["'=x"].to_pylist()) < 0
+    raw = formulas / f"raw.{ending}"
+    assert main([*command, str(raw), "--raw-text"]) == 0
+    assert "apostrophe" not in capsys.readouterr().out
+    schema = dpm.load(formulas / "people.json").schema
+    assert dpm.preflight(raw, schema).private_facts()["rows_kept"] == 300  # by our own schema every level is known
+
+
+def test_parquet_and_harmless_text_are_written_as_they_are(formulas: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["synthetic", str(formulas / "people.json"), "-n", "99", "-o", str(formulas / "rows.parquet")]) == 0
+    assert "apostrophe" not in capsys.readouterr().out
+    assert set(pq.read_table(formulas / "rows.parquet")["@level"].to_pylist()) <= set(FORMULAS)
+
+
+@pytest.mark.parametrize("first", [*"=+-@\t\r\n", "＝", "＋", "－", "＠"])
+def test_every_character_that_begins_a_formula_is_escaped_and_texts_stay_apart(first: str, tmp_path: Path) -> None:
+    texts = [f"{first}1", f"'{first}1", f"''{first}1", f"1{first}", "'1", None]
+    table = pa.table({"text": pa.array(texts, pa.string()), "number": [-1.5] * 6})
+    assert write_table(table, tmp_path / "t.csv")
+    read = pa_csv.read_csv(
+        tmp_path / "t.csv",
+        parse_options=pa_csv.ParseOptions(newlines_in_values=True),
+        convert_options=pa_csv.ConvertOptions(strings_can_be_null=True),
+    )
+    assert read["text"].to_pylist() == [f"'{first}1", f"''{first}1", f"'''{first}1", f"1{first}", "'1", None]
+    assert read["number"].to_pylist() == [-1.5] * 6
+    assert not write_table(table, tmp_path / "raw.csv", raw_text=True)
+    assert not write_table(table.select(["number"]), tmp_path / "numbers.csv")

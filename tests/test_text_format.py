@@ -299,7 +299,7 @@ def test_only_text_files_have_a_text_format(tmp_path: Path) -> None:
 
 
 SIMPLE = Schema(
-    dpm.Numeric("age", 0, 100, missing="drop"), dpm.Boolean("smokes", missing="drop"), dpm.Categorical("town", ["a"])
+    dpm.Numeric("age", 0, 100, missing="error"), dpm.Boolean("smokes", missing="error"), dpm.Categorical("town", ["a"])
 )
 FAULTS: dict[str, tuple[bytes, TextFormat | None, str]] = {
     "semicolons": (f"age;smokes;town\n1,5;1;{SECRET}\n".encode(), None, 'would have 3 by ";": pass delimiter=";"'),
@@ -317,10 +317,10 @@ FAULTS: dict[str, tuple[bytes, TextFormat | None, str]] = {
         "'age' of the file has a cell that is no number",
     ),
     "yes": (f"age,smokes,town\n1,{SECRET},b\n".encode(), None, r"'smokes' does not have .*true=\[...\]"),
-    "latin-1 cell": (
-        f"age,smokes,town\n1,1,{SECRET}ü\n".encode("latin-1"),
+    "latin-1 date": (
+        f"age,smokes,town,day\n1,1,b,{SECRET}ü\n".encode("latin-1"),
         None,
-        "'town' does not have .*UTF-8.*encoding",
+        "'day' does not have .*UTF-8.*encoding",
     ),
     "latin-1 name": (
         f"age,smokes,town,ü\n1,1,{SECRET},1\n".encode("latin-1"),
@@ -328,18 +328,12 @@ FAULTS: dict[str, tuple[bytes, TextFormat | None, str]] = {
         "not a text file in UTF-8.*encoding",
     ),
     "utf-8 as utf-16": (f"age,smokes,town\n1,1,{SECRET}".encode(), TextFormat(encoding="utf-16"), "not text in utf-16"),
-    "a half character": ("age,smokes,town\n1,1,ü".encode()[:-1], TextFormat(encoding="utf-8", skip_lines=0), "UTF-8"),
-    "half a utf-16": (
-        f"age,smokes,town\n1,1,{SECRET}".encode("utf-16")[:-1],
-        TextFormat(encoding="utf-16"),
-        "not text in utf-16",
-    ),
-    "a lone surrogate": (
-        "age,smokes,town\n1,1,".encode("utf-16-le") + b"\x00\xd8\n\x00",
+    "a lone surrogate in a name": (
+        "age,smokes,town,".encode("utf-16-le") + b"\x00\xd8" + "\n1,1,a,1".encode("utf-16-le"),
         TextFormat(encoding="utf-16-le"),
         "utf-16",
     ),
-    "ascii": (f"age,smokes,town\n1,1,{SECRET}ü\n".encode(), TextFormat(encoding="ascii"), "not text in ascii"),
+    "ascii name": (f"age,smokes,town,ü\n1,1,{SECRET},1\n".encode(), TextFormat(encoding="ascii"), "not text in ascii"),
 }
 
 
@@ -348,8 +342,9 @@ def test_what_is_wrong_is_told_and_no_cell(name: str, tmp_path: Path) -> None:
     content, stated, words = FAULTS[name]
     path = tmp_path / "t.csv"
     path.write_bytes(content)
+    schema = Schema(*SIMPLE.columns, dpm.Date("day", "2000-01-01", "2001-01-01")) if "day" in words else SIMPLE
     with pytest.raises(ValueError, match=words) as caught:
-        Rows.of(path, SIMPLE, text_format=stated).moments()
+        Rows.of(path, schema, text_format=stated).moments()
     said = "".join(traceback.format_exception(caught.value))
     assert not any(secret in said for secret in (SECRET, "4711", "4,7", "\\xfc", "0xfc"))
     error: BaseException | None = caught.value

@@ -18,7 +18,8 @@ from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.release import release
 from dpmoments.release_groups import release_groups
 from dpmoments.release_mean import release_mean
-from dpmoments.release_outcome import ReleaseWarning, UnsavedReleaseError
+from dpmoments.release_outcome import UnsavedReleaseError
+from dpmoments.release_warning import ReleaseWarning
 from dpmoments.report.report import report
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
 from dpmoments.schema.derived import Power, Product

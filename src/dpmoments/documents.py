@@ -8,20 +8,29 @@ import math
 import os
 import secrets
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from dpmoments.plain_values import require_known
 
-__all__ = ["KEEPS_A_FILE", "DocumentKind", "check_output", "read_document", "write_text"]
+__all__ = [
+    "KEEPS_A_FILE",
+    "NEVER_OVERWRITTEN",
+    "DocumentKind",
+    "check_output",
+    "read_document",
+    "whole_file",
+    "write_text",
+]
 
 Result = TypeVar("Result")
 
 KEEPS_A_RELEASE = "a release cannot be made again without spending again, so it is not overwritten; choose another name"
-KEEPS_A_FILE = "it is not overwritten; choose another name, or pass overwrite=True"
+NEVER_OVERWRITTEN = "it is not overwritten; choose another name"
+KEEPS_A_FILE = f"{NEVER_OVERWRITTEN}, or pass overwrite=True"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +73,7 @@ class DocumentKind:
         _write_whole(text, Path(path), overwrite, KEEPS_A_RELEASE)
 
 
-def write_text(text: str, path: str | Path, *, overwrite: bool = False) -> None:
+def write_text(text: str, path: str | Path, *, overwrite: bool = False, taken: str = KEEPS_A_FILE) -> None:
     """Write a text that can be made again, such as a page, completely or not at all.
 
     Parameters
@@ -72,6 +81,8 @@ def write_text(text: str, path: str | Path, *, overwrite: bool = False) -> None:
     text : str
     path : path
     overwrite : bool
+    taken : str
+        What is said of a file that is there already.
 
     Raises
     ------
@@ -80,23 +91,51 @@ def write_text(text: str, path: str | Path, *, overwrite: bool = False) -> None:
     OSError
         If the file cannot be written.
     """
-    _write_whole(text, Path(path), overwrite, KEEPS_A_FILE)
+    _write_whole(text, Path(path), overwrite, taken)
 
 
 def _write_whole(text: str, path: Path, overwrite: bool, taken: str) -> None:
+    with whole_file(path, overwrite=overwrite, taken=taken) as temporary:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+
+
+@contextmanager
+def whole_file(path: str | Path, *, overwrite: bool = False, taken: str = NEVER_OVERWRITTEN) -> Iterator[Path]:
+    """Yield a path to write a file at, which is given its own name once all of it is on the disk.
+
+    Parameters
+    ----------
+    path : path
+    overwrite : bool
+    taken : str
+        What is said of a file that is there already.
+
+    Raises
+    ------
+    FileExistsError
+        If there is a file already and ``overwrite`` is False.
+    OSError
+        If the file cannot be written; it names ``path``, and nothing of the file is left.
+    """
+    path = Path(path)
     check_output(path, overwrite=overwrite, taken=taken)
     # The name is not made from the document's, which may already have the greatest length that the file system allows.
     temporary = path.parent / f".dpmoments-{secrets.token_hex(8)}.part"
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        yield temporary
+        _flush(temporary, os.O_RDWR)
         _publish(temporary, path, overwrite, taken)
+    except OSError as error:
+        if error.errno is None:  # in words already
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
     finally:
-        temporary.unlink(missing_ok=True)
-    _flush_folder(path.parent)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    with suppress(OSError):  # the new name survives a power cut, on systems that can flush a folder
+        _flush(path.parent, os.O_RDONLY)
 
 
 def read_document(path: str | Path, builders: Mapping[DocumentKind, Callable[[Mapping[str, Any]], Result]]) -> Result:
@@ -250,11 +289,10 @@ def _publish(temporary: Path, path: Path, overwrite: bool, taken: str) -> None:
     os.replace(temporary, path)
 
 
-def _flush_folder(folder: Path) -> None:
-    """Make the new name survive a power cut, on systems that can flush a folder."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def _flush(path: Path, flags: int) -> None:
+    """Have what is written to a file or folder put on the disk."""
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,12 +23,15 @@ from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.profile import RunCurve
 from dpmoments.privacy.receipt import PooledReceipt
 from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.release_warning import ReleaseWarning
 from dpmoments.repair.repair import Repair
 from dpmoments.version import __version__
 
 __all__ = ["POOLED_FILE", "PooledRelease", "pool"]
 
 POOLED_FILE = DocumentKind("dpmoments-pooled-release", 1, "pooled release")
+MAX_NAMED = 5
+"""Releases that a warning names, at most."""
 ARITHMETICS = ("exact-lattice", "lattice-rounded", "idealized")
 """From what takes least on trust to what takes most."""
 
@@ -75,13 +79,12 @@ class PooledRelease(MomentRelease):
         """
         require_known(content, ("repair", "releases"), "it")
         require_kinds(content, releases=list)
-        return pool(map(MomentRelease.from_dict, content["releases"]), repair=content["repair"])
+        return _pooled(map(MomentRelease.from_dict, content["releases"]), Repair.of(content["repair"]))
 
     def __repr__(self) -> str:
         return super().__repr__().replace("MomentRelease(", f"PooledRelease({len(self.parts)} releases, ", 1)
 
 
-@in_floating_point
 def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") -> PooledRelease:
     """One release of all rows of several disjoint tables with one schema: counts, sums and Gram matrices added, and their noise.
 
@@ -107,6 +110,12 @@ def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") ->
     TypeError
         If one has no second moment.
 
+    Warns
+    -----
+    ReleaseWarning
+        If a release names no ``dataset`` and is no group of the same run: nothing then shows that two are not of one table. The
+        text is one of ``release.warnings``.
+
     Notes
     -----
     **Privacy.** A row is in one table. By parallel composition its loss is that of its table's release, and so the pooled
@@ -125,12 +134,23 @@ def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") ->
     >>> rng = np.random.default_rng(0)
     >>> sites = [rng.normal(mean, 0.1, (4000, 2)) for mean in (-0.2, 0.3)]
     >>> schema = dpm.Schema.unit_ball(2)
-    >>> made = [dpm.release(site, schema, epsilon=1.0, insecure_seed=seed) for seed, site in enumerate(sites)]
+    >>> made = [
+    ...     dpm.release(site, schema, epsilon=1.0, dataset=f"site {place}", insecure_seed=place)
+    ...     for place, site in enumerate(sites)
+    ... ]
     >>> pooled = dpm.pool(made)
     >>> pooled.mean.round(2), pooled.noise.name, pooled.privacy.budget
     (array([0.05, 0.05]), 'pooled', PrivacyBudget.pure(epsilon=1.0))
     """
-    repair = Repair.of(repair)
+    pooled = _pooled(releases, Repair.of(repair))
+    if unchecked := _unchecked(pooled.parts):
+        warnings.warn(ReleaseWarning(unchecked, pooled), stacklevel=2)
+    return pooled
+
+
+@in_floating_point
+def _pooled(releases: Iterable[MomentRelease], repair: Repair) -> PooledRelease:
+    """Add up the releases; what speaks against it is stored, and not shown."""
     parts = tuple(itertools.chain.from_iterable(_parts_of(release) for release in releases))
     _check(parts)
     first = parts[0]
@@ -141,7 +161,9 @@ def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") ->
     privacy = _statement(parts, names)
     counts = [part.noisy_count for part in parts]
     sums = [entry.sum for entry in carried if entry.sum is not None]
-    warnings = [f"{names[part.id]}: {text}" for part in parts for text in part.warnings]
+    cautions = [f"{names[part.id]}: {text}" for part in parts for text in part.warnings]
+    if unchecked := _unchecked(parts):
+        cautions = [unchecked, *cautions]
     return PooledRelease(
         schema=first.schema,
         privacy=privacy,
@@ -155,7 +177,7 @@ def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") ->
         noisy_sum=np.sum(sums, axis=0) if sums else None,
         noisy_gram=np.sum([entry.gram for entry in carried], axis=0),
         center=center,
-        diagnostics={"warnings": warnings} if warnings else {},
+        diagnostics={"warnings": cautions} if cautions else {},
         origin=ReleaseOrigin.of_parts(tuple(part.origin for part in parts)),
         parts=parts,
     )
@@ -238,6 +260,26 @@ def _check(parts: tuple[MomentRelease, ...]) -> None:
                 f"the losses of {words} are counted in different ways ({kinds[0][0]} in {kinds[0][1]}, {kinds[1][0]} in "
                 f"{kinds[1][1]}), so that no one budget covers both: release all tables by one mechanism under one kind of budget"
             )
+
+
+def _unchecked(parts: tuple[MomentRelease, ...]) -> str:
+    """Say which releases nothing shows to be of tables of their own; empty if all name a dataset or are groups of one run."""
+    doubtful = {
+        part.id
+        for one, other in itertools.combinations(parts, 2)
+        if not _of_one_run(one, other)
+        for part in (one, other)
+        if part.dataset is None
+    }
+    if not doubtful:
+        return ""
+    named = [part.origin.words for part in parts if part.id in doubtful]
+    shown = ", ".join(named[:MAX_NAMED]) + (f" and {len(named) - MAX_NAMED} more" if len(named) > MAX_NAMED else "")
+    return (
+        f"nobody checked that the pooled tables are disjoint: no dataset is named by {shown}. If two releases are of one "
+        "table, its rows count twice, and its privacy loss is the sum of both budgets. Make releases with dataset='…', one "
+        "name for each table"
+    )
 
 
 def _unit_in_words(part: MomentRelease) -> str:

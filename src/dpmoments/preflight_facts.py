@@ -67,7 +67,8 @@ class ColumnFacts:
     between : int
         Of a Boolean: cells between 0 and 1.
     unreadable : int
-        Cells at which a release stops, because they hold neither what the column needs nor nothing.
+        Cells that hold neither what the column needs nor nothing: its ``missing`` rule applies, and where its type is refused a
+        release stops. In a categorical column such a cell is an unknown level.
     like_numbers : int
         How many of these are text that would be a number, were the column converted.
     types : tuple of str
@@ -105,7 +106,7 @@ class ColumnFacts:
     @property
     def stops(self) -> bool:
         """Whether a release stops with an error at this column."""
-        return bool(self.types or self.unreadable or (self.column.missing == "error" and self.missing))
+        return bool(self.types or (self.column.missing == "error" and (self.missing or self.unreadable)))
 
     @property
     def never_seen(self) -> tuple[str | int, ...]:
@@ -125,7 +126,7 @@ class UnitFacts:
     missing : int
         Rows without a unit.
     unreadable : int
-        Cells at which a release stops, because they cannot name a unit.
+        Cells that cannot name a unit: the unit's ``missing`` rule applies, and where the type is refused a release stops.
     types : tuple of str
         Types of the column at which a release stops.
     units, rows : int
@@ -149,7 +150,7 @@ class UnitFacts:
     @property
     def stops(self) -> bool:
         """Whether a release stops with an error at this column."""
-        return bool(self.types or self.unreadable or (self.privacy_unit.missing == "error" and self.missing))
+        return bool(self.types or (self.privacy_unit.missing == "error" and (self.missing or self.unreadable)))
 
     @property
     def rule_in_words(self) -> str:

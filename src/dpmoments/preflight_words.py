@@ -119,7 +119,11 @@ def _of_column(facts: ColumnFacts, n_rows: int) -> Iterator[Verdict]:
     if not n_rows:
         return
     if facts.types or facts.unreadable:
-        yield Verdict(Seriousness.STOPS, facts.unreadable / n_rows, _unreadable(facts, name, n_rows))
+        words = _unreadable(facts, name, n_rows)
+        if facts.types or column.missing == "error":
+            yield Verdict(Seriousness.STOPS, facts.unreadable / n_rows, words)
+        else:
+            yield _graded(facts.unreadable, n_rows, words)
     if facts.missing:
         words = f"{_of(facts.missing, n_rows, f'cells of {name}')} are empty" + (
             f" or infinite ({facts.infinite:,})" if facts.infinite else ""
@@ -147,8 +151,11 @@ def _of_unit(facts: UnitFacts, n_rows: int) -> Iterator[Verdict]:
         words = f"a release stops: {name}, which tells people apart, has type {types} in the table, and {needs}"
         yield Verdict(Seriousness.STOPS, facts.unreadable / n_rows, words)
     elif facts.unreadable:
-        words = f"a release stops: {_of(facts.unreadable, n_rows, f'cells of {name}')} tell nobody apart, and {needs}"
-        yield Verdict(Seriousness.STOPS, facts.unreadable / n_rows, words)
+        words = f"{_of(facts.unreadable, n_rows, f'cells of {name}')} tell nobody apart, and {needs}"
+        if unit.missing == "error":
+            yield Verdict(Seriousness.STOPS, facts.unreadable / n_rows, f"a release stops: {words}")
+        else:
+            yield _graded(facts.unreadable, n_rows, f"{words}. Their rows are dropped")
     if facts.missing:
         words = f"{_of(facts.missing, n_rows, 'rows')} have no {name}"
         if unit.missing == "error":
@@ -227,7 +234,11 @@ def _unreadable(facts: ColumnFacts, name: str, n_rows: int) -> str:
         words = f"a release stops: {name} has type {', '.join(visible(kind, quoted=False) for kind in facts.types)} in the table "
         words += f"and a {facts.column.kind} column needs {needs}: convert it, or describe it otherwise"
     else:
-        words = f"a release stops: {_of(facts.unreadable, n_rows, f'cells of {name}')} are not {needs}"
+        words = f"{_of(facts.unreadable, n_rows, f'cells of {name}')} are not {needs}"
+        if facts.column.missing == "error":
+            words = f"a release stops: {words}, and the column's rule is missing: error"
+        else:
+            words += f": {_fate(facts.column.missing, facts.column)}, as missing ones do"
     if facts.like_numbers:
         words += f". {_of(facts.like_numbers, facts.unreadable, 'of these cells')} are text that would be a number"
     if facts.unreadable_values:

@@ -111,7 +111,8 @@ def release_groups(
     Under ``replace_one`` a row's new values may put it into another group: two releases change, at twice the budget, and the
     number of rows of a group would be as private as under ``add_remove``.
 
-    **Cost.** Every group is a run of its own over the table: as many times the passes of one release as there are levels.
+    **Cost.** Every group is a run of its own over the table: as many times the passes of one release as there are levels, and one
+    pass before them where a column's rule is ``"error"``.
 
     Examples
     --------

@@ -128,8 +128,8 @@ def release_mean(
                 text_format=text_format,
             )
             plan, public_rows = planned(chosen, rows, MomentShape.of(schema, mean=True), budget, output)
-        warn_of_large_delta(plan, public_rows)
         run = for_units(plan, rows, budget)
+        warn_of_large_delta(run, public_rows)
         held = charge.reserve(run, chosen.name, ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed))
         noisy, receipt = carried_out(run, rows, watch, insecure_seed, held, public_rows)
     with cost_spent(rows):

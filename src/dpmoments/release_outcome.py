@@ -10,22 +10,9 @@ from dpmoments.log import log
 from dpmoments.mean_release import MeanRelease
 from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.ledger.charge import Held
+from dpmoments.release_warning import ReleaseWarning
 
-__all__ = ["ReleaseWarning", "UnsavedReleaseError", "keep"]
-
-
-class ReleaseWarning(UserWarning):
-    """What a mechanism learned privately, and paid for, speaks against trusting its release; or its ledger could not record it.
-
-    Attributes
-    ----------
-    release : MomentRelease, MeanRelease or GroupReleases
-        Not lost where warnings are turned into errors.
-    """
-
-    def __init__(self, text: str, release: MomentRelease | MeanRelease | GroupReleases) -> None:
-        super().__init__(text)
-        self.release = release
+__all__ = ["UnsavedReleaseError", "keep"]
 
 
 class UnsavedReleaseError(OSError):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,6 +33,7 @@ from dpmoments.version import __version__
 
 __all__ = [
     "NOTES",
+    "RunRecord",
     "carried_out",
     "cost_spent",
     "for_units",
@@ -39,6 +41,7 @@ __all__ = [
     "nothing_spent",
     "planned",
     "privacy_statement",
+    "recorded_runs",
     "require_schema",
     "require_whole_numbers",
     "warn_of_large_delta",
@@ -61,6 +64,40 @@ LARGE_DELTA = 1e-3
 """A larger δ is warned of where the number of rows is private, since any table of a thousand rows is too large for it."""
 LITTLE_KNOWN = 0.1
 """Noise on the number of rows kept above this share of it is warned of."""
+
+
+@dataclass(frozen=True, eq=False)
+class RunRecord:
+    """Runs that began within a block, and whether any of them spent its budget.
+
+    Their privacy filters know. No text decides: a message may quote what a caller wrote.
+    """
+
+    _filters: list[PrivacyFilter] = field(default_factory=list)
+
+    @property
+    def begun(self) -> bool:
+        """True once a run began, which reads rows."""
+        return bool(self._filters)
+
+    @property
+    def spent(self) -> bool:
+        """True once a run asked for noise."""
+        return any(each.spent for each in self._filters)
+
+
+_RECORDS: ContextVar[tuple[RunRecord, ...]] = ContextVar("records of the runs of this context", default=())
+
+
+@contextmanager
+def recorded_runs() -> Iterator[RunRecord]:
+    """Record the runs of a block, those within other records too."""
+    record = RunRecord()
+    token = _RECORDS.set((*_RECORDS.get(), record))
+    try:
+        yield record
+    finally:
+        _RECORDS.reset(token)
 
 
 @contextmanager
@@ -131,6 +168,8 @@ def carried_out(
     """
     watch.plan(plan.passes, public_rows)
     privacy_filter = PrivacyFilter.open(plan, insecure_seed=insecure_seed)
+    for record in _RECORDS.get():
+        record._filters.append(privacy_filter)
     log.info("the run begins")
     try:
         with blas_threads(rows.threads):
@@ -138,11 +177,11 @@ def carried_out(
     except PrivacyFilterError:
         raise  # a defect of the mechanism: its whole cost counts as spent, as the message says
     except BaseException as error:
-        drawn = bool(privacy_filter.close().draws)
-        outcome = COST_SPENT if drawn else NOTHING_SPENT
+        privacy_filter.close()
+        outcome = COST_SPENT if privacy_filter.spent else NOTHING_SPENT
         _note(error, outcome)
         log.info("the run was stopped: %s", outcome)
-        if held.ledger is not None and not drawn:
+        if held.ledger is not None and not privacy_filter.spent:
             held.refund()
         raise
     receipt = privacy_filter.close()

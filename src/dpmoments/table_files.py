@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import glob
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from dpmoments.documents import whole_file
 
 __all__ = [
     "CSV_DELIMITERS",
@@ -25,6 +28,8 @@ PARQUET_ENDINGS = (".parquet", ".pq")
 FEATHER_ENDINGS = (".feather", ".arrow", ".ipc", ".arrows")
 CSV_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
+FORMULA = r"\A('*[=+\-@\t\r\n＝＋－＠])"
+"""Beginning of a text that spreadsheets run (as listed by OWASP under CSV injection), with apostrophes before it or none."""
 ENGINES = ("dask", "spark")
 
 
@@ -145,13 +150,23 @@ def _is_table(path: Path, folder: Path) -> bool:
     return not kept_apart and file_ending(path) in (*PARQUET_ENDINGS, *FEATHER_ENDINGS, ".csv", ".tsv")
 
 
-def write_table(table: Any, path: Path) -> None:
-    """Write an Arrow table as its ending says, ``.parquet``, ``.csv`` or ``.tsv``.
+def write_table(table: Any, path: Path, *, raw_text: bool = False) -> bool:
+    """Write an Arrow table as its ending says, ``.parquet``, ``.csv`` or ``.tsv``: completely or not at all.
+
+    In CSV, text and names of columns that a spreadsheet would take for a formula get an apostrophe before them, unless
+    ``raw_text``; numbers are never touched. Texts that differ still differ.
+
+    Returns
+    -------
+    bool
+        True if a text got an apostrophe.
 
     Raises
     ------
     ValueError
         If it says neither.
+    FileExistsError
+        If there is a file already.
     OSError
         If the file cannot be written.
     """
@@ -159,12 +174,29 @@ def write_table(table: Any, path: Path) -> None:
     if ending in PARQUET_ENDINGS:
         import pyarrow.parquet as pq
 
-        pq.write_table(table, path)
-    elif ending in (".csv", ".tsv"):
+        with whole_file(path) as temporary:
+            pq.write_table(table, temporary)
+        return False
+    if ending in (".csv", ".tsv"):
         import pyarrow.csv as pa_csv
 
-        pa_csv.write_csv(table, path, pa_csv.WriteOptions(delimiter=CSV_DELIMITERS[ending], quoting_style="needed"))
-    else:
-        raise ValueError(
-            f"{path} does not end in .parquet, .csv or .tsv, by which the format of a table is told: name it so"
-        )
+        written = table if raw_text else _without_formulas(table)
+        options = pa_csv.WriteOptions(delimiter=CSV_DELIMITERS[ending], quoting_style="needed")
+        with whole_file(path) as temporary:
+            pa_csv.write_csv(written, temporary, options)
+        return not written.equals(table)
+    raise ValueError(
+        f"{path} does not end in .parquet, .csv or .tsv, by which the format of a table is told: name it so"
+    )
+
+
+def _without_formulas(table: Any) -> Any:
+    """Put an apostrophe before each text and name that begins a formula, and before each that is such a text after escaping."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = [
+        pc.replace_substring_regex(column, FORMULA, r"'\1") if pa.types.is_string(column.type) else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=[re.sub(FORMULA, r"'\1", name) for name in table.column_names])

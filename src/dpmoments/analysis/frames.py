@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from dpmoments.array_types import FloatArray
-from dpmoments.cells.frames import series_cells
-from dpmoments.cells.reading import MISSING, UNKNOWN, level_codes, numbers
+from dpmoments.cells.columns import ColumnTable, declared_column
+from dpmoments.cells.objects import series_cells
+from dpmoments.cells.reading import MISSING, UNKNOWN, level_codes, strict_numbers
 from dpmoments.plain_values import shown
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn, derived_values, feature_slices
@@ -44,7 +45,7 @@ def feature_values(schema: Schema, frame: Any, features: Sequence[int]) -> Float
     Raises
     ------
     TypeError
-        If it is no frame, or a column holds neither numbers nor levels.
+        If it is no frame, or a column or one of its cells holds neither numbers nor levels.
     ValueError
         If a column is absent or stands there twice, or holds levels that the schema does not list. No cell is quoted.
 
@@ -73,7 +74,7 @@ def feature_values(schema: Schema, frame: Any, features: Sequence[int]) -> Float
         if isinstance(column, Categorical):
             values[:, slices[column.name]] = _one_hot(cells[column.name], column)
         else:
-            values[:, slices[column.name]] = numbers(cells[column.name], column)[:, np.newaxis]
+            values[:, slices[column.name]] = strict_numbers(cells[column.name], column)[:, np.newaxis]
     return derived_values(schema, values)
 
 
@@ -98,12 +99,12 @@ def _of_array(schema: Schema, array: Any) -> FloatArray:
 
 def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:
     if isinstance(frame, Mapping):
-        if scalar := [name for name in names if name in frame and (np.ndim(frame[name]) != 1)]:
+        if scalar := [name for name in names if name in frame and _is_one_value(frame[name])]:
             raise TypeError(
                 f"a dict of columns holds a list of values for each, and {scalar[0]!r} holds none: give [value]"
             )
-        frame = pa.table({name: pa.array(frame[name], from_pandas=True) for name in names if name in frame})
-    elif not hasattr(frame, "columns") and not isinstance(frame, pa.RecordBatch):
+        frame = ColumnTable({name: declared_column(frame[name], name) for name in names if name in frame})
+    elif not isinstance(frame, ColumnTable) and not hasattr(frame, "columns") and not isinstance(frame, pa.RecordBatch):
         raise TypeError(
             f"rows are read from a pandas, Polars or Arrow frame, or from a dict of columns, not from {type(frame).__name__}"
         )
@@ -119,6 +120,8 @@ def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:
         )
     if repeated := [name for name in names if present.count(name) > 1]:
         raise ValueError(f"the frame has more than one column named {', '.join(map(repr, repeated))}: rename them")
+    if isinstance(frame, ColumnTable):
+        return {name: frame.cells(name) for name in names}
     native = frame.select(list(names)) if isinstance(frame, pa.Table) else frame
     if hasattr(native, "loc"):
         native = native.loc[:, list(names)]  # narwhals refuses repeated names, wanted or not
@@ -128,6 +131,10 @@ def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:
             f"rows are read from a pandas, Polars or Arrow frame, or from a dict of columns, not from {type(frame).__name__}"
         )
     return {name: series_cells(read[name], name) for name in names}
+
+
+def _is_one_value(values: object) -> bool:
+    return isinstance(values, str | bytes) or not hasattr(values, "__len__") or getattr(values, "ndim", 1) == 0
 
 
 def _one_hot(cells: Any, column: Categorical) -> FloatArray:

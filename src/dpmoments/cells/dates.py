@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.array_types import BoolArray, FloatArray
-from dpmoments.cells.text_numbers import TextCells, is_nothing
+from dpmoments.cells.objects import is_missing, plain_text, read_objects
+from dpmoments.cells.text_numbers import TextCells, decoded_bytes, is_nothing
 from dpmoments.schema.date_format import MONTHS, date_pattern
 from dpmoments.schema.dates import MICROSECONDS, Date
 from dpmoments.table_libraries import pa, pc
@@ -27,34 +28,43 @@ DAY = 86_400 * MICROSECONDS
 FARTHEST = 2**62
 """Microseconds from 1970, 146 000 years: farther times count as these, which are beyond all bounds."""
 EPOCH = dt.datetime(1970, 1, 1)
+UNREADABLE: Any = object()
+"""In place of an object that is no date."""
 IntegerArray = npt.NDArray[np.int64]
 
 
-def date_numbers(chunk: Any, column: Date) -> FloatArray:
-    """Dates, times or text as float64, NaN where missing, shape (n,).
+def date_numbers(chunk: Any, column: Date) -> tuple[FloatArray, BoolArray | None]:
+    """Dates, times or text as float64, shape (n,).
 
     Parameters
     ----------
     chunk : pyarrow.Array of dates, timestamps, text or nulls, length n
     column : Date
 
+    Returns
+    -------
+    values : ndarray of float64, shape (n,)
+        NaN where a cell is missing or unreadable.
+    unreadable : ndarray of bool, shape (n,), or None
+        Texts that are no date in the column's format; None where there is none.
+
     Raises
     ------
     TypeError
-        If it holds anything else.
-    ValueError
-        If a text is no date in the column's format. It is not quoted.
+        If its type holds anything else.
 
     Examples
     --------
-    >>> date_numbers(pa.array(["2020-01-31", None, "2020-01-31T12:00:00+01:00"]), Date("day", "2020-01-01", "2021-01-01"))
-    array([30.        ,         nan, 30.45833333])
+    >>> column = Date("day", "2020-01-01", "2021-01-01")
+    >>> date_numbers(pa.array(["2020-01-31", None, "2020-01-31T12:00:00+01:00"]), column)
+    (array([30.        ,         nan, 30.45833333]), None)
     """
     kind = chunk.type
     if pa.types.is_null(kind):
-        return np.full(len(chunk), np.nan)
+        return np.full(len(chunk), np.nan), None
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return _parsed(text_dates(chunk, column, TextFormat(), only_empty=True), column)
+        read = text_dates(chunk, column, TextFormat(), only_empty=True)
+        return read.values, read.unparseable if read.unparseable.any() else None
     if pa.types.is_date32(kind):
         times = _scaled(pc.cast(chunk, pa.int32()), DAY)
     elif pa.types.is_date64(kind):
@@ -70,32 +80,26 @@ def date_numbers(chunk: Any, column: Date) -> FloatArray:
         )
     found = column.numbers(times)
     found[_nulls(chunk)] = np.nan
-    return found
+    return found, None
 
 
-def object_dates(cells: npt.NDArray[np.object_], column: Date) -> FloatArray:
-    """Dates among Python objects as float64, NaN where missing, shape (n,).
-
-    Raises
-    ------
-    TypeError
-        If a cell is neither a date, nor a time, nor text, nor missing.
-    ValueError
-        If a text is no date in the column's format. It is not quoted.
-    """
+def object_dates(cells: npt.NDArray[np.object_], column: Date) -> tuple[FloatArray, BoolArray | None]:
+    """Dates, times and text among Python objects: as :func:`date_numbers`, and any other object is unreadable."""
     found = np.full(len(cells), np.nan)
+    unreadable = np.zeros(len(cells), dtype=bool)
     texts: list[str | None] = [None] * len(cells)
-    for place, cell in enumerate(cells):
-        if isinstance(cell, str):
-            texts[place] = cell.encode(errors="replace").decode()
-            continue
-        moment = _moment(cell, column.name)
-        if moment is not None:
+    for place, moment in enumerate(read_objects(cells, _moment, UNREADABLE)):
+        if isinstance(moment, str):
+            texts[place] = moment
+        elif moment is UNREADABLE:
+            unreadable[place] = True
+        elif moment is not None:
             found[place] = column.numbers(np.array([moment]))[0]
     if any(text is not None for text in texts):
-        parsed = date_numbers(pa.array(texts, pa.large_string()), column)
+        parsed, wrong = date_numbers(pa.array(texts, pa.large_string()), column)
         found = np.where(np.isnan(parsed), found, parsed)
-    return found
+        unreadable |= False if wrong is None else wrong
+    return found, unreadable if unreadable.any() else None
 
 
 def text_dates(cells: Any, column: Date, text_format: TextFormat, *, only_empty: bool = False) -> TextCells:
@@ -121,7 +125,10 @@ def text_dates(cells: Any, column: Date, text_format: TextFormat, *, only_empty:
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.combine_chunks()
     distinct = pc.dictionary_encode(texts, null_encoding="encode")  # a table has fewer days than rows
-    found = _distinct_dates(distinct.dictionary, column, text_format, only_empty=only_empty)
+    readable, broken = decoded_bytes(distinct.dictionary)
+    found = _distinct_dates(readable, column, text_format, only_empty=only_empty)
+    if broken.any():  # what is not UTF-8 is no date
+        found = TextCells(np.where(broken, np.nan, found.values), found.missing & ~broken, found.unparseable | broken)
     places = distinct.indices.to_numpy(zero_copy_only=False)
     return TextCells(found.values[places], found.missing[places], found.unparseable[places])
 
@@ -134,37 +141,25 @@ def _distinct_dates(texts: Any, column: Date, text_format: TextFormat, *, only_e
     return TextCells.of(pa.array(column.numbers(times)), nothing, pa.array(possible))
 
 
-def _parsed(found: TextCells, column: Date) -> FloatArray:
-    if found.unparseable.any():
-        written = "ISO 8601, as in 2020-01-31" if column.format is None else f"the format {column.format!r}"
-        raise ValueError(
-            f"column {column.name!r} has a cell that is no date in {written}: pass format= in the schema, as the cells are "
-            "written, such as '%d.%m.%Y', or clean the table"
-        )
-    return found.values
-
-
-def _moment(cell: object, name: str) -> int | None:
-    """Microseconds since 1970 in UTC; None where the cell is missing."""
-    if cell is None or type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and cell != cell):
+def _moment(cell: object) -> Any:
+    """Microseconds since 1970 in UTC; a text as it is, None where the cell is missing, ``UNREADABLE`` where it is no date."""
+    if is_missing(cell):
         return None
+    if isinstance(cell, str):
+        text = plain_text(cell)
+        return UNREADABLE if text is None else text
     if isinstance(cell, np.datetime64):
         return _numpy_moment(cell)
     if isinstance(cell, dt.datetime):
         shift = cell.utcoffset() or dt.timedelta(0)
-        return (cell.replace(tzinfo=None) - EPOCH - shift) // dt.timedelta(microseconds=1)
+        return int((cell.replace(tzinfo=None) - EPOCH - shift) // dt.timedelta(microseconds=1))
     if isinstance(cell, dt.date):
-        return (cell - EPOCH.date()).days * DAY
-    raise TypeError(
-        f"column {name!r} holds objects, and one of them is neither a date nor text: convert the column to dates first, or "
-        "describe it as Numeric"
-    )
+        return int((cell - EPOCH.date()).days) * DAY
+    return UNREADABLE
 
 
-def _numpy_moment(cell: np.datetime64) -> int | None:
-    """Microseconds since 1970 of one datetime64; None where it is NaT."""
-    if np.isnat(cell):
-        return None
+def _numpy_moment(cell: np.datetime64) -> int:
+    """Microseconds since 1970 of one datetime64."""
     days = int(cell.astype("datetime64[D]").astype(np.int64))
     if abs(days) > FARTHEST // DAY:
         return FARTHEST if days > 0 else -FARTHEST

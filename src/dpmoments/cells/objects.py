@@ -1,109 +1,149 @@
-"""Cells of object columns (Python objects in NumPy arrays and pandas frames), one by one.
+"""Columns of frames and arrays as cells, and cells that are Python objects read one by one.
 
-A type inferred for a whole block would let one row's cell decide how another's is read.
+A column of objects may hold anything. A type inferred for a whole block would let one row's cell decide how another's is read,
+and so would an error: an object that cannot be read is unreadable by itself, whatever its methods raise.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from decimal import Decimal
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.table_libraries import pa
+from dpmoments.array_types import BoolArray
+from dpmoments.table_libraries import nw, pa
 
-__all__ = ["NO_LEVEL", "is_missing", "object_numbers", "object_texts"]
+__all__ = [
+    "NO_LEVEL",
+    "array_cells",
+    "is_missing",
+    "object_numbers",
+    "object_texts",
+    "plain_text",
+    "read_objects",
+    "series_cells",
+]
 
 ObjectArray = npt.NDArray[np.object_]
-
-
-def object_numbers(cells: ObjectArray, name: str) -> npt.NDArray[np.float64]:
-    """Numbers as float64, shape (n,); missing cells as NaN.
-
-    Parameters
-    ----------
-    cells : ndarray of objects, shape (n,)
-        Python, NumPy or decimal numbers, booleans; None, NaN or a missing value of pandas where missing.
-    name : str
-        The column's name, for the message.
-
-    Raises
-    ------
-    TypeError
-        If a cell is anything else.
-
-    Examples
-    --------
-    >>> object_numbers(np.array([1, 2.5, None, True], dtype=object), "age")
-    array([1. , 2.5, nan, 1. ])
-    """
-    return np.fromiter((_number(cell, name) for cell in cells), np.float64, len(cells))
-
+Found = TypeVar("Found")
 
 NO_LEVEL = "\0 no level"
 """Text of a cell that can be no level."""
 
 
-def object_texts(cells: ObjectArray, name: str, *, integers: bool) -> Any:
-    """Text of each cell as a pyarrow large_string array of length n, null where missing.
+def series_cells(series: nw.Series[Any], name: str) -> Any:
+    """The cells of a column of a frame: Arrow arrays, or an array of Python objects. Its type alone decides which."""
+    native = series.to_native()
+    native_type = getattr(native, "dtype", None)
+    # Arrow cannot join chunks whose dictionaries hold nulls.
+    if isinstance(native, pa.ChunkedArray):
+        return native
+    if hasattr(native_type, "pyarrow_dtype"):
+        return native.array.__arrow_array__()
+    # Of objects in pandas, narwhals would look at cells for a type.
+    if _holds_objects(native_type) or series.dtype == nw.Object:
+        return np.asarray(native.to_numpy(), dtype=object)
+    if isinstance(native_type, np.dtype) and native_type.kind in "biufM":
+        if native_type.itemsize > 8 or not native_type.isnative:
+            return array_cells(series.to_numpy())
+        if native_type in (np.float64, np.float32):
+            values = series.to_numpy()
+            if not np.isnan(values).any():  # else pandas means empty cells, for which Arrow looks cell by cell
+                return array_cells(values)
+    with suppress(Exception):  # whose message may quote a cell
+        return series.to_arrow()
+    if getattr(native_type, "storage", None) == "python":  # text, one of which has half of a surrogate pair
+        return _texts_of_any_kind(series.to_list())
+    raise TypeError(f"column {name!r} of the frame does not hold plain numbers or text: convert it first")
+
+
+def array_cells(cells: npt.NDArray[Any]) -> Any:
+    """An Arrow array, or an array of Python objects."""
+    if cells.dtype.kind == "O":
+        return cells
+    if cells.dtype.kind == "f":
+        with np.errstate(over="ignore"):  # a long double beyond float64 is infinite
+            return pa.array(np.ascontiguousarray(cells, dtype=np.float64))
+    return pa.array(np.ascontiguousarray(cells, dtype=cells.dtype.newbyteorder("=")))
+
+
+def object_numbers(cells: ObjectArray) -> tuple[npt.NDArray[np.float64], BoolArray | None]:
+    """Numbers as float64, shape (n,).
+
+    Parameters
+    ----------
+    cells : ndarray of objects, shape (n,)
+        Python, NumPy or decimal numbers, booleans; None, NaN or a missing value of pandas where missing.
+
+    Returns
+    -------
+    values : ndarray of float64, shape (n,)
+        NaN where a cell is missing or unreadable.
+    unreadable : ndarray of bool, shape (n,), or None
+        Cells that hold anything else; None where there is none.
+
+    Examples
+    --------
+    >>> object_numbers(np.array([1, 2.5, None, True], dtype=object))
+    (array([1. , 2.5, nan, 1. ]), None)
+    >>> object_numbers(np.array([1, "2"], dtype=object))
+    (array([ 1., nan]), array([False,  True]))
+    """
+    found = read_objects(cells, _number, None)
+    values = np.array(found, dtype=np.float64)  # None becomes NaN
+    if not np.isnan(values).any():
+        return values, None
+    unreadable = np.fromiter((number is None for number in found), np.bool_, len(found))
+    return values, unreadable if unreadable.any() else None
+
+
+def object_texts(cells: ObjectArray, *, integers: bool) -> Any:
+    """Text of each cell as a pyarrow large_string array of length n, null where missing, ``NO_LEVEL`` where it can be no level.
 
     Parameters
     ----------
     cells : ndarray of objects, shape (n,)
         Strings or integers; None, NaN or a missing value of pandas where missing.
-    name : str
-        The column's name, for the message.
     integers : bool
         Whether the column's levels are integers; floats such as 3.0 are then allowed.
 
-    Raises
-    ------
-    TypeError
-        If a cell is anything else.
-
     Examples
     --------
-    >>> object_texts(np.array(["a", 3, None], dtype=object), "region", integers=False).to_pylist()
+    >>> object_texts(np.array(["a", 3, None], dtype=object), integers=False).to_pylist()
     ['a', '3', None]
     """
-    return pa.array([_text(cell, name, integers) for cell in cells], pa.large_string())
+    texts: list[str | None] = read_objects(cells, lambda cell: _text(cell, integers), NO_LEVEL)
+    return pa.array(texts, pa.large_string())
 
 
-def _number(cell: object, name: str) -> float:
-    if is_missing(cell):
-        return math.nan
-    if isinstance(cell, Real | Decimal | np.bool_):
+def read_objects(cells: Iterable[object], read: Callable[[Any], Found], unreadable: Found) -> list[Found]:
+    """Read each cell; one whose reader raises, as the methods of an object may, is ``unreadable``."""
+    with suppress(Exception):  # which is found again below
+        return [read(cell) for cell in cells]
+    found = []
+    for cell in cells:
         try:
-            return float(cell)
-        except OverflowError:  # an integer beyond the range of float64
-            return math.inf if cell > 0 else -math.inf  # type: ignore[operator]
-    raise TypeError(
-        f"column {name!r} holds objects, and one of them is not a number: convert the column to numbers first, or describe "
-        "it as Categorical"
-    )
+            found.append(read(cell))
+        except Exception:  # told by the caller; what is raised may quote the cell
+            found.append(unreadable)
+    return found
 
 
-def _text(cell: object, name: str, integers: bool) -> str | None:
-    if is_missing(cell):
-        return None
-    if isinstance(cell, str):
-        return cell.encode(errors="replace").decode()  # half of a surrogate pair is in no level
-    if isinstance(cell, int | np.integer) and not isinstance(cell, bool):
-        # Python refuses to write out integers of thousands of digits, and none of them is a level.
-        return str(cell) if abs(int(cell)) < 10**1000 else NO_LEVEL
-    if isinstance(cell, float | np.floating):
-        if integers:
-            return repr(float(cell) + 0.0)  # −0.0 becomes 0.0
-        # Whole numbers as their integers, as in a column of floats; no other number is a level.
-        number = float(cell)
-        return str(int(number)) if number.is_integer() and abs(number) < 2.0**63 else NO_LEVEL
-    raise TypeError(
-        f"column {name!r} holds objects, and one of them is neither text nor an integer: convert the column to text first, "
-        "or describe it as Numeric or Boolean"
-    )
+def plain_text(cell: str) -> str | None:
+    """The characters of a text, whatever methods its type has; None where they have no UTF-8 (half of a surrogate pair)."""
+    text = cell if type(cell) is str else str.__str__(cell)
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return None
+    return text
 
 
 def is_missing(cell: object) -> bool:
@@ -112,4 +152,55 @@ def is_missing(cell: object) -> bool:
         return True
     if isinstance(cell, Decimal):
         return cell.is_nan()
+    if isinstance(cell, np.datetime64):
+        return bool(np.isnat(cell))
     return isinstance(cell, float | np.floating) and bool(np.isnan(cell))
+
+
+def _number(cell: object) -> float | None:
+    """NaN where missing, None where unreadable."""
+    if type(cell) is float:
+        return cell
+    if is_missing(cell):
+        return math.nan
+    if not isinstance(cell, Real | Decimal | np.bool_) or isinstance(cell, np.timedelta64):
+        return None
+    try:
+        return float(cell)
+    except OverflowError:  # an integer beyond the range of float64
+        return math.inf if cell > 0 else -math.inf  # type: ignore[operator]
+
+
+def _text(cell: object, integers: bool) -> str | None:
+    if isinstance(cell, str):
+        text = plain_text(cell)
+        return NO_LEVEL if text is None else text
+    if is_missing(cell):
+        return None
+    if isinstance(cell, bool | np.timedelta64):
+        return NO_LEVEL
+    if isinstance(cell, int | np.integer):
+        number = int.__int__(cell) if isinstance(cell, int) else int(cell)
+        # Python refuses to write out integers of thousands of digits, and none of them is a level.
+        return int.__repr__(number) if abs(number) < 10**1000 else NO_LEVEL
+    if isinstance(cell, float | np.floating):
+        number_held = float(cell)
+        if integers:
+            return float.__repr__(number_held + 0.0)  # −0.0 becomes 0.0
+        # Whole numbers as their integers, as in a column of floats; no other number is a level.
+        return str(int(number_held)) if number_held.is_integer() and abs(number_held) < 2.0**63 else NO_LEVEL
+    return NO_LEVEL
+
+
+def _holds_objects(native_type: Any) -> bool:
+    """Whether a type of pandas, or its categories, are objects, which may be anything."""
+    of_categories = getattr(getattr(native_type, "categories", None), "dtype", native_type)
+    if of_categories is not native_type and getattr(of_categories, "storage", None) == "python":
+        return True  # of Python's texts, which may have halves of surrogate pairs
+    return isinstance(of_categories, np.dtype) and of_categories.kind == "O"
+
+
+def _texts_of_any_kind(cells: Iterable[object]) -> Any:
+    """Text as it is held, which is not UTF-8 where a cell has half of a surrogate pair."""
+    held = [str.__str__(cell).encode(errors="surrogatepass") if isinstance(cell, str) else None for cell in cells]
+    return pa.array(held, pa.large_binary()).view(pa.large_string())

@@ -13,46 +13,73 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.array_types import FloatArray
+from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.cells.dates import date_numbers, object_dates
 from dpmoments.cells.objects import object_numbers, object_texts
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
 from dpmoments.table_libraries import pa, pc
 
-__all__ = ["MISSING", "UNKNOWN", "CodeArray", "level_codes", "numbers"]
+__all__ = [
+    "MISSING",
+    "UNKNOWN",
+    "CodeArray",
+    "NumberColumn",
+    "level_codes",
+    "numbers",
+    "strict_numbers",
+    "unreadable_cell",
+]
 
 CodeArray = npt.NDArray[np.int64]
+NumberColumn = Numeric | Date | Boolean | Coordinate
 
 UNKNOWN, MISSING = -1, -2
 """Codes of cells that are no level of the column, and of cells that hold nothing."""
 
 
-def numbers(cells: Any, column: Numeric | Date | Boolean | Coordinate) -> FloatArray:
-    """Cells as float64, null as NaN, shape (n,).
+def numbers(cells: Any, column: NumberColumn) -> tuple[FloatArray, BoolArray | None]:
+    """Cells as float64, shape (n,).
 
     Parameters
     ----------
     cells : pyarrow.Array, pyarrow.ChunkedArray or ndarray of objects, length n
     column : Numeric, Date, Boolean or Coordinate
 
+    Returns
+    -------
+    values : ndarray of float64, shape (n,)
+        NaN where a cell is missing or unreadable.
+    unreadable : ndarray of bool, shape (n,), or None
+        Which cells hold neither what the column needs nor nothing; None where none does.
+
     Raises
     ------
     TypeError
         If the column's type cannot hold numbers, or dates.
-    ValueError
-        If a text is no date.
 
     Examples
     --------
     >>> numbers(pa.array([True, None, False]), Boolean("smoker"))
-    array([ 1., nan,  0.])
+    (array([ 1., nan,  0.]), None)
+    >>> numbers(np.array([True, "yes"], dtype=object), Boolean("smoker"))
+    (array([ 1., nan]), array([False,  True]))
     """
-    if isinstance(column, Date):
-        if isinstance(cells, np.ndarray):
-            return object_dates(cells, column)
-        return _gather(cells, lambda chunk: date_numbers(chunk, column), np.nan)
     if isinstance(cells, np.ndarray):
-        return object_numbers(cells, column.name)
+        return object_dates(cells, column) if isinstance(column, Date) else object_numbers(cells)
+    if isinstance(column, Date):
+        unreadable: list[BoolArray] = []
+
+        def read_dates(chunk: Any) -> FloatArray:
+            values, wrong = date_numbers(chunk, column)
+            unreadable.append(np.zeros(len(values), dtype=bool) if wrong is None else wrong)
+            return values
+
+        found = _gather(cells, read_dates, np.nan)
+        if not any(part.any() for part in unreadable):
+            return found, None
+        parts = iter(unreadable)  # by chunk, in the same order
+        wrong = _gather(cells, lambda _: next(parts), False)
+        return found, wrong if wrong.any() else None
 
     def read(chunk: Any) -> FloatArray:
         kind = chunk.type
@@ -74,7 +101,35 @@ def numbers(cells: Any, column: Numeric | Date | Boolean | Coordinate) -> FloatA
         values = pc.cast(chunk, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return np.asarray(values, dtype=np.float64)
 
-    return _gather(cells, read, np.nan)
+    return _gather(cells, read, np.nan), None
+
+
+def strict_numbers(cells: Any, column: NumberColumn) -> FloatArray:
+    """As :func:`numbers`, where an unreadable cell is an error.
+
+    Raises
+    ------
+    TypeError
+        If the column's type cannot hold numbers or dates, or a cell is neither what the column needs nor nothing. None is shown.
+    """
+    values, unreadable = numbers(cells, column)
+    if unreadable is not None:
+        raise TypeError(unreadable_cell(column))
+    return values
+
+
+def unreadable_cell(column: NumberColumn) -> str:
+    """What is wrong where a cell of a column cannot be read, and what to do about it."""
+    if isinstance(column, Date):
+        written = "ISO 8601, as in 2020-01-31" if column.format is None else f"the format {column.format!r}"
+        return (
+            f"column {column.name!r} has a cell that is no date, or a text that is no date in {written}: pass format= in the "
+            "schema, as the cells are written, such as '%d.%m.%Y', or clean the table"
+        )
+    return (
+        f"column {column.name!r} holds objects, and one of them is not a number: convert the column to numbers first, or "
+        "describe it as Categorical"
+    )
 
 
 def level_codes(cells: Any, column: Categorical) -> CodeArray:
@@ -97,7 +152,7 @@ def level_codes(cells: Any, column: Categorical) -> CodeArray:
     """
     integers = isinstance(column.levels[0], int)
     if isinstance(cells, np.ndarray):
-        cells = object_texts(cells, column.name, integers=integers)
+        cells = object_texts(cells, integers=integers)
     texts = [str(level) for level in column.levels]
     value_set = pa.array(texts + [f"{text}.0" for text in texts] if integers else texts, pa.large_string())
 

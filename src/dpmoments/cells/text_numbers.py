@@ -7,17 +7,27 @@ The same cells as Arrow's CSV reader reads where the format is the default one: 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dpmoments.array_types import BoolArray, FloatArray
+from dpmoments.cells.objects import NO_LEVEL
 from dpmoments.schema.columns import Categorical, Date
 from dpmoments.table_libraries import pa, pc
 from dpmoments.text_files.text_format import TextFormat
 
-__all__ = ["TextCells", "null_words", "text_flags", "text_numbers"]
+__all__ = [
+    "TextCells",
+    "decoded_bytes",
+    "decoded_levels",
+    "decoded_without",
+    "null_words",
+    "text_flags",
+    "text_numbers",
+]
 
 BLANKS = " \t"
 
@@ -33,7 +43,7 @@ class TextCells:
     missing : ndarray of bool, shape (n,)
         Cells that hold nothing, and numbers that are not finite: those to which the column's ``missing`` rule applies.
     unparseable : ndarray of bool, shape (n,)
-        Cells that hold something else: a release stops at them.
+        Cells that hold something else.
     """
 
     values: FloatArray
@@ -94,6 +104,35 @@ def text_flags(cells: Any, text_format: TextFormat) -> TextCells:
         pc.is_in(texts, pa.array(words, texts.type)) for words in (text_format.true_words, text_format.false_words)
     )
     return TextCells.of(pc.cast(true, pa.float64()), nothing, pc.or_(true, false))
+
+
+def decoded_bytes(cells: Any) -> tuple[Any, BoolArray]:
+    """Bytes or text as text, and which of them are not UTF-8, shape (n,).
+
+    Arrow looks at no byte of a text column that it is given, or reads from a file.
+    """
+    if pa.types.is_string_view(cells.type):
+        cells = pc.cast(cells, pa.large_string())
+    try:
+        return pc.cast(cells, pa.large_binary()).cast(pa.large_string()), np.zeros(len(cells), dtype=bool)
+    except pa.ArrowException:  # some cell is not: they are told one by one
+        held = pc.cast(cells, pa.large_binary()).to_pylist()
+        texts = [None if cell is None else cell.decode(errors="replace") for cell in held]
+        whole = [text is None or text.encode() == cell for text, cell in zip(texts, held, strict=True)]
+        return pa.array(texts, pa.large_string()), ~np.array(whole, dtype=bool)
+
+
+def decoded_without(cells: Any, nulls: Sequence[str]) -> tuple[Any, BoolArray]:
+    """As :func:`decoded_bytes`, null where a cell is not UTF-8 or one of the words for nothing."""
+    texts, unreadable = decoded_bytes(cells)
+    nothing = pc.or_(pa.array(unreadable), pc.is_in(texts, pa.array(nulls, texts.type)))
+    return pc.if_else(nothing, pa.scalar(None, texts.type), texts), unreadable
+
+
+def decoded_levels(cells: Any, nulls: Sequence[str]) -> tuple[Any, BoolArray]:
+    """As :func:`decoded_without`, ``NO_LEVEL`` where a cell is not UTF-8."""
+    texts, broken = decoded_without(cells, nulls)
+    return pc.if_else(pa.array(broken), pa.scalar(NO_LEVEL, texts.type), texts), broken
 
 
 def null_words(column: Categorical | Date, text_format: TextFormat) -> list[str]:

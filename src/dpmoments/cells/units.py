@@ -12,10 +12,12 @@ text                                    as it is, blanks and case included; ``7.
                                         and ``-0.0`` is ``0``
 bytes, UUID                             as they are
 null, NaN, empty, a usual word for it   none: the unit's ``missing`` rule
-anything else                           refused
+any other cell                          none, as if it were missing: the unit's ``missing`` rule
+a type that holds none of these         refused, before any cell is read
 ======================================  ====================================================================
 
-A float that is not whole, or so large that two integers may have become one, is refused: people would be taken for one another.
+A float that is not whole, or so large that two integers may have become one, names no unit: people would be taken for one
+another.
 """
 
 from __future__ import annotations
@@ -28,20 +30,22 @@ from uuid import UUID
 import numpy as np
 
 from dpmoments.array_types import BoolArray
-from dpmoments.cells.objects import is_missing
+from dpmoments.cells.objects import is_missing, read_objects
 from dpmoments.table_libraries import pa, pc
 
-__all__ = ["NO_UNIT", "unit_ids", "whole_or_missing"]
+__all__ = ["NO_UNIT", "nameless_cells", "unit_ids"]
 
 NO_UNIT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "n/a", "#N/A", "-NaN", "-nan", "<NA>", "NaT")
 """Texts that say that there is nothing. Rows of many people would else be one unit, and none of them protected as one."""
 WHOLE_FLOAT = r"\A(-?[0-9]+)\.0\z"
 """To Arrow, whose ``$`` would be the end of the text alone, and that of Python also before a last line end."""
+UNREADABLE: bytes | None = b""
+"""In place of an object that names no unit: the name of none."""
 EXACT_INTEGERS = {2: 2.0**11, 4: 2.0**24, 8: 2.0**53}
 """Whole numbers of smaller size stand each for one integer, by the number of bytes of the float."""
 
 
-def unit_ids(cells: Any, column: str) -> Any:
+def unit_ids(cells: Any, column: str, *, strict: bool = True) -> Any:
     """Bytes that name the unit of each row, null where there is none: a pyarrow large_binary array of length n.
 
     Parameters
@@ -49,11 +53,13 @@ def unit_ids(cells: Any, column: str) -> Any:
     cells : pyarrow.Array, pyarrow.ChunkedArray or ndarray of objects, length n
     column : str
         The column's name, for the message.
+    strict : bool
+        Whether a cell that names no unit, and is not missing, is an error; else it is as a missing one.
 
     Raises
     ------
     TypeError
-        If the column's type, or a cell of an object column, cannot name a unit. No cell is shown.
+        If the column's type cannot name a unit, or where it is strict, a cell cannot. No cell is shown.
 
     Examples
     --------
@@ -61,21 +67,26 @@ def unit_ids(cells: Any, column: str) -> Any:
     [b'7', None, b'12']
     >>> unit_ids(pa.array(["7.0", "", "a-12"]), "person_id").to_pylist()
     [b'7', None, b'a-12']
+    >>> unit_ids(pa.array([7.0, 7.5]), "person_id", strict=False).to_pylist()
+    [b'7', None]
     """
     with suppress(pa.ArrowException):  # whose message may quote a cell
         if isinstance(cells, np.ndarray):
-            return pa.array([_object_id(cell, column) for cell in cells], pa.large_binary())
+            found = read_objects(cells, _object_id, UNREADABLE)
+            if strict and UNREADABLE in found:
+                raise TypeError(_refusal(column, "objects, one of which is no integer, text, bytes or UUID"))
+            return pa.array([cell or None for cell in found], pa.large_binary())
         chunks = cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
-        read = [_chunk_ids(chunk, column) for chunk in chunks]
+        read = [_chunk_ids(chunk, column, strict=strict) for chunk in chunks]
         return read[0] if len(read) == 1 else pa.concat_arrays([pa.array([], pa.large_binary()), *read])
     raise TypeError(_refusal(column, "values that cannot be read as text or bytes"))
 
 
-def _chunk_ids(chunk: Any, column: str) -> Any:
+def _chunk_ids(chunk: Any, column: str, *, strict: bool) -> Any:
     if pa.types.is_run_end_encoded(chunk.type):
         chunk = pc.run_end_decode(chunk)
     if pa.types.is_dictionary(chunk.type):
-        return _chunk_ids(chunk.dictionary, column).take(chunk.indices)
+        return _chunk_ids(chunk.dictionary, column, strict=strict).take(chunk.indices)
     if isinstance(chunk.type, pa.BaseExtensionType):
         chunk = chunk.storage
     kind = chunk.type
@@ -84,7 +95,7 @@ def _chunk_ids(chunk: Any, column: str) -> Any:
     if pa.types.is_integer(kind):
         return _as_bytes(chunk.cast(pa.large_string()))
     if pa.types.is_floating(kind):
-        return _ids_of_floats(chunk, column)
+        return _ids_of_floats(chunk, column, strict=strict)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return _as_bytes(_plain_texts(chunk.cast(pa.large_string())))
     if (
@@ -108,42 +119,62 @@ def _plain_texts(texts: Any) -> Any:
     return texts
 
 
-def _ids_of_floats(chunk: Any, column: str) -> Any:
-    if not np.all(whole_or_missing(chunk)):
+def _ids_of_floats(chunk: Any, column: str, *, strict: bool) -> Any:
+    readable = _whole_or_missing(chunk)
+    if strict and not readable.all():
         raise TypeError(_refusal(column, "floating-point numbers that do not stand for one integer each"))
     values = chunk.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    missing = np.isnan(values)
+    missing = np.isnan(values) | ~readable
     integers = np.where(missing, 0.0, values).astype(np.int64)
     return _as_bytes(_null_where(pa.array(integers).cast(pa.large_string()), pa.array(missing)))
 
 
-def whole_or_missing(chunk: Any) -> BoolArray:
+def nameless_cells(cells: Any) -> BoolArray:
+    """Which cells of a type that :func:`unit_ids` takes name no unit, and are not missing, shape (n,)."""
+    if isinstance(cells, np.ndarray):
+        return np.array([found == UNREADABLE for found in read_objects(cells, _object_id, UNREADABLE)], dtype=np.bool_)
+    chunks = cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
+    return np.concatenate([np.zeros(0, dtype=bool), *map(_nameless, chunks)])
+
+
+def _nameless(chunk: Any) -> BoolArray:
+    if pa.types.is_run_end_encoded(chunk.type):
+        chunk = pc.run_end_decode(chunk)
+    if pa.types.is_dictionary(chunk.type):
+        of_values = np.append(_nameless(chunk.dictionary), False)
+        places = pc.fill_null(pc.cast(chunk.indices, pa.int64()), len(of_values) - 1)
+        return np.asarray(of_values[places.to_numpy(zero_copy_only=False)])
+    if not pa.types.is_floating(chunk.type):
+        return np.zeros(len(chunk), dtype=bool)
+    return ~_whole_or_missing(chunk)
+
+
+def _whole_or_missing(chunk: Any) -> BoolArray:
     """Which cells of an Arrow array of floats stand for one integer each, or for none, shape (n,)."""
     limit = EXACT_INTEGERS[chunk.type.bit_width // 8]
     values = chunk.cast(pa.float64()).to_numpy(zero_copy_only=False)
     return np.asarray(np.isnan(values) | ((values == np.rint(values)) & (np.abs(values) < limit)))
 
 
-def _object_id(cell: object, column: str) -> bytes | None:
+def _object_id(cell: object) -> bytes | None:
     if is_missing(cell):
         return None
     if isinstance(cell, UUID):
-        return cell.bytes
+        return int.to_bytes(cell.int, 16)
     if isinstance(cell, bytes):
-        return cell or None
+        return bytes.__getitem__(cell, slice(None)) or None
     if isinstance(cell, str):
-        if cell in NO_UNIT:
-            return None
+        text = str.__str__(cell)
         # Halves of surrogate pairs are kept apart.
-        return _plain_text(cell).encode(errors="surrogatepass")
+        return None if text in NO_UNIT else _plain_text(text).encode(errors="surrogatepass")
     if isinstance(cell, float | np.floating):
         number, limit = float(cell), EXACT_INTEGERS[min(cell.itemsize if isinstance(cell, np.floating) else 8, 8)]
-        if number.is_integer() and abs(number) < limit:
-            return str(int(number)).encode()
-    # Python refuses to write out integers of thousands of digits in decimal.
-    if isinstance(cell, int | np.integer) and not isinstance(cell, bool) and abs(int(cell)) < 10**1000:
-        return str(int(cell)).encode()
-    raise TypeError(_refusal(column, "objects, one of which is no integer, text, bytes or UUID"))
+        return str(int(number)).encode() if number.is_integer() and abs(number) < limit else UNREADABLE
+    if isinstance(cell, int | np.integer) and not isinstance(cell, bool | np.timedelta64):
+        whole = int.__int__(cell) if isinstance(cell, int) else int(cell)
+        # Python refuses to write out integers of thousands of digits in decimal.
+        return int.__repr__(whole).encode() if abs(whole) < 10**1000 else UNREADABLE
+    return UNREADABLE
 
 
 def _plain_text(text: str) -> str:

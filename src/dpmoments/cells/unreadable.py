@@ -1,14 +1,14 @@
 """Cells read one column at a time without stopping: which of them a release could not read, and what stands in them.
 
-A release stops at the first cell that it cannot read. Here each such cell is found, by the same readers, so that all faults of a
-table can be told at once.
+A release stops at the first column whose type it refuses, and where a rule says so at the first cell that it cannot read.
+Here each is found, by the same readers, so that all faults of a table can be told at once.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.cells.dates import text_dates
-from dpmoments.cells.objects import object_texts
-from dpmoments.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, numbers
-from dpmoments.cells.text_numbers import TextCells, null_words, text_flags, text_numbers
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
+from dpmoments.cells.objects import read_objects
+from dpmoments.cells.reading import MISSING, UNKNOWN, CodeArray, NumberColumn, level_codes, numbers
+from dpmoments.cells.text_numbers import TextCells, decoded_bytes, decoded_levels, null_words, text_flags, text_numbers
+from dpmoments.schema.columns import Boolean, Categorical, Date
 from dpmoments.table_libraries import pa, pc
 from dpmoments.text_files.text_format import TextFormat
 
@@ -29,16 +29,12 @@ __all__ = [
     "LevelCells",
     "NumberCells",
     "UnreadableColumn",
-    "decoded_without",
     "raised_by_reading",
     "read_level_cells",
     "read_number_cells",
-    "refused_objects",
     "type_in_words",
-    "without_objects",
 ]
 
-NumberColumn = Numeric | Date | Boolean | Coordinate
 CellValue = tuple[Literal["text", "number", "form", "type"], str]
 """A cell as text, and what it is: text, a number, the form of a text (every digit a 9), or the name of its type."""
 NOT_UTF8: CellValue = ("type", "text that is not UTF-8")
@@ -46,7 +42,7 @@ DIGITS = re.compile(r"\d")
 
 
 def raised_by_reading() -> tuple[type[Exception], ...]:
-    """What is raised where a cell cannot be read."""
+    """What is raised where a column cannot be read."""
     return TypeError, ValueError, ArithmeticError, pa.ArrowException
 
 
@@ -91,8 +87,8 @@ class LevelCells:
     ----------
     codes : ndarray of shape (n,)
         As :func:`dpmoments.cells.reading.level_codes` gives them; MISSING where a cell is unreadable.
-    unreadable, kind, found
-        As those of :class:`NumberCells`.
+    unreadable, kind
+        As those of :class:`NumberCells`; a cell that cannot be read is an unknown level where the column's type can hold levels.
     unknown : mapping of CellValue to int
         Values that are no level, and in how many cells.
     """
@@ -100,7 +96,6 @@ class LevelCells:
     codes: CodeArray
     unreadable: BoolArray
     kind: str | None = None
-    found: Mapping[CellValue, int] = field(default_factory=dict)
     unknown: Mapping[CellValue, int] = field(default_factory=dict)
 
 
@@ -116,6 +111,7 @@ def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat |
 
     Examples
     --------
+    >>> from dpmoments.schema.columns import Numeric
     >>> read = read_number_cells(np.array([1, "12.5", "n/a", None], dtype=object), Numeric("age", 0, 120))
     >>> read.values.tolist(), read.unreadable.tolist(), read.like_numbers, dict(read.found)
     ([1.0, nan, nan, nan], [False, True, True, False], 1, {('form', 'n/a'): 1})
@@ -128,19 +124,18 @@ def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat |
     if isinstance(column, Date) and (dates := _as_texts(cells)) is not None:
         return _of_texts(dates, column, text_dates(dates, column, TextFormat(), only_empty=True))
     try:
-        values = numbers(cells, column)
-    except raised_by_reading():  # told below, cell by cell
-        values = np.full(len(cells), np.nan)
+        values, wrong = numbers(cells, column)
+    except raised_by_reading():  # by the column's type: told below
+        values, wrong = np.full(len(cells), np.nan), np.ones(len(cells), dtype=bool)
     else:
-        return NumberCells(values, np.zeros(len(cells), dtype=bool))
-    if isinstance(cells, np.ndarray):
-        unreadable = refused_objects(cells, lambda cell: numbers(cell, column))
-        values = numbers(without_objects(cells, unreadable), column)
-        found, like_numbers = _forms(Counter(map(_written, cells[unreadable])), column)
+        unreadable = np.zeros(len(cells), dtype=bool) if wrong is None else wrong
+        if wrong is None:
+            return NumberCells(values, unreadable)
+        found, like_numbers = _forms(Counter(_written_objects(cells[unreadable])), column)
         return NumberCells(values, unreadable, found=found, like_numbers=like_numbers)
-    kind, unreadable = type_in_words(cells.type), np.ones(len(cells), dtype=bool)
+    kind = type_in_words(cells.type)
     if (texts := _as_texts(cells)) is None:
-        return NumberCells(values, unreadable, kind)
+        return NumberCells(values, wrong, kind)
     unreadable = ~_flags(pc.is_null(texts))
     found, like_numbers = _forms(_counted(texts, unreadable), column)
     return NumberCells(values, unreadable, kind, found, like_numbers)
@@ -164,25 +159,17 @@ def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | N
     """
     if isinstance(cells, UnreadableColumn):
         return LevelCells(np.full(cells.n_cells, MISSING), np.ones(cells.n_cells, dtype=bool), cells.kind)
-    unreadable = np.zeros(len(cells), dtype=bool)
-    found: Counter[CellValue] = Counter()
+    held, broken = cells, np.zeros(len(cells), dtype=bool)
     if written is not None:
-        cells, unreadable = decoded_without(cells, null_words(column, written))
-        found = Counter({NOT_UTF8: int(unreadable.sum())} if unreadable.any() else {})
-    elif isinstance(cells, np.ndarray):
-        integers = isinstance(column.levels[0], int)
-        try:
-            object_texts(cells, column.name, integers=integers)
-        except raised_by_reading():
-            unreadable = refused_objects(cells, lambda cell: object_texts(cell, column.name, integers=integers))
-            found = Counter(map(_written, cells[unreadable]))
-            cells = without_objects(cells, unreadable)
+        held, broken = decoded_levels(cells, null_words(column, written))
     try:
-        codes = level_codes(cells, column)
-    except raised_by_reading():
+        codes = level_codes(held, column)
+    except raised_by_reading():  # by the column's type
         return LevelCells(np.full(len(cells), MISSING), np.ones(len(cells), dtype=bool), type_in_words(cells.type))
-    unknown = codes == UNKNOWN
-    return LevelCells(codes, unreadable, None, found, _counted(cells, unknown) if unknown.any() else {})
+    unknown = _counted(held, (codes == UNKNOWN) & ~broken)
+    if broken.any():
+        unknown[NOT_UTF8] += int(np.count_nonzero(broken))
+    return LevelCells(codes, np.zeros(len(cells), dtype=bool), None, unknown)
 
 
 def _of_texts(texts: Any, column: NumberColumn, read: TextCells) -> NumberCells:
@@ -196,52 +183,11 @@ def _read_texts(texts: Any, column: NumberColumn, written: TextFormat) -> TextCe
     return (text_flags if isinstance(column, Boolean) else text_numbers)(texts, written)
 
 
-def refused_objects(cells: npt.NDArray[Any], read: Callable[[npt.NDArray[Any]], Any]) -> BoolArray:
-    """Which objects a reader does not take, each alone, shape (n,)."""
-    refused = np.zeros(len(cells), dtype=bool)
-    for place in range(len(cells)):
-        try:
-            read(cells[place : place + 1])
-        except raised_by_reading():
-            refused[place] = True
-    return refused
-
-
-def without_objects(cells: npt.NDArray[Any], refused: BoolArray) -> npt.NDArray[Any]:
-    """The same objects, None in place of some."""
-    kept = cells.copy()
-    kept[refused] = None
-    return kept
-
-
-def decoded_bytes(cells: Any) -> tuple[Any, BoolArray]:
-    """Bytes or text as text, and which of them are not UTF-8, shape (n,).
-
-    Arrow looks at no byte of a text column that it is given, or reads from a file.
-    """
-    if pa.types.is_string_view(cells.type):
-        cells = pc.cast(cells, pa.large_string())
-    try:
-        return pc.cast(cells, pa.large_binary()).cast(pa.large_string()), np.zeros(len(cells), dtype=bool)
-    except pa.ArrowException:  # some cell is not: they are told one by one
-        held = pc.cast(cells, pa.large_binary()).to_pylist()
-        texts = [None if cell is None else cell.decode(errors="replace") for cell in held]
-        whole = [text is None or text.encode() == cell for text, cell in zip(texts, held, strict=True)]
-        return pa.array(texts, pa.large_string()), ~np.array(whole, dtype=bool)
-
-
-def decoded_without(cells: Any, nulls: Sequence[str]) -> tuple[Any, BoolArray]:
-    """As :func:`decoded_bytes`, null where a cell is not UTF-8 or one of the words for nothing."""
-    texts, unreadable = decoded_bytes(cells)
-    nothing = pc.or_(pa.array(unreadable), pc.is_in(texts, pa.array(nulls, texts.type)))
-    return pc.if_else(nothing, pa.scalar(None, texts.type), texts), unreadable
-
-
 def _counted(cells: Any, wanted: BoolArray) -> Counter[CellValue]:
     """What stands in the wanted cells."""
     found: Counter[CellValue] = Counter()
     if isinstance(cells, np.ndarray):
-        return Counter(map(_written, cells[wanted]))
+        return Counter(_written_objects(cells[wanted]))
     start = 0
     for part in cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]:
         chosen = wanted[start : start + len(part)]
@@ -286,10 +232,14 @@ def _forms(found: Mapping[CellValue, int], column: NumberColumn) -> tuple[Counte
     return forms, sum(times for (kind, text), times in found.items() if kind == "text" and text in like)
 
 
+def _written_objects(cells: npt.NDArray[Any]) -> list[CellValue]:
+    return read_objects(cells, _written, ("type", "object"))
+
+
 def _written(cell: object) -> CellValue:
     """A cell as text; what is neither text nor a number is told by its type alone."""
     if isinstance(cell, str):
-        return "text", cell.encode(errors="replace").decode()
+        return "text", str.__str__(cell).encode(errors="replace").decode()
     if isinstance(cell, bool | np.bool_):
         return "type", "true or false"
     if isinstance(cell, int | np.integer):

@@ -1,4 +1,4 @@
-"""Cells of the column that tells people apart, read without stopping: which of them a release could not read."""
+"""Cells of the column that tells people apart, read without stopping: which of them name nobody, and are not missing."""
 
 from __future__ import annotations
 
@@ -8,16 +8,10 @@ from typing import Any
 import numpy as np
 
 from dpmoments.array_types import BoolArray
-from dpmoments.cells.units import unit_ids, whole_or_missing
-from dpmoments.cells.unreadable import (
-    UnreadableColumn,
-    decoded_without,
-    raised_by_reading,
-    refused_objects,
-    type_in_words,
-    without_objects,
-)
-from dpmoments.table_libraries import pa, pc
+from dpmoments.cells.text_numbers import decoded_without
+from dpmoments.cells.units import nameless_cells, unit_ids
+from dpmoments.cells.unreadable import UnreadableColumn, raised_by_reading, type_in_words
+from dpmoments.table_libraries import pa
 from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["UnitCells", "read_unit_cells"]
@@ -62,17 +56,9 @@ def read_unit_cells(cells: Any, column: str, *, written: TextFormat | None = Non
     if written is not None:
         cells, unreadable = decoded_without(cells, written.nulls)
     try:
-        return UnitCells(unit_ids(cells, column), unreadable)
-    except raised_by_reading():  # told below, cell by cell where the type allows it
-        pass
-    if isinstance(cells, np.ndarray):
-        unreadable = refused_objects(cells, lambda cell: unit_ids(cell, column))
-        return UnitCells(unit_ids(without_objects(cells, unreadable), column), unreadable)
-    if pa.types.is_floating(cells.type):
-        whole = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
-        unreadable = ~whole_or_missing(whole)
-        readable = pc.if_else(pa.array(unreadable), pa.scalar(None, whole.type), whole)
-        return UnitCells(unit_ids(readable, column), unreadable)
-    return UnitCells(
-        pa.nulls(len(cells), pa.large_binary()), np.ones(len(cells), dtype=bool), type_in_words(cells.type)
-    )
+        ids = unit_ids(cells, column, strict=False)
+    except raised_by_reading():  # by the column's type
+        return UnitCells(
+            pa.nulls(len(cells), pa.large_binary()), np.ones(len(cells), dtype=bool), type_in_words(cells.type)
+        )
+    return UnitCells(ids, unreadable | nameless_cells(cells))

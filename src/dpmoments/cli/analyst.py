@@ -193,6 +193,12 @@ def synthetic(
         Path, typer.Option("--output", "-o", help="Where to write them, as .csv or .parquet; never overwritten.")
     ],
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draw; it is no secret.")] = 0,
+    raw_text: Annotated[
+        bool,
+        typer.Option(
+            "--raw-text", help="In CSV, write levels such as =A1 as they are: a spreadsheet may run them as formulas."
+        ),
+    ] = False,
 ) -> None:
     """Draw made-up rows whose moments are a release's.
 
@@ -206,10 +212,15 @@ def synthetic(
     """
     check_output(output)
     released = moments_in(file, "synthetic")
-    write_table(released.synthetic(n_rows, seed, format="arrow"), output)
+    escaped = write_table(released.synthetic(n_rows, seed, format="arrow"), output, raw_text=raw_text)
     if not released.privacy.private:
         complain("WARNING: NOT PRIVATE: the release was made with an insecure seed, and its rows protect nobody.")
     print_text(f"Wrote {output}: {n_rows:,} made-up rows of {len(released.schema.columns)} columns.")
+    if escaped:
+        print_text(
+            "Text that a spreadsheet would run as a formula has an apostrophe before it, and is no level of the schema then. To "
+            "read the rows with the schema, write Parquet, or use --raw-text."
+        )
 
 
 def _show_mean(released: MeanRelease) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ from dpmoments.cli.preflight import preflight
 from dpmoments.cli.report import report
 from dpmoments.cli.spending import release, release_mean
 from dpmoments.cli.steps import tell_steps
-from dpmoments.cli.tables import complain, print_text
+from dpmoments.cli.tables import OutputError, complain, drop_output, print_page, print_text, printing
 from dpmoments.version import __version__
 
 __all__ = ["app", "main"]
@@ -78,7 +77,7 @@ def dpmoments_command(
     if version:
         print_text(f"dpmoments {__version__}")
     elif context.invoked_subcommand is None:
-        print(context.get_help())
+        print_page(f"{context.get_help()}\n")
 
 
 app.command("init", rich_help_panel=CURATOR)(init)
@@ -151,9 +150,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _flushed() -> bool:
     """Whether standard output took everything; a reader that went away early (``| head``) is no reason for a message."""
     try:
-        sys.stdout.flush()
+        with printing():
+            sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the flush at exit would complain
+        drop_output()
+        return False
+    except OutputError as error:
+        complain(f"dpmoments: {explain(error)}")
+        drop_output()
         return False
     return True
 
@@ -168,6 +172,8 @@ def _fail(error: Exception, given: Sequence[str]) -> int:
         complain(f"{path}: {in_options(message)}\n'{path} --help' shows how")
         return error.exit_code
     complain(f"dpmoments: {explain(error)}")
+    if isinstance(error, OutputError):
+        drop_output()
     return 1
 
 

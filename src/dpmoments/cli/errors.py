@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import tempfile
+
 from dpmoments.cli.option_words import in_options
+from dpmoments.cli.tables import OutputError
 from dpmoments.own_words import has_own_words, place_of
 from dpmoments.release_run import NOTES
 
 __all__ = ["StoppedError", "explain", "has_own_words", "notes_of"]
+
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class StoppedError(Exception):
@@ -34,11 +42,30 @@ def notes_of(error: BaseException) -> list[str]:
 
 
 def _message(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno is not None:
+        return _refusal(error)
     if has_own_words(error):
         return in_options(" ".join(str(error).split()))
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror}"
     return (
         f"stopped by an unexpected {type(error).__name__} at {place_of(error.__traceback__)}; its message is withheld, because "
         "it may quote the table. Please report this line"
     )
+
+
+def _refusal(error: OSError) -> str:
+    """Say what the operating system refused. Its own words alone are shown: those of a library's error may quote anything."""
+    assert error.errno is not None
+    words = os.strerror(error.errno)
+    if isinstance(error, OutputError):
+        return (
+            f"standard output cannot be written: {words}. What was printed is not complete; files that the command wrote are. "
+            "Make room where the output goes, or print elsewhere"
+        )
+    refused = (
+        f"{error.filename}: {words}" if error.filename else f"the operating system refused to read or write: {words}"
+    )
+    if error.errno in NO_ROOM:
+        refused += ". Make room there, or choose another place"
+        if not error.filename:
+            refused += f"; temporary files are in {tempfile.gettempdir()}, and TMPDIR names another folder for them"
+    return refused

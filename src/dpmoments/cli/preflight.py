@@ -9,7 +9,7 @@ import typer
 
 import dpmoments
 from dpmoments.cli.options import Engine, Mean, Progress, SchemaFile, data_of
-from dpmoments.cli.tables import complain
+from dpmoments.cli.tables import complain, printing
 from dpmoments.cli.text_options import (
     Decimal,
     Delimiter,
@@ -73,6 +73,7 @@ def preflight(
     found = dpmoments.preflight(
         data_of(table, engine), Schema.load(schema), mean=mean, privacy_unit=unit, text_format=written, progress=bar
     )
-    found.show()
+    with printing():
+        found.show()
     if found.outcome is not Outcome.WORKS:
         raise typer.Exit(int(found.outcome))

@@ -56,6 +56,7 @@ from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.release_run import COST_SPENT
 from dpmoments.repair.repair import Repair
 from dpmoments.schema.schema import Schema
 
@@ -292,7 +293,12 @@ def _kept(output: Path, make: Callable[[], Released]) -> Released:
     except dpmoments.UnsavedReleaseError as error:
         # The budget is spent: the release must not be lost with the disk that was to hold it.
         refuge = Path(tempfile.mkdtemp(prefix="dpmoments-")) / output.name
-        error.release.save(refuge)
+        try:
+            error.release.save(refuge)
+        except OSError:
+            reason = error.__cause__ or error
+            reason.add_note(COST_SPENT)
+            raise reason from None
         complain(f"dpmoments: {output} could not be written after all; the release is kept in {refuge}")
         raise typer.Exit(1) from None
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -14,7 +17,45 @@ from rich.table import Table
 
 from dpmoments.visible_text import visible
 
-__all__ = ["complain", "print_command", "print_json", "print_lines", "print_page", "print_table", "print_text"]
+__all__ = [
+    "OutputError",
+    "complain",
+    "drop_output",
+    "print_command",
+    "print_json",
+    "print_lines",
+    "print_page",
+    "print_table",
+    "print_text",
+    "printing",
+]
+
+
+class OutputError(OSError):
+    """Standard output took not all that was printed; a reader that went away early is no such error."""
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Raise :class:`OutputError` if what is printed inside cannot be written.
+
+    Raises
+    ------
+    OutputError
+        With the number of the system's own error.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(error.errno, error.strerror) from error
+
+
+def drop_output() -> None:
+    """Throw away what standard output did not take, about which Python would complain again as it ends."""
+    with suppress(OSError, ValueError):  # a stream without a file of its own
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_text(text: str = "", *, indent: int = 0) -> None:
@@ -24,17 +65,20 @@ def print_text(text: str = "", *, indent: int = 0) -> None:
 
 def print_command(text: str) -> None:
     """Print a command to copy: indented, on one line however long."""
-    _console().print(f"  {visible(text)}", soft_wrap=True)
+    with printing():
+        _console().print(f"  {visible(text)}", soft_wrap=True)
 
 
 def print_lines(text: str) -> None:
     """Print lines as they are, however long: those of a table."""
-    print("\n".join(line.rstrip() for line in visible(text).splitlines()))
+    with printing():
+        print("\n".join(line.rstrip() for line in visible(text).splitlines()))
 
 
 def print_page(text: str) -> None:
     """Print a page for a file, every character as it is."""
-    print(text, end="")
+    with printing():
+        print(text, end="")
 
 
 def print_table(
@@ -60,7 +104,8 @@ def print_table(
 
 def print_json(value: dict[str, Any]) -> None:
     """Print one JSON document; numbers keep every bit, and what is not a finite number is null."""
-    print(json.dumps(_plain(value), indent=1, allow_nan=False))
+    with printing():
+        print(json.dumps(_plain(value), indent=1, allow_nan=False))
 
 
 def complain(text: str) -> None:
@@ -70,10 +115,11 @@ def complain(text: str) -> None:
 
 def _print(content: Padding) -> None:
     """Print without the blanks with which rich fills every line."""
-    console = _console()
-    with console.capture() as capture:
-        console.print(content)
-    print("\n".join(line.rstrip() for line in capture.get().splitlines()))
+    with printing():
+        console = _console()
+        with console.capture() as capture:
+            console.print(content)
+        print("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
 def _console(*, stderr: bool = False) -> Console:

@@ -2,43 +2,44 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 from abc import abstractmethod
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from threading import RLock
 from typing import Any, Self
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 from sklearn.base import BaseEstimator, _clone_parametrized
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpmoments.analysis.frames import feature_values
 from dpmoments.array_types import FloatArray
-from dpmoments.estimators.one_fit import begin, identity_of, join, share, spent_by
+from dpmoments.cells.columns import ColumnTable
 from dpmoments.estimators.tables import (
-    array_of,
-    as_frame,
-    by_name,
+    Features,
     feature_columns,
     missing_cells_allowed,
     names_alone,
-    names_for,
     public_schema,
-    require_same_length,
-    table_of,
 )
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.ledger import Ledger
+from dpmoments.privacy.ledger import BudgetExceededError, Ledger
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import check_dataset
 from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.release import release
-from dpmoments.release_run import require_whole_numbers
+from dpmoments.release_run import recorded_runs, require_whole_numbers
 from dpmoments.schema.columns import Categorical, Column
+from dpmoments.schema.derived import feature_slices
 from dpmoments.schema.schema import Schema
-from dpmoments.table_libraries import nw
 
-__all__ = ["PrivateEstimator"]
+__all__ = ["PrivateEstimator", "UnreadableTableError"]
 
 FITTED_RELEASE = (
     "the release was made, and its budget is spent: it is the estimator's release_, from which other analyses can be tried for "
@@ -48,6 +49,81 @@ NOT_FINITE = (
     "Input X contains NaN, infinity or an empty cell, and the schema's rule of some column is missing='error': fill the cells, "
     "leave the rows out, or release with another rule"
 )
+AS_SCIKIT_LEARN_SAYS = (
+    "In scikit-learn's words: Input contains NaN or infinity, or the argument must be a table of strings and numbers"
+)
+REMEDY = (
+    "Give it ledger= and dataset=, so that every fit is charged, and refused beyond the grant; or, if the budget is meant to be "
+    "spent once more, make a new estimator"
+)
+FITTED_BEFORE = (
+    "without a ledger the budget of an estimator is for one fit, and this one, or a copy of it, was fitted before: fitting "
+    f"again, as cross-validation does with copies, would spend the budget again. Now nothing was spent. {REMEDY}"
+)
+FROM_ELSEWHERE = (
+    "this estimator is a copy from another process (joblib, pickle), and without a ledger nobody can tell how often its other "
+    f"copies are fitted: nothing was spent. {REMEDY}, in this process"
+)
+
+
+class UnreadableTableError(ValueError, TypeError):
+    """A cell of X or y stopped the release: scikit-learn's users expect either type. Nothing was spent."""
+
+
+class OneFit:
+    """Whether the fit of an estimator and its copies was made, in the memory of one process.
+
+    Attributes
+    ----------
+    identity : str
+        What pickles carry.
+    """
+
+    def __init__(self, process: int | None) -> None:
+        self.identity = secrets.token_hex(16)
+        self._process = process
+        self._taken = False
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Take the fit for a block. It is given back if the block ends by an error and no run in it spent its budget.
+
+        Raises
+        ------
+        BudgetExceededError
+            If it is taken, or not this process's (a fork has a copy of the memory it was forked from).
+        """
+        with _LOCK:
+            if self._process != os.getpid():
+                raise BudgetExceededError(FROM_ELSEWHERE)
+            if self._taken:
+                raise BudgetExceededError(FITTED_BEFORE)
+            self._taken = True
+        with recorded_runs() as runs:
+            try:
+                yield
+            except BaseException:
+                with _LOCK:
+                    self._taken = runs.spent
+                raise
+
+
+_LOCK = RLock()
+_HELD: WeakKeyDictionary[Any, OneFit] = WeakKeyDictionary()
+"""By estimator: no attribute of it, so that nothing that sets, copies or clears attributes loses it."""
+_KNOWN: WeakValueDictionary[str, OneFit] = WeakValueDictionary()
+
+
+def _hold(estimator: Any, one_fit: OneFit) -> None:
+    with _LOCK:
+        _HELD[estimator] = one_fit
+        _KNOWN[one_fit.identity] = one_fit
+
+
+def _known_fit(identity: object) -> OneFit:
+    """The fit that a pickle was written with; in a process that does not know it, one that cannot be made."""
+    known = _KNOWN.get(identity) if isinstance(identity, str) else None
+    return OneFit(process=None) if known is None else known
 
 
 class PrivateEstimator(BaseEstimator):
@@ -101,16 +177,16 @@ class PrivateEstimator(BaseEstimator):
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         made: Self = super().__new__(cls)
-        begin(made)
+        _hold(made, OneFit(os.getpid()))
         return made
 
     def __sklearn_clone__(self) -> Self:
         copied: Self = _clone_parametrized(self)
-        share(self, copied)
+        _hold(copied, _HELD[self])
         return copied
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__()) | {"one_fit": identity_of(self)}
+        state = dict(super().__getstate__()) | {"one_fit": _HELD[self].identity}
         if "release_" in state:
             state["release_"] = self.release_.to_dict()
         state.pop("answer_", None)
@@ -118,7 +194,7 @@ class PrivateEstimator(BaseEstimator):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
-        join(self, state.pop("one_fit", None))
+        _hold(self, _known_fit(state.pop("one_fit", None)))
         content = state.pop("release_", None)
         super().__setstate__(state)
         if content is not None:
@@ -164,20 +240,12 @@ class PrivateEstimator(BaseEstimator):
     def _fit(self, X: Any, y: Any = None) -> Self:
         """Release the table, charged and once, and read the attributes off the release."""
         self._check_parameters()
-        frame, array = self._frame_or_array(X, self.schema if isinstance(self.schema, Schema) else None, at_least=0)
-        own = names_for(array.shape[1]) if frame is None else self._feature_names(frame, self.privacy_unit)
-        schema, target = self._schema_for(own, y)
-        expected = tuple(column.name for column in feature_columns(schema, target))
-        self._require_columns(own, expected, named=frame is not None)
-        self._check_analysis(schema)
-        if target is not None:
-            require_same_length(len(array if frame is None else frame), y)
-        whole = frame is None and target is None and array.dtype.kind != "O"
-        rows = by_name(None, array, expected) if frame is None else frame.to_native()
-        table = array if whole else table_of(rows, target, y)
-        shaped = X if frame is None else names_alone(own)
+        table, schema, shaped = self._table(X, y)
         validate_data(self, shaped, y="no_validation", skip_check_array=True)
-        with nullcontext() if self._is_counted_elsewhere else spent_by(self):
+        with (
+            nullcontext() if self._is_counted_elsewhere else _HELD[self].taken(),
+            _in_words_of_scikit_learn(),
+        ):
             released = release(
                 table,
                 schema,
@@ -193,6 +261,24 @@ class PrivateEstimator(BaseEstimator):
                 insecure_seed=self.insecure_seed,
             )
         return self._take(released)
+
+    def _table(self, X: Any, y: Any) -> tuple[Any, Schema, Any]:
+        """The table that is released and its schema, and what scikit-learn reads the number and names of columns from."""
+        unit = self.privacy_unit.column if isinstance(self.privacy_unit, PrivacyUnit) else None
+        features = Features.of(X, n_columns=self._n_columns_stated)
+        own = features.own_names(unit)
+        schema, target = self._schema_for(own, y)
+        expected = tuple(column.name for column in feature_columns(schema, target))
+        self._require_columns(own, expected, named=features.names is not None)
+        self._check_analysis(schema)
+        return features.beside(expected, target, y), schema, _shaped(X, features, own)
+
+    @property
+    def _n_columns_stated(self) -> int | None:
+        """The number of columns of X, if a schema states it."""
+        if not isinstance(self.schema, Schema):
+            return None
+        return len(feature_columns(self.schema, self._name_of_target(self.schema)))
 
     def _check_parameters(self) -> None:
         """Refuse what a release would refuse, before the one fit is taken."""
@@ -241,25 +327,6 @@ class PrivateEstimator(BaseEstimator):
             raise
         return self
 
-    def _frame_or_array(self, X: Any, schema: Schema | None, *, at_least: int) -> tuple[nw.DataFrame[Any] | None, Any]:
-        """X as a frame with names, else as an array that was checked."""
-        frame = as_frame(X)
-        if frame is not None:
-            return frame, None
-        columns = () if schema is None else feature_columns(schema, self._name_of_target(schema))
-        return None, array_of(
-            X,
-            numeric=not any(isinstance(column, Categorical) for column in columns),
-            allow_nan=schema is not None and missing_cells_allowed(columns),
-            estimator=self,
-            at_least=at_least,
-        )
-
-    @staticmethod
-    def _feature_names(frame: nw.DataFrame[Any], unit: PrivacyUnit | None) -> tuple[str, ...]:
-        """Names of the frame's columns, less the one that tells people apart."""
-        return tuple(name for name in frame.columns if not isinstance(unit, PrivacyUnit) or name != unit.column)
-
     @staticmethod
     def _require_columns(own: tuple[str, ...], expected: tuple[str, ...], *, named: bool) -> None:
         """Raise ValueError unless the columns of X are those of the schema, in its order: arrays of results are in the same."""
@@ -287,24 +354,58 @@ class PrivateEstimator(BaseEstimator):
     def _columns_read(self) -> tuple[Column, ...]:
         return feature_columns(self.release_.schema, self._name_of_target(self.release_.schema))
 
-    def _rows(self, X: Any) -> Any:
-        """Rows to apply the fit to, by the names of the release; checked as scikit-learn does."""
-        check_is_fitted(self)
-        frame, array = self._frame_or_array(X, self.release_.schema, at_least=1)
-        if frame is not None:
-            frame = frame.select(self._feature_names(frame, self.release_.privacy.privacy_unit))
-        shaped = X if frame is None else names_alone(frame.columns)
-        validate_data(self, shaped, y="no_validation", reset=False, skip_check_array=True)
-        return by_name(frame, array, [column.name for column in self._columns_read])
+    def _rows(self, X: Any) -> ColumnTable:
+        """Rows to apply the fit to, by the names of the release; read as those of a fit are.
 
-    def _finite(self, values: FloatArray) -> FloatArray:
-        """Results for rows; refuses those of missing cells where the schema's rules do."""
-        strict = any(column.missing == "error" for column in self._columns_read)
-        if strict and (np.isnan(values).any() or np.isposinf(values).any()):
+        Raises
+        ------
+        ValueError, TypeError
+            If there is no row, the columns are others, or a cell is missing whose rule is "error".
+        """
+        check_is_fitted(self)
+        columns = self._columns_read
+        unit = self.release_.privacy.privacy_unit
+        features = Features.of(X, n_columns=len(columns))
+        own = features.own_names(None if unit is None else unit.column)
+        validate_data(self, _shaped(X, features, own), y="no_validation", reset=False, skip_check_array=True)
+        if not features.n_rows:
+            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required: X has no rows")
+        table = features.by_position([column.name for column in columns], None if unit is None else unit.column)
+        schema = self.release_.schema
+        slices = dict(zip((column.name for column in schema.columns), feature_slices(schema.columns), strict=True))
+        strict = [
+            place
+            for column in columns
+            if column.missing == "error"
+            for place in range(schema.n_features)[slices[column.name]]
+        ]
+        if not np.isfinite(feature_values(schema, table, strict)[:, strict]).all():
             raise ValueError(NOT_FINITE)
-        return values
+        return table
 
     @property
     def feature_names_released_(self) -> FloatArray:
         """Names of the encoded features, in the order of arrays: a categorical of k levels is k of them."""
         return np.array(self.release_.feature_names, dtype=object)
+
+
+def _shaped(X: Any, features: Features, own: tuple[str, ...]) -> Any:
+    """What has as many columns as X, under their names if it has any, as scikit-learn reads them."""
+    if features.names is not None:
+        return names_alone(own)
+    return X if features.given is None else features.given
+
+
+@contextmanager
+def _in_words_of_scikit_learn() -> Iterator[None]:
+    """Refuse a table that a run could not read in the words, and by the types, that scikit-learn's users look for."""
+    with recorded_runs() as runs:
+        try:
+            yield
+        except (ValueError, TypeError) as error:
+            if not runs.begun or runs.spent or type(error) not in (ValueError, TypeError):
+                raise
+            refused = UnreadableTableError(f"{error}. {AS_SCIKIT_LEARN_SAYS}")
+            for note in getattr(error, "__notes__", ()):
+                refused.add_note(note)
+            raise refused from None

@@ -102,7 +102,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator)
 
         Parameters
         ----------
-        X : array or frame of shape (n, n_features_in_)
+        X : array, frame or list of rows, of shape (n, n_features_in_)
             Never modified. A frame is read by column name.
         y : ignored
 
@@ -132,7 +132,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator)
     def transform(self, X: Any) -> FloatArray:
         """Scores of rows, shape (m, k); of private rows they are private."""
         rows = self._rows(X)
-        return self._finite(self.answer_.transform(rows))
+        return np.asarray(self.answer_.transform(rows))
 
     def inverse_transform(self, X: Any) -> FloatArray:
         """Encoded features, in the table's units, of scores of shape (m, k): shape (m, d)."""

@@ -16,7 +16,7 @@ from dpmoments.mechanisms.base import Mechanism
 from dpmoments.privacy.ledger import Ledger
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.privacy_unit import PrivacyUnit
-from dpmoments.release_outcome import ReleaseWarning
+from dpmoments.release_warning import ReleaseWarning
 from dpmoments.schema.schema import Schema
 
 __all__ = ["DPCovariance"]
@@ -106,7 +106,7 @@ class DPCovariance(PrivateEstimator, EmpiricalCovariance):
 
         Parameters
         ----------
-        X : array or frame of shape (n, n_features_in_)
+        X : array, frame or list of rows, of shape (n, n_features_in_)
             Never modified. A frame is read by column name.
         y : ignored
 
@@ -171,4 +171,4 @@ class DPCovariance(PrivateEstimator, EmpiricalCovariance):
     def _features_of(self, X: Any) -> FloatArray:
         rows = self._rows(X)
         schema = self.release_.schema
-        return self._finite(feature_values(schema, rows, range(schema.n_features)))
+        return feature_values(schema, rows, range(schema.n_features))

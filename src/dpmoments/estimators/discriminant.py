@@ -110,9 +110,9 @@ class DPLinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cl
 
         Parameters
         ----------
-        X : array or frame of shape (n, n_features_in_)
+        X : array, frame or list of rows, of shape (n, n_features_in_)
             Never modified. A frame is read by column name.
-        y : array-like of shape (n,)
+        y : array, list, or column of a frame, of n values
             By position.
 
         Raises
@@ -158,10 +158,7 @@ class DPLinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cl
 
     def _scores(self, X: Any) -> FloatArray:
         rows = self._rows(X)
-        scores = self.answer_.decision_function(rows)
-        if np.isnan(scores).any():
-            self._finite(scores)
-        return np.asarray(scores[:, self._order])
+        return np.asarray(self.answer_.decision_function(rows)[:, self._order])
 
     def decision_function(self, X: Any) -> FloatArray:
         """Scores of rows, shape (m, c); with two classes the second's less the first's, shape (m,)."""
@@ -186,7 +183,7 @@ class DPLinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cl
     def transform(self, X: Any) -> FloatArray:
         """Scores on the directions that tell classes apart, shape (m, r), r ≤ c − 1; of private rows they are private."""
         rows = self._rows(X)
-        return self._finite(self.answer_.transform(rows))
+        return np.asarray(self.answer_.transform(rows))
 
     @property
     def _n_features_out(self) -> int:

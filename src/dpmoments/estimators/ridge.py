@@ -107,9 +107,9 @@ class DPRidge(RegressorMixin, PrivateEstimator):
 
         Parameters
         ----------
-        X : array or frame of shape (n, n_features_in_)
+        X : array, frame or list of rows, of shape (n, n_features_in_)
             Never modified. A frame is read by column name.
-        y : array-like of shape (n,)
+        y : array, list, or column of a frame, of n values
             By position.
 
         Raises
@@ -158,4 +158,5 @@ class DPRidge(RegressorMixin, PrivateEstimator):
     def predict(self, X: Any) -> FloatArray:
         """Predictions for rows, shape (m,); of private rows they are private."""
         rows = self._rows(X)
-        return self._finite(self.answer_.predict(rows))
+        predicted: FloatArray = self.answer_.predict(rows)
+        return predicted

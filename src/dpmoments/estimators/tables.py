@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.validation import check_array
 
+from dpmoments.cells.columns import ColumnTable, declared_array, declared_column, objects_of
 from dpmoments.plain_values import shown
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
 from dpmoments.schema.schema import Schema
 from dpmoments.table_libraries import nw, pa
 
 __all__ = [
-    "array_of",
-    "as_frame",
-    "by_name",
+    "Features",
     "class_column",
     "column_of",
     "feature_columns",
     "missing_cells_allowed",
     "names_alone",
-    "names_for",
     "numeric_column",
     "public_schema",
-    "require_same_length",
-    "table_of",
     "target_column",
 ]
 
@@ -109,31 +107,86 @@ def missing_cells_allowed(columns: Sequence[Column]) -> bool:
     return all(column.missing != "error" for column in columns)
 
 
-def as_frame(X: Any) -> nw.DataFrame[Any] | None:
-    """X as a frame in memory (pandas, Polars, Arrow); None where it is an array, or a frame without names, which makes one.
+@dataclass(frozen=True, eq=False, repr=False)
+class Features:
+    """X as it was given, read by what it declares alone: no cell is looked at.
 
-    Raises
-    ------
-    TypeError
-        If it is a table that is not in memory, or sparse.
+    Attributes
+    ----------
+    given : frame or ndarray
+        What :func:`dpmoments.release` reads as it is: a frame with names, else an array of numbers or objects; None for a pandas
+        frame without names.
+    names : tuple of str or None
+        The names of its columns, if it has any.
+    columns : tuple of ndarray or narwhals Series
+        In their order.
+    n_rows : int
     """
-    if issparse(X):
-        raise TypeError(
-            "sparse input is not supported: noise is added to every cell of the moments all the same. Pass X.toarray()"
-        )
-    read = nw.from_native(X, pass_through=True)
-    if isinstance(read, nw.LazyFrame) or isinstance(X, str) or hasattr(X, "__fspath__"):
-        raise TypeError(
-            f"fit takes arrays and frames in memory, got {type(X).__name__}: release it with dpm.release(table, schema, …), "
-            "which reads files and engines, then call fit_release(release), which costs nothing"
-        )
-    named = isinstance(read, nw.DataFrame) and all(isinstance(name, str) for name in read.columns)
-    return read if named else None
 
+    given: Any
+    names: tuple[str, ...] | None
+    columns: tuple[Any, ...]
+    n_rows: int
 
-def names_for(columns: Sequence[str] | int, made_up: str = "x") -> tuple[str, ...]:
-    """Names of the columns of X: its own, or ``x0``, ``x1``, … for so many without."""
-    return tuple(f"{made_up}{place}" for place in range(columns)) if isinstance(columns, int) else tuple(columns)
+    @classmethod
+    def of(cls, X: Any, *, n_columns: int | None = None) -> Features:
+        """Read X: a frame or an array in memory, or a sequence of rows, which becomes an array of objects, cell by cell.
+
+        Parameters
+        ----------
+        X : frame, array or sequence of rows
+        n_columns : int, optional
+            How many columns a sequence of no rows has.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If it is none of these, is no table, or holds neither numbers nor objects. Messages tell no number of rows.
+        """
+        if issparse(X):
+            raise TypeError(
+                "sparse input is not supported: noise is added to every cell of the moments all the same. Pass X.toarray()"
+            )
+        frame = _frame_of(X)
+        if isinstance(frame, nw.LazyFrame) or isinstance(X, str) or hasattr(X, "__fspath__") or _is_of_dask(X):
+            raise TypeError(
+                f"fit takes arrays and frames in memory, got {type(X).__name__}: release it with dpm.release(table, schema, …), "
+                "which reads files and engines, then call fit_release(release), which costs nothing"
+            )
+        if not isinstance(frame, nw.DataFrame):
+            array = _table_array(X, n_columns)
+            return cls(array, None, tuple(array.T), len(array))
+        if all(isinstance(name, str) for name in frame.columns):
+            columns = tuple(frame[name] for name in frame.columns)
+            return cls(frame.to_native(), tuple(frame.columns), columns, len(frame))
+        columns = tuple(declared_column(X.iloc[:, place], f"x{place}") for place in range(X.shape[1]))
+        return cls(None, None, columns, len(frame))
+
+    def own_names(self, unit: str | None) -> tuple[str, ...]:
+        """Names of the columns but the one that tells people apart; without names ``x0``, ``x1``, …."""
+        if self.names is None:
+            return tuple(f"x{place}" for place in range(len(self.columns)))
+        return tuple(name for name in self.names if name != unit)
+
+    def beside(self, names: Sequence[str], target: str | None = None, y: Any = None) -> Any:
+        """The table that is released: columns by the schema's names, and the target beside them; nothing is copied.
+
+        Raises
+        ------
+        ValueError
+            If y has not as many values as X has rows; it says no number.
+        """
+        if target is None and self.given is not None:
+            return self.given
+        if target is not None and len(y) != self.n_rows:
+            raise ValueError("X and y have different numbers of rows: y must have one value for each row of X")
+        columns = dict(zip(names if self.names is None else self.names, self.columns, strict=True))
+        return ColumnTable(columns if target is None else columns | {target: y})
+
+    def by_position(self, names: Sequence[str], unit: str | None) -> ColumnTable:
+        """The columns under other names, in their order, without the one that tells people apart."""
+        kept = [column for place, column in enumerate(self.columns) if self.names is None or self.names[place] != unit]
+        return ColumnTable(dict(zip(names, kept, strict=True)))
 
 
 def names_alone(names: Sequence[str]) -> pa.Table:
@@ -141,99 +194,92 @@ def names_alone(names: Sequence[str]) -> pa.Table:
     return pa.table({name: pa.array([], pa.null()) for name in names})
 
 
-def array_of(X: Any, *, numeric: bool, allow_nan: bool, estimator: Any, at_least: int) -> Any:
-    """X as an array of shape (n, d), by scikit-learn's checks; messages quote no cell and no number of rows.
+def _frame_of(X: Any) -> Any:
+    """A frame as narwhals has it, anything else as it is; refuses two columns of one name, which can be a cell of a record."""
+    if isinstance(X, pa.RecordBatch):
+        X = pa.Table.from_batches([X])
+    twice = hasattr(X, "iloc") and getattr(getattr(X, "columns", None), "has_duplicates", False)  # pandas
+    if twice or (isinstance(X, pa.Table) and len(set(X.column_names)) < X.num_columns):
+        raise ValueError("two columns of the frame have the same name: rename one of them")
+    return nw.from_native(X, pass_through=True)
+
+
+def _is_of_dask(X: Any) -> bool:
+    return type(X).__module__.split(".")[0] == "dask"
+
+
+def _table_array(X: Any, n_columns: int | None) -> npt.NDArray[Any]:
+    """X as an array of shape (n, d), of the type that it declares."""
+    array = _rows_one_by_one(X, n_columns) if isinstance(X, list | tuple) else np.asarray(declared_array(X, "X"))
+    if array.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {array.ndim}D array instead: a table has rows and columns. Reshape your data using "
+            "X.reshape(-1, 1) for a single column, or X.reshape(1, -1) for a single row"
+        )
+    if array.dtype.kind == "c":
+        raise ValueError("Complex data not supported: X must hold numbers, or levels among objects")
+    if array.dtype.names is not None or array.dtype.kind not in "biufO":
+        raise TypeError(
+            f"X is an array of type {array.dtype.type.__name__}, not of numbers: pass a frame, or an array of objects "
+            "(dtype=object), whose cells are read one by one"
+        )
+    if array.shape[1] == 0:
+        raise ValueError("X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
+    return array
+
+
+def _rows_one_by_one(X: Sequence[Any], n_columns: int | None) -> npt.NDArray[Any]:
+    """A sequence of rows as an array of objects, each cell as it is."""
+    if not X and n_columns is not None:
+        return np.empty((0, n_columns), dtype=object)
+    rows = [_cells_of(row) for row in X]
+    whole = [row for row in rows if row is not None]
+    if not whole or len(whole) < len(rows):
+        raise ValueError(
+            "Expected 2D array: X is a sequence, and not all of it are rows, sequences of cells. Reshape your data to [[1.5], …] "
+            "for a single column, or [[1.5, …]] for a single row"
+        )
+    width = len(whole[0])
+    if any(len(row) != width for row in whole):
+        raise ValueError("the rows of X have different numbers of cells: each has one cell for every column")
+    return objects_of((cell for row in whole for cell in row), width * len(whole)).reshape(len(whole), width)
+
+
+def _cells_of(row: Any) -> Any | None:
+    """The cells of a row, to be counted and gone through; None if it is no row."""
+    try:
+        cells = row if isinstance(row, list | tuple) else declared_array(row, "a row of X")
+    except TypeError:
+        return None
+    return cells if isinstance(cells, list | tuple) or cells.ndim == 1 else None
+
+
+def column_of(y: Any, *, of: Any) -> Any:
+    """Y as an array or series of n values; a column of shape (n, 1) is taken too, with scikit-learn's warning.
 
     Raises
     ------
     ValueError, TypeError
-        If it is none, is complex, or has a cell that may not be missing and is.
-    """
-    cells = _native(np.asarray(X))
-    if cells.ndim != 2:
-        raise ValueError(
-            f"Expected 2D array, got {cells.ndim}D array instead: a table has rows and columns. Reshape your data using "
-            "X.reshape(-1, 1) for a single column, or X.reshape(1, -1) for a single row"
-        )
-    try:
-        return check_array(
-            cells,
-            dtype="numeric" if numeric else None,
-            ensure_all_finite="allow-nan" if allow_nan else numeric,
-            ensure_min_samples=at_least,
-            estimator=estimator,
-            input_name="X",
-        )
-    except ValueError as error:
-        if "convert" not in str(error):
-            raise
-    raise ValueError(
-        "X has a cell that is no number, and the columns were said to hold numbers: convert it, or describe its column as "
-        "Categorical in a schema"
-    )
-
-
-def _native(values: Any) -> Any:
-    """In this machine's order of bytes, which Arrow asks for."""
-    return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
-
-
-def column_of(y: Any, *, of: Any) -> Any:
-    """Y as an array of shape (n,); a column of shape (n, 1) is taken too, with scikit-learn's warning.
-
-    Raises
-    ------
-    ValueError
-        If there is none, it has more columns, or is complex.
+        If there is none, it has more columns, or is of a type that cannot be read.
     """
     if y is None:
         raise ValueError(f"This {type(of).__name__} estimator requires y to be passed, but the target y is None")
-    values = _native(np.asarray(y))
-    if values.ndim == 2 and values.shape[1] == 1:
+    column = y
+    if isinstance(_frame_of(y), nw.DataFrame):
+        columns = Features.of(y).columns
+        column = columns[0] if len(columns) == 1 else np.empty((0, len(columns)))
+    elif isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] == 1:
+        column = y.reshape(-1) if isinstance(y, np.ma.MaskedArray) else np.asarray(y).reshape(-1)
+    if column is not y:
         warnings.warn(
             DataConversionWarning("A column-vector y was passed when a 1d array was expected: pass y.ravel()"),
             stacklevel=4,
         )
-        values = values[:, 0]
-    if values.ndim != 1:
-        raise ValueError(f"y should be a 1d array, one value a row, and has {values.ndim} dimensions")
-    if values.dtype.kind == "c":
+    if isinstance(column, np.ndarray) and column.ndim != 1:
+        raise ValueError(f"y should be a 1d array, one value a row, and has {column.ndim} dimensions")
+    if isinstance(column, np.ndarray) and column.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold numbers or levels")
-    return values
-
-
-def by_name(frame: nw.DataFrame[Any] | None, array: Any, names: Sequence[str]) -> Any:
-    """Rows by the schema's column names, as analyses read them: a frame that has these names, else a mapping by position."""
-    if frame is None:
-        return {name: array[:, place] for place, name in enumerate(names)}
-    if frame.columns == list(names):
-        return frame.to_native()
-    return {name: frame[own].to_numpy() for name, own in zip(names, frame.columns, strict=True)}
-
-
-def table_of(rows: Any, target: str | None, y: Any) -> Any:
-    """The table that is released: rows by name and the target beside them; a new table, which shares what it can."""
-    if isinstance(rows, Mapping):
-        cells = dict(rows) if target is None else dict(rows) | {target: y}
-        return pa.table({name: _arrow_column(name, column) for name, column in cells.items()})
-    if target is None:
-        return rows
-    frame = nw.from_native(rows, eager_only=True)
-    return frame.with_columns(nw.new_series(target, y, backend=frame.implementation)).to_native()
-
-
-def _arrow_column(name: str, column: Any) -> pa.Array:
-    try:
-        return pa.array(column, from_pandas=True)
-    except (pa.ArrowException, ValueError, TypeError):  # its message quotes a cell
-        pass
-    raise TypeError(f"column {name!r} holds cells of more than one type: convert it to numbers, or to text")
-
-
-def require_same_length(n_rows: int, y: Any) -> None:
-    """Raise ValueError, which says no number, unless y has as many values as X has rows."""
-    if len(y) != n_rows:
-        raise ValueError("X and y have different numbers of rows: y must have one value for each row of X")
+    return declared_column(column, "y")
 
 
 def target_column(schema: Schema, target: str | None, kinds: tuple[type, ...], what: str) -> Column:
@@ -281,11 +327,18 @@ def class_column(name: str, classes: object) -> Column:
             "classes=None: which classes there are must be public, and y is not looked at for them. Give classes=[…], or a "
             "schema with a Categorical column and target=…"
         )
-    levels = np.asarray(classes)
-    if levels.ndim != 1 or levels.dtype.kind not in "biuUSTO":
+    levels = _listed(classes)
+    flags = [isinstance(level, bool) for level in levels]
+    if not all(isinstance(level, str | Integral) for level in levels) or (any(flags) and not all(flags)):
         raise ValueError(
             f"Unknown label type: classes={shown(classes)} must be a list of texts, whole numbers, or true and false"
         )
-    if levels.dtype.kind == "b":
-        return Boolean(name)
-    return Categorical(name, levels.tolist())
+    return Boolean(name) if levels and all(flags) else Categorical(name, tuple(levels))
+
+
+def _listed(classes: Any) -> list[Any]:
+    """Public levels as a list, each as it is; of NumPy's types as Python has them."""
+    listed = classes if isinstance(classes, list | tuple) or not hasattr(classes, "__array__") else np.asarray(classes)
+    if isinstance(listed, str) or not hasattr(listed, "__iter__") or np.ndim(listed) > 1:
+        return [classes]
+    return [level.item() if isinstance(level, np.generic) else level for level in listed]

@@ -70,6 +70,9 @@ class NoiseLaw(UncorrelatedCells):
                     raise ValueError(f"the noise law has no {entry.name}")
             elif not (is_finite_number(value) and value >= 0):
                 raise ValueError(f"{entry.name} of the noise law is not a finite number, 0 or above")
+            elif entry.name != "n_features":
+                # An integer beyond 64 bits, as a file may write a number, is nothing that arrays can hold.
+                object.__setattr__(self, entry.name, float(value) + 0.0)
         if not isinstance(self.n_features, Integral) or self.n_features < 1:
             raise ValueError(f"n_features={self.n_features!r} of the noise law is not a whole number above 0")
 

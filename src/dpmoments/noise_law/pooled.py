@@ -131,7 +131,9 @@ class PooledNoise(NoiseLaw):
 
     def __post_init__(self) -> None:
         # the checks of what all laws have: those of a normal law of these variances
-        GaussianNoise(*(getattr(self, entry.name) for entry in fields(NoiseLaw)))
+        checked = GaussianNoise(*(getattr(self, entry.name) for entry in fields(NoiseLaw)))
+        for entry in fields(NoiseLaw):
+            object.__setattr__(self, entry.name, getattr(checked, entry.name))
         if not isinstance(self.parts, list | tuple) or not self.parts:
             raise ValueError("the noise law has no parts: a list of at least one is expected")
         parts = tuple(part if isinstance(part, CarriedNoise) else CarriedNoise.from_dict(part) for part in self.parts)

@@ -16,7 +16,10 @@ import numpy.typing as npt
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.rounding import rounded_up
 
-__all__ = ["Norm", "Sensitivity", "query_distance"]
+__all__ = ["Argument", "Norm", "Sensitivity", "query_distance"]
+
+Argument = float | tuple[float, ...]
+"""A public number, or public weights."""
 
 
 class Norm(StrEnum):
@@ -44,7 +47,7 @@ class Sensitivity:
     name : str
         The function that made it.
     arguments : mapping
-        Its arguments, without ``neighbors``.
+        Its arguments, without ``neighbors``: numbers, and weights as a tuple, which a file holds as a list.
     neighbors : Neighbors
     norm : Norm
     value : float
@@ -56,7 +59,7 @@ class Sensitivity:
     """
 
     name: str
-    arguments: Mapping[str, float]
+    arguments: Mapping[str, Argument]
     neighbors: Neighbors
     norm: Norm
     value: float
@@ -89,7 +92,10 @@ class Sensitivity:
         """Plain values for a file."""
         return {
             "name": self.name,
-            "arguments": dict(self.arguments),
+            "arguments": {
+                name: list(map(float, value)) if isinstance(value, tuple) else value
+                for name, value in self.arguments.items()
+            },
             "neighbors": str(self.neighbors),
             "units": self.units,
             "rounding": self.rounding,

@@ -82,6 +82,7 @@ class PrivacyFilter:
         self._spent: dict[str | None, Loss] = {}
         self._n_coordinates = 0
         self._closed = False
+        self._refused = False
         self._lock = RLock()
         self._highest_bounds: dict[str | None, float] = {}
 
@@ -186,6 +187,11 @@ class PrivacyFilter:
         plan = self._plan
         return Receipt(plan.neighbors, plan.cost, plan.loss_unit, tuple(self._draws), plan.privacy_unit)
 
+    @property
+    def spent(self) -> bool:
+        """True once a draw was begun, or refused: the plan's whole cost then counts as spent."""
+        return bool(self._draws) or self._refused
+
     def selection_key(self) -> SelectionKey:
         """A key by which a run selects the rows of a unit that count: 128 random bits that have nothing to do with the table.
 
@@ -219,7 +225,7 @@ class PrivacyFilter:
         )
 
     def _refuse(self, words: str) -> NoReturn:
-        self._closed = True
+        self._closed = self._refused = True
         raise PrivacyFilterError(
             f"{words}. Nothing was drawn for it; what was drawn before is spent, and the plan's whole cost counts as spent. "
             "This is a defect of the mechanism: please report it"
@@ -238,7 +244,8 @@ def _require_made_here(sensitivity: Sensitivity) -> None:
     The norm is no part of what a file states: a law would price a bound in one norm as one in another.
     """
     stated = sensitivity.to_dict()
-    arguments = [part for item in stated.pop("arguments").items() for part in item]
+    given = stated.pop("arguments").items()
+    arguments = [part for name, value in given for part in (name, tuple(value) if isinstance(value, list) else value)]
     if _made_anew(*stated.values(), *arguments).norm is not sensitivity.norm:
         raise ValueError(f"the bound that {sensitivity.name} makes is in another norm")
 
@@ -247,7 +254,8 @@ def _require_made_here(sensitivity: Sensitivity) -> None:
 @lru_cache(maxsize=256, typed=True)
 def _made_anew(name: str, neighbors: str, units: float, rounding: float, value: float, *arguments: Any) -> Sensitivity:
     stated = {"name": name, "neighbors": neighbors, "units": units, "rounding": rounding, "value": value}
-    return sensitivity_from_dict({**stated, "arguments": dict(zip(arguments[::2], arguments[1::2], strict=True))})
+    values = [list(value) if isinstance(value, tuple) else value for value in arguments[1::2]]
+    return sensitivity_from_dict({**stated, "arguments": dict(zip(arguments[::2], values, strict=True))})
 
 
 def _is_integral(query: Any) -> bool:
@@ -271,6 +279,10 @@ class GroupFilter(PrivacyFilter):
     @property
     def left(self) -> Loss:
         return self._whole.left_for(self._level)
+
+    @property
+    def spent(self) -> bool:
+        return self._whole.spent
 
     def left_for(self, level: str) -> Loss:
         return self._whole.left_for(level)

@@ -17,6 +17,8 @@ __all__ = ["allowance_for_rows", "budget_for_rows", "loss_for_units"]
 
 ROUNDING = 1e-12
 """Relative error allowed for where e^ε is computed."""
+MIN_EPSILON_SHARE = 2.0**-10
+"""Least fraction of ε/k at which δ stays; below it ρ hardly depends on ε, and a smaller δ is found instead."""
 
 
 def allowance_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: PrivacyUnit | None) -> Loss:
@@ -97,7 +99,7 @@ def budget_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: Priv
     """The budget of the cost's kind for which a mechanism is calibrated at sensitivities of one row.
 
     What it allows draws to lose together is what :func:`allowance_for_rows` says, rounded down. Where (ε, δ) is counted in ρ, δ
-    stays and ε is made smaller.
+    stays and ε is made smaller; if that ρ needs no ε for δ, ε/k is taken and δ made smaller.
 
     Raises
     ------
@@ -119,7 +121,7 @@ def budget_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: Priv
     try:
         if cost.kind is not BudgetKind.APPROXIMATE or loss_unit is LossUnit.EPSILON_DELTA:
             return wanted.as_budget
-        return _smaller_epsilon(cost, wanted)
+        return _smaller_budget(cost, wanted)
     except (ArithmeticError, ValueError) as reason:
         raise ValueError(
             f"a budget of {cost} for units of {privacy_unit.max_rows} rows leaves nothing for a single row that can be "
@@ -127,15 +129,21 @@ def budget_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: Priv
         ) from reason
 
 
-def _smaller_epsilon(cost: PrivacyBudget, wanted: Loss) -> PrivacyBudget:
-    """(ε′, δ) that allows no more ρ than is wanted."""
+def _smaller_budget(cost: PrivacyBudget, wanted: Loss) -> PrivacyBudget:
+    """Return the (ε′, δ′) that allows no more ρ than is wanted: δ stays unless no ε is small enough for it."""
 
-    def excess(epsilon: float) -> float:
-        allowed = allowance(PrivacyBudget.approximate(epsilon, cost.delta), wanted.unit).amount
+    def excess(epsilon: float, delta: float) -> float:
+        allowed = allowance(PrivacyBudget.approximate(epsilon, delta), wanted.unit).amount
         return float(allowed / wanted.amount - 1) if allowed != wanted.amount else 0.0
 
-    start = cost.epsilon * math.sqrt(float(wanted.amount / allowance(cost, wanted.unit).amount))
-    found = PrivacyBudget.approximate(safe_root(excess, start, safe="below"), cost.delta)
+    share = math.sqrt(float(wanted.amount / allowance(cost, wanted.unit).amount))  # 1/k
+    epsilon, delta = cost.epsilon * share, cost.delta
+    if excess(MIN_EPSILON_SHARE * cost.epsilon * share, cost.delta) < 0.0:
+        epsilon = safe_root(lambda epsilon: excess(epsilon, cost.delta), epsilon, safe="below")
+    else:
+        # No larger δ is asked about: with δ itself this ε allows too much already, and δ must stay below 1.
+        delta = safe_root(lambda delta: excess(epsilon, min(delta, cost.delta)), cost.delta * share, safe="below")
+    found = PrivacyBudget.approximate(epsilon, delta)
     if not allowance(found, wanted.unit).within(wanted):
         raise ArithmeticError("the budget found allows more than is wanted")
     return found

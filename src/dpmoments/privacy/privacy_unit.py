@@ -35,7 +35,8 @@ class PrivacyUnit:
     max_rows : int
         k: of a unit with more rows, k chosen at random count. Noise grows in proportion to it.
     missing : {"error", "drop"}
-        What becomes of a row whose cell of the column is empty: it belongs to nobody, so that nothing can bound its share.
+        What becomes of a row whose cell of the column is empty, or names nobody (a list, 7.5): it belongs to nobody, so that
+        nothing can bound its share.
 
     Raises
     ------

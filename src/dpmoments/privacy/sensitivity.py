@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dpmoments.plain_values import is_finite_number, require_kinds, require_known
-from dpmoments.privacy.distances import Norm, Sensitivity
+from dpmoments.privacy.distances import Argument, Norm, Sensitivity
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.rounding import rounded_up
 
@@ -51,6 +51,9 @@ __all__ = [
     "sum_and_square_l2",
 ]
 
+WEIGHTS = "weights"
+"""An argument of this name is a tuple of public weights, one for each part of a row; every other argument is a number."""
+MAX_WEIGHTS = 2**16
 MOST_UNITS = 2.0**256
 """Queries are counted in units of 2^−256 at the finest."""
 
@@ -283,10 +286,33 @@ def sorted_eigenvalues_l2(neighbors: Neighbors, n_features: int) -> Sensitivity:
     return _made("sorted_eigenvalues_l2", neighbors, Norm.L2, value, n_features=n_features)
 
 
-SENSITIVITIES: Mapping[str, Callable[..., Sensitivity]] = MappingProxyType(
-    {name: globals()[name] for name in __all__ if name != "sensitivity_from_dict"}
+SENSITIVITIES: tuple[Callable[..., Sensitivity], ...] = (
+    count,
+    count_l1,
+    gram_entrywise_l1,
+    gram_frobenius,
+    gram_nuclear,
+    histogram_l1,
+    histogram_l2,
+    inverse_gram_frobenius,
+    median_score,
+    quadratic_form,
+    rank_score,
+    row_norm_square,
+    row_sum_l1,
+    row_sum_l2,
+    share_of_rows,
+    share_of_rows_l1,
+    smallest_eigenvalue,
+    sorted_eigenvalues_l1,
+    sorted_eigenvalues_l2,
+    sum_and_count_l1,
+    sum_and_count_l2,
+    sum_and_gram_frobenius,
+    sum_and_square_l1,
+    sum_and_square_l2,
 )
-"""Every sensitivity by name; a release's receipt is added up from these."""
+"""Every sensitivity. Their names and arguments are part of the file format: a release's receipt is added up from these alone."""
 
 
 def sensitivity_from_dict(values: Mapping[str, Any]) -> Sensitivity:
@@ -298,36 +324,49 @@ def sensitivity_from_dict(values: Mapping[str, Any]) -> Sensitivity:
         If there is no such sensitivity, or the stated value is below it.
     """
     require_kinds(values, name=str, arguments=dict)
-    if values["name"] not in SENSITIVITIES:
-        raise ValueError(f"there is no sensitivity {values['name']!r}: use one of {', '.join(SENSITIVITIES)}")
+    made = next((one for one in SENSITIVITIES if one.__name__ == values["name"]), None)
+    if made is None:
+        known = ", ".join(one.__name__ for one in SENSITIVITIES)
+        raise ValueError(f"there is no sensitivity {values['name']!r}: use one of {known}")
     for entry in ("units", "rounding", "value"):
         if not is_finite_number(values[entry]) or values[entry] < 0:
             raise ValueError(f"{entry} of a sensitivity must be a finite number, 0 or above")
     require_known(values, ("name", "arguments", "neighbors", "units", "rounding", "value"), "a sensitivity")
     if not 1.0 <= values["units"] <= MOST_UNITS or math.frexp(values["units"])[0] != 0.5:
         raise ValueError("units of a sensitivity must be a power of two, 1 or more")
-    made = SENSITIVITIES[values["name"]]
-    _check_arguments(made, values["arguments"])
-    base = made(Neighbors.of(values["neighbors"]), **values["arguments"])
+    base = made(Neighbors.of(values["neighbors"]), **_checked_arguments(made, values["arguments"]))
     anew = base.in_units(values["units"], rounding=values["rounding"])
     if anew.value > values["value"]:
         raise ValueError(f"a sensitivity {values['name']!r} is stated as less than it is")
     return anew
 
 
-def _check_arguments(made: Callable[..., Sensitivity], arguments: Mapping[str, Any]) -> None:
-    """Raise TypeError or ValueError where a file's arguments are not those of a sensitivity."""
+def _checked_arguments(made: Callable[..., Sensitivity], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a file's arguments of a sensitivity, weights as a tuple; raise TypeError or ValueError if they are not its own."""
     what = f"the arguments of {made.__name__}"
     _, *parameters = inspect.signature(made).parameters.values()
     require_known(arguments, [parameter.name for parameter in parameters], what)
     if absent := [p.name for p in parameters if p.default is p.empty and p.name not in arguments]:
         raise ValueError(f"{what} lack {', '.join(absent)}")
     for name, value in arguments.items():
-        if not is_finite_number(value) or (name == "n_features" and not isinstance(value, int)):
+        if name == WEIGHTS:
+            _check_weights(value, made.__name__)
+        elif not is_finite_number(value) or (name == "n_features" and not isinstance(value, int)):
             raise TypeError(f"{name} of {made.__name__} must be a finite number, and n_features a whole one")
+    return {name: tuple(map(float, value)) if name == WEIGHTS else value for name, value in arguments.items()}
 
 
-def _made(name: str, neighbors: Neighbors, norm: Norm, value: float, **arguments: float) -> Sensitivity:
+def _check_weights(weights: object, name: str) -> None:
+    """Raise TypeError or ValueError unless a file's weights are a list of public numbers above 0."""
+    if not isinstance(weights, list):
+        raise TypeError(f"{WEIGHTS} of {name} must be a list")
+    if not 1 <= len(weights) <= MAX_WEIGHTS:
+        raise ValueError(f"{WEIGHTS} of {name} are {len(weights):,} numbers: 1 to {MAX_WEIGHTS:,} are expected")
+    if not all(is_finite_number(weight) and weight > 0 for weight in weights):
+        raise ValueError(f"{WEIGHTS} of {name} must be finite numbers above 0")
+
+
+def _made(name: str, neighbors: Neighbors, norm: Norm, value: float, **arguments: Argument) -> Sensitivity:
     return Sensitivity(name, MappingProxyType(arguments), neighbors, norm, value)
 
 

@@ -9,13 +9,17 @@ number inside the bounds          mapped affinely
 number outside the bounds         moved to the nearer bound, then mapped
 number in a column with a scale   mapped affinely, as ±1e200 if beyond it
 null, NaN, +inf, −inf             the column's ``missing`` rule: error, midpoint or centre, or row dropped
+unreadable, in a column of these  the same rule: text, bytes, a list among numbers; a text that is no date
 level of a categorical            one-hot
-unknown level                     the column's ``other`` rule: row dropped, or no level
+unknown level, unreadable cell    the column's ``other`` rule: row dropped, or no level
 null or empty text (categorical)  the column's ``missing`` rule: error, no level, or row dropped
 ================================  ==========================================================================
 
 A number beyond the range of float64 is infinite. What cells of each type are read as, :mod:`dpmoments.cells.reading` says. A
 boolean column takes numbers too, as a numeric column with bounds 0 and 1 would.
+
+So a cell stops a pass where the column's rule is "error", and nowhere else. Before any cell is read, a column is refused whose
+declared type holds no cell that it needs, such as a column of text for a Numeric.
 
 A derived feature is computed from the outcomes for its columns, after those rules, and has none of its own.
 
@@ -31,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.array_types import BoolArray, FloatArray
-from dpmoments.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, numbers
+from dpmoments.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, numbers, strict_numbers
 from dpmoments.rows.block_memory import BlockMemory
 from dpmoments.rows.cells import dropped_by_missing
 from dpmoments.rows.level_block import LevelBlock, LevelLayout, dense_rows_at_a_time
@@ -85,7 +89,7 @@ def encode_columns(
     ValueError
         If a cell is missing in a column whose rule is ``"error"``.
     TypeError
-        If a column's type cannot hold what the schema says.
+        If a column's type cannot hold what the schema says, or a cell of a column whose rule is ``"error"`` cannot be read.
     """
     return encode_levels(columns, schema, LevelLayout.of(schema, mean=mean), memory).encoded()
 
@@ -144,7 +148,7 @@ def _one_hot(codes: CodeArray, column: Categorical) -> FloatArray:
 def _apply_rules(cells: Any, column: Numeric | Date | Boolean | Coordinate, out: FloatArray) -> BoolArray | None:
     """Fill ``out`` with values in the table's units after the column's rules; return which rows are dropped, None for none."""
     with suppress(pa.ArrowException):
-        values = numbers(cells, column)
+        values = strict_numbers(cells, column) if column.missing == "error" else numbers(cells, column)[0]
         finite = np.isfinite(values)
         if finite.all():
             _move_within_bounds(values, None, column, out)

@@ -8,10 +8,14 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import date
+from numbers import Number
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
+from dpmoments.cells.objects import read_objects
 from dpmoments.rows.row_hashes import HashArray, mixed, unit_hashes
 from dpmoments.table_libraries import pa, pc
 
@@ -22,6 +26,8 @@ STEP = 0xD1342543DE82EF95
 """Odd; its powers are the columns' multipliers."""
 EMPTY = np.uint64(0x5851F42D4C957F2D)
 """Stands for a cell that holds nothing."""
+READ = (str, bytes, Number, np.generic, date, UUID)
+"""Types of objects that some reader takes."""
 ROWS_AT_A_TIME = 8_192
 """Their hashes stay in the processor's cache, and are too small for an allocator to give back to the system."""
 
@@ -61,7 +67,7 @@ class Fingerprint:
 def cell_words(cells: Any) -> HashArray:
     """A number of 64 bits for each cell, shape (n,): the same for equal cells of one type."""
     if isinstance(cells, np.ndarray):
-        return np.array([zlib.crc32(repr(cell).encode(errors="backslashreplace")) for cell in cells], np.uint64)
+        return np.array(read_objects(cells, _object_word, 0), np.uint64)
     if isinstance(cells, pa.ChunkedArray):
         words = [cell_words(chunk) for chunk in cells.chunks]
         return words[0] if len(words) == 1 else np.concatenate([np.zeros(0, np.uint64), *words])
@@ -69,6 +75,13 @@ def cell_words(cells: Any) -> HashArray:
         return cell_words(pc.run_end_decode(cells))
     found = _looked_up(_words(cells.dictionary), cells) if pa.types.is_dictionary(cells.type) else _words(cells)
     return np.where(cells.is_null().to_numpy(zero_copy_only=False), EMPTY, found) if cells.null_count else found
+
+
+def _object_word(cell: object) -> int:
+    """Of an object that no reader takes, its type alone: what else it shows may be an address in memory."""
+    if isinstance(cell, READ) or cell is None:
+        return zlib.crc32(repr(cell).encode(errors="backslashreplace"))
+    return zlib.crc32(type(cell).__qualname__.encode(errors="backslashreplace"))
 
 
 def _words(cells: Any) -> HashArray:

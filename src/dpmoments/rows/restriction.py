@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.array_types import BoolArray
-from dpmoments.cells.reading import MISSING, level_codes, numbers
+from dpmoments.cells.reading import MISSING, level_codes, numbers, strict_numbers
 from dpmoments.rows.cells import dropped_by_missing
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.grouping import Level, grouping_column, levels_of, schema_of_groups
@@ -28,7 +28,7 @@ class Restriction:
     ----------
     column : Categorical or Boolean
         It is read, and not encoded. A row without one of its levels is left out, whatever the column's rule; where that is
-        ``missing="error"``, an empty cell is an error all the same.
+        ``missing="error"``, an empty cell is an error all the same, and of a Boolean one that cannot be read.
     levels : tuple
     schema : Schema
         Of the other columns.
@@ -61,7 +61,7 @@ class Restriction:
         ValueError
             If the column's rule is ``missing="error"`` and a cell is.
         TypeError
-            If its type can hold no levels.
+            If its type can hold no levels, or its rule is ``missing="error"`` and a cell cannot be read.
         """
         with suppress(pa.ArrowException):  # whose message may quote a cell
             kept = self._kept(columns[self.column.name])
@@ -76,7 +76,8 @@ class Restriction:
             codes = level_codes(cells, self.column)
             missing, instead = codes == MISSING, "zero"
         else:
-            values = numbers(cells, self.column)
+            strict = self.column.missing == "error"
+            values = strict_numbers(cells, self.column) if strict else numbers(cells, self.column)[0]
             missing, instead = ~np.isfinite(values), "center"
             # as the cell would be encoded: beyond 0 and 1 at the nearer; between them it is no level
             codes = np.where(values >= 1.0, 1, np.where(values <= 0.0, 0, -1))

@@ -175,7 +175,8 @@ class _Look:
             self._count(cells, "column", column.name, what)
         self._add(("column", column.name, "like numbers"), read.like_numbers)
         missing = empty | infinite
-        self._note(column, read.unreadable, read.kind, read.found, missing)
+        self._values(column.name, "unreadable", read.found)
+        self._note(column, read.unreadable, read.kind, missing)
         self._changed[column.name] = missing | below | above | read.unreadable
         if self._survey.lenient_schema is not None:
             self._read[column.name] = pa.array(values)
@@ -189,7 +190,7 @@ class _Look:
         for place, number in enumerate(np.bincount(read.codes[read.codes >= 0]).tolist()):
             self._add(("level", column.name, place), number)
         self._values(column.name, "unknown", read.unknown)
-        self._note(column, read.unreadable, read.kind, read.found, missing)
+        self._note(column, read.unreadable, read.kind, missing)
         if column.other == "drop":
             self._drops.append((column.name, "other", unknown))
         self._changed[column.name] = missing | unknown | read.unreadable
@@ -205,27 +206,23 @@ class _Look:
         self._count(read.unreadable, "unit", "unreadable")
         if read.kind is not None:
             self._add(("unit type", read.kind), self._part.n_rows)
-        self._stopping |= read.unreadable
+            self._stopping |= read.unreadable
+        else:
+            missing |= read.unreadable
         if unit.missing == "error":
             self._stopping |= missing
         else:
             self._drops.append((unit.column, "missing", missing))
         self._units = read.ids
 
-    def _note(
-        self,
-        column: Column,
-        unreadable: BoolArray,
-        kind: str | None,
-        found: Mapping[CellValue, int],
-        missing: BoolArray,
-    ) -> None:
-        """What a column of any kind has: cells that cannot be read, and a rule for missing ones."""
+    def _note(self, column: Column, unreadable: BoolArray, kind: str | None, missing: BoolArray) -> None:
+        """What a column of any kind has: cells that cannot be read, and a rule for missing ones, which is that for these, too."""
         self._count(unreadable, "column", column.name, "unreadable")
-        if kind is not None:
+        if kind is not None:  # refused by its type, whatever the rule
             self._add(("type", column.name, kind), self._part.n_rows)
-        self._values(column.name, "unreadable", found)
-        self._stopping |= unreadable
+            self._stopping |= unreadable
+        else:
+            missing = missing | unreadable
         if column.missing == "error":
             self._stopping |= missing
         elif column.missing == "drop":

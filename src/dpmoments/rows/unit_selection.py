@@ -78,8 +78,10 @@ class UnitBlock:
         ------
         ValueError
             If a row has no unit and the rule is ``missing="error"``.
+        TypeError
+            If the column's type names no units, or the rule is ``missing="error"`` and a cell names none.
         """
-        ids = unit_ids(cells, privacy_unit.column)
+        ids = unit_ids(cells, privacy_unit.column, strict=privacy_unit.missing == "error")
         belongs = ids.is_valid().to_numpy(zero_copy_only=False).astype(bool)
         if privacy_unit.missing == "error" and not belongs.all():
             raise ValueError(

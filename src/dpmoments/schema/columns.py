@@ -97,7 +97,7 @@ class Categorical:
     missing : {"error", "zero", "drop"}
         What an empty cell does: stop the release, count as no level (all k features 0), or drop its row.
     other : {"drop", "zero"}
-        What a value outside ``levels`` does: drop its row, or count as no level.
+        What a value outside ``levels``, or one that cannot be read, does: drop its row, or count as no level.
     description : str, optional
         As for :class:`Numeric`.
 

@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from dpmoments.documents import NEVER_OVERWRITTEN, write_text
 from dpmoments.schema.header import frame_header, read_header
 from dpmoments.schema.template import schema_template
 from dpmoments.text_files.text_format import TextFormat
@@ -37,11 +38,7 @@ class SchemaDraft:
         FileExistsError
             If there is a file already: it may hold what was filled in.
         """
-        try:
-            with Path(path).open("x", encoding="utf-8", newline="\n") as file:
-                file.write(self.text)
-        except FileExistsError:
-            raise FileExistsError(f"{path} exists already and is not overwritten: choose another name") from None
+        write_text(self.text, path, taken=NEVER_OVERWRITTEN)
 
     def __str__(self) -> str:
         return self.text

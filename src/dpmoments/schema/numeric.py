@@ -40,9 +40,9 @@ class Numeric:
         Public bounds, lower < upper; cells outside are moved to the nearer bound. They must come from public knowledge
         (a codebook, physics, law), never from the table: a bound read off the data leaks it.
     missing : {"error", "center", "drop"}
-        What an empty, NaN or infinite cell does: stop the release (``"error"``; whoever sees that a release stopped learns
-        that such a cell exists), count as the midpoint of the bounds or as ``center`` (``"center"``), or drop its row
-        (``"drop"``).
+        What an empty, NaN or infinite cell does, and one that cannot be read as a number: stop the release (``"error"``;
+        whoever sees that a release stopped learns that such a cell exists), count as the midpoint of the bounds or
+        as ``center`` (``"center"``), or drop its row (``"drop"``).
     scale : (float, float), optional
         In place of bounds: a public range for the column's standard deviation, as wide as needed; its cost in accuracy grows
         with its logarithm only. Cells of such a column are taken as they are, and a schema that has one is released by

@@ -3,19 +3,101 @@
 from __future__ import annotations
 
 import codecs
+import re
 from pathlib import Path
 from typing import Any
 
 from dpmoments.table_libraries import pa
 from dpmoments.text_files.text_format import TextFormat
 
-__all__ = ["EncodingError", "open_utf8"]
+__all__ = ["EncodingError", "LineLengths", "LongLineError", "open_utf8"]
 
 PIECE = 1 << 20
+UNREADABLE_BYTES = "dpmoments.unreadable"
+"""The name of what decoders do with bytes that are not text: half of a surrogate pair, which no text has, stands for them."""
+
+
+def _marked(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return "\udcff", error.end
+
+
+codecs.register_error(UNREADABLE_BYTES, _marked)
 
 
 class EncodingError(ValueError):
     """The bytes are not text in the encoding; the message holds none of them."""
+
+
+class LongLineError(ValueError):
+    """A line is longer than any that is read; the message holds nothing of it."""
+
+
+class LineLengths:
+    r"""The lengths of a delimited text's lines, as Arrow's reader divides it: line ends in quotes are none.
+
+    Parameters
+    ----------
+    delimiter : str
+    quote : str or None
+    longest : int
+        In bytes of UTF-8, without the line end.
+
+    Examples
+    --------
+    >>> lengths = LineLengths(",", '"', 6)
+    >>> lengths.add(b'1,5" x\n1,"a\r\n')
+    >>> lengths.add(b'b')
+    Traceback (most recent call last):
+        ...
+    dpmoments.text_files.streams.LongLineError: one of its lines is longer than 6 bytes
+    """
+
+    def __init__(self, delimiter: str, quote: str | None, longest: int) -> None:
+        self._delimiter, self._quote, self._longest = delimiter.encode(), (quote or "").encode(), longest
+        marks = b"".join(re.escape(mark) for mark in (b"\r", b"\n", self._delimiter, self._quote))
+        self._marks = re.compile(b"[" + marks + b"]")
+        self._place = self._line = self._cell = 0  # where we are, and where the line and its cell began
+        self.first_end: int | None = None
+        """Where the first line that is not empty ends; None before that."""
+        self._closed = -1  # after the last quote that closed a cell, which opens it again where it stands there
+        self._quoted = False
+
+    def add(self, block: bytes) -> None:
+        """Measure on.
+
+        Raises
+        ------
+        LongLineError
+            If a line is too long.
+        """
+        if not self._place and block.startswith(codecs.BOM_UTF8):
+            self._line = self._cell = len(codecs.BOM_UTF8)
+        for mark in self._marks.finditer(block):
+            place, found = self._place + mark.start(), mark.group()
+            if found == self._quote:
+                if self._quoted:
+                    self._quoted, self._closed = False, place + 1
+                else:
+                    self._quoted = place in (self._cell, self._closed)
+            elif not self._quoted:
+                self._cell = place + 1
+                if found != self._delimiter:
+                    self._end_line(place)
+                    if self.first_end is None and place > self._line:
+                        self.first_end = place
+                    self._line = place + 1
+        self._place += len(block)
+        self._end_line(self._place)
+
+    def _end_line(self, place: int) -> None:
+        if place - self._line > self._longest:
+            raise LongLineError(f"one of its lines is longer than {_in_words(self._longest)}")
+
+
+def _in_words(n_bytes: int) -> str:
+    return f"{n_bytes >> 20} megabytes" if n_bytes >> 20 else f"{n_bytes} bytes"
 
 
 def open_utf8(path: Path, text_format: TextFormat, raw: Any = None) -> Any:
@@ -37,6 +119,9 @@ def open_utf8(path: Path, text_format: TextFormat, raw: Any = None) -> Any:
 class Utf8Stream:
     r"""A binary stream of UTF-8 made of one in another encoding.
 
+    Bytes that are not text in it become bytes that are not UTF-8, so that the cell that has them is unreadable, and no other. In
+    the first line, which holds the names, they are an error.
+
     Parameters
     ----------
     stream : binary stream
@@ -54,11 +139,14 @@ class Utf8Stream:
     def __init__(self, stream: Any, encoding: str, skip_lines: int = 0) -> None:
         self._stream = stream
         self._encoding = encoding
-        self._decoder = codecs.getincrementaldecoder(encoding)("strict")
+        self._decoder = codecs.getincrementaldecoder(encoding)(UNREADABLE_BYTES)
         self._made = b""
-        self._ended = self._begun = self.closed = False
+        self._skipping = True
+        self._ended = self._begun = self._past_names = self.closed = False
         for _ in range(skip_lines):
             self._skip_line()
+        self._skipping = False
+        self._require_text(self._made.decode(errors="surrogatepass"))
 
     def read(self, size: int = -1) -> bytes:
         """``size`` bytes, fewer at the end of the stream alone."""
@@ -85,12 +173,28 @@ class Utf8Stream:
             if text and not self._begun:
                 self._begun = True
                 text = text.removeprefix("\ufeff")  # the byte order mark, where the codec leaves it
-            made = text.encode()
+            made = text.encode(errors="surrogatepass")  # which is not UTF-8 where a surrogate stands
         except UnicodeError:
             fault = True
         if fault:  # outside the handler: the error holds the bytes
-            raise EncodingError(f"its bytes are not text in {self._encoding}: pass the encoding it was saved in")
+            raise EncodingError(self._refusal)
+        if not self._skipping:
+            self._require_text(text)
         return made
+
+    def _require_text(self, text: str) -> None:
+        """Refuse what is not text as far as the first line goes."""
+        if self._past_names:
+            return
+        line = re.match(r"[^\r\n]*", text)
+        assert line is not None
+        if any("\ud800" <= character <= "\udfff" for character in line.group()):
+            raise EncodingError(self._refusal)
+        self._past_names = line.end() < len(text)
+
+    @property
+    def _refusal(self) -> str:
+        return f"its bytes are not text in {self._encoding}: pass the encoding it was saved in"
 
     def _skip_line(self) -> None:
         line_end = -1

@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from dpmoments.documents import NEVER_OVERWRITTEN, write_text
 from dpmoments.plain_values import shown
 from dpmoments.privacy.budget import BudgetKind
 from dpmoments.privacy.rounding import no_less
@@ -83,8 +84,7 @@ class RegistryEntry:
         FileExistsError
             If there is one already.
         """
-        with Path(path).open("x", encoding="utf-8") as file:
-            file.write(self.to_yaml())
+        write_text(self.to_yaml(), path, taken=NEVER_OVERWRITTEN)
 
 
 def registry_entry(

@@ -77,11 +77,13 @@ class GroupsPlan(CalibratedPlan[Mapping[Level, NoisyMoments]]):
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> Mapping[Level, NoisyMoments]:
         """Run the plan on every group in turn: as many times its passes over the table as there are levels.
 
-        One more comes first where a cell may be an error, so that it is one before any noise is drawn.
+        One more comes first, over all rows and columns as a release of the whole table reads them, wherever a rule may stop it:
+        so a row of a later group, or of none, stops the run before any noise is drawn. Nothing else that a row holds can stop a
+        pass (:mod:`dpmoments.rows.encode`); what the types of columns can, the first pass meets.
         """
         name = self.by.name
-        if "error" in {self.by.missing, *(column.missing for column in rows.schema.columns)}:
-            rows.where(name, *self.levels).count()
+        if any(column.missing == "error" for column in rows.schema.table_columns):
+            rows.count()
         return {
             level: self.of_group.run(rows.where(name, level), privacy_filter.for_group(group_label(name, level)))
             for level in self.levels

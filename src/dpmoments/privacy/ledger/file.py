@@ -27,6 +27,8 @@ OBJECTS = (
 )
 """The triggers stop mistakes; who can write the file can drop them."""
 ID_DIGITS = 32
+TEMPORARY = (".dpmoments-", ".part")
+"""Beginning and end of the name under which a ledger is made."""
 
 
 class LedgerFile:
@@ -68,7 +70,7 @@ class LedgerFile:
         LedgerError
             If the folder cannot be written to.
         """
-        temporary = self.path.parent / f".dpmoments-{secrets.token_hex(8)}.part"
+        temporary = self.path.parent / f"{TEMPORARY[0]}{secrets.token_hex(8)}{TEMPORARY[1]}"
         try:
             with closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
                 connection.execute("PRAGMA synchronous = EXTRA")
@@ -99,6 +101,7 @@ class LedgerFile:
         """
         if not self.exists():
             raise LedgerError(f"there is no ledger {self.shown}: ledger.grant('people-2026', epsilon=…) makes one")
+        self._require_one_name()
         connection = None
         try:
             connection = sqlite3.connect(
@@ -114,6 +117,22 @@ class LedgerFile:
         finally:
             if connection is not None:
                 connection.close()  # a transaction that was not committed is rolled back
+
+    def _require_one_name(self) -> None:
+        """Raise LedgerError if the file has several hard links, since SQLite names its journal after the one that is opened.
+
+        Symbolic links are resolved by SQLite. The name under which a ledger was made is not counted: nobody opens it.
+        """
+        try:
+            n_names = _count_names(self.path)
+        except OSError:  # gone, or not to be looked at: SQLite says which
+            return
+        if n_names > 1:
+            raise LedgerError(
+                f"{self.shown} has {n_names} names (hard links): a transaction under one name is not seen under another, so that "
+                "budget could be spent twice. Delete all names but one, and open the ledger by that or by a symbolic link to it "
+                f"('find FOLDER -samefile {self.shown}' lists them; make backups by copying)"
+            )
 
     def _configure(self, connection: sqlite3.Connection) -> None:
         # On the disk before the call returns, folder included; on macOS past the drive's own cache too.
@@ -169,6 +188,25 @@ class LedgerFile:
             sqlite3.SQLITE_CORRUPT: "is damaged: restore a copy, and check it with 'dpmoments ledger verify' and its releases",
         }.get(code, f"cannot be used ({reason})")
         raise LedgerError(f"the ledger {self.shown} {words}") from reason
+
+
+def _count_names(path: Path) -> int:
+    """Return the number of hard links of a file, without those under which it was made.
+
+    There is one such link for a moment while it is made, and for good if that was stopped; its end is waited for by looking anew.
+    """
+    path = path.resolve()
+    while True:
+        before = path.stat()
+        if before.st_nlink <= 1:
+            return 1
+        made_under = 0
+        for entry in os.scandir(path.parent):
+            if entry.name.startswith(TEMPORARY[0]) and entry.name.endswith(TEMPORARY[1]):
+                with suppress(FileNotFoundError):
+                    made_under += os.path.samestat(entry.stat(follow_symlinks=False), before)
+        if path.stat().st_nlink == before.st_nlink:
+            return before.st_nlink - made_under
 
 
 def _publish(temporary: Path, path: Path) -> None:

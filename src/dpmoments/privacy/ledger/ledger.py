@@ -25,6 +25,21 @@ __all__ = ["Ledger"]
 SECONDS_TO_WAIT = 30.0
 
 
+class _Process:
+    """A process, by an object that only it has: a fork makes its own, since process ids are reused."""
+
+    current: object = object()
+
+    @classmethod
+    def forked(cls) -> None:
+        """Give a new process its own object."""
+        cls.current = object()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_Process.forked)
+
+
 class Ledger:
     """The privacy budgets of datasets, and what their releases spent of them.
 
@@ -68,6 +83,9 @@ class Ledger:
 
     def __init__(self, path: str | os.PathLike[str], *, timeout: float = SECONDS_TO_WAIT) -> None:
         self._kept = KeptAccounts(LedgerFile(path, timeout))
+        self._reserved: dict[
+            LedgerEntry, object
+        ] = {}  # by whom: never copied, written or sent, so that others cannot refund
 
     @property
     def path(self) -> str:
@@ -262,7 +280,9 @@ class Ledger:
                 "unit": unit,
                 "losses": losses.to_dict(),
             }
-            return write(Action.RESERVE, name, content).of(write.accounts.ledger)
+            entry = write(Action.RESERVE, name, content).of(write.accounts.ledger)
+        self._reserved[entry] = _Process.current
+        return entry
 
     def commit(self, entry: LedgerEntry) -> None:
         """Record that the release of a reservation was made.
@@ -275,12 +295,15 @@ class Ledger:
         self._end(Action.COMMIT, entry)
 
     def refund(self, entry: LedgerEntry) -> None:
-        """Give back what was reserved for a run that ended before it drew any noise, by the process that ran it.
+        """Refund what was reserved for a run that ended before it drew any noise.
+
+        Only the object that reserved it can know this, in the process that it reserved it in: another object for the same file, a
+        copy, or the same object in a forked process is refused.
 
         Raises
         ------
         LedgerError
-            As for :meth:`commit`.
+            As for :meth:`commit`, or if another object or process reserved it.
         """
         self._end(Action.REFUND, entry)
 
@@ -292,6 +315,11 @@ class Ledger:
                 raise LedgerError(
                     f"{self.path} is not the ledger in which entry {entry.number} was written: it was cut, restored from an "
                     "older copy, or replaced"
+                )
+            if action is Action.REFUND and self._reserved.get(entry) is not _Process.current:
+                raise LedgerError(
+                    f"this object did not reserve entry {entry.number} of {self.path} in this process: whether its run drew "
+                    "noise is known only where it was reserved. It counts as spent unless that object refunds it"
                 )
             write(action, known.dataset, {"reservation": entry.number})
 

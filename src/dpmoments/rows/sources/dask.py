@@ -4,20 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
+from dpmoments.own_words import has_own_words
 from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.rows.blas import single_threaded_blas
 from dpmoments.rows.cells import Missing
 from dpmoments.rows.sources.arrow import FileSource, ParquetSource
+from dpmoments.rows.sources.dask_plans import (
+    columns_of_memory,
+    graph_of_nodes,
+    require_array_in_memory,
+    require_declared_types,
+    require_no_disk,
+    require_no_transfer,
+    require_types_of_readers,
+    storing_steps,
+)
 from dpmoments.rows.sources.dask_scans import scanned_files
+from dpmoments.rows.sources.dask_tasks import CutGraph, PartitionTask, merged_outcome, opened, partition_outcome, sealed
 from dpmoments.rows.sources.engine import FAN_IN, EngineSource, PassProgress, require_installed
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import ArraySource, require_columns
-from dpmoments.rows.sources.partitions import Outcome, PartitionJob, Reading
+from dpmoments.rows.sources.partitions import Failure, Outcome, PartitionJob, Reading
 from dpmoments.rows.sources.reading import FAILED_QUERY, read_quietly
+from dpmoments.rows.sources.sealing import Seal
 from dpmoments.schema.schema import Schema
 from dpmoments.table_libraries import nw
 
@@ -33,30 +48,52 @@ def is_of_dask(data: Any) -> bool:
 class DaskSource(EngineSource):
     """A table whose partitions are tasks of Dask."""
 
-    def partitions(self) -> Sequence[Any]:
-        """Each a delayed object, or a plain value."""
+    def cut(self) -> CutGraph:
+        """Return the tasks of its partitions.
+
+        Raises
+        ------
+        TypeError
+            If a step writes rows to a disk.
+        """
         raise NotImplementedError
 
     def outcome(self, job: PartitionJob, progress: PassProgress) -> tuple[Outcome, int] | None:
         import dask
-        from dask.base import get_scheduler
+        from dask.delayed import Delayed
+        from dask.highlevelgraph import HighLevelGraph
 
-        partitions = self.partitions()
-        if not partitions:
+        client, in_memory = scheduler()
+        try:
+            cut = self.cut()
+            if cut.stored:
+                _require_kept_in_memory(self.where, "several of its partitions are made of the same rows")
+        except TypeError as error:
+            if not has_own_words(error):
+                raise
+            return Outcome(frozenset(), None, failure=Failure.of(error)), 0
+        if not cut.partitions:
             return None
+        seal = None if in_memory else Seal()
         # One task for what all of them share, which may be large; names are random, so that no pass is taken for another.
-        shared = dask.delayed(job, pure=False, traverse=False)
-        run, merge = dask.delayed(_outcome, pure=False), dask.delayed(_merged, pure=False)
-        leaves = [run(shared, partition, number) for number, partition in enumerate(partitions)]
+        shared = dask.delayed(sealed(seal, job), pure=False, traverse=False)
+        name = f"stored-{uuid4()}"
+        graph = HighLevelGraph.from_collections(name, dict(cut.stored))
+        leaves = [
+            dask.delayed(partial(partition_outcome, seal, task, number), pure=False, traverse=False)(
+                shared, *(Delayed(key, graph, layer=name) for key in task.inputs)
+            )
+            for number, task in enumerate(cut.partitions)
+        ]
+        merge = dask.delayed(partial(merged_outcome, seal), pure=False, traverse=False)
         level = leaves
         while len(level) > 1:
             level = [merge(shared, level[start : start + FAN_IN]) for start in range(0, len(level), FAN_IN)]
-        client = getattr(get_scheduler(collections=level), "__self__", None)
-        if client is not None and hasattr(client, "compute"):
-            return _on_cluster(client, leaves, level[0], progress), len(leaves)
+        if client is not None:
+            return opened(seal, _on_cluster(client, leaves, level[0], progress)), len(leaves)
         with single_threaded_blas(), _watched(progress):
             (found,) = dask.compute(level[0])
-        return found, len(leaves)
+        return opened(seal, found), len(leaves)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,6 +109,20 @@ class DaskFrameSource(DaskSource):
             nw.from_native(empty)
         )  # refuses types that no schema reads, before a row is read
 
+    def require_read_row_by_row(self) -> None:
+        """Raise TypeError unless the plan shows that types were declared, and that no row is stored between tasks.
+
+        Raises
+        ------
+        TypeError
+        """
+        plan = self.frame.expr
+        require_declared_types(plan)
+        if steps := storing_steps(plan):
+            _require_kept_in_memory(self.where, f"its plan has the steps {', '.join(steps)}")
+        selected = read_quietly(lambda: self._selected.expr.simplify(), self.where, FAILED_QUERY)
+        require_types_of_readers(selected, self.reading)
+
     @property
     def where(self) -> str:
         return "the Dask frame"
@@ -80,9 +131,23 @@ class DaskFrameSource(DaskSource):
     def fingerprinted(self) -> bool:
         return True
 
-    def partitions(self) -> Sequence[Any]:
-        delayed: Sequence[Any] = self.frame[list(self.reading.names)].to_delayed()
-        return delayed
+    @property
+    def _selected(self) -> Any:
+        """The frame of the columns that are read. Of a table in memory cells are as they are there, not converted to text."""
+        from dask.dataframe.dask_expr import new_collection
+
+        plan = columns_of_memory(self.frame.expr)
+        frame = self.frame if plan is None else new_collection(plan)
+        return frame[list(self.reading.names)]
+
+    def cut(self) -> CutGraph:
+        import dask
+
+        # A shuffle of no stated method would write to a disk.
+        with dask.config.set({"dataframe.shuffle.method": "tasks"}):
+            plan = self._selected.optimize()
+            require_no_disk(plan.expr)
+            return CutGraph.of(graph_of_nodes(plan), plan.__dask_keys__())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,6 +158,8 @@ class DaskArraySource(DaskSource):
 
     def __post_init__(self) -> None:
         _ = self._empty
+        if self.array.dtype.kind not in "biuf":
+            require_array_in_memory(graph_of_nodes(self.array))
 
     @property
     def _empty(self) -> ArraySource:
@@ -118,9 +185,13 @@ class DaskArraySource(DaskSource):
     def missing(self) -> Missing:
         return self._empty.missing
 
-    def partitions(self) -> Sequence[Any]:
-        delayed: Sequence[Any] = self.array.rechunk({1: -1}).to_delayed().ravel().tolist()
-        return delayed
+    def cut(self) -> CutGraph:
+        import dask
+
+        (plan,) = dask.optimize(self.array.rechunk({1: -1}, method="tasks"))
+        graph = graph_of_nodes(plan)
+        require_no_transfer(graph)
+        return CutGraph.of(graph, [key for keys in plan.__dask_keys__() for key in keys])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,10 +213,8 @@ class DaskFilesSource(DaskSource):
     def n_rows(self) -> int | None:
         return self.known_rows
 
-    def partitions(self) -> Sequence[Any]:
-        import dask
-
-        return [dask.delayed(piece, pure=False, traverse=False) for piece in self.pieces]
+    def cut(self) -> CutGraph:
+        return CutGraph([PartitionTask.of_value(piece) for piece in self.pieces])
 
 
 def open_dask(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit | None) -> DaskSource:
@@ -175,6 +244,7 @@ def _files_or_frame(source: DaskFrameSource) -> DaskSource:
     reading = source.reading
     paths = read_quietly(lambda: scanned_files(source.frame, reading.names), source.where, FAILED_QUERY)
     if paths is None:
+        source.require_read_row_by_row()
         return source
     return _of_files(ParquetSource(reading.schema, reading.mean, paths, privacy_unit=reading.privacy_unit))
 
@@ -196,15 +266,38 @@ def open_files_on_dask(files: FileSource) -> DaskSource:
     return _of_files(files)
 
 
-def _outcome(job: PartitionJob, partition: Any, number: int) -> Outcome:
-    return job.outcome(partition, number)
+def scheduler() -> tuple[Any, bool]:
+    """Return the client of the cluster that runs tasks, if one does; and True if threads or processes of this machine do."""
+    import dask
+    from dask.base import get_scheduler, named_schedulers
+
+    run = get_scheduler(collections=[dask.delayed(None)])
+    client = getattr(run, "__self__", None)
+    return (client if hasattr(client, "compute") else None), any(run is known for known in named_schedulers.values())
 
 
-def _merged(job: PartitionJob, outcomes: Sequence[Outcome]) -> Outcome:
-    return job.merged(outcomes)
+def _require_kept_in_memory(where: str, why: str) -> None:
+    """Raise TypeError if what runs tasks may write their results to a disk."""
+    client, in_memory = scheduler()
+    if not in_memory and (client is None or not _never_spills(client)):
+        raise TypeError(
+            f"{where} cannot be read on this cluster: {why}, so that workers keep rows between tasks and may write them to "
+            'their disks. Write the prepared table to Parquet files and pass dpmoments.EngineFiles(path, engine="dask"); or use '
+            'threads, dask.config.set(scheduler="threads"); or start every worker with distributed.worker.memory.target and '
+            "distributed.worker.memory.spill set to false"
+        )
 
 
-def _on_cluster(client: Any, leaves: Sequence[Any], root: Any, progress: PassProgress) -> Outcome:
+def _never_spills(client: Any) -> bool:
+    found = client.run(_keeps_results_in_memory)
+    return bool(found) and all(value is True for value in found.values())
+
+
+def _keeps_results_in_memory(dask_worker: Any) -> bool:
+    return type(dask_worker.data) is dict
+
+
+def _on_cluster(client: Any, leaves: Sequence[Any], root: Any, progress: PassProgress) -> bytes:
     """Of the root of the tree, on a cluster; whatever ends the pass, nothing of it goes on there."""
     from distributed import as_completed
 
@@ -216,7 +309,7 @@ def _on_cluster(client: Any, leaves: Sequence[Any], root: Any, progress: PassPro
                 break  # the root says why
             if future.key != last.key:
                 future.release()  # the tree keeps what it has yet to merge
-        found: Outcome = last.result()
+        found: bytes = last.result()
     except BaseException:
         client.cancel([*waiting, last])
         raise

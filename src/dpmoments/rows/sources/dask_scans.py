@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dpmoments.rows.sources.dask_plans import OF_COLUMNS
 from dpmoments.table_libraries import pq
 
 __all__ = ["scanned_files"]
-
-OF_COLUMNS = ("ArrowStringConversion", "Projection")
-"""Steps of a plan that leave every row and every cell as it is: how text is stored, and which columns are kept."""
 
 
 def scanned_files(frame: Any, names: Sequence[str]) -> tuple[Path, ...] | None:

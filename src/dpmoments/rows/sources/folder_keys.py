@@ -38,7 +38,7 @@ def key_cells(text: str | None, column: Column | None, n_rows: int) -> Any:
     Raises
     ------
     ValueError
-        If the text is none of the column's values. It is not quoted.
+        If the text is none of the column's values, whose rule is ``missing="error"``. It is not quoted.
     """
     if text is None:
         return pa.nulls(n_rows)
@@ -46,7 +46,7 @@ def key_cells(text: str | None, column: Column | None, n_rows: int) -> Any:
         return pa.repeat(pa.scalar(text), n_rows)
     read = text_flags if isinstance(column, Boolean) else text_numbers
     found = read(pa.array([text]), TextFormat())
-    if found.unparseable[0]:
+    if found.unparseable[0] and column.missing == "error":
         raise ValueError(
             f"column {column.name!r} is in the names of folders, one of which is no value of a {column.kind} column: describe it "
             "as Categorical"

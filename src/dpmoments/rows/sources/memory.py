@@ -1,4 +1,4 @@
-"""Blocks from tables in memory: NumPy arrays, and pandas, Polars and Arrow frames through narwhals."""
+"""Blocks from tables in memory: NumPy arrays, columns side by side, and pandas, Polars and Arrow frames through narwhals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.cells.frames import array_cells, series_cells
+from dpmoments.cells.columns import ColumnTable
+from dpmoments.cells.objects import array_cells, series_cells
 from dpmoments.rows.block_memory import BlockMemory
 from dpmoments.rows.cells import Missing
 from dpmoments.rows.sources.guessed_types import require_no_guess_of_polars
@@ -18,7 +19,7 @@ from dpmoments.rows.sources.reading import FAILED_QUERY, read_quietly
 from dpmoments.rows.summary import Summary
 from dpmoments.table_libraries import nw
 
-__all__ = ["ArraySource", "FrameSource", "LazySource", "require_columns"]
+__all__ = ["ArraySource", "ColumnSource", "FrameSource", "LazySource", "require_columns"]
 
 RAW_ROWS_PER_BLOCK = 1 << 20
 LEAST_ROWS_PER_PART = 16_384
@@ -96,6 +97,32 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
 
     def __repr__(self) -> str:
         return f"ArraySource({self.array.shape[1]} columns)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ColumnSource(LocalSource[range]):
+    """Rows of columns side by side."""
+
+    table: ColumnTable
+
+    def __post_init__(self) -> None:
+        require_columns(list(self.table.columns), self.names, "the table")
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.table.n_rows
+
+    def parts(self) -> Iterator[range]:
+        step = _rows_per_part(self)
+        for start in range(0, self.n_rows, step):
+            yield range(start, min(start + step, self.n_rows))
+
+    def written_cells(self, part: range, name: str) -> Any:
+        return self.table.cells(name, slice(part.start, part.stop))
+
+    def __repr__(self) -> str:
+        return f"ColumnSource({len(self.table.columns)} columns)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -183,6 +210,6 @@ def require_columns(found: Sequence[object], wanted: Sequence[str], where: str) 
         raise ValueError(f"{where} has more than one column named {', '.join(map(repr, repeated))}: rename them")
 
 
-def _rows_per_part(source: ArraySource | FrameSource) -> int:
+def _rows_per_part(source: ArraySource | ColumnSource | FrameSource) -> int:
     """Rows that are encoded at a time: an eighth of a small table, so that all threads have work."""
     return min(source.largest_part, max(LEAST_ROWS_PER_PART, source.n_rows // 8))

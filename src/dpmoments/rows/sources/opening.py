@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from dpmoments.cells.columns import ColumnTable
 from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.rows.sources.arrow import DatasetSource, FileSource, ParquetSource, RelationSource
 from dpmoments.rows.sources.dask import is_of_dask, open_dask, open_files_on_dask
 from dpmoments.rows.sources.engine import EngineSource
 from dpmoments.rows.sources.feather import FeatherSource
 from dpmoments.rows.sources.local import LocalSource
-from dpmoments.rows.sources.memory import ArraySource, FrameSource, LazySource, require_columns
+from dpmoments.rows.sources.memory import ArraySource, ColumnSource, FrameSource, LazySource, require_columns
 from dpmoments.rows.sources.spark import is_of_spark, open_files_on_spark, open_spark
 from dpmoments.rows.sources.text import CsvSource
 from dpmoments.schema.schema import Schema
@@ -67,6 +68,8 @@ def open_source(
                 "files"
             )
         return ArraySource(schema, mean, data)
+    if isinstance(data, ColumnTable):
+        return ColumnSource(schema, mean, data, privacy_unit=privacy_unit)
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.RecordBatchReader):

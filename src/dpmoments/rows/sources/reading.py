@@ -7,9 +7,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from dpmoments.text_files.streams import EncodingError
+from dpmoments.text_files.streams import EncodingError, LongLineError
 
-__all__ = ["DAMAGED_FILE", "FAILED_QUERY", "NUMBER_ADVICE", "read_quietly"]
+__all__ = [
+    "DAMAGED_FILE",
+    "FAILED_QUERY",
+    "LONG_LINE",
+    "NUMBER_ADVICE",
+    "ReadAgain",
+    "read_quietly",
+    "unconverted_column",
+]
 
 Result = TypeVar("Result")
 
@@ -24,11 +32,23 @@ ADVICE = {
     "string": "it is not all text in UTF-8; pass text_format=TextFormat(encoding=...) (--encoding)",
 }
 """What may help where a cell is not of the type to which Arrow converts."""
+CONVERSION = r"In CSV column #(\d+): (?:(?:Row #\d+: )?CSV conversion error to (\w+): )?"
+LONG_LINE = "straddling object straddles two block boundaries"
+"""What Arrow's CSV reader says of a line that is longer than a block, or than two, by where it begins in one."""
 FAILED_QUERY = "its query fails, on the table or before it"
 
 
+class ReadAgain(Exception):  # noqa: N818 (no error reaches a caller)
+    """A delimited file is to be read from its beginning in another way, which is the argument."""
+
+
 def read_quietly(
-    step: Callable[[], Result], where: str | Path, why: str = DAMAGED_FILE, *, columns: Sequence[str] = ()
+    step: Callable[[], Result],
+    where: str | Path,
+    why: str = DAMAGED_FILE,
+    *,
+    columns: Sequence[str] = (),
+    mended: Callable[[str], str | None] | None = None,
 ) -> Result:
     """Do one step of reading a private table; let no text of a reader's error through.
 
@@ -44,10 +64,14 @@ def read_quietly(
         The likely cause.
     columns : sequence of str
         The columns of a delimited file, in order; only those that the schema names are given.
+    mended : callable, optional
+        Given what an error says, in which other way the file can be read; None where in none.
 
     Raises
     ------
     ValueError, PermissionError, FileNotFoundError
+    ReadAgain
+        If it can.
     """
     try:
         return step()
@@ -57,22 +81,28 @@ def read_quietly(
         failure = PermissionError(f"{where} cannot be read: permission denied")
     except MemoryError:
         failure = MemoryError(f"{where} does not fit into memory")
-    except EncodingError as error:
+    except (EncodingError, LongLineError) as error:
         failure = ValueError(f"{where} cannot be read: {error}")
     except Exception as error:
         kind = type(error).__name__
-        failure = ValueError(f"{where} cannot be read: {_reason(str(error), columns) or why} ({kind})")
+        if mended is not None and (way := mended(str(error))) is not None:
+            failure = ReadAgain(way)
+        else:
+            failure = ValueError(f"{where} cannot be read: {_reason(str(error), columns) or why} ({kind})")
     raise failure  # outside the handlers, where the original would become its context
+
+
+def unconverted_column(message: str, columns: Sequence[str]) -> str | None:
+    """The column of which Arrow's CSV reader says that a cell is not of its type; None where it says something else."""
+    found = re.match(CONVERSION, message)
+    return columns[int(found[1])] if found and int(found[1]) < len(columns) else None
 
 
 def _reason(message: str, columns: Sequence[str]) -> str | None:
     """What is safe to tell of a message of Arrow's CSV reader; None of any other."""
-    conversion = r"In CSV column #(\d+): (?:(?:Row #\d+: )?CSV conversion error to (\w+): )?"
-    if (found := re.match(conversion, message)) and int(found[1]) < len(columns):
+    if (found := re.match(CONVERSION, message)) and int(found[1]) < len(columns):
         advice = ADVICE.get(found[2] or "")
         return f"a cell of its column {columns[int(found[1])]!r} does not have the column's type{f': {advice}' if advice else ''}"
-    if "straddling object straddles two block boundaries" in message:
-        return "one of its lines is longer than a block of a few megabytes"
     if re.match(r"CSV parse error: (Row #\d+: )?Expected \d+ columns, got \d+: ", message):
         return "one of its lines does not have as many cells as the first"
     return None

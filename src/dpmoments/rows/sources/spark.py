@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -18,17 +21,24 @@ from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
 from dpmoments.rows.sources.partitions import Outcome, PartitionJob, Reading
 from dpmoments.rows.sources.reading import FAILED_QUERY, read_quietly
-from dpmoments.rows.sources.spark_scans import scanned_files
+from dpmoments.rows.sources.sealing import Seal
+from dpmoments.rows.sources.spark_disk import ENCRYPTION, EVENT_LOG, rows_on_disk
+from dpmoments.rows.sources.spark_scans import scanned_files, selected
+from dpmoments.rows.sources.spark_types import undeclared_types
 from dpmoments.schema.schema import Schema
 from dpmoments.table_libraries import pa
 
 __all__ = ["is_of_spark", "open_files_on_spark", "open_spark"]
 
 SECONDS_BETWEEN_LOOKS = 0.1
-RESULTS_TO_DRIVER = 32
-"""More are merged by workers first: a level of the tree is a shuffle, which costs more than so many small results."""
-BYTES_TO_DRIVER = 1 << 27
-"""Of results that are large there come fewer, down to four: Spark refuses a gigabyte (``spark.driver.maxResultSize``)."""
+RESULTS_AT_FIRST = 32
+"""Results in the first job of a pass, before their size is known."""
+BYTES_PER_JOB = 1 << 27
+"""Bytes of results in each later job: Spark refuses a gigabyte (``spark.driver.maxResultSize``)."""
+JOBS_AT_A_TIME = 4
+MIN_MAX_TASKS = 1000
+"""More partitions than this, and than four for each core, are read several in a task, so that fewer results are sent."""
+KEY_PROPERTY = "dpmoments.key"
 LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 """Of PySpark, for errors of queries; they quote the cells at which those stop."""
 NESTED = ("struct", "array", "map", "variant")
@@ -43,39 +53,55 @@ def is_of_spark(data: Any) -> bool:
     return type(data).__module__.split(".")[0] == "pyspark"
 
 
-def depth_of_tree(n_partitions: int, n_features: int) -> int:
-    """Levels of the tree on which results are merged; to the driver comes about a root of that order of their number.
+def size_of_first_job(n_features: int) -> int:
+    """Return the number of results in the first job of a pass.
 
     Examples
     --------
-    >>> depth_of_tree(32, 50), depth_of_tree(1000, 50), depth_of_tree(32, 2000)
-    (1, 2, 3)
+    >>> size_of_first_job(50), size_of_first_job(1000), size_of_first_job(4000)
+    (32, 16, 2)
     """
     of_one = 8 * n_features * (n_features + 1)  # d(d + 1)/2 integers of two limbs
-    at_most = max(min(RESULTS_TO_DRIVER, BYTES_TO_DRIVER // of_one), 2)
-    return max(math.ceil(math.log(n_partitions, at_most)), 1)
+    return max(min(RESULTS_AT_FIRST, BYTES_PER_JOB // of_one), 2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SparkSource(EngineSource):
-    """A table whose partitions are tasks of Spark."""
+    """A table whose partitions are tasks of Spark.
+
+    Spark may write what it sends to workers, and what these send back, to disks of theirs: the code of tasks, and results above
+    a megabyte. So a job is sealed with a key of its pass, and so is each result, with all that is in it, before it leaves its
+    worker: ids need no hash. There is no shuffle, and the driver merges. The key itself is part of the messages that launch
+    tasks, which Spark keeps in memory.
+    """
 
     session: Any
 
-    def outcomes(self, job: PartitionJob) -> Any:
-        """A resilient distributed dataset of one :class:`Outcome` a partition."""
+    def results(self, job: PartitionJob, seal: Seal) -> tuple[Any, int]:
+        """Return an RDD of one sealed :class:`Outcome` per partition, and the number of the table's partitions."""
         raise NotImplementedError
 
+    @property
+    def max_tasks(self) -> int:
+        """Maximum number of tasks, and so of results, of a pass."""
+        return max(MIN_MAX_TASKS, 4 * int(self.session.sparkContext.defaultParallelism))
+
     def outcome(self, job: PartitionJob, progress: PassProgress) -> tuple[Outcome, int] | None:
+        seal = Seal()
+        jobs = _Jobs(self.session)
+
         def merged() -> tuple[Outcome, int] | None:
-            outcomes = self.outcomes(job)
-            n_partitions = outcomes.getNumPartitions()
-            if n_partitions == 0:
-                return None
-            return outcomes.treeReduce(job.joined, depth_of_tree(n_partitions, self.schema.n_features)), n_partitions
+            results, n_partitions = self.results(job, seal)
+            total: Outcome | None = None
+            for sealed in jobs.results(results, size_of_first_job(self.schema.n_features)):
+                outcome: Outcome = _serializer().loads(seal.opened(sealed))
+                total = outcome if total is None else job.joined(total, outcome)
+                if total.failure is not None:
+                    break
+            return None if total is None else (total, n_partitions)
 
         with _unquoted():
-            found: tuple[Outcome, int] | None = _watched(self.session.sparkContext, merged, progress)
+            found: tuple[Outcome, int] | None = jobs.watched(merged, progress)
         return found
 
 
@@ -93,10 +119,15 @@ class SparkFrameSource(SparkSource):
     def fingerprinted(self) -> bool:
         return True
 
-    def outcomes(self, job: PartitionJob) -> Any:
-        names = ["`" + name.replace("`", "``") + "`" for name in self.reading.names]
-        rows = self.frame.select(*names).mapInArrow(_on_worker(job), "outcome binary")
-        return rows.rdd.map(_unpacked)
+    def results(self, job: PartitionJob, seal: Seal) -> tuple[Any, int]:
+        # An event log would hold it; a frame is refused where there is one.
+        self.session.sparkContext.setLocalProperty(KEY_PROPERTY, seal.key.hex())
+        reading = _Opened(**{name: getattr(job.reading, name) for name in Reading.__dataclass_fields__})
+        sealed_job = _sealed_job(replace(job, reading=reading), seal)
+        frame = selected(self.frame, self.reading.names).coalesce(self.max_tasks)
+        rows = frame.mapInArrow(partial(_outcome_of_batches, sealed_job), "outcome binary")
+        results = rows.rdd.map(_bytes_of_row)
+        return results, results.getNumPartitions()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -118,9 +149,17 @@ class SparkFilesSource(SparkSource):
     def n_rows(self) -> int | None:
         return self.known_rows
 
-    def outcomes(self, job: PartitionJob) -> Any:
-        pieces = self.session.sparkContext.parallelize(list(enumerate(self.pieces)), max(len(self.pieces), 1))
-        return pieces.map(lambda numbered: job.outcome(numbered[1], numbered[0]))
+    def results(self, job: PartitionJob, seal: Seal) -> tuple[Any, int]:
+        from pyspark import RDD
+
+        context = self.session.sparkContext
+        # PySpark's own parallelize would write the pieces to a file; here they are part of the messages that launch tasks.
+        pieces = context._jvm.java.util.ArrayList()
+        for numbered in enumerate(self.pieces):
+            pieces.add(bytearray(_serializer().dumps((seal.key, *numbered))))
+        n_tasks = max(min(len(self.pieces), self.max_tasks), 1)
+        given = RDD(context._jsc.parallelize(pieces, n_tasks), context, _serializer())
+        return given.mapPartitions(partial(_outcome_of_pieces, _sealed_job(job, seal))), len(self.pieces)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -139,7 +178,8 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
     Raises
     ------
     TypeError, ValueError
-        If it is no DataFrame of a session in this process, does not have the schema's columns, or is made anew at every pass.
+        If it is not a DataFrame of a session in this process, lacks a column of the schema, is made anew at every pass, has types
+        that may be inferred from cells, or would leave its rows on a disk.
     """
     if type(data).__module__.startswith("pyspark.sql.connect"):
         raise TypeError(
@@ -156,7 +196,11 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
                 f"column {column.name!r} of the Spark frame is of the nested type {column.dataType.typeName()}: select the "
                 "fields of it that are meant as columns of their own"
             )
+    if data.isStreaming:
+        raise TypeError("a streaming frame of Spark has no end: pass a table of the rows that are meant")
     plan = read_quietly(lambda: data._jdf.queryExecution().analyzed(), "the Spark frame", FAILED_QUERY)
+    if undeclared := read_quietly(lambda: undeclared_types(data, reading.names), "the Spark frame", FAILED_QUERY):
+        raise TypeError(undeclared)
     if not plan.deterministic():
         raise ValueError(
             "the plan of the Spark frame is not deterministic (rand, uuid, a function declared so): it would give other rows at "
@@ -164,6 +208,11 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
         )
     with _unquoted():  # of a frame in memory, making a plan may run it
         paths = read_quietly(lambda: scanned_files(data, reading.names), "the Spark frame", FAILED_QUERY)
+        on_disk = None
+        if paths is None:
+            on_disk = read_quietly(lambda: rows_on_disk(data, reading.names), "the Spark frame", FAILED_QUERY)
+    if on_disk is not None:
+        raise ValueError(on_disk)
     if paths is None:
         return SparkFrameSource(reading, data.sparkSession, data)
     return _of_files(data.sparkSession, ParquetSource(schema, mean, paths, privacy_unit=privacy_unit))
@@ -193,7 +242,8 @@ def _of_files(session: Any, files: FileSource) -> SparkFilesSource:
 def _new_session(session_class: Any) -> Any:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers take whichever python3 comes first
     try:
-        return session_class.builder.appName("dpmoments").getOrCreate()
+        builder = session_class.builder.appName("dpmoments").config(ENCRYPTION, "true")
+        return builder.config(EVENT_LOG, "false").config("spark.ui.enabled", "false").getOrCreate()
     except Exception as error:
         kind = type(error).__name__
     raise ValueError(f"Spark cannot be started ({kind}): {NO_JAVA}")
@@ -208,29 +258,51 @@ class _Opened(Reading):
         return replace(source, restriction=self.restriction)
 
 
-def _on_worker(job: PartitionJob) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a worker does with the batches of a partition: one row, of its outcome as Spark itself serialises."""
-    reading = _Opened(**{name: getattr(job.reading, name) for name in Reading.__dataclass_fields__})
-    job = replace(job, reading=reading)
+def _outcome_of_batches(sealed_job: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Run a job on the batches of a partition, on a worker: one row, of its sealed outcome."""
+    from pyspark import TaskContext
 
-    def outcome(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-        from pyspark.serializers import CPickleSerializer
-
-        context = TaskContext.get()
-        found = job.outcome(batches, 0 if context is None else context.partitionId())
-        for _ in batches:  # what a failure left unread: Spark waits for it to be taken
-            pass
-        yield pa.RecordBatch.from_pydict({"outcome": pa.array([CPickleSerializer().dumps(found)], pa.binary())})
-
-    return outcome
+    context = TaskContext.get()
+    seal = Seal(bytes.fromhex(context.getLocalProperty(KEY_PROPERTY)))
+    job = _opened_job(sealed_job, seal)
+    outcome = job.outcome(batches, context.partitionId())
+    for _ in batches:  # what a failure left unread: Spark waits for it to be taken
+        pass
+    sealed = seal.sealed(_serializer().dumps(outcome))
+    yield pa.RecordBatch.from_pydict({"outcome": pa.array([sealed], pa.binary())})
 
 
-def _unpacked(row: Any) -> Outcome:
+def _bytes_of_row(row: Any) -> bytes:
+    return bytes(row.outcome)
+
+
+def _outcome_of_pieces(sealed_job: bytes, pieces: Iterable[tuple[bytes, int, LocalSource[Any]]]) -> Iterator[bytes]:
+    """Run a job on pieces of files, on a worker: their sealed outcome."""
+    total: Outcome | None = None
+    for key, number, piece in pieces:
+        if total is None:
+            seal = Seal(key)
+            job = _opened_job(sealed_job, seal)
+        outcome = job.outcome(piece, number)
+        total = outcome if total is None else job.joined(total, outcome)
+    if total is not None:
+        yield seal.sealed(_serializer().dumps(total))
+
+
+def _sealed_job(job: PartitionJob, seal: Seal) -> bytes:
+    """Return what workers get of a job; compressed, since PySpark writes code of more than a megabyte to a file."""
+    return seal.sealed(zlib.compress(_serializer().dumps(job), 1))
+
+
+def _opened_job(sealed_job: bytes, seal: Seal) -> PartitionJob:
+    job: PartitionJob = _serializer().loads(zlib.decompress(seal.opened(sealed_job)))
+    return job
+
+
+def _serializer() -> Any:
     from pyspark.serializers import CPickleSerializer
 
-    found: Outcome = CPickleSerializer().loads(bytes(row.outcome))
-    return found
+    return CPickleSerializer()
 
 
 @contextmanager
@@ -249,39 +321,88 @@ def _unquoted() -> Iterator[None]:
             logger.disabled = disabled
 
 
-def _watched(context: Any, run: Callable[[], Any], progress: PassProgress) -> Any:
-    """What a run of jobs gives; whatever ends it, none of them goes on."""
-    from pyspark import InheritableThread
+class _Jobs:
+    """The jobs of one pass, in a group of their own."""
 
-    group = f"dpmoments-{uuid4()}"
-    found: list[Any] = []
-    failed: list[Exception] = []
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self._context = session.sparkContext
+        self._group = f"dpmoments-{uuid4()}"
+        self._not_begun = 0
+        self._left_early = False
 
-    def in_group() -> None:
-        context.setJobGroup(group, "dpmoments", interruptOnCancel=True)
+    def results(self, results: Any, size_of_first: int) -> Iterator[bytes]:
+        """Yield the results of all partitions in their order; so many are at the driver at a time as it can hold."""
+        from pyspark import inheritable_thread_target
+
+        def of(indices: Sequence[int]) -> list[bytes]:
+            found: list[bytes] = self._context.runJob(results, _same, list(indices))
+            return found
+
+        n_results = results.getNumPartitions()
+        if n_results == 0:
+            return
+        self._not_begun = n_results - size_of_first
+        first = of(range(n_results)[:size_of_first])
+        size = max(BYTES_PER_JOB // max(map(len, first)), 1)
+        yield from first
+        running: deque[Future[list[bytes]]] = deque()
+        pool = ThreadPoolExecutor(JOBS_AT_A_TIME)
         try:
-            found.append(run())
-        except Exception as error:  # raised again below, in the thread that asked
-            failed.append(error)
+            for start in range(size_of_first, n_results, size):
+                if len(running) == JOBS_AT_A_TIME:
+                    yield from running.popleft().result()
+                inheriting = inheritable_thread_target(self._session)(of)
+                running.append(pool.submit(inheriting, range(n_results)[start : start + size]))
+                self._not_begun -= size
+            while running:
+                yield from running.popleft().result()
+        finally:
+            self._left_early = bool(running)
+            pool.shutdown(wait=False, cancel_futures=True)
 
-    thread = InheritableThread(target=in_group, daemon=True)
-    try:
-        thread.start()
-        while thread.is_alive():
-            thread.join(SECONDS_BETWEEN_LOOKS)
-            if thread.is_alive():
-                progress.tell(_share_done(context.statusTracker(), group))
-    except BaseException:
-        context.cancelJobGroup(group)
-        raise
-    if failed:
-        raise failed[0]
-    return found[0]
+    def watched(self, run: Callable[[], Any], progress: PassProgress) -> Any:
+        """Return what a run of these jobs gives; whatever ends it, none of them goes on."""
+        from pyspark import InheritableThread
+
+        found: list[Any] = []
+        failed: list[Exception] = []
+
+        def in_group() -> None:
+            self._context.setJobGroup(self._group, "dpmoments", interruptOnCancel=True)
+            try:
+                found.append(run())
+            except Exception as error:  # raised again below, in the thread that asked
+                failed.append(error)
+            finally:
+                self._context.setLocalProperty(KEY_PROPERTY, None)
+
+        thread = InheritableThread(target=in_group, daemon=True)
+        try:
+            thread.start()
+            while thread.is_alive():
+                thread.join(SECONDS_BETWEEN_LOOKS)
+                if thread.is_alive():
+                    progress.tell(self._share_done())
+            if failed:
+                raise failed[0]
+        except BaseException:
+            self._left_early = True
+            raise
+        finally:
+            if self._left_early:
+                self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._group)
+        return found[0]
+
+    def _share_done(self) -> float:
+        """Return the share of the tasks of all stages known so far, less one for what is to come."""
+        tracker = self._context.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
+        numbers = {stage for job in jobs if job is not None for stage in job.stageIds}
+        stages = [stage for stage in map(tracker.getStageInfo, numbers) if stage is not None]
+        n_tasks = 1 + max(self._not_begun, 0) + sum(stage.numTasks for stage in stages)
+        return float(sum(stage.numCompletedTasks for stage in stages) / n_tasks)
 
 
-def _share_done(tracker: Any, group: str) -> float:
-    """Of the tasks of the stages begun so far, less one for what is to come."""
-    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-    stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
-    known = [stage for stage in stages if stage is not None]
-    return float(sum(stage.numCompletedTasks for stage in known) / (1 + sum(stage.numTasks for stage in known)))
+def _same(results: Iterable[bytes]) -> Iterable[bytes]:
+    return results

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from dpmoments.table_libraries import pa, pq
 
-__all__ = ["scanned_files"]
+__all__ = ["items", "kind_of", "scanned_files", "selected"]
 
 SAME_IN_BOTH = {
     "double": "double",
@@ -46,17 +46,16 @@ def scanned_files(frame: Any, names: Sequence[str]) -> tuple[Path, ...] | None:
         more, reads from a cache or a catalog, or with options, or where types are converted as they are read.
     """
     types = {field.name: SAME_IN_BOTH.get(field.dataType.typeName()) for field in frame.schema.fields}
-    quoted = ["`" + name.replace("`", "``") + "`" for name in names]
-    plan = frame.select(*quoted)._jdf.queryExecution().optimizedPlan()
-    if _kind(plan) == "Project":
+    plan = selected(frame, names)._jdf.queryExecution().optimizedPlan()
+    if kind_of(plan) == "Project":
         kept = plan.projectList()
-        if any(_kind(kept.apply(place)) != "AttributeReference" for place in range(kept.size())):
+        if any(kind_of(kept.apply(place)) != "AttributeReference" for place in range(kept.size())):
             return None  # a name for another column, or a computed one
         plan = plan.child()
-    if _kind(plan) != "LogicalRelation" or any(types[name] is None for name in names):
+    if kind_of(plan) != "LogicalRelation" or any(types[name] is None for name in names):
         return None
     relation = plan.relation()
-    if _kind(relation) != "HadoopFsRelation" or not _reads_everything(frame.sparkSession, relation):
+    if kind_of(relation) != "HadoopFsRelation" or not _reads_everything(frame.sparkSession, relation):
         return None
     places = [urlsplit(str(place)) for place in relation.location().inputFiles()]
     if not places or any(place.scheme != "file" or place.netloc for place in places):
@@ -65,7 +64,18 @@ def scanned_files(frame: Any, names: Sequence[str]) -> tuple[Path, ...] | None:
     return paths if all(_holds(path, names, types) for path in paths) else None
 
 
-def _kind(node: Any) -> str:
+def selected(frame: Any, names: Sequence[str]) -> Any:
+    """Return the frame of these columns alone."""
+    return frame.select(*("`" + name.replace("`", "``") + "`" for name in names))
+
+
+def items(sequence: Any) -> list[Any]:
+    """Return the elements of a Scala sequence."""
+    return [sequence.apply(index) for index in range(sequence.size())]
+
+
+def kind_of(node: Any) -> str:
+    """Return the name of a JVM object's class, without its package."""
     return str(node.getClass().getSimpleName())
 
 
@@ -76,7 +86,9 @@ def _reads_everything(session: Any, relation: Any) -> bool:
     plain &= not len(
         relation.partitionSchema().fieldNames()
     )  # a key in folder names comes before a column of that name
-    of_files = _kind(relation.fileFormat()) == "ParquetFileFormat" and _kind(relation.location()) == "InMemoryFileIndex"
+    of_files = (
+        kind_of(relation.fileFormat()) == "ParquetFileFormat" and kind_of(relation.location()) == "InMemoryFileIndex"
+    )
     return plain and of_files and all(session.conf.get(name) == "false" for name in OTHER_READING)
 
 

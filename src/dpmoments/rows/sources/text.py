@@ -13,21 +13,39 @@ from pathlib import Path
 from typing import Any, Self
 from weakref import WeakSet
 
-from dpmoments.cells.text_numbers import null_words, text_numbers
+from dpmoments.cells.text_numbers import (
+    decoded_bytes,
+    decoded_levels,
+    decoded_without,
+    null_words,
+    text_flags,
+    text_numbers,
+)
 from dpmoments.rows.sources.arrow import StreamedFileSource, with_bytes_read
 from dpmoments.rows.sources.folder_keys import folder_keys
-from dpmoments.rows.sources.reading import DAMAGED_FILE, NUMBER_ADVICE, read_quietly
-from dpmoments.schema.columns import Boolean, Categorical, Column, Date
+from dpmoments.rows.sources.reading import (
+    DAMAGED_FILE,
+    LONG_LINE,
+    NUMBER_ADVICE,
+    ReadAgain,
+    read_quietly,
+    unconverted_column,
+)
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric
 from dpmoments.table_files import file_ending
 from dpmoments.table_libraries import pa, pa_csv, pc
 from dpmoments.text_files.header import first_line, names_in, other_delimiter
-from dpmoments.text_files.streams import open_utf8
+from dpmoments.text_files.streams import LineLengths, open_utf8
 from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["CsvSource"]
 
 CSV_BLOCK_BYTES = 4 << 20
 HEADER_BYTES = 1 << 20
+BYTES_AT_A_TIME = 1 << 13
+"""In which the end of the header is looked for."""
+AS_TEXT, LONG_LINES = "as text", "long lines"
+"""Ways in which a file is read again."""
 USUAL = TextFormat()
 NO_TEXT = (
     "damaged, or not text in UTF-8, for which pass the encoding it was saved in, text_format=TextFormat(encoding=...)"
@@ -56,9 +74,25 @@ class CsvSource(StreamedFileSource):
         return self.text_format
 
     def names_in(self, path: Path) -> list[str]:
-        # A line with too many cells is no fault of the header: the pass over the table tells of it.
-        with self._reader(path, why=NO_TEXT, ragged=_skipping(lambda: None)) as reader:
+        # Of the first line alone: what is wrong with others is no fault of the header.
+        header = read_quietly(partial(self._header, path), path, NO_TEXT)
+        with self._reader(path, why=NO_TEXT, header=header) as reader:
             return read_quietly(lambda: list(reader.names), path, NO_TEXT)  # of which some may not be text
+
+    def _header(self, path: Path) -> bytes:
+        """The first line that is not empty, and those before it."""
+        held, lines = b"", self._lines(path)
+        stream = open_utf8(path, self.text_format)
+        try:
+            while lines.first_end is None and (block := bytes(stream.read(BYTES_AT_A_TIME))):
+                held += block
+                lines.add(block)
+        finally:
+            stream.close()
+        return (held if lines.first_end is None else held[: lines.first_end]) + b"\n"
+
+    def _lines(self, path: Path) -> LineLengths:
+        return LineLengths(self._delimiter(path), self.text_format.quote, 2 * CSV_BLOCK_BYTES)
 
     def __post_init__(self) -> None:
         for path in self.paths:
@@ -77,23 +111,81 @@ class CsvSource(StreamedFileSource):
             raise ValueError(f"{path} does not have the schema's columns: {advice}")
 
     def batches(self, path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The named columns of a file, which it has.
+
+        A cell that Arrow's reader cannot convert, in a column whose rule lets a release go on, is read as text, and a line that
+        is longer than a block in larger blocks. The file is then read again from its beginning, and the rows that were given
+        are passed over: what is read of the others is the same in either way.
+        """
+        places = [0]
+        yield from with_bytes_read(self._batches(path, names, places), lambda: places[0])
+
+    def _batches(self, path: Path, names: Sequence[str], places: list[int]) -> Iterator[pa.RecordBatch]:
         header = self.names_in(path)
-        convert = pa_csv.ConvertOptions(
-            # What tells people apart is text in every file, whatever its cells look like.
-            column_types={name: self._type(self._columns.get(name)) for name in names},
-            include_columns=list(names),
-            null_values=list(self.text_format.null_words),
-            true_values=list(self.text_format.true_words),
-            false_values=list(self.text_format.false_words),
-            strings_can_be_null=False,
-            decimal_point="." if self._keeps_numbers_as_text else self.text_format.decimal,
-        )
         shown = [name if name in self.names else "" for name in header]
-        ragged = None if self.on_ragged_line is None else _skipping(self.on_ragged_line)
-        raw = read_quietly(partial(pa.OSFile, str(path)), path)
-        one_column = len(header) == 1
-        with self._reader(path, convert, columns=shown, one_column=one_column, ragged=ragged, raw=raw) as reader:
-            yield from with_bytes_read(self.sliced(reader, path, shown), reader.place)
+        ways: set[str] = set()
+        given, told = 0, 0
+
+        def mended(said: str) -> str | None:
+            if LONG_LINE in said and LONG_LINES not in ways:
+                return LONG_LINES
+            name = unconverted_column(said, shown)
+            return AS_TEXT if name and self._goes_on(name) and AS_TEXT not in ways else None
+
+        while True:
+            seen = 0
+
+            def note_ragged_line() -> None:
+                nonlocal seen, told
+                seen += 1
+                if seen > told and self.on_ragged_line is not None:
+                    told = seen
+                    self.on_ragged_line()
+
+            convert = pa_csv.ConvertOptions(
+                # What tells people apart is text in every file, whatever its cells look like.
+                column_types={name: self._type(name, as_text=AS_TEXT in ways) for name in names},
+                include_columns=list(names),
+                null_values=list(self.text_format.null_words),
+                true_values=list(self.text_format.true_words),
+                false_values=list(self.text_format.false_words),
+                strings_can_be_null=False,
+                decimal_point="." if self._keeps_numbers_as_text else self.text_format.decimal,
+            )
+            opened = self._reader(
+                path,
+                convert,
+                columns=shown,
+                one_column=len(header) == 1,
+                ragged=None if self.on_ragged_line is None else _skipping(note_ragged_line),
+                raw=read_quietly(partial(pa.OSFile, str(path)), path),
+                mended=mended,
+                long_lines=LONG_LINES in ways,
+            )
+            try:
+                with opened as reader:
+                    passed = 0
+                    following = partial(next, iter(reader), None)
+                    while (batch := read_quietly(following, path, columns=shown, mended=mended)) is not None:
+                        fresh = batch.slice(min(max(given - passed, 0), batch.num_rows))
+                        passed += batch.num_rows
+                        places[0] = reader.place()
+                        given += fresh.num_rows
+                        for start in range(0, fresh.num_rows, self.largest_part):
+                            yield fresh.slice(start, self.largest_part)
+                    return
+            except ReadAgain as again:
+                ways.add(str(again))
+
+    def _goes_on(self, name: str) -> bool:
+        """Whether a release goes on where a cell of a column cannot be read."""
+        column = self._columns.get(name)
+        if isinstance(column, Categorical):
+            return True
+        rule = (
+            column.missing if column is not None else "drop" if self.privacy_unit is None else self.privacy_unit.missing
+        )
+        return rule != "error"
 
     def cells(self, part: pa.RecordBatch) -> Mapping[str, Any]:
         """The columns of a batch; numbers for text where the reader left text, and nulls for words that stand for nothing."""
@@ -104,8 +196,9 @@ class CsvSource(StreamedFileSource):
         """Whether Arrow's reader does not know the marks of numbers."""
         return self.text_format.thousands is not None or self.text_format.decimal > "\x7e"
 
-    def _type(self, column: Column | None) -> Any:
-        if self.on_ragged_line is not None:
+    def _type(self, name: str, *, as_text: bool) -> Any:
+        column = self._columns.get(name)
+        if self.on_ragged_line is not None or name not in self.names or (as_text and self._goes_on(name)):
             return pa.binary()
         if column is None or isinstance(column, Categorical | Date):
             return pa.string()
@@ -114,30 +207,37 @@ class CsvSource(StreamedFileSource):
         return pa.string() if self._keeps_numbers_as_text else pa.float64()
 
     def _converted(self, part: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with numbers for text where the reader left text, and nulls for words that stand for nothing."""
+        """The batch with numbers for text where the reader left text or bytes, and nulls for words that stand for nothing."""
         made = []
         for name, cells in zip(part.schema.names, part.columns, strict=True):
             column = self._columns.get(name)
-            if not pa.types.is_string(cells.type):
+            is_text = pa.types.is_string(cells.type)
+            if name not in self.names or not (is_text or pa.types.is_binary(cells.type)):
                 made.append(cells)
             elif column is None or isinstance(column, Categorical | Date):
                 # What tells people apart has usual words for nothing of its own, beside those that were stated.
                 words = self.text_format.nulls if column is None else null_words(column, self.text_format)
-                made.append(pc.if_else(pc.is_in(cells, pa.array(words, cells.type)), None, cells) if words else cells)
+                if is_text:
+                    made.append(
+                        pc.if_else(pc.is_in(cells, pa.array(words, cells.type)), None, cells) if words else cells
+                    )
+                else:
+                    decoded = decoded_levels if isinstance(column, Categorical) else decoded_without
+                    made.append(decoded(cells, words)[0])
             else:
-                made.append(self._numbers(cells, name))
+                made.append(self._numbers(cells if is_text else decoded_bytes(cells)[0], column))
         return pa.RecordBatch.from_arrays(made, names=part.schema.names)
 
     @cached_property
     def _columns(self) -> dict[str, Column]:
         return {column.name: column for column in self.schema.table_columns}
 
-    def _numbers(self, cells: Any, name: str) -> Any:
-        found = text_numbers(cells, self.text_format)
-        if found.unparseable.any():
+    def _numbers(self, texts: Any, column: Numeric | Boolean | Coordinate) -> Any:
+        found = (text_flags if isinstance(column, Boolean) else text_numbers)(texts, self.text_format)
+        if column.missing == "error" and found.unparseable.any():
             raise ValueError(
-                f"column {name!r} of the file has a cell that is no number with the decimal mark {self.text_format.decimal!r} "
-                f"and {self.text_format.thousands!r} between groups of three digits: {NUMBER_ADVICE}"
+                f"column {column.name!r} of the file has a cell that is no number with the decimal mark "
+                f"{self.text_format.decimal!r} and {self.text_format.thousands!r} between groups of three digits: {NUMBER_ADVICE}"
             )
         return pa.array(found.values)
 
@@ -155,10 +255,20 @@ class CsvSource(StreamedFileSource):
         one_column: bool = False,
         ragged: Any = None,
         raw: Any = None,
+        mended: Callable[[str], str | None] | None = None,
+        long_lines: bool = False,
+        header: bytes | None = None,
     ) -> Iterator[Any]:
-        """Arrow's reader of a file, which reads no further when this is left."""
-        open_stream = partial(_with_line_end, path, self.text_format, raw)
-        stream = WholeLineEnds(read_quietly(open_stream, path, why, columns=columns), raw)
+        """Arrow's reader of a file, or of its header alone, which reads no further when this is left.
+
+        Arrow reads every line that is no longer than a block, and none that is longer than two. Between these it depends on
+        where the line begins: ``long_lines`` takes larger blocks, and refuses the lines that are longer than two usual ones.
+        """
+        open_stream: Callable[[], Any] = partial(_with_line_end, path, self.text_format, raw)
+        if header is not None:
+            open_stream = partial(pa.BufferReader, header)
+        lengths = self._lines(path) if long_lines else None
+        stream = WholeLineEnds(read_quietly(open_stream, path, why, columns=columns), raw, lengths)
         # Cells may hold line breaks, in quotes. In a file of one column an empty line is an empty cell.
         parse = pa_csv.ParseOptions(
             delimiter=self._delimiter(path),
@@ -167,15 +277,16 @@ class CsvSource(StreamedFileSource):
             ignore_empty_lines=not one_column,
             invalid_row_handler=ragged,
         )
+        block_size = len(header) + 1 if header is not None else CSV_BLOCK_BYTES * (4 if long_lines else 1)
         open_reader = partial(
             pa_csv.open_csv,
             pa.PythonFile(stream, mode="r"),
-            read_options=pa_csv.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False),
+            read_options=pa_csv.ReadOptions(block_size=block_size, use_threads=False),
             parse_options=parse,
             convert_options=convert,
         )
         try:
-            with read_quietly(open_reader, path, why, columns=columns) as reader:
+            with read_quietly(open_reader, path, why, columns=columns, mended=mended) as reader:
                 yield Batches(reader, stream.places)
         finally:
             stream.end()
@@ -219,8 +330,9 @@ class WholeLineEnds:
     thread is in here, the process would be aborted, and its core dump hold the table: so :func:`_end_all` comes before.
     """
 
-    def __init__(self, stream: Any, raw: Any = None) -> None:
+    def __init__(self, stream: Any, raw: Any = None, lengths: LineLengths | None = None) -> None:
         self._stream = stream
+        self._lengths = lengths
         self._raw = raw
         self.places: list[int] = []
         """Where the file was after each block."""
@@ -239,6 +351,8 @@ class WholeLineEnds:
         """
         with self._reading:
             block = b"" if self._ended else self._following(size)
+            if self._lengths is not None:
+                self._lengths.add(block)
             self.found_end = not block
             if self._raw is not None:
                 self.places.append(self._raw.tell())
@@ -253,7 +367,10 @@ class WholeLineEnds:
         if size is None or size < 0:
             block, self._held = self._held + bytes(self._stream.read()), b""
             return block
-        block, self._held = self._held + bytes(self._stream.read(max(size - 1 - len(self._held), 1))), b""
+        block, self._held = self._held, b""
+        # In full blocks, since a line may be as long as one.
+        while len(block) < max(size - 1, 1) and (more := bytes(self._stream.read(max(size - 1, 1) - len(block)))):
+            block += more
         if block.endswith(b"\r"):
             following = bytes(self._stream.read(1))
             if following == b"\r":  # which may have an LF of its own

@@ -1,0 +1,138 @@
+"""Columns in memory, side by side: each read by the type that it declares, or cell by cell if it declares none."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmoments.cells.objects import array_cells, series_cells
+from dpmoments.table_libraries import nw, pa
+
+__all__ = ["ColumnTable", "declared_array", "declared_column", "objects_of"]
+
+READABLE_KINDS = "biufOUSTM"
+"""Kinds of NumPy's types that a column may have. What becomes of bytes, the reader of its column says."""
+ARROW_TIMES = ("D", "s", "ms", "us", "ns")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ColumnTable:
+    """A table made of columns of one length that do not share a library or a type.
+
+    Attributes
+    ----------
+    columns : mapping of str to ndarray or narwhals Series
+        As :func:`declared_column` returns them.
+
+    Raises
+    ------
+    ValueError
+        If the columns have different lengths, which are not shown.
+    """
+
+    columns: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        if len({len(column) for column in self.columns.values()}) > 1:
+            raise ValueError("the columns of the table have different numbers of rows: each row has one cell of each")
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(next(iter(self.columns.values()), ()))
+
+    def cells(self, name: str, part: slice = slice(None)) -> Any:
+        """Return the cells of some rows of a column: an Arrow array, or an array of Python objects."""
+        column = self.columns[name][part]
+        return series_cells(column, name) if isinstance(column, nw.Series) else _array_cells(column, name)
+
+
+def declared_column(values: Any, name: str) -> Any:
+    """Return a column as a one-dimensional NumPy array or a narwhals Series, of the type that it declares.
+
+    A list declares no type, nor does a tuple or another sequence: it becomes an array of objects, one by one, so that no cell
+    decides how another is read.
+
+    Raises
+    ------
+    TypeError
+        If it is no column in memory, or of a type that holds neither numbers, text nor dates.
+    ValueError
+        If it has more than one dimension.
+
+    Examples
+    --------
+    >>> declared_column([1, "2", None], "age")
+    array([1, '2', None], dtype=object)
+    >>> declared_column(np.array([1, 2], dtype=np.int8), "age")
+    array([1, 2], dtype=int8)
+    """
+    library = type(values).__module__.split(".")[0]
+    if library == "pyarrow" and isinstance(values, pa.Array):
+        values = pa.chunked_array([values])
+    elif library == "pandas" and hasattr(values, "dtype") and not hasattr(values, "iloc"):  # an index, or bare cells
+        import pandas
+
+        values = pandas.Series(values, dtype=values.dtype)
+    series = nw.from_native(values, allow_series=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        return series
+    cells = declared_array(values, name)
+    if cells.ndim != 1:
+        raise ValueError(f"column {name!r} must have one dimension, one value for each row, and has {cells.ndim}")
+    if cells.dtype.kind not in READABLE_KINDS:
+        raise TypeError(
+            f"column {name!r} has NumPy's type {cells.dtype.type.__name__}, which is none of numbers, text or dates: convert it"
+        )
+    return cells
+
+
+def declared_array(values: Any, name: str) -> npt.NDArray[Any]:
+    """Return an array of the type that the values declare; the cells of a sequence as objects, one by one.
+
+    Raises
+    ------
+    TypeError
+        If the values are no array or sequence in memory, or masked.
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name!r} is a masked array, whose mask would be lost: fill it, array.filled(np.nan), and choose each column's "
+            "missing rule"
+        )
+    if isinstance(values, list | tuple):
+        return objects_of(values, len(values))
+    elsewhere = type(values).__module__.split(".")[0] in ("dask", "pyspark")
+    if not elsewhere and (isinstance(values, memoryview | array) or hasattr(values, "__array__")):
+        return np.asarray(values)
+    if isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray):
+        return objects_of(values, len(values))
+    raise TypeError(
+        f"{name!r} is no array, list, or column of a frame in memory, but {type(values).__name__}: convert it, for "
+        "instance to a NumPy array"
+    )
+
+
+def objects_of(cells: Iterable[object], n_cells: int) -> npt.NDArray[np.object_]:
+    """Return an array of objects, shape (n_cells,); a list among them is one cell."""
+    return np.fromiter(cells, dtype=object, count=n_cells)
+
+
+def _array_cells(column: npt.NDArray[Any], name: str) -> Any:
+    if column.dtype.kind in "UT":  # Arrow would refuse all cells for half of a surrogate pair in one
+        return pa.array([_whole_text(cell) for cell in column.tolist()], pa.large_string())
+    if column.dtype.kind == "M" and np.datetime_data(column.dtype)[0] not in ARROW_TIMES:
+        return objects_of(column, len(column))
+    with suppress(pa.ArrowException, TypeError, ValueError):  # whose message may quote a cell
+        return array_cells(column)
+    raise TypeError(f"column {name!r} cannot be converted to plain numbers or text: convert it first")
+
+
+def _whole_text(cell: object) -> str | None:
+    return cell.encode(errors="replace").decode() if isinstance(cell, str) else None

@@ -1,0 +1,290 @@
+"""Checks of the plan of a Dask collection: the types of its cells are declared, and no row is stored between tasks.
+
+Both look at the plan before anything is read, and refuse what they do not recognize.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from dpmoments.rows.sources.partitions import Reading
+from dpmoments.schema.columns import Categorical, Numeric
+from dpmoments.table_libraries import pa
+
+__all__ = [
+    "OF_COLUMNS",
+    "columns_of_memory",
+    "graph_of_nodes",
+    "plan_nodes",
+    "require_array_in_memory",
+    "require_declared_types",
+    "require_no_disk",
+    "require_no_transfer",
+    "require_types_of_readers",
+    "storing_steps",
+]
+
+OF_COLUMNS = ("ArrowStringConversion", "Projection")
+"""Steps of a plan that leave every row and every cell as it is: how text is stored, and which columns are kept."""
+IN_MEMORY = ("FromPandas", "FromPandasDivisions")
+PARQUET = ("ReadParquetPyarrowFS", "ReadParquetFSSpec")
+ORC_READER = ("dask.dataframe.io.orc.core", "_read_orc")
+KEEPING_PARTITIONS = (
+    "Concat",
+    "FromMap",
+    "FromMapProjectable",
+    "FusedIO",
+    "FusedParquetIO",
+    "Partitions",
+    "Repartition",
+)
+"""Steps, beside those that work on each partition by itself, that make a partition of whole other partitions."""
+EXACT_IN_FLOAT64 = 2**53
+ON_DISK = ("DiskShuffle", "HashJoinP2P", "P2PShuffle")
+TRANSFER = ("distributed.shuffle.", "partd")
+
+FILES_INSTEAD = 'dpmoments.EngineFiles(path, engine="dask"), which reads every cell by the schema'
+OF_DELAYED = "is made of, or with, delayed objects (as from_delayed and read_json do)"
+UNDECLARED = (
+    "the Dask frame {what}, so that pandas may guess types anew in every partition, and one row would decide how others are "
+    "read (a long line of a CSV file shifts the columns of the lines around it, also with dtype=). Pass "
+    f"{FILES_INSTEAD}; or write the table to Parquet with stated types and pass dask.dataframe.read_parquet(path)"
+)
+
+
+def plan_nodes(expression: Any) -> Iterator[Any]:
+    """Yield every expression of a plan once, those inside fused steps and arguments included."""
+    waiting, seen = [expression], set()
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, list | tuple):
+            waiting += node
+        elif isinstance(node, dict):
+            waiting += node.values()
+        elif _is_expression(node) and node._name not in seen:
+            seen.add(node._name)
+            yield node
+            waiting += node.operands
+
+
+def _is_expression(node: Any) -> bool:
+    return not isinstance(node, type) and hasattr(node, "operands") and hasattr(node, "_parameters")
+
+
+def _kind(node: Any) -> str:
+    return type(node).__name__
+
+
+def require_declared_types(plan: Any) -> None:
+    """Raise TypeError unless everything that a frame is made of is in memory, or files that state their types.
+
+    Raises
+    ------
+    TypeError
+    """
+    from dask.base import is_dask_collection
+
+    for node in plan_nodes(plan):
+        operands = _operands(node)
+        if not any(map(_is_expression, operands)):
+            _require_declared(node)
+        if any(is_dask_collection(operand) and not _is_expression(operand) for operand in operands):
+            raise TypeError(UNDECLARED.format(what=OF_DELAYED))
+
+
+def require_types_of_readers(plan: Any, reading: Reading) -> None:
+    """Raise TypeError if a reader of Parquet files guesses the type of a column, or may round it.
+
+    Parameters
+    ----------
+    plan : dask Expr
+        Of the columns that are read, simplified, so that each reader says which columns it reads.
+    reading : Reading
+
+    Raises
+    ------
+    TypeError
+    """
+    only_columns = _kind(_behind_columns(plan)) in PARQUET
+    for node in plan_nodes(plan):
+        if _kind(node) in PARQUET:
+            _require_keys_of_text(node, reading, only_columns)
+            _require_exact_levels(node, reading)
+
+
+def _operands(node: Any) -> list[Any]:
+    found: list[Any] = []
+    for operand in node.operands:
+        held = operand.values() if isinstance(operand, dict) else operand
+        found += held if isinstance(operand, list | tuple | dict) else [operand]
+    return found
+
+
+def _behind_columns(node: Any) -> Any:
+    while _kind(node) in OF_COLUMNS:
+        node = node.frame
+    return node
+
+
+def _require_declared(leaf: Any) -> None:
+    """Raise TypeError unless a leaf of a plan is a table in memory, or a file that states its types."""
+    kind = _kind(leaf)
+    of_dask = type(leaf).__module__.startswith("dask.dataframe.")
+    if of_dask and (kind in IN_MEMORY or kind in PARQUET or kind == "Literal"):
+        return
+    if of_dask and kind == "FromArray" and isinstance(leaf.operand("frame"), np.ndarray):
+        return
+    if of_dask and kind.startswith("FromMap"):
+        reader = leaf.operand("func")
+        if (getattr(reader, "__module__", ""), getattr(reader, "__name__", "")) == ORC_READER:
+            return
+    if kind == "FromGraph":
+        raise TypeError(
+            "the Dask frame does not show how it was made: it was persisted, or comes from a bag, an array or a graph. Its "
+            f"types may be guessed from its cells. Pass the frame before persist(), Parquet files, or {FILES_INSTEAD}"
+        )
+    if kind in ("DelayedsExpr", "_DelayedExpr"):
+        what = OF_DELAYED
+    elif kind.startswith("FromMap"):
+        what = "is read by a function for each partition (as read_csv, read_table, read_fwf and from_map do)"
+    else:
+        what = f"comes from a source of the kind {kind}"
+    raise TypeError(UNDECLARED.format(what=what))
+
+
+def _require_keys_of_text(reader: Any, reading: Reading, only_columns: bool) -> None:
+    """Raise TypeError if a column in the names of folders is used, and its type is neither text nor without importance."""
+    columns = {column.name: column for column in reading.schema.columns}
+    filters = "" if reader.operand("filters") is None else str(reader.operand("filters"))
+    for name in sorted(_guessed_keys(reader)):
+        a_number = only_columns and isinstance(columns.get(name), Numeric)
+        if (name in reader.columns and not a_number) or name in filters:
+            raise TypeError(
+                f"the Dask frame's column {name!r} is in the names of folders, and its type is guessed from all of them, so that "
+                'one row would decide how others are read. Pass dpmoments.EngineFiles(folder, engine="dask"), or state the '
+                f'type: read_parquet(folder, dataset={{"partitioning": pyarrow.dataset.partitioning(pyarrow.schema([({name!r}, '
+                'pyarrow.string())]), flavor="hive")})'
+            )
+
+
+def _guessed_keys(reader: Any) -> set[str]:
+    """Return the names of the columns that the names of folders hold and whose type is not text."""
+    info = reader._dataset_info
+    if "ds" in info:
+        keys, schema = set(info["partition_names"]), info["ds"].schema
+    else:
+        import pyarrow.dataset as ds
+
+        keys, schema = set(), info["schema"]
+        for wrapped in info["fragments"]:
+            keys |= set(ds.get_partition_keys(getattr(wrapped, "fragment", wrapped).partition_expression))
+    return {name for name in keys if not _is_text(schema.field(name).type)}
+
+
+def _is_text(kind: Any) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _require_exact_levels(reader: Any, reading: Reading) -> None:
+    """Raise TypeError if pandas could round a level: an empty cell makes floating-point numbers of a partition's integers."""
+    info = reader._dataset_info
+    if (info["kwargs"] if "ds" in info else reader.kwargs or {}).get("dtype_backend"):
+        return
+    schema = info["ds"].schema if "ds" in info else info["schema"]
+    for column in reading.schema.columns:
+        position = schema.get_field_index(column.name)
+        if not isinstance(column, Categorical) or position < 0 or not pa.types.is_integer(schema.field(position).type):
+            continue
+        if any(_is_long(level) for level in column.levels):
+            raise TypeError(
+                f"column {column.name!r} has levels of more than 53 bits, which pandas rounds if another cell of the partition "
+                'is empty. Read with dask.dataframe.read_parquet(..., dtype_backend="pyarrow"), or pass '
+                'dpmoments.EngineFiles(path, engine="dask")'
+            )
+
+
+def _is_long(level: Any) -> bool:
+    try:
+        return abs(int(level)) >= EXACT_IN_FLOAT64
+    except ValueError:
+        return False
+
+
+def require_array_in_memory(graph: Mapping[Any, Any]) -> None:
+    """Raise TypeError unless all that a graph starts from is arrays of NumPy in memory.
+
+    Raises
+    ------
+    TypeError
+    """
+    for node in graph.values():
+        if not node.dependencies and not isinstance(getattr(node, "value", None), np.ndarray):
+            raise TypeError(
+                "the Dask array holds Python objects and is not made of a NumPy array in memory: their types may be guessed anew "
+                "in every block: use astype(float), or pass Parquet files"
+            )
+
+
+def storing_steps(expression: Any) -> list[str]:
+    """Return the kinds of steps whose partitions are made of parts of several others, so that rows are stored between tasks."""
+    from dask.dataframe.dask_expr._expr import Blockwise
+
+    return sorted(
+        {
+            _kind(node)
+            for node in plan_nodes(expression)
+            if not isinstance(node, Blockwise) and _kind(node) not in KEEPING_PARTITIONS and _kind(node) != "Literal"
+        }
+    )
+
+
+def columns_of_memory(expression: Any) -> Any:
+    """Return the plan of columns of a pandas table without Dask's conversion of objects to text; None if it is another plan."""
+    if _kind(expression) in IN_MEMORY and "pyarrow_strings_enabled" in expression._parameters:
+        return expression.substitute_parameters({"pyarrow_strings_enabled": False})
+    if _kind(expression) not in OF_COLUMNS:
+        return None
+    frame = columns_of_memory(expression.frame)
+    if frame is None or _kind(expression) == "ArrowStringConversion":
+        return frame
+    return expression.substitute_parameters({"frame": frame})
+
+
+def require_no_disk(expression: Any) -> None:
+    """Raise TypeError if a step of a lowered plan writes rows to a disk.
+
+    Raises
+    ------
+    TypeError
+    """
+    if found := sorted({_kind(node) for node in plan_nodes(expression)} & set(ON_DISK)):
+        raise TypeError(
+            f'the Dask frame\'s plan has a {found[0]}, which writes rows to a disk: use shuffle_method="tasks", or write the '
+            'prepared table to Parquet files and pass dpmoments.EngineFiles(path, engine="dask")'
+        )
+
+
+def graph_of_nodes(collection: Any) -> dict[Any, Any]:
+    """Return the graph of a collection, all of its tasks in one form."""
+    from dask._task_spec import convert_legacy_graph
+
+    graph: dict[Any, Any] = convert_legacy_graph(dict(collection.__dask_graph__()))
+    return graph
+
+
+def require_no_transfer(graph: Mapping[Any, Any]) -> None:
+    """Raise TypeError if a task of an array's graph hands blocks over by files.
+
+    Raises
+    ------
+    TypeError
+    """
+    for node in graph.values():
+        if str(getattr(getattr(node, "func", None), "__module__", "")).startswith(TRANSFER):
+            raise TypeError(
+                'the Dask array is rechunked by files of workers (p2p): use rechunk(..., method="tasks"), or pass Parquet files'
+            )

@@ -1,0 +1,55 @@
+"""The command ``dpmoments``, stopped without a traceback also while the library is still being imported.
+
+It stands beside the library, since importing any module of the library imports its public names first.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+STOPPED = 130
+"""Exit code of what the keyboard stopped, as of shells."""
+MESSAGE = "dpmoments: stopped; nothing was spent\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Import the command line and run it; see :func:`dpmoments.cli.main`.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Default: those of the process.
+
+    Returns
+    -------
+    int
+        The exit code; 130 if the keyboard stopped it.
+    """
+    usual = signal.getsignal(signal.SIGINT)
+    # Only the main thread may set handlers; one that is not Python's own was chosen by whoever started the process.
+    watched = usual is signal.default_int_handler and threading.current_thread() is threading.main_thread()
+    if watched:
+        # Not an exception: compiled modules replace one that comes while they are imported by an ImportError of their own.
+        signal.signal(signal.SIGINT, _stop)
+    try:
+        from dpmoments.cli import main as run
+    finally:
+        if watched:
+            signal.signal(signal.SIGINT, usual)
+    try:
+        return run(arguments)
+    except KeyboardInterrupt:  # before the command began, or after it ended
+        os.write(2, b"dpmoments: stopped\n")
+        return STOPPED
+
+
+def _stop(number: int, frame: object) -> None:
+    """End the process, which has only imported modules so far."""
+    del number, frame
+    os.write(2, MESSAGE.encode())
+    os._exit(STOPPED)

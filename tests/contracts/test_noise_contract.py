@@ -1,0 +1,285 @@
+"""Mechanism × analysis × calibration: an answer has its ± and errs by it, or the release says why it has none.
+
+Releases of one table are drawn again and again, so that only noise differs. The root mean square of (answer − truth)/± is 1
+if the ± is right. By default 60 draws: the ratio over all numbers of an answer (3 to 6 of them) must be in [0.7, 1.3], and that
+of each number in [0.55, 1.5]. A ± that is 1.5 times too small or too large throughout is found in more than 99 of 100 runs, and
+so is one that is half of what it should be in a single number; chance alone fails a number once in 10⁵, of Laplace noise once in
+500 (at fixed seeds: not at all). The slow version draws 300 and holds each number to [0.7, 1.3].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpmoments as dpm
+
+N_ROWS = 4_000
+REGIONS = ("north", "south", "east")
+DRAWS, SLOW_DRAWS = 60, 300
+
+Numbers = Mapping[str, tuple[float, float]]
+"""What an answer says, and its ± (NaN if it has none)."""
+
+
+@cache
+def table() -> pa.Table:
+    rng = np.random.default_rng(11)
+    age, employed = rng.uniform(18, 80, N_ROWS), rng.random(N_ROWS) < 0.6
+    region = rng.choice(REGIONS, N_ROWS, p=[0.5, 0.3, 0.2])
+    income = 500 * age + 10_000 * (region == "north") + 5_000 * employed + rng.normal(0, 12_000, N_ROWS)
+    return pa.table({"age": age, "income": income, "region": region, "employed": employed})
+
+
+def schema(*, wide: bool = False) -> dpm.Schema:
+    """Public bounds near the values, or three times as far."""
+    age, income = ((0, 200), (-200_000, 200_000)) if wide else ((10, 90), (-40_000, 120_000))
+    numbers = dpm.Numeric("age", *age), dpm.Numeric("income", *income)
+    return dpm.Schema(*numbers, dpm.Categorical("region", REGIONS), dpm.Boolean("employed"))
+
+
+# Mechanisms ---------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Case:
+    """One way to release.
+
+    Attributes
+    ----------
+    mechanism : str or mechanism
+    budget : dict
+        Large enough for first-order errors.
+    options : dict
+        More of ``dpm.release``.
+    wide : bool
+    clips : bool
+        Whether rows are clipped in earnest: the ± is then about the rows as clipped, and errors are taken about their mean.
+    pooled : bool
+        Whether two halves are released, and pooled.
+    """
+
+    mechanism: Any
+    budget: dict[str, float]
+    options: dict[str, Any]
+    wide: bool = False
+    clips: bool = False
+    pooled: bool = False
+
+    def release(self, seed: int) -> dpm.MomentRelease:
+        public = schema(wide=self.wide)
+        options: dict[str, Any] = dict(mechanism=self.mechanism, repair="none") | self.budget | self.options
+        if not self.pooled:
+            return dpm.release(table(), public, insecure_seed=seed, **options)
+        halves = table().slice(0, N_ROWS // 2), table().slice(N_ROWS // 2)
+        return dpm.pool(
+            [dpm.release(half, public, insecure_seed=2 * seed + i, **options) for i, half in enumerate(halves)]
+        ).with_repair("none")
+
+
+MECHANISMS = dpm.mechanisms
+ADD, REPLACE = dict(neighbors="add_remove"), dict(neighbors="replace_one")
+PURE, ZCDP, APPROXIMATE = dict(epsilon=20.0), dict(rho=20.0), dict(epsilon=20.0, delta=1e-6)
+SCALE = np.diag([2.0, 3.0, 1.5, 1.0, 1.0, 2.0]) + 0.0
+CASES: dict[str, Case] = {
+    "gaussian": Case("gaussian", ZCDP, ADD),
+    "gaussian, public count": Case("gaussian", ZCDP, REPLACE),
+    "laplace": Case("laplace", PURE, ADD),
+    "isotropic": Case("isotropic", PURE, ADD),
+    "matrix-laplace": Case("matrix-laplace", PURE, ADD),
+    "additive-wishart": Case("additive-wishart", APPROXIMATE, ADD),
+    "additive-wishart of a scale": Case(MECHANISMS.AdditiveWishart(scale_matrix=SCALE.tolist()), APPROXIMATE, ADD),
+    "adaptive-ball": Case("adaptive-ball", PURE, ADD, wide=True, clips=True),
+    "adaptive-ball, zcdp": Case("adaptive-ball", ZCDP, REPLACE, wide=True, clips=True),
+    "pooled": Case("matrix-laplace", PURE, ADD, pooled=True),
+    "pooled balls": Case("adaptive-ball", PURE, ADD, wide=True, clips=True, pooled=True),
+    "iterative-eigenvectors": Case("iterative-eigenvectors", dict(epsilon=400.0), ADD),
+    "iterative-eigenvectors, zcdp": Case("iterative-eigenvectors", dict(rho=400.0), REPLACE),
+    "kapralov-talwar": Case("kapralov-talwar", dict(epsilon=2_000.0), REPLACE),
+    "johnson-lindenstrauss": Case("johnson-lindenstrauss", APPROXIMATE, ADD),
+    "johnson-lindenstrauss, public count": Case("johnson-lindenstrauss", APPROXIMATE, REPLACE),
+    "inverse-wishart": Case(MECHANISMS.InverseWishart(degrees_of_freedom=20_000), APPROXIMATE, REPLACE),
+    "inverse-gaussian": Case(MECHANISMS.InverseGaussian(smallest_eigenvalue=20.0), dict(rho=400.0), ADD),
+    "coinpress": Case("coinpress", ZCDP, ADD, clips=True),
+    "coinpress, public count": Case("coinpress", ZCDP, REPLACE, clips=True),
+}
+
+
+# Analyses -----------------------------------------------------------------------------------------------------------------------
+
+
+def named(names: Any, values: Any, noise: Any) -> Numbers:
+    triples = zip(names, np.ravel(values), np.ravel(noise), strict=True)
+    return {str(name): (float(value), float(error)) for name, value, error in triples}
+
+
+def below(found: Any) -> Numbers:
+    first, second = np.tril_indices(len(found.feature_names), -1)
+    columns = np.array(found.columns_of_features)
+    several = columns[first] != columns[second]  # two levels of one column have no correlation that anyone asks for
+    first, second = first[several], second[several]
+    names = [f"{found.feature_names[i]} ~ {found.feature_names[j]}" for i, j in zip(first, second, strict=True)]
+    return named(names, found.correlation[first, second], found.privacy_noise[first, second])
+
+
+def of_fit(fit: Any) -> Numbers:
+    if fit.inference is None:
+        return dict.fromkeys(fit.features, (math.nan, math.nan))
+    return named(fit.features, fit.coefficients, fit.privacy_errors)
+
+
+@dataclass(frozen=True)
+class Analysis:
+    ask: Callable[[dpm.MomentRelease], Any]
+    numbers: Callable[[Any], Numbers]
+
+
+ANALYSES: dict[str, Analysis] = {
+    "mean": Analysis(lambda r: r.describe(), lambda a: named(a.feature_names, a.noisy_mean, a.mean_noise)),
+    "standard deviation": Analysis(
+        lambda r: r.describe(), lambda a: named(a.feature_names, a.standard_deviation, a.standard_deviation_noise)
+    ),
+    "correlations": Analysis(lambda r: r.correlations(["age", "income", "employed"]), below),
+    "correlations of levels": Analysis(lambda r: r.correlations(["income", "region"]), below),
+    "partial correlations": Analysis(lambda r: r.partial_correlation(["age", "income", "employed"]), below),
+    "ols": Analysis(lambda r: r.ols("income", ["age", "employed"]), of_fit),
+    "ols on levels": Analysis(lambda r: r.ols("income", ["age", "region"]), of_fit),
+    "group means": Analysis(
+        lambda r: r.group_means("region", of=["income", "age"]),
+        lambda a: named([f"{f}, {g}" for f in a.features for g in a.groups], a.mean, a.privacy_noise),
+    ),
+    "t-test": Analysis(
+        lambda r: r.t_test("income", by="employed"), lambda a: {"difference": (a.difference, a.privacy_noise)}
+    ),
+    "cross table": Analysis(
+        lambda r: r.cross_table("region", "employed"),
+        lambda a: named([f"{row}, {column}" for row in a.rows for column in ("no", "yes")], a.counts, a.noise),
+    ),
+    "components": Analysis(
+        lambda r: r.pca(columns=["age", "income", "employed"], scaling="correlation"),
+        lambda a: named(["first", "second", "third"], a.noisy_variance, a.privacy_noise),
+    ),
+}
+"""What states a ± for privacy alone."""
+VERDICTS: dict[str, Analysis] = {
+    "anova": Analysis(lambda r: r.anova("income", by="region"), lambda a: {"p": (a.p_value, a.p_value)}),
+    "discriminant": Analysis(lambda r: r.lda("region"), lambda a: {"p": (a.p_value, a.p_value)}),
+    "graphical lasso": Analysis(lambda r: r.graphical_lasso(0.1), lambda a: {"noise": (a.noise, a.noise)}),
+    "distances": Analysis(
+        lambda r: r.mahalanobis(table().slice(0, 3)),
+        lambda a: {"known": (0.0, 0.0 if a.noise_known else math.nan)},
+    ),
+}
+"""What uses the law for a verdict."""
+
+
+@cache
+def releases(case: str, draws: int) -> list[dpm.MomentRelease]:
+    return [CASES[case].release(seed) for seed in range(draws)]
+
+
+@cache
+def truth(wide: bool) -> dpm.MomentRelease:
+    return dpm.release(
+        table(), schema(wide=wide), epsilon=1e13, repair="none", mechanism="matrix-laplace", insecure_seed=0
+    )
+
+
+def ratios(case: str, analysis: str, draws: int) -> dict[str, float] | None:
+    """Root mean square of (answer − truth)/± by number; None if no number has a ±."""
+    asked, settings = ANALYSES[analysis], CASES[case]
+    answers = [asked.numbers(asked.ask(release)) for release in releases(case, draws)]
+    if all(math.isnan(noise) for answer in answers for _, noise in answer.values()):
+        return None
+    exact = asked.numbers(asked.ask(truth(settings.wide)))
+    found = {}
+    for name in answers[0]:
+        pairs = np.array([answer[name] for answer in answers])
+        assert not np.isnan(pairs).any(), f"{name} has a ± in some answers only"
+        center = pairs[:, 0].mean() if settings.clips else exact[name][0]
+        lost = draws / (draws - 1.0) if settings.clips else 1.0
+        found[name] = math.sqrt(lost * float(np.mean(((pairs[:, 0] - center) / pairs[:, 1]) ** 2)))
+    return found
+
+
+WITHOUT_LAW = frozenset(
+    {
+        "additive-wishart of a scale",
+        "iterative-eigenvectors",
+        "iterative-eigenvectors, zcdp",
+        "kapralov-talwar",
+        "johnson-lindenstrauss",
+        "johnson-lindenstrauss, public count",
+        "inverse-wishart",
+        "inverse-gaussian",
+        "coinpress",
+        "coinpress, public count",
+    }
+)
+"""Cases of which no analysis but regression knows the noise yet."""
+
+
+def not_yet(case: str, analysis: str | None = None) -> list[Any]:
+    known = analysis is not None and analysis.startswith("ols")
+    return (
+        [pytest.mark.xfail(strict=True, reason="its noise is known to regressions alone")]
+        if case in WITHOUT_LAW and not known
+        else []
+    )
+
+
+CELLS = [
+    pytest.param(case, analysis, marks=not_yet(case, analysis), id=f"{case} × {analysis}")
+    for case in CASES
+    for analysis in ANALYSES
+]
+
+
+@pytest.mark.parametrize(("case", "analysis"), CELLS)
+def test_an_answer_errs_by_what_it_states(case: str, analysis: str) -> None:
+    found = ratios(case, analysis, DRAWS)
+    assert found is not None, "no number has a ±"
+    values = np.array(list(found.values()))
+    if len(values) >= 3:
+        assert 0.7 <= math.sqrt(float(np.mean(values**2))) <= 1.3, found
+    assert (values > 0.55).all(), found
+    assert (values < 1.5).all(), found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("case", "analysis"), CELLS)
+def test_each_number_errs_by_what_it_states(case: str, analysis: str) -> None:
+    found = ratios(case, analysis, SLOW_DRAWS)
+    assert found is not None, "no number has a ±"
+    assert all(0.7 <= ratio <= 1.3 for ratio in found.values()), found
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, marks=not_yet(case)) for case in CASES])
+def test_either_every_analysis_of_a_release_knows_its_noise_or_none_does(case: str) -> None:
+    release = releases(case, DRAWS)[0]
+    known = {}
+    for name, asked in (ANALYSES | VERDICTS).items():
+        answer = asked.ask(release)
+        known[name] = not all(math.isnan(noise) for _, noise in asked.numbers(answer).values())
+        assert known[name] or "noise unknown" in str(answer), name
+    assert len(set(known.values())) == 1, known
+
+
+@pytest.mark.parametrize(("fault", "analysis"), [(1.5, "mean"), (1.0 / 1.5, "mean"), (2.0, "t-test")])
+def test_a_wrong_error_is_found(fault: float, analysis: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = ANALYSES[analysis]
+
+    def wrong(answer: Any) -> Numbers:
+        return {name: (value, noise / fault) for name, (value, noise) in right.numbers(answer).items()}
+
+    test_an_answer_errs_by_what_it_states("gaussian", analysis)
+    monkeypatch.setitem(ANALYSES, analysis, Analysis(right.ask, wrong))
+    with pytest.raises(AssertionError):
+        test_an_answer_errs_by_what_it_states("gaussian", analysis)
