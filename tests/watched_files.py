@@ -50,17 +50,17 @@ class WatchedFile:
 
 
 @contextmanager
-def watched(*folders: str | Path) -> Iterator[list[WatchedFile]]:
+def watched(*folders: str | Path, links: bool = True) -> Iterator[list[WatchedFile]]:
     """Watch all files in folders and below; the list is filled when the block ends.
 
     Each file is given a second name, in a folder beside the first, as soon as it is seen, so that its contents outlive it. Files
     that have no name any more, but are open in this process or one that it started, are read there. A file that lives for a few
-    milliseconds may be missed.
+    milliseconds may be missed. Without ``links`` a copy is made instead: a ledger refuses to be a file of two names.
     """
     files: list[WatchedFile] = []
     roots = [Path(folder).resolve() for folder in folders]
     with tempfile.TemporaryDirectory(dir=roots[0].parent, prefix="watcher-") as kept:
-        watcher = _Watcher(roots, Path(kept))
+        watcher = _Watcher(roots, Path(kept), links=links)
         thread = threading.Thread(target=watcher.run, daemon=True)
         thread.start()
         try:
@@ -74,10 +74,10 @@ def watched(*folders: str | Path) -> Iterator[list[WatchedFile]]:
 
 
 class _Watcher:
-    def __init__(self, roots: list[Path], kept: Path) -> None:
+    def __init__(self, roots: list[Path], kept: Path, *, links: bool) -> None:
         self.stopped = threading.Event()
         self.failed: list[BaseException] = []
-        self._roots, self._kept = roots, kept
+        self._roots, self._kept, self._may_link = roots, kept, links
         self._seen: dict[tuple[str, int], tuple[int, int]] = {}
         self._links: dict[tuple[str, int], tuple[int, Path, list[bytes]]] = {}
         for path, about in self._files():
@@ -139,7 +139,7 @@ class _Watcher:
         mode = stat.S_IMODE(about.st_mode)
         if key not in self._links:
             link = self._kept / str(len(self._links))
-            if not nameless:
+            if not nameless and self._may_link:
                 with suppress(OSError):  # it is gone already: its name and mode are known
                     os.link(path, link)
             self._links[key] = (mode, link, [])
@@ -147,7 +147,7 @@ class _Watcher:
         if nameless:
             contents[:] = [_contents(Path(path))]
         elif about.st_size <= SMALL:  # it may be written anew under its name
-            contents.append(_contents(link))
+            contents.append(_contents(link if self._may_link else Path(path)))
 
 
 def _descendants() -> Iterator[int]:

@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 import scipy.sparse
 
 import dpmoments as dpm
-from contracts.odd_rows import COLUMNS, RULES, NotHeldError, Row, same_cell, schema
+from contracts.odd_rows import COLUMNS, ODD_CELLS, RULES, NotHeldError, Row, same_cell, schema
 from dpmoments.estimators import DPPCA, DPCovariance, DPLinearDiscriminant, DPRidge
 from table_forms import FILES, FORMS
 
@@ -129,6 +129,11 @@ def _adapted(cell: Any, kind: Any) -> Any:
     return cell
 
 
+_NOT_HELD: set[tuple[int, str]] = set()
+"""Odd cells, which live as long as the list of them, and types that do not hold them."""
+_ODD = {id(cell) for cell in ODD_CELLS.values()}
+
+
 def held(cell: Any, kind: Any) -> Any:
     """The cell as a column of an Arrow type holds it.
 
@@ -136,6 +141,18 @@ def held(cell: Any, kind: Any) -> Any:
     ------
     NotHeldError
     """
+    known = (id(cell), str(kind))
+    if known in _NOT_HELD:
+        raise NotHeldError
+    try:
+        return _held(cell, kind)
+    except NotHeldError:
+        if id(cell) in _ODD:
+            _NOT_HELD.add(known)
+        raise
+
+
+def _held(cell: Any, kind: Any) -> Any:
     cell = _adapted(cell, kind)
     if isinstance(cell, Decimal) and (not cell.is_finite() or abs(cell.adjusted()) > 100):
         raise NotHeldError  # Arrow writes all its digits
@@ -158,12 +175,20 @@ def held(cell: Any, kind: Any) -> Any:
     return cell if isinstance(stored, float) else stored
 
 
+def _value_type(kind: Any) -> Any:
+    return kind.value_type if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind) else kind
+
+
 def arrow(rows: Sequence[Row], types: Types | None = None) -> pa.Table:
     """A table of declared Arrow types, those of ``ARROW`` where none is given."""
+    if len(rows) == 1:  # an odd row, which is seldom held
+        for name, usual in ARROW.items():
+            if id(rows[0][name]) in _ODD:
+                held(rows[0][name], _value_type((types or {}).get(name, usual)))
     columns = {}
     for name, usual in ARROW.items():
         kind = (types or {}).get(name, usual)
-        value_type = kind.value_type if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind) else kind
+        value_type = _value_type(kind)
         cells = [held(row[name], value_type) for row in rows]
         if pa.types.is_float16(value_type):
             cells = [None if cell is None else np.float16(cell) for cell in cells]
@@ -555,7 +580,9 @@ LOCAL: dict[str, Entrance] = {
         lambda rows, _: frame_of_objects(rows).astype({"region": "category", "code": "category", "person": "category"})
     ),
     **{f"arrow {name}": Entrance(_typed(types)) for name, types in ARROW_TYPES.items()},
-    **{f"unit {name}": Entrance(_typed({"person": kind}), unit=True) for name, kind in UNIT_TYPES.items()},
+    **{
+        f"unit {name}": Entrance(_typed({"person": kind}), unit=True, like="arrow") for name, kind in UNIT_TYPES.items()
+    },
     **{
         f"parquet of {name}": Entrance(
             lambda rows, folder, types=types: (
@@ -1111,6 +1138,8 @@ ESTIMATORS: dict[str, EstimatorEntrance] = {
 
 def cleared(folder: Path) -> Path:
     """The folder, empty."""
+    if folder.is_dir() and next(folder.iterdir(), None) is None:
+        return folder
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder

@@ -180,7 +180,7 @@ def examine(ask: Ask, rule: str, odd: Sequence[OddRow], *, singly: bool) -> Repo
     step = 1 if singly else ODD_ROWS_AT_A_TIME
     for start in range(0, len(alone), step):
         together = alone[start : start + step]
-        for place in range(3) if singly and rule == "drop" else (start,):
+        for place in range(3) if singly and rule == "drop" and start % 3 == 0 else (start,):
             report.faults += interference(ask, rows, base, together, place)
     return report
 
