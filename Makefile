@@ -60,7 +60,7 @@ lint: $(STAMP)
 # The figures of README.md (a minute) and every screenshot (Chromium needed).
 readme: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.practice.readme
-	$(BIN)/python -m documentation.screenshots
+	$(BIN)/python -m tools.documentation.screenshots
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks
@@ -80,7 +80,7 @@ fuzz: $(STAMP)
 
 # An interrupted run goes on where it was. `make mutants MUTANTS="privacy/filter --sample 0.2"` for a part, or a sample.
 mutants: $(MUTANTS_STAMP)
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m mutants $(MUTANTS)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m tools.mutants $(MUTANTS)
 
 clean:
 	rm -rf $(VENV) .oldest .newest .mutants build dist .pytest_cache .mypy_cache .ruff_cache

@@ -16,14 +16,14 @@ from dpmoments.audit import AuditEffort, AuditResult, audit, bingham_epsilon, ne
 from dpmoments.audit.directions import one_direction_epsilon, stated_temperature
 from dpmoments.audit.procedure import LEVEL, default_pairs
 from dpmoments.audit.trials import make_trials
+from dpmoments.mechanisms.additive import AdditivePlan, augmented_gram
 from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
-from dpmoments.mechanisms.iterative_eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
 from dpmoments.mechanisms.laplace import Laplace, LaplacePlan
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplacePlan
-from dpmoments.mechanisms.parts.additive import AdditivePlan, augmented_gram
 from dpmoments.noise.matrices import wishart
 from dpmoments.noise.sphere import envelope_parameter, sample_bingham
+from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import gaussian_epsilon, gaussian_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dpmoments.plain_values import from_plain
+from dpmoments.foundation.values import from_plain
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.distances import rounded_up

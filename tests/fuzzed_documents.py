@@ -23,13 +23,13 @@ import pyarrow as pa
 
 import dpmoments as dpm
 import mutations
+from dpmoments.audit.verification import checks
 from dpmoments.cli import main
 from dpmoments.cli.errors import has_own_words
-from dpmoments.mean_release import MeanRelease
-from dpmoments.moment_release import MomentRelease
+from dpmoments.releases.mean_release import MeanRelease
+from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
 from dpmoments.schema import Schema
-from dpmoments.verification import checks
 from forged_files import signed, with_true_losses
 
 __all__ = ["Fault", "fuzz_mean_release", "fuzz_release", "fuzz_schema", "fuzz_several"]
@@ -389,7 +389,7 @@ columns:
 
 @cache
 def _schema_trees() -> tuple[dict[str, Any], ...]:
-    from dpmoments.schema.yaml_text import parse_yaml
+    from dpmoments.schema.document import parse_yaml
 
     return tuple(map(parse_yaml, SCHEMAS))
 

@@ -14,8 +14,8 @@ from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter, PrivatePlan
 from dpmoments.privacy.laws import DrawLaw
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.privacy.sampling import noised
+from dpmoments.privacy.unit import PrivacyUnit
 
 
 @dataclass(frozen=True)

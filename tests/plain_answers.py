@@ -16,7 +16,7 @@ import pytest
 from dpmoments.audit.recording import Exchange, Recorder
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means.base import NoisyMean
-from dpmoments.mechanisms.parts.norm_histogram import NormHistogram
+from dpmoments.mechanisms.norm_histogram import NormHistogram
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget

@@ -14,14 +14,14 @@ import numpy as np
 import scipy.linalg
 from scipy.stats import chi, chi2, norm
 
-from dpmoments.mechanisms.parts.coinpress_schedule import (
+from dpmoments.mechanisms.coinpress_schedule import (
     Schedule,
     clip_shrinkage,
     mean_schedule,
     paper_shares,
     shell_radius,
 )
-from dpmoments.mechanisms.parts.norm_histogram import NormHistogram, norm_edges
+from dpmoments.mechanisms.norm_histogram import NormHistogram, norm_edges
 from plain_answers import Answers, finest_bits, lengths
 
 

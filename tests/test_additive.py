@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from dpmoments.mechanisms.base import MomentShape
-from dpmoments.mechanisms.parts.additive import (
+from dpmoments.mechanisms.additive import (
     augmented_dimension,
     augmented_gram,
     choose_augmentation,
     choose_bits,
 )
+from dpmoments.mechanisms.base import MomentShape
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_entrywise_l1, gram_frobenius, gram_nuclear

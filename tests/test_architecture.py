@@ -16,57 +16,44 @@ PACKAGE = Path(dpmoments.__file__).parent
 REPOSITORY = PACKAGE.parent.parent
 
 FLOORS: tuple[tuple[str, ...], ...] = (
-    (
-        "array_types",
-        "cells",
-        "documents",
-        "log",
-        "metrics",
-        "noise",
-        "noise_law",
-        "own_words",
-        "plain_values",
-        "privacy",
-        "progress",
-        "schema",
-        "table_files",
-        "table_libraries",
-        "text_files",
-        "utility_bounds",
-        "version",
-        "visible_text",
-    ),
-    ("datasets", "rows", "repair", "analysis", "transparency"),
-    (
-        "mechanisms",
-        "moment_release",
-        "moment_entries",
-        "mean_release",
-        "group_releases",
-        "pooling",
-        "loading",
-        "release_warning",
-    ),
-    (
-        *("release", "release_groups", "release_mean", "release_outcome", "release_run"),
-        *("forecast", "forecast_mean", "planning", "audit", "verification"),
-        *("preflight", "preflight_facts", "preflight_words"),
-    ),
-    ("estimators", "report"),
+    ("foundation",),
+    ("schema", "noise"),
+    ("privacy", "cells", "repair", "datasets"),
+    ("rows", "analysis", "ledger"),
+    ("mechanisms", "plots", "inspection"),
+    ("releases", "planning", "papers"),
+    ("spending", "audit"),
+    ("estimators", "reporting"),
     ("cli",),
 )
-"""The house from the ground up. A file imports from lower floors, and within its own floor where that makes no circle."""
-MAY_IMPORT_ROWS = {
-    "rows",
-    "mechanisms",
-    "release",
-    "release_groups",
-    "release_mean",
-    "release_run",
-    "audit",
-    "preflight",
-}
+"""Packages from the ground up. A file imports from lower floors, and within its own floor where that makes no circle."""
+UNTIL_WINGS = (
+    ("dpmoments.datasets", "dpmoments.papers"),
+    ("dpmoments.mechanisms", "dpmoments.papers"),
+    ("dpmoments.noise.families", "dpmoments.privacy.curves"),
+)
+"""Imports upwards that go when ``papers`` is loaded lazily."""
+MAY_IMPORT_ROWS = {"rows", "mechanisms", "papers", "spending", "audit", "inspection"}
 """The privilege to see records."""
+SEES_NO_ROW = {"dpmoments.audit.verification", "dpmoments.papers.metrics"}
+"""Files of these packages without it."""
+SAMPLERS = {
+    "dpmoments.noise",
+    *(
+        f"dpmoments.noise.{name}"
+        for name in (
+            "choice",
+            "discrete",
+            "eigenvalue_deflation",
+            "entropy",
+            "matrices",
+            "orthonormal_frame",
+            "secular_equation",
+            "sphere",
+        )
+    ),
+}
+"""What draws noise. The other files of ``noise`` compute with its laws."""
 MAY_IMPORT_NOISE = {"dpmoments.noise", "dpmoments.privacy.filter", "dpmoments.privacy.sampling", "dpmoments.audit"}
 """The privilege to draw noise, which everything else asks the privacy filter for."""
 SAMPLING = "dpmoments.privacy.sampling"
@@ -90,40 +77,33 @@ MECHANISMS_MAY_IMPORT = (
     ),
     *("numpy", "numpy.typing", "scipy"),
 )
-TABLE_LIBRARIES = "dpmoments.table_libraries"
+TABLE_LIBRARIES = "dpmoments.foundation.table_libraries"
 """Stands for libraries that are not on the list."""
 MECHANISMS_MAY_USE_OF_SCIPY = {"optimize", "special"}
 MECHANISMS_NEVER_CALL = {"open", "print", "getattr", "setattr", "vars", "globals", "locals"}
-HAS_THE_LOGGER = {"dpmoments.log", "dpmoments.cli.steps"}
+HAS_THE_LOGGER = {"dpmoments.foundation.log", "dpmoments.cli.steps"}
 MAY_LOG = {
-    *("dpmoments.progress", "dpmoments.release_run", "dpmoments.release_outcome"),
-    *("dpmoments.privacy.ledger.charge", "dpmoments.cli.entry", "dpmoments.cli.steps"),
+    *("dpmoments.foundation.progress", "dpmoments.spending.run", "dpmoments.spending.release_outcome"),
+    *("dpmoments.ledger.charge", "dpmoments.cli.entry", "dpmoments.cli.steps"),
 }
 """What tells of the steps of a job; none of them holds a cell or counts a row."""
 MAY_ASK_THE_FILTER = {"draw", "unit", "left", "for_group", "selection_key"}
-MAY_ONLY_ASK = ("mechanisms", "release", "release_groups", "release_mean", "release_run")
+MAY_ONLY_ASK = ("mechanisms", "spending")
 MAKES_SENSITIVITIES = ("dpmoments.privacy.sensitivity", "dpmoments.privacy.distances")
 NEVER_REACHES_A_ROW = (
-    "analysis",
-    "documents",
-    "group_releases",
-    "moment_release",
-    "moment_entries",
-    "noise_law",
-    "plain_values",
-    "pooling",
-    "repair",
-    "schema",
-    "transparency",
+    *("analysis", "foundation", "plots", "repair", "schema"),
+    *("noise.law", "noise.families", "noise.pooled", "noise.dependent"),
+    *("releases.moment_release", "releases.group_releases", "releases.pooling", "releases.facts"),
+    *("releases.auditor_statement", "releases.registry_entry", "releases.disclosed"),
 )
-"""What works on releases and public descriptions alone; not even through another module may it import rows, or noise."""
+"""What works on releases and public descriptions alone; not even through another module may it import rows, or samplers."""
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "joblib", "marshal", "shelve", "random", "imp"}
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "import_module"}
 RANDOM_CLASSES = {"Generator", "BitGenerator", "SeedSequence"}
 MAY_SEED = {
     "dpmoments.analysis.synthetic",  # rows drawn from what was released: no noise of any release
     "dpmoments.noise.entropy",  # the marked insecure seed
-    "dpmoments.noise_law.extreme_eigenvalues",  # quantiles of public laws
+    "dpmoments.noise.extreme_eigenvalues",  # quantiles of public laws
     "dpmoments.rows.histogram",  # made-up rows of a check
 }
 VAGUE_NAMES = re.compile(r"(^|_)(utils?|helpers?|managers?|misc|common)($|_)", re.IGNORECASE)
@@ -198,13 +178,18 @@ def reached(module: str, known: Mapping[str, str] = SOURCES) -> set[str]:
     waiting = [module]
     while waiting:
         current = waiting.pop()
-        if current in seen or current == "dpmoments" or current not in known:
+        if current in seen or current in ("dpmoments", "dpmoments.noise") or current not in known:  # faces
             continue
         seen.add(current)
         waiting += imports(current, known[current], known)
         # importing a.b.c runs a.b too
         waiting += [current.rsplit(".", 1)[0]]
     return seen
+
+
+def is_mechanism(module: str) -> bool:
+    """Whether a module belongs to a mechanism, of the core or of a paper."""
+    return part_of(module) == "mechanisms" or within(module, "dpmoments.papers.mechanisms")
 
 
 def import_faults(module: str, source: str, known: Mapping[str, str] = SOURCES) -> Iterator[str]:
@@ -219,27 +204,28 @@ def import_faults(module: str, source: str, known: Mapping[str, str] = SOURCES) 
             if part != "cli":  # the command line calls the public names, as its users do
                 yield f"{module} imports the package's face, which stands above it"
             continue
-        if part_of(name) == "rows" and part not in MAY_IMPORT_ROWS:
+        if part_of(name) == "rows" and (part not in MAY_IMPORT_ROWS or module in SEES_NO_ROW):
             yield f"{module} imports {name}: only {', '.join(sorted(MAY_IMPORT_ROWS))} see records"
-        draws = part_of(name) == "noise" or within(name, SAMPLING)
+        draws = name in SAMPLERS or within(name, SAMPLING)
         if draws and not any(within(module, allowed) for allowed in MAY_IMPORT_NOISE):
             yield f"{module} imports {name}: only {', '.join(sorted(MAY_IMPORT_NOISE))} draw noise"
-        if floor_of(name) > floor_of(module):
+        waits = any(within(module, low) and within(name, high) for low, high in UNTIL_WINGS)
+        if floor_of(name) > floor_of(module) and not waits:
             yield f"{module} imports {name}, which stands on a higher floor"
 
 
 def filter_faults(module: str, source: str) -> Iterator[str]:
     """Ways round the privacy filter, in words: looking inside it, another filter, another sensitivity, other noise."""
     keeps = any(within(module, allowed) for allowed in MAY_RECORD)
-    of_itself = ("self",) if part_of(module) != "mechanisms" else ()
+    of_itself = ("self",) if not is_mechanism(module) else ()
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Attribute(value=owner, attr=name) if (
                 name in INSIDE_THE_FILTER and module != "dpmoments.privacy.filter" and dotted(owner) not in of_itself
             ):
                 yield f"{module} looks inside the privacy filter"
-            case ast.Attribute(value=owner) if (
-                dotted(owner) in ("np.random", "numpy.random") and part_of(module) in MAY_ONLY_ASK
+            case ast.Attribute(value=owner) if dotted(owner) in ("np.random", "numpy.random") and (
+                part_of(module) in MAY_ONLY_ASK or is_mechanism(module)
             ):
                 yield f"{module} uses numpy.random: noise comes from the privacy filter"
             case ast.ClassDef(bases=bases) if not keeps and FILTER_CLASSES & {
@@ -314,6 +300,16 @@ def circles(known: Mapping[str, str] = SOURCES) -> list[set[str]]:
     return [set(circle) for circle in found if circle]
 
 
+def takes_the_logger(source: str) -> bool:
+    """Whether a module imports ``log`` from the foundation."""
+    return any(
+        (statement.module or "").startswith("dpmoments.foundation.")
+        and "log" in [alias.name for alias in statement.names]
+        for statement in import_statements(source)
+        if isinstance(statement, ast.ImportFrom)
+    )
+
+
 def other_faults(module: str, source: str) -> Iterator[str]:
     """Forbidden calls, global random state, seeds, vague names, prints."""
     tree = ast.parse(source)
@@ -340,7 +336,7 @@ def other_faults(module: str, source: str) -> Iterator[str]:
             yield f"{module} has a vague name, {node.name}"
     if re.search(r"^\s*(import|from) logging\b", source, re.MULTILINE) and module not in HAS_THE_LOGGER:
         yield f"{module} has a logger of its own"
-    if re.search(r"^\s*from dpmoments.log import\b", source, re.MULTILINE) and module not in MAY_LOG:
+    if takes_the_logger(source) and module not in MAY_LOG:
         yield f"{module} logs: only {', '.join(sorted(MAY_LOG))} do"
     if part_of(module) == "rows" and re.search(r"^\s*(import|from) (logging|warnings)\b", source, re.MULTILINE):
         yield f"{module} logs or warns while it holds records"
@@ -359,13 +355,23 @@ def test_noise_comes_through_the_filter_alone() -> None:
 
 
 def test_mechanisms_only_ask() -> None:
-    modules = [module for module in SOURCES if part_of(module) == "mechanisms"]
-    assert len(modules) > 50
+    modules = [module for module in SOURCES if is_mechanism(module)]
+    assert len(modules) > 30
     assert [fault for module in modules for fault in mechanism_faults(module, SOURCES[module])] == []
 
 
 def test_no_files_import_each_other_in_a_circle() -> None:
     assert circles() == []
+
+
+def test_no_packages_import_each_other_in_a_circle() -> None:
+    packages: dict[str, str] = {}
+    for module, source in SOURCES.items():
+        named = [name for name in imports(module, source) if name != "dpmoments" and within(name, "dpmoments")]
+        kept = [n for n in named if not any(within(module, low) and within(n, high) for low, high in UNTIL_WINGS)]
+        lines = "".join(f"import dpmoments.{part_of(name)}\n" for name in kept if part_of(name) != part_of(module))
+        packages[f"dpmoments.{part_of(module)}"] = packages.get(f"dpmoments.{part_of(module)}", "") + lines
+    assert circles(packages) == []
 
 
 def test_every_part_of_the_house_has_one_floor() -> None:
@@ -376,10 +382,10 @@ def test_every_part_of_the_house_has_one_floor() -> None:
 
 @pytest.mark.parametrize("part", NEVER_REACHES_A_ROW)
 def test_what_works_on_releases_reaches_no_row_and_no_noise(part: str) -> None:
-    modules = [module for module in SOURCES if part_of(module) == part]
+    modules = [module for module in SOURCES if within(module, f"dpmoments.{part}")]
     assert modules
     for module in modules:
-        forbidden = [name for name in reached(module) if part_of(name) in ("rows", "noise", "mechanisms")]
+        forbidden = [name for name in reached(module) if part_of(name) in ("rows", "mechanisms") or name in SAMPLERS]
         assert not forbidden, f"{module} reaches {forbidden}"
 
 
@@ -387,8 +393,8 @@ def test_the_parts_are_where_the_rules_look_for_them() -> None:
     assert {part_of(module) for module in SOURCES} >= MAY_IMPORT_ROWS
     assert {*MAY_IMPORT_NOISE, *MAY_RECORD, SAMPLING} <= set(SOURCES)
     assert len([module for module in SOURCES if part_of(module) == "rows"]) > 10
-    assert "dpmoments.rows.rows" in reached("dpmoments.release")
-    assert "dpmoments.noise.lattice" in reached("dpmoments.mechanisms.gaussian")
+    assert "dpmoments.rows.rows" in reached("dpmoments.spending.release")
+    assert "dpmoments.noise.discrete" in reached("dpmoments.mechanisms.gaussian")
 
 
 def test_test_files_have_names_of_their_own() -> None:
@@ -403,41 +409,41 @@ PLANTED_IMPORTS = [
     ("dpmoments.repair.repair", "from dpmoments import rows", "see records"),
     ("dpmoments.repair.repair", "from ..rows import rows", "see records"),
     ("dpmoments.analysis.regression", "def f():\n    from dpmoments.rows.moments import Moments", "see records"),
-    ("dpmoments.moment_release", "from dpmoments.rows.rows import Rows", "see records"),
-    ("dpmoments.verification", "from dpmoments.rows.rows import Rows", "see records"),
-    ("dpmoments.forecast", "from dpmoments.noise.matrices import wishart", "draw noise"),
-    ("dpmoments.release", "from dpmoments.noise import entropy", "draw noise"),
+    ("dpmoments.releases.moment_release", "from dpmoments.rows.rows import Rows", "see records"),
+    ("dpmoments.audit.verification", "from dpmoments.rows.rows import Rows", "see records"),
+    ("dpmoments.planning.forecast", "from dpmoments.noise.matrices import wishart", "draw noise"),
+    ("dpmoments.spending.release", "from dpmoments.noise import entropy", "draw noise"),
     ("dpmoments.mechanisms.new", "from dpmoments.noise.matrices import wishart", "draw noise"),
     ("dpmoments.mechanisms.new", "from dpmoments.privacy.sampling import noised", "draw noise"),
     ("dpmoments.mechanisms.new", "from dpmoments.privacy import sampling", "draw noise"),
-    ("dpmoments.privacy.laws", "from dpmoments.noise import lattice", "draw noise"),
-    ("dpmoments.schema.encoding", "from dpmoments.noise import lattice", "draw noise"),
+    ("dpmoments.privacy.laws", "from dpmoments.noise import discrete", "draw noise"),
+    ("dpmoments.schema.encoding", "from dpmoments.noise import discrete", "draw noise"),
     ("dpmoments.cli.curator", "import dpmoments.noise.entropy as e", "draw noise"),
     ("dpmoments.privacy.budget", "from dpmoments.rows.rows import Rows", "higher floor"),
-    ("dpmoments.noise_law", "from dpmoments.repair.repair import Repair", "higher floor"),
+    ("dpmoments.noise", "from dpmoments.repair.repair import Repair", "higher floor"),
     ("dpmoments.rows.kernel", "from dpmoments.mechanisms.base import Plan", "higher floor"),
-    ("dpmoments.analysis.regression", "from dpmoments.moment_release import MomentRelease", "higher floor"),
+    ("dpmoments.analysis.regression", "from dpmoments.releases.moment_release import MomentRelease", "higher floor"),
     (
         "dpmoments.analysis.regression",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from dpmoments.moment_release import MomentRelease",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from dpmoments.releases.moment_release import MomentRelease",
         "higher floor",
     ),
-    ("dpmoments.mechanisms.gaussian", "from dpmoments.release import release", "higher floor"),
-    ("dpmoments.release", "from dpmoments.cli.entry import main", "higher floor"),
-    ("dpmoments.release", "import dpmoments", "stands above it"),
-    ("dpmoments.documents", "import pickle", "imports pickle"),
+    ("dpmoments.mechanisms.gaussian", "from dpmoments.spending.release import release", "higher floor"),
+    ("dpmoments.spending.release", "from dpmoments.cli.entry import main", "higher floor"),
+    ("dpmoments.spending.release", "import dpmoments", "stands above it"),
+    ("dpmoments.foundation.documents", "import pickle", "imports pickle"),
     ("dpmoments.noise.sphere", "import random", "imports random"),
 ]
 PLANTED_FAULTS = [
     ("dpmoments.noise.sphere", "import numpy as np\nx = np.random.normal()", "numpy.random.normal"),
     ("dpmoments.noise.sphere", "import numpy\nnumpy.random.seed(0)", "numpy.random.seed"),
     ("dpmoments.noise.sphere", "import numpy as np\nrng = np.random.default_rng(0)", "numpy.random.default_rng"),
-    ("dpmoments.documents", "eval(text)", "calls eval"),
+    ("dpmoments.foundation.documents", "eval(text)", "calls eval"),
     ("dpmoments.mechanisms.new", "import importlib\nimportlib.import_module('dpmoments.noise')", "calls import_module"),
-    ("dpmoments.release", "print(rows)", "prints"),
+    ("dpmoments.spending.release", "print(rows)", "prints"),
     ("dpmoments.rows.sources.arrow", "import warnings", "logs or warns"),
-    ("dpmoments.rows.rows", "from dpmoments.log import log", "logs: only"),
-    ("dpmoments.release", "import logging", "logger of its own"),
+    ("dpmoments.rows.rows", "from dpmoments.foundation.log import log", "logs: only"),
+    ("dpmoments.spending.release", "import logging", "logger of its own"),
     ("dpmoments.rows.utils", "", "vague name"),
     ("dpmoments.rows.rows", "class RowManager: ...", "vague name"),
     ("dpmoments.rows.rows", "def string_helper(): ...", "vague name"),
@@ -466,7 +472,7 @@ PLANTED_IN_MECHANISMS = [
     ("import scipy\nscipy.stats.norm", "uses scipy.stats"),
     ("import logging", "imports logging"),
     ("import sys", "imports sys"),
-    ("from dpmoments.table_libraries import pa", "imports dpmoments.table_libraries"),
+    ("from dpmoments.foundation.table_libraries import pa", "imports dpmoments.foundation.table_libraries"),
     ("privacy_filter._highest_bounds[None] = 1e9", "touches privacy_filter._highest_bounds"),
     ("privacy_filter.close()", "touches privacy_filter.close"),
     ("other._plan", "which is private"),

@@ -11,10 +11,10 @@ import pytest
 
 import dpmoments as dpm
 from cases import CASES, N_ROWS, Case
+from dpmoments.mechanisms.assumed_table import AssumedTable, measured_errors, normal_rows
 from dpmoments.mechanisms.base import MomentShape, Plan
-from dpmoments.mechanisms.parts.assumed_table import AssumedTable, measured_errors, normal_rows
-from dpmoments.mechanisms.parts.norm_histogram import TransformedNorm
-from dpmoments.mechanisms.parts.padded_gram import PaddedGramPlan
+from dpmoments.mechanisms.norm_histogram import TransformedNorm
+from dpmoments.papers.mechanisms.padded_gram import PaddedGramPlan
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors

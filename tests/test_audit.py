@@ -29,7 +29,8 @@ from dpmoments.mechanisms import IterativeEigenvectors
 from dpmoments.mechanisms.base import NoisyMoments
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.noise.entropy import insecure_generator, secure_generator
-from dpmoments.noise_law import GaussianNoise, LaplaceNoise, MatrixLaplaceNoise, NoiseLaw, WishartNoise
+from dpmoments.noise.families import GaussianNoise, LaplaceNoise, MatrixLaplaceNoise, WishartNoise
+from dpmoments.noise.law import NoiseLaw
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import gaussian_epsilon

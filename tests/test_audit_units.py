@@ -21,9 +21,9 @@ from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.unit_selection import UnitSelection
+from dpmoments.rows.units import UnitSelection
 
 UNIT = PrivacyUnit("person", 5)
 PURE, APPROXIMATE, ZCDP = PrivacyBudget.pure(1.0), PrivacyBudget.approximate(1.0, 0.01), PrivacyBudget.zcdp(0.5)

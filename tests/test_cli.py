@@ -26,6 +26,7 @@ from rich.cells import cell_len
 
 import dpmoments as dpm
 from cases import CASES, Case
+from dpmoments.audit.verification import checks
 from dpmoments.cli import main
 from dpmoments.cli.analyses import analyses
 from dpmoments.cli.catalogue import mechanisms_page
@@ -33,7 +34,6 @@ from dpmoments.cli.errors import explain, has_own_words
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.schema.header import Header, HeaderColumn, read_header
 from dpmoments.schema.template import schema_template
-from dpmoments.verification import checks
 from forged_files import FORGED_RECEIPTS, forge, more_noise, smaller_budget_everywhere
 
 COMMANDS = (
@@ -804,7 +804,7 @@ def test_a_disk_that_fills_up_leaves_no_half_release(folder: Path, run: Run, mon
     def full(_: int) -> None:
         raise OSError(28, "No space left on device", "people.json")
 
-    monkeypatch.setattr("dpmoments.documents.os.fsync", full)
+    monkeypatch.setattr("dpmoments.foundation.documents.os.fsync", full)
     outcome = run(*release_command())
     assert outcome.code == 1
     assert outcome.error.startswith("dpmoments: people.json: No space left on device")

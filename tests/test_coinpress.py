@@ -17,9 +17,9 @@ from scipy import stats
 import dpmoments as dpm
 from cases import run_plan
 from dpmoments.mechanisms.base import MomentShape, NoisyMoments
-from dpmoments.mechanisms.parts.coinpress_diagnostics import run_diagnostics
-from dpmoments.mechanisms.parts.coinpress_last_clip import LastClip
-from dpmoments.mechanisms.parts.noisy_step import StepNoise, noisy_step
+from dpmoments.mechanisms.coinpress_diagnostics import run_diagnostics
+from dpmoments.mechanisms.coinpress_last_clip import LastClip
+from dpmoments.mechanisms.noisy_step import StepNoise, noisy_step
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.filter import PrivacyFilter

@@ -11,9 +11,9 @@ import pytest
 import dpmoments as dpm
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.coinpress import CoinPress, CoinPressPlan
+from dpmoments.mechanisms.coinpress_ellipsoid import Ellipsoid, spectral_edge
+from dpmoments.mechanisms.coinpress_options import STAND_IN_ROWS, checked_eigenvalue_bounds
 from dpmoments.mechanisms.means.coinpress import CoinPressMean
-from dpmoments.mechanisms.parts.coinpress_ellipsoid import Ellipsoid, spectral_edge
-from dpmoments.mechanisms.parts.coinpress_options import STAND_IN_ROWS, checked_eigenvalue_bounds
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.schema.rough_scale import RoughScale

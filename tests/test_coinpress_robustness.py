@@ -12,9 +12,9 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.mechanisms.base import MomentShape
-from dpmoments.mechanisms.parts.coinpress_evidence import Evidence, Observation, upper
-from dpmoments.mechanisms.parts.coinpress_last_clip import histogram_share
-from dpmoments.mechanisms.parts.norm_histogram import noisy_tail_histograms, tail_edges
+from dpmoments.mechanisms.coinpress_evidence import Evidence, Observation, upper
+from dpmoments.mechanisms.coinpress_last_clip import histogram_share
+from dpmoments.mechanisms.norm_histogram import noisy_tail_histograms, tail_edges
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from dpmoments.mechanisms.parts.coinpress_diagnostics import run_diagnostics
-from dpmoments.mechanisms.parts.coinpress_ellipsoid import Ellipsoid, StepRules
-from dpmoments.mechanisms.parts.coinpress_evidence import Evidence, Observation, upper
-from dpmoments.mechanisms.parts.coinpress_last_clip import FAR, LastClip, histogram_share, widened_clip
-from dpmoments.mechanisms.parts.coinpress_schedule import Schedule
-from dpmoments.mechanisms.parts.noisy_step import NoisyStep
+from dpmoments.mechanisms.coinpress_diagnostics import run_diagnostics
+from dpmoments.mechanisms.coinpress_ellipsoid import Ellipsoid, StepRules
+from dpmoments.mechanisms.coinpress_evidence import Evidence, Observation, upper
+from dpmoments.mechanisms.coinpress_last_clip import FAR, LastClip, histogram_share, widened_clip
+from dpmoments.mechanisms.coinpress_schedule import Schedule
+from dpmoments.mechanisms.noisy_step import NoisyStep
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.rows.rows import Rows

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpmoments.mechanisms.parts.coinpress_schedule import (
+from dpmoments.mechanisms.coinpress_schedule import (
     Schedule,
     clip_shrinkage,
     fewest_steps,
@@ -23,7 +23,7 @@ from dpmoments.mechanisms.parts.coinpress_schedule import (
     shell_radius,
     spread_schedule,
 )
-from dpmoments.utility_bounds.normal_rows import normal_norm_square
+from dpmoments.mechanisms.normal_rows import normal_norm_square
 from reference_coinpress import candidate_splits, clip_square, fewest, predicted
 
 

@@ -15,11 +15,11 @@ from scipy.stats import f as f_distribution
 
 import dpmoments as dpm
 from dpmoments.analysis.feature_variances import opposite_levels
+from dpmoments.analysis.functionals import NoisyMoments, bilinear
 from dpmoments.analysis.group_sums import GroupSums
 from dpmoments.analysis.levels import Levels
-from dpmoments.analysis.moment_noise import NoisyMoments, bilinear
 from dpmoments.analysis.score_test import score_test
-from dpmoments.noise_law import GaussianNoise
+from dpmoments.noise.families import GaussianNoise
 
 SCHEMA = dpm.Schema(
     dpm.Numeric("income", 0, 60),

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import dpmoments as dpm
-from dpmoments.analysis import covariance_noise as stated
-from dpmoments.analysis.moment_noise import NoisyMoments
+from dpmoments.analysis.functionals import NoisyMoments
+from dpmoments.plots import covariance_noise as stated
 from dpmoments.repair.repair import Repair
 
 RUNS, N_ROWS = 300, 900
@@ -167,7 +167,7 @@ def test_levels_read_by_their_shares_where_the_repair_shows_second_moments_are_f
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What was stated once: a fifth of the noise that a level's variance has without repair."""
-    for module in ("covariance_noise", "feature_variances"):
-        monkeypatch.setattr(f"dpmoments.analysis.{module}.shows_shares", lambda _: True)
+    for module in ("dpmoments.plots.covariance_noise", "dpmoments.analysis.feature_variances"):
+        monkeypatch.setattr(f"{module}.shows_shares", lambda _: True)
     with pytest.raises(AssertionError):
         require_right(deviations(*CASES[0]))

@@ -23,8 +23,9 @@ from benchmarks.papers.amin.acceptance_counts import algorithm_3
 from scipy import stats
 
 from dpmoments import datasets
-from dpmoments.datasets import files, genetic_components, tables
+from dpmoments.datasets import files, tables
 from dpmoments.datasets.files import PublishedFile
+from dpmoments.papers import genetic_components
 from dpmoments.schema import Boolean, Categorical, Numeric, Schema
 
 CONTENT = b"a file\nof two lines\n"

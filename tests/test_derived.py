@@ -34,10 +34,10 @@ from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Coordinate, DerivedColumn, Schema, derived_values
 from dpmoments.schema.constraints import Constraints, LevelBlock
+from dpmoments.schema.document import parse_yaml
 from dpmoments.schema.entries import column_from_dict
 from dpmoments.schema.row_norm import may_be_shortened
-from dpmoments.schema.typical_ranges import column_weights
-from dpmoments.schema.yaml_text import parse_yaml
+from dpmoments.schema.typical import column_weights
 
 EPSILON = 2.0**-53
 BOUNDS = [

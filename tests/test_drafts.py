@@ -16,7 +16,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Schema
-from dpmoments.schema.yaml_text import parse_yaml
+from dpmoments.schema.document import parse_yaml
 
 SECRET = "Schmidt-4711"
 

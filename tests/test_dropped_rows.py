@@ -12,15 +12,15 @@ import pytest
 
 import dpmoments as dpm
 from cases import run_plan
+from dpmoments.audit.verification import checks
 from dpmoments.mechanisms import Gaussian, MatrixLaplace
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind
-from dpmoments.release_outcome import ReleaseWarning
 from dpmoments.rows.rows import Rows
-from dpmoments.verification import checks
+from dpmoments.spending.release_outcome import ReleaseWarning
 from test_means import OPTIONS
 
 N_ROWS, N_DROPPED = 5_000, 500

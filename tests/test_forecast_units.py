@@ -18,13 +18,13 @@ import dpmoments as dpm
 from dpmoments.cli import main
 from dpmoments.mechanisms.adaptive_ball import AdaptiveBallPlan
 from dpmoments.mechanisms.registry import MECHANISMS
-from dpmoments.planning import noise_in_units
+from dpmoments.planning import imagined_release
 from dpmoments.planning import setting as planning_setting
 from dpmoments.planning.ball_law import ball_laws
 from dpmoments.planning.changes import changes
+from dpmoments.planning.imagined_release import LawOfRun, NoiseInUnits
 from dpmoments.planning.mechanism_rows import refusals_in_a_line
 from dpmoments.planning.needed import Wanted
-from dpmoments.planning.noise_in_units import LawOfRun, NoiseInUnits
 from dpmoments.planning.setting import Setting
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
@@ -99,7 +99,7 @@ def test_the_numbers_are_those_of_the_description_afterwards(
 
 
 def test_a_forecast_that_forgets_the_noise_on_the_count_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(noise_in_units, "_of_count", lambda _: 0.0)
+    monkeypatch.setattr(imagined_release, "_of_count", lambda _: 0.0)
     with pytest.raises(AssertionError):
         compared_with_description("laplace", BUDGETS[0], "add_remove")
 
@@ -161,7 +161,7 @@ def test_a_standardised_coefficient_is_within_a_tenth_of_simulated_noise() -> No
     assert noise is not None
     assert noise.regressors == 5
     rng = np.random.default_rng(2)
-    sigma, beta = noise.typical_correlation(), np.full(5, math.sqrt(noise_in_units.EXPLAINED / 5))
+    sigma, beta = noise.typical_correlation(), np.full(5, math.sqrt(imagined_release.EXPLAINED / 5))
     assert 0.02 < sigma < 0.2
     errors = []
     for _ in range(4000):

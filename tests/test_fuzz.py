@@ -13,10 +13,11 @@ import pytest
 import yaml
 
 import fuzz
-from dpmoments import mean_release, moment_entries, plain_values
+from dpmoments.foundation import values as plain_values
+from dpmoments.releases import mean_release, moment_entries
 from dpmoments.rows import encode
 from dpmoments.rows.sources import arrow, local, text
-from dpmoments.schema import yaml_text
+from dpmoments.schema import document
 from dpmoments.schema.schema import Schema
 
 BOUNDED = {"release": 300, "several": 100, "mean-release": 240, "schema": 300, "csv": 120, "frame": 80, "parquet": 30}
@@ -56,7 +57,7 @@ def loader_with_tags_of(loader: Any) -> Any:
     """The schema's loader, which counts what it reads, with the constructors of another."""
     made = {name: getattr(loader, name) for name in ("yaml_constructors", "yaml_multi_constructors")}
     return type(
-        "Loader", (yaml_text._CoreLoader, loader) if loader is yaml.UnsafeLoader else (yaml_text._CoreLoader,), made
+        "Loader", (document._CoreLoader, loader) if loader is yaml.UnsafeLoader else (document._CoreLoader,), made
     )
 
 
@@ -88,8 +89,8 @@ PLANTED: dict[str, tuple[str, dict[tuple[Any, str], Any]]] = {
     "a list of any length": ("release", {(moment_entries, "finite_numbers"): of_any_length}),
     "a mean of any length": ("mean-release", {(mean_release, "finite_numbers"): of_any_length}),
     "values of any depth": ("release", {(plain_values, "MOST_DEPTH"): 10**9}),
-    "objects in YAML": ("schema", {(yaml_text, "_CoreLoader"): loader_with_tags_of(yaml.UnsafeLoader)}),
-    "all tags of YAML": ("schema", {(yaml_text, "_CoreLoader"): loader_with_tags_of(yaml.SafeLoader)}),
+    "objects in YAML": ("schema", {(document, "_CoreLoader"): loader_with_tags_of(yaml.UnsafeLoader)}),
+    "all tags of YAML": ("schema", {(document, "_CoreLoader"): loader_with_tags_of(yaml.SafeLoader)}),
     "line breaks end records": ("csv", {(text, "pa_csv"): ArrowCsv()}),
     "line ends cut in two": (
         "csv",

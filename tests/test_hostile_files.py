@@ -16,20 +16,20 @@ import pytest
 
 import dpmoments as dpm
 import mutations
+from dpmoments.audit.verification import checks
 from dpmoments.cli import main
 from dpmoments.cli.errors import has_own_words
-from dpmoments.mean_release import MeanRelease
-from dpmoments.moment_release import MomentRelease
-from dpmoments.plain_values import from_plain
+from dpmoments.foundation.values import from_plain
 from dpmoments.privacy import receipt as receipt_module
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import sensitivity_from_dict
+from dpmoments.releases.mean_release import MeanRelease
+from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import text
 from dpmoments.schema import Schema
-from dpmoments.verification import checks
 from forged_files import signed
 from fuzzed_documents import attempt, mean_release_contents, release_contents
 

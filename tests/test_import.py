@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 import dpmoments as dpm
-from dpmoments import table_libraries
+from dpmoments.foundation import table_libraries
 
 SLOW = {
     *("dask", "distributed", "duckdb", "numba", "pandas", "polars", "pyspark"),  # a user's, where the user has them
@@ -23,9 +23,9 @@ SLOW = {
     *("importlib.metadata", "markupsafe"),
     *(
         "dpmoments.datasets",
-        "dpmoments.report.sections",
-        "dpmoments.schema.yaml_text",
-        "dpmoments.transparency.registry_entry",
+        "dpmoments.reporting.report_sections",
+        "dpmoments.schema.document",
+        "dpmoments.releases.registry_entry",
     ),
 }
 PROGRAM = """

@@ -12,7 +12,7 @@ from scipy import special, stats
 import dpmoments as dpm
 from dpmoments.mechanisms import Auto, Isotropic, MatrixLaplace
 from dpmoments.mechanisms.base import MomentShape
-from dpmoments.noise_law import IsotropicNoise
+from dpmoments.noise.families import IsotropicNoise
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
 

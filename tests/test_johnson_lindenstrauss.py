@@ -10,8 +10,8 @@ from scipy import stats
 import dpmoments as dpm
 from cases import run_plan
 from dpmoments.mechanisms.base import MomentShape
-from dpmoments.mechanisms.parts.padded_gram import default_degrees, paper_padding
 from dpmoments.noise.entropy import insecure_generator
+from dpmoments.papers.mechanisms.padded_gram import default_degrees, paper_padding
 from dpmoments.privacy import curves
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError

@@ -21,10 +21,10 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.cli import main
+from dpmoments.ledger import Ledger
+from dpmoments.ledger.history import Action
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
-from dpmoments.privacy.ledger import Ledger
-from dpmoments.privacy.ledger.history import Action
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import LedgerEntry
 from dpmoments.rows.rows import Rows

@@ -19,9 +19,9 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.cli import main
+from dpmoments.ledger import database as ledger_file
+from dpmoments.ledger import history
 from dpmoments.privacy.accounting import LossUnit
-from dpmoments.privacy.ledger import file as ledger_file
-from dpmoments.privacy.ledger import history
 from dpmoments.privacy.origin import LedgerEntry
 from ledger_processes import quick_folder
 
@@ -365,7 +365,7 @@ FORGED: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]], str]] =
     "a commit of nothing": ("commit", lambda _: {"reservation": 1}, "reserves nothing"),
     "a grant below what is spent": (
         "grant",
-        lambda _: dpm.privacy.ledger.Grant.of(epsilon=0.05).to_dict(),
+        lambda _: dpm.ledger.Grant.of(epsilon=0.05).to_dict(),
         "lowered",
     ),
     "an action that is none": ("forget", lambda _: {}, "not a valid Action"),

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 import dpmoments as dpm
+from dpmoments.ledger.history import Action
 from dpmoments.privacy.accounting import LossUnit
-from dpmoments.privacy.ledger.history import Action
 from ledger_processes import DATASET, quick_folder
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")

@@ -13,8 +13,8 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.cli import main
-from dpmoments.log import log
-from dpmoments.progress import Watch
+from dpmoments.foundation.log import log
+from dpmoments.foundation.progress import Watch
 
 SCHEMA = dpm.Schema(dpm.Numeric("age", 0, 9999), dpm.Categorical("ward", ["north", "south"]))
 SECRETS = ("4711", "secret", "1234")

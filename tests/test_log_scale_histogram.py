@@ -15,11 +15,11 @@ from cases import run_plan
 from dpmoments.audit.recording import Recorder, Replayer
 from dpmoments.mechanisms import LogScaleHistogram
 from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.clipped_column import pure_if_less_noise
 from dpmoments.mechanisms.log_scale_histogram import AUGMENTATION
 from dpmoments.mechanisms.means import LogScaleHistogramMean
-from dpmoments.mechanisms.parts.clipped_column import pure_if_less_noise
-from dpmoments.mechanisms.parts.norm_histogram import FALSE_TAIL
-from dpmoments.mechanisms.parts.unbounded_column import (
+from dpmoments.mechanisms.norm_histogram import FALSE_TAIL
+from dpmoments.mechanisms.unbounded_column import (
     LARGEST_EXPONENT,
     UPPER_QUARTILE,
     OctaveHistogram,
@@ -30,8 +30,8 @@ from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import query_distance
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.release_outcome import ReleaseWarning
 from dpmoments.rows.rows import Rows
+from dpmoments.spending.release_outcome import ReleaseWarning
 from opened_filter import filter_that_pays
 
 ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE

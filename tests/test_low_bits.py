@@ -10,8 +10,8 @@ import pytest
 
 import dpmoments as dpm
 from cases import run_plan
+from dpmoments.mechanisms.additive import LARGEST_NOISE, AdditivePlan, choose_bits
 from dpmoments.mechanisms.base import MomentShape
-from dpmoments.mechanisms.parts.additive import LARGEST_NOISE, AdditivePlan, choose_bits
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.matrices import matrix_laplace
 from dpmoments.privacy.budget import PrivacyBudget
@@ -169,6 +169,6 @@ def test_last_bits_of_a_direction_tell_no_tables_apart(monkeypatch: pytest.Monke
     assert zero <= allowed * lone + 0.02
     # planted fault: the draw with all its bits, released as it came
     monkeypatch.setattr("dpmoments.privacy.sampling.without_low_bits", lambda values: values)
-    monkeypatch.setattr("dpmoments.mechanisms.iterative_eigenvectors.orthonormal", lambda vectors: vectors)
+    monkeypatch.setattr("dpmoments.papers.mechanisms.iterative_eigenvectors.orthonormal", lambda vectors: vectors)
     lone, zero = share_above_one([1.0, 0.0]), share_above_one([0.0, 0.0])
     assert max(lone, zero) > allowed * min(lone, zero) + 0.02

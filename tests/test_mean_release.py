@@ -18,10 +18,10 @@ import pyarrow as pa
 import pytest
 
 import dpmoments as dpm
-from dpmoments import documents
-from dpmoments.mean_release import MEAN_RELEASE_FILE
-from dpmoments.moment_release import RELEASE_FILE
-from dpmoments.verification import Check, checks
+from dpmoments.audit.verification import Check, checks
+from dpmoments.foundation import documents
+from dpmoments.releases.mean_release import MEAN_RELEASE_FILE
+from dpmoments.releases.moment_release import RELEASE_FILE
 from forged_files import FORGED_RECEIPTS, Edit, forge, signed, smaller_budget_everywhere
 
 SCHEMA = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Categorical("region", ["north", "south"], other="zero"))

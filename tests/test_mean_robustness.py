@@ -13,15 +13,15 @@ import pytest
 import dpmoments as dpm
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means.base import NoisyMean
-from dpmoments.mechanisms.means.parts.reliability import (
+from dpmoments.mechanisms.norm_histogram import NormHistogram, norm_edges
+from dpmoments.mechanisms.registry import make_mean_mechanism
+from dpmoments.mechanisms.reliability import (
     listed,
     noise_margin,
     norm_quantile,
     shrunk_move,
     spread_about_mean,
 )
-from dpmoments.mechanisms.parts.norm_histogram import NormHistogram, norm_edges
-from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter

@@ -14,20 +14,20 @@ from scipy import stats
 import dpmoments as dpm
 from cases import run_plan
 from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.coordinatewise import choose, clamped_mean, zoom
 from dpmoments.mechanisms.means.base import NoisyMean
-from dpmoments.mechanisms.means.karwa_vadhan import LARGEST_EXPONENT, LEAST_EXPONENT, private_scale
-from dpmoments.mechanisms.means.parts.clipped_mean import noisy_clipped_sums
-from dpmoments.mechanisms.means.parts.coordinatewise import choose, clamped_mean, zoom
-from dpmoments.mechanisms.means.symmetric_quantiles import private_quantile
+from dpmoments.mechanisms.means.clipped_mean import noisy_clipped_sums
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, make_mean_mechanism
 from dpmoments.noise.entropy import insecure_generator, secure_generator
+from dpmoments.papers.mechanisms.karwa_vadhan import LARGEST_EXPONENT, LEAST_EXPONENT, private_scale
+from dpmoments.papers.mechanisms.symmetric_quantiles import private_quantile
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import rank_score
-from dpmoments.release_mean import release_mean
 from dpmoments.rows.rows import Rows
+from dpmoments.spending.release_mean import release_mean
 from opened_filter import filter_that_pays
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -272,7 +272,7 @@ def test_private_scale_of_normal_values_is_within_its_factor(loss: PrivacyBudget
 
 def test_private_scale_has_the_law_of_its_bins(monkeypatch: pytest.MonkeyPatch) -> None:
     """About a median that is given: every bin against the definition, distances beyond the bins counted in the outermost."""
-    monkeypatch.setattr("dpmoments.mechanisms.means.karwa_vadhan.private_quantile", lambda *_, **__: 0.1)
+    monkeypatch.setattr("dpmoments.papers.mechanisms.karwa_vadhan.private_quantile", lambda *_, **__: 0.1)
     distances = np.r_[[0.0, 1e-30], [0.3] * 3, [0.6] * 2, [1.5] * 4, [20.0] * 3]
     column = 0.1 + distances * np.resize([1.0, -1.0], len(distances))
     edges = np.exp2(np.arange(LEAST_EXPONENT, LARGEST_EXPONENT + 1.0))

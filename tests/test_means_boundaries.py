@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpmoments.mechanisms import coordinatewise
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means import coinpress, variance_aware
+from dpmoments.mechanisms.means import far_rows as far_rows_module
+from dpmoments.mechanisms.means.clipped_mean import ClippedSums
 from dpmoments.mechanisms.means.coinpress import CoinPressMean
-from dpmoments.mechanisms.means.parts import coordinatewise
-from dpmoments.mechanisms.means.parts import far_rows as far_rows_module
-from dpmoments.mechanisms.means.parts.clipped_mean import ClippedSums
-from dpmoments.mechanisms.means.parts.reliability import noise_margin, search_warnings
-from dpmoments.mechanisms.parts.norm_histogram import NormHistogram
+from dpmoments.mechanisms.norm_histogram import NormHistogram
 from dpmoments.mechanisms.registry import make_mean_mechanism
+from dpmoments.mechanisms.reliability import noise_margin, search_warnings
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter

@@ -10,10 +10,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import dpmoments as dpm
-from dpmoments.array_types import FloatArray
-from dpmoments.noise_law import GaussianNoise
+from dpmoments.audit.verification import checks
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.noise.families import GaussianNoise
 from dpmoments.repair.repair import Repair, repair_moments
-from dpmoments.verification import checks
 
 N_ROWS = 4_000
 SCALES = np.array([1.0, 5.0])

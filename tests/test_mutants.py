@@ -1,4 +1,4 @@
-"""The reviewed list of mutants that are no faults is about the code as it is; the rest of ``mutants/`` is `make mutants`."""
+"""The reviewed list of mutants that are no faults is about the code as it is; the rest is `make mutants`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[1]
-LIST = REPOSITORY / "mutants" / "equivalent.toml"
+LIST = REPOSITORY / "tools" / "mutants" / "equivalent.toml"
 
 
 def code_of(module: str, definition: str) -> list[str]:
@@ -48,7 +48,7 @@ def test_every_entry_is_about_the_code_as_it_is() -> None:
 
 def test_every_module_that_is_judged_has_its_tests() -> None:
     """The table names files that exist."""
-    table = (REPOSITORY / "mutants" / "targets.py").read_text(encoding="utf-8")
+    table = (REPOSITORY / "tools" / "mutants" / "targets.py").read_text(encoding="utf-8")
     assigned = [node for node in ast.parse(table).body if isinstance(node, ast.Assign)]
     tests = next(ast.literal_eval(node.value) for node in assigned if ast.unparse(node.targets[0]) == "TESTS")
     for prefix, names in tests.items():

@@ -16,27 +16,18 @@ import pytest
 from scipy import integrate, stats
 
 import dpmoments as dpm
+from dpmoments.audit.verification import FALSE_ALARM, checks
+from dpmoments.mechanisms.additive import AdditivePlan
 from dpmoments.mechanisms.base import Mechanism, MomentShape
-from dpmoments.mechanisms.parts.additive import AdditivePlan
-from dpmoments.moment_release import MomentRelease
+from dpmoments.noise import law as base
 from dpmoments.noise.entropy import insecure_generator
-from dpmoments.noise_law import (
-    CarriedNoise,
-    GaussianNoise,
-    IsotropicNoise,
-    LaplaceNoise,
-    MatrixLaplaceNoise,
-    NoiseLaw,
-    PooledNoise,
-    WishartNoise,
-    base,
-    noise_law_classes,
-    register_noise_law,
-)
-from dpmoments.noise_law.gamma_quantiles import gamma_difference_log_tail, gamma_difference_quantile, gamma_quantile
+from dpmoments.noise.families import GaussianNoise, IsotropicNoise, LaplaceNoise, MatrixLaplaceNoise, WishartNoise
+from dpmoments.noise.gamma_quantiles import gamma_difference_log_tail, gamma_difference_quantile, gamma_quantile
+from dpmoments.noise.law import NoiseLaw, noise_law_classes, register_noise_law
+from dpmoments.noise.pooled import CarriedNoise, PooledNoise
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair, repair_gram
-from dpmoments.verification import FALSE_ALARM, checks
 from opened_filter import Unchecked
 
 FAILURE = 0.1

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpmoments.noise.discrete import LARGEST_SCALE, discrete_gaussian, discrete_laplace
 from dpmoments.noise.entropy import insecure_generator, secure_generator
-from dpmoments.noise.lattice import LARGEST_SCALE, discrete_gaussian, discrete_laplace
 from dpmoments.noise.matrices import inverse_wishart, isotropic, matrix_laplace, symmetric_gaussian, wishart
 
 LIMIT = 1e-4

@@ -28,17 +28,18 @@ from dpmoments.mechanisms import (
     PrivatePreconditioning,
 )
 from dpmoments.mechanisms.base import Mechanism, MomentShape
-from dpmoments.moment_release import MomentRelease
+from dpmoments.noise.eigenvector_noise import projected_cells, subtracted_cells
 from dpmoments.noise.entropy import insecure_generator
-from dpmoments.noise_law import GaussianNoise, RotatedNoise
-from dpmoments.noise_law.eigenvector_noise import projected_cells, subtracted_cells
+from dpmoments.noise.families import GaussianNoise
+from dpmoments.noise.rotated import RotatedNoise
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import ReleaseOrigin
-from dpmoments.release_run import moment_release
+from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows
+from dpmoments.spending.run import moment_release
 from opened_filter import Unchecked
 
 N_ROWS, RUNS = 5_000, 200

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpmoments.noise_law import GaussianNoise, MatrixLaplaceNoise, NoiseLaw
+from dpmoments.noise.families import GaussianNoise, MatrixLaplaceNoise
+from dpmoments.noise.law import NoiseLaw
 
 DRAWS = 40_000
 LAWS: list[NoiseLaw] = [

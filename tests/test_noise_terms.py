@@ -12,26 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmoments.noise.entropy import insecure_generator
-from dpmoments.noise.matrices import isotropic, matrix_laplace
-from dpmoments.noise_law import (
-    CarriedNoise,
-    GaussianNoise,
-    InverseNormalPivot,
-    IsotropicNoise,
-    LaplaceNoise,
-    LastStepPivot,
-    MatrixLaplaceNoise,
-    PooledNoise,
-    RotatedNoise,
-    WishartNoise,
-    WishartPivot,
-)
-from dpmoments.noise_law import (
-    NoiseLaw as PlainLaw,
-)
-from dpmoments.noise_law import terms as terms_module
-from dpmoments.noise_law.cells import (
+from dpmoments.noise import terms as terms_module
+from dpmoments.noise.cells import (
     CellFamily,
     GaussianCells,
     IsotropicCells,
@@ -40,7 +22,12 @@ from dpmoments.noise_law.cells import (
     WishartCells,
     sum_quantile,
 )
-from dpmoments.noise_law.models import (
+from dpmoments.noise.dependent import InverseNormalPivot, LastStepPivot
+from dpmoments.noise.entropy import insecure_generator
+from dpmoments.noise.families import GaussianNoise, IsotropicNoise, LaplaceNoise, MatrixLaplaceNoise, WishartNoise
+from dpmoments.noise.law import NoiseLaw as PlainLaw
+from dpmoments.noise.matrices import isotropic, matrix_laplace
+from dpmoments.noise.models import (
     AdditiveModel,
     InverseNormalModel,
     LastStepModel,
@@ -50,8 +37,11 @@ from dpmoments.noise_law.models import (
     ScaledWishartModel,
     WishartModel,
 )
-from dpmoments.noise_law.terms import NoiseLaw, NoiseTerm
-from dpmoments.repair.spectral_noise import SpectralNoise
+from dpmoments.noise.pooled import CarriedNoise, PooledNoise
+from dpmoments.noise.rotated import RotatedNoise
+from dpmoments.noise.terms import NoiseLaw, NoiseTerm
+from dpmoments.noise.wishart_pivot import WishartPivot
+from dpmoments.repair.spectral import SpectralNoise
 
 D, RATE = 4, 0.7
 EXACT = dict(rtol=1e-12, atol=1e-300)
@@ -407,7 +397,7 @@ FAMILY_LIST = [GaussianCells(), LaplaceCells(), IsotropicCells(3.0), MatrixLapla
 @pytest.mark.parametrize("family", FAMILY_LIST, ids=lambda family: family.name)
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_the_integral_for_a_tail_is_the_familys_own(family: CellFamily, diagonal: bool) -> None:
-    from dpmoments.noise_law.cells import _log_tail
+    from dpmoments.noise.cells import _log_tail
 
     for level in (0.6, 0.975, 1.0 - 1e-9, 0.4, 1e-7):
         side = 1.0 if level > 0.5 else -1.0

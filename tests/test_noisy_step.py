@@ -12,7 +12,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments.audit.recording import Recorder
 from dpmoments.mechanisms.base import MomentShape
-from dpmoments.mechanisms.parts.noisy_step import (
+from dpmoments.mechanisms.noisy_step import (
     NoisyStep,
     StepNoise,
     count_first,
@@ -20,7 +20,7 @@ from dpmoments.mechanisms.parts.noisy_step import (
     noisy_step,
     require_workable_budget,
 )
-from dpmoments.mechanisms.parts.row_count import COUNT_SHARE, count_error, count_scale, noisy_count, split_for_count
+from dpmoments.mechanisms.row_count import COUNT_SHARE, count_error, count_scale, noisy_count, split_for_count
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter

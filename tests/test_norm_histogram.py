@@ -12,7 +12,7 @@ from scipy import stats
 import dpmoments as dpm
 from dpmoments.audit.recording import Recorder
 from dpmoments.mechanisms.base import LOSS_UNITS
-from dpmoments.mechanisms.parts.norm_histogram import (
+from dpmoments.mechanisms.norm_histogram import (
     FALSE_TAIL,
     NormHistogram,
     TransformedNorm,

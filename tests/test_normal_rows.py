@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import dpmoments as dpm
-from dpmoments.utility_bounds import normal_smallest_eigenvalue
+from dpmoments.papers.bounds import normal_smallest_eigenvalue
 
 COVARIANCE = np.array([[0.02, 0.01, 0.0], [0.01, 0.03, 0.0], [0.0, 0.0, 0.01]])
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
+from dpmoments.audit.verification import checks
 from dpmoments.cli import main
 from dpmoments.privacy.origin import ReleaseOrigin
-from dpmoments.verification import checks
 
 SCHEMA = dpm.Schema.unit_ball(2)
 TABLE = np.random.default_rng(0).uniform(-0.5, 0.5, (50, 2))

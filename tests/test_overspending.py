@@ -15,26 +15,27 @@ from cases import run_plan
 from dpmoments.mechanisms import (
     Isotropic,
     MatrixLaplace,
-    additive_wishart,
     coinpress,
-    iterative_eigenvectors,
-    kapralov_talwar,
-    log_scale_histogram,
-)
-from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan
-from dpmoments.mechanisms.means import karwa_vadhan, symmetric_quantiles
-from dpmoments.mechanisms.means import variance_aware as variance_aware_module
-from dpmoments.mechanisms.means.parts import coordinatewise
-from dpmoments.mechanisms.parts import (
     coinpress_last_clip,
+    coordinatewise,
     lattice_noise,
-    padded_gram,
+    log_scale_histogram,
     row_count,
-    spectral,
     unbounded_column,
 )
+from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.means import variance_aware as variance_aware_module
 from dpmoments.mechanisms.registry import make_mean_mechanism, make_mechanism
 from dpmoments.noise.entropy import insecure_generator
+from dpmoments.papers.mechanisms import (
+    additive_wishart,
+    iterative_eigenvectors,
+    kapralov_talwar,
+    karwa_vadhan,
+    padded_gram,
+    spectral,
+    symmetric_quantiles,
+)
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilterError
 from dpmoments.privacy.laws import MatrixLaplaceDraw
@@ -156,11 +157,11 @@ def directions_too_hot(patch: Patch) -> None:
 
 def choices_too_sharp(patch: Patch) -> None:
     honest = math.sqrt
-    patch.setattr("dpmoments.mechanisms.means.parts.coordinatewise.math.sqrt", lambda value: 1.5 * honest(value))
+    patch.setattr("dpmoments.mechanisms.coordinatewise.math.sqrt", lambda value: 1.5 * honest(value))
 
 
 def a_clipped_mean_of_the_wrong_neighbour(patch: Patch) -> None:
-    from dpmoments.mechanisms.means.parts import clipped_mean
+    from dpmoments.mechanisms.means import clipped_mean
 
     honest = clipped_mean.row_sum_l2
     patch.setattr(clipped_mean, "row_sum_l2", lambda _: honest(ADD_REMOVE))

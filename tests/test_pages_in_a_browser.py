@@ -17,7 +17,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.mechanisms.registry import make_mechanism
-from dpmoments.report.planner import planner_words
+from dpmoments.reporting.planner import planner_words
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 QUIET = (

@@ -18,16 +18,16 @@ import yaml
 import dpmoments as dpm
 from dpmoments.cli import main
 from dpmoments.mechanisms.registry import make_mechanism
-from dpmoments.planning.grid import planner_grid, rows_of_grid
-from dpmoments.planning.noise_in_units import NoiseInUnits
+from dpmoments.planning.imagined_release import NoiseInUnits
 from dpmoments.planning.setting import Setting
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.report.planner import planner_page, planner_rows, planner_words
+from dpmoments.reporting.forecast_page import planner_grid, rows_of_grid
+from dpmoments.reporting.planner import planner_page, planner_rows, planner_words
 from read_page import Page
 
-SCRIPT = Path(dpm.__file__).parent / "report" / "templates" / "planner.js"
+SCRIPT = Path(dpm.__file__).parent / "reporting" / "templates" / "planner.js"
 CODEBOOK = dpm.Schema(
     *(dpm.Numeric(f"x{place}", 0, 100) for place in range(5)), dpm.Boolean("smoker"), dpm.Categorical("ward", list("abc")),
     dpm.Categorical("one", ["z"]), dpm.Power("x0", 2),

@@ -23,11 +23,11 @@ from matplotlib.figure import Figure
 
 import dpmoments as dpm
 from analyses import records, released
+from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
 from dpmoments.analysis.group_means import LOST
-from dpmoments.analysis.moment_noise import NOT_DISTINGUISHABLE
-from dpmoments.analysis.plots.components import draw_components
-from dpmoments.analysis.plots.matrix_picture import NumberedCells, draw_matrix
-from dpmoments.analysis.plots.spectrum import draw_spectrum
+from dpmoments.plots.components import draw_components
+from dpmoments.plots.matrices import NumberedCells, draw_matrix
+from dpmoments.plots.spectrum import draw_spectrum
 
 SEED = dict(insecure_seed=3)
 COORDINATES = np.random.default_rng(5).normal(0.2, [0.15, 0.1, 0.05], (4_000, 3))
@@ -413,7 +413,7 @@ def tick_texts(ax: Axes) -> list[str]:
 
 def test_letters_that_no_font_here_has_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not drawn as empty boxes, all alike, and no warning of matplotlib's comes of them."""
-    monkeypatch.setattr("dpmoments.analysis.plots.letters._families_with", lambda _: ())
+    monkeypatch.setattr("dpmoments.plots.letters._families_with", lambda _: ())
     plot = unusual().plot
     pictures = {
         "correlation": plot.correlation(ax=Figure().subplots()),

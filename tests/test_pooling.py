@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
+from dpmoments.audit.verification import checks
 from dpmoments.cli import main
-from dpmoments.noise_law import CarriedNoise, GaussianNoise, LaplaceNoise, MatrixLaplaceNoise, NoiseLaw, PooledNoise
+from dpmoments.noise.families import GaussianNoise, LaplaceNoise, MatrixLaplaceNoise
+from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise.pooled import CarriedNoise, PooledNoise
 from dpmoments.privacy.receipt import Receipt
-from dpmoments.verification import checks
 from forged_files import forge
 
 D = 5

@@ -25,11 +25,11 @@ from rich.cells import cell_len
 import dpmoments as dpm
 from dpmoments.cells.text_numbers import text_numbers
 from dpmoments.cli.entry import main
-from dpmoments.preflight_facts import nearest_level
+from dpmoments.inspection.facts import nearest_level
+from dpmoments.inspection.survey import Survey, SurveyPart
+from dpmoments.inspection.value_sample import MOST_VALUES, ValueSample
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.opening import open_source
-from dpmoments.rows.survey import Survey, SurveyPart
-from dpmoments.rows.value_sample import MOST_VALUES, ValueSample
 from plain_preflight import require_equal
 from table_forms import EXPECTED, FILES, FORMS, SCHEMA, TABLE, csv_text
 

@@ -21,9 +21,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpmoments as dpm
-from dpmoments.cells.unreadable_units import read_unit_cells
 from dpmoments.cli.entry import main
-from dpmoments.privacy.privacy_unit import MissingUnit
+from dpmoments.inspection.unreadable_units import read_unit_cells
+from dpmoments.privacy.unit import MissingUnit
 from dpmoments.rows import unit_counts
 from dpmoments.rows.rows import Rows
 
@@ -166,9 +166,7 @@ def test_what_fits_into_memory_changes_nothing(monkeypatch: pytest.MonkeyPatch) 
 def test_colliding_hashes_make_no_two_people_one(monkeypatch: pytest.MonkeyPatch) -> None:
     unit = dpm.PrivacyUnit("person_id", 5, "drop")
     whole = facts_of(visits(), unit)
-    monkeypatch.setattr(
-        "dpmoments.rows.unit_selection.unit_hashes", lambda ids, key: np.full(len(ids), key, dtype=np.uint64)
-    )
+    monkeypatch.setattr("dpmoments.rows.units.unit_hashes", lambda ids, key: np.full(len(ids), key, dtype=np.uint64))
     assert facts_of(visits(), unit) == whole
 
 

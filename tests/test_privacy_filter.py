@@ -51,7 +51,6 @@ from dpmoments.privacy.laws import (
     WishartSampling,
 )
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.privacy.receipt import Draw, Receipt, total_loss
 from dpmoments.privacy.rounding import rounded_down
 from dpmoments.privacy.sensitivity import (
@@ -66,6 +65,7 @@ from dpmoments.privacy.sensitivity import (
     smallest_eigenvalue,
 )
 from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.privacy.unit import PrivacyUnit
 
 ADD, REPLACE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 APPROXIMATE = PrivacyBudget.approximate(0.731, 1.37e-6)

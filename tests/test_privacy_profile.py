@@ -29,12 +29,12 @@ from dpmoments.privacy.curves.pure import (
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Choice, DiscreteGaussian, DiscreteLaplace
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.privacy.profile import SETTLED, SHARES, RunCurve
 from dpmoments.privacy.profile_bounds import proven_bounds, touched_draws
 from dpmoments.privacy.receipt import Draw, PooledReceipt, Receipt
 from dpmoments.privacy.sampling import noised
 from dpmoments.privacy.sensitivity import count, count_l1, histogram_l1, rank_score
+from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Schema
 

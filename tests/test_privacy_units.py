@@ -23,9 +23,10 @@ import yaml
 import dpmoments as dpm
 from cases import CASES, MEAN_CASES, Case
 from dpmoments.audit.replay import replay
+from dpmoments.audit.verification import checks
 from dpmoments.cli import main
 from dpmoments.mechanisms.base import MomentShape
-from dpmoments.mechanisms.parts.units import UnitsPlan, plan_for_rows
+from dpmoments.mechanisms.units import UnitsPlan, plan_for_rows
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -33,12 +34,11 @@ from dpmoments.privacy.curves import gaussian_delta, zcdp_delta, zcdp_rho
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.group_privacy import allowance_for_rows, budget_for_rows
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
-from dpmoments.rows import unit_selection
+from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.rows import units
 from dpmoments.rows.rows import Rows
-from dpmoments.verification import checks
 from forged_files import forge
 
 ADD_REMOVE = Neighbors.ADD_REMOVE
@@ -371,7 +371,7 @@ FAULTS: dict[str, tuple[str, Any]] = {
 def test_replay_sees_a_selection_that_is_no_function_of_a_persons_rows(
     monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
-    monkeypatch.setattr(unit_selection, *FAULTS[fault])
+    monkeypatch.setattr(units, *FAULTS[fault])
     assert any("moved by" in finding for finding in replay_units(REPLAYED[0], insecure_generator(1)))
 
 
@@ -384,7 +384,7 @@ def test_replay_sees_people_who_are_taken_for_one(monkeypatch: pytest.MonkeyPatc
             del column
             return pa.array([b"one"] * len(cells), pa.large_binary())
 
-        monkeypatch.setattr(unit_selection, "unit_ids", all_one)
+        monkeypatch.setattr(units, "unit_ids", all_one)
     case = next(case for case in ADDITIVE if case.mechanism.name == "gaussian" and case.mean)
     others = [(f"p{i}", np.eye(3)[:1]) for i in range(3)]
     tables = table_of(others), table_of([*others, ("x", np.tile(np.eye(3)[2], (400, 1)))])
@@ -401,7 +401,7 @@ def test_group_privacy_that_forgets_a_square_is_refused(monkeypatch: pytest.Monk
         whole = allowance(cost, loss_unit)
         return Loss(loss_unit, whole.amount / (2 if unit else 1), whole.delta / 2).as_budget
 
-    monkeypatch.setattr("dpmoments.mechanisms.parts.units.budget_for_rows", forgetful)
+    monkeypatch.setattr("dpmoments.mechanisms.units.budget_for_rows", forgetful)
     with pytest.raises((PrivacyFilterError, ValueError)):
         dpm.release(
             people(),

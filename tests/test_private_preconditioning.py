@@ -12,8 +12,8 @@ import dpmoments as dpm
 from cases import run_plan
 from dpmoments.audit.recording import Recorder
 from dpmoments.mechanisms.base import MomentShape, NoisyMoments
-from dpmoments.mechanisms.private_preconditioning import CONTRACTION, RESCALE, SHRINK, _shrink_long
 from dpmoments.noise.entropy import insecure_generator
+from dpmoments.papers.mechanisms.private_preconditioning import CONTRACTION, RESCALE, SHRINK, _shrink_long
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.rows.rows import Rows
 

@@ -10,7 +10,7 @@ from benchmarks.pages import DOCS, part_of, tables_in
 from benchmarks.practice.comparison.contenders import NOW
 from benchmarks.practice.readme import INDEX, READ, README, TABLES, Row, accuracy_row, in_lines, measured
 from benchmarks.practice.tables import chosen, made
-from documentation.screenshots import MOST_BYTES
+from tools.documentation.screenshots import MOST_BYTES
 
 import dpmoments as dpm
 

@@ -18,7 +18,7 @@ import yaml
 
 import dpmoments as dpm
 from dpmoments.cli.entry import main
-from dpmoments.transparency.registry_entry import BLANK, CHOICES
+from dpmoments.releases.registry_entry import BLANK, CHOICES
 
 SCHEMA = dpm.Schema(
     dpm.Numeric("age", 0, 100), dpm.Categorical("region", ["north", "south"], other="zero"), dpm.Boolean("smoker")

@@ -19,7 +19,7 @@ from dpmoments.analysis.explained_variance import ExplainedVariance
 from dpmoments.analysis.fitted_line import FittedLine
 from dpmoments.analysis.inverted_test import smallest_statistic
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.noise_law import GaussianNoise
+from dpmoments.noise.families import GaussianNoise
 
 UNLIMITED: dict[str, Any] = dict(epsilon=1e13, repair="none", insecure_seed=0)
 SCHEMA = dpm.Schema(

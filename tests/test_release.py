@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpmoments as dpm
-from dpmoments.moment_release import MomentRelease
+from dpmoments.releases.moment_release import MomentRelease
 
 UNLIMITED: dict[str, Any] = dict(epsilon=1e13, insecure_seed=0, repair="none")
 

@@ -19,10 +19,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dpmoments as dpm
-from dpmoments import documents
-from dpmoments.moment_release import MomentRelease
-from dpmoments.noise_law import GaussianNoise, IsotropicNoise, LaplaceNoise, MatrixLaplaceNoise, NoiseLaw, WishartNoise
-from dpmoments.plain_values import from_plain, to_plain
+from dpmoments.foundation import documents
+from dpmoments.foundation.values import from_plain, to_plain
+from dpmoments.noise.families import GaussianNoise, IsotropicNoise, LaplaceNoise, MatrixLaplaceNoise, WishartNoise
+from dpmoments.noise.law import NoiseLaw
 from dpmoments.privacy import laws, sensitivity
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -30,6 +30,7 @@ from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import GroupOfRows, ReleaseOrigin
 from dpmoments.privacy.receipt import Draw, Receipt
 from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
 from dpmoments.schema import Schema
 from forged_files import FORGED_RECEIPTS, forge, signed

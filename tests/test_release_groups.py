@@ -20,8 +20,8 @@ import pytest
 import dpmoments as dpm
 from dpmoments.audit.recording import Recorder, Replayer
 from dpmoments.audit.replay import replay
+from dpmoments.audit.verification import checks
 from dpmoments.mechanisms.base import MomentShape
-from dpmoments.mechanisms.parts.groups import GroupsPlan
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy import origin
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
@@ -29,7 +29,7 @@ from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.grouping import grouping_column, levels_of, schema_of_groups
-from dpmoments.verification import checks
+from dpmoments.spending.groups import GroupsPlan
 from forged_files import forge
 from table_forms import FILES, FORMS, reference_moments
 from table_forms import SCHEMA as FORM_SCHEMA

@@ -13,10 +13,10 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.audit.recording import Recorder, Replayer
+from dpmoments.audit.verification import checks
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy import origin
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.verification import checks
 
 N_ROWS = 100
 SCHEMA = dpm.Schema(

@@ -13,7 +13,8 @@ from scipy import stats
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means import coinpress
 from dpmoments.mechanisms.means.coinpress import CoinPressMean
-from dpmoments.mechanisms.means.parts.reliability import (
+from dpmoments.mechanisms.norm_histogram import NormHistogram
+from dpmoments.mechanisms.reliability import (
     beyond_radius,
     clipped_norm,
     coordinate_warnings,
@@ -24,7 +25,6 @@ from dpmoments.mechanisms.means.parts.reliability import (
     shrunk_move,
     spread_about_mean,
 )
-from dpmoments.mechanisms.parts.norm_histogram import NormHistogram
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter

@@ -16,8 +16,9 @@ from scipy.optimize import isotonic_regression
 import dpmoments as dpm
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.noise.entropy import insecure_generator
+from dpmoments.noise.families import GaussianNoise, LaplaceNoise, MatrixLaplaceNoise, WishartNoise
+from dpmoments.noise.law import NoiseLaw
 from dpmoments.noise.matrices import matrix_laplace, symmetric_gaussian, wishart
-from dpmoments.noise_law import GaussianNoise, LaplaceNoise, MatrixLaplaceNoise, NoiseLaw, WishartNoise
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.repair.bulk_and_outliers import bulk_and_outlier_eigenvalues, trace_estimate
@@ -27,7 +28,7 @@ from dpmoments.repair.rotation_invariant import (
     rotation_invariant_eigenvalues,
     stieltjes_transform,
 )
-from dpmoments.repair.spectral_noise import SpectralNoise
+from dpmoments.repair.spectral import SpectralNoise
 
 INFORMED = (Repair.SHRINK, Repair.ROTATION_INVARIANT, Repair.AUTO)
 CHANGING = (Repair.CLIP, Repair.SHIFT, Repair.NOISE_SHIFT, *INFORMED)
@@ -511,7 +512,7 @@ def test_noise_on_a_covariance_includes_that_of_the_mean() -> None:
 
 
 def law_seen_by_the_repair(law: NoiseLaw, mean: np.ndarray) -> NoiseLaw:
-    from dpmoments.repair.spectral_noise import noise_on_the_spread
+    from dpmoments.repair.spectral import noise_on_the_spread
 
     return noise_on_the_spread(law, mean)
 

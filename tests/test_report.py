@@ -15,12 +15,12 @@ from markupsafe import Markup
 
 import dpmoments as dpm
 from dpmoments.cli import main
-from dpmoments.report import mean_sections
-from dpmoments.report import moment_sections as section_module
-from dpmoments.report import page as page_module
-from dpmoments.report.report import group_asked_for, report_page
-from dpmoments.report.sections import Picture
-from dpmoments.report.words import promise_in_words
+from dpmoments.reporting import mean_sections
+from dpmoments.reporting import page as page_module
+from dpmoments.reporting import sections as section_module
+from dpmoments.reporting.report import group_asked_for, report_page
+from dpmoments.reporting.report_sections import Picture
+from dpmoments.reporting.statements import promise_in_words
 from read_page import Page
 
 BREAKS_OUT = '</svg><img src="x" onerror="alert(3)">'
@@ -311,7 +311,7 @@ def test_many_features_make_a_page_of_moderate_size() -> None:
 
 @pytest.mark.usefixtures("undrawn")
 def test_the_page_on_reports_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from documentation.screenshots import write_pages
+    from tools.documentation.screenshots import write_pages
 
     monkeypatch.chdir(tmp_path)
     write_pages()

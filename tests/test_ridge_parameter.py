@@ -14,7 +14,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments.analysis import ridge_parameter
 from dpmoments.analysis.ridge_parameter import automatic_alpha, expected_coefficients
-from dpmoments.noise_law import GaussianNoise
+from dpmoments.noise.families import GaussianNoise
 
 CELL = 1e-4
 """Standard deviation of the noise on a cell off the diagonal, for one row's moments."""

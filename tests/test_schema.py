@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import dpmoments as dpm
 from dpmoments.schema import Coordinate, Schema
-from dpmoments.schema.yaml_text import parse_yaml
+from dpmoments.schema.document import parse_yaml
 
 SECRET = "Smith-4711"
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import dpmoments as dpm
+from dpmoments.foundation.checks import number_as_text
 from dpmoments.schema import Schema
-from dpmoments.schema.checks import number_as_text
 
 AGE = "columns:\n  - name: age\n    kind: numeric\n    lower: 0\n    upper: 100\n"
 TOWN = "  - {name: town, kind: categorical, levels: [LEVELS]}\n"

@@ -14,8 +14,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpmoments.mechanisms.parts.additive import augmented_gram
-from dpmoments.mechanisms.parts.norm_histogram import TransformedNorm
+from dpmoments.mechanisms.additive import augmented_gram
+from dpmoments.mechanisms.norm_histogram import TransformedNorm
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.distances import Norm, Sensitivity, query_distance

@@ -15,7 +15,7 @@ import yaml
 
 import dpmoments as dpm
 from doc_blocks import run_in_order
-from dpmoments import audit, estimators, noise_law, repair
+from dpmoments import audit, estimators, noise, repair
 from dpmoments.analysis import methods
 from dpmoments.analysis.answers import TableAnswer
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
@@ -67,7 +67,7 @@ def described() -> set[int]:
 
 def test_every_public_name_is_in_the_reference() -> None:
     wanted = dict(public_objects(dpm))
-    for module in (audit, estimators, methods, noise_law, repair):
+    for module in (audit, estimators, methods, noise, repair):
         wanted |= dict(public_objects(module))
     wanted |= {f"mechanism {name}": found for name, found in (MECHANISMS | MEAN_MECHANISMS).items()}
     wanted |= {found.__qualname__: found for found in answers(TableAnswer)}
@@ -122,7 +122,7 @@ def test_what_is_run_elsewhere_is(page: str) -> None:
 
 def test_what_the_theme_leaves_unsaid_is_said() -> None:
     import material
-    from documentation.accessibility import SEARCH, on_page_content, on_post_page
+    from tools.documentation.accessibility import SEARCH, on_page_content, on_post_page
 
     search = Path(material.__file__).parent / "templates" / "partials" / "search.html"
     assert f'{SEARCH} aria-label="Search"' in on_post_page(search.read_text(encoding="utf-8"))
@@ -132,7 +132,7 @@ def test_what_the_theme_leaves_unsaid_is_said() -> None:
 def test_a_search_shows_proofs_after_pages_that_say_how() -> None:
     from types import SimpleNamespace
 
-    from documentation.search_order import BOOST, LAST, on_page_markdown
+    from tools.documentation.search_order import BOOST, LAST, on_page_markdown
 
     def weight(name: str) -> float:
         page = SimpleNamespace(file=SimpleNamespace(src_uri=name), meta={})

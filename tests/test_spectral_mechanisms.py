@@ -11,16 +11,16 @@ import pytest
 from numpy.testing import assert_allclose
 
 import dpmoments as dpm
-import dpmoments.mechanisms.iterative_eigenvectors as iterative_module
+import dpmoments.papers.mechanisms.iterative_eigenvectors as iterative_module
 import dpmoments.privacy.sampling as sampling
 from cases import run_plan
 from dpmoments.audit.recording import Recorder
 from dpmoments.datasets import amin_synthetic
+from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.base import MomentShape
-from dpmoments.mechanisms.parts.additive import choose_bits
-from dpmoments.mechanisms.parts.spectral import temperature
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.sphere import sample_bingham
+from dpmoments.papers.mechanisms.spectral import temperature
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.laws import Directions, DiscreteGaussian, DiscreteLaplace

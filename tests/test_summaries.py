@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import dpmoments as dpm
 from cases import CASES, Case, run_plan
-from dpmoments.mechanisms.means.parts.coordinatewise import Coordinate
-from dpmoments.mechanisms.parts.norm_histogram import TransformedNorm
+from dpmoments.mechanisms.coordinatewise import Coordinate
+from dpmoments.mechanisms.norm_histogram import TransformedNorm
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.rows import kernel
 from dpmoments.rows.histogram import Histogram, HistogramSummary, RowCount

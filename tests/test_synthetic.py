@@ -18,8 +18,8 @@ import pytest
 import dpmoments as dpm
 from dpmoments.analysis import synthetic
 from dpmoments.cli import main
+from dpmoments.foundation.table_files import write_table
 from dpmoments.rows.rows import Rows
-from dpmoments.table_files import write_table
 
 SCHEMA = dpm.Schema(
     dpm.Numeric("age", 0, 100),

@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 
 import dpmoments as dpm
 from dpmoments.cells.text_numbers import text_flags, text_numbers
+from dpmoments.foundation import text_reading
+from dpmoments.foundation.text_format import TextFormat
+from dpmoments.foundation.text_reading import Utf8Stream
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import text
 from dpmoments.schema import Schema
-from dpmoments.text_files import streams
-from dpmoments.text_files.streams import Utf8Stream
-from dpmoments.text_files.text_format import TextFormat
 
 SECRET = "Schmidt-4711"
 LEVELS = ["nord", "süd;ost", 'w"est', "größe, \r\nhoch"]
@@ -132,7 +132,7 @@ def test_a_table_in_any_format_gives_the_bits_of_its_frame(
         return
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text, "CSV_BLOCK_BYTES", block)
-        patch.setattr(streams, "PIECE", 7 if block < 1000 else 1 << 20)  # characters that straddle pieces
+        patch.setattr(text_reading, "PIECE", 7 if block < 1000 else 1 << 20)  # characters that straddle pieces
         moments = Rows.of(path, SCHEMA, text_format=stated).moments()
     assert moments == Rows.of(frame_of(cells), SCHEMA).moments()
 
@@ -367,7 +367,7 @@ def test_streams_do_not_depend_on_where_reads_end(encoding: str, size: int, monk
     whole = (
         "länge,ö\r\n1,2\r\n" * 9 if encoding in ("latin-1", "utf-8", "utf-16", "utf-7") else "日本,語\r\n1,2\r\n" * 9
     )
-    monkeypatch.setattr(streams, "PIECE", size)
+    monkeypatch.setattr(text_reading, "PIECE", size)
     raw, made = Utf8Stream(io.BytesIO(whole.encode(encoding)), encoding), b""
     while piece := raw.read(size):
         assert len(piece) <= size

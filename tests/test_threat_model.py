@@ -24,8 +24,8 @@ from cases import CASES, MEAN_CASES
 from dpmoments.audit.recording import Exchange, Recorder, Replayer
 from dpmoments.cli import main
 from dpmoments.noise import entropy
+from dpmoments.noise.discrete import discrete_gaussian
 from dpmoments.noise.entropy import insecure_generator, secure_generator
-from dpmoments.noise.lattice import discrete_gaussian
 from dpmoments.privacy import origin
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows
@@ -292,7 +292,7 @@ def test_a_command_that_tells_the_number_of_rows_is_found(stage: Stage, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr(Rows, "moments", counting)
         patch.setattr(
-            sys.modules["dpmoments.release_run"],
+            sys.modules["dpmoments.spending.run"],
             "within_table",
             lambda _plan, count, diagnostics, _size: (count, {**diagnostics, "rows": counted[-1]}),
         )

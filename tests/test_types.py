@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import pkgutil
 import sys
 from pathlib import Path
 
@@ -9,7 +12,10 @@ import pytest
 from mypy import api
 
 import dpmoments as dpm
+import dpmoments.papers.mechanisms
 from dpmoments.mechanisms import means
+from dpmoments.mechanisms.base import Mechanism
+from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 
 GOOD = """
@@ -69,9 +75,16 @@ def test_every_mechanism_is_exported_by_name(face: object, registry: dict[str, t
         assert kind.__name__ in face.__all__  # type: ignore[attr-defined]
 
 
-def test_every_file_of_a_mechanism_is_in_the_registry() -> None:
+def test_every_mechanism_of_a_file_is_in_the_registry() -> None:
     """A new mechanism is one file, and one line in the registry and the package's face."""
-    for folder, registry in (("mechanisms", MECHANISMS), ("mechanisms/means", MEAN_MECHANISMS)):
-        files = {path.stem for path in (Path(dpm.__file__).parent / folder).glob("*.py")}
-        modules = {kind.__module__.rsplit(".", 1)[-1] for kind in registry.values()}
-        assert files - {"__init__", "base", "registry"} == modules
+    defined: dict[type, set[type]] = {Mechanism: set(), MeanMechanism: set()}
+    for package in (dpm.mechanisms, means, dpmoments.papers.mechanisms):
+        for entry in pkgutil.iter_modules(package.__path__):
+            module = importlib.import_module(f"{package.__name__}.{entry.name}")
+            classes = [kind for _, kind in inspect.getmembers(module, inspect.isclass) if not inspect.isabstract(kind)]
+            for base, found in defined.items():
+                found |= {kind for kind in classes if issubclass(kind, base) and kind.__module__ == module.__name__}
+    for found in defined.values():
+        found -= {kind for kind in found for other in found if other is not kind and issubclass(other, kind)}
+    assert defined[Mechanism] == set(MECHANISMS.values())
+    assert defined[MeanMechanism] == set(MEAN_MECHANISMS.values())

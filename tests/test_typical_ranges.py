@@ -16,9 +16,9 @@ import dpmoments as dpm
 from dpmoments.cli.entry import main
 from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.rows import Rows
-from dpmoments.schema import typical_ranges
+from dpmoments.schema import typical as typical_ranges
 from dpmoments.schema.entries import column_from_dict
-from dpmoments.schema.typical_ranges import DOUBT, TRUST, column_weights
+from dpmoments.schema.typical import DOUBT, TRUST, column_weights
 
 SCHEMA = dpm.Schema(
     dpm.Numeric("age", 0, 120, typical=(20, 75)),

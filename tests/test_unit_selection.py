@@ -25,10 +25,10 @@ import dpmoments as dpm
 from dpmoments.cells.units import unit_ids
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows import row_hashes as hashing
-from dpmoments.rows import unit_selection, unit_tally
+from dpmoments.rows import unit_tally, units
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.summary import Summary
-from dpmoments.rows.unit_selection import selection_of_units
+from dpmoments.rows.units import selection_of_units
 
 KEY = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
 SCHEMA = dpm.Schema(
@@ -223,9 +223,9 @@ def test_no_order_source_partition_or_thread_changes_a_bit(tmp_path: Path, form:
 def test_neither_does_what_fits_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = counted(bounded(TABLE))
     passes = []
-    monkeypatch.setattr(unit_selection, "COLLECTED_BYTES", 2_000)
-    original = unit_selection._ranked
-    monkeypatch.setattr(unit_selection, "_ranked", lambda *given: passes.append(1) or original(*given))
+    monkeypatch.setattr(units, "COLLECTED_BYTES", 2_000)
+    original = units._ranked
+    monkeypatch.setattr(units, "_ranked", lambda *given: passes.append(1) or original(*given))
     assert counted(bounded(TABLE)) == expected
     assert len(passes) > 3
     monkeypatch.setattr(unit_tally, "BUCKET_BITS", 1)
@@ -293,7 +293,7 @@ def test_colliding_hashes_of_rows_change_which_count_and_not_how_many(monkeypatc
     def coarse(rows: np.ndarray, of_units: np.ndarray, key: int) -> np.ndarray:
         return hashing.row_hashes(rows, of_units, key) % np.uint64(3)
 
-    monkeypatch.setattr(unit_selection, "row_hashes", coarse)
+    monkeypatch.setattr(units, "row_hashes", coarse)
     expected = counted(bounded(TABLE, k))
     assert sum(expected.values()) == sum(reference(TABLE, k).values())
     for seed in range(3):
@@ -307,7 +307,7 @@ def test_colliding_hashes_of_copies_change_which_count_and_not_how_many(
     def coarse(hashes: np.ndarray, copies: np.ndarray) -> np.ndarray:
         return hashing.copy_hashes(hashes, copies) % np.uint64(2)
 
-    monkeypatch.setattr(unit_selection, "copy_hashes", coarse)
+    monkeypatch.setattr(units, "copy_hashes", coarse)
     expected = counted(bounded(TABLE, k))
     assert sum(expected.values()) == sum(reference(TABLE, k).values())
     assert counted(bounded(in_order(np.arange(len(TABLE))[::-1]), k)) == expected
@@ -317,7 +317,7 @@ def test_colliding_hashes_of_units_make_no_two_people_one(monkeypatch: pytest.Mo
     def coarse(ids: Any, key: int) -> np.ndarray:
         return hashing.unit_hashes(ids, key) % np.uint64(2)
 
-    monkeypatch.setattr(unit_selection, "unit_hashes", coarse)
+    monkeypatch.setattr(units, "unit_hashes", coarse)
     assert sum(counted(bounded(TABLE)).values()) == sum(reference(TABLE, 3).values())
     rows = bounded(TABLE)
     assert rows.selection is not None
@@ -446,7 +446,7 @@ def test_progress_does_not_tell_how_often_the_table_was_read(monkeypatch: pytest
     passes_of_rows: list[float | None] = []
     dpm.release(TABLE, SCHEMA, rho=1.0, mechanism="gaussian", progress=passes_of_rows.append)
     usual = told()
-    monkeypatch.setattr(unit_selection, "COLLECTED_BYTES", 2_000)
+    monkeypatch.setattr(units, "COLLECTED_BYTES", 2_000)
     assert told() == usual
     assert len(usual) == len(passes_of_rows) + 200  # the rounds of the selection
 
@@ -547,7 +547,7 @@ def test_a_selection_by_place_is_seen_by_these_tests(monkeypatch: pytest.MonkeyP
         del of_units, key
         return np.arange(len(rows), dtype=np.uint64)
 
-    monkeypatch.setattr(unit_selection, "row_hashes", by_place)
+    monkeypatch.setattr(units, "row_hashes", by_place)
     assert counted(bounded(TABLE)) != reference(TABLE, 3)
     assert counted(bounded(TABLE)) != counted(bounded(in_order(np.arange(len(TABLE))[::-1])))
 
@@ -557,6 +557,6 @@ def test_a_threshold_that_takes_all_copies_is_seen_by_these_tests(monkeypatch: p
         del codes, hashes, k
         return rows
 
-    monkeypatch.setattr(unit_selection, "_cut_with_copies", forgetful)
+    monkeypatch.setattr(units, "_cut_with_copies", forgetful)
     assert bounded(one_person([40.0] * 50), 3).count() != 3
     assert counted(bounded(TABLE)) != reference(TABLE, 3)

@@ -23,12 +23,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpmoments as dpm
+from dpmoments.foundation import text_reading
+from dpmoments.foundation.text_reading import LineLengths, LongLineError
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import text
 from dpmoments.rows.sources.text import CsvSource
 from dpmoments.schema import Coordinate, Schema
-from dpmoments.text_files import streams
-from dpmoments.text_files.streams import LineLengths, LongLineError
 
 SECRET = "Smith-4711"
 
@@ -579,7 +579,7 @@ NO_TEXT: dict[str, tuple[str, bytes, bytes]] = {
 def test_bytes_that_are_not_text_are_one_unreadable_cell_in_any_encoding(
     name: str, piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "PIECE", piece)
+    monkeypatch.setattr(text_reading, "PIECE", piece)
     encoding, good, odd = NO_TEXT[name]
     skip = int(name.endswith("a line"))
     stated = dpm.TextFormat(encoding=encoding, skip_lines=skip)

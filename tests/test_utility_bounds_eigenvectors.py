@@ -11,15 +11,11 @@ import pytest
 from scipy import stats
 
 from dpmoments.audit.exact import bingham_log_normalizer
+from dpmoments.mechanisms.assumed_table import AssumedTable
 from dpmoments.mechanisms.base import MomentShape
-from dpmoments.mechanisms.iterative_eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
-from dpmoments.mechanisms.parts.assumed_table import AssumedTable
 from dpmoments.noise import sample_bingham
 from dpmoments.noise.orthonormal_frame import sample_orthonormal_frame
-from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.utility_bounds import (
+from dpmoments.papers.bounds import (
     cap_measure,
     direction_failure,
     direction_shortfall,
@@ -35,6 +31,10 @@ from dpmoments.utility_bounds import (
     released_eigenvector_error,
     weighted_shortfall,
 )
+from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.neighbors import Neighbors
 
 SPECTRUM = np.array([600.0, 300.0, 100.0, 50.0, 10.0])
 CHANCE = 1e-4

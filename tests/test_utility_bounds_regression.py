@@ -14,14 +14,16 @@ from scipy.special import bdtr, bdtrc
 import dpmoments as dpm
 from dpmoments import mechanisms, utility_bounds
 from dpmoments.analysis.coefficient_bounds import coefficient_error_bound
-from dpmoments.moment_release import MomentRelease
-from dpmoments.noise.matrices import inverse_wishart, wishart
-from dpmoments.noise_law import InverseNormalPivot, LastStepPivot, MomentInterval, MomentPivot, WishartPivot
-from dpmoments.noise_law.extreme_eigenvalues import (
+from dpmoments.noise.dependent import InverseNormalPivot, LastStepPivot
+from dpmoments.noise.extreme_eigenvalues import (
     normal_norm_quantile,
     wishart_eigenvalue_range,
     wishart_frobenius_quantile,
 )
+from dpmoments.noise.matrices import inverse_wishart, wishart
+from dpmoments.noise.pivots import MomentInterval, MomentPivot
+from dpmoments.noise.wishart_pivot import WishartPivot
+from dpmoments.releases.moment_release import MomentRelease
 
 D = 3
 BUDGET: dict[str, Any] = dict(epsilon=1.0, delta=1e-6)

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.pages import DOCS, write_part
-from dpmoments.metrics import normalized_frobenius_error
+from dpmoments.papers.metrics import normalized_frobenius_error
 
 PAGE = DOCS / "peers.md"
 PROGRAM = Path(__file__).parent / "programs.py"

@@ -16,7 +16,7 @@ import numpy as np
 import dpmoments as dpm
 from benchmarks.pages import DOCS, write_part
 from dpmoments.analysis import discriminant, graphical_model
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 
 PENALTIES = (0.5, 1.0, 2.0, 3.0, 4.0)
 SHRINKAGES = (0.0, 0.01, 0.03, 0.1, 0.25, 1.0)

@@ -21,8 +21,8 @@ import numpy as np
 import dpmoments as dpm
 from benchmarks.pages import DOCS, write_part
 from benchmarks.practice.tables import Made, chosen, made
-from dpmoments.array_types import BoolArray, FloatArray
-from dpmoments.planning.noise_in_units import NoiseInUnits
+from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.planning.imagined_release import NoiseInUnits
 
 DESIGN = (
     "wine", "airfoil", "diabetes", "adult-numbers", "loose-10000", "student-500", "clusters-500", "mixed-dependent-1000",

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.registry import make_mean_mechanism
-from dpmoments.metrics import mahalanobis_mean_error
 from dpmoments.noise.entropy import insecure_generator
+from dpmoments.papers.metrics import mahalanobis_mean_error
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows

@@ -17,11 +17,11 @@ import numpy as np
 
 import dpmoments as dpm
 from benchmarks.pages import DOCS
+from dpmoments.mechanisms.assumed_table import AssumedTable
+from dpmoments.mechanisms.assumption import Assumption
 from dpmoments.mechanisms.base import Mechanism, MomentShape
-from dpmoments.mechanisms.parts.assumed_table import AssumedTable
-from dpmoments.mechanisms.parts.assumption import Assumption
-from dpmoments.mechanisms.parts.units import plan_before_release
 from dpmoments.mechanisms.registry import MECHANISMS
+from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors

@@ -21,7 +21,7 @@ import numpy as np
 import dpmoments as dpm
 from benchmarks.pages import DOCS, write_part
 from benchmarks.practice.typical_tables import Table, looked_at_tables, tables, unseen_tables
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Column, Schema
 

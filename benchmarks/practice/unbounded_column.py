@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.array_types import BoolArray, FloatArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.mechanisms import Auto, CoinPress, LogScaleHistogram
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.registry import make_mean_mechanism

@@ -2,34 +2,36 @@
 
 from typing import TYPE_CHECKING, Any
 
-from dpmoments import mechanisms, metrics, noise, privacy, rows, utility_bounds
-from dpmoments.forecast import forecast
-from dpmoments.forecast_mean import forecast_mean
-from dpmoments.group_releases import GroupReleases
-from dpmoments.loading import load
-from dpmoments.mean_release import MeanRelease
-from dpmoments.moment_release import MomentRelease
-from dpmoments.pooling import PooledRelease, pool
-from dpmoments.preflight import Preflight, preflight
+from dpmoments import mechanisms, noise, privacy, rows
+from dpmoments.foundation.table_files import EngineFiles
+from dpmoments.foundation.text_format import TextFormat
+from dpmoments.foundation.version import __version__
+from dpmoments.inspection.preflight import Preflight, preflight
+from dpmoments.ledger import BudgetExceededError, Ledger, LedgerError
+from dpmoments.planning.forecast import forecast
+from dpmoments.planning.forecast_mean import forecast_mean
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.ledger import BudgetExceededError, Ledger, LedgerError
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import PrivacyUnit
-from dpmoments.release import release
-from dpmoments.release_groups import release_groups
-from dpmoments.release_mean import release_mean
-from dpmoments.release_outcome import UnsavedReleaseError
-from dpmoments.release_warning import ReleaseWarning
-from dpmoments.report.report import report
+from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.releases.group_releases import GroupReleases
+from dpmoments.releases.loading import load
+from dpmoments.releases.mean_release import MeanRelease
+from dpmoments.releases.moment_release import MomentRelease
+from dpmoments.releases.pooling import PooledRelease, pool
+from dpmoments.releases.release_warning import ReleaseWarning
+from dpmoments.reporting.report import report
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
 from dpmoments.schema.derived import Power, Product
 from dpmoments.schema.schema import Schema
-from dpmoments.table_files import EngineFiles
-from dpmoments.text_files.text_format import TextFormat
-from dpmoments.version import __version__
+from dpmoments.spending.release import release
+from dpmoments.spending.release_groups import release_groups
+from dpmoments.spending.release_mean import release_mean
+from dpmoments.spending.release_outcome import UnsavedReleaseError
 
 if TYPE_CHECKING:
     from dpmoments import datasets
+    from dpmoments.papers import bounds as utility_bounds
+    from dpmoments.papers import metrics
 
 __all__ = [
     "Boolean",
@@ -76,11 +78,19 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """``datasets`` when it is first asked for: a release of one's own table needs none of it."""
+    """Return a module that most scripts do not need, loaded when it is first asked for."""
     if name == "datasets":
         import dpmoments.datasets as datasets
 
         return datasets
+    if name == "metrics":
+        import dpmoments.papers.metrics as metrics
+
+        return metrics
+    if name == "utility_bounds":
+        import dpmoments.papers.bounds as bounds
+
+        return bounds
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

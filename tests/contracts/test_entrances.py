@@ -33,13 +33,13 @@ from contracts.entrances import (
 )
 from contracts.odd_rows import COLUMNS, ODD_UNITS, RULES, NotHeldError, OddRow, Row, odd_rows, odd_units, schema, table
 from dpmoments import estimators
+from dpmoments.foundation.table_files import COMPRESSIONS, CSV_DELIMITERS, ENGINES, FEATHER_ENDINGS, PARQUET_ENDINGS
+from dpmoments.foundation.text_format import TextFormat
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import opening
 from dpmoments.rows.sources.engine import PACKAGES, EngineSource
 from dpmoments.rows.sources.local import LocalSource
-from dpmoments.table_files import COMPRESSIONS, CSV_DELIMITERS, ENGINES, FEATHER_ENDINGS, PARQUET_ENDINGS
-from dpmoments.text_files.text_format import TextFormat
 from spark_session import of_spark
 
 KEY = (0x5EED, 0xCAFE)
@@ -822,7 +822,7 @@ def test_units_told_apart_by_the_whole_column_are_found(tmp_path: Path, monkeypa
         one for one in odd_units() if one.column == "person" and one.kind in ("digits after zeros", "letters", "padded")
     ]
     assert examine_units(ask, "drop", odd).faults == []
-    monkeypatch.setattr("dpmoments.rows.unit_selection.unit_ids", by_looks)
+    monkeypatch.setattr("dpmoments.rows.units.unit_ids", by_looks)
     assert examine_units(ask, "drop", odd).faults
 
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 import dpmoments as dpm
 from dpmoments.datasets import Dataset, standardized_unit_rows
-from dpmoments.moment_release import MomentRelease
+from dpmoments.releases.moment_release import MomentRelease
 
 OUTPUT = Path(__file__).parents[3] / "docs" / "accuracy.md"
 COMMAND = "OMP_NUM_THREADS=2 python -m benchmarks.papers.amin.accuracy"

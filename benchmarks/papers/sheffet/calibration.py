@@ -19,7 +19,7 @@ import numpy as np
 import dpmoments as dpm
 from dpmoments import mechanisms
 from dpmoments.mechanisms.base import MomentShape
-from dpmoments.mechanisms.parts.padded_gram import paper_padding
+from dpmoments.papers.mechanisms.padded_gram import paper_padding
 from dpmoments.privacy.curves import (
     additive_wishart_degrees,
     additive_wishart_delta,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 import dpmoments as dpm
-from dpmoments.moment_release import MomentRelease
+from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.rows.rows import Rows
 
 __all__ = ["CAP", "ERRORS", "RIDGE", "Truth", "correlations"]

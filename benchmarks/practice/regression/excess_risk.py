@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 import dpmoments as dpm
 from benchmarks.practice.comparison.errors import Truth
-from dpmoments.moment_release import MomentRelease
+from dpmoments.releases.moment_release import MomentRelease
 
 __all__ = ["Regression", "ridge_coefficients"]
 

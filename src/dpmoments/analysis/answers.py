@@ -12,8 +12,8 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 import numpy as np
 
 from dpmoments.analysis.html_tables import html_table
-from dpmoments.array_types import FloatArray
-from dpmoments.table_libraries import pa
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.table_libraries import pa
 
 __all__ = [
     "Answer",

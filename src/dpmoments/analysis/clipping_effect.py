@@ -8,8 +8,8 @@ import numpy as np
 
 from dpmoments.analysis.inference import CoefficientInference
 from dpmoments.analysis.released import Released
-from dpmoments.array_types import FloatArray
-from dpmoments.plain_values import is_finite_number
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.values import is_finite_number
 
 __all__ = ["ClippingEffect"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmoments.analysis.released import Released
-from dpmoments.array_types import FloatArray
-from dpmoments.noise_law import MomentInterval
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.noise.pivots import MomentInterval
 
 __all__ = ["ErrorBound", "Fit", "coefficient_error_bound", "error_bound"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from dpmoments.analysis.fourth_cumulants import fourth_cumulants
-from dpmoments.analysis.moment_noise import NoisyMoments
+from dpmoments.analysis.functionals import NoisyMoments
 from dpmoments.analysis.released import Released
-from dpmoments.array_types import FloatArray, IntegerArray
+from dpmoments.foundation.arrays import FloatArray, IntegerArray
 
 __all__ = ["explained_variance_noise", "largest_possible_variance"]
 

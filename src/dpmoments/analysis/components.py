@@ -14,11 +14,11 @@ from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.component_variances import explained_variance_noise, largest_possible_variance
 from dpmoments.analysis.confidence import confidence_level, deviations_for, level_in_words
 from dpmoments.analysis.frames import named_values
+from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE, NoisyMoments, law_in_words, noise_edges
 from dpmoments.analysis.levels import chosen_features
-from dpmoments.analysis.moment_noise import NOT_DISTINGUISHABLE, NoisyMoments, law_in_words, noise_edges
 from dpmoments.analysis.released import Released
-from dpmoments.array_types import BoolArray, FloatArray
-from dpmoments.noise_law import NoiseLaw
+from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.noise.law import NoiseLaw
 from dpmoments.schema.schema import Schema
 
 __all__ = ["PrincipalComponents", "number_of_components", "pca", "require_scaling"]

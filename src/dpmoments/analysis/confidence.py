@@ -9,8 +9,8 @@ from numbers import Real
 import numpy as np
 import scipy
 
-from dpmoments.array_types import FloatArray
-from dpmoments.noise_law import NoiseLaw
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.noise.law import NoiseLaw
 
 __all__ = ["confidence_level", "deviations_for", "fieller_interval", "level_in_words"]
 
@@ -61,7 +61,7 @@ def deviations_for(level: float, law: NoiseLaw | None, privacy: FloatArray, samp
 
     Examples
     --------
-    >>> from dpmoments.noise_law import LaplaceNoise
+    >>> from dpmoments.noise import LaplaceNoise
     >>> law = LaplaceNoise(1, 2.0, 2.0, 2.0, 2.0)
     >>> deviations_for(0.95, law, np.array([0.0, 1.0, 1.0]), np.array([1.0, 1.0, 0.0])).round(3)
     array([1.96 , 2.   , 2.118])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpmoments.analysis.feature_variances import FeatureVariances
-from dpmoments.array_types import BoolArray, FloatArray, IntegerArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 
 __all__ = ["sampling_variances"]
 

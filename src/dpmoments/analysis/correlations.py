@@ -13,10 +13,10 @@ from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.confidence import confidence_level, deviations_for, level_in_words
 from dpmoments.analysis.correlation_sampling import sampling_variances
 from dpmoments.analysis.feature_variances import FeatureVariances, opposite_levels
+from dpmoments.analysis.functionals import NOISE_UNKNOWN, NOT_DISTINGUISHABLE, NoisyMoments, law_in_words
 from dpmoments.analysis.levels import chosen_features, columns_of
-from dpmoments.analysis.moment_noise import NOISE_UNKNOWN, NOT_DISTINGUISHABLE, NoisyMoments, law_in_words
 from dpmoments.analysis.released import Released
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 
 __all__ = ["Correlations", "correlation_of", "correlations", "fisher_interval", "verdicts"]
 

@@ -12,8 +12,7 @@ import numpy as np
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number, number_or_none
 from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.confidence import confidence_level
-from dpmoments.analysis.levels import Levels
-from dpmoments.analysis.moment_noise import (
+from dpmoments.analysis.functionals import (
     NO_MEAN,
     NOISE_UNKNOWN,
     NOT_DISTINGUISHABLE,
@@ -21,9 +20,10 @@ from dpmoments.analysis.moment_noise import (
     bilinear,
     law_in_words,
 )
+from dpmoments.analysis.levels import Levels
 from dpmoments.analysis.released import Released
 from dpmoments.analysis.score_test import probability_in_words, score_test
-from dpmoments.array_types import FloatArray, IntegerArray
+from dpmoments.foundation.arrays import FloatArray, IntegerArray
 
 __all__ = ["CrossTable", "cross_table"]
 

@@ -13,10 +13,10 @@ from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_
 from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.confidence import confidence_level, deviations_for
 from dpmoments.analysis.feature_variances import FeatureVariances
-from dpmoments.analysis.moment_noise import NoisyMoments
+from dpmoments.analysis.functionals import NoisyMoments
 from dpmoments.analysis.released import Released
-from dpmoments.array_types import FloatArray
-from dpmoments.noise_law import NoiseLaw
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.noise.law import NoiseLaw
 from dpmoments.schema.constraints import Constraints
 
 __all__ = ["Description", "describe"]

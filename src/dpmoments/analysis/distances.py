@@ -11,11 +11,11 @@ import numpy as np
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
 from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.frames import feature_values
+from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, law_in_words
 from dpmoments.analysis.levels import chosen_features
-from dpmoments.analysis.moment_noise import NO_MEAN, NOT_DISTINGUISHABLE, law_in_words
 from dpmoments.analysis.released import Released
 from dpmoments.analysis.standardised import Standardised
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 
 __all__ = ["MahalanobisDistances", "mahalanobis"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 
 __all__ = ["ExplainedVariance"]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmoments.analysis.moment_noise import NoisyMoments
+from dpmoments.analysis.functionals import NoisyMoments
 from dpmoments.analysis.released import Released
-from dpmoments.array_types import BoolArray, FloatArray, IntegerArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.repair.repair import Repair
 from dpmoments.schema.constraints import Constraints
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
-from dpmoments.analysis.coefficient_table import CoefficientTable
 from dpmoments.analysis.confidence import confidence_level
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.predictions import Predictions
-from dpmoments.array_types import FloatArray
+from dpmoments.analysis.regression_results import CoefficientTable
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.schema.schema import Schema
 
 __all__ = ["FittedLine"]

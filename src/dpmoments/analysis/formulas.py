@@ -6,7 +6,7 @@ import ast
 import re
 from typing import Any
 
-from dpmoments.plain_values import shown
+from dpmoments.foundation.values import shown
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn
 from dpmoments.schema.powers_and_products import Product

@@ -7,7 +7,7 @@ import numpy as np
 from dpmoments.analysis.feature_variances import indicators
 from dpmoments.analysis.levels import columns_with_places
 from dpmoments.analysis.released import Released
-from dpmoments.array_types import FloatArray, IntegerArray
+from dpmoments.foundation.arrays import FloatArray, IntegerArray
 
 __all__ = ["fourth_cumulants"]
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.array_types import FloatArray
 from dpmoments.cells.columns import ColumnTable, declared_column
 from dpmoments.cells.objects import series_cells
 from dpmoments.cells.reading import MISSING, UNKNOWN, level_codes, strict_numbers
-from dpmoments.plain_values import shown
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.table_libraries import nw, pa
+from dpmoments.foundation.values import shown
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn, derived_values, feature_slices
 from dpmoments.schema.schema import Schema
-from dpmoments.table_libraries import nw, pa
 
 __all__ = ["feature_values", "named_values"]
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, number
 from dpmoments.analysis.confidence import level_in_words
+from dpmoments.analysis.functionals import NOISE_UNKNOWN, NOT_DISTINGUISHABLE
 from dpmoments.analysis.group_sums import GroupSums
-from dpmoments.analysis.moment_noise import NOISE_UNKNOWN, NOT_DISTINGUISHABLE
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 
 __all__ = ["GroupDifferences", "intervals_of_differences"]
 

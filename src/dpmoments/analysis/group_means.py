@@ -12,12 +12,12 @@ import numpy as np
 from dpmoments.analysis.answers import TableAnswer, aligned, finite_or_none, in_floating_point, number
 from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.confidence import confidence_level, deviations_for, fieller_interval, level_in_words
+from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, law_in_words
 from dpmoments.analysis.group_differences import GroupDifferences, intervals_of_differences
 from dpmoments.analysis.group_sums import GroupSums
 from dpmoments.analysis.levels import Levels, chosen_features
-from dpmoments.analysis.moment_noise import NO_MEAN, NOT_DISTINGUISHABLE, law_in_words
 from dpmoments.analysis.released import Released
-from dpmoments.array_types import BoolArray, FloatArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray
 
 __all__ = ["GroupMeans", "group_means"]
 

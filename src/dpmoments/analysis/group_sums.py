@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmoments.analysis.feature_variances import FeatureVariances, indicators
+from dpmoments.analysis.functionals import NoisyMoments, bilinear
 from dpmoments.analysis.levels import Levels
-from dpmoments.analysis.moment_noise import NoisyMoments, bilinear
 from dpmoments.analysis.released import Released
-from dpmoments.array_types import BoolArray, FloatArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray
 
 __all__ = ["GroupSums"]
 

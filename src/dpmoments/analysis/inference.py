@@ -10,10 +10,10 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import number, unless_beyond_floating_point
+from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
 from dpmoments.analysis.inverted_test import confidence_limits, smallest_statistic
-from dpmoments.analysis.moment_noise import NOT_DISTINGUISHABLE
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 
 __all__ = ["CoefficientInference"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmoments.analysis.released import Released
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.derived import SchemaColumn, feature_slices
 

@@ -17,8 +17,8 @@ from dpmoments.analysis.noise_of_run import noise_of_run
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Released
-from dpmoments.array_types import FloatArray
-from dpmoments.plain_values import is_finite_number, shown
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.values import is_finite_number, shown
 from dpmoments.repair.count_floor import few_rows_in_words
 
 __all__ = ["fitted_line", "inference_of", "penalised_slopes", "stated_penalty"]

@@ -10,10 +10,10 @@ from dpmoments.analysis.discriminant import lda
 from dpmoments.analysis.distances import mahalanobis
 from dpmoments.analysis.graphical_model import graphical_lasso
 from dpmoments.analysis.group_means import group_means
+from dpmoments.analysis.group_tests import t_test
 from dpmoments.analysis.lasso import lasso
 from dpmoments.analysis.partial_correlations import partial_correlation
 from dpmoments.analysis.regression import ols, ridge
-from dpmoments.analysis.two_groups import t_test
 from dpmoments.analysis.variance_analysis import anova
 
 __all__ = [

@@ -8,10 +8,13 @@ import numpy as np
 
 from dpmoments.analysis.normal_equations import NoiseOfMoments
 from dpmoments.analysis.released import Released
-from dpmoments.array_types import FloatArray
-from dpmoments.noise_law import InverseNormalPivot, LastStepPivot, MomentPivot, RotatedNoise, WishartPivot
-from dpmoments.noise_law.eigenvector_noise import projected_cells, subtracted_cells
-from dpmoments.plain_values import is_finite_number
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.values import is_finite_number
+from dpmoments.noise.dependent import InverseNormalPivot, LastStepPivot
+from dpmoments.noise.eigenvector_noise import projected_cells, subtracted_cells
+from dpmoments.noise.pivots import MomentPivot
+from dpmoments.noise.rotated import RotatedNoise
+from dpmoments.noise.wishart_pivot import WishartPivot
 from dpmoments.privacy.budget import BudgetKind
 
 __all__ = ["noise_of_run"]
@@ -32,8 +35,8 @@ def noise_of_run(release: Released) -> NoiseOfMoments | None:
     Returns
     -------
     NoiseOfMoments or None
-        ``release.noise`` where there is one. Else a :class:`dpmoments.noise_law.RotatedNoise`, made of what was released: exact
-        for given rows as the last step clipped them (coinpress, private-preconditioning) and for additive Wishart noise of
+        ``release.noise`` where there is one. Else a :class:`dpmoments.noise.rotated.RotatedNoise`, made of what was released:
+        exact for given rows as the last step clipped them (coinpress, private-preconditioning) and for additive Wishart noise of
         another scale; **linearised about the release** for draws around the moments (johnson-lindenstrauss, inverse-wishart),
         noise on their inverse, and eigenvectors (``docs/derivations/noise-of-runs.md``). None where moments are biased by an
         amount that was left in on purpose (``subtract_padding=False``, a kept shift), or where a file does not say enough.

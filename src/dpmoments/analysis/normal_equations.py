@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from dpmoments.analysis.released import Released
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 
 __all__ = ["NoiseOfMoments", "NormalEquations"]
 
@@ -23,7 +23,7 @@ AGREEMENT = 30.0
 class NoiseOfMoments(Protocol):
     """What inference asks of the noise on Σ z zᵀ, z = (1, x).
 
-    :class:`dpmoments.noise_law.NoiseLaw` answers it, and :class:`dpmoments.noise_law.RotatedNoise`.
+    :class:`dpmoments.noise.law.NoiseLaw` answers it, and :class:`dpmoments.noise.rotated.RotatedNoise`.
     """
 
     @property

@@ -10,11 +10,11 @@ from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.confidence import confidence_level, deviations_for
 from dpmoments.analysis.correlations import Correlations, fisher_interval
+from dpmoments.analysis.functionals import NO_MEAN
 from dpmoments.analysis.levels import columns_of
-from dpmoments.analysis.moment_noise import NO_MEAN
 from dpmoments.analysis.released import Released
 from dpmoments.analysis.standardised import SINGULAR, Standardised, without_redundant_levels
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 
 __all__ = ["partial_correlation"]
 

@@ -10,7 +10,7 @@ import scipy
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, number
 from dpmoments.analysis.inference import CoefficientInference
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 
 __all__ = ["Predictions"]
 

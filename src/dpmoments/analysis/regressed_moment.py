@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpmoments.analysis.released import Released
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 
 __all__ = ["regressed_moment"]
 

@@ -12,7 +12,7 @@ from dpmoments.analysis.formulas import read_formula
 from dpmoments.analysis.levels import columns_with_places, feature_place, named_features
 from dpmoments.analysis.noise_of_run import noise_of_run
 from dpmoments.analysis.released import Released
-from dpmoments.plain_values import shown
+from dpmoments.foundation.values import shown
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn
 

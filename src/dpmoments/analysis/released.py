@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from dpmoments.array_types import FloatArray
-from dpmoments.noise_law import MomentPivot, NoiseLaw
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise.pivots import MomentPivot
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.repair.repair import Repair
 from dpmoments.schema.encoding import Encoding

@@ -11,10 +11,10 @@ import numpy as np
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.regressed_moment import regressed_moment
 from dpmoments.analysis.released import Released
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.privacy import sensitivity
 from dpmoments.privacy.budget import BudgetKind
-from dpmoments.repair.spectral_noise import SpectralNoise, noise_on_the_spread
+from dpmoments.repair.spectral import SpectralNoise, noise_on_the_spread
 
 __all__ = ["automatic_alpha", "expected_coefficients"]
 

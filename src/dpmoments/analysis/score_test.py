@@ -8,8 +8,8 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.confidence import deviations_for
-from dpmoments.array_types import FloatArray
-from dpmoments.noise_law import NoiseLaw
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.noise.law import NoiseLaw
 
 __all__ = ["probability_in_words", "score_test"]
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpmoments.analysis.functionals import NO_MEAN, NoisyMoments, noise_edges
 from dpmoments.analysis.levels import chosen_features
-from dpmoments.analysis.moment_noise import NO_MEAN, NoisyMoments, noise_edges
 from dpmoments.analysis.released import Released
-from dpmoments.array_types import BoolArray, FloatArray, IntegerArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.schema.constraints import Constraints
 
 __all__ = ["SINGULAR", "Standardised", "precision", "without_redundant_levels"]

@@ -21,9 +21,9 @@ import scipy
 
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.released import Released
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.table_libraries import pa
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
-from dpmoments.table_libraries import pa
 
 __all__ = ["synthetic_rows"]
 

@@ -11,12 +11,12 @@ import numpy as np
 from dpmoments.analysis.answers import TableAnswer, in_floating_point, number, number_or_none
 from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.confidence import confidence_level
+from dpmoments.analysis.functionals import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, law_in_words
 from dpmoments.analysis.group_sums import GroupSums
 from dpmoments.analysis.levels import Levels, feature_place
-from dpmoments.analysis.moment_noise import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, law_in_words
 from dpmoments.analysis.released import Released
 from dpmoments.analysis.score_test import probability_in_words, score_test
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 
 __all__ = ["AnalysisOfVariance", "anova", "between_groups"]
 

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 import numpy as np
 import scipy
 
-from dpmoments.array_types import FloatArray
 from dpmoments.audit.exact import bingham_epsilon, bingham_log_normalizer, bingham_rho
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.base import Plan
-from dpmoments.mechanisms.iterative_eigenvectors import IterativeEigenvectorsPlan
-from dpmoments.mechanisms.parts.spectral import temperature
+from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectorsPlan
+from dpmoments.papers.mechanisms.spectral import temperature
 from dpmoments.privacy.curves import zcdp_epsilon
 from dpmoments.rows.moments import Moments
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.array_types import FloatArray
 from dpmoments.audit.bounds import epsilon_lower_bound
+from dpmoments.foundation.arrays import FloatArray
 
 __all__ = ["Event", "best_events", "rarer_events"]
 

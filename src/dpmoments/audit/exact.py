@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.noise.law import NoiseLaw
 from dpmoments.noise.sphere import envelope_parameter
-from dpmoments.noise_law import NoiseLaw
 from dpmoments.rows.moments import Moments
 
 __all__ = ["bingham_epsilon", "bingham_log_normalizer", "bingham_rho", "noise_epsilon"]
@@ -25,7 +25,7 @@ def noise_epsilon(law: NoiseLaw, first: Moments, second: Moments, delta: float) 
     Parameters
     ----------
     law : NoiseLaw
-        Its :meth:`~dpmoments.noise_law.NoiseLaw.privacy_loss` is what is returned.
+        Its :meth:`~dpmoments.noise.law.NoiseLaw.privacy_loss` is what is returned.
     first, second : Moments
         Exact moments of the two tables, rows of norm 1 at most.
     delta : float

@@ -10,18 +10,18 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.table_libraries import pa
 from dpmoments.mechanisms.base import CalibratedPlan, NoisyMoments
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import PrivacyUnit, SelectionKey
+from dpmoments.privacy.unit import PrivacyUnit, SelectionKey
 from dpmoments.rows.blas import single_threaded_blas
 from dpmoments.rows.kernel import MomentSummary
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.summary import Summary
 from dpmoments.schema.schema import Schema
-from dpmoments.table_libraries import pa
 
 __all__ = [
     "RepeatedRows",

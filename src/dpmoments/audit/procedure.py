@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmoments.array_types import FloatArray
 from dpmoments.audit.bounds import epsilon_lower_bound
 from dpmoments.audit.directions import leading_scores, one_direction_epsilon, stated_temperature, temperature_at_least
 from dpmoments.audit.events import SELECTION_FAILURE, Event, best_events, rarer_events
@@ -17,11 +16,12 @@ from dpmoments.audit.pairs import NeighboringPair, distant_pairs, neighboring_pa
 from dpmoments.audit.results import AuditEffort, AuditResult, MeasuredDirection
 from dpmoments.audit.statistics import LearnedScores, learn_scores, noisy_grams, raw_statistics
 from dpmoments.audit.trials import Trial, make_trials, stated_promise, worst_exact
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import PrivacyUnit, require_unit
+from dpmoments.privacy.unit import PrivacyUnit, require_unit
 
 __all__ = ["audit", "default_pairs"]
 

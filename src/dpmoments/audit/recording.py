@@ -15,8 +15,8 @@ from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.distances import query_distance
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError, PrivatePlan
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import SelectionKey
 from dpmoments.privacy.receipt import Draw
+from dpmoments.privacy.unit import SelectionKey
 
 __all__ = ["TOLERANCE", "Exchange", "Recorder", "Replayer"]
 

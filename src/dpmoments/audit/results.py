@@ -8,7 +8,7 @@ from typing import Any
 
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.privacy.unit import PrivacyUnit
 
 __all__ = ["AuditEffort", "AuditResult", "MeasuredDirection"]
 

@@ -12,12 +12,12 @@ from dpmoments.audit.procedure import LEVEL, audit
 from dpmoments.audit.results import AuditEffort, AuditResult
 from dpmoments.mechanisms import CoinPress, InverseGaussian, PrivatePreconditioning
 from dpmoments.mechanisms.base import Mechanism, MomentShape
-from dpmoments.mechanisms.parts.units import plan_before_release
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
+from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.privacy.unit import PrivacyUnit
 
 __all__ = [
     "DEFAULT_BUDGETS",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 
 __all__ = ["LearnedScores", "gram_statistics", "learn_scores", "noisy_grams", "raw_statistics"]
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmoments.array_types import FloatArray
 from dpmoments.audit.directions import one_direction_epsilon
 from dpmoments.audit.exact import noise_epsilon
 from dpmoments.audit.outcomes import RepeatedRows, RepeatedUnits, repeated_rows, repeated_units, run_repeatedly
 from dpmoments.audit.pairs import NeighboringPair
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, MomentShape, NoisyMoments, Plan
-from dpmoments.mechanisms.parts.units import UnitsPlan, plan_before_release
+from dpmoments.mechanisms.units import UnitsPlan, plan_before_release
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_epsilon
-from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.privacy.unit import PrivacyUnit
 
 __all__ = ["Trial", "make_trials", "stated_promise", "worst_exact"]
 

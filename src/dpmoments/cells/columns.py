@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.cells.objects import array_cells, series_cells
-from dpmoments.table_libraries import nw, pa
+from dpmoments.foundation.table_libraries import nw, pa
 
 __all__ = ["ColumnTable", "declared_array", "declared_column", "objects_of"]
 

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.cells.objects import is_missing, plain_text, read_objects
 from dpmoments.cells.text_numbers import TextCells, decoded_bytes, is_nothing
+from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.table_libraries import pa, pc
+from dpmoments.foundation.text_format import TextFormat
 from dpmoments.schema.date_format import MONTHS, date_pattern
 from dpmoments.schema.dates import MICROSECONDS, Date
-from dpmoments.table_libraries import pa, pc
-from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["date_numbers", "object_dates", "text_dates"]
 

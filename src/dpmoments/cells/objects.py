@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.array_types import BoolArray
-from dpmoments.table_libraries import nw, pa
+from dpmoments.foundation.arrays import BoolArray
+from dpmoments.foundation.table_libraries import nw, pa
 
 __all__ = [
     "NO_LEVEL",

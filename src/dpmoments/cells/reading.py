@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.cells.dates import date_numbers, object_dates
 from dpmoments.cells.objects import object_numbers, object_texts
+from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
-from dpmoments.table_libraries import pa, pc
 
 __all__ = [
     "MISSING",

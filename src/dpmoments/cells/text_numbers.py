@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.cells.objects import NO_LEVEL
+from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.table_libraries import pa, pc
+from dpmoments.foundation.text_format import TextFormat
 from dpmoments.schema.columns import Categorical, Date
-from dpmoments.table_libraries import pa, pc
-from dpmoments.text_files.text_format import TextFormat
 
 __all__ = [
     "TextCells",

@@ -29,9 +29,9 @@ from uuid import UUID
 
 import numpy as np
 
-from dpmoments.array_types import BoolArray
 from dpmoments.cells.objects import is_missing, read_objects
-from dpmoments.table_libraries import pa, pc
+from dpmoments.foundation.arrays import BoolArray
+from dpmoments.foundation.table_libraries import pa, pc
 
 __all__ = ["NO_UNIT", "nameless_cells", "unit_ids"]
 

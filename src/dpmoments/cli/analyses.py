@@ -18,7 +18,7 @@ from dpmoments.analysis.answers import Answer, TableAnswer, aligned
 from dpmoments.cli.docstring_words import parameters_in_words
 from dpmoments.cli.options import AsJson, ReleaseFile
 from dpmoments.cli.tables import print_json, print_lines, print_text
-from dpmoments.table_files import CSV_DELIMITERS, FEATHER_ENDINGS, PARQUET_ENDINGS, file_ending, open_ipc
+from dpmoments.foundation.table_files import CSV_DELIMITERS, FEATHER_ENDINGS, PARQUET_ENDINGS, file_ending, open_ipc
 
 __all__ = ["analyses", "command_of", "moments_in"]
 

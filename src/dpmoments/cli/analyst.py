@@ -8,17 +8,17 @@ from typing import Annotated, Any
 import typer
 
 import dpmoments
+from dpmoments.audit.verification import Check, checks
 from dpmoments.cli.analyses import moments_in
 from dpmoments.cli.options import AsJson, ReleaseFile, registry_fields
 from dpmoments.cli.tables import complain, print_json, print_lines, print_table, print_text
-from dpmoments.documents import check_output
-from dpmoments.group_releases import GroupReleases
-from dpmoments.mean_release import MeanRelease
-from dpmoments.moment_release import MomentRelease
+from dpmoments.foundation.documents import check_output
+from dpmoments.foundation.table_files import write_table
+from dpmoments.releases.disclosed import Disclosed
+from dpmoments.releases.group_releases import GroupReleases
+from dpmoments.releases.mean_release import MeanRelease
+from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
-from dpmoments.table_files import write_table
-from dpmoments.transparency.disclosed import Disclosed
-from dpmoments.verification import Check, checks
 
 __all__ = ["groups", "pool", "show", "synthetic", "verify"]
 

@@ -13,7 +13,7 @@ from dpmoments.cli.options import AsJson, Delta, Epsilon, Rho, budget_of, mechan
 from dpmoments.cli.tables import complain, print_json, print_table, print_text
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.privacy.unit import PrivacyUnit
 
 __all__ = ["audit"]
 

@@ -26,7 +26,7 @@ from dpmoments.cli.report import report
 from dpmoments.cli.spending import release, release_mean
 from dpmoments.cli.steps import tell_steps
 from dpmoments.cli.tables import OutputError, complain, drop_output, print_page, print_text, printing
-from dpmoments.version import __version__
+from dpmoments.foundation.version import __version__
 
 __all__ = ["app", "main"]
 

@@ -8,8 +8,8 @@ import tempfile
 
 from dpmoments.cli.option_words import in_options
 from dpmoments.cli.tables import OutputError
-from dpmoments.own_words import has_own_words, place_of
-from dpmoments.release_run import NOTES
+from dpmoments.foundation.errors import has_own_words, place_of
+from dpmoments.spending.run import NOTES
 
 __all__ = ["StoppedError", "explain", "has_own_words", "notes_of"]
 

@@ -23,8 +23,8 @@ from dpmoments.cli.options import (
 from dpmoments.cli.report import Overwrite
 from dpmoments.cli.tables import print_json, print_table, print_text
 from dpmoments.cli.unit_options import MaxRowsPerUnit, PrivacyUnitColumn, privacy_unit_of
-from dpmoments.documents import KEEPS_A_FILE, check_output
-from dpmoments.planning.answer import Forecast
+from dpmoments.foundation.documents import KEEPS_A_FILE, check_output
+from dpmoments.planning.forecast_table import Forecast
 from dpmoments.privacy.budget import BudgetKind
 from dpmoments.schema.schema import Schema
 

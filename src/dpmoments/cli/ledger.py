@@ -11,8 +11,8 @@ import typer
 import dpmoments
 from dpmoments.cli.options import BUDGET_PANEL, AsJson, Delta, Epsilon, NeighborsOption, Rho
 from dpmoments.cli.tables import complain, print_command, print_json, print_table, print_text
-from dpmoments.privacy.ledger.accounts import Account
-from dpmoments.privacy.ledger.grants import Composition, Grant, GrantKind
+from dpmoments.ledger.accounts import Account
+from dpmoments.ledger.grants import Composition, Grant, GrantKind
 from dpmoments.privacy.origin import LedgerEntry
 
 __all__ = ["ledger"]

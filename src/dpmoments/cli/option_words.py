@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from dpmoments.schema.checks import number_as_text
+from dpmoments.foundation.checks import number_as_text
 
 __all__ = ["in_options", "what_number_to_write"]
 

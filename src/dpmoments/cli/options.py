@@ -11,13 +11,13 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from dpmoments.foundation.table_files import ENGINES, EngineFiles
 from dpmoments.mechanisms.base import ConfiguredMechanism, Mechanism
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.table_files import ENGINES, EngineFiles
-from dpmoments.transparency.registry_entry import registry_entry
+from dpmoments.releases.registry_entry import registry_entry
 
 __all__ = [
     "BUDGET_PANEL",

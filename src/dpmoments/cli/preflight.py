@@ -21,7 +21,7 @@ from dpmoments.cli.text_options import (
     text_format_of,
 )
 from dpmoments.cli.unit_options import MaxRowsPerUnit, MissingUnit, PrivacyUnitColumn, privacy_unit_of
-from dpmoments.preflight_words import Outcome
+from dpmoments.inspection.messages import Outcome
 from dpmoments.schema.schema import Schema
 
 __all__ = ["preflight"]

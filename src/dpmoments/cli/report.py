@@ -10,7 +10,7 @@ import typer
 import dpmoments
 from dpmoments.cli.options import ReleaseFile
 from dpmoments.cli.tables import complain, print_text
-from dpmoments.report.report import group_asked_for
+from dpmoments.reporting.report import group_asked_for
 
 __all__ = ["Overwrite", "report"]
 

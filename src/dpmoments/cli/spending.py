@@ -48,17 +48,17 @@ from dpmoments.cli.text_options import (
     text_format_of,
 )
 from dpmoments.cli.unit_options import MaxRowsPerUnit, MissingUnit, PrivacyUnitColumn, privacy_unit_of
-from dpmoments.documents import check_output
-from dpmoments.group_releases import GroupReleases
-from dpmoments.mean_release import MeanRelease
+from dpmoments.foundation.documents import check_output
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS
-from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import PrivacyUnit
-from dpmoments.release_run import COST_SPENT
+from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.releases.group_releases import GroupReleases
+from dpmoments.releases.mean_release import MeanRelease
+from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
 from dpmoments.schema.schema import Schema
+from dpmoments.spending.run import COST_SPENT
 
 __all__ = ["release", "release_mean"]
 

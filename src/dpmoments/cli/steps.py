@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from dpmoments.cli.tables import complain
-from dpmoments.log import log
+from dpmoments.foundation.log import log
 
 __all__ = ["tell_steps"]
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-from dpmoments.visible_text import visible
+from dpmoments.foundation.visible_text import visible
 
 __all__ = [
     "OutputError",

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpmoments.text_files.text_format import TextFormat
+from dpmoments.foundation.text_format import TextFormat
 
 __all__ = ["Decimal", "Delimiter", "Encoding", "FalseText", "Null", "Thousands", "TrueText", "text_format_of"]
 

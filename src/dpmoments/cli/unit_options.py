@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dpmoments.cli.options import BUDGET_PANEL
-from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.privacy.unit import PrivacyUnit
 
 __all__ = ["MaxRowsPerUnit", "MissingUnit", "PrivacyUnitColumn", "privacy_unit_of"]
 

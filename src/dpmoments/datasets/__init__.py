@@ -4,24 +4,24 @@ The tables are public, so loading one spends nothing. Their schemas hold bounds 
 never from the rows, so that they show what a curator of private data would write.
 """
 
-from dpmoments.datasets.genetic_components import (
-    GeneticComponents,
-    popres,
-)
-from dpmoments.datasets.preprocessing import (
-    replication_rows,
-    standardized_unit_rows,
-)
-from dpmoments.datasets.synthetic import (
-    amin_synthetic,
-    multivariate_laplace,
-    multivariate_student,
-)
 from dpmoments.datasets.tables import (
     Dataset,
     adult,
     airfoil,
     wine,
+)
+from dpmoments.papers.datasets import (
+    replication_rows,
+    standardized_unit_rows,
+)
+from dpmoments.papers.genetic_components import (
+    GeneticComponents,
+    popres,
+)
+from dpmoments.papers.synthetic import (
+    amin_synthetic,
+    multivariate_laplace,
+    multivariate_student,
 )
 
 __all__ = [

@@ -12,9 +12,9 @@ import numpy as np
 
 from dpmoments.datasets.files import PublishedFile, find_local, load
 from dpmoments.datasets.schemas import adult_schema, airfoil_schema, wine_schema
+from dpmoments.foundation.table_libraries import pa, pc
+from dpmoments.foundation.table_libraries import pa_csv as csv
 from dpmoments.schema.schema import Numeric, Schema
-from dpmoments.table_libraries import pa, pc
-from dpmoments.table_libraries import pa_csv as csv
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 ADULT_TRAIN = PublishedFile("adult.data", f"{_UCI}/adult/adult.data", "5d7c39d7b8804f071cdd1f2a7c460872")

@@ -16,7 +16,6 @@ from sklearn.base import BaseEstimator, _clone_parametrized
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpmoments.analysis.frames import feature_values
-from dpmoments.array_types import FloatArray
 from dpmoments.cells.columns import ColumnTable
 from dpmoments.estimators.tables import (
     Features,
@@ -25,19 +24,20 @@ from dpmoments.estimators.tables import (
     names_alone,
     public_schema,
 )
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.ledger import BudgetExceededError, Ledger
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
-from dpmoments.moment_release import MomentRelease
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.ledger import BudgetExceededError, Ledger
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import check_dataset
-from dpmoments.privacy.privacy_unit import PrivacyUnit
-from dpmoments.release import release
-from dpmoments.release_run import recorded_runs, require_whole_numbers
+from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.schema.columns import Categorical, Column
 from dpmoments.schema.derived import feature_slices
 from dpmoments.schema.schema import Schema
+from dpmoments.spending.release import release
+from dpmoments.spending.run import recorded_runs, require_whole_numbers
 
 __all__ = ["PrivateEstimator", "UnreadableTableError"]
 

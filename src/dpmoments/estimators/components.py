@@ -9,12 +9,12 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from dpmoments.analysis.components import Scaling, number_of_components, require_scaling
-from dpmoments.array_types import FloatArray
 from dpmoments.estimators.base import PrivateEstimator
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.ledger import Ledger
 from dpmoments.mechanisms.base import Mechanism
-from dpmoments.privacy.ledger import Ledger
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.schema.schema import Schema
 
 __all__ = ["DPPCA"]

@@ -10,13 +10,13 @@ from sklearn.covariance import EmpiricalCovariance, empirical_covariance, log_li
 
 from dpmoments.analysis.frames import feature_values
 from dpmoments.analysis.standardised import precision
-from dpmoments.array_types import FloatArray
 from dpmoments.estimators.base import PrivateEstimator
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.ledger import Ledger
 from dpmoments.mechanisms.base import Mechanism
-from dpmoments.privacy.ledger import Ledger
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import PrivacyUnit
-from dpmoments.release_warning import ReleaseWarning
+from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.releases.release_warning import ReleaseWarning
 from dpmoments.schema.schema import Schema
 
 __all__ = ["DPCovariance"]

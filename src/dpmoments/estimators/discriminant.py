@@ -10,13 +10,13 @@ from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from dpmoments.analysis.discriminant import require_shrinkage
-from dpmoments.array_types import FloatArray
 from dpmoments.estimators.base import PrivateEstimator
 from dpmoments.estimators.tables import class_column, column_of, public_schema, target_column
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.ledger import Ledger
 from dpmoments.mechanisms.base import Mechanism
-from dpmoments.privacy.ledger import Ledger
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 from dpmoments.schema.schema import Schema

@@ -7,13 +7,13 @@ from typing import Any, Literal, Self
 from sklearn.base import RegressorMixin
 
 from dpmoments.analysis.line_fitting import stated_penalty
-from dpmoments.array_types import FloatArray
 from dpmoments.estimators.base import PrivateEstimator
 from dpmoments.estimators.tables import column_of, numeric_column, public_schema, target_column
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.ledger import Ledger
 from dpmoments.mechanisms.base import Mechanism
-from dpmoments.privacy.ledger import Ledger
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.schema.columns import Boolean, Coordinate, Date, Numeric
 from dpmoments.schema.schema import Schema
 

@@ -14,10 +14,10 @@ from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
 
 from dpmoments.cells.columns import ColumnTable, declared_array, declared_column, objects_of
-from dpmoments.plain_values import shown
+from dpmoments.foundation.table_libraries import nw, pa
+from dpmoments.foundation.values import shown
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
 from dpmoments.schema.schema import Schema
-from dpmoments.table_libraries import nw, pa
 
 __all__ = [
     "Features",

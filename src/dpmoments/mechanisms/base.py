@@ -15,19 +15,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
-from dpmoments.mechanisms.parts.arithmetic import Arithmetic
-from dpmoments.mechanisms.parts.assumed_table import AssumedTable, ErrorsOnTable, measured_errors
-from dpmoments.mechanisms.parts.loss_units import GAUSSIAN_LOSS_UNITS, LOSS_UNITS, ZCDP_LOSS_UNITS
-from dpmoments.mechanisms.parts.moment_shape import MomentShape
-from dpmoments.mechanisms.parts.noisy_moments import NoisyMoments
-from dpmoments.mechanisms.parts.row_count import count_error, count_scale, noisy_count, split_for_count
-from dpmoments.noise_law import NoiseLaw
+from dpmoments.mechanisms.arithmetic import Arithmetic
+from dpmoments.mechanisms.assumed_table import AssumedTable, ErrorsOnTable, measured_errors
+from dpmoments.mechanisms.loss_units import GAUSSIAN_LOSS_UNITS, LOSS_UNITS, ZCDP_LOSS_UNITS
+from dpmoments.mechanisms.noisy_moments import NoisyMoments
+from dpmoments.mechanisms.row_count import count_error, count_scale, noisy_count, split_for_count
+from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.noise.law import NoiseLaw
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.privacy.receipt import Receipt
+from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.rows import Rows
 
 __all__ = [

@@ -10,19 +10,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
-from dpmoments.mechanisms.parts.coinpress_diagnostics import run_diagnostics
-from dpmoments.mechanisms.parts.coinpress_ellipsoid import Ellipsoid, StepRules, spectral_edge
-from dpmoments.mechanisms.parts.coinpress_last_clip import LastClip, widened_clip
-from dpmoments.mechanisms.parts.coinpress_options import STAND_IN_ROWS, CoinPressOptions, checked_eigenvalue_bounds
-from dpmoments.mechanisms.parts.coinpress_schedule import (
+from dpmoments.mechanisms.coinpress_diagnostics import run_diagnostics
+from dpmoments.mechanisms.coinpress_ellipsoid import Ellipsoid, StepRules, spectral_edge
+from dpmoments.mechanisms.coinpress_last_clip import LastClip, widened_clip
+from dpmoments.mechanisms.coinpress_options import STAND_IN_ROWS, CoinPressOptions, checked_eigenvalue_bounds
+from dpmoments.mechanisms.coinpress_schedule import (
     Schedule,
     fewest_steps,
     moment_clip_square,
     spread_schedule,
 )
-from dpmoments.mechanisms.parts.coinpress_theory import ClipSquares, covariance_theory
-from dpmoments.mechanisms.parts.matrix_options import positive_definite
-from dpmoments.mechanisms.parts.noisy_step import (
+from dpmoments.mechanisms.coinpress_theory import ClipSquares, covariance_theory
+from dpmoments.mechanisms.matrix_options import positive_definite
+from dpmoments.mechanisms.noisy_step import (
     NoisyStep,
     StepNoise,
     count_first,

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from dpmoments.array_types import FloatArray, IntegerArray
+from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.mechanisms.additive import AdditivePlan, choose_augmentation, choose_bits
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Arithmetic, Mechanism, MomentShape
-from dpmoments.mechanisms.parts.additive import AdditivePlan, choose_augmentation, choose_bits
-from dpmoments.mechanisms.parts.lattice_noise import off_diagonal, with_gaussian_noise
-from dpmoments.noise_law import GaussianNoise
+from dpmoments.mechanisms.lattice_noise import off_diagonal, with_gaussian_noise
+from dpmoments.noise.families import GaussianNoise
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmoments.array_types import FloatArray, IntegerArray
+from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.mechanisms.additive import AdditivePlan, augmented_dimension, choose_augmentation, choose_bits
 from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape
-from dpmoments.mechanisms.parts.additive import AdditivePlan, augmented_dimension, choose_augmentation, choose_bits
-from dpmoments.mechanisms.parts.lattice_noise import under_law
-from dpmoments.noise_law import IsotropicNoise
+from dpmoments.mechanisms.lattice_noise import under_law
+from dpmoments.noise.families import IsotropicNoise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from dpmoments.array_types import FloatArray, IntegerArray
+from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.mechanisms.additive import AdditivePlan, choose_augmentation, choose_bits
 from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape
-from dpmoments.mechanisms.parts.additive import AdditivePlan, choose_augmentation, choose_bits
-from dpmoments.mechanisms.parts.lattice_noise import noise_scale_for, with_laplace_noise
-from dpmoments.noise_law import LaplaceNoise
+from dpmoments.mechanisms.lattice_noise import noise_scale_for, with_laplace_noise
+from dpmoments.noise.families import LaplaceNoise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter

@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
-from dpmoments.mechanisms.parts.additive import choose_bits
-from dpmoments.mechanisms.parts.clipped_column import (
+from dpmoments.mechanisms.clipped_column import (
     CLIP_SHARE,
     ClippedColumn,
     LocatedColumn,
@@ -19,7 +19,7 @@ from dpmoments.mechanisms.parts.clipped_column import (
     column_warnings,
     pure_if_less_noise,
 )
-from dpmoments.mechanisms.parts.lattice_noise import noise_deviation, noise_scale_for, with_noise
+from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.secular_equation import SecularRoots, solve_secular_equation
 
 __all__ = ["Deflation", "deflate"]

@@ -17,7 +17,7 @@ __all__ = ["SecureGenerator", "insecure_generator", "secure_generator"]
 class SecureGenerator(np.random.Generator):
     """A ``numpy.random.Generator`` keyed by the operating system; its type is what marks a release as private.
 
-    Made by :func:`secure_generator` alone. Noise that has an exact integer sampler (``noise/lattice.py``) is drawn by
+    Made by :func:`secure_generator` alone. Noise that has an exact integer sampler (``noise/discrete.py``) is drawn by
     OpenDP from the operating system when given one of these.
     """
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import scipy
 
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 
 __all__ = ["inverse_wishart", "isotropic", "matrix_laplace", "symmetric_gaussian", "wishart"]
 

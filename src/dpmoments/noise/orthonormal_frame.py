@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.eigenvalue_deflation import Deflation, deflate
 from dpmoments.noise.sphere import sample_bingham_diagonal, symmetric_part
 

@@ -13,7 +13,7 @@ import operator
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 
 __all__ = ["envelope_parameter", "sample_bingham", "sample_bingham_diagonal"]
 

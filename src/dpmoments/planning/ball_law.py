@@ -8,24 +8,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.adaptive_ball import (
     EXCESS_FOR_NOISE,
     LARGEST_RADIUS,
     LENIENT_BELOW,
     AdaptiveBallPlan,
 )
-from dpmoments.mechanisms.parts.ball_budget import BEYOND_SHARE, COUNT_SHARE, BallBudget
-from dpmoments.mechanisms.parts.ball_search import (
+from dpmoments.mechanisms.ball_budget import BEYOND_SHARE, COUNT_SHARE, BallBudget
+from dpmoments.mechanisms.ball_search import (
     COMPARISONS,
     SCREEN_PLACE,
     preference,
     radius_at,
     radius_places,
 )
-from dpmoments.mechanisms.parts.row_count import count_error
-from dpmoments.noise_law import NoiseLaw
-from dpmoments.planning.noise_in_units import LawOfRun
+from dpmoments.mechanisms.row_count import count_error
+from dpmoments.noise.law import NoiseLaw
+from dpmoments.planning.imagined_release import LawOfRun
 from dpmoments.planning.typical_table import TypicalTable
 
 __all__ = ["ball_laws"]

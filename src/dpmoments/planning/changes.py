@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmoments.mechanisms.adaptive_ball import AdaptiveBall
 from dpmoments.mechanisms.gaussian import Gaussian
-from dpmoments.planning.noise_in_units import NoiseInUnits
+from dpmoments.planning.imagined_release import NoiseInUnits
 from dpmoments.planning.setting import Setting
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import LARGEST_LOSS, BudgetKind, PrivacyBudget

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, number_or_none
-from dpmoments.planning.noise_in_units import EXPLAINED, NoiseInUnits
+from dpmoments.planning.imagined_release import EXPLAINED, NoiseInUnits
 
 __all__ = [
     "MORE",

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpmoments.plain_values import is_finite_number
-from dpmoments.planning.noise_in_units import NoiseInUnits
+from dpmoments.foundation.values import is_finite_number
+from dpmoments.planning.imagined_release import NoiseInUnits
 from dpmoments.planning.setting import Setting
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import BudgetKind

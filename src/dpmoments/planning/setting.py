@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 from dpmoments.mechanisms.adaptive_ball import AdaptiveBallPlan
 from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
-from dpmoments.mechanisms.parts.units import plan_before_release
+from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.planning.ball_law import ball_laws
-from dpmoments.planning.noise_in_units import LawOfRun, NoiseInUnits
+from dpmoments.planning.imagined_release import LawOfRun, NoiseInUnits
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.privacy.unit import PrivacyUnit
 
 __all__ = ["Setting", "laws_of_plan", "worst_laws"]
 

@@ -9,8 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from dpmoments.array_types import BoolArray, FloatArray
-from dpmoments.plain_values import is_finite_number
+from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.values import is_finite_number
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 from dpmoments.schema.schema import Schema

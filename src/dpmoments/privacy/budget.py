@@ -11,7 +11,7 @@ from functools import lru_cache
 from numbers import Real
 from typing import Any
 
-from dpmoments.plain_values import is_finite_number, require_known, shown
+from dpmoments.foundation.values import is_finite_number, require_known, shown
 from dpmoments.privacy.rounding import no_less, rounded_down, rounded_up
 
 __all__ = ["BudgetKind", "PrivacyBudget"]

@@ -20,10 +20,10 @@ from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.group_privacy import allowance_for_rows
 from dpmoments.privacy.laws import DrawLaw, EigenvalueBound, WishartSampling
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import PrivacyUnit, SelectionKey
 from dpmoments.privacy.receipt import Draw, Receipt, total_loss
 from dpmoments.privacy.sampling import coordinates_of, noised
 from dpmoments.privacy.sensitivity import sensitivity_from_dict
+from dpmoments.privacy.unit import PrivacyUnit, SelectionKey
 
 __all__ = ["GroupFilter", "PrivacyFilter", "PrivacyFilterError", "PrivatePlan"]
 

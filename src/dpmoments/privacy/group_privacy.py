@@ -11,7 +11,7 @@ from fractions import Fraction
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.inversion import safe_root
-from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.privacy.unit import PrivacyUnit
 
 __all__ = ["allowance_for_rows", "budget_for_rows", "loss_for_units"]
 

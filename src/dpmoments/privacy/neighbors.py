@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from dpmoments.plain_values import shown
+from dpmoments.foundation.values import shown
 
 __all__ = ["Neighbors"]
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from dpmoments.plain_values import require_kinds, require_known, shown
-from dpmoments.schema.checks import check_name, check_text
+from dpmoments.foundation.checks import check_name, check_text
+from dpmoments.foundation.values import require_kinds, require_known, shown
 from dpmoments.schema.grouping import Level
 
 __all__ = ["GroupOfRows", "HasOrigin", "LedgerEntry", "ReleaseOrigin", "check_dataset"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.plain_values import is_finite_number, plain_mapping, require_kinds, require_known, shown, to_plain
+from dpmoments.foundation.values import is_finite_number, plain_mapping, require_kinds, require_known, shown, to_plain
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.discrete_gaussian import MOST_COMPOSED_COORDINATES
@@ -18,10 +18,10 @@ from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.group_privacy import allowance_for_rows
 from dpmoments.privacy.laws import LAWS, DrawLaw, EigenvalueBound, WishartSampling
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.privacy.rounding import rounded_up
 from dpmoments.privacy.sensitivity import sensitivity_from_dict
 from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.privacy.unit import PrivacyUnit
 
 __all__ = ["Draw", "PooledReceipt", "Receipt", "loss_by_group", "total_loss"]
 

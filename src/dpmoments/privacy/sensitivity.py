@@ -18,7 +18,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from dpmoments.plain_values import is_finite_number, require_kinds, require_known
+from dpmoments.foundation.values import is_finite_number, require_kinds, require_known
 from dpmoments.privacy.distances import Argument, Norm, Sensitivity
 from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.rounding import rounded_up

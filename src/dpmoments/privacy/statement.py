@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dpmoments.plain_values import require_kinds, require_known, shown
+from dpmoments.foundation.values import require_kinds, require_known, shown
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import PrivacyUnit
 from dpmoments.privacy.rounding import no_less
+from dpmoments.privacy.unit import PrivacyUnit
 
 __all__ = ["PrivacyStatement"]
 

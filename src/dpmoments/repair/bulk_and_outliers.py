@@ -7,9 +7,9 @@ import math
 import numpy as np
 import scipy
 
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.repair.rotation_invariant import possible_eigenvalues, rotation_invariant_eigenvalues
-from dpmoments.repair.spectral_noise import SpectralNoise
+from dpmoments.repair.spectral import SpectralNoise
 
 __all__ = ["bulk_and_outlier_eigenvalues", "pooled_spread", "trace_estimate"]
 

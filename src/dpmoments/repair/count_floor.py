@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dpmoments.noise_law import NoiseLaw
+from dpmoments.noise.law import NoiseLaw
 
 __all__ = ["FEW_ROWS", "few_rows_in_words", "floored_count"]
 
@@ -23,7 +23,7 @@ def floored_count(noisy_count: float, noise: NoiseLaw | None) -> float:
 
     Examples
     --------
-    >>> from dpmoments.noise_law import GaussianNoise
+    >>> from dpmoments.noise import GaussianNoise
     >>> law = GaussianNoise(2, 2.0, 1.0, 1.0, 100.0)
     >>> floored_count(1000.0, law), floored_count(-3.0, law), floored_count(-3.0, None)
     (1000.0, 10.0, 1.0)
@@ -36,7 +36,7 @@ def few_rows_in_words(noisy_count: float | None, noise: NoiseLaw | None) -> str:
 
     Examples
     --------
-    >>> from dpmoments.noise_law import GaussianNoise
+    >>> from dpmoments.noise import GaussianNoise
     >>> few_rows_in_words(43.0, GaussianNoise(2, 2.0, 1.0, 1.0, 100.0))[:62]
     'too few rows for this budget: their number was found to be 43 '
     """

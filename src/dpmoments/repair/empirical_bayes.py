@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 
 __all__ = ["SPREADS", "posterior_moments"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpmoments.array_types import FloatArray
-from dpmoments.noise_law import NoiseLaw
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.noise.law import NoiseLaw
 from dpmoments.schema.constraints import Constraints, LevelBlock
 
 __all__ = ["CellVariances", "NoisySums", "implied_count", "project"]

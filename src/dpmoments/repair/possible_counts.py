@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmoments.array_types import FloatArray
-from dpmoments.repair.completed_levels import CompletedLevels, LevelColumn
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.repair.levels import CompletedLevels, LevelColumn
 
 __all__ = ["possible_covariance"]
 

@@ -10,15 +10,15 @@ from enum import StrEnum
 
 import numpy as np
 
-from dpmoments.array_types import FloatArray
-from dpmoments.noise_law import NoiseLaw
-from dpmoments.plain_values import shown
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.values import shown
+from dpmoments.noise.law import NoiseLaw
 from dpmoments.repair.bulk_and_outliers import bulk_and_outlier_eigenvalues, pooled_spread
-from dpmoments.repair.completed_levels import CompletedLevels, possible_mean
+from dpmoments.repair.levels import CompletedLevels, possible_mean
 from dpmoments.repair.linear_constraints import CellVariances, NoisySums
 from dpmoments.repair.possible_counts import possible_covariance
 from dpmoments.repair.rotation_invariant import possible_eigenvalues, rotation_invariant_eigenvalues
-from dpmoments.repair.spectral_noise import SpectralNoise, noise_on_the_spread
+from dpmoments.repair.spectral import SpectralNoise, noise_on_the_spread
 from dpmoments.repair.structured import structured_moments
 from dpmoments.repair.structured_second_moment import possible_second_moment, structured_second_moment
 from dpmoments.repair.within_bounds import within_bounds
@@ -244,12 +244,12 @@ def shift(gram: FloatArray) -> FloatArray:
 def noise_shift(gram: FloatArray, noise: NoiseLaw) -> FloatArray:
     """Where an eigenvalue is negative, add c·I, c a bound on the spectral norm of the noise (Sheffet 2015, section 6).
 
-    The bound holds with probability 95 % (:meth:`~dpmoments.noise_law.NoiseLaw.operator_norm_bound`); where the smallest
+    The bound holds with probability 95 % (:meth:`~dpmoments.noise.law.NoiseLaw.operator_norm_bound`); where the smallest
     eigenvalue lies beyond it, c is what makes it zero. A matrix without negative eigenvalues stays as it is.
 
     Examples
     --------
-    >>> from dpmoments.noise_law import GaussianNoise
+    >>> from dpmoments.noise import GaussianNoise
     >>> law = GaussianNoise(2, 0.02, 0.01, None, 0.0)
     >>> noise_shift(np.diag([3.0, -0.1]), law).round(2)
     array([[3.67, 0.  ],
@@ -270,7 +270,7 @@ def shrink(gram: FloatArray, noise: NoiseLaw, upper: float | None = None) -> Flo
 
     Examples
     --------
-    >>> from dpmoments.noise_law import GaussianNoise
+    >>> from dpmoments.noise import GaussianNoise
     >>> law = GaussianNoise(2, 0.02, 0.01, None, 0.0)
     >>> shrink(np.diag([3.0, 1.0]), law).round(3)
     array([[2.98, 0.  ],
@@ -294,7 +294,7 @@ def rotation_invariant(gram: FloatArray, noise: NoiseLaw, upper: float | None = 
 
     Examples
     --------
-    >>> from dpmoments.noise_law import GaussianNoise
+    >>> from dpmoments.noise import GaussianNoise
     >>> law = GaussianNoise(3, 1.0, 0.5, None, 0.0)
     >>> rotation_invariant(np.diag([100.0, 20.0, -1.0]), law).round(2)
     array([[99.98,  0.  ,  0.  ],
@@ -314,7 +314,7 @@ def adapt(gram: FloatArray, noise: NoiseLaw, upper: float | None = None, attaine
 
     Examples
     --------
-    >>> from dpmoments.noise_law import GaussianNoise
+    >>> from dpmoments.noise import GaussianNoise
     >>> law = GaussianNoise(3, 1.0, 0.5, None, 0.0)
     >>> adapt(np.diag([100.0, 1.0, -1.0]), law).round(1)
     array([[100. ,   0. ,   0. ],

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from dpmoments.array_types import FloatArray
-from dpmoments.repair.spectral_noise import SpectralNoise
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.repair.spectral import SpectralNoise
 
 __all__ = ["possible_eigenvalues", "rotation_invariant_eigenvalues", "stieltjes_transform"]
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpmoments.array_types import FloatArray
-from dpmoments.noise_law import NoiseLaw
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.noise.law import NoiseLaw
 from dpmoments.repair.bulk_and_outliers import bulk_and_outlier_eigenvalues
-from dpmoments.repair.completed_levels import CompletedLevels, IndexArray, possible_mean
 from dpmoments.repair.empirical_bayes import posterior_moments
+from dpmoments.repair.levels import CompletedLevels, IndexArray, possible_mean
 from dpmoments.repair.linear_constraints import CellVariances, NoisySums, project
 from dpmoments.repair.possible_counts import possible_covariance
-from dpmoments.repair.spectral_noise import SpectralNoise, noise_on_the_spread
+from dpmoments.repair.spectral import SpectralNoise, noise_on_the_spread
 from dpmoments.schema.constraints import Constraints
 
 __all__ = ["structured_moments"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpmoments.array_types import FloatArray
-from dpmoments.noise_law import NoiseLaw
-from dpmoments.repair.completed_levels import level_shares
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.noise.law import NoiseLaw
+from dpmoments.repair.levels import level_shares
 from dpmoments.repair.linear_constraints import CellVariances, NoisySums, implied_count
 from dpmoments.repair.structured import structured_moments
 from dpmoments.schema.constraints import Constraints

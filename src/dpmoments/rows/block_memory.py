@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 
 __all__ = ["BlockMemory"]
 

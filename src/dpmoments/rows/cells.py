@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmoments.array_types import BoolArray, FloatArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray
 
 __all__ = ["Missing", "checked_block", "dropped_by_missing", "fill_missing", "plain_rows"]
 

@@ -34,8 +34,9 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, numbers, strict_numbers
+from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.table_libraries import pa
 from dpmoments.rows.block_memory import BlockMemory
 from dpmoments.rows.cells import dropped_by_missing
 from dpmoments.rows.level_block import LevelBlock, LevelLayout, dense_rows_at_a_time
@@ -44,7 +45,6 @@ from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.numeric import LARGEST_CELL
 from dpmoments.schema.row_norm import may_be_shortened
 from dpmoments.schema.schema import Schema
-from dpmoments.table_libraries import pa
 
 __all__ = ["encode_columns", "encode_levels", "largest_block"]
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.rows.cells import Missing, plain_rows
 from dpmoments.rows.level_block import LevelBlock
 from dpmoments.rows.summary import Summary

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.array_types import BoolArray, FloatArray
 from dpmoments.cells.reading import CodeArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.rows.summary import Adapted
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import feature_slices

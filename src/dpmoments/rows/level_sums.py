@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.rows.kernel import MomentSummary, RunningMoments
 from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.level_block import LevelBlock, LevelLayout

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.rows.lattice import EXACT
 
 __all__ = ["add_rows"]

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.array_types import BoolArray
 from dpmoments.cells.reading import MISSING, level_codes, numbers, strict_numbers
+from dpmoments.foundation.arrays import BoolArray
+from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.rows.cells import dropped_by_missing
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.grouping import Level, grouping_column, levels_of, schema_of_groups
 from dpmoments.schema.schema import Schema
-from dpmoments.table_libraries import pa, pc
 
 __all__ = ["Restriction"]
 

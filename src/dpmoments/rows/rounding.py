@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.rows.affine import SlicedMatrix, row_peaks
 from dpmoments.rows.cells import Missing, fill_missing
 from dpmoments.rows.lattice import EXACT, NARROW, Lattice, clip_rows, squared_norms

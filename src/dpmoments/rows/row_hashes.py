@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 
 __all__ = ["HASH_BITS", "HashArray", "candidate_hashes", "copy_hashes", "mixed", "row_hashes", "unit_hashes"]
 

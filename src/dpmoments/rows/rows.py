@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.text_format import TextFormat
 from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.privacy_unit import PrivacyUnit, SelectionKey, require_unit
+from dpmoments.privacy.unit import PrivacyUnit, SelectionKey, require_unit
 from dpmoments.rows.histogram import Histogram, HistogramSummary, RowCount, RowStatistic, require_rowwise
 from dpmoments.rows.kernel import MomentSummary
 from dpmoments.rows.moments import Moments
@@ -22,11 +23,10 @@ from dpmoments.rows.sources.source import Source
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.threads import stated_threads
 from dpmoments.rows.unit_ball import InUnitBall
-from dpmoments.rows.unit_selection import ROUNDS, UnitSelection, selection_of_units
+from dpmoments.rows.units import ROUNDS, UnitSelection, selection_of_units
 from dpmoments.schema.grouping import Level
 from dpmoments.schema.row_norm import may_be_shortened
 from dpmoments.schema.schema import Schema
-from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["Rows"]
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from dpmoments.rows.summary import Adapted, Summary
 from dpmoments.rows.threads import summarise_in_threads
-from dpmoments.rows.unit_selection import UnitSelection, UnitSource
 from dpmoments.rows.unit_tally import Tallied, require_same_table
+from dpmoments.rows.units import UnitSelection, UnitSource
 
 __all__ = ["summarise_selected"]
 

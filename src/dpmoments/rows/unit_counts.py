@@ -1,6 +1,6 @@
 """How many units there are, how many have more rows than count, and how many rows that leaves out: exact, and private.
 
-In the rounds of :mod:`dpmoments.rows.unit_selection`, so that memory is bounded: candidates are counted by a hash of their
+In the rounds of :mod:`dpmoments.rows.units`, so that memory is bounded: candidates are counted by a hash of their
 unit, and then those of as many buckets as memory allows are collected and told apart.
 """
 
@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmoments.rows.unit_selection import (
+from dpmoments.foundation.table_libraries import pa
+from dpmoments.rows.unit_tally import Tallied
+from dpmoments.rows.units import (
     BYTES_BESIDE_ROW,
     COLLECTED_BYTES,
     Candidates,
@@ -21,8 +23,6 @@ from dpmoments.rows.unit_selection import (
     UnitSource,
     bucket_shares,
 )
-from dpmoments.rows.unit_tally import Tallied
-from dpmoments.table_libraries import pa
 
 __all__ = ["UnitCounts", "counts_of_units"]
 
@@ -67,7 +67,7 @@ def counts_of_units(
     max_rows : int
         How many rows of a unit count.
     threads, on_block
-        As for :func:`dpmoments.rows.unit_selection.selection_of_units`.
+        As for :func:`dpmoments.rows.units.selection_of_units`.
     """
     _, tally = source.summarise_units(Tallied(NoSummary(), (KEY, KEY)), threads=threads, on_block=on_block)
     buckets = tally.counts

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.privacy.privacy_unit import SelectionKey
+from dpmoments.privacy.unit import SelectionKey
 from dpmoments.rows.row_hashes import HashArray, candidate_hashes
 from dpmoments.rows.summary import Summary
 
@@ -48,7 +48,7 @@ class UnitTally:
 
 @dataclass(frozen=True)
 class Tallied(Summary[tuple[Running, UnitTally], tuple[Result, UnitTally]], Generic[Running, Result]):
-    """A summary of :class:`~dpmoments.rows.unit_selection.UnitBlock`, with the tally of the pass beside its result.
+    """A summary of :class:`~dpmoments.rows.units.UnitBlock`, with the tally of the pass beside its result.
 
     Attributes
     ----------

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dpmoments.array_types import FloatArray
-from dpmoments.plain_values import shown
-from dpmoments.schema.checks import check_choice, check_description, check_name
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.checks import check_choice, check_description, check_name
+from dpmoments.foundation.values import shown
 from dpmoments.schema.date_format import date_pattern
 from dpmoments.schema.numeric import MissingNumber
 

@@ -7,10 +7,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from dpmoments.documents import NEVER_OVERWRITTEN, write_text
+from dpmoments.foundation.documents import NEVER_OVERWRITTEN, write_text
+from dpmoments.foundation.text_format import TextFormat
 from dpmoments.schema.header import frame_header, read_header
 from dpmoments.schema.template import schema_template
-from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["SchemaDraft", "draft"]
 

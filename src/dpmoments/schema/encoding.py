@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 
 __all__ = ["Encoding"]
 
@@ -25,7 +25,7 @@ class Encoding:
     row_norm : float
         B, the bound on the norm of weight · (value − offset)/unit.
     weight : ndarray of shape (d,), optional
-        How much of the ball a feature gets (:mod:`dpmoments.schema.typical_ranges`); None: all alike, 1.
+        How much of the ball a feature gets (:mod:`dpmoments.schema.typical`); None: all alike, 1.
     """
 
     offset: FloatArray

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpmoments.plain_values import shown
+from dpmoments.foundation.values import shown
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.derived import DerivedColumn
 from dpmoments.schema.schema import Schema

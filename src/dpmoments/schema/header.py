@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.table_files import (
+from dpmoments.foundation.header import first_line, names_in, other_delimiter
+from dpmoments.foundation.table_files import (
     CSV_DELIMITERS,
     FEATHER_ENDINGS,
     PARQUET_ENDINGS,
@@ -19,9 +20,8 @@ from dpmoments.table_files import (
     fixed_folder,
     open_ipc,
 )
-from dpmoments.table_libraries import nw, pa, pq
-from dpmoments.text_files.header import first_line, names_in, other_delimiter
-from dpmoments.text_files.text_format import TextFormat
+from dpmoments.foundation.table_libraries import nw, pa, pq
+from dpmoments.foundation.text_format import TextFormat
 
 __all__ = ["Header", "HeaderColumn", "frame_header", "read_header"]
 

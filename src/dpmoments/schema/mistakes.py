@@ -10,10 +10,10 @@ from typing import Any
 
 import yaml
 
-from dpmoments.plain_values import shown
+from dpmoments.foundation.values import shown
+from dpmoments.schema.document import columns_without_blank, compose_yaml
 from dpmoments.schema.entries import ENTRIES, FILL_IN, blank_entries, column_from_dict
 from dpmoments.schema.writing import slips_of, slips_of_row_norm
-from dpmoments.schema.yaml_text import columns_without_blank, compose_yaml
 
 __all__ = ["mistakes_in"]
 
@@ -66,7 +66,7 @@ def mistakes_in(text: str, values: object) -> str | None:
     ...   lower: 0
     ...   upper: 200,000
     ... '''
-    >>> from dpmoments.schema.yaml_text import parse_yaml
+    >>> from dpmoments.schema.document import parse_yaml
     >>> for mistake in mistakes_in(text, parse_yaml(text)).split("; "):
     ...     print(mistake)
     line 2: column 'age' has unknown entries 'uper' (did you mean 'upper'?): use center, description, kind, lower, ...

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmoments.plain_values import shown
-from dpmoments.schema.checks import check_name
+from dpmoments.foundation.checks import check_name
+from dpmoments.foundation.values import shown
 
 __all__ = ["Power", "Product"]
 

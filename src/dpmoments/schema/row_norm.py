@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from dpmoments.array_types import FloatArray
-from dpmoments.plain_values import shown
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.values import shown
 from dpmoments.schema.columns import Categorical, Coordinate, Numeric
 from dpmoments.schema.derived import SchemaColumn
 from dpmoments.schema.numeric import LARGEST_BOUND

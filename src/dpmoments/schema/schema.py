@@ -16,7 +16,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.plain_values import shown
+from dpmoments.foundation.text_format import TextFormat
+from dpmoments.foundation.values import shown
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric, coordinates
 from dpmoments.schema.derived import DerivedColumn, Power, Product, SchemaColumn, with_factors
 from dpmoments.schema.drafting import SchemaDraft, draft
@@ -24,8 +25,7 @@ from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.entries import ENTRIES, FILL_IN, blank_entries, column_from_dict
 from dpmoments.schema.rough_scale import RoughScale
 from dpmoments.schema.row_norm import checked_row_norm, lattice_weights
-from dpmoments.schema.typical_ranges import check_typical_ranges, column_weights, typical_center
-from dpmoments.text_files.text_format import TextFormat
+from dpmoments.schema.typical import check_typical_ranges, column_weights, typical_center
 
 __all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Date", "Numeric", "Schema"]
 
@@ -310,7 +310,7 @@ class Schema:
 
     def save(self, path: str | Path) -> None:
         """Write the schema as YAML."""
-        from dpmoments.schema.yaml_text import format_yaml
+        from dpmoments.schema.document import format_yaml
 
         Path(path).write_text(format_yaml(self.to_dict()), encoding="utf-8", newline="\n")
 
@@ -323,9 +323,9 @@ class Schema:
         ValueError
             If the file is not a schema, or has mistakes or blanks: all columns that have some are named at once, with the line.
         """
+        from dpmoments.schema.document import read_text, read_yaml_nodes
         from dpmoments.schema.mistakes import mistakes_in
         from dpmoments.schema.writing import slips_in
-        from dpmoments.schema.yaml_text import read_text, read_yaml_nodes
 
         values, node = read_yaml_nodes(path)
         try:

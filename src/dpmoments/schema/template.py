@@ -5,8 +5,8 @@ from __future__ import annotations
 import glob
 from pathlib import Path
 
+from dpmoments.foundation.table_libraries import pa
 from dpmoments.schema.header import Header, HeaderColumn
-from dpmoments.table_libraries import pa
 
 __all__ = ["default_output", "schema_template"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import yaml
 
-from dpmoments.plain_values import shown
+from dpmoments.foundation.values import shown
 
 __all__ = ["slips_in", "slips_of", "slips_of_row_norm"]
 
@@ -41,7 +41,7 @@ def slips_of(column: yaml.Node) -> list[tuple[int, str]]:
 
     Examples
     --------
-    >>> from dpmoments.schema.yaml_text import compose_yaml
+    >>> from dpmoments.schema.document import compose_yaml
     >>> text = "{name: ward, kind: categorical, levels: [A12 B03 ICU]}"
     >>> for part in slips_of(compose_yaml(text))[0][1].split("; "):
     ...     print(part)

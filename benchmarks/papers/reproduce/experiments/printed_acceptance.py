@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.papers.amin.misprinted_bingham import printed_law, successive_directions
 from dpmoments.mechanisms.base import MomentShape
-from dpmoments.mechanisms.iterative_eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
+from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter

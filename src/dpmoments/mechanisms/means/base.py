@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, CalibratedPlan, ConfiguredMechanism, MomentShape
-from dpmoments.mechanisms.parts.row_count import split_for_count
-from dpmoments.noise_law import MeanNoise
+from dpmoments.mechanisms.row_count import split_for_count
+from dpmoments.noise.mean_noise import MeanNoise
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter

@@ -11,20 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy
 
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
-from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
-from dpmoments.mechanisms.means.parts.clipped_mean import noisy_clipped_sums
-from dpmoments.mechanisms.means.parts.noise_of_mean import noise_of_last_step
-from dpmoments.mechanisms.means.parts.reliability import (
-    FROM_EDGE,
-    MOST_SEEN,
-    clipped_norm,
-    last_step_warnings,
-    spread_about_mean,
-)
-from dpmoments.mechanisms.parts.coinpress_options import STAND_IN_ROWS, CoinPressOptions
-from dpmoments.mechanisms.parts.coinpress_schedule import (
+from dpmoments.mechanisms.coinpress_options import STAND_IN_ROWS, CoinPressOptions
+from dpmoments.mechanisms.coinpress_schedule import (
     Schedule,
     clip_shrinkage,
     fewest_steps,
@@ -34,15 +24,25 @@ from dpmoments.mechanisms.parts.coinpress_schedule import (
     shell_quantile,
     shell_radius,
 )
-from dpmoments.mechanisms.parts.coinpress_theory import mean_theory
-from dpmoments.mechanisms.parts.matrix_options import positive_definite
-from dpmoments.mechanisms.parts.noisy_step import (
+from dpmoments.mechanisms.coinpress_theory import mean_theory
+from dpmoments.mechanisms.matrix_options import positive_definite
+from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
+from dpmoments.mechanisms.means.clipped_mean import noisy_clipped_sums
+from dpmoments.mechanisms.means.noise_of_mean import noise_of_last_step
+from dpmoments.mechanisms.noisy_step import (
     count_first,
     first_count_error,
     left_after_count,
     require_workable_budget,
 )
-from dpmoments.mechanisms.parts.norm_histogram import noisy_norm_histogram, norm_edges
+from dpmoments.mechanisms.norm_histogram import noisy_norm_histogram, norm_edges
+from dpmoments.mechanisms.reliability import (
+    FROM_EDGE,
+    MOST_SEEN,
+    clipped_norm,
+    last_step_warnings,
+    spread_about_mean,
+)
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter

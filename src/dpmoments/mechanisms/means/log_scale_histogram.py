@@ -8,12 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, MomentShape
-from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
-from dpmoments.mechanisms.means.parts.coordinatewise import clamped_mean
-from dpmoments.mechanisms.means.parts.reliability import listed
-from dpmoments.mechanisms.parts.clipped_column import (
+from dpmoments.mechanisms.clipped_column import (
     CLIP_SHARE,
     HISTOGRAM_SHARE,
     LARGE_TAIL,
@@ -23,9 +20,12 @@ from dpmoments.mechanisms.parts.clipped_column import (
     column_warnings,
     pure_if_less_noise,
 )
-from dpmoments.mechanisms.parts.lattice_noise import noise_deviation, noise_scale_for
-from dpmoments.mechanisms.parts.unbounded_column import normal_clip, share_of
-from dpmoments.noise_law import MeanNoise
+from dpmoments.mechanisms.coordinatewise import clamped_mean
+from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for
+from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
+from dpmoments.mechanisms.reliability import listed
+from dpmoments.mechanisms.unbounded_column import normal_clip, share_of
+from dpmoments.noise.mean_noise import MeanNoise
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter

@@ -8,13 +8,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
+from dpmoments.mechanisms.coinpress_schedule import shell_radius
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
-from dpmoments.mechanisms.means.parts.clipped_mean import ClippedSums, noisy_clipped_sums
-from dpmoments.mechanisms.means.parts.far_rows import far_rows, far_rows_cost
-from dpmoments.mechanisms.means.parts.noise_of_mean import noise_of_last_step
-from dpmoments.mechanisms.means.parts.reliability import (
+from dpmoments.mechanisms.means.clipped_mean import ClippedSums, noisy_clipped_sums
+from dpmoments.mechanisms.means.far_rows import far_rows, far_rows_cost
+from dpmoments.mechanisms.means.noise_of_mean import noise_of_last_step
+from dpmoments.mechanisms.means.search_costs import USEFUL, mean_error, round_costs
+from dpmoments.mechanisms.noisy_step import (
+    count_first,
+    first_count_error,
+    left_after_count,
+    require_workable_budget,
+)
+from dpmoments.mechanisms.norm_histogram import NormHistogram, noisy_norm_histogram, norm_edges
+from dpmoments.mechanisms.reliability import (
     MOST_CLIPPED,
     MOST_SEEN,
     clipped_norm,
@@ -23,15 +32,6 @@ from dpmoments.mechanisms.means.parts.reliability import (
     search_warnings,
     shrunk_move,
 )
-from dpmoments.mechanisms.means.parts.search_costs import USEFUL, mean_error, round_costs
-from dpmoments.mechanisms.parts.coinpress_schedule import shell_radius
-from dpmoments.mechanisms.parts.noisy_step import (
-    count_first,
-    first_count_error,
-    left_after_count,
-    require_workable_budget,
-)
-from dpmoments.mechanisms.parts.norm_histogram import NormHistogram, noisy_norm_histogram, norm_edges
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter

@@ -29,7 +29,7 @@ from dpmoments.privacy.curves.raised_wishart import (
     raised_wishart_log_delta,
     raised_wishart_ratio,
 )
-from dpmoments.privacy.curves.wishart_sampling import (
+from dpmoments.privacy.curves.wishart import (
     wishart_sampling_degrees,
     wishart_sampling_delta,
     wishart_sampling_log_delta,

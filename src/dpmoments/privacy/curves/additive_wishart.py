@@ -19,16 +19,16 @@ import math
 import numpy as np
 import scipy
 
-from dpmoments.array_types import FloatArray
-from dpmoments.privacy.curves.arguments import require_delta, require_nonnegative, require_positive
-from dpmoments.privacy.curves.inversion import safe_root
-from dpmoments.privacy.curves.quadrature import (
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.noise.quadrature import (
     log_gamma_density,
     log_integral,
     log_integral_above,
     log_or_minus_infinity,
     stirling_error,
 )
+from dpmoments.privacy.curves.arguments import require_delta, require_nonnegative, require_positive
+from dpmoments.privacy.curves.inversion import safe_root
 from dpmoments.privacy.neighbors import Neighbors
 
 __all__ = [

@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 import scipy
 
-from dpmoments.array_types import FloatArray
+from dpmoments.foundation.arrays import FloatArray
 from dpmoments.privacy.curves.arguments import require_delta, require_nonnegative, require_positive
 from dpmoments.privacy.curves.inversion import safe_root
 

@@ -9,7 +9,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from dpmoments.plain_values import is_finite_number
+from dpmoments.foundation.values import is_finite_number
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.composed import PrivacyCurve

@@ -15,7 +15,7 @@ from dpmoments.privacy.curves.additive_wishart import additive_wishart_delta
 from dpmoments.privacy.curves.composed import PrivacyCurve
 from dpmoments.privacy.curves.pure import laplace_delta
 from dpmoments.privacy.curves.raised_wishart import raised_wishart_delta
-from dpmoments.privacy.curves.wishart_sampling import wishart_sampling_delta
+from dpmoments.privacy.curves.wishart import wishart_sampling_delta
 from dpmoments.privacy.distances import Norm, Sensitivity
 from dpmoments.privacy.laws.base import Answer, DrawLaw
 from dpmoments.privacy.rounding import rounded_up

@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+from dpmoments.foundation.table_libraries import pa, pq
+from dpmoments.rows.sources.column_types import guessed_formats, require_keys_of_text, require_no_guess_of_duckdb
 from dpmoments.rows.sources.folder_keys import folder_keys, key_cells
-from dpmoments.rows.sources.guessed_types import guessed_formats, require_keys_of_text, require_no_guess_of_duckdb
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
 from dpmoments.rows.sources.reading import DAMAGED_FILE, FAILED_QUERY, read_quietly
 from dpmoments.schema.columns import Categorical
-from dpmoments.table_libraries import pa, pq
 
 __all__ = ["DatasetSource", "FileSource", "ParquetSource", "RelationSource", "StreamedFileSource", "with_bytes_read"]
 

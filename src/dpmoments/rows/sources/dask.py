@@ -10,8 +10,9 @@ from uuid import uuid4
 
 import numpy as np
 
-from dpmoments.own_words import has_own_words
-from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.foundation.errors import has_own_words
+from dpmoments.foundation.table_libraries import nw
+from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.blas import single_threaded_blas
 from dpmoments.rows.cells import Missing
 from dpmoments.rows.sources.arrow import FileSource, ParquetSource
@@ -34,7 +35,6 @@ from dpmoments.rows.sources.partitions import Failure, Outcome, PartitionJob, Re
 from dpmoments.rows.sources.reading import FAILED_QUERY, read_quietly
 from dpmoments.rows.sources.sealing import Seal
 from dpmoments.schema.schema import Schema
-from dpmoments.table_libraries import nw
 
 __all__ = ["is_of_dask", "open_dask", "open_files_on_dask"]
 

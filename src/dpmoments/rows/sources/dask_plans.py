@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from dpmoments.foundation.table_libraries import pa
 from dpmoments.rows.sources.partitions import Reading
 from dpmoments.schema.columns import Categorical, Numeric
-from dpmoments.table_libraries import pa
 
 __all__ = [
     "OF_COLUMNS",

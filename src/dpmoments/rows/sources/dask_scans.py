@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dpmoments.foundation.table_libraries import pq
 from dpmoments.rows.sources.dask_plans import OF_COLUMNS
-from dpmoments.table_libraries import pq
 
 __all__ = ["scanned_files"]
 

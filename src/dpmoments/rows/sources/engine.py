@@ -9,7 +9,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any, Self, TypeVar
 
-from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.cells import Missing
 from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.sources.partitions import Outcome, PartitionJob, Reading, Summarised, SummarisedUnits, Work

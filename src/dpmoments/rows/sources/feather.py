@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dpmoments.foundation.table_files import open_ipc
+from dpmoments.foundation.table_libraries import pa
 from dpmoments.rows.sources.arrow import StreamedFileSource, with_bytes_read
 from dpmoments.rows.sources.reading import read_quietly
-from dpmoments.table_files import open_ipc
-from dpmoments.table_libraries import pa
 
 __all__ = ["FeatherSource"]
 

@@ -9,9 +9,9 @@ from urllib.parse import unquote
 import numpy as np
 
 from dpmoments.cells.text_numbers import text_flags, text_numbers
+from dpmoments.foundation.table_libraries import pa
+from dpmoments.foundation.text_format import TextFormat
 from dpmoments.schema.columns import Boolean, Categorical, Column, Date
-from dpmoments.table_libraries import pa
-from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["folder_keys", "key_cells"]
 

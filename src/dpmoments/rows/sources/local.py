@@ -10,8 +10,9 @@ from typing import Any, Generic, Self, TypeVar, cast
 
 import numpy.typing as npt
 
-from dpmoments.array_types import FloatArray
-from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.text_format import TextFormat
+from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.block_memory import BlockMemory
 from dpmoments.rows.cells import Missing
 from dpmoments.rows.encode import encode_columns, encode_levels, largest_block
@@ -20,9 +21,8 @@ from dpmoments.rows.level_sums import counting_levels
 from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.threads import summarise_in_threads
-from dpmoments.rows.unit_selection import UnitBlock
+from dpmoments.rows.units import UnitBlock
 from dpmoments.schema.schema import Schema
-from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["LocalSource"]
 
@@ -192,7 +192,7 @@ class LocalSource(ABC, Generic[Part]):
     def summarise_units(
         self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
     ) -> Any:
-        """As :meth:`summarise`, of a :class:`~dpmoments.rows.unit_selection.UnitBlock` for every piece."""
+        """As :meth:`summarise`, of a :class:`~dpmoments.rows.units.UnitBlock` for every piece."""
         blocks: Callable[[Part], Any] = self.encode_units
         return summarise_in_threads(summary, self._watched(summary, on_block), blocks, threads)
 

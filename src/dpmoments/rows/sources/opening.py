@@ -9,7 +9,18 @@ from typing import Any
 import numpy as np
 
 from dpmoments.cells.columns import ColumnTable
-from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.foundation.table_files import (
+    CSV_DELIMITERS,
+    FEATHER_ENDINGS,
+    PARQUET_ENDINGS,
+    EngineFiles,
+    expand_paths,
+    file_ending,
+    fixed_folder,
+)
+from dpmoments.foundation.table_libraries import nw, pa
+from dpmoments.foundation.text_format import TextFormat
+from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.sources.arrow import DatasetSource, FileSource, ParquetSource, RelationSource
 from dpmoments.rows.sources.dask import is_of_dask, open_dask, open_files_on_dask
 from dpmoments.rows.sources.engine import EngineSource
@@ -19,17 +30,6 @@ from dpmoments.rows.sources.memory import ArraySource, ColumnSource, FrameSource
 from dpmoments.rows.sources.spark import is_of_spark, open_files_on_spark, open_spark
 from dpmoments.rows.sources.text import CsvSource
 from dpmoments.schema.schema import Schema
-from dpmoments.table_files import (
-    CSV_DELIMITERS,
-    FEATHER_ENDINGS,
-    PARQUET_ENDINGS,
-    EngineFiles,
-    expand_paths,
-    file_ending,
-    fixed_folder,
-)
-from dpmoments.table_libraries import nw, pa
-from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["open_source"]
 

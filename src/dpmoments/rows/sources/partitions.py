@@ -9,16 +9,16 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.own_words import has_own_words, place_of
-from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.foundation.errors import has_own_words, place_of
+from dpmoments.foundation.table_libraries import nw
+from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.block_memory import BlockMemory
-from dpmoments.rows.fingerprint import Fingerprint
 from dpmoments.rows.restriction import Restriction
+from dpmoments.rows.sources.fingerprint import Fingerprint
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import ArraySource, FrameSource
 from dpmoments.rows.summary import Summary
 from dpmoments.schema.schema import Schema
-from dpmoments.table_libraries import nw
 
 __all__ = ["Failure", "Outcome", "PartitionJob", "Reading", "Summarised", "SummarisedUnits", "Work"]
 
@@ -88,7 +88,7 @@ class Outcome:
         Which; a partition that came back twice, or not at all, is noticed by its number.
     result : object
     fingerprint : int
-        Of their rows, where it is kept; see :class:`~dpmoments.rows.fingerprint.Fingerprint`.
+        Of their rows, where it is kept; see :class:`~dpmoments.rows.sources.fingerprint.Fingerprint`.
     failure : Failure or None
     """
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from dpmoments.text_files.streams import EncodingError, LongLineError
+from dpmoments.foundation.text_reading import EncodingError, LongLineError
 
 __all__ = [
     "DAMAGED_FILE",

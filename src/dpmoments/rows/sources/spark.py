@@ -14,7 +14,8 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from dpmoments.privacy.privacy_unit import PrivacyUnit
+from dpmoments.foundation.table_libraries import pa
+from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.sources.arrow import ArrowSource, FileSource, ParquetSource
 from dpmoments.rows.sources.engine import EngineSource, PassProgress, require_installed
 from dpmoments.rows.sources.local import LocalSource
@@ -26,7 +27,6 @@ from dpmoments.rows.sources.spark_disk import ENCRYPTION, EVENT_LOG, rows_on_dis
 from dpmoments.rows.sources.spark_scans import scanned_files, selected
 from dpmoments.rows.sources.spark_types import undeclared_types
 from dpmoments.schema.schema import Schema
-from dpmoments.table_libraries import pa
 
 __all__ = ["is_of_spark", "open_files_on_spark", "open_spark"]
 

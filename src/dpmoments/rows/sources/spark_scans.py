@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from dpmoments.table_libraries import pa, pq
+from dpmoments.foundation.table_libraries import pa, pq
 
 __all__ = ["items", "kind_of", "scanned_files", "selected"]
 

@@ -21,6 +21,11 @@ from dpmoments.cells.text_numbers import (
     text_flags,
     text_numbers,
 )
+from dpmoments.foundation.header import first_line, names_in, other_delimiter
+from dpmoments.foundation.table_files import file_ending
+from dpmoments.foundation.table_libraries import pa, pa_csv, pc
+from dpmoments.foundation.text_format import TextFormat
+from dpmoments.foundation.text_reading import LineLengths, open_utf8
 from dpmoments.rows.sources.arrow import StreamedFileSource, with_bytes_read
 from dpmoments.rows.sources.folder_keys import folder_keys
 from dpmoments.rows.sources.reading import (
@@ -32,11 +37,6 @@ from dpmoments.rows.sources.reading import (
     unconverted_column,
 )
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric
-from dpmoments.table_files import file_ending
-from dpmoments.table_libraries import pa, pa_csv, pc
-from dpmoments.text_files.header import first_line, names_in, other_delimiter
-from dpmoments.text_files.streams import LineLengths, open_utf8
-from dpmoments.text_files.text_format import TextFormat
 
 __all__ = ["CsvSource"]
 

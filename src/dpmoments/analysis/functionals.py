@@ -1,0 +1,277 @@
+"""Noise on what is made of released moments: variances of linear functionals of Σ w wᵀ, in coordinates an analysis chooses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dpmoments.analysis.released import Released
+from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.noise.law import NoiseLaw
+from dpmoments.repair.spectral import SpectralNoise
+
+__all__ = [
+    "NOISE_UNKNOWN",
+    "NOT_DISTINGUISHABLE",
+    "NO_MEAN",
+    "NoisyMoments",
+    "bilinear",
+    "law_in_words",
+    "noise_edge",
+    "noise_edges",
+]
+
+NOT_DISTINGUISHABLE = "not distinguishable from noise"
+NOISE_UNKNOWN = "noise unknown"
+NO_MEAN = "it is made of deviations from the mean, and no mean was released (mean=False): release with mean=True"
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyMoments:
+    """Σ w wᵀ as released, before any repair, w = (1, (value − location)/unit), and the law of its noise.
+
+    A functional is a symmetric matrix of weights W on it, ΣᵢⱼWᵢⱼUᵢⱼ: to first order everything that an analysis says is one, its
+    gradient for the weights. Functionals of a few features are given by the *places* they look at, of which the first is 0, the
+    constant, and feature f is f + 1, and by weights on those.
+
+    Attributes
+    ----------
+    moments : ndarray of shape (d + 1, d + 1)
+        U above.
+    n_rows : float
+        What sums are divided by: the count, kept away from 0.
+    location, unit : ndarray of shape (d,)
+        In the table's units. The location is the released mean and the unit the encoding's scale, but for features that were to
+        be left as they are (0 and 1).
+    law : NoiseLaw or None
+        Of the released moments; None where the mechanism has no closed one: every variance is then NaN.
+    shift, stretch : ndarray of shape (d,)
+        t and s of w = t + s·x, x the encoded row about the release's centre.
+    opposite : ndarray of int, shape (d,), or None
+        See :meth:`with_opposites`.
+    """
+
+    moments: FloatArray
+    n_rows: float
+    location: FloatArray
+    unit: FloatArray
+    law: NoiseLaw | None
+    shift: FloatArray
+    stretch: FloatArray
+    opposite: IntegerArray | None = None
+
+    @classmethod
+    def of(cls, release: Released, as_they_are: Collection[int] = (), *, about_zero: bool = False) -> NoisyMoments:
+        """The moments of a release about its unrepaired mean.
+
+        Parameters
+        ----------
+        release : Released
+        as_they_are : collection of int
+            Features whose values are not shifted or scaled, such as levels, whose sums are counts.
+        about_zero : bool
+            Whether a release without a mean will do: its moments are then about the zero of the encoding, and its sums 0.
+
+        Raises
+        ------
+        ValueError
+            If no mean was released.
+        """
+        if release.noisy_sum is None and not about_zero:
+            raise ValueError(NO_MEAN)
+        n_rows, encoding = float(release.n_rows), release.encoding
+        total = np.zeros(len(release.feature_names)) if release.noisy_sum is None else np.asarray(release.noisy_sum)
+        mean = total / n_rows
+        origin = encoding.offset if release.center is None else encoding.decode_mean(release.center)
+        location, unit = origin + encoding.scale * mean, encoding.scale.copy()
+        shift, stretch = -mean, np.ones(len(mean))
+        kept = list(as_they_are)
+        location[kept], unit[kept], shift[kept], stretch[kept] = 0.0, 1.0, origin[kept], encoding.scale[kept]
+        released = np.block(
+            [
+                [np.array([[n_rows if release.noisy_count is None else release.noisy_count]]), total[None, :]],
+                [total[:, None], release.noisy_gram],
+            ]
+        )
+        matrix = np.diag(np.concatenate([[1.0], stretch]))
+        matrix[1:, 0] = shift
+        return cls(matrix @ released @ matrix.T, n_rows, location, unit, release.noise, shift, stretch)
+
+    def with_opposites(self, opposite: IntegerArray) -> NoisyMoments:
+        """The moments of (w_f − w_g)/2 in place of w_f, for features f and g of which one is 1 and the other 0 in every row.
+
+        Noise makes two answers of what is one number: their mean is less noisy, and says the same of both, but for the sign.
+
+        Parameters
+        ----------
+        opposite : ndarray of int, shape (d,)
+            g for every f, −1 where there is none.
+        """
+        if (opposite < 0).all():
+            return self
+        own = np.flatnonzero(opposite >= 0)
+        other, halves = opposite[own], np.eye(len(opposite) + 1)
+        halves[own + 1, own + 1] = 0.5
+        halves[own + 1, other + 1] = -0.5
+        location = self.location.copy()
+        location[own] = (1.0 + self.location[own] - self.location[other]) / 2.0
+        return replace(self, moments=halves @ self.moments @ halves.T, location=location, opposite=opposite)
+
+    def variances(self, places: IntegerArray, weights: FloatArray) -> FloatArray:
+        """Variances of the noise on P functionals, shape (P,); none of them looks at both of two opposites.
+
+        Parameters
+        ----------
+        places : integer ndarray of shape (P, m)
+            The first of each is 0.
+        weights : ndarray of shape (P, m, m)
+        """
+        if self.law is None:
+            return np.full(len(weights), np.nan)
+        if self.opposite is not None:
+            places, weights = _on_both(places, weights, self.opposite)
+        found = self._of_released(places, weights)
+        if _cells_are_uncorrelated(self.law):
+            cells = self.law.cell_variances[places[:, :, None], places[:, None, :]] * found**2
+            diagonal = np.einsum("pii->p", cells)
+            return np.asarray(2.0 * cells.sum(axis=(1, 2)) - diagonal)
+        return np.array(
+            [self._of_one(self.law, place, weight) for place, weight in zip(places, found, strict=True)], dtype=float
+        )
+
+    def covariance(self, places: IntegerArray, weights: FloatArray) -> FloatArray:
+        """Covariance of the noise on P functionals of the same places, shape (P, P).
+
+        Parameters
+        ----------
+        places : integer ndarray of shape (m,)
+            The first is 0.
+        weights : ndarray of shape (P, m, m)
+        """
+        if self.opposite is not None:
+            raise ValueError("covariances are of the moments as they were released")
+        if self.law is None:
+            return np.full((len(weights), len(weights)), np.nan)
+        found = self._of_released(np.broadcast_to(places, (len(weights), len(places))), weights)
+        if _cells_are_uncorrelated(self.law):
+            upper = np.triu_indices(len(places))
+            deviations = np.sqrt(self.law.cell_variances[np.ix_(places, places)][upper])
+            cells = found[:, upper[0], upper[1]] * deviations * np.where(upper[0] == upper[1], 1.0, 2.0)
+            return np.asarray(cells @ cells.T)
+        own = [self._of_one(self.law, places, weight) for weight in found]
+        covariance = np.diag(np.array(own, dtype=float))
+        for i, first in enumerate(found):
+            for j, second in enumerate(found[:i]):
+                both = self._of_one(self.law, places, first + second)
+                covariance[i, j] = covariance[j, i] = (both - own[i] - own[j]) / 2.0
+        return covariance
+
+    def cell_variances(self, chosen: IntegerArray) -> FloatArray:
+        """Variances of the noise on the cells of Σ w wᵀ of some features, shape (k, k)."""
+        size = len(chosen)
+        first, second = np.divmod(np.arange(size * size), size)
+        places = np.stack([np.zeros(size * size, dtype=int), chosen[first] + 1, chosen[second] + 1], axis=1)
+        weights = np.zeros((size * size, 3, 3))
+        weights[:, 1, 2] = weights[:, 2, 1] = 0.5
+        on_diagonal = first == second
+        places[on_diagonal, 2] = 0  # a place stands once; its weights are 0
+        weights[on_diagonal] = 0.0
+        weights[on_diagonal, 1, 1] = 1.0
+        return self.variances(places, weights).reshape(size, size)
+
+    def _of_released(self, places: IntegerArray, weights: FloatArray) -> FloatArray:
+        """Weights on Σ w wᵀ as weights on Σ z zᵀ, z = (1, x)."""
+        chosen = places[:, 1:] - 1
+        used = chosen >= 0
+        shift = np.concatenate([np.ones((len(places), 1)), np.where(used, self.shift[chosen], 0.0)], axis=1)
+        stretch = np.where(used, self.stretch[chosen], 0.0)
+        on_shift = np.einsum("pij,pj->pi", weights, shift)
+        found = np.empty_like(weights)
+        found[:, 0, 0] = np.einsum("pi,pi->p", on_shift, shift)
+        found[:, 0, 1:] = found[:, 1:, 0] = on_shift[:, 1:] * stretch
+        found[:, 1:, 1:] = weights[:, 1:, 1:] * stretch[:, :, None] * stretch[:, None, :]
+        return found
+
+    def _of_one(self, law: NoiseLaw, places: IntegerArray, weights: FloatArray) -> float:
+        whole = np.zeros((law.n_features + 1,) * 2)
+        np.add.at(whole, np.ix_(places, places), weights)
+        return float(law.functional_variance(whole))
+
+
+def bilinear(first: FloatArray, second: FloatArray) -> FloatArray:
+    """The weights of aᵀ U b: (a bᵀ + b aᵀ)/2, over the last axis.
+
+    Examples
+    --------
+    >>> bilinear(np.array([1.0, 0.0]), np.array([0.0, 1.0]))
+    array([[0. , 0.5],
+           [0.5, 0. ]])
+    """
+    product = first[..., :, None] * second[..., None, :]
+    return np.asarray((product + np.swapaxes(product, -1, -2)) / 2.0)
+
+
+def noise_edge(row_sum: float, size: int, law: NoiseLaw | None) -> float:
+    """What the largest eigenvalue of the noise on a k × k matrix stays below in about 95 of 100 releases.
+
+    √r·(2 + k^(−2/3)), r the largest sum of a row of variances: the edge of the semicircle (for rows that differ, an upper one:
+    Bandeira & van Handel 2016, Theorem 1.1) and about the 95 % point of Tracy–Widom beyond it; times what the law's own
+    spectrum reaches beyond a semicircle.
+
+    Parameters
+    ----------
+    row_sum : float
+        r.
+    size : int
+        k.
+    law : NoiseLaw or None
+        NaN where it is None.
+    """
+    if law is None:
+        return float("nan")
+    spectral = SpectralNoise.of(law)
+    beyond = spectral.edge / (2.0 * math.sqrt(spectral.variance)) if spectral.variance > 0.0 else 1.0
+    return math.sqrt(row_sum) * (2.0 + math.pow(size, -2.0 / 3.0)) * max(1.0, beyond)
+
+
+def noise_edges(cells: FloatArray, components: FloatArray, law: NoiseLaw | None) -> FloatArray:
+    """The edge of the noise on what each component and those after it span.
+
+    With P the projection on that, E‖PNPe_j‖² = tr(P Cov(N b)), b = Pe_j, is the sum of a row of variances.
+    """
+    d = cells.shape[0]
+    found, projection = np.empty(len(components)), np.eye(d)
+    for place, component in enumerate(components):
+        squares = projection**2
+        shared = np.einsum("ij,ij->j", projection, (projection * (cells - np.diag(np.diag(cells)))) @ projection)
+        rows = np.maximum(np.diag(projection), 0.0) @ cells @ squares + shared
+        found[place] = noise_edge(float(np.max(rows, initial=0.0)), d - place, law)
+        projection = projection - np.outer(component, component)
+    return found
+
+
+def law_in_words(law: NoiseLaw | None) -> str:
+    """What stands below a table whose noise is not known; empty where it is."""
+    unknown = "noise unknown: this mechanism has no closed law of its noise, so nothing here has an interval"
+    return "" if law is not None else unknown
+
+
+def _on_both(places: IntegerArray, weights: FloatArray, opposite: IntegerArray) -> tuple[IntegerArray, FloatArray]:
+    """Weights on (1, w) of functionals on (1, (w_f − w_g)/2): the opposites stand after all others, with weight 0 for none."""
+    others = np.where(places[:, 1:] > 0, opposite[places[:, 1:] - 1], -1)
+    has_one = others >= 0
+    own = np.concatenate([np.ones((len(places), 1)), np.where(has_one, 0.5, 1.0)], axis=1)
+    spread = np.concatenate(
+        [np.eye(places.shape[1]) * own[:, :, None], np.zeros((*places.shape, others.shape[1]))], axis=2
+    )
+    row = np.arange(1, places.shape[1])
+    spread[:, row, places.shape[1] + row - 1] = np.where(has_one, -0.5, 0.0)
+    found = np.einsum("pij,pik,pjl->pkl", weights, spread, spread, optimize=True)
+    return np.concatenate([places, np.where(has_one, others + 1, 0)], axis=1), found
+
+
+def _cells_are_uncorrelated(law: NoiseLaw) -> bool:
+    return type(law).functional_variance is NoiseLaw.functional_variance

@@ -1,0 +1,340 @@
+"""Whether a release agrees with itself: what can be checked of a file without the table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dpmoments.analysis.answers import in_floating_point
+from dpmoments.foundation.values import is_finite_number
+from dpmoments.foundation.version import __version__
+from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, MomentShape, Plan
+from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism, make_mechanism
+from dpmoments.noise.law import NoiseLaw
+from dpmoments.privacy.group_privacy import budget_for_rows
+from dpmoments.privacy.laws import WishartSampling
+from dpmoments.privacy.receipt import Receipt
+from dpmoments.releases.group_releases import GroupReleases
+from dpmoments.releases.mean_release import MeanRelease
+from dpmoments.releases.moment_release import MomentRelease
+from dpmoments.releases.pooling import PooledRelease, pool
+from dpmoments.repair.repair import Repair
+
+__all__ = ["Check", "checks"]
+
+FALSE_ALARM = 1e-9
+"""A sound release fails a check because of its noise with at most this probability."""
+COUNT_SHARE = 0.5
+"""Share of ``FALSE_ALARM`` that bounds on the noise of the count may use. The other half is for bounds on the noise of the
+Gram matrix. The check of the count alone leaves it unused, since noise on a lattice follows the quantiles of its law only
+nearly."""
+ROUNDING = 1e-9
+"""Differences of this relative size pass for rounding."""
+
+Released = TypeVar("Released", MomentRelease, MeanRelease)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at.
+
+    Attributes
+    ----------
+    what : str
+    passed : bool or None
+        None where it cannot be told; ``detail`` says why.
+    detail : str
+    """
+
+    what: str
+    passed: bool | None
+    detail: str
+
+
+def checks(release: MomentRelease | MeanRelease | GroupReleases) -> tuple[Check, ...]:
+    """Everything a release can be asked about itself; reads nothing else.
+
+    Parameters
+    ----------
+    release : MomentRelease, MeanRelease or GroupReleases
+
+    Returns
+    -------
+    tuple of Check
+        Of groups: those of each, after its name.
+    """
+    if isinstance(release, PooledRelease):
+        return _checks_of_pooled(release)
+    if isinstance(release, GroupReleases):
+        by, of_groups = release.by.name, {level: checks(group) for level, group in release.items()}
+        found = [
+            replace(check, what=f"{by} = {level}: {check.what}") for level, made in of_groups.items() for check in made
+        ]
+        return (*found, _parallel(release))
+    if isinstance(release, MeanRelease):
+        of_mean = (_finite_mean, _count_of_mean, _rules, _receipt, _estimator)
+        return tuple(_made(check, release) for check in of_mean)
+    of_moments = (
+        _finite,
+        _symmetric,
+        _no_negative_eigenvalue,
+        _count,
+        _within_reach,
+        _receipt,
+        _noise_as_calibrated,
+    )
+    return tuple(_made(check, release) for check in of_moments)
+
+
+def _checks_of_pooled(pooled: PooledRelease) -> tuple[Check, ...]:
+    """Those of every release in it, and that it is what they come to."""
+    found = []
+    for place, part in enumerate(pooled.parts, start=1):
+        found += [replace(check, what=f"{place}. {part.origin.words}: {check.what}") for check in checks(part)]
+    own = [_made(check, pooled) for check in (_finite, _symmetric, _no_negative_eigenvalue, _count)]
+    return (*found, *own, _made(_as_pooled_anew, pooled))
+
+
+def _as_pooled_anew(pooled: MomentRelease) -> Check:
+    assert isinstance(pooled, PooledRelease)
+    what, anew = "what its releases come to", pool(pooled.parts, repair=pooled.repair)
+    passed = anew.to_dict() == pooled.to_dict() and MomentRelease.to_dict(anew) == MomentRelease.to_dict(pooled)
+    return Check(what, passed, f"{len(pooled.parts)} releases of disjoint tables, pooled anew")
+
+
+def _parallel(groups: GroupReleases) -> Check:
+    """The draws for all groups, the largest group's counted, keep the budget; they were added up when the file was read."""
+    *_, (_, _, allowed, spent) = groups.receipt.lines()
+    words = f"{spent} {allowed} for the group that spent most: a row is in one of the {len(groups)} groups at most"
+    return Check(
+        "receipts of all groups add up to the stated budget",
+        groups.receipt.total.within(groups.receipt.allowance),
+        words,
+    )
+
+
+def _made(check: Callable[[Released], Check], release: Released) -> Check:
+    """One check; it fails where it cannot be made, as of numbers that no mechanism releases."""
+    try:
+        return in_floating_point(check)(release)
+    except ValueError as refusal:
+        return Check(check.__name__.strip("_").replace("_", " "), False, str(refusal))
+
+
+def _receipt(release: MomentRelease | MeanRelease) -> Check:
+    """Every loss is computed anew from the law and the sensitivity on record, and they are added up again."""
+    what = "receipt adds up to the stated budget"
+    try:
+        anew = Receipt.from_dict(release.receipt.to_dict())
+        anew.require_for(release.privacy)
+    except (ArithmeticError, KeyError, TypeError, ValueError) as refusal:
+        return Check(what, False, str(refusal))
+    if not anew.draws:
+        return Check(what, False, "it has no draw, and what was released is noisy")
+    if wrong := _foreign_draw(anew, release):
+        return Check(what, False, wrong)
+    *_, (_, _, allowed, spent) = anew.lines()
+    on_a_unit = "" if anew.on_a_unit_in_words is None else f" on one row; {anew.on_a_unit_in_words}"
+    draws = "1 draw" if len(anew.draws) == 1 else f"{len(anew.draws)} draws"
+    return Check(
+        what,
+        True,
+        f"{draws}, {spent} {allowed}{on_a_unit}, recomputed from this file alone. This shows that the file is consistent; it "
+        "does not show that the draws took place",
+    )
+
+
+def _foreign_draw(receipt: Receipt, release: MomentRelease | MeanRelease) -> str | None:
+    """What a draw on record relies on that this release does not have."""
+    d, bound = len(release.feature_names), release.diagnostics.get("eigenvalue_bound", 0.0)
+    bound = bound if is_finite_number(bound) else -math.inf
+    for draw in receipt.draws:
+        features = draw.sensitivity.arguments.get("n_features", d)
+        if features != d and draw.sensitivity.name != "row_sum_l1":  # a mean of one coordinate
+            return f"{draw.what} has the sensitivity of {features} features, and the schema has {d}"
+        if isinstance(draw.law, WishartSampling) and draw.law.floor > max(bound - draw.sensitivity.value, 0.0):
+            return f"{draw.what} relies on a smallest eigenvalue above the bound that was drawn"
+    return None
+
+
+def _finite_mean(release: MeanRelease) -> Check:
+    arrays = (release.noisy_mean, release.mean, np.array(release.noisy_count))
+    passed = all(np.isfinite(array).all() for array in arrays)
+    return Check("finite", passed, f"the mean of {len(release.feature_names)} features and the number of rows")
+
+
+def _count_of_mean(release: MeanRelease) -> Check:
+    """A noisy count is raised to 1 before a sum is divided by it."""
+    what, count = "number of rows", release.noisy_count
+    if release.count_is_public:
+        return _public_count(what, count)
+    return Check(what, count >= 1, f"{count:,.1f}, noisy: 1 or more is expected")
+
+
+def _public_count(what: str, count: float) -> Check:
+    return Check(
+        what, count >= 1 and count == round(count), f"{count:,.10g}, public: a whole number above 0 is expected"
+    )
+
+
+def _rules(release: MeanRelease) -> Check:
+    passed = release.privacy.rules == release.schema.rules_in_words()
+    detail = "those of the schema" if passed else "not those of the schema"
+    return Check("rules of the statement", passed, detail)
+
+
+def _finite(release: MomentRelease) -> Check:
+    arrays = [release.noisy_gram, release.unit_ball_gram]
+    if release.noisy_sum is not None:
+        arrays += [release.unit_ball_mean, release.mean, release.covariance]
+    law = [value for value in _law(release).values() if isinstance(value, int | float)]
+    passed = all(np.isfinite(array).all() for array in arrays) and all(map(math.isfinite, law))
+    return Check("finite", passed, "every released number and every number of the noise law")
+
+
+def _symmetric(release: MomentRelease) -> Check:
+    d = len(release.feature_names)
+    gram = release.unit_ball_gram
+    asymmetry = float(np.abs(gram - gram.T).max())
+    passed = gram.shape == (d, d) and asymmetry <= ROUNDING * max(1.0, float(np.abs(gram).max()))
+    return Check("symmetric", passed, f"the second moment of {d} features, after repair")
+
+
+def _no_negative_eigenvalue(release: MomentRelease) -> Check:
+    """A covariance has no negative eigenvalue."""
+    what = "no negative eigenvalue"
+    matrix = release.unit_ball_covariance if release.noisy_sum is not None else release.unit_ball_gram
+    smallest = float(np.linalg.eigvalsh(matrix)[0])
+    if release.repair is Repair.NONE:
+        return Check(what, None, f"the release is not repaired; the smallest is {smallest:.3g} in encoded units")
+    # The square of a mean far from the centre is taken off the second moment, which leaves rounding errors of its size.
+    offset = 0.0
+    if release.noisy_sum is not None:
+        from_center = release.unit_ball_mean - (0.0 if release.center is None else release.center)
+        offset = float(np.trace(matrix)) + float(from_center @ from_center)
+    passed = smallest >= -ROUNDING * max(1.0, float(np.trace(matrix))) - 2.0**-46 * offset
+    return Check(what, passed, f"after repair {release.repair}" if passed else f"after repair one is {smallest:.3g}")
+
+
+def _count(release: MomentRelease) -> Check:
+    what, count, law = "number of rows", release.noisy_count, release.noise
+    if count is None:
+        passed = not release.privacy.neighbors.table_size_is_public and release.noisy_sum is None
+        return Check(what, passed, "private, and not released")
+    if release.count_is_public:
+        return _public_count(what, count)
+    if law is None or law.count_variance is None:
+        return Check(what, None, f"{count:,.1f}; the law of its noise is not known")
+    deviation = math.sqrt(law.count_variance)
+    return Check(what, count >= _least_noise(law), f"{count:,.1f}, with noise of standard deviation {deviation:.3g}")
+
+
+def _least_noise(law: NoiseLaw) -> float:
+    """What the noise on a released count stays above, but for its share of false alarms."""
+    return law.count_quantile(COUNT_SHARE * FALSE_ALARM) - ROUNDING
+
+
+def _within_reach(release: MomentRelease) -> Check:
+    """Rows of norm 1 at most have a Gram matrix between 0 and n; noise moves it by a known amount at most."""
+    what, law, count = "within reach of a possible table", release.noise, release.noisy_count
+    if law is None or release.schema.row_norm is None:
+        return Check(what, None, "the law of the noise or the bound on a row is not known")
+    reach = law.operator_norm_bound((1.0 - COUNT_SHARE) * FALSE_ALARM)
+    eigenvalues = np.linalg.eigvalsh(release.noisy_gram)
+    highest = math.inf
+    if count is not None and release.count_is_public:
+        highest = count
+    elif count is not None and law.count_variance is not None:
+        highest = count - _least_noise(law)
+    passed = float(eigenvalues[0]) >= -reach and float(eigenvalues[-1]) <= highest + reach
+    return Check(what, passed, f"the noise reaches {reach:.3g} at most (but with probability {FALSE_ALARM:g})")
+
+
+def _noise_as_calibrated(release: MomentRelease) -> Check:
+    """The recorded noise is the one that the mechanism calibrates to the stated budget."""
+    what = "noise as the stated budget calls for"
+    return _calibrated(release, what, MECHANISMS, make_mechanism, _shapes(release), _agrees)
+
+
+def _estimator(release: MeanRelease) -> Check:
+    """The mechanism on record can spend the stated budget, and spends it in the unit and to the amount of the receipt."""
+    what = "known mechanism that spends the stated budget"
+    public_rows = release.n_rows if release.count_is_public else None
+    shapes = [MomentShape.of(release.schema, mean=True, n_rows=public_rows)]
+    return _calibrated(release, what, MEAN_MECHANISMS, make_mean_mechanism, shapes, _spends_alike)
+
+
+def _calibrated(
+    release: Any,
+    what: str,
+    known: Mapping[str, Any],
+    make: Callable[..., ConfiguredMechanism[Any]],
+    shapes: Iterable[MomentShape],
+    agrees: Callable[[Any, Any], bool],
+) -> Check:
+    """Make the plan anew for every shape that it may have been made for, and compare. Versions may differ in calibration."""
+    stated = f"{release.mechanism}, {release.privacy.budget}, {release.privacy.neighbors}"
+    other_version = f"made by dpmoments {release.privacy.version}, and this is {__version__}"
+    same_version = release.privacy.version == __version__
+    if release.mechanism not in known:
+        # A mechanism of the other kind made no such release; one from outside the library may have.
+        elsewhere = release.mechanism in MECHANISMS or release.mechanism in MEAN_MECHANISMS
+        words = f"there is no mechanism {release.mechanism!r} for such a release in this library"
+        return Check(what, False if elsewhere else None, words if same_version else f"{words}; {other_version}")
+    try:
+        mechanism = make(release.mechanism, **release.mechanism_options)
+        budget, neighbors = release.privacy.budget, release.privacy.neighbors
+        # Calibration is for one row of a unit.
+        budget = budget_for_rows(budget, mechanism.loss_units[budget.kind], release.privacy.privacy_unit)
+        plans = [mechanism.plan(shape, budget, neighbors) for shape in shapes]
+    except (ArithmeticError, TypeError, ValueError) as refusal:
+        return Check(what, False if same_version else None, f"{stated}: {refusal}")
+    if any(agrees(plan, release) for plan in plans):
+        return Check(what, True, f"{stated}, calibrated anew")
+    if same_version:
+        return Check(what, False, f"{stated}: calibrated anew it differs")
+    return Check(what, None, f"{stated}: calibrated anew it differs; {other_version}")
+
+
+def _shapes(release: MomentRelease) -> list[MomentShape]:
+    """What the plan may have been made for: the file does not say whether a count under add-remove was public."""
+    counts = {None if release.noisy_count is None else release.n_rows}
+    if not release.privacy.neighbors.count_is_public(release.schema.drops_rows):
+        counts.add(None)
+    return [MomentShape.of(release.schema, mean=release.noisy_sum is not None, n_rows=count) for count in counts]
+
+
+def _agrees(plan: Plan, release: MomentRelease) -> bool:
+    noise = plan.noise_of_run(release.diagnostics, release.receipt)
+    law = {} if noise is None else noise.to_dict()
+    rules = (*release.schema.rules_in_words(), *plan.rules_of_run(release.diagnostics), *release.origin.rules)
+    same_rules = release.privacy.rules == rules
+    same_rules &= plan.has_center(release.diagnostics) in (None, release.center is not None)
+    same_law = _equal(law, _law(release)) and _equal(plan.details, release.details)
+    return same_rules and same_law and _spends_alike(plan, release)
+
+
+def _spends_alike(plan: CalibratedPlan[Any], release: MomentRelease | MeanRelease) -> bool:
+    """A plan that gives no reason to leave something unspent spends what it states."""
+    receipt = release.receipt
+    same_arithmetic = release.privacy.arithmetic == str(plan.arithmetic)
+    return same_arithmetic and receipt.unit is plan.loss_unit and (receipt.exhausts or plan.leaves_unspent is not None)
+
+
+def _law(release: MomentRelease) -> Mapping[str, Any]:
+    return {} if release.noise is None else release.noise.to_dict()
+
+
+def _equal(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Equal keys and values, numbers to rounding."""
+
+    def same(a: Any, b: Any) -> bool:
+        if isinstance(a, float | int) and isinstance(b, float | int):
+            return a == b or (is_finite_number(a) and is_finite_number(b) and math.isclose(a, b, rel_tol=ROUNDING))
+        return bool(np.array_equal(a, b))
+
+    return set(first) == set(second) and all(same(value, second[key]) for key, value in first.items())

@@ -1,0 +1,1 @@
+"""Foundation: errors, arrays, plain values, documents, progress, text formats, lazily loaded libraries."""

@@ -1,0 +1,298 @@
+"""JSON documents: written completely or not at all, checked when read, and refused if damaged or edited by hand."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import secrets
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from dpmoments.foundation.values import require_known
+
+__all__ = [
+    "KEEPS_A_FILE",
+    "NEVER_OVERWRITTEN",
+    "DocumentKind",
+    "check_output",
+    "read_document",
+    "whole_file",
+    "write_text",
+]
+
+Result = TypeVar("Result")
+
+KEEPS_A_RELEASE = "a release cannot be made again without spending again, so it is not overwritten; choose another name"
+NEVER_OVERWRITTEN = "it is not overwritten; choose another name"
+KEEPS_A_FILE = f"{NEVER_OVERWRITTEN}, or pass overwrite=True"
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentKind:
+    """One kind of file.
+
+    Attributes
+    ----------
+    format : str
+        Identifies the kind inside the file, such as ``dpmoments-release``.
+    version : int
+        Version of the layout of the content; files of any other version are refused.
+    noun : str
+        What messages call the content, such as ``release``.
+    """
+
+    format: str
+    version: int
+    noun: str
+
+    def write(self, content: Mapping[str, Any], path: str | Path, *, overwrite: bool = False) -> None:
+        """Write a document, completely or not at all.
+
+        Parameters
+        ----------
+        content : mapping
+            Values that JSON can hold; every number finite.
+        path : path
+        overwrite : bool
+
+        Raises
+        ------
+        FileExistsError
+            If there is a file already and ``overwrite`` is False.
+        OSError
+            If the file cannot be written.
+        """
+        document = {"format": self.format, "version": self.version, "sha256": _digest(content), "content": content}
+        text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
+        _write_whole(text, Path(path), overwrite, KEEPS_A_RELEASE)
+
+
+def write_text(text: str, path: str | Path, *, overwrite: bool = False, taken: str = KEEPS_A_FILE) -> None:
+    """Write a text that can be made again, such as a page, completely or not at all.
+
+    Parameters
+    ----------
+    text : str
+    path : path
+    overwrite : bool
+    taken : str
+        What is said of a file that is there already.
+
+    Raises
+    ------
+    FileExistsError
+        If there is a file already and ``overwrite`` is False.
+    OSError
+        If the file cannot be written.
+    """
+    _write_whole(text, Path(path), overwrite, taken)
+
+
+def _write_whole(text: str, path: Path, overwrite: bool, taken: str) -> None:
+    with whole_file(path, overwrite=overwrite, taken=taken) as temporary:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+
+
+@contextmanager
+def whole_file(path: str | Path, *, overwrite: bool = False, taken: str = NEVER_OVERWRITTEN) -> Iterator[Path]:
+    """Yield a path to write a file at, which is given its own name once all of it is on the disk.
+
+    Parameters
+    ----------
+    path : path
+    overwrite : bool
+    taken : str
+        What is said of a file that is there already.
+
+    Raises
+    ------
+    FileExistsError
+        If there is a file already and ``overwrite`` is False.
+    OSError
+        If the file cannot be written; it names ``path``, and nothing of the file is left.
+    """
+    path = Path(path)
+    check_output(path, overwrite=overwrite, taken=taken)
+    # The name is not made from the document's, which may already have the greatest length that the file system allows.
+    temporary = path.parent / f".dpmoments-{secrets.token_hex(8)}.part"
+    try:
+        yield temporary
+        _flush(temporary, os.O_RDWR)
+        _publish(temporary, path, overwrite, taken)
+    except OSError as error:
+        if error.errno is None:  # in words already
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    with suppress(OSError):  # the new name survives a power cut, on systems that can flush a folder
+        _flush(path.parent, os.O_RDONLY)
+
+
+def read_document(path: str | Path, builders: Mapping[DocumentKind, Callable[[Mapping[str, Any]], Result]]) -> Result:
+    """Read a document of one of several kinds and build what it holds. No code in the file is ever run.
+
+    Parameters
+    ----------
+    path : path
+    builders : mapping of DocumentKind to callable
+        Makes the result from the content; an error in it is raised as a ValueError that names the file.
+
+    Raises
+    ------
+    ValueError
+        If the file is of another kind or version, is truncated, was changed after it was written (the checksum finds
+        accidents and careless edits; it is not a signature), or lacks something that its builder needs.
+    OSError
+        If the file cannot be read.
+    """
+    kind, content = _checked_content(path, tuple(builders))
+    try:
+        return builders[kind](content)
+    except KeyError as error:
+        failure = f"it has no entry {error.args[0]!r}"
+    except (TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        failure = str(error)
+    raise ValueError(f"{path} does not hold a consistent {kind.noun}: {failure}")
+
+
+def _checked_content(path: str | Path, kinds: tuple[DocumentKind, ...]) -> tuple[DocumentKind, dict[str, Any]]:
+    """The content, after format, version and checksum are checked. Errors quote no text of a file of another kind."""
+    nouns = " or ".join(kind.noun for kind in kinds)
+    document: Any = None
+    try:
+        document = json.loads(
+            Path(path).read_bytes().decode(),
+            parse_constant=_refuse_constant,
+            parse_float=_finite_float,
+            object_pairs_hook=_without_repeats,
+        )
+        failure = ""
+    except json.JSONDecodeError as error:
+        failure = f" ({error.msg}: line {error.lineno} column {error.colno})"
+    except _NotADocumentError as error:
+        failure = f" ({error})"
+    except (UnicodeDecodeError, ValueError, RecursionError):
+        failure = " (its text cannot be read)"
+    if failure:
+        raise ValueError(f"{path} is not a {nouns}: it is damaged or not JSON{failure}")
+    kind = next((kind for kind in kinds if isinstance(document, dict) and document.get("format") == kind.format), None)
+    if kind is None:
+        raise ValueError(f"{path} is not a dpmoments {nouns}")
+    require_known(document, ("format", "version", "sha256", "content"), f"{path} was changed after it was written: it")
+    version = document.get("version")
+    if isinstance(version, bool) or version != kind.version:
+        shown = version if isinstance(version, int | str) else "none"
+        raise ValueError(
+            f"{path} is a {kind.noun} of file version {shown!r}; this library reads version {kind.version}"
+        )
+    content = document.get("content")
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} is not a {kind.noun}: it has no content")
+    intact = False
+    with suppress(ValueError, RecursionError):
+        intact = document.get("sha256") == _digest(content)
+    if not intact:
+        raise ValueError(f"{path} was changed after it was written, or is damaged: its checksum does not match")
+    return kind, content
+
+
+def check_output(path: str | Path, *, overwrite: bool = False, taken: str = KEEPS_A_RELEASE) -> None:
+    """Raise unless a file can be written at ``path``; done before any budget is spent.
+
+    Parameters
+    ----------
+    path : path
+    overwrite : bool
+    taken : str
+        What is said of a file that is there already.
+
+    Raises
+    ------
+    FileExistsError
+        If there is a file already: overwriting a release would lose what its budget bought.
+    OSError
+        If the folder does not exist or cannot be written to, or the name cannot be a file's.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: name a file in it")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"the folder {path.parent} does not exist: make it first")
+    if _exists(path) and not overwrite:
+        raise FileExistsError(f"{path} exists already: {taken}")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise PermissionError(f"cannot write in {path.parent}: {error.strerror}; nothing was spent") from error
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    canonical = json.dumps(content, ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+class _NotADocumentError(Exception):
+    """The file holds JSON that :meth:`DocumentKind.write` never writes; the message quotes no text of the file."""
+
+
+def _refuse_constant(name: str) -> float:
+    raise _NotADocumentError(f"it holds {name}, which is never written")
+
+
+def _finite_float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise _NotADocumentError("it holds a number beyond the range of floating point")
+    return value
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        raise _NotADocumentError("a key stands twice in one entry")
+    return entries
+
+
+def _exists(path: Path) -> bool:
+    """Whether ``path`` exists, even as a broken link. Raise OSError if no file can have that name."""
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return False
+    except ValueError:  # a null character
+        raise OSError(f"{str(path)!r} cannot be the name of a file; nothing was spent") from None
+    return True
+
+
+def _publish(temporary: Path, path: Path, overwrite: bool, taken: str) -> None:
+    """Give the finished file its final name, in one atomic step."""
+    if not overwrite:
+        try:
+            os.link(temporary, path)  # fails if a file has appeared since the check
+            return
+        except FileExistsError:
+            raise FileExistsError(f"{path} exists already: {taken}") from None
+        except OSError:  # a file system without hard links
+            if _exists(path):
+                raise FileExistsError(f"{path} exists already: {taken}") from None
+    os.replace(temporary, path)
+
+
+def _flush(path: Path, flags: int) -> None:
+    """Have what is written to a file or folder put on the disk."""
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,137 @@
+"""Progress of long passes over a table: hundredths of a pass, never a number of rows that may be private."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from dpmoments.foundation.log import log
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+__all__ = ["Watch", "watched"]
+
+
+STEPS = 100
+SECONDS_BETWEEN_SIGNS = 0.2
+
+
+class Watch:
+    """Told of every pass and every block; reports progress in hundredths of a pass.
+
+    Every hundredth of a pass is reported once, in order, whatever the table. If the fraction were reported after every block, the
+    first one, or the number of reports, would reveal the number of rows. Where the length of a pass is not known, None is
+    reported from time to time, by the clock, to show that work goes on; the next pass is as long as that one was.
+    """
+
+    def __init__(self, report: Callable[[float | None], None] | None, bar: Bar | None = None) -> None:
+        self._report = report
+        self._bar = bar
+        self._counted: int | None = None
+        self._expected: int | None = None
+        self._steps = self._seen = self._told = 0
+        self._before = 0
+        self._of: int | None = None
+        self._planned = False
+        self._last_sign = -SECONDS_BETWEEN_SIGNS
+
+    def plan(self, n_passes: int | None, n_rows: int | None) -> None:
+        """Say what is public of a run: how many passes it makes, and the number of rows; None where that is not."""
+        self._before, self._of, self._planned = 0, n_passes, True
+        if self._bar is not None:
+            self._bar.n_rows = n_rows
+
+    @contextmanager
+    def passing(self, length: int | None, n_passes: int = 1) -> Iterator[None]:
+        """One pass, or several in a row; ``length`` is what the calls for one add up to, where it is known."""
+        self._expected = self._counted if length is None else length
+        self._seen = self._told = 0
+        self._steps = n_passes * STEPS
+        passes = f"pass {self._before + 1}" + (f" to {self._before + n_passes}" if n_passes > 1 else "")
+        log.debug("%s over the table: begun", passes)
+        self._show()
+        yield
+        if self._expected is None:
+            self._counted = self._seen // n_passes
+        else:
+            self._tell(self._steps)  # an empty table, or a file that became shorter
+        self._before += n_passes
+        log.debug("%s over the table: ended", passes)
+
+    def __call__(self, amount: int) -> None:
+        """So much more of the pass is done: rows, or whatever its length is in."""
+        self._seen += amount
+        if self._expected is None:
+            self._give_sign()
+        else:
+            self._tell(self._seen * STEPS // max(self._expected, 1))
+
+    def _tell(self, due: int) -> None:
+        while self._report is not None and self._told < min(due, self._steps):
+            if self._told and self._told % STEPS == 0:
+                self._show()
+            self._told += 1
+            self._report(((self._told - 1) % STEPS + 1) / STEPS)
+
+    def _show(self) -> None:
+        if self._bar is not None:
+            place = f", pass {self._before + self._told // STEPS + 1}" + (f" of {self._of}" if self._of else "")
+            self._bar.begin("reading rows" + (place if self._planned else ""))
+
+    def _give_sign(self) -> None:
+        now = time.monotonic()
+        if self._report is not None and now - self._last_sign >= SECONDS_BETWEEN_SIGNS:
+            self._last_sign = now
+            self._report(None)
+
+
+class Bar:
+    """A bar of the pass that runs, with the time that is left of it."""
+
+    def __init__(self, display: Progress, task: TaskID) -> None:
+        self._display, self._task = display, task
+        self._begun = time.monotonic()
+        self.n_rows: int | None = None
+        """The number of rows where it is public: rows a second are told then."""
+
+    def begin(self, words: str) -> None:
+        """A pass begins."""
+        self._begun = time.monotonic()
+        self._display.reset(self._task, total=None, description=words, rate="")
+
+    def report(self, fraction: float | None) -> None:
+        """So much of the pass is done; None where that is not known."""
+        if fraction is None:
+            return
+        rate = ""
+        if self.n_rows is not None and (seconds := time.monotonic() - self._begun) > 0:
+            rate = f"{fraction * self.n_rows / seconds:,.0f} rows/s"
+        self._display.update(self._task, total=1.0, completed=fraction, rate=rate)
+
+
+@contextmanager
+def watched(progress: bool | Callable[[float | None], None]) -> Iterator[Watch]:
+    """A :class:`Watch` that draws a bar on standard error, calls ``progress``, or does nothing."""
+    if not isinstance(progress, bool):
+        yield Watch(progress)
+        return
+    if not progress:
+        yield Watch(None)
+        return
+    from rich import console
+    from rich import progress as drawn
+
+    columns = (
+        drawn.SpinnerColumn(),
+        drawn.TextColumn("{task.description}"),
+        drawn.BarColumn(),
+        drawn.TimeElapsedColumn(),
+        drawn.TimeRemainingColumn(compact=True),
+        drawn.TextColumn("{task.fields[rate]}"),
+    )
+    with drawn.Progress(*columns, console=console.Console(stderr=True), transient=True) as display:
+        bar = Bar(display, display.add_task("reading rows", total=None, rate=""))
+        yield Watch(bar.report, bar)

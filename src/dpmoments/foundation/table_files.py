@@ -1,0 +1,202 @@
+"""Which files a path, a glob or a folder names, and how they are to be read."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpmoments.foundation.documents import whole_file
+
+__all__ = [
+    "CSV_DELIMITERS",
+    "ENGINES",
+    "FEATHER_ENDINGS",
+    "PARQUET_ENDINGS",
+    "EngineFiles",
+    "expand_paths",
+    "file_ending",
+    "fixed_folder",
+    "open_ipc",
+    "write_table",
+]
+
+PARQUET_ENDINGS = (".parquet", ".pq")
+FEATHER_ENDINGS = (".feather", ".arrow", ".ipc", ".arrows")
+CSV_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
+COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
+FORMULA = r"\A('*[=+\-@\t\r\n＝＋－＠])"
+"""Beginning of a text that spreadsheets run (as listed by OWASP under CSV injection), with apostrophes before it or none."""
+ENGINES = ("dask", "spark")
+
+
+@dataclass(frozen=True)
+class EngineFiles:
+    """Files of a table that the workers of an engine read, each by this library's own reader; passed in place of a path.
+
+    Every worker must see the files under the same names. A Parquet file is read in groups of rows, and any other as a whole.
+
+    Attributes
+    ----------
+    path : str or Path
+        A file, glob or folder of Parquet, Feather or CSV files.
+    engine : {"dask", "spark"}
+        Dask: on the client that is connected, or else in the threads or processes that Dask is configured for. Spark: on the
+        session that is active, or else a new one by Spark's own settings.
+
+    Raises
+    ------
+    ValueError
+        If there is no such engine.
+
+    Examples
+    --------
+    >>> EngineFiles("people/*.parquet", engine="dask")
+    EngineFiles(path='people/*.parquet', engine='dask')
+    """
+
+    path: str | Path
+    engine: str
+
+    def __post_init__(self) -> None:
+        if self.engine not in ENGINES:
+            raise ValueError(
+                f"there is no engine {self.engine!r}: use one of {', '.join(ENGINES)}, or pass the path itself"
+            )
+
+
+def expand_paths(pattern: str | Path) -> list[Path]:
+    """The files that a path, a glob or a folder names, in sorted order.
+
+    A folder means the Parquet, Feather, CSV and TSV files in it, at any depth, but for those that writers leave behind
+    unfinished or keep for themselves: names that begin with a dot or an underscore, themselves or a folder on the way.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    """
+    if not str(pattern):
+        raise FileNotFoundError("the path is empty: name a file, a glob or a folder")
+    path = Path(pattern).expanduser()
+    if path.is_dir():
+        found = sorted(inside for inside in path.rglob("*") if inside.is_file() and _is_table(inside, path))
+        what = f"the folder {str(pattern)!r} holds no .parquet, .feather, .arrow, .csv or .tsv file"
+    elif path.exists():
+        found, what = [path], ""
+    else:
+        found = [Path(name) for name in sorted(glob.glob(str(path), recursive=True)) if not Path(name).is_dir()]
+        what = f"no file matches {str(pattern)!r}"
+    if not found:
+        raise FileNotFoundError(what)
+    return found
+
+
+def file_ending(path: Path) -> str:
+    """The ending that tells the format, in lower case, without that of a compression.
+
+    Examples
+    --------
+    >>> file_ending(Path("people.CSV.gz"))
+    '.csv'
+    """
+    name = path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
+    return name.suffix.lower()
+
+
+def fixed_folder(pattern: str | Path) -> Path | None:
+    """The folder below which a folder or a glob names files; None of a file.
+
+    Examples
+    --------
+    >>> str(fixed_folder("data/year=*/*.parquet"))
+    'data'
+    """
+    path = Path(pattern).expanduser()
+    if path.is_dir():
+        return path
+    if path.exists():
+        return None
+    parts = list(path.parts)
+    fixed = next((place for place, part in enumerate(parts) if glob.has_magic(part)), len(parts) - 1)
+    return Path(*parts[:fixed])
+
+
+def open_ipc(path: Path, columns: Sequence[int] | None = None, source: Any = None) -> Any:
+    """A reader of an Arrow IPC file, or of a stream in one, for these columns alone; ``source`` is the file, if it is open.
+
+    Raises
+    ------
+    ValueError
+        If it is Feather V1.
+    """
+    import pyarrow as pa
+
+    source = pa.OSFile(str(path)) if source is None else source
+    magic = source.read(8)
+    source.seek(0)
+    if magic.startswith(b"FEA1"):
+        raise ValueError("it is Feather version 1")
+    # fields that are not wanted are never read, and threads are the pass's own
+    options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=None if columns is None else list(columns))
+    return (pa.ipc.open_file if magic.startswith(b"ARROW1") else pa.ipc.open_stream)(source, options=options)
+
+
+def _is_table(path: Path, folder: Path) -> bool:
+    kept_apart = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    return not kept_apart and file_ending(path) in (*PARQUET_ENDINGS, *FEATHER_ENDINGS, ".csv", ".tsv")
+
+
+def write_table(table: Any, path: Path, *, raw_text: bool = False) -> bool:
+    """Write an Arrow table as its ending says, ``.parquet``, ``.csv`` or ``.tsv``: completely or not at all.
+
+    In CSV, text and names of columns that a spreadsheet would take for a formula get an apostrophe before them, unless
+    ``raw_text``; numbers are never touched. Texts that differ still differ.
+
+    Returns
+    -------
+    bool
+        True if a text got an apostrophe.
+
+    Raises
+    ------
+    ValueError
+        If it says neither.
+    FileExistsError
+        If there is a file already.
+    OSError
+        If the file cannot be written.
+    """
+    ending = path.suffix.lower()
+    if ending in PARQUET_ENDINGS:
+        import pyarrow.parquet as pq
+
+        with whole_file(path) as temporary:
+            pq.write_table(table, temporary)
+        return False
+    if ending in (".csv", ".tsv"):
+        import pyarrow.csv as pa_csv
+
+        written = table if raw_text else _without_formulas(table)
+        options = pa_csv.WriteOptions(delimiter=CSV_DELIMITERS[ending], quoting_style="needed")
+        with whole_file(path) as temporary:
+            pa_csv.write_csv(written, temporary, options)
+        return not written.equals(table)
+    raise ValueError(
+        f"{path} does not end in .parquet, .csv or .tsv, by which the format of a table is told: name it so"
+    )
+
+
+def _without_formulas(table: Any) -> Any:
+    """Put an apostrophe before each text and name that begins a formula, and before each that is such a text after escaping."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = [
+        pc.replace_substring_regex(column, FORMULA, r"'\1") if pa.types.is_string(column.type) else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=[re.sub(FORMULA, r"'\1", name) for name in table.column_names])

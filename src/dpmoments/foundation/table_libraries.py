@@ -1,0 +1,75 @@
+"""What tables are read with, loaded when the first of them is: who analyses a release needs none of it.
+
+``from dpmoments.foundation.table_libraries import pa, pc`` stands for ``import pyarrow as pa`` and ``import pyarrow.compute as
+pc``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["nw", "pa", "pa_csv", "pc", "pq"]
+
+
+class LoadedOnUse:
+    """Has the attributes of a module, which is imported when the first of them is asked for."""
+
+    def __init__(self, load: Callable[[], Any]) -> None:
+        self._load = load
+
+    @cached_property
+    def _module(self) -> Any:
+        return self._load()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Functions that an engine sends to its workers take what they refer to along."""
+        return LoadedOnUse, (self._load,)
+
+
+def _narwhals() -> Any:
+    import narwhals
+
+    return narwhals
+
+
+def _pyarrow() -> Any:
+    import pyarrow
+
+    return pyarrow
+
+
+def _compute() -> Any:
+    import pyarrow.compute
+
+    return pyarrow.compute
+
+
+def _csv() -> Any:
+    import pyarrow.csv
+
+    return pyarrow.csv
+
+
+def _parquet() -> Any:
+    import pyarrow.parquet
+
+    return pyarrow.parquet
+
+
+if TYPE_CHECKING:
+    import narwhals as nw
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.csv as pa_csv
+    import pyarrow.parquet as pq
+else:
+    nw = LoadedOnUse(_narwhals)
+    pa = LoadedOnUse(_pyarrow)
+    pc = LoadedOnUse(_compute)
+    pa_csv = LoadedOnUse(_csv)
+    pq = LoadedOnUse(_parquet)

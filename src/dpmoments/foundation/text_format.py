@@ -1,0 +1,159 @@
+"""TextFormat: what a curator says of how a delimited text file is written."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from dpmoments.foundation.values import shown
+
+__all__ = ["TextFormat"]
+
+ALWAYS_NULL = (
+    *("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "n/a", "#N/A", "-NaN", "-nan"),
+)  # fmt: skip
+TRUE = ("true", "True", "TRUE", "1", "1.0", "t", "T")
+FALSE = ("false", "False", "FALSE", "0", "0.0", "f", "F")
+DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFormat:
+    """How a delimited text file (CSV) is written, where that is not the usual way.
+
+    Nothing of it is guessed: a delimiter, an encoding or a decimal mark guessed from the records would let one row decide how
+    others are read. What :func:`pandas.read_csv` calls an option stands beside it.
+
+    Parameters
+    ----------
+    delimiter : str, optional
+        One ASCII character between cells (pandas: ``sep``). Default: a tab in .tsv files, else a comma.
+    encoding : str
+        Any text encoding that Python knows (pandas: ``encoding``), such as ``"latin-1"``, ``"cp1252"``, ``"utf-16"``. A mark of
+        the byte order is no part of the first name.
+    decimal : str
+        The decimal mark of numbers (pandas: ``decimal``).
+    thousands : str, optional
+        The mark between groups of three digits, before the decimal mark alone (pandas: ``thousands``): with ``"."``, ``1.234``
+        is 1234, and ``1.23`` is no number. Digits without marks are read, too.
+    nulls : sequence of str
+        What stands for an empty cell beside what always does in columns of numbers, flags and dates: an empty text,
+        ``NA``, ``n/a``, ``NULL``, … (pandas: ``na_values``). In a categorical column these alone do, unless they are its
+        levels. In the column of a privacy unit they do beside the usual ones.
+    true, false : sequence of str
+        What stands for true and false in Boolean columns beside the usual ``true``, ``1``, ``t``, ``false``, ``0``, ``f``
+        (pandas: ``true_values``, ``false_values``). With ``true=["1"], false=["2"]`` 2 is false.
+    quote : str, optional
+        The character around cells that hold delimiters (pandas: ``quotechar``); None: quotes are text (pandas:
+        ``quoting=csv.QUOTE_NONE``).
+    skip_lines : int
+        Lines above the header line (pandas: ``skiprows``).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an option is not what it must be, or two contradict each other.
+
+    Examples
+    --------
+    >>> hospital = TextFormat(delimiter=";", encoding="latin-1", decimal=",", thousands=".", nulls=["k.A."])
+    >>> hospital
+    TextFormat(delimiter=';', encoding='latin-1', decimal=',', thousands='.', nulls=('k.A.',))
+    >>> TextFormat(encoding="latin-0")
+    Traceback (most recent call last):
+        ...
+    ValueError: encoding='latin-0' is no text encoding that Python knows: common ones are utf-8, cp1252, latin-1, utf-16
+    """
+
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+    decimal: str = "."
+    thousands: str | None = None
+    nulls: tuple[str, ...] = ()
+    true: tuple[str, ...] = ()
+    false: tuple[str, ...] = ()
+    quote: str | None = '"'
+    skip_lines: int = 0
+
+    def __post_init__(self) -> None:
+        for option in ("delimiter", "decimal", "thousands", "quote"):
+            mark = getattr(self, option)
+            if mark is None and option != "decimal":
+                continue
+            if not isinstance(mark, str) or len(mark) != 1 or mark.isalnum() or mark in "\r\n\0\ufeff":
+                raise ValueError(f"{option}={shown(mark)} must be one character, no letter, digit or line end")
+        if (self.delimiter or ",") > "\x7e" or (self.quote or '"') > "\x7e":
+            raise ValueError("delimiter and quote must be ASCII characters")
+        if self.delimiter is not None and self.delimiter == self.quote:
+            raise ValueError(f"delimiter and quote are both {self.quote!r}")
+        for option, mark in (("decimal", self.decimal), ("thousands", self.thousands)):
+            if mark is not None and mark in '+-"':
+                raise ValueError(f"{option}={mark!r} is a sign or a quote, and numbers hold those for themselves")
+        if self.decimal.isspace():
+            raise ValueError(f"decimal={self.decimal!r} must be no blank")
+        if self.decimal == self.thousands:
+            raise ValueError(f"decimal and thousands are both {self.decimal!r}: what would 1{self.decimal}234 be?")
+        if not isinstance(self.encoding, str) or not _is_text_encoding(self.encoding):
+            raise ValueError(
+                f"encoding={shown(self.encoding)} is no text encoding that Python knows: common ones are utf-8, cp1252, "
+                "latin-1, utf-16"
+            )
+        for option in ("nulls", "true", "false"):
+            words = getattr(self, option)
+            if isinstance(words, str) or not isinstance(words, Sequence):
+                raise TypeError(f"{option}={shown(words)} must be a list of texts: [{shown(words)}]")
+            if not all(isinstance(word, str) for word in words):
+                raise TypeError(
+                    f"{option}={shown(words)} must be a list of texts: put what stands in the file in quotes"
+                )
+            object.__setattr__(self, option, tuple(words))
+        for first, second in (("true", "false"), ("nulls", "true"), ("nulls", "false")):
+            if both := sorted(set(getattr(self, first)) & set(getattr(self, second))):
+                raise ValueError(f"{shown(both[0])} stands both among {first} and among {second}")
+        if isinstance(self.skip_lines, bool) or not isinstance(self.skip_lines, int) or self.skip_lines < 0:
+            raise ValueError(f"skip_lines={shown(self.skip_lines)} must be a whole number, 0 or more")
+
+    def delimiter_for(self, ending: str) -> str:
+        r"""The character between cells of a file with this ending.
+
+        Examples
+        --------
+        >>> TextFormat().delimiter_for(".tsv"), TextFormat(delimiter=";").delimiter_for(".csv")
+        ('\t', ';')
+        """
+        return DELIMITERS[ending] if self.delimiter is None else self.delimiter
+
+    @property
+    def null_words(self) -> tuple[str, ...]:
+        """What stands for an empty cell in columns of numbers, flags and dates."""
+        told = {*self.true, *self.false}
+        return tuple(dict.fromkeys((*(word for word in ALWAYS_NULL if word not in told), *self.nulls)))
+
+    @property
+    def true_words(self) -> tuple[str, ...]:
+        """What stands for true."""
+        return (*(word for word in TRUE if word not in (*self.false, *self.nulls)), *self.true)
+
+    @property
+    def false_words(self) -> tuple[str, ...]:
+        """What stands for false."""
+        return (*(word for word in FALSE if word not in (*self.true, *self.nulls)), *self.false)
+
+    @property
+    def is_utf8(self) -> bool:
+        """Whether the bytes are UTF-8, with a byte order mark or without."""
+        return codecs.lookup(self.encoding).name in ("utf-8", "utf-8-sig")
+
+    def __repr__(self) -> str:
+        stated = ((option.name, getattr(self, option.name), option.default) for option in fields(self))
+        return f"TextFormat({', '.join(f'{name}={value!r}' for name, value, usual in stated if value != usual)})"
+
+
+def _is_text_encoding(name: str) -> bool:
+    """Whether text in it can be read piece by piece."""
+    try:
+        found = codecs.lookup(name)
+    except (LookupError, ValueError):  # a null character in the name
+        return False
+    return found._is_text_encoding and found.incrementaldecoder is not None

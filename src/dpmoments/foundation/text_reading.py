@@ -1,0 +1,212 @@
+"""Bytes of a text file as a stream of UTF-8, decompressed, never whole in memory."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from pathlib import Path
+from typing import Any
+
+from dpmoments.foundation.table_libraries import pa
+from dpmoments.foundation.text_format import TextFormat
+
+__all__ = ["EncodingError", "LineLengths", "LongLineError", "open_utf8"]
+
+PIECE = 1 << 20
+UNREADABLE_BYTES = "dpmoments.unreadable"
+"""The name of what decoders do with bytes that are not text: half of a surrogate pair, which no text has, stands for them."""
+
+
+def _marked(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return "\udcff", error.end
+
+
+codecs.register_error(UNREADABLE_BYTES, _marked)
+
+
+class EncodingError(ValueError):
+    """The bytes are not text in the encoding; the message holds none of them."""
+
+
+class LongLineError(ValueError):
+    """A line is longer than any that is read; the message holds nothing of it."""
+
+
+class LineLengths:
+    r"""The lengths of a delimited text's lines, as Arrow's reader divides it: line ends in quotes are none.
+
+    Parameters
+    ----------
+    delimiter : str
+    quote : str or None
+    longest : int
+        In bytes of UTF-8, without the line end.
+
+    Examples
+    --------
+    >>> lengths = LineLengths(",", '"', 6)
+    >>> lengths.add(b'1,5" x\n1,"a\r\n')
+    >>> lengths.add(b'b')
+    Traceback (most recent call last):
+        ...
+    dpmoments.foundation.text_reading.LongLineError: one of its lines is longer than 6 bytes
+    """
+
+    def __init__(self, delimiter: str, quote: str | None, longest: int) -> None:
+        self._delimiter, self._quote, self._longest = delimiter.encode(), (quote or "").encode(), longest
+        marks = b"".join(re.escape(mark) for mark in (b"\r", b"\n", self._delimiter, self._quote))
+        self._marks = re.compile(b"[" + marks + b"]")
+        self._place = self._line = self._cell = 0  # where we are, and where the line and its cell began
+        self.first_end: int | None = None
+        """Where the first line that is not empty ends; None before that."""
+        self._closed = -1  # after the last quote that closed a cell, which opens it again where it stands there
+        self._quoted = False
+
+    def add(self, block: bytes) -> None:
+        """Measure on.
+
+        Raises
+        ------
+        LongLineError
+            If a line is too long.
+        """
+        if not self._place and block.startswith(codecs.BOM_UTF8):
+            self._line = self._cell = len(codecs.BOM_UTF8)
+        for mark in self._marks.finditer(block):
+            place, found = self._place + mark.start(), mark.group()
+            if found == self._quote:
+                if self._quoted:
+                    self._quoted, self._closed = False, place + 1
+                else:
+                    self._quoted = place in (self._cell, self._closed)
+            elif not self._quoted:
+                self._cell = place + 1
+                if found != self._delimiter:
+                    self._end_line(place)
+                    if self.first_end is None and place > self._line:
+                        self.first_end = place
+                    self._line = place + 1
+        self._place += len(block)
+        self._end_line(self._place)
+
+    def _end_line(self, place: int) -> None:
+        if place - self._line > self._longest:
+            raise LongLineError(f"one of its lines is longer than {_in_words(self._longest)}")
+
+
+def _in_words(n_bytes: int) -> str:
+    return f"{n_bytes >> 20} megabytes" if n_bytes >> 20 else f"{n_bytes} bytes"
+
+
+def open_utf8(path: Path, text_format: TextFormat, raw: Any = None) -> Any:
+    """The text of a file, below the lines that are skipped, as a binary stream of UTF-8.
+
+    ``raw`` is the file as :class:`pyarrow.OSFile`, for a caller who wants to know how much of it was read.
+
+    Whatever is decoded is decoded in one go from the first byte, so that it does not matter where reads end.
+    """
+    raw = pa.OSFile(str(path)) if raw is None else raw
+    try:
+        stream = pa.CompressedInputStream(raw, pa.Codec.detect(str(path)).name)
+    except (TypeError, ValueError):  # what versions of pyarrow say where no compression has such an ending
+        stream = raw
+    read_through = text_format.is_utf8 and text_format.skip_lines == 0
+    return stream if read_through else Utf8Stream(stream, text_format.encoding, text_format.skip_lines)
+
+
+class Utf8Stream:
+    r"""A binary stream of UTF-8 made of one in another encoding.
+
+    Bytes that are not text in it become bytes that are not UTF-8, so that the cell that has them is unreadable, and no other. In
+    the first line, which holds the names, they are an error.
+
+    Parameters
+    ----------
+    stream : binary stream
+    encoding : str
+    skip_lines : int
+        Lines that are left out at its beginning; they end in LF, CR LF or CR.
+
+    Examples
+    --------
+    >>> import io
+    >>> Utf8Stream(io.BytesIO("Größe;12\n".encode("latin-1")), "latin-1").read(100).decode()
+    'Größe;12\n'
+    """
+
+    def __init__(self, stream: Any, encoding: str, skip_lines: int = 0) -> None:
+        self._stream = stream
+        self._encoding = encoding
+        self._decoder = codecs.getincrementaldecoder(encoding)(UNREADABLE_BYTES)
+        self._made = b""
+        self._skipping = True
+        self._ended = self._begun = self._past_names = self.closed = False
+        for _ in range(skip_lines):
+            self._skip_line()
+        self._skipping = False
+        self._require_text(self._made.decode(errors="surrogatepass"))
+
+    def read(self, size: int = -1) -> bytes:
+        """``size`` bytes, fewer at the end of the stream alone."""
+        pieces, length = [self._made], len(self._made)
+        while not self._ended and (size is None or size < 0 or length < size):
+            pieces.append(self._following())
+            length += len(pieces[-1])
+        whole = b"".join(pieces)
+        cut = len(whole) if size is None or size < 0 else size
+        self._made = whole[cut:]
+        return whole[:cut]
+
+    def close(self) -> None:
+        """Close the stream."""
+        self.closed = True
+        self._stream.close()
+
+    def _following(self) -> bytes:
+        raw = bytes(self._stream.read(PIECE))
+        self._ended = not raw
+        fault = False
+        try:
+            text = self._decoder.decode(raw, self._ended)
+            if text and not self._begun:
+                self._begun = True
+                text = text.removeprefix("\ufeff")  # the byte order mark, where the codec leaves it
+            made = text.encode(errors="surrogatepass")  # which is not UTF-8 where a surrogate stands
+        except UnicodeError:
+            fault = True
+        if fault:  # outside the handler: the error holds the bytes
+            raise EncodingError(self._refusal)
+        if not self._skipping:
+            self._require_text(text)
+        return made
+
+    def _require_text(self, text: str) -> None:
+        """Refuse what is not text as far as the first line goes."""
+        if self._past_names:
+            return
+        line = re.match(r"[^\r\n]*", text)
+        assert line is not None
+        if any("\ud800" <= character <= "\udfff" for character in line.group()):
+            raise EncodingError(self._refusal)
+        self._past_names = line.end() < len(text)
+
+    @property
+    def _refusal(self) -> str:
+        return f"its bytes are not text in {self._encoding}: pass the encoding it was saved in"
+
+    def _skip_line(self) -> None:
+        line_end = -1
+        while line_end < 0:
+            found = [place for mark in (b"\n", b"\r") if (place := self._made.find(mark)) >= 0]
+            # a CR that is last may have an LF after it
+            if found and (min(found) + 1 < len(self._made) or self._ended):
+                line_end = min(found)
+            elif self._ended:
+                self._made = b""
+                return
+            else:
+                self._made += self._following()
+        step = 2 if self._made[line_end : line_end + 2] == b"\r\n" else 1
+        self._made = self._made[line_end + step :]

@@ -1,0 +1,210 @@
+"""Conversion of values to what JSON can hold, and back, without loss and without running code; checks of numbers in files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from reprlib import Repr
+from typing import Any
+
+import numpy as np
+
+from dpmoments.foundation.arrays import FloatArray
+
+__all__ = [
+    "finite_numbers",
+    "from_plain",
+    "is_finite_number",
+    "plain_mapping",
+    "require_kinds",
+    "require_known",
+    "shown",
+    "to_plain",
+]
+
+MOST_DEPTH = 128
+"""Lists and mappings in one another: what is read must not be too deep to be written again."""
+ARRAY_TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
+
+
+def to_plain(value: Any) -> Any:
+    """Nested lists, dictionaries, strings and numbers that JSON can hold.
+
+    Arrays, tuples and non-finite floats become dictionaries with one key that begins with a dollar sign; a mapping's own keys
+    that begin with a dollar sign get a second one. A value of any other type is kept as its text: to refuse it would lose a
+    release whose budget is already spent.
+
+    Examples
+    --------
+    >>> to_plain({"shares": (0.5, 0.5), "bound": math.inf})
+    {'shares': {'$tuple': [0.5, 0.5]}, 'bound': {'$float': 'inf'}}
+    """
+    if isinstance(value, np.ndarray):
+        return _array_to_plain(value)
+    if isinstance(value, np.generic):
+        value = float(value) if isinstance(value, np.floating) else value.item()
+    if isinstance(value, Mapping):
+        return {_escaped(str(key)): to_plain(entry) for key, entry in value.items()}
+    if isinstance(value, tuple):
+        return {"$tuple": [to_plain(entry) for entry in value]}
+    if isinstance(value, list):
+        return [to_plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"$float": repr(float(value))}
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    return str(value)
+
+
+def from_plain(value: Any, *, depth: int = 0) -> Any:
+    """The inverse of :func:`to_plain`.
+
+    Parameters
+    ----------
+    value : Any
+    depth : int
+        Number of lists and mappings around it.
+
+    Raises
+    ------
+    ValueError
+        If a tagged value is not as :func:`to_plain` writes it, or values are too deep in one another.
+
+    Examples
+    --------
+    >>> from_plain(to_plain({"shares": (0.5, 0.5), "steps": np.arange(3)}))
+    {'shares': (0.5, 0.5), 'steps': array([0, 1, 2])}
+    """
+    if not isinstance(value, list | dict):
+        return value
+    if depth > MOST_DEPTH:
+        raise ValueError(f"it holds values within values, more than {MOST_DEPTH} deep")
+    if isinstance(value, list):
+        return [from_plain(entry, depth=depth + 1) for entry in value]
+    tag = next(iter(value), "")
+    if len(value) == 1 and tag.startswith("$") and not tag.startswith("$$"):
+        return _tagged(tag, value[tag], depth + 1)
+    return {
+        key[1:] if key.startswith("$$") else key: from_plain(entry, depth=depth + 1) for key, entry in value.items()
+    }
+
+
+def plain_mapping(content: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """An entry that :func:`to_plain` made of a mapping.
+
+    Raises
+    ------
+    KeyError
+        If it is absent.
+    TypeError
+        If it is anything else.
+    ValueError
+        As for :func:`from_plain`.
+    """
+    found = from_plain(content[name])
+    if not isinstance(found, dict):
+        raise TypeError(f"{name} must be a mapping")
+    return found
+
+
+def shown(value: object) -> str:
+    """What a file holds, for a message: of what is long or deep, its beginning.
+
+    Examples
+    --------
+    >>> shown("north"), shown([[1] * 100] * 100)
+    ("'north'", '[[1, 1, 1, 1, ...], [1, 1, 1, 1, ...], [1, 1, 1, 1, ...], [1, 1, 1, 1, ...], ...]')
+    """
+    short = Repr()
+    short.maxlevel, short.maxlist, short.maxdict, short.maxtuple = 3, 4, 4, 4
+    short.maxstring = short.maxlong = short.maxother = 200
+    return short.repr(value)
+
+
+def is_finite_number(value: object) -> bool:
+    """Whether ``value`` is an int or float that float64 can hold as a finite number; booleans do not count.
+
+    Examples
+    --------
+    >>> is_finite_number(3), is_finite_number(10**400), is_finite_number(True)
+    (True, False, False)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= 2**1023 if isinstance(value, int) else math.isfinite(value)
+
+
+def finite_numbers(values: object, length: int, name: str) -> FloatArray:
+    """Turn a list from a file into an array of shape (length,).
+
+    Raises
+    ------
+    ValueError
+        If it is not a list of ``length`` finite numbers.
+    """
+    if not isinstance(values, list) or len(values) != length or not all(map(is_finite_number, values)):
+        raise ValueError(f"{name} must hold {length} finite numbers")
+    return np.array(values, dtype=np.float64)
+
+
+def _escaped(key: str) -> str:
+    return f"${key}" if key.startswith("$") else key
+
+
+def _array_to_plain(array: np.ndarray[Any, Any]) -> Any:
+    if array.dtype == np.longdouble:
+        array = array.astype(np.float64)
+    if array.dtype.name not in ARRAY_TYPES:
+        return to_plain(array.tolist())
+    values = [to_plain(entry) for entry in array.ravel().tolist()]
+    return {"$array": {"dtype": array.dtype.name, "shape": list(array.shape), "values": values}}
+
+
+def _tagged(tag: str, held: Any, depth: int) -> Any:
+    if tag == "$float" and held in ("nan", "inf", "-inf"):
+        return float(held)
+    if tag == "$tuple" and isinstance(held, list):
+        return tuple(from_plain(held, depth=depth))
+    if tag == "$array" and isinstance(held, dict) and set(held) == {"dtype", "shape", "values"}:
+        entries = from_plain(held["values"], depth=depth)
+        with suppress(ArithmeticError, TypeError, ValueError):
+            return _array_of(held["dtype"], held["shape"], entries)
+    raise ValueError(f"a value is marked {tag!r} and is not one")
+
+
+def _array_of(dtype: Any, shape: Any, entries: Any) -> np.ndarray[Any, Any]:
+    """Raise ArithmeticError, TypeError or ValueError where they are not what an array is written as."""
+    plain = (int,) if dtype not in ("bool", "float32", "float64") else (bool,) if dtype == "bool" else (float,)
+    if dtype not in ARRAY_TYPES or not isinstance(entries, list) or any(type(entry) not in plain for entry in entries):
+        raise ValueError
+    if any(type(length) is not int or length < 0 for length in shape):
+        raise ValueError
+    with np.errstate(over="raise"):
+        return np.array(entries, dtype=dtype).reshape(tuple(shape))
+
+
+def require_known(given: Mapping[str, Any], known: Iterable[str], what: str) -> None:
+    """Raise ValueError where ``what`` has entries beside the known ones, TypeError where it is no mapping."""
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{what} is not a mapping")
+    if unknown := sorted(set(given) - set(known), key=str):
+        raise ValueError(f"{what} has unknown entries {', '.join(map(shown, unknown))}")
+
+
+def require_kinds(content: Mapping[str, Any], **kinds: type) -> None:
+    """Raise unless the named entries of a mapping are of these types.
+
+    Raises
+    ------
+    KeyError
+        If an entry is absent.
+    TypeError
+        If it is of another type, or there is no mapping.
+    """
+    words: dict[type, str] = {str: "a text", dict: "a mapping", list: "a list", bool: "true or false"}
+    if not isinstance(content, Mapping):
+        raise TypeError(f"a mapping with {', '.join(kinds)} is expected")
+    for name, kind in kinds.items():
+        if not isinstance(content[name], kind):
+            raise TypeError(f"{name} must be {words[kind]}")

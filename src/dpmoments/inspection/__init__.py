@@ -1,0 +1,1 @@
+"""Inspection: the preflight check of a table, exact and not private, for the curator."""

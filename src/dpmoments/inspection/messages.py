@@ -1,0 +1,357 @@
+"""What a preflight found, in words: verdicts in the order of their seriousness, then rows, rules and columns.
+
+Silent damage stands before what stops a release: an error speaks for itself and spends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from dpmoments.inspection.facts import ColumnFacts, FoundValue, TableFacts, UnitFacts
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
+
+__all__ = ["BLANK", "Outcome", "Seriousness", "Verdict", "column_lines", "row_lines", "verdicts", "visible"]
+
+MOST_LISTED = 8
+"""Values listed of a column."""
+LONGEST_SHOWN = 40
+BLANK = "\0"
+"""In place of a blank inside a value, where no line is to be broken; :func:`repr` leaves none."""
+MOST_RULES = 3
+"""Rules named in the verdict on rows; all of them are listed below it."""
+MOST = 0.5
+"""From this share on, cells or rows are most of them."""
+
+
+class Outcome(IntEnum):
+    """What a release of the table would come to; the exit codes of the command."""
+
+    WORKS = 0
+    STOPS = 1
+    WORTHLESS = 3
+
+
+class Seriousness(IntEnum):
+    """How much a release would lose by a fault, and how silently."""
+
+    UNREAD = 0
+    ROWS_LOST = 1
+    COLUMN_LOST = 2
+    STOPS = 3
+    PARTLY_LOST = 4
+    REMARK = 5
+
+
+@dataclass(frozen=True, repr=False)
+class Verdict:
+    """One finding; ``share`` is that of the rows or cells it is about."""
+
+    seriousness: Seriousness
+    share: float
+    words: str
+
+
+def verdicts(facts: TableFacts) -> list[Verdict]:
+    """All findings, the most serious first; of equals, those of more cells, then in the schema's order."""
+    found = [*_of_rows(facts)]
+    for column in facts.columns:
+        found += _of_column(column, facts.rows)
+    if facts.unit is not None and facts.rows:
+        found += _of_unit(facts.unit, facts.rows)
+    return sorted(found, key=lambda verdict: (verdict.seriousness, -verdict.share))
+
+
+def visible(text: str, *, quoted: bool = True) -> str:
+    r"""Text as it can be printed: control characters, line breaks and turns of direction escaped, no longer than a phrase.
+
+    Examples
+    --------
+    >>> print(visible("ICU"), visible("a\x1b[2Jb\nc"), visible("height", quoted=False))
+    'ICU' 'a\x1b[2Jb\nc' height
+    """
+    short = text[:LONGEST_SHOWN]
+    more = "…" if len(text) > LONGEST_SHOWN else ""
+    shown = short if not quoted and short.isprintable() else repr(short)
+    return shown.replace(" ", BLANK) + more
+
+
+def _of_rows(facts: TableFacts) -> Iterator[Verdict]:
+    for failure in facts.failures:
+        words = f"{failure}. What follows is of the {facts.rows:,} rows that could be read"
+        yield Verdict(Seriousness.UNREAD, 1.0, words)
+    if facts.ragged:
+        lines = "line has" if facts.ragged == 1 else "lines have"
+        words = (
+            f"a release stops: {facts.ragged:,} {lines} more or fewer cells than the first, and what follows is of the others. "
+            "Is a cell with a delimiter not in quotes, or the delimiter another one?"
+        )
+        yield Verdict(Seriousness.STOPS, facts.ragged / (facts.ragged + facts.rows), words)
+    lost = facts.rows - facts.kept
+    if facts.rows == 0:
+        if not facts.failures:
+            yield Verdict(
+                Seriousness.ROWS_LOST, 1.0, "the table has no rows: under replace_one there is nothing to release"
+            )
+    elif lost:
+        left = (
+            f"{facts.kept:,} of {facts.rows:,} rows are left" if facts.kept else f"none of {facts.rows:,} rows is left"
+        )
+        by_rows = sorted(facts.rules, key=lambda rule: -rule.rows)[:MOST_RULES]
+        rules = "; ".join(
+            f"{visible(rule.column, quoted=False)}, {rule.rule}: drop: {rule.rows:,}" for rule in by_rows if rule.rows
+        )
+        words = f"{left}: rules drop {f'the other {lost:,}' if facts.kept else 'all'} ({rules})"
+        as_asked = 0 if facts.unit is None else facts.unit.beyond  # rows beyond those of a unit that are to count
+        serious = facts.kept + as_asked <= (1.0 - MOST) * facts.rows
+        yield Verdict(Seriousness.ROWS_LOST if serious else Seriousness.PARTLY_LOST, lost / facts.rows, words)
+    if facts.shortened:
+        words = (
+            f"{_of(facts.shortened, facts.whole, 'rows')} are longer than the row norm {facts.schema.row_norm:g} and are "
+            "shortened to it: is every column in the units that the schema means?"
+        )
+        yield _graded(facts.shortened, facts.whole, words)
+
+
+def _of_column(facts: ColumnFacts, n_rows: int) -> Iterator[Verdict]:
+    column, name = facts.column, visible(facts.column.name, quoted=False)
+    if not n_rows:
+        return
+    if facts.types or facts.unreadable:
+        words = _unreadable(facts, name, n_rows)
+        if facts.types or column.missing == "error":
+            yield Verdict(Seriousness.STOPS, facts.unreadable / n_rows, words)
+        else:
+            yield _graded(facts.unreadable, n_rows, words)
+    if facts.missing:
+        words = f"{_of(facts.missing, n_rows, f'cells of {name}')} are empty" + (
+            f" or infinite ({facts.infinite:,})" if facts.infinite else ""
+        )
+        if column.missing == "error":
+            instead = "zero" if isinstance(column, Categorical) else "center"
+            words = (
+                f"a release stops: {words}, and the column's rule is missing: error. Choose {instead} or drop in the schema, or "
+                "clean the table"
+            )
+            yield Verdict(Seriousness.STOPS, facts.missing / n_rows, words)
+        else:
+            yield _graded(facts.missing, n_rows, f"{words}: {_fate(column.missing, column)}")
+    if isinstance(column, Categorical):
+        yield from _of_levels(facts, column, name, n_rows)
+    else:
+        yield from _of_numbers(facts, column, name, n_rows - facts.missing - facts.unreadable)
+
+
+def _of_unit(facts: UnitFacts, n_rows: int) -> Iterator[Verdict]:
+    unit, name = facts.privacy_unit, visible(facts.privacy_unit.column, quoted=False)
+    needs = "it must hold integers, whole numbers, text, bytes or UUIDs: convert it to text"
+    if facts.types:
+        types = ", ".join(visible(kind, quoted=False) for kind in facts.types)
+        words = f"a release stops: {name}, which tells people apart, has type {types} in the table, and {needs}"
+        yield Verdict(Seriousness.STOPS, facts.unreadable / n_rows, words)
+    elif facts.unreadable:
+        words = f"{_of(facts.unreadable, n_rows, f'cells of {name}')} tell nobody apart, and {needs}"
+        if unit.missing == "error":
+            yield Verdict(Seriousness.STOPS, facts.unreadable / n_rows, f"a release stops: {words}")
+        else:
+            yield _graded(facts.unreadable, n_rows, f"{words}. Their rows are dropped")
+    if facts.missing:
+        words = f"{_of(facts.missing, n_rows, 'rows')} have no {name}"
+        if unit.missing == "error":
+            words = (
+                f"a release stops: {words}, and the privacy unit's rule is missing: error. Choose drop for it, or complete the "
+                "table"
+            )
+            yield Verdict(Seriousness.STOPS, facts.missing / n_rows, words)
+        else:
+            yield _graded(facts.missing, n_rows, f"{words}, belong to nobody and are dropped")
+    if facts.beyond:
+        words = (
+            f"{_of(facts.rows_of_units_over, facts.rows, 'rows')} are of a {name} with {facts.rule_in_words}: "
+            f"{facts.beyond:,} {'row does' if facts.beyond == 1 else 'rows do'} not count. Is {unit.max_rows:,} what public "
+            "knowledge says that a typical one has?"
+        )
+        yield Verdict(Seriousness.PARTLY_LOST, facts.beyond / facts.rows, words)  # as was asked for
+    elif facts.units == facts.rows > 1:
+        words = f"no two rows have the same {name}: is it the column that tells people apart, or one that numbers rows?"
+        yield Verdict(Seriousness.REMARK, 1.0, words)
+    if facts.units == 1 < facts.rows:
+        words = f"all rows have the same {name}: is it the column that tells people apart?"
+        yield Verdict(Seriousness.COLUMN_LOST, 1.0, words)
+
+
+def _of_numbers(
+    facts: ColumnFacts, column: Numeric | Date | Boolean | Coordinate, name: str, n_numbers: int
+) -> Iterator[Verdict]:
+    outside = facts.below + facts.above
+    if outside and not isinstance(column, Coordinate):
+        rough = isinstance(column, Numeric) and column.rough is not None
+        held = "dates" if isinstance(column, Date) else "numbers"
+        sides = [
+            f"{_of(cells, n_numbers, f'{held} of {name}')} lie {where}"
+            for cells, where in ((facts.above, _edge(column, "above")), (facts.below, _edge(column, "below")))
+            if cells
+        ]
+        words = "; ".join(sides)
+        if outside >= MOST * n_numbers:
+            words += ": is the column in other units, or another column than the schema means?"
+            yield Verdict(Seriousness.COLUMN_LOST, outside / n_numbers, words)
+        elif rough:
+            words += ": cells are taken as they are, but the column's mean must not lie there"
+            yield Verdict(Seriousness.REMARK, outside / n_numbers, words)
+        else:
+            yield Verdict(Seriousness.PARTLY_LOST, outside / n_numbers, f"{words}, and are moved to it")
+    if facts.between:
+        words = f"{_of(facts.between, n_numbers, f'numbers of {name}')} lie between 0 and 1: they count as fractions of a yes"
+        yield _graded(facts.between, n_numbers, words)
+
+
+def _of_levels(facts: ColumnFacts, column: Categorical, name: str, n_rows: int) -> Iterator[Verdict]:
+    n_values = n_rows - facts.missing - facts.unreadable
+    if facts.unknown:
+        of_levels = "is a level" if facts.unknown == n_values else "are no level"
+        words = (
+            f"no cell of {name} {of_levels} of the schema"
+            if facts.unknown == n_values
+            else f"{_of(facts.unknown, n_values, f'cells of {name}')} {of_levels} of the schema"
+        )
+        words += f", and {_fate(column.other, column)}: {_listed(facts.unknown_values, facts.complete)}"
+        if any(value.same for value in facts.unknown_values):
+            words += ". Values and levels that differ in their writing alone: write them alike, in the table or in the schema"
+        yield _graded(facts.unknown, n_values, words)
+    if facts.never_seen and n_values:
+        levels = ", ".join(
+            visible(str(level)) if isinstance(level, str) else str(level) for level in facts.never_seen[:MOST_LISTED]
+        )
+        more = f" and {len(facts.never_seen) - MOST_LISTED} more" if len(facts.never_seen) > MOST_LISTED else ""
+        yield Verdict(Seriousness.REMARK, 0.0, f"no cell of {name} is {levels}{more}")
+
+
+def _unreadable(facts: ColumnFacts, name: str, n_rows: int) -> str:
+    needs = {"categorical": "text or integers", "date": "dates"}.get(facts.column.kind, "numbers")
+    if facts.types:
+        words = f"a release stops: {name} has type {', '.join(visible(kind, quoted=False) for kind in facts.types)} in the table "
+        words += f"and a {facts.column.kind} column needs {needs}: convert it, or describe it otherwise"
+    else:
+        words = f"{_of(facts.unreadable, n_rows, f'cells of {name}')} are not {needs}"
+        if facts.column.missing == "error":
+            words = f"a release stops: {words}, and the column's rule is missing: error"
+        else:
+            words += f": {_fate(facts.column.missing, facts.column)}, as missing ones do"
+    if facts.like_numbers:
+        words += f". {_of(facts.like_numbers, facts.unreadable, 'of these cells')} are text that would be a number"
+    if facts.unreadable_values:
+        words += f". They hold {_listed(facts.unreadable_values, facts.complete)}"
+        if any(value.value[0] == "form" for value in facts.unreadable_values):
+            words += " (every digit is shown as 9)"
+    return words
+
+
+def _listed(values: Sequence[FoundValue], complete: bool) -> str:
+    shown = [_value(value) for value in values[:MOST_LISTED]]
+    left = len(values) - len(shown)
+    if not complete:
+        return f"{', '.join(shown)} and more than {left} other values (of so many, these are a sample)"
+    return ", ".join(shown) + (f" and {left} other values" if left else "")
+
+
+def _value(found: FoundValue) -> str:
+    kind, text = found.value
+    shown = {"number": text, "type": f"<{visible(text, quoted=False)}>"}.get(kind) or visible(text)
+    near = ""
+    if found.nearest is not None:
+        level = visible(found.nearest) if isinstance(found.nearest, str) else str(found.nearest)
+        near = f"; the level {level}?" if found.same else f"; nearest level {level}"
+    return f"{shown} ({found.cells:,}{near})"
+
+
+def _fate(rule: str, column: object) -> str:
+    """What a rule does with a cell."""
+    filled = "count as the middle of the bounds" if isinstance(column, Numeric | Boolean) else "count as 0"
+    if isinstance(column, Numeric) and column.rough is not None:
+        filled = "count as the centre"
+    return {"drop": "their rows are dropped", "zero": "count as no level", "center": filled}[rule]
+
+
+def _edge(column: Numeric | Date | Boolean, side: str) -> str:
+    if isinstance(column, Date):
+        return f"after its upper bound {column.upper}" if side == "above" else f"before its lower bound {column.lower}"
+    if isinstance(column, Numeric) and column.rough is not None:
+        _, _, center, radius = column.rough
+        return f"more than the radius {radius:g} {side} the centre {center:g}"
+    lower, upper = column.bounds
+    return f"above its upper bound {upper:g}" if side == "above" else f"below its lower bound {lower:g}"
+
+
+def _graded(number: int, whole: int, words: str) -> Verdict:
+    serious = number >= MOST * whole
+    return Verdict(Seriousness.COLUMN_LOST if serious else Seriousness.PARTLY_LOST, number / whole, words)
+
+
+def _of(number: int, whole: int, what: str) -> str:
+    """``all 3,000 cells``, ``12 of 3,000 cells (0.4%)``."""
+    if number == whole:
+        return f"all {number:,} {what}".rstrip()
+    percent = 100.0 * number / whole
+    shown = "under 0.1%" if percent < 0.1 else "over 99.9%" if percent > 99.9 else f"{percent:.1f}%"
+    return f"{number:,} of {whole:,} {what}".rstrip() + f" ({shown})"
+
+
+def row_lines(facts: TableFacts) -> Iterator[str]:
+    """Rows, and what every rule does to them."""
+    yield f"{facts.rows:,} rows; {facts.kept:,} are left after the rules"
+    for rule in facts.rules:
+        if rule.rows:
+            yield (
+                f"  {visible(rule.column, quoted=False)}, {rule.rule}: drop: {_of(rule.rows, facts.rows, 'rows')}; "
+                f"{rule.first:,} that no rule before it drops, {rule.alone:,} that no other drops"
+            )
+    if facts.stopping:
+        yield (
+            f"  rows with a cell at which a release stops: {facts.stopping:,}; rows left were these dropped, too: {facts.whole:,}"
+            + ("" if facts.unit is None else ", before those of one unit are bounded")
+        )
+    if facts.unit is not None:
+        yield _unit_line(facts.unit)
+    for name, rows in facts.derived.items():
+        if rows:
+            within = _of(rows, facts.rows, "rows")
+            yield f"  {visible(name, quoted=False)} rests on a cell that was moved, filled in or unknown in {within}"
+
+
+def _unit_line(facts: UnitFacts) -> str:
+    name = visible(facts.privacy_unit.column, quoted=False)
+    shown = f"  {name} has {facts.units:,} {'value' if facts.units == 1 else 'values'} in {facts.rows:,} rows that no rule drops"
+    return f"{shown}; {facts.units_over:,} of them with {facts.rule_in_words}"
+
+
+def column_lines(facts: TableFacts) -> Iterator[str]:
+    """Every column, and the cells of it that do not fit."""
+    for column in facts.columns:
+        kind = column.column
+        name = visible(kind.name, quoted=False)
+        what = f"{name} ({kind.kind}{_limits(kind)})"
+        counts = [
+            f"{label} {_of(cells, facts.rows, '')}"
+            for label, cells in (
+                ("below", column.below),
+                ("above", column.above),
+                ("between", column.between),
+                ("empty", column.empty),
+                ("infinite", column.infinite),
+                ("no level", column.unknown),
+                ("unreadable", column.unreadable),
+            )
+            if cells
+        ]
+        yield f"  {what}: {', '.join(counts) or 'every cell fits'}"
+
+
+def _limits(column: object) -> str:
+    if isinstance(column, Coordinate | Boolean):
+        return ""
+    if isinstance(column, Categorical):
+        return f", {len(column.levels)} level{'s' if len(column.levels) > 1 else ''}"
+    assert isinstance(column, Numeric | Date)
+    return f", {column.public_values_in_words}"

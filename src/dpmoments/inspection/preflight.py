@@ -1,0 +1,331 @@
+"""A look at the private table, for the eyes of whoever holds it alone, before anything is spent."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+import unicodedata
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn, SupportsIndex, TextIO
+
+from dpmoments.foundation.progress import watched
+from dpmoments.foundation.text_format import TextFormat
+from dpmoments.inspection.facts import ColumnFacts, FoundValue, RuleFacts, TableFacts, UnitFacts, nearest_level
+from dpmoments.inspection.messages import BLANK, Outcome, Seriousness, column_lines, row_lines, verdicts, visible
+from dpmoments.inspection.survey import SurveyCounts
+from dpmoments.inspection.surveyed_table import survey_table, survey_units
+from dpmoments.inspection.value_sample import ValueSample
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import PrivacyUnit, require_unit
+from dpmoments.rows.sources.opening import open_source
+from dpmoments.rows.unit_counts import UnitCounts
+from dpmoments.rows.units import ROUNDS
+from dpmoments.schema.columns import Categorical, Column
+from dpmoments.schema.schema import Schema
+
+__all__ = ["Preflight", "preflight"]
+
+MARK = "PRIVATE │ "
+"""Before every line, so that one that is copied stays marked."""
+HIDDEN = "Preflight(<private>: call .show())"
+FILLER = "\1"
+"""After a character that takes two cells of a terminal."""
+WIDTH = 100
+LEAST_WIDTH = 40
+WARNING = (
+    "For the curator's eyes alone: exact facts about the table, with no privacy guarantee. Whatever keeps these lines (a "
+    "notebook, a log, a terminal's history) keeps private facts. No budget was spent, nothing was written."
+)
+ADVICE = (
+    "Change the schema from public knowledge alone (a codebook, the law, how the column was recorded): units, levels as they are "
+    "written, the wrong column. A bound or a level that is chosen because of what stands here is read off the table, and the "
+    "guarantee of a release rests on a schema that is not."
+)
+
+
+def preflight(
+    data: Any,
+    schema: Schema,
+    *,
+    mean: bool = True,
+    privacy_unit: PrivacyUnit | None = None,
+    text_format: TextFormat | None = None,
+    threads: int | None = None,
+    progress: bool | Callable[[float | None], None] = False,
+) -> Preflight:
+    """Look at a private table as a release would read it, and tell all that does not fit its schema at once.
+
+    Parameters
+    ----------
+    data : array, frame, path or relation
+        As :func:`dpmoments.release` takes it.
+    schema : Schema
+    mean : bool
+        As for the release that is to follow.
+    privacy_unit : PrivacyUnit, optional
+        As for the release that is to follow: it is then told, too, how many units there are, how many of them have more rows
+        than count, and how many rows that leaves out.
+    text_format : TextFormat, optional
+        As for :func:`dpmoments.release`.
+    threads : int, optional
+        Default: the usable cores. What is found does not depend on it.
+    progress : bool or callable
+        As for :func:`dpmoments.release`.
+
+    Returns
+    -------
+    Preflight
+        Private: its text shows nothing, ``.show()`` prints.
+
+    Raises
+    ------
+    ValueError, TypeError, FileNotFoundError
+        If the table does not have the schema's columns or cannot be opened at all, or the privacy unit cannot serve.
+
+    Notes
+    -----
+    **Privacy.** It spends no budget and has no guarantee: it is exact, for the eyes of those who may see the table anyway. What
+    is decided because of it is a function of the table. To mend units, the writing of levels or a wrong column, as public
+    knowledge has them, leaves the schema one that public knowledge gives, and for that the guarantee of a release holds; bounds
+    or levels that are chosen to fit the table do not (``docs/preflight.md``). No minimum, maximum, quantile or mean is computed.
+
+    One pass, and with a privacy unit three (one more for every eight million rows of people with several); the comparisons are
+    those of a release, so that ``rows_kept`` is what a release counts. Memory does not grow with the number of rows.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from dpmoments import Numeric
+    >>> found = preflight(pa.table({"height": [171.0, 183.0]}), Schema(Numeric("height", 0.3, 2.3)))
+    >>> found
+    Preflight(<private>: call .show())
+    >>> found.private_facts()["columns"]["height"]["above"]
+    2
+    """
+    if not isinstance(schema, Schema):
+        raise TypeError(
+            f"schema must be a dpmoments.Schema, got {type(schema).__name__}: dpm.Schema(dpm.Numeric('age', 0, 100), …) or "
+            "dpm.Schema.load('people.yaml')"
+        )
+    if privacy_unit is not None:
+        require_unit(privacy_unit, {column.name for column in schema.columns}, Neighbors.ADD_REMOVE)
+    with watched(progress) as on_block:
+        source = open_source(data, schema, mean, privacy_unit, text_format)
+        with on_block.passing(source.pass_length):
+            found, failures = survey_table(source, threads=threads, on_block=on_block)
+        units = None
+        if privacy_unit is not None:
+            with on_block.passing(source.pass_length, ROUNDS):
+                units = survey_units(source, threads=threads, on_block=on_block)
+    unit = None if privacy_unit is None or units is None else _unit_facts(privacy_unit, found, units)
+    return Preflight(_facts(schema, found, failures, unit))
+
+
+class Preflight:
+    """What stands in a private table, against what its schema says; made by :func:`preflight`.
+
+    Its ``str``, ``repr`` and notebook form show nothing of the table, and it can be neither pickled nor copied, so that it gets
+    into no log, cache or report by accident.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from dpmoments import Categorical
+    >>> found = preflight(pa.table({"ward": ["a", "b", "icu"]}), Schema(Categorical("ward", ["A", "B", "ICU"])))
+    >>> str(found)
+    'Preflight(<private>: call .show())'
+    >>> found.stops_a_release
+    False
+    """
+
+    __slots__ = ("_facts",)
+
+    def __init__(self, facts: TableFacts) -> None:
+        self._facts = facts
+
+    @property
+    def stops_a_release(self) -> bool:
+        """Whether a release of this table stops with an error; private, as all that is found."""
+        return self._facts.stops
+
+    @property
+    def outcome(self) -> Outcome:
+        """What a release of this table would come to; private. Worthless: most rows, or most cells of a column, are lost."""
+        if self._facts.stops:
+            return Outcome.STOPS
+        lost = any(verdict.seriousness <= Seriousness.COLUMN_LOST for verdict in verdicts(self._facts))
+        return Outcome.WORTHLESS if lost else Outcome.WORKS
+
+    def show(self, file: TextIO | None = None) -> None:
+        """Print what was found, every line marked as private. Notebooks and logs keep what is printed.
+
+        Parameters
+        ----------
+        file : text stream, optional
+            Default: standard output.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from dpmoments import Numeric
+        >>> preflight(pa.table({"age": [44.0, 130.0]}), Schema(Numeric("age", 0, 120))).show()
+        PRIVATE │ For the curator's eyes alone: ...
+        """
+        stream = sys.stdout if file is None else file
+        width = WIDTH
+        if stream.isatty():
+            width = max(min(shutil.get_terminal_size((WIDTH, 24)).columns, WIDTH), LEAST_WIDTH)
+        encoding = getattr(stream, "encoding", None) or "utf-8"
+        for line in self._marked_lines(width):
+            stream.write(line.encode(encoding, "replace").decode(encoding) + "\n")
+
+    def private_facts(self) -> dict[str, Any]:
+        """Everything that was found, as plain values for a program; private.
+
+        Returns
+        -------
+        dict
+            Counts of rows and cells, rules, columns, values that are no level, and ``verdicts`` in the order of seriousness.
+        """
+        return self._facts.to_plain() | {
+            "verdicts": [verdict.words.replace(BLANK, " ") for verdict in verdicts(self._facts)]
+        }
+
+    def _marked_lines(self, width: int) -> Iterator[str]:
+        for line in self._lines():
+            indent = len(line) - len(line.lstrip())
+            wrapped = textwrap.wrap(
+                "".join(map(_as_wide_as_shown, line.strip())),
+                width - len(MARK),
+                initial_indent=" " * indent,
+                subsequent_indent=" " * (indent + 2 if indent else 0),
+                break_on_hyphens=False,
+            )
+            for piece in wrapped or [""]:
+                yield (MARK + piece.replace(FILLER, "").replace(BLANK, " ")).rstrip()
+
+    def _lines(self) -> Iterator[str]:
+        facts = self._facts
+        yield WARNING
+        yield ""
+        found = verdicts(facts)
+        reasons = [
+            str(place)
+            for place, verdict in enumerate(found, 1)
+            if verdict.seriousness in (Seriousness.UNREAD, Seriousness.STOPS)
+        ]
+        if self.outcome is Outcome.STOPS:
+            yield f"A release of this table STOPS with an error: see {' and '.join(reasons)} below."
+        elif self.outcome is Outcome.WORTHLESS:
+            yield (
+                f"A release of this table would RUN, AND BE WORTHLESS in part or whole: it counts {facts.kept:,} of "
+                f"{facts.rows:,} rows, and what is first below is lost without an error."
+            )
+        else:
+            yield f"A release of this table works: it counts {facts.kept:,} of {facts.rows:,} rows."
+        if not found:
+            yield "Every cell fits the schema."
+        for place, verdict in enumerate(found, 1):
+            yield f"  {place}. {verdict.words[0].upper()}{verdict.words[1:]}{'' if verdict.words.endswith('?') else '.'}"
+        yield ""
+        yield from row_lines(facts)
+        yield ""
+        yield "Columns:"
+        yield from column_lines(facts)
+        yield ""
+        yield ADVICE
+        if facts.unit is not None:
+            yield f"How many rows of a {visible(facts.unit.privacy_unit.column, quoted=False)} count is such a bound, too."
+
+    def __repr__(self) -> str:
+        return HIDDEN
+
+    def _repr_html_(self) -> str:
+        return "<code>Preflight(&lt;private&gt;: call .show())</code>"
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError("a Preflight holds private facts and is neither pickled nor copied: run preflight again")
+
+
+def _as_wide_as_shown(character: str) -> str:
+    """A character that a terminal can show, as many characters as it takes cells: no line may be broken by the terminal."""
+    if not character.isprintable() and character != BLANK:
+        return character.encode("unicode_escape", "backslashreplace").decode()
+    return character + FILLER if unicodedata.east_asian_width(character) in "WF" else character
+
+
+def _facts(schema: Schema, found: SurveyCounts, failures: list[str], unit: UnitFacts | None) -> TableFacts:
+    counts = found.counts
+    dropping = [pair for column in schema.table_columns for pair in _dropping_rules(column)]
+    if unit is not None and unit.privacy_unit.missing == "drop":
+        dropping.append((unit.privacy_unit.column, "missing"))
+    rules = [
+        RuleFacts(name, rule, *(counts["rule", name, rule, what] for what in ("rows", "first", "alone")))
+        for name, rule in dropping
+    ]
+    if unit is not None:  # only of rows that no rule drops
+        rules.append(RuleFacts(unit.privacy_unit.column, unit.rule_in_words, *(3 * [unit.beyond])))
+    return TableFacts(
+        schema=schema,
+        rows=counts["rows", "read"],
+        kept=counts["rows", "kept"] - (0 if unit is None else unit.beyond),
+        stopping=counts["rows", "stopping"],
+        whole=counts["rows", "whole"],
+        shortened=counts["rows", "shortened"],
+        columns=tuple(_column_facts(column, found) for column in schema.table_columns),
+        rules=tuple(rules),
+        derived={column.name: counts["derived", column.name] for column in schema.derived_columns},
+        ragged=counts["rows", "ragged"],
+        failures=tuple(failures),
+        unit=unit,
+    )
+
+
+def _unit_facts(privacy_unit: PrivacyUnit, found: SurveyCounts, units: UnitCounts) -> UnitFacts:
+    return UnitFacts(
+        privacy_unit,
+        missing=found.counts["unit", "missing"],
+        unreadable=found.counts["unit", "unreadable"],
+        types=tuple(sorted(str(key[1]) for key in found.counts if key[0] == "unit type")),
+        units=units.units,
+        rows=units.rows,
+        units_over=units.units_over,
+        rows_of_units_over=units.rows_of_units_over,
+        beyond=units.beyond,
+    )
+
+
+def _dropping_rules(column: Column) -> Iterator[tuple[str, str]]:
+    if column.missing == "drop":
+        yield column.name, "missing"
+    if isinstance(column, Categorical) and column.other == "drop":
+        yield column.name, "other"
+
+
+def _column_facts(column: Column, found: SurveyCounts) -> ColumnFacts:
+    name = column.name
+
+    def cells(what: str) -> int:
+        return found.counts["column", name, what]
+
+    levels = column.levels if isinstance(column, Categorical) else ()
+    unknown, unreadable = (found.values.get((name, what), ValueSample()) for what in ("unknown", "unreadable"))
+    return ColumnFacts(
+        column=column,
+        empty=cells("empty"),
+        infinite=cells("infinite"),
+        below=cells("below"),
+        above=cells("above"),
+        between=cells("between"),
+        unreadable=cells("unreadable"),
+        like_numbers=cells("like numbers"),
+        types=tuple(sorted(str(key[2]) for key in found.counts if key[:2] == ("type", name))),
+        unreadable_values=tuple(FoundValue(value, times) for value, times in unreadable.most_frequent_first()),
+        unknown=cells("unknown"),
+        unknown_values=tuple(
+            FoundValue(value, times, *nearest_level(value, levels)) for value, times in unknown.most_frequent_first()
+        ),
+        complete=unknown.complete and unreadable.complete,
+        levels=tuple(found.counts["level", name, place] for place in range(len(levels))),
+    )

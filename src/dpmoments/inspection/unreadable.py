@@ -1,0 +1,282 @@
+"""Cells read one column at a time without stopping: which of them a release could not read, and what stands in them.
+
+A release stops at the first column whose type it refuses, and where a rule says so at the first cell that it cannot read.
+Here each is found, by the same readers, so that all faults of a table can be told at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmoments.cells.dates import text_dates
+from dpmoments.cells.objects import read_objects
+from dpmoments.cells.reading import MISSING, UNKNOWN, CodeArray, NumberColumn, level_codes, numbers
+from dpmoments.cells.text_numbers import TextCells, decoded_bytes, decoded_levels, null_words, text_flags, text_numbers
+from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.table_libraries import pa, pc
+from dpmoments.foundation.text_format import TextFormat
+from dpmoments.schema.columns import Boolean, Categorical, Date
+
+__all__ = [
+    "CellValue",
+    "LevelCells",
+    "NumberCells",
+    "UnreadableColumn",
+    "raised_by_reading",
+    "read_level_cells",
+    "read_number_cells",
+    "type_in_words",
+]
+
+CellValue = tuple[Literal["text", "number", "form", "type"], str]
+"""A cell as text, and what it is: text, a number, the form of a text (every digit a 9), or the name of its type."""
+NOT_UTF8: CellValue = ("type", "text that is not UTF-8")
+DIGITS = re.compile(r"\d")
+
+
+def raised_by_reading() -> tuple[type[Exception], ...]:
+    """What is raised where a column cannot be read."""
+    return TypeError, ValueError, ArithmeticError, pa.ArrowException
+
+
+@dataclass(frozen=True, repr=False)
+class UnreadableColumn:
+    """In place of the cells of a column whose type no reader takes."""
+
+    kind: str
+    n_cells: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NumberCells:
+    """Cells of a column of numbers.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n,)
+        NaN where a cell is missing or unreadable.
+    unreadable : ndarray of bool, shape (n,)
+        Cells at which a release stops.
+    kind : str or None
+        The column's type, where a release stops at that, whatever the cells.
+    found : mapping of CellValue to int
+        What the unreadable cells hold, and in how many of them; text by its form, so that no number is read off it.
+    like_numbers : int
+        How many of them are text that would be a number.
+    """
+
+    values: FloatArray
+    unreadable: BoolArray
+    kind: str | None = None
+    found: Mapping[CellValue, int] = field(default_factory=dict)
+    like_numbers: int = 0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LevelCells:
+    """Cells of a categorical column.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n,)
+        As :func:`dpmoments.cells.reading.level_codes` gives them; MISSING where a cell is unreadable.
+    unreadable, kind
+        As those of :class:`NumberCells`; a cell that cannot be read is an unknown level where the column's type can hold levels.
+    unknown : mapping of CellValue to int
+        Values that are no level, and in how many cells.
+    """
+
+    codes: CodeArray
+    unreadable: BoolArray
+    kind: str | None = None
+    unknown: Mapping[CellValue, int] = field(default_factory=dict)
+
+
+def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat | None = None) -> NumberCells:
+    """Read the cells of a column of numbers, whatever they hold.
+
+    Parameters
+    ----------
+    cells : pyarrow.Array, pyarrow.ChunkedArray, ndarray of objects or UnreadableColumn, length n
+    column : Numeric, Date, Boolean or Coordinate
+    written : TextFormat, optional
+        How they are written, where they are the bytes of a text file.
+
+    Examples
+    --------
+    >>> from dpmoments.schema.columns import Numeric
+    >>> read = read_number_cells(np.array([1, "12.5", "n/a", None], dtype=object), Numeric("age", 0, 120))
+    >>> read.values.tolist(), read.unreadable.tolist(), read.like_numbers, dict(read.found)
+    ([1.0, nan, nan, nan], [False, True, True, False], 1, {('form', 'n/a'): 1})
+    """
+    if isinstance(cells, UnreadableColumn):
+        return NumberCells(np.full(cells.n_cells, np.nan), np.ones(cells.n_cells, dtype=bool), cells.kind)
+    if written is not None:
+        texts, _ = decoded_bytes(cells)  # what is not UTF-8 is no number either
+        return _of_texts(texts, column, _read_texts(texts, column, written))
+    if isinstance(column, Date) and (dates := _as_texts(cells)) is not None:
+        return _of_texts(dates, column, text_dates(dates, column, TextFormat(), only_empty=True))
+    try:
+        values, wrong = numbers(cells, column)
+    except raised_by_reading():  # by the column's type: told below
+        values, wrong = np.full(len(cells), np.nan), np.ones(len(cells), dtype=bool)
+    else:
+        unreadable = np.zeros(len(cells), dtype=bool) if wrong is None else wrong
+        if wrong is None:
+            return NumberCells(values, unreadable)
+        found, like_numbers = _forms(Counter(_written_objects(cells[unreadable])), column)
+        return NumberCells(values, unreadable, found=found, like_numbers=like_numbers)
+    kind = type_in_words(cells.type)
+    if (texts := _as_texts(cells)) is None:
+        return NumberCells(values, wrong, kind)
+    unreadable = ~_flags(pc.is_null(texts))
+    found, like_numbers = _forms(_counted(texts, unreadable), column)
+    return NumberCells(values, unreadable, kind, found, like_numbers)
+
+
+def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | None = None) -> LevelCells:
+    """Read the cells of a categorical column, whatever they hold.
+
+    Parameters
+    ----------
+    cells : pyarrow.Array, pyarrow.ChunkedArray, ndarray of objects or UnreadableColumn, length n
+    column : Categorical
+    written : TextFormat, optional
+        As for :func:`read_number_cells`.
+
+    Examples
+    --------
+    >>> read = read_level_cells(pa.array(["A", "a", "a", None]), Categorical("ward", ["A", "B"]))
+    >>> read.codes.tolist(), dict(read.unknown)
+    ([0, -1, -1, -2], {('text', 'a'): 2})
+    """
+    if isinstance(cells, UnreadableColumn):
+        return LevelCells(np.full(cells.n_cells, MISSING), np.ones(cells.n_cells, dtype=bool), cells.kind)
+    held, broken = cells, np.zeros(len(cells), dtype=bool)
+    if written is not None:
+        held, broken = decoded_levels(cells, null_words(column, written))
+    try:
+        codes = level_codes(held, column)
+    except raised_by_reading():  # by the column's type
+        return LevelCells(np.full(len(cells), MISSING), np.ones(len(cells), dtype=bool), type_in_words(cells.type))
+    unknown = _counted(held, (codes == UNKNOWN) & ~broken)
+    if broken.any():
+        unknown[NOT_UTF8] += int(np.count_nonzero(broken))
+    return LevelCells(codes, np.zeros(len(cells), dtype=bool), None, unknown)
+
+
+def _of_texts(texts: Any, column: NumberColumn, read: TextCells) -> NumberCells:
+    found, _ = _forms(_counted(texts, read.unparseable), column) if read.unparseable.any() else ({}, 0)
+    return NumberCells(read.values, read.unparseable, found=found)
+
+
+def _read_texts(texts: Any, column: NumberColumn, written: TextFormat) -> TextCells:
+    if isinstance(column, Date):
+        return text_dates(texts, column, written)
+    return (text_flags if isinstance(column, Boolean) else text_numbers)(texts, written)
+
+
+def _counted(cells: Any, wanted: BoolArray) -> Counter[CellValue]:
+    """What stands in the wanted cells."""
+    found: Counter[CellValue] = Counter()
+    if isinstance(cells, np.ndarray):
+        return Counter(_written_objects(cells[wanted]))
+    start = 0
+    for part in cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]:
+        chosen = wanted[start : start + len(part)]
+        start += len(part)
+        if not chosen.any():
+            continue
+        plain = pc.run_end_decode(part) if pa.types.is_run_end_encoded(part.type) else part
+        if pa.types.is_dictionary(plain.type):
+            values, indices = plain.dictionary, pc.fill_null(plain.indices, 0).to_numpy(zero_copy_only=False)
+            places, times = np.unique(indices[chosen], return_counts=True)
+            values = _countable(values).take(pa.array(places))
+        else:
+            counted = _countable(plain).take(pa.array(np.flatnonzero(chosen))).value_counts()
+            values, times = counted.field("values"), counted.field("counts").to_numpy()
+        if _is_text(values.type):
+            values, broken = decoded_bytes(values)
+        else:
+            broken = np.zeros(len(values), dtype=bool)
+        for value, is_broken, number in zip(values.to_pylist(), broken.tolist(), times.tolist(), strict=True):
+            found[NOT_UTF8 if is_broken else _written(value)] += number
+    return found
+
+
+def _countable(cells: Any) -> Any:
+    """The same cells in a type of which Arrow can count the values."""
+    if pa.types.is_string_view(cells.type):
+        return pc.cast(cells, pa.large_string())
+    return pc.cast(cells, pa.float32()) if pa.types.is_float16(cells.type) else cells
+
+
+def _forms(found: Mapping[CellValue, int], column: NumberColumn) -> tuple[Counter[CellValue], int]:
+    """Texts by their form, and how many are numbers; these are in no form."""
+    texts = [text for kind, text in found if kind == "text"]
+    numeric = ~np.isnan(_read_texts(pa.array(texts, pa.large_string()), column, TextFormat()).values)
+    like = {text for text, is_number in zip(texts, numeric.tolist(), strict=True) if is_number}
+    forms: Counter[CellValue] = Counter()
+    for (kind, text), times in found.items():
+        if kind != "text":
+            forms[kind, text] += times
+        elif text not in like:
+            forms["form", DIGITS.sub("9", text)] += times
+    return forms, sum(times for (kind, text), times in found.items() if kind == "text" and text in like)
+
+
+def _written_objects(cells: npt.NDArray[Any]) -> list[CellValue]:
+    return read_objects(cells, _written, ("type", "object"))
+
+
+def _written(cell: object) -> CellValue:
+    """A cell as text; what is neither text nor a number is told by its type alone."""
+    if isinstance(cell, str):
+        return "text", str.__str__(cell).encode(errors="replace").decode()
+    if isinstance(cell, bool | np.bool_):
+        return "type", "true or false"
+    if isinstance(cell, int | np.integer):
+        return "number", str(cell) if abs(int(cell)) < 10**40 else "an integer of more than 40 digits"
+    if isinstance(cell, float | np.floating):
+        number = float(cell)  # a whole one is written as its integer, as the readers take it
+        return "number", str(int(number)) if number.is_integer() and abs(number) < 2.0**63 else repr(number)
+    return "type", type(cell).__name__
+
+
+def _as_texts(cells: Any) -> Any | None:
+    """Cells of any type of text as large_string, shape (n,); None where they are of another type."""
+    if isinstance(cells, np.ndarray):
+        return None
+    whole = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
+    parts = whole.chunks if isinstance(whole, pa.ChunkedArray) else [whole]
+    plain = [pc.run_end_decode(part) if pa.types.is_run_end_encoded(part.type) else part for part in parts]
+    for part in plain:
+        if not _is_text(part.type.value_type if pa.types.is_dictionary(part.type) else part.type):
+            return None
+    return pa.concat_arrays([pa.array([], pa.large_string()), *map(_texts, plain)])
+
+
+def _texts(part: Any) -> Any:
+    if not pa.types.is_dictionary(part.type):
+        return decoded_bytes(part)[0]
+    return decoded_bytes(part.dictionary)[0].take(part.indices)
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _flags(cells: Any) -> BoolArray:
+    found: BoolArray = cells.to_numpy(zero_copy_only=False).astype(bool)
+    return found
+
+
+def type_in_words(kind: Any) -> str:
+    return "nested values" if pa.types.is_nested(kind) else str(kind)

@@ -1,0 +1,325 @@
+"""What a history comes to: for each dataset its grant, what is spent and what is left; and which entries may follow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from dpmoments.foundation.ledger_errors import BudgetExceededError, LedgerError
+from dpmoments.foundation.values import require_kinds, require_known
+from dpmoments.ledger.amounts import Amount, no_more
+from dpmoments.ledger.composition import Losses, Sums, losses_of
+from dpmoments.ledger.grants import Grant, GrantKind, check_unit, require_dataset
+from dpmoments.ledger.history import Action, HistoryEntry, first_link
+from dpmoments.ledger.spending import amount_left, amount_spent, left_by_parts, why_not_counted
+from dpmoments.privacy.accounting import LossUnit
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.origin import LedgerEntry
+
+__all__ = ["Account", "Accounts", "Reservation"]
+
+RESERVE_ENTRIES = {"release", "mechanism", "cost", "loss_unit", "neighbors", "unit", "losses"}
+AGREEMENT = 1e-9
+"""Losses on record are computed anew to within this, on another machine too; they are added up as recorded."""
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """Budget that was set aside for one release.
+
+    Attributes
+    ----------
+    dataset, release : str
+        The release's id; of groups, the run's.
+    cost : PrivacyBudget
+    neighbors : Neighbors
+    unit : str
+        Whom it protects: ``row``, or the column that tells units apart.
+    losses : Losses
+    state : Action
+        ``reserve`` until it is committed or refunded.
+    """
+
+    dataset: str
+    release: str
+    cost: PrivacyBudget
+    neighbors: Neighbors
+    unit: str
+    losses: Losses
+    state: Action = Action.RESERVE
+
+
+@dataclass(frozen=True)
+class Account:
+    """The budget of one dataset.
+
+    Attributes
+    ----------
+    dataset : str
+    grant : Grant
+        As granted last.
+    n_released, n_open, n_refunded : int
+        Releases that were written; reservations that were neither committed nor refunded, which count as spent for ever; and
+        those given back.
+    """
+
+    dataset: str
+    grant: Grant
+    sums: Sums
+    n_released: int = 0
+    n_open: int = 0
+    n_refunded: int = 0
+
+    @property
+    def spent(self) -> Amount:
+        """What the releases come to, open reservations included."""
+        return amount_spent(self.grant, self.sums)
+
+    @property
+    def left(self) -> Amount:
+        """What a further release may cost."""
+        return amount_left(self.grant, self.sums)
+
+    @property
+    def ways_left(self) -> tuple[tuple[str, str], ...]:
+        """What one more release may cost, by the kind of its cost; never more than is left."""
+        left = self.left
+        if left.kind != GrantKind.APPROXIMATE:
+            return (("", left.in_words(most=True)),)
+        epsilon, delta = left_by_parts(self.grant, self.sums)
+        ways = [
+            ("pure", left.epsilon, f"ε = {no_more(left.epsilon)}"),
+            ("ε and δ", epsilon, f"ε = {no_more(epsilon)}, δ = {no_more(delta)}"),
+            ("zCDP", left.rho, f"ρ = {no_more(left.rho)}"),
+            ("Gaussian", left.mu, f"μ = {no_more(left.mu)}"),
+        ]
+        return tuple((kind, words) for kind, amount, words in ways if amount)
+
+    @property
+    def left_in_words(self) -> str:
+        """The same in one line."""
+        return (
+            " or ".join(f"{words} {f'({kind})' if kind else ''}".strip() for kind, words in self.ways_left) or "nothing"
+        )
+
+    def require_for(self, neighbors: Neighbors, unit: str) -> None:
+        """Raise unless releases for this relation and unit are charged to it.
+
+        Raises
+        ------
+        LedgerError
+            If the grant is for others.
+        """
+        if unit != self.grant.unit:
+            raise LedgerError(
+                f"the budget of {self.dataset!r} is for the protected unit {self.grant.unit!r}, and this release protects "
+                f"{unit!r}: a guarantee for one says nothing about the other. {self._how_to_protect(unit)}; nothing was spent"
+            )
+        try:
+            losses_of(PrivacyBudget.pure(1.0), LossUnit.EPSILON, neighbors, self.grant.neighbors)
+        except ValueError as reason:
+            raise LedgerError(
+                f"the budget of {self.dataset!r} is for {self.grant.neighbors}, and this release is for {neighbors}: {reason}; "
+                "nothing was spent"
+            ) from None
+
+    def _how_to_protect(self, unit: str) -> str:
+        """What to do for a release that protects another unit; never to protect rows where it protects people."""
+        if unit == "row":
+            return (
+                f"Release with privacy_unit=PrivacyUnit({self.grant.unit!r}, max_rows=…), or grant a budget for rows to a "
+                "dataset of another name"
+            )
+        if not self.sums.n_releases:
+            return f"Nothing is spent of it yet: grant it again with unit={unit!r}"
+        return f"Some of it is spent: grant a budget with unit={unit!r} to a dataset of another name"
+
+    def with_charge(self, cost: PrivacyBudget, losses: Losses) -> Account:
+        """The account with one release more.
+
+        Raises
+        ------
+        BudgetExceededError
+            If it passes the grant.
+        """
+        sums = self.sums + losses
+        if sums.within(self.grant):
+            return replace(self, sums=sums, n_open=self.n_open + 1)
+        name, granted = repr(self.dataset), self.grant
+        if reason := why_not_counted(granted, sums):
+            raise BudgetExceededError(
+                f"a release that costs {cost} cannot be counted under the budget of {name}, {granted}: {reason}. Nothing was "
+                "read and nothing was spent"
+            )
+        raise BudgetExceededError(
+            f"the budget of {name} does not allow this release: {granted} is granted, {self.spent} is spent by "
+            f"{self.sums.n_releases} releases, {self.left_in_words} is left, and this release would cost {cost}. Nothing "
+            "was read and nothing was spent. Ask for less, or, if more may be spent on this dataset, grant more with ledger.grant"
+        )
+
+    def with_grant(self, grant: Grant) -> Account:
+        """The account with another grant in place of its own.
+
+        Raises
+        ------
+        LedgerError
+            If something is spent, and the new grant is lower than that, or is of another kind, relation, unit or composition.
+        """
+        if self.sums.n_releases:
+            for what in ("kind", "neighbors", "unit", "composition"):
+                old, new = getattr(self.grant, what), getattr(grant, what)
+                if old != new:
+                    raise LedgerError(
+                        f"{self.dataset!r} was granted a budget with {what} {str(old)!r}, and some of it is spent: it cannot "
+                        f"become one with {what} {str(new)!r}. Its amount alone can be changed"
+                    )
+            if not self.sums.within(grant):
+                raise LedgerError(
+                    f"{self.spent} of the budget of {self.dataset!r} is spent: a grant cannot be lowered to {grant}, below "
+                    "what is spent already"
+                )
+        return replace(self, grant=grant)
+
+
+class Accounts:
+    """The accounts of all datasets, entry by entry."""
+
+    def __init__(self, ledger: str) -> None:
+        self.ledger = ledger
+        self.number = 0
+        self.link = first_link(ledger)
+        self.by_dataset: dict[str, Account] = {}
+        self.reservations: dict[int, Reservation] = {}
+        self.history: list[HistoryEntry] = []
+
+    @property
+    def head(self) -> LedgerEntry | None:
+        """The last entry."""
+        return LedgerEntry(self.ledger, self.number, self.link) if self.number else None
+
+    def account(self, dataset: object) -> Account:
+        """That of a dataset.
+
+        Raises
+        ------
+        LedgerError
+            If it was never granted a budget.
+        """
+        name = require_dataset(dataset)
+        if name not in self.by_dataset:
+            known = ", ".join(map(repr, self.by_dataset)) or "none yet"
+            raise LedgerError(
+                f"no budget was granted to {name!r} (datasets of this ledger: {known}): grant one first, as in "
+                f"ledger.grant({name!r}, epsilon=1.0); nothing was spent"
+            )
+        return self.by_dataset[name]
+
+    def follow(self, action: Action, dataset: str, content: Mapping[str, Any]) -> HistoryEntry:
+        """The entry that says so, counted in.
+
+        Raises
+        ------
+        LedgerError
+            If it cannot follow what is there; then nothing is counted.
+        """
+        entry = HistoryEntry.after(self.number, self.link, action, dataset, content)
+        self.apply(entry)
+        return entry
+
+    def read(self, number: int, text: str, digest: str) -> None:
+        """Count in the next entry of a file.
+
+        Raises
+        ------
+        LedgerError
+            If it cannot follow what is there.
+        """
+        try:
+            if number != self.number + 1:
+                raise ValueError(f"entry {self.number + 1} is missing")
+            self.apply(HistoryEntry.read(number, text, digest, self.link))
+        except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, LedgerError) as reason:
+            words = f"it has no entry {reason.args[0]!r}" if isinstance(reason, KeyError) else str(reason)
+            raise LedgerError(f"the history is broken at entry {number}: {words}") from None
+
+    def apply(self, entry: HistoryEntry) -> None:
+        """Count in an entry whose place is right; all or nothing."""
+        dataset, content = require_dataset(entry.dataset), entry.content
+        if entry.action is Action.GRANT:
+            grant = Grant.from_dict(content)
+            known = self.by_dataset.get(dataset)
+            account = Account(dataset, grant, Sums()) if known is None else known.with_grant(grant)
+        elif entry.action is Action.RESERVE:
+            account = self._reserved(entry)
+        else:
+            account = self._ended(entry)
+        self.by_dataset[dataset] = account
+        self.number, self.link = entry.number, entry.hash
+        self.history.append(entry)
+
+    def _reserved(self, entry: HistoryEntry) -> Account:
+        content = entry.content
+        require_known(content, RESERVE_ENTRIES, "a reservation")
+        require_kinds(content, release=str, mechanism=str, cost=dict, losses=dict)
+        check_unit(content["unit"])
+        account = self.account(entry.dataset)
+        neighbors, unit = Neighbors.of(content["neighbors"]), content["unit"]
+        account.require_for(neighbors, unit)
+        cost, losses = PrivacyBudget.from_dict(content["cost"]), Losses.from_dict(content["losses"])
+        account = account.with_charge(cost, losses)
+        self.reservations[entry.number] = Reservation(entry.dataset, content["release"], cost, neighbors, unit, losses)
+        return account
+
+    def _ended(self, entry: HistoryEntry) -> Account:
+        require_known(entry.content, ("reservation",), f"a {entry.action}")
+        number = entry.content["reservation"]
+        held, account = self.reservations.get(number), self.account(entry.dataset)
+        if held is None or held.dataset != entry.dataset:
+            raise LedgerError(f"entry {number} reserves nothing for {entry.dataset!r}")
+        if held.state is not Action.RESERVE:
+            raise LedgerError(f"what entry {number} reserves has a {held.state} already")
+        self.reservations[number] = replace(held, state=entry.action)
+        account = replace(account, n_open=account.n_open - 1)
+        if entry.action is Action.COMMIT:
+            return replace(account, n_released=account.n_released + 1)
+        return replace(account, n_refunded=account.n_refunded + 1, sums=account.sums - held.losses)
+
+    def faults(self) -> list[str]:
+        """Recorded losses and limits that are not what a cost or a grant comes to, in words."""
+        found, grants = [], dict[str, Grant]()
+        for entry in self.history:
+            if entry.action is Action.GRANT:
+                grants[entry.dataset] = Grant.from_dict(entry.content)
+                if not _limits_agree(grants[entry.dataset]):
+                    found.append(f"the limits of entry {entry.number} are not what its grant allows")
+            if entry.action is Action.RESERVE and not _losses_agree(entry, grants[entry.dataset]):
+                found.append(f"the losses of entry {entry.number} are not what its cost comes to")
+        return found
+
+
+def _losses_agree(entry: HistoryEntry, grant: Grant) -> bool:
+    content = entry.content
+    cost, unit = PrivacyBudget.from_dict(content["cost"]), LossUnit(content["loss_unit"])
+    anew = losses_of(cost, unit, Neighbors.of(content["neighbors"]), grant.neighbors).to_dict()
+    return _nearly(Losses.from_dict(content["losses"]).to_dict(), anew)
+
+
+def _limits_agree(grant: Grant) -> bool:
+    if grant.kind is not GrantKind.APPROXIMATE:
+        return True
+    amount = grant.amount
+    anew = Grant.of(epsilon=amount.epsilon, delta=amount.delta, composition=grant.composition)
+    return _nearly(grant.to_dict()["limits"], anew.to_dict()["limits"])
+
+
+def _nearly(recorded: Mapping[str, Any], anew: Mapping[str, Any]) -> bool:
+    def same(one: Any, other: Any) -> bool:
+        if not isinstance(one, str) or not isinstance(other, str):
+            return bool(one == other)
+        return math.isclose(Fraction(one), Fraction(other), rel_tol=AGREEMENT)
+
+    return all(same(recorded[name], anew[name]) for name in anew)

@@ -1,0 +1,206 @@
+"""What the costs of releases come to in the kinds in which a ledger grants budgets; proofs in ``docs/derivations/ledger.md``.
+
+=================  ===========  =============  ===========================  ==============================
+cost of a release  under ε      under ρ        under μ                      under (ε, δ)
+=================  ===========  =============  ===========================  ==============================
+pure ε             ε            ε tanh(ε/2)    2 Φ⁻¹(e^ε/(1+e^ε))           ε; or in ρ; or in μ
+(ε, δ), Gaussian   refused      its ρ          √(2ρ)                        in μ; or in ρ; or part by part
+(ε, δ), zCDP       refused      its ρ          refused                      in ρ; or part by part
+(ε, δ), others     refused      refused        refused                      part by part
+ρ-zCDP             refused      ρ              refused                      in ρ alone
+=================  ===========  =============  ===========================  ==============================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from dpmoments.foundation.values import require_known
+from dpmoments.ledger.amounts import as_text, as_written, from_text, upward
+from dpmoments.ledger.grants import MOST_GAUSSIAN_RELEASES, Composition, Grant, GrantKind
+from dpmoments.privacy.accounting import LossUnit, allowance
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.curves.pure_gaussian import pure_to_gaussian
+from dpmoments.privacy.curves.zcdp import pure_to_zcdp
+from dpmoments.privacy.neighbors import Neighbors
+
+__all__ = ["Losses", "Sums", "losses_of"]
+
+AMOUNTS = ("epsilon", "delta", "rho", "mu_squared")
+LARGEST_EPSILON_TWICE = 700.0
+"""Beyond it e^ε, by which δ grows where a cost is counted twice, is no float."""
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What one release may lose, in every unit in which that is known; exact, or rounded up.
+
+    Attributes
+    ----------
+    epsilon, delta : Fraction or None
+        It is (ε, δ)-private.
+    rho : Fraction or None
+        It is ρ-zCDP.
+    mu_squared : Fraction or None
+        It is μ-Gaussian private, μ² being this, but for the margin of discrete noise where ``gaussian``.
+    gaussian : bool
+        Whether its draws are Gaussian, and discrete.
+    """
+
+    epsilon: Fraction | None
+    delta: Fraction | None
+    rho: Fraction | None
+    mu_squared: Fraction | None
+    gaussian: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for the history."""
+        known = {name: getattr(self, name) for name in AMOUNTS}
+        return {name: None if loss is None else as_text(loss) for name, loss in known.items()} | {
+            "gaussian": self.gaussian
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Losses:
+        """The inverse of :meth:`to_dict`.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If an entry is absent, unknown, or not what it must be.
+        """
+        require_known(values, (*AMOUNTS, "gaussian"), "the losses of a release")
+        known = {name: None if values[name] is None else from_text(values[name]) for name in AMOUNTS}
+        if not isinstance(values["gaussian"], bool):
+            raise TypeError("gaussian must be true or false")
+        losses = cls(**known, gaussian=values["gaussian"])
+        if (losses.epsilon is None) != (losses.delta is None) or not (losses.epsilon or losses.rho):
+            raise ValueError("the losses of a release are in no unit that a ledger counts in")
+        return losses
+
+
+def losses_of(cost: PrivacyBudget, unit: LossUnit, neighbors: Neighbors, relation: Neighbors) -> Losses:
+    """What a release that costs so much may lose under the relation of a grant.
+
+    Parameters
+    ----------
+    cost : PrivacyBudget
+        Of the release.
+    unit : LossUnit
+        In which the losses of its draws add up.
+    neighbors : Neighbors
+        The relation that the cost is for.
+    relation : Neighbors
+        That of the grant. A replaced row is one removed and one added: a cost for ``add_remove`` counts twice in ε and μ, four
+        times in ρ, under ``replace_one``. The other way there is no conversion.
+
+    Raises
+    ------
+    ValueError
+        If the cost says nothing about the relation.
+
+    Examples
+    --------
+    >>> one = losses_of(PrivacyBudget.pure(0.1), LossUnit.EPSILON, Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE)
+    >>> one.epsilon, round(float(one.rho), 4)
+    (Fraction(1, 5), 0.0199)
+    """
+    steps = 1
+    if neighbors is not relation:
+        if neighbors is Neighbors.REPLACE_ONE:
+            raise ValueError(
+                "a cost under replace_one says nothing about a row present or absent: release with neighbors='add_remove', or "
+                "grant a dataset of another name for replace_one"
+            )
+        if cost.kind is BudgetKind.APPROXIMATE and cost.epsilon > LARGEST_EPSILON_TWICE:
+            raise ValueError(f"a cost of {cost} under add_remove says nothing about a row replaced")
+        steps = 2
+    epsilon = delta = rho = mu_squared = None
+    if cost.kind is not BudgetKind.ZCDP:
+        epsilon, delta = steps * as_written(cost.epsilon), as_written(cost.delta)
+        if steps == 2 and delta:
+            delta *= 1 + Fraction(math.exp(cost.epsilon) * (1.0 + 1e-12))
+    if cost.kind is BudgetKind.ZCDP:
+        rho = steps**2 * as_written(cost.rho)
+    elif unit in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO):
+        rho = steps**2 * allowance(cost, unit).amount
+    elif cost.kind is BudgetKind.PURE and epsilon is not None:
+        above = upward(epsilon)
+        rho, mu_squared = Fraction(pure_to_zcdp(above)), Fraction(pure_to_gaussian(above)) ** 2
+    # A cost in ρ is one of zCDP, whatever was drawn: it is not known to be that of one Gaussian mechanism.
+    gaussian = unit is LossUnit.GAUSSIAN_RHO and cost.kind is BudgetKind.APPROXIMATE
+    if gaussian and rho is not None:
+        mu_squared = 2 * rho
+    return Losses(epsilon, delta, rho, mu_squared, gaussian)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """The losses of several releases added up in each unit; an amount is None once a release is not counted in it."""
+
+    n_releases: int = 0
+    n_gaussian: int = 0
+    unknown: tuple[int, ...] = (0, 0, 0, 0)
+    amounts: tuple[Fraction, ...] = (Fraction(0), Fraction(0), Fraction(0), Fraction(0))
+    concentrated: bool = True
+    """Whether the first of them is zCDP."""
+
+    def __add__(self, losses: Losses) -> Sums:
+        first = self if self.n_releases else replace(self, concentrated=losses.rho is not None)
+        return first._moved(losses, 1)
+
+    def __sub__(self, losses: Losses) -> Sums:
+        return self._moved(losses, -1)
+
+    def _moved(self, losses: Losses, sign: int) -> Sums:
+        known = [getattr(losses, name) for name in AMOUNTS]
+        return replace(
+            self,
+            n_releases=self.n_releases + sign,
+            n_gaussian=self.n_gaussian + sign * losses.gaussian,
+            unknown=tuple(n + sign * (loss is None) for n, loss in zip(self.unknown, known, strict=True)),
+            amounts=tuple(total + sign * (loss or 0) for total, loss in zip(self.amounts, known, strict=True)),
+        )
+
+    def total(self, name: str) -> Fraction | None:
+        """The sum in one unit; None where a release is not counted in it, or the sum is not proven."""
+        place = AMOUNTS.index("delta" if name == "half_delta" else name)
+        if self.unknown[place] or (name == "mu_squared" and self.n_gaussian > MOST_GAUSSIAN_RELEASES):
+            return None
+        return self.amounts[place]
+
+    def within(self, grant: Grant) -> bool:
+        """Whether the releases are allowed by a grant."""
+        return any(all(self._keeps(name, grant.bounds) for name in rule) for rule in self.rules(grant))
+
+    def rules(self, grant: Grant) -> tuple[tuple[str, ...], ...]:
+        """The sums that must be within the grant's limits, for one rule or another that counts these releases.
+
+        The rules together are one privacy filter: what they may use of δ adds up to the grant's.
+        """
+        if grant.kind is GrantKind.PURE:
+            return (("epsilon",),) if self.amounts[1] == 0 else ()
+        if grant.kind is GrantKind.ZCDP:
+            return (("rho",),)
+        if grant.kind is GrantKind.GAUSSIAN:
+            return (("mu_squared",),)
+        rules: list[tuple[str, ...]] = [("epsilon",)] if self.amounts[1] == 0 else []
+        rule = grant.composition
+        by_parts = rule is Composition.BASIC or (rule is Composition.AUTO and not self.concentrated)
+        if by_parts or self.n_releases == 1:  # one release by itself is what it says it is
+            rules.append(("epsilon", "delta"))
+        elif rule is Composition.AUTO:
+            rules.append(("epsilon", "half_delta"))
+        if not by_parts and rule is not Composition.GAUSSIAN:
+            rules.append(("rho",))
+        if not by_parts and rule is not Composition.ZCDP:
+            rules.append(("mu_squared",))
+        return tuple(rules)
+
+    def _keeps(self, name: str, bounds: Mapping[str, Fraction]) -> bool:
+        total = self.total(name)
+        return total is not None and total <= bounds[name]

@@ -1,0 +1,229 @@
+"""The file of a ledger: one SQLite database, made whole or not at all; a transaction that has ended is on the disk."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import NoReturn
+
+from dpmoments.foundation.ledger_errors import LedgerError
+
+__all__ = ["LedgerFile"]
+
+APPLICATION = 0x64706D4C
+"""Tells a ledger from other SQLite files."""
+VERSION = 1
+OBJECTS = (
+    "CREATE TABLE history (number INTEGER PRIMARY KEY, entry TEXT NOT NULL, hash TEXT NOT NULL)",
+    "CREATE TABLE identity (id TEXT NOT NULL)",
+    "CREATE TRIGGER history_is_never_cut BEFORE DELETE ON history "
+    "BEGIN SELECT RAISE(ABORT, 'the history of a ledger is never cut'); END",
+    "CREATE TRIGGER history_is_never_changed BEFORE UPDATE ON history "
+    "BEGIN SELECT RAISE(ABORT, 'the history of a ledger is never changed'); END",
+)
+"""The triggers stop mistakes; who can write the file can drop them."""
+ID_DIGITS = 32
+TEMPORARY = (".dpmoments-", ".part")
+"""Beginning and end of the name under which a ledger is made."""
+
+
+class LedgerFile:
+    """Where a ledger is kept. Every use opens the file anew, so that one that was moved or replaced is noticed.
+
+    Parameters
+    ----------
+    path : path
+    timeout : float
+        Seconds to wait for another process that writes.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], timeout: float) -> None:
+        self.shown = os.fspath(path)
+        if "\0" in self.shown:
+            raise ValueError(f"{self.shown!r} cannot be the name of a file")
+        self.path = Path(path).absolute()
+        self.timeout = timeout
+
+    def exists(self) -> bool:
+        """Whether there is a file.
+
+        Raises
+        ------
+        LedgerError
+            If there is a folder of that name, or no folder for it.
+        """
+        if self.path.is_dir():
+            raise LedgerError(f"{self.shown} is a folder: name the ledger's file in it")
+        if not self.path.parent.is_dir():
+            raise LedgerError(f"the folder {self.path.parent} of the ledger does not exist")
+        return self.path.exists()
+
+    def create(self) -> None:
+        """Make an empty ledger, unless another process has made one meanwhile.
+
+        Raises
+        ------
+        LedgerError
+            If the folder cannot be written to.
+        """
+        temporary = self.path.parent / f"{TEMPORARY[0]}{secrets.token_hex(8)}{TEMPORARY[1]}"
+        try:
+            with closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
+                connection.execute("PRAGMA synchronous = EXTRA")
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+                for statement in OBJECTS:
+                    connection.execute(statement)
+                connection.execute("INSERT INTO identity VALUES (?)", (secrets.token_hex(ID_DIGITS // 2),))
+                connection.execute("COMMIT")
+            _publish(temporary, self.path)
+        except sqlite3.Error as reason:
+            self._explain(reason)
+        except OSError as reason:
+            raise LedgerError(f"the ledger {self.shown} cannot be made: {reason.strerror}") from None
+        finally:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+    @contextmanager
+    def opened(self, *, writing: bool = False) -> Iterator[sqlite3.Connection]:
+        """A connection in a transaction, which ends on the disk, or is taken back where the block raises.
+
+        Raises
+        ------
+        LedgerError
+            If the file is absent, locked, no ledger, of a newer version, or damaged, or cannot be written.
+        """
+        if not self.exists():
+            raise LedgerError(f"there is no ledger {self.shown}: ledger.grant('people-2026', epsilon=…) makes one")
+        self._require_one_name()
+        connection = None
+        try:
+            connection = sqlite3.connect(
+                f"{self.path.as_uri()}?mode=rw", uri=True, timeout=self.timeout, isolation_level=None
+            )
+            self._configure(connection)
+            connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
+            self._check(connection)
+            yield connection
+            connection.execute("COMMIT")
+        except sqlite3.Error as reason:
+            self._explain(reason)
+        finally:
+            if connection is not None:
+                connection.close()  # a transaction that was not committed is rolled back
+
+    def _require_one_name(self) -> None:
+        """Raise LedgerError if the file has several hard links, since SQLite names its journal after the one that is opened.
+
+        Symbolic links are resolved by SQLite. The name under which a ledger was made is not counted: nobody opens it.
+        """
+        try:
+            n_names = _count_names(self.path)
+        except OSError:  # gone, or not to be looked at: SQLite says which
+            return
+        if n_names > 1:
+            raise LedgerError(
+                f"{self.shown} has {n_names} names (hard links): a transaction under one name is not seen under another, so that "
+                "budget could be spent twice. Delete all names but one, and open the ledger by that or by a symbolic link to it "
+                f"('find FOLDER -samefile {self.shown}' lists them; make backups by copying)"
+            )
+
+    def _configure(self, connection: sqlite3.Connection) -> None:
+        # On the disk before the call returns, folder included; on macOS past the drive's own cache too.
+        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("PRAGMA fullfsync = ON")
+        connection.execute("PRAGMA trusted_schema = OFF")
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if application != APPLICATION:
+            empty = self.path.stat().st_size == 0
+            found = (
+                "an empty file, perhaps the rest of a damaged ledger" if empty else "an SQLite file of another program"
+            )
+            raise LedgerError(f"{self.shown} is no ledger: it is {found}. Name another file; it was not changed")
+        if version != VERSION:
+            raise LedgerError(
+                f"{self.shown} is a ledger of file version {version}, and this library knows version {VERSION}: use the version "
+                "of dpmoments that wrote it, or a newer one; it was not changed"
+            )
+        (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+        if mode != "delete":
+            raise LedgerError(
+                f"the ledger {self.shown} is in journal mode {mode!r}, which another program set: ledgers are kept in mode "
+                "'delete' (PRAGMA journal_mode = DELETE puts it back)"
+            )
+        statements = connection.execute("SELECT sql FROM sqlite_master").fetchall()
+        if sorted(str(statement) for (statement,) in statements) != sorted(OBJECTS):
+            raise LedgerError(
+                f"{self.shown} is damaged, or was changed by another program: its tables are not a ledger's"
+            )
+
+    def identity(self, connection: sqlite3.Connection) -> str:
+        """The ledger's id."""
+        rows = connection.execute("SELECT id FROM identity").fetchall()
+        if len(rows) != 1 or not isinstance(rows[0][0], str) or len(rows[0][0]) != ID_DIGITS:
+            raise LedgerError(f"{self.shown} is damaged: it has no id of its own")
+        return str(rows[0][0])
+
+    def _explain(self, reason: sqlite3.Error) -> NoReturn:
+        """Raise what an error of SQLite means for whoever keeps the ledger."""
+        code = getattr(reason, "sqlite_errorcode", 0) & 0xFF
+        words = {
+            sqlite3.SQLITE_BUSY: f"is locked: another process has been writing it for {self.timeout:g} s. Try again",
+            sqlite3.SQLITE_LOCKED: "is locked by another use in this process. Try again",
+            sqlite3.SQLITE_READONLY: "cannot be written: the file, its folder or the disk is read-only",
+            sqlite3.SQLITE_CANTOPEN: "cannot be opened: look at its permissions, and at those of its folder",
+            sqlite3.SQLITE_PERM: "cannot be opened: look at its permissions",
+            sqlite3.SQLITE_FULL: "cannot be written: the disk is full",
+            sqlite3.SQLITE_IOERR: "cannot be read or written: the disk refuses (full, or failing)",
+            sqlite3.SQLITE_NOTADB: "is no ledger: it is no SQLite file, or damaged at its beginning",
+            sqlite3.SQLITE_CORRUPT: "is damaged: restore a copy, and check it with 'dpmoments ledger verify' and its releases",
+        }.get(code, f"cannot be used ({reason})")
+        raise LedgerError(f"the ledger {self.shown} {words}") from reason
+
+
+def _count_names(path: Path) -> int:
+    """Return the number of hard links of a file, without those under which it was made.
+
+    There is one such link for a moment while it is made, and for good if that was stopped; its end is waited for by looking anew.
+    """
+    path = path.resolve()
+    while True:
+        before = path.stat()
+        if before.st_nlink <= 1:
+            return 1
+        made_under = 0
+        for entry in os.scandir(path.parent):
+            if entry.name.startswith(TEMPORARY[0]) and entry.name.endswith(TEMPORARY[1]):
+                with suppress(FileNotFoundError):
+                    made_under += os.path.samestat(entry.stat(follow_symlinks=False), before)
+        if path.stat().st_nlink == before.st_nlink:
+            return before.st_nlink - made_under
+
+
+def _publish(temporary: Path, path: Path) -> None:
+    """Give the finished file its name in one step; one that another process made first stays."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return
+    except OSError:  # a file system without hard links: the name is taken first, by one process alone
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        except FileExistsError:
+            return
+        os.replace(temporary, path)
+    with suppress(OSError):
+        descriptor = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

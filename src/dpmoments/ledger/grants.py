@@ -1,0 +1,252 @@
+"""Grants: how much the releases of a dataset may lose together, counted how, for whom."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fractions import Fraction
+from numbers import Real
+from types import MappingProxyType
+from typing import Any
+
+from dpmoments.foundation.checks import check_text
+from dpmoments.foundation.values import require_known, shown
+from dpmoments.ledger.amounts import Amount, as_text, as_written, from_text, upward
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.curves.discrete_gaussian import MOST_COMPOSED_COORDINATES, discrete_gaussian_rho
+from dpmoments.privacy.curves.zcdp import zcdp_rho
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.origin import check_dataset
+from dpmoments.privacy.unit import PrivacyUnit
+
+__all__ = ["MOST_GAUSSIAN_RELEASES", "Composition", "Grant", "GrantKind", "check_unit", "unit_name"]
+
+ROW = "row"
+"""What a ledger calls the protected unit where each row is one; else it is called by the column that tells units apart."""
+
+MOST_GAUSSIAN_RELEASES = 128
+"""Their discrete noise is counted as Gaussian with one margin for all, proven for so many releases of a dataset."""
+LARGEST_MU = 1e50
+LONGEST_UNIT = 200
+
+
+class GrantKind(StrEnum):
+    """In which definition of privacy a dataset's budget is granted."""
+
+    PURE = "pure"
+    APPROXIMATE = "approximate"
+    ZCDP = "zcdp"
+    GAUSSIAN = "gaussian"
+
+
+class Composition(StrEnum):
+    """How the costs of a dataset's releases are added up under an (ε, δ) grant (``docs/derivations/ledger.md``).
+
+    ``AUTO``: where the first release is zCDP, part by part with half of δ, or in ρ or in μ with a quarter each, whichever is
+    enough; where it is not, part by part with all of δ.
+    ``BASIC``: ε and δ each add up. ``ZCDP``: in ρ, with all of δ. ``GAUSSIAN``: in μ, with all of δ. Pure releases whose ε add up
+    to the grant's are allowed whatever it is.
+    """
+
+    AUTO = "auto"
+    BASIC = "basic"
+    ZCDP = "zcdp"
+    GAUSSIAN = "gaussian"
+
+
+@dataclass(frozen=True)
+class Grant:
+    """The budget of a dataset.
+
+    Attributes
+    ----------
+    kind : GrantKind
+    limits : mapping of str to Fraction
+        The most that the releases may sum up to, exact: ``epsilon``, ``delta``, ``rho``, ``mu_squared``, as the kind has
+        them. Under (ε, δ), ``rho`` and ``mu_squared`` are what ε and δ allow, computed when it was granted.
+    neighbors : Neighbors
+    unit : str
+        Whom the guarantee is for: ``row``, or the name of a unit of several rows.
+    composition : Composition
+    """
+
+    kind: GrantKind
+    limits: Mapping[str, Fraction]
+    neighbors: Neighbors = Neighbors.ADD_REMOVE
+    unit: str = "row"
+    composition: Composition = field(default=Composition.AUTO, kw_only=True)
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        rho: float | None = None,
+        mu: float | None = None,
+        neighbors: Neighbors | str = "add_remove",
+        unit: str = "row",
+        composition: Composition | str = "auto",
+    ) -> Grant:
+        """The grant that a curator's arguments ask for.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If they make none.
+
+        Examples
+        --------
+        >>> str(Grant.of(epsilon=3.0, delta=1e-6)), str(Grant.of(mu=0.5).amount)
+        ('ε = 3, δ = 1e-06', 'μ = 0.5')
+        """
+        relation = Neighbors.of(neighbors)
+        check_unit(unit)
+        rule = _composition(composition)
+        if mu is not None:
+            if epsilon is not None or rho is not None or delta != 0:
+                raise ValueError(
+                    "give the budget of a dataset as epsilon (with or without delta), rho or mu: one of them"
+                )
+            kind, limits = GrantKind.GAUSSIAN, {"mu_squared": as_written(_positive_mu(mu)) ** 2}
+        elif epsilon is None and rho is None:
+            raise ValueError(
+                "give the budget of a dataset as epsilon (with or without delta), rho or mu: none was given"
+            )
+        else:
+            budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
+            kind = GrantKind(str(budget.kind))
+            limits = {"rho": as_written(budget.rho)}
+            if kind is not GrantKind.ZCDP:
+                limits = {"epsilon": as_written(budget.epsilon)}
+            if kind is GrantKind.APPROXIMATE:
+                limits |= {"delta": as_written(budget.delta), **_converted(budget, rule)}
+        if kind is not GrantKind.APPROXIMATE and rule is not Composition.AUTO:
+            raise ValueError(
+                f"composition={str(rule)!r} is for a budget of epsilon and delta: others are counted in one way"
+            )
+        return cls(kind, MappingProxyType(limits), relation, unit, composition=rule)
+
+    @property
+    def amount(self) -> Amount:
+        """The budget in numbers."""
+        mu = math.sqrt(self.limits["mu_squared"]) if self.kind is GrantKind.GAUSSIAN else 0.0
+        known = {name: upward(self.limits[name]) for name in ("epsilon", "delta") if name in self.limits}
+        rho = upward(self.limits["rho"]) if self.kind is GrantKind.ZCDP else 0.0
+        return Amount(self.kind, rho=rho, mu=mu, **known)
+
+    @property
+    def bounds(self) -> Mapping[str, Fraction]:
+        """The limits, and the half of δ that sums part by part may use where others may use the rest."""
+        return self.limits if "delta" not in self.limits else {**self.limits, "half_delta": self.limits["delta"] / 2}
+
+    @property
+    def share(self) -> float:
+        """The δ that a conversion from ρ or μ may use, rounded down."""
+        return _share(upward(self.limits["delta"]), self.composition)
+
+    def __str__(self) -> str:
+        return str(self.amount)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for the history."""
+        return {
+            "kind": str(self.kind),
+            "limits": {name: as_text(limit) for name, limit in self.limits.items()},
+            "neighbors": str(self.neighbors),
+            "unit": self.unit,
+            "composition": str(self.composition),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Grant:
+        """The inverse of :meth:`to_dict`.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If an entry is absent, unknown, or not what it must be.
+        """
+        kind = GrantKind(values["kind"])
+        names = {
+            GrantKind.PURE: {"epsilon"},
+            GrantKind.ZCDP: {"rho"},
+            GrantKind.GAUSSIAN: {"mu_squared"},
+            GrantKind.APPROXIMATE: {"epsilon", "delta", "rho", "mu_squared"},
+        }[kind]
+        require_known(values["limits"], names, "the limits of a grant")
+        limits = {name: from_text(values["limits"][name]) for name in sorted(names)}
+        check_unit(values["unit"])
+        composition, neighbors = Composition(values["composition"]), Neighbors.of(values["neighbors"])
+        return cls(kind, MappingProxyType(limits), neighbors, values["unit"], composition=composition)
+
+
+def unit_name(privacy_unit: PrivacyUnit | None) -> str:
+    """What a ledger calls the protected unit of a release: how many of its rows count is no part of it, all are protected."""
+    return ROW if privacy_unit is None else privacy_unit.column
+
+
+def check_unit(unit: object) -> None:
+    """Raise unless it names a protected unit.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it does not.
+    """
+    if not isinstance(unit, str):
+        raise TypeError(f"unit must be a text that names whom the guarantee is for, such as 'row', got {shown(unit)}")
+    check_text(unit, "the name of the protected unit")
+    if not unit.strip() or len(unit) > LONGEST_UNIT or not unit.isprintable():
+        raise ValueError(f"unit={shown(unit)} must be 1 to {LONGEST_UNIT} printable characters, such as 'row'")
+
+
+def require_dataset(dataset: object) -> str:
+    """The name of a dataset.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is none.
+    """
+    if dataset is None:
+        raise ValueError("a ledger keeps a budget for each dataset: name it, dataset='people-2026'")
+    check_dataset(dataset)
+    assert isinstance(dataset, str)
+    return dataset
+
+
+def _composition(composition: object) -> Composition:
+    if composition not in tuple(Composition):
+        raise ValueError(f"composition={shown(composition)}: use one of {', '.join(Composition)}")
+    return Composition(str(composition))
+
+
+def _positive_mu(mu: object) -> float:
+    if isinstance(mu, bool) or not isinstance(mu, Real):
+        raise TypeError(f"mu must be a number, got {type(mu).__name__}")
+    number = float(mu)
+    if not 0 < number <= LARGEST_MU:
+        raise ValueError(
+            f"mu={number!r} is not a privacy budget: mu must be positive and finite (at most {LARGEST_MU:g})"
+        )
+    return number
+
+
+def _share(delta: float, rule: Composition) -> float:
+    return delta / 4 if rule is Composition.AUTO else delta
+
+
+def _converted(budget: PrivacyBudget, rule: Composition) -> dict[str, Fraction]:
+    """What the ε and the share of δ allow in ρ and in μ²."""
+    delta = _share(budget.delta, rule)
+    if delta == 0.0:
+        raise ValueError(f"delta={budget.delta!r} is too small to be counted with")
+    try:
+        coordinates = MOST_GAUSSIAN_RELEASES * MOST_COMPOSED_COORDINATES
+        gaussian = discrete_gaussian_rho(budget.epsilon, delta, coordinates)
+    except ArithmeticError:  # at so small an ε the margin of discrete noise is larger than what there is to spend
+        gaussian = 0.0
+    return {"rho": Fraction(zcdp_rho(budget.epsilon, delta)), "mu_squared": 2 * Fraction(gaussian)}

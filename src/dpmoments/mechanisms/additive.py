@@ -1,0 +1,239 @@
+"""What the mechanisms that add noise to the whole Gram matrix share: the augmented row, the lattice, the sum.
+
+A row x of the unit ball is augmented to z = (w, x), so that one symmetric matrix Σ z zᵀ holds the count, the sum and the
+Gram matrix (``docs/derivations/additive.md``). The matrix is an exact integer on the lattice of spacing 2^(−2·bits); noise
+is added to it as integers (in ``privacy/filter.py``), and only then is anything converted to floating point.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import numpy as np
+
+from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.mechanisms.base import MomentShape, NoisyMoments, Plan
+from dpmoments.noise.law import NoiseLaw
+from dpmoments.privacy.distances import Sensitivity
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.rows.moments import Moments
+from dpmoments.rows.rows import Rows
+
+__all__ = [
+    "AdditivePlan",
+    "MomentVariances",
+    "augmented_dimension",
+    "augmented_gram",
+    "choose_augmentation",
+    "choose_bits",
+    "taken_apart",
+]
+
+FINEST_BITS = 20
+COARSEST_BITS = 6
+LARGEST_NOISE = 2.0**46
+"""Standard deviations of noise in lattice units stay below this: far inside int64, and float64 draws below 2^52."""
+AUGMENTATION_STEPS = 64
+"""w is a multiple of 1/64, so that w·2^bits is an integer on every lattice in use."""
+
+
+def choose_bits(noise_scale: float, n_features: int = 1) -> int:
+    """Lattice exponent b for noise of standard deviation ``noise_scale`` (unit ball) on the Gram matrix.
+
+    The finest lattice, b ≤ 20, on which the noise stays below 2^46 units of 2^(−2b): coarser only where the noise is so
+    large that the rounding of rows disappears in it, or where rows of ``n_features`` entries need it for exact products.
+
+    Examples
+    --------
+    >>> choose_bits(1.0), choose_bits(1e6)
+    (20, 13)
+    """
+    if noise_scale * 4.0**COARSEST_BITS > LARGEST_NOISE:
+        raise ValueError(
+            f"the budget is so small that the noise, {noise_scale:.3g} per entry, would drown a table of any size: "
+            "give a larger budget"
+        )
+    bits = min(FINEST_BITS, (53 - (n_features - 1).bit_length()) // 2)
+    while noise_scale * 4.0**bits > LARGEST_NOISE:
+        bits -= 1
+    return bits
+
+
+def choose_augmentation(
+    shape: MomentShape,
+    sensitivity: Callable[[float], float],
+    *,
+    noisy_count: bool,
+    diagonal_ratio: float = 2.0,
+    mean_square: float = 1.0,
+    covariance_square: float = 1.0,
+) -> float:
+    """The appended constant w, by the rule: least error of the covariance in the worst case over public knowledge.
+
+    To first order the error of G/n − μμᵀ has mean square (1/n²)·s(w)²·[d·r + d(d−1) + 2(d+1)‖μ‖²/w² + r/w⁴] times the
+    off-diagonal variance at unit sensitivity, r the ratio of diagonal to off-diagonal variance; the last term stands
+    only where the count comes from the noisy matrix, times ‖Cov + μμᵀ‖_F² ≤ 1. w minimises it over the multiples of 1/64, at
+    ‖μ‖ = 1 and at 1 for that norm unless more is known.
+
+    Parameters
+    ----------
+    shape : MomentShape
+    sensitivity : callable
+        w ↦ the sensitivity the noise scale is proportional to.
+    noisy_count : bool
+    diagonal_ratio : float
+        r above.
+    mean_square, covariance_square : float
+        ‖μ‖² and the squared norm above: for rows about a centre near their mean, less than 1.
+
+    Returns
+    -------
+    float
+        In (0, 1]; 0 where no count and mean are wanted.
+    """
+    if not shape.mean:
+        return 0.0
+    d = shape.n_features
+    of_count = diagonal_ratio if noisy_count else 0.0
+
+    def mean_square_error(w: float) -> float:
+        of_mean, of_size = 2 * (d + 1) * mean_square / w**2, of_count * covariance_square / w**4
+        terms = d * diagonal_ratio + d * (d - 1) + of_mean + of_size
+        return sensitivity(w) ** 2 * terms
+
+    return min((step / AUGMENTATION_STEPS for step in range(1, AUGMENTATION_STEPS + 1)), key=mean_square_error)
+
+
+class MomentVariances(TypedDict):
+    """The entries that all noise laws have."""
+
+    n_features: int
+    diagonal_variance: float
+    off_diagonal_variance: float
+    sum_variance: float | None
+    count_variance: float | None
+
+
+@dataclass(frozen=True)
+class AdditivePlan(Plan):
+    """Noise with uncorrelated entries on the augmented Gram matrix.
+
+    Attributes
+    ----------
+    augmentation : float
+        w, a multiple of 1/64; 0 where the Gram matrix goes alone.
+    bits : int
+        The lattice exponent: rows are multiples of 2^−bits, the Gram matrix of 2^(−2·bits).
+    """
+
+    augmentation: float
+    bits: int
+
+    @property
+    def dimension(self) -> int:
+        """Rows of the matrix that noise is added to: d, or d + 1 with count and mean."""
+        return augmented_dimension(self.shape.n_features, self.augmentation)
+
+    @property
+    @abstractmethod
+    def cell_variances(self) -> tuple[float, float]:
+        """Variance of the noise on and off the diagonal of the augmented Gram matrix, unit-ball units."""
+
+    @property
+    @abstractmethod
+    def noise(self) -> NoiseLaw:
+        """The noise law: its class with the :attr:`moment_variances`, and what else it needs."""
+
+    @property
+    def moment_variances(self) -> MomentVariances:
+        """What the variances of the cells come to for the Gram matrix, the sum and the count."""
+        diagonal, off_diagonal = self.cell_variances
+        w = self.augmentation
+        count_variance = diagonal / w**4 if w else None
+        return MomentVariances(
+            n_features=self.shape.n_features,
+            diagonal_variance=diagonal,
+            off_diagonal_variance=off_diagonal,
+            sum_variance=off_diagonal / w**2 if w else None,
+            count_variance=0.0 if self.count_is_public else count_variance,
+        )
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> Sensitivity:
+        """Of the augmented Gram matrix, unit-ball units."""
+
+    @abstractmethod
+    def add_noise(self, privacy_filter: PrivacyFilter, what: str, query: IntegerArray) -> FloatArray:
+        """The augmented Gram matrix with noise, unit-ball units; ``query`` holds it in units of 2^(−2·bits)."""
+
+    @property
+    def passes(self) -> int | None:
+        return 1
+
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
+        self.check_rows(rows)
+        return self.released(rows.moments(bits=self.bits), privacy_filter)
+
+    def released(self, moments: Moments, privacy_filter: PrivacyFilter) -> NoisyMoments:
+        """Moments of rows of norm at most 1, in units of their radius, with noise."""
+        what = "count, sum and Gram matrix" if self.augmentation else "Gram matrix"
+        values = self.add_noise(privacy_filter, what, augmented_gram(moments, self.augmentation))
+        return taken_apart(values, self.augmentation, self.released_count(moments.count, privacy_filter))
+
+
+def augmented_dimension(n_features: int, augmentation: float) -> int:
+    """Entries of the augmented row z = (w, x): d + 1, or d where ``augmentation`` (w) is 0.
+
+    Examples
+    --------
+    >>> augmented_dimension(3, 0.5), augmented_dimension(3, 0.0)
+    (4, 3)
+    """
+    return n_features + (1 if augmentation else 0)
+
+
+def taken_apart(
+    matrix: FloatArray, augmentation: float, count: float | None, diagnostics: Mapping[str, Any] | None = None
+) -> NoisyMoments:
+    """Count, sum and Gram matrix of a noisy :func:`augmented_gram`.
+
+    Parameters
+    ----------
+    matrix : ndarray
+        Unit-ball units.
+    augmentation : float
+        w.
+    count : float or None
+        The number of rows where it is known otherwise; None takes it from the matrix, where ``augmentation`` is not 0.
+    diagnostics : mapping, optional
+    """
+    found: Mapping[str, Any] = {} if diagnostics is None else diagnostics
+    if not augmentation:
+        return NoisyMoments(count=count, sum=None, gram=matrix, diagnostics=found)
+    return NoisyMoments(
+        count=count if count is not None else float(matrix[0, 0]) / augmentation**2,
+        sum=matrix[0, 1:] / augmentation,
+        gram=np.ascontiguousarray(matrix[1:, 1:]),
+        diagnostics=found,
+    )
+
+
+def augmented_gram(moments: Moments, augmentation: float, *, count: bool = True) -> IntegerArray:
+    """Σ z zᵀ for z = (w, x) in exact integers, shape (d + 1, d + 1); (d, d) where ``augmentation`` is 0.
+
+    The cell w²n is 0 where ``count`` is False.
+    """
+    if not augmentation:
+        return moments.gram
+    lattice_w = round(augmentation * 2**moments.bits)
+    d = len(moments.sum)
+    # Python integers: w²·n·2^(2·bits) passes int64 at a few million rows.
+    matrix = np.empty((d + 1, d + 1), dtype=object)
+    matrix[0, 0] = lattice_w**2 * moments.count if count else 0
+    matrix[0, 1:] = matrix[1:, 0] = moments.sum.astype(object) * lattice_w
+    matrix[1:, 1:] = moments.gram
+    return matrix

@@ -1,0 +1,190 @@
+"""A table that is only assumed: its second moment's eigenvalues are a public guess, and its rows are made up.
+
+Where the error of a mechanism depends on the table and has no closed form, the mechanism is run on such rows. Nothing here is
+random: every plan meets the same rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import scipy
+
+from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.mechanisms.noisy_moments import NoisyMoments
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.rows.histogram import Histogram, RowStatistic
+from dpmoments.rows.moments import LIMB_BITS, Moments
+from dpmoments.rows.rows import Rows
+from dpmoments.schema.schema import Schema
+
+__all__ = ["AssumedTable", "ErrorsOnTable", "measured_errors"]
+
+DISTINCT_ROWS = 250
+"""Most rows that are made up, or four a feature where that is more; each stands for an equal share of the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorsOnTable:
+    """Root mean square errors, for rows in the unit ball, before any repair.
+
+    Attributes
+    ----------
+    gram : float
+        Of ‖Ĝ − G‖_F, about 0.
+    sum : float or None
+        Of the Euclidean norm of the error on the sum of rows; None where no mean is wanted.
+    gram_assumed, sum_assumed : bool
+        Whether the number depends on what was assumed of the table.
+    """
+
+    gram: float
+    sum: float | None
+    gram_assumed: bool = False
+    sum_assumed: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class AssumedTable:
+    """What is assumed of a table: public guesses.
+
+    Attributes
+    ----------
+    n_rows : int
+    spectrum : ndarray of shape (d,)
+        Eigenvalues of the second moment E[x xᵀ] of the encoded rows, none negative, in any order. The mean is taken to be 0.
+    units : ndarray of shape (d,), optional
+        Length of every feature in which ``spectrum`` and all errors are measured; 1 where left out.
+    """
+
+    n_rows: int
+    spectrum: FloatArray
+    units: FloatArray | None = None
+
+    @cached_property
+    def eigenvalues(self) -> FloatArray:
+        """Of the Gram matrix, in descending order."""
+        return np.asarray(self.n_rows * np.sort(self.spectrum)[::-1])
+
+    def rows(self, neighbors: Neighbors, *, bounded: bool) -> Rows:
+        """Rows with these moments; ``bounded`` where the mechanism expects them in the unit ball."""
+        d = len(self.spectrum)
+        scales = np.sqrt(np.sort(self.spectrum)[::-1]) * (1.0 if self.units is None else self.units)
+        table = normal_rows(min(max(DISTINCT_ROWS, 4 * d), max(self.n_rows, 2)), d) * scales
+        plain = Rows.of(table, Schema.unbounded(d), neighbors=neighbors, threads=1)
+        assumed = self.eigenvalues if bounded else None
+        return AssumedRows(
+            schema=plain.schema,
+            neighbors=neighbors,
+            source=plain.source,
+            threads=1,
+            size=self.n_rows,
+            n_distinct=len(table),
+            gram=assumed,
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class AssumedRows(Rows):
+    """Made-up rows, each of which counts ``size``/``n_distinct`` times.
+
+    Moments in the unit ball are those of the stated Gram matrix to the last lattice unit: no row is clipped there.
+    """
+
+    size: int
+    n_distinct: int
+    gram: FloatArray | None
+
+    def moments(
+        self, center: FloatArray | None = None, linear: FloatArray | None = None, radius: float = 1.0, *, bits: int = 20
+    ) -> Moments:
+        if self.gram is not None and center is None and linear is None and radius == 1.0:
+            cells = np.zeros((self.n_features + 1, self.n_features), dtype=object)
+            for place, eigenvalue in enumerate(self.gram.tolist()):
+                cells[place + 1, place] = round(math.ldexp(eigenvalue, 2 * bits))
+            empty = Moments.empty(self.n_features, bits=bits, radius=radius)
+            return replace(empty, count=self.size, limbs=_limbs(cells))
+        found = super().moments(center, linear, radius, bits=bits)
+        cells = np.vstack([found.sum[None, :], found.gram]).astype(object) * self.size // self.n_distinct
+        return replace(found, count=self.size, clipped=0, limbs=_limbs(cells))
+
+    def histogram(self, statistic: RowStatistic, edges: Iterable[float]) -> Histogram:
+        found = super().histogram(statistic, edges)
+        counts = [*found.counts.tolist(), found.below, found.above]
+        *inside, below, above = (count * self.size // self.n_distinct for count in counts)
+        return Histogram(np.array(inside, dtype=np.int64), below, above)
+
+    def count(self) -> int:
+        return self.size
+
+    def table_size(self) -> int:
+        return self.size
+
+
+def measured_errors(
+    run: Callable[[Rows, PrivacyFilter], NoisyMoments],
+    assumed: AssumedTable,
+    neighbors: Neighbors,
+    row_norm: float | None,
+    privacy_filters: Iterable[PrivacyFilter],
+) -> ErrorsOnTable:
+    """Root mean square errors of runs on the table that is assumed, one run a filter."""
+    rows = assumed.rows(neighbors, bounded=row_norm is not None)
+    units = np.ones(len(assumed.spectrum)) if assumed.units is None else assumed.units
+    of_gram, of_sum = list[float](), list[float]()
+    for privacy_filter in privacy_filters:
+        noisy = run(rows, privacy_filter)
+        gram = noisy.second_moment_sum / np.outer(units, units)
+        of_gram.append(float(np.linalg.norm(gram - np.diag(assumed.eigenvalues))) ** 2)
+        if noisy.sum is not None and noisy.count is not None:
+            of_sum.append(float(np.linalg.norm(noisy.mean * noisy.count / units)) ** 2)
+    total = math.sqrt(math.fsum(of_sum) / len(of_sum)) if of_sum else None
+    return ErrorsOnTable(
+        math.sqrt(math.fsum(of_gram) / len(of_gram)), total, gram_assumed=True, sum_assumed=of_sum != []
+    )
+
+
+@lru_cache(maxsize=16)
+def normal_rows(n_rows: int, n_features: int) -> FloatArray:
+    """Rows of normal shape, mean 0 and second moment I, shape (n_rows, n_features).
+
+    Normal quantiles of a Weyl sequence, whose mean and second moment are then made exact; where there are too few rows for
+    that, a second moment of trace d.
+
+    Examples
+    --------
+    >>> rows = normal_rows(100, 3)
+    >>> bool(np.allclose(rows.T @ rows / 100, np.eye(3))), bool(np.allclose(rows.sum(axis=0), 0.0))
+    (True, True)
+    """
+    primes = _first_primes(n_features)
+    turns = np.outer(np.arange(1, n_rows + 1), np.sqrt(primes)) % 1.0
+    rows = scipy.special.ndtri(np.clip(turns, 1e-9, 1.0 - 1e-9))
+    rows = rows - rows.mean(axis=0)
+    if n_rows > 2 * n_features:
+        basis, _ = np.linalg.qr(rows)
+        rows = basis
+    rows = rows * math.sqrt(n_rows * n_features) / np.linalg.norm(rows)
+    rows.setflags(write=False)
+    return np.asarray(rows)
+
+
+def _first_primes(how_many: int) -> FloatArray:
+    found = list[int]()
+    candidate = 2
+    while len(found) < how_many:
+        if all(candidate % prime for prime in found):
+            found.append(candidate)
+        candidate += 1
+    return np.array(found, dtype=np.float64)
+
+
+def _limbs(cells: IntegerArray) -> Any:
+    """Python integers as the two limbs of :class:`Moments`."""
+    return np.stack([cells >> LIMB_BITS, cells & ((1 << LIMB_BITS) - 1)]).astype(np.int64)

@@ -1,0 +1,243 @@
+"""Parts shared by estimators that treat one coordinate after another: clamped means, private choices, searches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.mechanisms.additive import choose_bits
+from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
+from dpmoments.mechanisms.reliability import noise_margin
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.distances import Sensitivity
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.laws import Choice
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.sensitivity import row_sum_l1, row_sum_l2
+from dpmoments.rows.rows import Rows
+
+__all__ = [
+    "CELLS",
+    "ClampedMean",
+    "Coordinate",
+    "DistanceFrom",
+    "choice_epsilon",
+    "choose",
+    "clamped_mean",
+    "examined_mean",
+    "examined_noise",
+    "require_workable_loss",
+    "share_beyond",
+    "zoom",
+]
+
+CELLS = 4096
+"""Most cells of one level of a search; a range that needs more is searched in several levels."""
+
+CHECK_SHARE = 0.02
+"""Share of the loss of a clamped mean for each of the two counts that examine it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClampedMean:
+    """A noisy clamped mean, and what two noisy counts say of it.
+
+    Attributes
+    ----------
+    mean : float
+    noise_scale : float
+        Standard deviation of the noise on it.
+    share_clamped : float
+        Noisy share of values beyond the clamp, in [0, 1].
+    clamping_shows : bool
+        Whether more of them are beyond it than LEAST_CLAMPED, beyond doubt.
+    noise_decides : bool
+        Whether fewer than half of the values are farther than ``noise_scale`` from the clamp's centre, and the mean is no
+        farther from it than noise explains.
+    """
+
+    mean: float
+    noise_scale: float
+    share_clamped: float
+    clamping_shows: bool
+    noise_decides: bool
+
+
+LEAST_CLAMPED = 0.01
+"""Share of clamped values from which a warning tells of them."""
+FROM_CENTER = 3.0
+"""A mean this many standard deviations of noise from the clamp's centre is more than noise."""
+
+
+def examined_mean(
+    rows: Rows,
+    privacy_filter: PrivacyFilter,
+    loss: PrivacyBudget,
+    *,
+    feature: int,
+    center: float,
+    half_width: float,
+    n_rows: float,
+) -> ClampedMean:
+    """:func:`clamped_mean` for most of ``loss``; the rest counts values beyond the clamp, and values farther than the noise.
+
+    **Privacy.** ``loss`` under replace-one.
+    """
+    for_mean, *checks = _with_checks(loss)
+    mean = clamped_mean(
+        rows, privacy_filter, for_mean, feature=feature, center=center, half_width=half_width, n_rows=n_rows
+    )
+    noise = examined_noise(loss, half_width, n_rows)
+    beyond_clamp, beyond_noise = (
+        share_beyond(rows, privacy_filter, part, feature=feature, center=center, least=least, n_rows=n_rows, what=what)
+        for part, least, what in zip(
+            checks, (math.nextafter(half_width, math.inf), noise), ("clamp", "noise"), strict=True
+        )
+    )
+    # A count's noise is 1/half_width of that of a mean clamped to ±half_width, on half the range.
+    margin = noise_margin(mean_noise(checks[0], 0.5, n_rows), rows.n_features, pure=loss.kind is BudgetKind.PURE)
+    return ClampedMean(
+        mean,
+        noise,
+        min(max(beyond_clamp, 0.0), 1.0),
+        clamping_shows=beyond_clamp > LEAST_CLAMPED + margin,
+        noise_decides=beyond_noise < 0.5 and abs(mean - center) < FROM_CENTER * noise,
+    )
+
+
+def require_workable_loss(loss: PrivacyBudget) -> None:
+    """Refuse, before any row is read, a loss of :func:`examined_mean` so small that its noise would pass the lattice."""
+    choose_bits(noise_scale_for(_with_checks(loss)[0], _of_total(Neighbors.REPLACE_ONE, loss).value))
+
+
+def examined_noise(loss: PrivacyBudget, half_width: float, n_rows: float) -> float:
+    """Standard deviation of the noise on the mean of :func:`examined_mean`; replace-one."""
+    return mean_noise(_with_checks(loss)[0], half_width, n_rows)
+
+
+def _with_checks(loss: PrivacyBudget) -> tuple[PrivacyBudget, ...]:
+    """The parts of a mean that is examined: for itself, and for each of the two counts."""
+    return loss.split(1.0 - 2.0 * CHECK_SHARE, CHECK_SHARE, CHECK_SHARE)
+
+
+def mean_noise(loss: PrivacyBudget, half_width: float, n_rows: float) -> float:
+    """Standard deviation of the noise on a mean of values clamped to an interval of that half width; replace-one."""
+    scale = noise_scale_for(loss, _of_total(Neighbors.REPLACE_ONE, loss).value) * half_width / n_rows
+    return noise_deviation(scale, pure=loss.kind is BudgetKind.PURE)
+
+
+def _of_total(neighbors: Neighbors, loss: PrivacyBudget) -> Sensitivity:
+    """Of the sum of one coordinate of rows in the unit ball of one dimension, for the noise that ``loss`` pays for."""
+    return row_sum_l1(neighbors, 1) if loss.kind is BudgetKind.PURE else row_sum_l2(neighbors)
+
+
+def share_beyond(
+    rows: Rows,
+    privacy_filter: PrivacyFilter,
+    loss: PrivacyBudget,
+    *,
+    feature: int,
+    center: float,
+    least: float,
+    n_rows: float,
+    what: str,
+) -> float:
+    """Noisy share of rows with |x − center| ≥ ``least``, x one coordinate; by noise it may pass [0, 1].
+
+    **Privacy.** ``loss`` under replace-one, for a public number of rows. Each row gives 1 or −1, so that their sum is one of rows
+    in the unit ball of one dimension.
+    """
+    exact = rows.histogram(DistanceFrom(feature, center), [least, math.inf])
+    signed = int(exact.counts.sum()) + exact.above - exact.below
+    pure, sensitivity = loss.kind is BudgetKind.PURE, _of_total(rows.neighbors, loss)
+    scale = noise_scale_for(loss, sensitivity.value)
+    label = f"values of coordinate {feature + 1} beyond the {what}"
+    noisy = with_noise(privacy_filter, label, [signed], sensitivity, scale, bits=0, pure=pure)
+    return 0.5 + 0.5 * float(noisy[0]) / n_rows
+
+
+def clamped_mean(
+    rows: Rows,
+    privacy_filter: PrivacyFilter,
+    loss: PrivacyBudget,
+    *,
+    feature: int,
+    center: float,
+    half_width: float,
+    n_rows: float,
+) -> float:
+    """Noisy mean of one coordinate clamped to [center − half_width, center + half_width].
+
+    **Privacy.** ``loss`` under replace-one. The integer sum moves by at most twice the half width; its noise is discrete Gaussian
+    for a zCDP loss, discrete Laplace for a pure one. It is divided by ``n_rows``, public or noisy.
+    """
+    linear, offset = np.zeros((1, rows.n_features)), np.zeros(rows.n_features)
+    linear[0, feature], offset[feature] = 1.0, center
+    pure, sensitivity = loss.kind is BudgetKind.PURE, _of_total(rows.neighbors, loss)
+    scale = noise_scale_for(loss, sensitivity.value)
+    bits = choose_bits(scale)
+    total = rows.moments(offset, linear, half_width, bits=bits).sum
+    what = f"mean of coordinate {feature + 1}"
+    noisy = with_noise(privacy_filter, what, total, sensitivity, scale, bits=bits, pure=pure)
+    return center + float(noisy[0]) * half_width / n_rows
+
+
+def choose(
+    scores: npt.NDArray[Any], sensitivity: Sensitivity, loss: PrivacyBudget, privacy_filter: PrivacyFilter, what: str
+) -> int:
+    """Exponential mechanism: an index with probability ∝ exp(ε·score/(2Δ)), Δ the sensitivity of the scores.
+
+    **Privacy.** ε-DP, with bounded range ε, hence ε²/8-zCDP (Cesar & Rogers 2021): a zCDP loss ρ allows ε = √(8ρ).
+    """
+    # Two units in the last place down: the square root and the quotient may round up.
+    law = Choice(math.nextafter(math.nextafter(choice_epsilon(loss) / sensitivity.value, 0.0), 0.0))
+    return int(privacy_filter.draw(what, law, scores, sensitivity))
+
+
+def choice_epsilon(loss: PrivacyBudget) -> float:
+    """ε of an exponential mechanism that costs ``loss``."""
+    return loss.epsilon if loss.kind is BudgetKind.PURE else math.sqrt(8.0 * loss.rho)
+
+
+def zoom(lower: float, upper: float, width: float) -> Sequence[float]:
+    """Cell widths, level by level, of a search of [lower, upper] down to ``width``, with at most CELLS cells a level.
+
+    Examples
+    --------
+    >>> zoom(0.0, 8.0, 1.0), [round(width, 6) for width in zoom(0.0, 4096.0**2, 1.0)]
+    ([1.0], [4096.0, 1.0])
+    """
+    ratio = (upper - lower) / width
+    levels = max(1, math.ceil(math.log(ratio) / math.log(CELLS) - 1e-9))
+    factor = ratio ** (1.0 / levels)
+    return [width * factor ** (levels - 1 - level) for level in range(levels)]
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """The statistic that is one coordinate of a row."""
+
+    feature: int
+
+    def __call__(self, block: FloatArray) -> FloatArray:
+        """One column of a block, shape (m, d) → (m,)."""
+        return block[:, self.feature]
+
+
+@dataclass(frozen=True, slots=True)
+class DistanceFrom:
+    """The statistic |x − center| of one coordinate x of a row; infinite where floating point has no such number."""
+
+    feature: int
+    center: float
+
+    def __call__(self, block: FloatArray) -> FloatArray:
+        """From one column of a block, shape (m, d) → (m,)."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.abs(block[:, self.feature] - self.center))

@@ -1,0 +1,193 @@
+"""One step of the recursive estimators: noisy moments of w = A(x − c), clipped to a ball."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.mechanisms.additive import augmented_gram, choose_augmentation, choose_bits
+from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.lattice_noise import off_diagonal, with_gaussian_noise
+from dpmoments.mechanisms.row_count import COUNT_SHARE, count_scale, noisy_count, split_for_count
+from dpmoments.noise.dependent import LastStepPivot
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.curves import zcdp_noise_scale
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.sensitivity import sum_and_gram_frobenius
+from dpmoments.rows.rows import Rows
+
+__all__ = [
+    "NoisyStep",
+    "StepNoise",
+    "count_first",
+    "first_count_error",
+    "left_after_count",
+    "noisy_step",
+    "require_workable_budget",
+]
+
+SMALLEST_SHARE = 1e-4
+"""Least share of ρ that a step can get, for runs whose shares are not known beforehand."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyStep:
+    """Noisy sums of the clipped rows w, in the units of w.
+
+    Attributes
+    ----------
+    gram : ndarray of shape (k, k)
+        Σ w wᵀ plus symmetric normal noise.
+    sum : ndarray of shape (k,) or None
+        Σ w plus normal noise; None where it was not asked for.
+    gram_scale : float
+        Standard deviation of the noise on a diagonal entry of ``gram`` (1/√2 of it off the diagonal).
+    sum_scale : float
+        Standard deviation of the noise on an entry of ``sum``; 0 without it.
+    """
+
+    gram: FloatArray
+    sum: FloatArray | None
+    gram_scale: float
+    sum_scale: float
+
+    def pivot(self, linear: FloatArray, center: FloatArray, count_scale: float) -> LastStepPivot:
+        """The law of a run that ends with this step; ``count_scale`` is that of the noise on the number of rows."""
+        return LastStepPivot(
+            n_features=len(center),
+            count_scale=count_scale,
+            linear=linear,
+            center=center,
+            step_gram=self.gram,
+            step_sum=self.sum,
+            gram_scale=self.gram_scale,
+            sum_scale=self.sum_scale,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StepNoise:
+    """Exact isotropic Gaussian noise for the moments of rows clipped to the unit ball; made without data.
+
+    The count is known when a step is made, so its cell gets no noise and costs nothing.
+
+    Attributes
+    ----------
+    neighbors : Neighbors
+    n_outputs : int
+    augmentation : float
+        w of the augmented rows (w, x); 0 for the Gram matrix alone.
+    noise_scale : float
+        Standard deviation σ on the diagonal; ``off_diagonal_scale``, σ/√2, off it.
+    off_diagonal_scale : float
+    bits : int
+        The lattice exponent.
+    """
+
+    neighbors: Neighbors
+    n_outputs: int
+    augmentation: float
+    noise_scale: float
+    off_diagonal_scale: float
+    bits: int
+
+    @classmethod
+    def calibrated(cls, n_outputs: int, rho: float, neighbors: Neighbors, *, mean: bool) -> StepNoise:
+        """Noise that costs ρ."""
+        augmentation = step_augmentation(n_outputs, neighbors, mean=mean)
+        sensitivity = sum_and_gram_frobenius(neighbors, n_outputs, augmentation)
+        scale = zcdp_noise_scale(rho, sensitivity.value)
+        return cls(neighbors, n_outputs, augmentation, scale, off_diagonal(scale), choose_bits(scale, n_outputs))
+
+
+@lru_cache(maxsize=64)
+def step_augmentation(n_outputs: int, neighbors: Neighbors, *, mean: bool) -> float:
+    """The appended constant w of a step; it does not depend on the step's budget."""
+
+    def sensitivity(w: float) -> float:
+        return sum_and_gram_frobenius(neighbors, n_outputs, w).value
+
+    return choose_augmentation(MomentShape(n_outputs, mean=mean), sensitivity, noisy_count=False)
+
+
+def noisy_step(
+    rows: Rows,
+    privacy_filter: PrivacyFilter,
+    what: str,
+    noise: StepNoise,
+    *,
+    center: FloatArray,
+    linear: FloatArray,
+    radius: float,
+) -> NoisyStep:
+    """Release the moments of w = linear·(x − center), each w clipped to ‖w‖ ≤ radius.
+
+    **Privacy.** The ρ that ``noise`` was calibrated for. Clipped rows are rounded to the lattice of spacing radius·2^−bits, and
+    their norms are checked there in exact integers, so the sums are exact integers of known sensitivity. ``center``,
+    ``linear`` and ``radius`` may depend on the rows only through earlier noisy outputs.
+
+    Parameters
+    ----------
+    rows : Rows
+    privacy_filter : PrivacyFilter
+    what : str
+        Name of the step, for the receipt.
+    noise : StepNoise
+    center : ndarray of shape (d,)
+    linear : ndarray of shape (k, d)
+    radius : float
+    """
+    moments = rows.moments(center, linear, radius, bits=noise.bits)
+    weight = noise.augmentation
+    values = with_gaussian_noise(
+        privacy_filter,
+        f"{what}: {'sum and Gram matrix' if weight else 'Gram matrix'}",
+        augmented_gram(moments, weight, count=False),
+        sum_and_gram_frobenius(noise.neighbors, noise.n_outputs, weight),
+        noise.noise_scale,
+        bits=2 * noise.bits,
+        off_diagonal_scale=noise.off_diagonal_scale,
+    )
+    gram_scale = noise.noise_scale * radius**2
+    if not weight:
+        return NoisyStep(values * radius**2, None, gram_scale, 0.0)
+    sum_scale = noise.off_diagonal_scale * radius / weight
+    gram = np.ascontiguousarray(values[1:, 1:]) * radius**2
+    return NoisyStep(gram, values[0, 1:] * (radius / weight), gram_scale, sum_scale)
+
+
+def count_first(rows: Rows, privacy_filter: PrivacyFilter, rho: float, public_rows: int | None) -> tuple[float, float]:
+    """The number of rows, and what is left of ρ: all of it where the number is public, else all but COUNT_SHARE."""
+    if public_rows is not None:
+        return float(public_rows), rho
+    for_count, _ = split_for_count(PrivacyBudget.zcdp(rho), COUNT_SHARE)
+    return noisy_count(rows.count(), privacy_filter, for_count, rows.neighbors), left_after_count(rho)
+
+
+def left_after_count(rho: float) -> float:
+    """What :func:`count_first` leaves of ρ where the number of rows is private."""
+    return split_for_count(PrivacyBudget.zcdp(rho), COUNT_SHARE)[1].rho
+
+
+def first_count_error(rho: float, private: bool) -> float:
+    """Standard deviation of the noise that :func:`count_first` adds; 0 where the number of rows is public."""
+    return count_scale(split_for_count(PrivacyBudget.zcdp(rho), COUNT_SHARE)[0]) if private else 0.0
+
+
+def require_workable_budget(rho: float, shares: Sequence[float] | None) -> None:
+    """Refuse, before any row is read, a budget so small that some step's noise would be too large for the lattice.
+
+    Parameters
+    ----------
+    rho : float
+    shares : sequence of float or None
+        The steps' shares of ρ; None where they are not known beforehand.
+    """
+    smallest = rho * (min(shares) if shares is not None else SMALLEST_SHARE)
+    # 6 is a little above twice the largest sensitivity of a step, 2√2 for rows augmented by w = 1.
+    choose_bits(zcdp_noise_scale(smallest, 6.0))

@@ -1,0 +1,252 @@
+"""A private histogram of row norms, and the clipping radius chosen from it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy
+
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.mechanisms.lattice_noise import with_gaussian_noise
+from dpmoments.privacy.curves import zcdp_noise_scale
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.sensitivity import histogram_l2
+from dpmoments.rows.kernel import transformed_norms
+from dpmoments.rows.rows import Rows
+
+__all__ = ["NormHistogram", "noisy_norm_histogram", "noisy_tail_histograms", "norm_edges", "tail_edges"]
+
+FALSE_BIN = 1e-6
+"""Bound on the probability that noise alone makes some empty bin count as occupied."""
+FALSE_TAIL = 1e-4
+"""The same in the histogram of a tail, where a bin overlooked costs more than one too many."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TransformedNorm:
+    """The statistic ‖linear·(x − center)‖ of a row, resolved to 2^−20 of ``resolution``, or of itself where it is larger.
+
+    With ``apart`` it is negative for rows of which more than ``share`` of the squared norm is in ‖apart·(x − center)‖².
+    """
+
+    center: FloatArray
+    linear: FloatArray
+    resolution: float
+    apart: FloatArray | None = None
+    share: float = 1.0
+
+    def __call__(self, block: FloatArray) -> FloatArray:
+        """Norms of a block's rows, shape (m, d) → (m,)."""
+        norms = transformed_norms(block, radius=self.resolution, center=self.center, linear=self.linear)
+        if self.apart is None:
+            return norms
+        part = transformed_norms(block, radius=self.resolution, center=self.center, linear=self.apart)
+        return np.where(part > math.sqrt(self.share) * norms, -norms, norms)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NormHistogram:
+    """Noisy counts of rows by norm.
+
+    Attributes
+    ----------
+    edges : ndarray of shape (m,), increasing
+    counts : ndarray of shape (m + 1,)
+        Noisy numbers of rows below the first edge, between consecutive edges, and at or above the last.
+    noise_scale : float
+        Standard deviation of the noise on a count.
+    false_bin : float
+        Bound on the probability that noise alone makes some empty bin count as occupied.
+    pure : bool
+        Whether the noise is Laplace noise; else it is normal.
+    """
+
+    edges: FloatArray
+    counts: FloatArray
+    noise_scale: float
+    false_bin: float = FALSE_BIN
+    pure: bool = False
+
+    @property
+    def occupied(self) -> FloatArray:
+        """The noisy counts of bins that hold rows; 0 for bins whose count noise alone could explain. Shape (m + 1,).
+
+        Groups of two, four and eight neighbouring bins, none of them occupied so far, are tested by their sum: rows of a long
+        thin tail can show in the sum though in no single bin. The sum is then spread evenly over the group.
+        """
+        threshold = self.least_seen
+        found = np.where(self.counts > threshold, self.counts, 0.0)
+        for width in (2, 4, 8):
+            whole = len(found) // width * width
+            totals = self.counts[:whole].reshape(-1, width).sum(axis=1)
+            groups = found[:whole].reshape(-1, width)
+            seen = (totals > threshold * math.sqrt(width)) & ~groups.any(axis=1)
+            groups[seen] = totals[seen, None] / width
+        return found
+
+    @property
+    def least_seen(self) -> float:
+        """The number of rows in one bin that noise alone does not explain."""
+        tail = self.false_bin / (2 * len(self.counts))
+        return self.noise_scale * (
+            -math.log(2.0 * tail) / math.sqrt(2.0) if self.pure else -float(scipy.special.ndtri(tail))
+        )
+
+    @property
+    def typical_norms(self) -> FloatArray:
+        """A norm that stands for each bin: its geometric middle, or its edge for the first and last bin. Shape (m + 1,)."""
+        middle = np.sqrt(self.edges[:-1] * self.edges[1:])
+        return np.concatenate([self.edges[:1], middle, self.edges[-1:]])
+
+    def share_above(self, radius: float) -> float:
+        """Estimated share of rows of norm above ``radius``, among the rows of occupied bins; 0 if there are none."""
+        occupied = self.occupied
+        total = float(occupied.sum())
+        return 0.0 if total == 0 else float(occupied[self.typical_norms > radius].sum()) / total
+
+    def best_radius(self, power: int, noise_error: float, bias_weight: float) -> float | None:
+        """The clipping radius that balances noise against the bias of clipping.
+
+        Minimises (noise_error·r^p)² + (bias_weight·E(‖w‖^p − r^p)₊)², the expectation taken over the occupied bins.
+
+        Parameters
+        ----------
+        power : int
+            p: 1 for means, 2 for second moments.
+        noise_error : float
+            Root mean square error from noise at radius 1.
+        bias_weight : float
+            Bias of the estimate per unit of E(‖w‖^p − r^p)₊.
+
+        Returns
+        -------
+        float or None
+            None where no bin is occupied.
+        """
+        occupied = self.occupied
+        total = float(occupied.sum())
+        if total == 0:
+            return None
+        steps = np.linspace(0.0, 1.0, 4, endpoint=False)
+        logs = np.log(self.edges)
+        between = (logs[:-1, None] + np.diff(logs)[:, None] * steps).ravel()
+        candidates = np.exp(np.append(between, logs[-1]))
+        present = occupied > 0
+        excess = self.typical_norms[present][None, :] ** power - candidates[:, None] ** power
+        bias = bias_weight * (np.maximum(excess, 0.0) @ occupied[present]) / total
+        loss = (noise_error * candidates**power) ** 2 + bias**2
+        return float(candidates[int(np.argmin(loss))])
+
+
+def norm_edges(typical: float, *, octaves: int = 24) -> FloatArray:
+    """Edges for norms around ``typical``: eight bins per octave within a factor of 2, two per octave further out.
+
+    Parameters
+    ----------
+    typical : float
+        A public guess, or one from earlier noisy outputs.
+    octaves : int
+        The edges reach from typical·2^−octaves to typical·2^octaves.
+
+    Examples
+    --------
+    >>> edges = norm_edges(1.0, octaves=3)
+    >>> float(edges[0]), float(edges[-1]), len(edges)
+    (0.125, 8.0, 25)
+    """
+    outer = np.arange(2, 2 * octaves + 1) / 2.0
+    inner = np.arange(-7, 8) / 8.0
+    exponents = np.concatenate([-outer[::-1], inner, outer])
+    edges: FloatArray = typical * np.exp2(exponents)
+    return edges
+
+
+def tail_edges(radius: float, *, octaves: int = 24) -> FloatArray:
+    """Edges for norms beyond ``radius``, all shorter rows in one bin: four, two and then one bin per octave.
+
+    Fewer bins than :func:`norm_edges` has: the rows of a tail are in fewer of them, and noise has fewer to look occupied in.
+
+    Examples
+    --------
+    >>> edges = tail_edges(1.0)
+    >>> float(edges[0]), float(edges[-1]), len(edges)
+    (1.0, 16777216.0, 33)
+    """
+    exponents = np.concatenate([np.arange(4) / 4.0, np.arange(2, 12) / 2.0, np.arange(6, octaves + 1)])
+    edges: FloatArray = radius * np.exp2(exponents)
+    return edges
+
+
+def noisy_norm_histogram(
+    rows: Rows,
+    privacy_filter: PrivacyFilter,
+    what: str,
+    rho: float,
+    *,
+    edges: FloatArray,
+    center: FloatArray,
+    linear: FloatArray,
+) -> NormHistogram:
+    """Histogram of ‖linear·(x − center)‖ plus discrete Gaussian noise on every bin.
+
+    **Privacy.** ρ-zCDP: a row is in one bin, so the counts move by at most 1 (add-remove) or √2 (replace-one) in ℓ2. The
+    computed norm of a row depends on that row alone, to the last bit, so a row cannot move another one to a different bin.
+    """
+    return _noisy(rows, privacy_filter, what, rho, TransformedNorm(center, linear, _resolution(edges)), edges)
+
+
+def noisy_tail_histograms(
+    rows: Rows,
+    privacy_filter: PrivacyFilter,
+    what: str,
+    rho: float,
+    *,
+    edges: FloatArray,
+    center: FloatArray,
+    linear: FloatArray,
+    apart: FloatArray,
+) -> tuple[NormHistogram, NormHistogram]:
+    """Two histograms of long rows in one: of those that ``apart`` accounts for, and of the others.
+
+    A row is in the second where ‖apart·(x − center)‖² has more of its squared norm than halfway from its share by dimension to 1.
+    The first bin of the first holds all rows shorter than edges[0]; that of the second is empty.
+
+    **Privacy.** As of :func:`noisy_norm_histogram`: a row is in one bin of one of the two.
+    """
+    share = 0.5 * (1.0 + len(apart) / len(linear))
+    statistic = TransformedNorm(center, linear, _resolution(edges), apart if len(apart) else None, share)
+    both = _noisy(
+        rows, privacy_filter, what, rho, statistic, np.concatenate([-edges[::-1], edges]) if len(apart) else edges
+    )
+    if not len(apart):
+        empty = NormHistogram(edges, np.zeros(len(edges) + 1), both.noise_scale, FALSE_TAIL)
+        return replace(both, false_bin=FALSE_TAIL), empty
+    m = len(edges)
+    far_apart = np.concatenate([[0.0], both.counts[:m][::-1]])
+    by_others, by_apart = (
+        NormHistogram(edges, counts, both.noise_scale, FALSE_TAIL) for counts in (both.counts[m:], far_apart)
+    )
+    return by_others, by_apart
+
+
+def _resolution(edges: FloatArray) -> float:
+    """Norms are computed to 2^-20 of this radius; norms above it to 2^-20 of themselves."""
+    return float(min(max(edges[0] * 2.0**12, 1e-140), 1e140))
+
+
+def _noisy(
+    rows: Rows,
+    privacy_filter: PrivacyFilter,
+    what: str,
+    rho: float,
+    statistic: TransformedNorm,
+    edges: FloatArray,
+) -> NormHistogram:
+    exact = rows.histogram(statistic, edges)
+    sensitivity = histogram_l2(rows.neighbors)
+    scale = zcdp_noise_scale(rho, sensitivity.value)
+    query = np.concatenate([[exact.below], exact.counts, [exact.above]])
+    counts = with_gaussian_noise(privacy_filter, what, query, sensitivity, scale, bits=0)
+    return NormHistogram(np.asarray(edges), counts, scale)

@@ -1,0 +1,283 @@
+"""Where one column lies and how widely it spreads, with no public bound on either: a private median, a log-scale histogram.
+
+Both look at all of a stated range of floating point, in cells that grow with the distance from 0 or from the centre found. So no
+draw needs a δ to leave empty cells out, and none depends on the order of rows (``docs/derivations/log_scale_histogram.md``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+
+import numpy as np
+import scipy
+
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.mechanisms.coordinatewise import Coordinate, DistanceFrom, choice_epsilon, choose
+from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
+from dpmoments.mechanisms.norm_histogram import FALSE_TAIL, NormHistogram
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.sensitivity import count, count_l1, histogram_l1, histogram_l2, median_score
+from dpmoments.rows.rows import Rows
+
+__all__ = [
+    "Center",
+    "OctaveHistogram",
+    "log_scale_histogram",
+    "noisy_number_beyond",
+    "normal_clip",
+    "private_center",
+    "share_of",
+]
+
+LARGEST_EXPONENT = 200
+"""Values from 2^−200 to 2^200, about 10^±60, are told apart; smaller ones count as 0, larger ones as the largest."""
+CELLS_PER_OCTAVE = 64
+CELLS = 2**16
+"""Most cells of a level of the search after the first."""
+MOST_LEVELS = 6
+"""After as many a cell is as fine as floating point, wherever the rows are."""
+LEAST_CELLS = 8
+RANK_ERROR, LARGEST_RANK_ERROR = 0.125, 0.4
+"""How far from the median a level may end, as a share of the rows: where it can afford it; for its answer to mean anything."""
+CERTAIN = 3.0
+"""Exponent by which the cells nearer than that outweigh all others together."""
+CONCENTRATED = 0.65
+"""A cell and its two neighbours are divided further where they hold more than this share of the rows."""
+COUNT_ERROR = 0.03
+"""Planned noise on that share: a third of the rows is ten times as much."""
+MOST_COUNT_NOISE = 2.0**40
+"""More would save next to nothing, and soon pass what can be drawn."""
+
+Shares = Mapping[BudgetKind, float]
+LEVEL_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.08, BudgetKind.ZCDP: 0.04})
+LEVEL_COUNT_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.02, BudgetKind.ZCDP: 0.01})
+"""Largest shares of a column's budget for a level of the search, and for the count that decides on another."""
+
+NEAR = 2
+"""Octaves on either side of the fullest bin whose noisy counts are believed even where they do not stand out."""
+UPPER_QUARTILE = 1.1503493803760079
+"""Of the absolute value of a standard normal variable."""
+LEAST_BEYOND, MOST_BEYOND = 0.5, 0.1
+"""Rows, and share of the rows, that a clip leaves beyond it if they are normal, at least and at most."""
+PLACES = np.exp2((np.arange(8.0) + 1.0) / 8.0)
+"""Where the rows of a bin are taken to be, relative to its lower edge: up to the upper one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Center:
+    """A private median.
+
+    Attributes
+    ----------
+    value : float
+    settled : bool
+        Whether the search ended where rows were no longer in few cells, or cells as fine as floating point.
+    certain : bool
+        Whether every level could afford to find a cell near the median, by public numbers alone.
+    """
+
+    value: float
+    settled: bool
+    certain: bool
+
+
+def share_of(whole: PrivacyBudget, share: float) -> PrivacyBudget:
+    """A share of a budget in ε or ρ, rounded down."""
+    part: PrivacyBudget = whole.split(share, 1.0 - share)[0]
+    return part
+
+
+def private_center(
+    rows: Rows, privacy_filter: PrivacyFilter, whole: PrivacyBudget, *, feature: int, n_rows: float
+) -> Center:
+    """A value near the median of one column, to within its spread or the resolution of floating point.
+
+    The first level has 64 cells to an octave on either side of 0. Each further one divides the chosen cell and its neighbours,
+    where a noisy count finds most rows in them. A cell is chosen by the exponential mechanism, its score minus the distance
+    of n/2 from the ranks that it covers, doubled to be whole.
+
+    **Privacy.** ``whole`` at most MOST_LEVELS times the two shares, less where ``n_rows``, public or noisy, affords it.
+    """
+    edges, certain, value = float_line(), True, 0.0
+    sensitivity = median_score(rows.neighbors)
+    for level in range(1, MOST_LEVELS + 1):
+        # Of m cells, those more than r rows from the median have weight m·e^(−εr/Δ) in all.
+        exponent = sensitivity.value * (math.log(len(edges)) + CERTAIN) / n_rows
+        loss = _choice_loss(whole, exponent / RANK_ERROR)
+        certain = certain and choice_epsilon(loss) >= exponent / LARGEST_RANK_ERROR
+        histogram = rows.histogram(Coordinate(feature), edges)
+        ranks = histogram.below + np.concatenate([[0], np.cumsum(histogram.counts)])
+        if level == 1:  # values beyond count at the ends: else all cells would be alike where most lie there
+            ranks[0], ranks[-1] = 0, histogram.total
+        before, after = 2 * ranks[:-1] - histogram.total, histogram.total - 2 * ranks[1:]
+        what = f"median of feature {feature + 1}, level {level}"
+        chosen = choose(-np.maximum(np.maximum(before, after), 0), sensitivity, loss, privacy_filter, what)
+        value = float(edges[chosen] + edges[chosen + 1]) / 2.0
+        lower, upper = float(edges[max(chosen - 1, 0)]), float(edges[min(chosen + 2, len(edges) - 1)])
+        finest = 2.0 * float(np.spacing(max(abs(lower), abs(upper))))
+        cells = min(CELLS, int((upper - lower) / finest))
+        if cells < LEAST_CELLS or float(edges[chosen]) < 0.0 < float(edges[chosen + 1]):
+            return Center(value, True, certain)
+        beyond = noisy_number_beyond(
+            rows,
+            privacy_filter,
+            _count_loss(whole, COUNT_ERROR * n_rows),
+            f"rows far from that median, level {level}",
+            feature=feature,
+            center=value,
+            least=math.nextafter(max(upper - value, value - lower), math.inf),
+        )
+        if beyond > (1.0 - CONCENTRATED) * n_rows:
+            return Center(value, True, certain)
+        edges = np.linspace(lower, upper, cells + 1)
+    return Center(value, False, certain)
+
+
+@lru_cache(maxsize=1)
+def float_line() -> FloatArray:
+    """Edges of the first level: 64 cells an octave for either sign, one cell about 0."""
+    octaves = np.exp2(np.arange(-LARGEST_EXPONENT, LARGEST_EXPONENT, dtype=np.float64))
+    within = 1.0 + np.arange(CELLS_PER_OCTAVE) / CELLS_PER_OCTAVE
+    positive = np.append(np.outer(octaves, within).ravel(), 2.0**LARGEST_EXPONENT)
+    edges: FloatArray = np.concatenate([-positive[::-1], positive])
+    edges.setflags(write=False)
+    return edges
+
+
+def _choice_loss(whole: PrivacyBudget, epsilon: float) -> PrivacyBudget:
+    """What a choice of that ε costs, at most its share."""
+    needed = epsilon if whole.kind is BudgetKind.PURE else epsilon**2 / 8.0
+    return _at_most(whole, needed, LEVEL_SHARE[whole.kind])
+
+
+def _count_loss(whole: PrivacyBudget, deviation: float) -> PrivacyBudget:
+    """What a count with noise of that standard deviation, MOST_COUNT_NOISE at most, costs; no more than its share."""
+    deviation = min(deviation, MOST_COUNT_NOISE)
+    needed = math.sqrt(2.0) / deviation if whole.kind is BudgetKind.PURE else 0.5 / deviation**2
+    return _at_most(whole, needed, LEVEL_COUNT_SHARE[whole.kind])
+
+
+def _at_most(whole: PrivacyBudget, needed: float, share: float) -> PrivacyBudget:
+    available = whole.epsilon if whole.kind is BudgetKind.PURE else whole.rho
+    return share_of(whole, min(share, needed / available))
+
+
+def noisy_number_beyond(
+    rows: Rows,
+    privacy_filter: PrivacyFilter,
+    loss: PrivacyBudget,
+    what: str,
+    *,
+    feature: int,
+    center: float,
+    least: float,
+) -> float:
+    """Number of rows with |x − center| ≥ ``least``, x one column, plus discrete noise; costs ``loss``."""
+    exact = rows.histogram(DistanceFrom(feature, center), [least, math.inf])
+    pure = loss.kind is BudgetKind.PURE
+    sensitivity = count_l1(rows.neighbors) if pure else count(rows.neighbors)
+    scale = noise_scale_for(loss, sensitivity.value)
+    query = [int(exact.counts.sum()) + exact.above]
+    return float(with_noise(privacy_filter, what, query, sensitivity, scale, bits=0, pure=pure)[0])
+
+
+def normal_clip(noise: float, n_rows: float) -> float:
+    """How many standard deviations of normal rows are beyond a clip that as many rows pass as the noise counts."""
+    beyond = min(max(noise, LEAST_BEYOND), MOST_BEYOND * n_rows)
+    return -float(scipy.special.ndtri(beyond / (2.0 * n_rows)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OctaveHistogram(NormHistogram):
+    """Noisy counts of the distances |x − c| of one column in octaves [2^i, 2^(i+1)), of smaller ones and of larger ones."""
+
+    @property
+    def fullest(self) -> int:
+        """The bin of the largest noisy count."""
+        return int(np.argmax(self.counts))
+
+    @property
+    def scale(self) -> float:
+        """2^i of the fullest bin: for normal rows 0.47σ to 0.93σ (lecture 18, section 1.2)."""
+        return float(self.edges[max(self.fullest - 1, 0)])
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether the fullest bin holds more than noise."""
+        return float(self.counts[self.fullest]) > self.least_seen
+
+    @property
+    def believed(self) -> FloatArray:
+        """The noisy counts that stand out, and those near the fullest bin, shape (m + 1,)."""
+        found = self.occupied
+        near = slice(max(self.fullest - NEAR, 0), self.fullest + NEAR + 1)
+        found[near] = np.maximum(self.counts[near], 0.0)
+        return found
+
+    def upper_quartile(self, n_rows: float) -> float:
+        """The distance that a quarter of the rows exceed, by interpolation within a bin."""
+        wanted, believed = 0.25 * n_rows, self.believed
+        for place in range(len(believed) - 1, -1, -1):
+            here = float(believed[place])
+            if here > 0.0 and here >= wanted:
+                upper = float(self.edges[min(place, len(self.edges) - 1)])
+                lower = float(self.edges[place - 1]) if place > 0 else upper
+                return upper - (upper - lower) * max(wanted, 0.0) / here
+            wanted -= here
+        return float(self.edges[min(self.fullest, len(self.edges) - 1)])
+
+    def clip_radius(self, power: int, noise: float, n_rows: float) -> float:
+        """Where to clip the distances |w| for Σ|w|^p, between noise and bias.
+
+        At the best radius as many rows lie beyond it as the noise counts: r^p·noise grows by ``noise`` and what is cut off falls
+        by the rows beyond, per unit of r^p. For normal rows that is a quantile, with σ from the upper quartile. Farther out
+        where rows that stand out of the noise make noise and bias together less there.
+
+        Parameters
+        ----------
+        power : int
+            p.
+        noise : float
+            Standard deviation of the noise on Σ|w|^p at radius 1.
+        n_rows : float
+        """
+        of_normal = self.upper_quartile(n_rows) / UPPER_QUARTILE * normal_clip(noise, n_rows)
+        return max(of_normal, self._seen_radius(power, noise), float(self.edges[0]))
+
+    def _seen_radius(self, power: int, noise: float) -> float:
+        """The radius of least noise and bias for the rows that stand out."""
+        occupied = self.occupied
+        present = np.flatnonzero(occupied)
+        if len(present) == 0:
+            return 0.0
+        farthest = float(self.edges[min(int(present[-1]), len(self.edges) - 1)])
+        lower = np.concatenate([self.edges[:1] / 2.0, self.edges])[present] / farthest
+        places = np.minimum(np.outer(lower, PLACES), 1.0) ** power
+        radii = np.exp2(-np.arange(4.0 * len(self.edges)) / 4.0) ** power
+        bias = np.maximum(places[None] - radii[:, None, None], 0.0).mean(axis=2) @ occupied[present]
+        best = float(radii[int(np.argmin(np.hypot(noise * radii, bias)))])
+        return farthest * math.pow(best, 1.0 / power)
+
+
+def log_scale_histogram(
+    rows: Rows, privacy_filter: PrivacyFilter, loss: PrivacyBudget, *, feature: int, center: float
+) -> OctaveHistogram:
+    """Counts of |x − center| in all octaves up to 2^200, from 2^−200 or 8 units in the last place of the centre.
+
+    **Privacy.** ``loss``: a row is in one bin.
+    """
+    least = max(-LARGEST_EXPONENT, math.frexp(center)[1] - 50) if center else -LARGEST_EXPONENT
+    edges = np.exp2(np.arange(least, LARGEST_EXPONENT + 1, dtype=np.float64))
+    exact = rows.histogram(DistanceFrom(feature, center), edges)
+    pure = loss.kind is BudgetKind.PURE
+    sensitivity = histogram_l1(rows.neighbors) if pure else histogram_l2(rows.neighbors)
+    scale = noise_scale_for(loss, sensitivity.value)
+    query = np.concatenate([[exact.below], exact.counts, [exact.above]])
+    what = f"log-scale histogram of feature {feature + 1}"
+    counts = with_noise(privacy_filter, what, query, sensitivity, scale, bits=0, pure=pure)
+    return OctaveHistogram(edges, counts, noise_deviation(scale, pure=pure), FALSE_TAIL, pure)

@@ -1,0 +1,151 @@
+"""One plan run on the rows of units that count, k of each at most: group privacy makes its guarantee one for units.
+
+Nothing in a mechanism knows of units. Its sensitivities are those of one row, and it is calibrated to what is left for one row of
+the cost for k (``docs/derivations/privacy-units.md``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, MomentShape
+from dpmoments.privacy.accounting import LossUnit
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.group_privacy import budget_for_rows
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.rows.rows import Rows
+from dpmoments.rows.units import ROUNDS
+
+__all__ = ["UnitsPlan", "plan_before_release", "plan_for_rows"]
+
+Noisy = TypeVar("Noisy")
+PlanType = TypeVar("PlanType", bound=CalibratedPlan[Any])
+
+
+@dataclass(frozen=True)
+class UnitsPlan(CalibratedPlan[Noisy]):
+    """A plan for rows, as one for units of which at most ``max_rows`` rows count.
+
+    Attributes
+    ----------
+    cost : PrivacyBudget
+        For a unit.
+    of_row : CalibratedPlan
+        Its cost is for a row.
+    unit : PrivacyUnit
+    """
+
+    of_row: CalibratedPlan[Noisy]
+    unit: PrivacyUnit
+
+    def __post_init__(self) -> None:
+        if self.neighbors is not Neighbors.ADD_REMOVE:
+            raise ValueError(
+                "units are planned for add_remove: under replace_one the number of rows that count is private"
+            )
+        if not budget_for_rows(self.cost, self.of_row.loss_unit, self.unit).covers(self.of_row.cost):
+            raise ValueError("the plan for rows costs more than what is left for a row of the cost for units")
+
+    @classmethod
+    def of(cls, plan: CalibratedPlan[Noisy], budget: PrivacyBudget, unit: PrivacyUnit) -> UnitsPlan[Noisy]:
+        """The plan for units, from that for rows which :func:`plan_for_rows` made of the same budget."""
+        return cls(
+            plan.mechanism,
+            plan.shape,
+            plan.neighbors,
+            _spent(plan, budget),
+            of_row=plan,
+            unit=unit,
+            chosen_because=plan.chosen_because,
+        )
+
+    @property
+    def privacy_unit(self) -> PrivacyUnit:
+        return self.unit
+
+    @property
+    def loss_unit(self) -> LossUnit:
+        return self.of_row.loss_unit
+
+    @property
+    def passes(self) -> int | None:
+        return None if self.of_row.passes is None else ROUNDS + self.of_row.passes
+
+    @property
+    def leaves_unspent(self) -> str | None:
+        return self.of_row.leaves_unspent
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        return self.of_row.details
+
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> Noisy:
+        """Find which rows count, by a key that is drawn for this run, and run the plan for rows on them.
+
+        Raises
+        ------
+        ValueError
+            If the rows were opened for another unit.
+        """
+        if rows.privacy_unit != self.unit:
+            raise ValueError("the rows were opened for another privacy unit than the plan's, or for none")
+        return self.of_row.run(rows.bounded(privacy_filter.selection_key()), privacy_filter)
+
+
+def plan_for_rows(
+    mechanism: ConfiguredMechanism[PlanType],
+    shape: MomentShape,
+    budget: PrivacyBudget,
+    neighbors: Neighbors,
+    unit: PrivacyUnit | None,
+) -> PlanType:
+    """The plan for rows of which a run costs a unit no more than the budget; ``mechanism`` supports what is asked.
+
+    What is left for a row depends on how losses add up, which ``auto`` settles when it chooses a mechanism: it chooses at what
+    would be left for its own, and the mechanism chosen is calibrated to what is left for that.
+
+    Raises
+    ------
+    ValueError
+        If nothing that can be calculated with is left for a row, or the mechanism cannot serve with so little.
+    """
+    if unit is None or unit.max_rows == 1:
+        return mechanism.supported_plan(shape, budget, neighbors)
+    first = mechanism.supported_plan(shape, budget_for_rows(budget, mechanism.loss_units[budget.kind], unit), neighbors)
+    left = budget_for_rows(_spent(first, budget), first.loss_unit, unit)
+    if first.cost == left:
+        plan = first
+    else:
+        plan = replace(first.mechanism.plan(shape, left, neighbors), chosen_because=first.chosen_because)
+    if plan.chosen_because is None:
+        return plan
+    said = f"{plan.chosen_because} (chosen at what is left for one row of {unit.max_rows})"
+    return replace(plan, chosen_because=said)
+
+
+def plan_before_release(
+    mechanism: ConfiguredMechanism[PlanType],
+    shape: MomentShape,
+    budget: PrivacyBudget,
+    neighbors: Neighbors,
+    unit: PrivacyUnit | None,
+) -> PlanType:
+    """The plan for rows that a release would run, for a forecast of it.
+
+    Raises
+    ------
+    ValueError
+        If the mechanism does not support what is asked, or as :func:`plan_for_rows`.
+    """
+    mechanism.check_support(shape, budget, neighbors)
+    return plan_for_rows(mechanism, shape, budget, neighbors, unit)
+
+
+def _spent(plan: CalibratedPlan[Any], budget: PrivacyBudget) -> PrivacyBudget:
+    """What a run spends of a budget for units: ε alone where the plan for rows spends no δ."""
+    pure = plan.cost.kind is BudgetKind.PURE and budget.kind is BudgetKind.APPROXIMATE
+    return PrivacyBudget.pure(budget.epsilon) if pure else budget

@@ -1,0 +1,748 @@
+"""Noise models: what the file of a release holds of its noise, a name and numbers; each makes the law from what was released."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.values import finite_numbers, is_finite_number, require_kinds, require_known, shown
+from dpmoments.noise.cells import (
+    CellFamily,
+    GaussianCells,
+    IsotropicCells,
+    LaplaceCells,
+    MatrixLaplaceCells,
+    WishartCells,
+)
+from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile, wishart_eigenvalue_range
+from dpmoments.noise.pivots import MomentInterval
+from dpmoments.noise.terms import NoiseLaw, NoiseTerm
+
+__all__ = [
+    "NOISE_MODELS",
+    "AdditiveModel",
+    "InverseNormalModel",
+    "LastStepModel",
+    "NoiseModel",
+    "PooledModel",
+    "ReleasedBasisModel",
+    "ReleasedMoments",
+    "ScaledWishartModel",
+    "WishartModel",
+]
+
+LINEARIZED = "linearized"
+"""The law is linearized about the release: good if noise is small beside the moments."""
+CLIPPED_IN_LAST_STEP = "clipped-in-last-step"
+"""The law is of the rows as the last step clipped them; what clipping took away is not in it."""
+ASSERTED_EIGENVALUE = "asserted-smallest-eigenvalue"
+"""The law holds if no eigenvalue is below the one that the caller asserted."""
+ROUNDING = 1e-9
+
+
+class ReleasedMoments(Protocol):
+    """What a law may be made from: the moments as they were drawn, before any repair."""
+
+    @property
+    def noisy_sum(self) -> FloatArray | None:
+        """The sum of encoded rows about the center; None if it was not released."""
+
+    @property
+    def noisy_gram(self) -> FloatArray:
+        """Their Gram matrix about the center."""
+
+    @property
+    def noisy_count(self) -> float | None:
+        """The number of rows; None if it was not released."""
+
+    @property
+    def center(self) -> FloatArray | None:
+        """What sum and Gram matrix are about; None for 0."""
+
+    @property
+    def count_is_public(self) -> bool:
+        """Whether the number of rows is known without noise."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoiseModel(ABC):
+    """What a file says of the noise of one run.
+
+    Subclasses form a closed table (:data:`NOISE_MODELS`). Their fields are numbers, flags, or arrays whose shapes follow from
+    ``n_features``; the base class writes, reads and checks them.
+
+    Attributes
+    ----------
+    n_features : int
+    """
+
+    n_features: int
+
+    arrays: ClassVar[Mapping[str, int]] = MappingProxyType({})
+    """Dimensions of the fields that are arrays: 1 for d numbers, 2 for a d × d matrix."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name in files."""
+
+    def __post_init__(self) -> None:
+        d = self.n_features
+        if isinstance(d, bool) or not isinstance(d, int) or d < 1:
+            raise ValueError(f"n_features={d!r} of the noise model is not a whole number above 0")
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if value is None and "None" in str(entry.type):
+                continue
+            if entry.name in self.arrays:
+                shape = (d,) * self.arrays[entry.name]
+                if not isinstance(value, np.ndarray) or value.shape != shape or not np.isfinite(value).all():
+                    raise ValueError(f"{entry.name} of the noise model must hold finite numbers, shape {shape}")
+                value.setflags(write=False)
+            elif entry.type == "bool":
+                if not isinstance(value, bool):
+                    raise ValueError(f"{entry.name} of the noise model must be true or false")
+            elif str(entry.type).startswith(("float", "int")) and not (is_finite_number(value) and value >= 0):
+                raise ValueError(f"{entry.name} of the noise model is not a finite number, 0 or above")
+
+    @abstractmethod
+    def law(self, released: ReleasedMoments) -> NoiseLaw | None:
+        """The law of the noise on what was released; None if it was biased on purpose, or the numbers are those of no run."""
+
+    def interval(
+        self,
+        released: ReleasedMoments,  # noqa: ARG002 - for models that know more
+        chosen: Sequence[int],  # noqa: ARG002
+        failure: float,  # noqa: ARG002
+    ) -> MomentInterval | None:
+        """An interval that holds the exact moments of some features but with probability ``failure``, not linearized.
+
+        Parameters
+        ----------
+        released : ReleasedMoments
+        chosen : sequence of int
+            Features, chosen without looking at the noise.
+        failure : float
+            Above 0, below 1.
+
+        Returns
+        -------
+        MomentInterval or None
+            None if the model gives none: a bound then follows from the law.
+        """
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file; no bit is lost."""
+        values: dict[str, Any] = {"name": self.name}
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            values[entry.name] = value.ravel().tolist() if isinstance(value, np.ndarray) else value
+        return values
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> NoiseModel:
+        """The model that :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the name is that of no model, or the other values are not those of this one.
+        """
+        if not isinstance(values, Mapping):
+            raise TypeError("a noise model is a mapping of its name and its numbers")
+        name = values.get("name")
+        if not isinstance(name, str) or name not in NOISE_MODELS:
+            raise ValueError(
+                f"the name of the noise model must be one of {', '.join(sorted(NOISE_MODELS))}, not {shown(name)}"
+            )
+        given = {key: value for key, value in values.items() if key != "name"}
+        return NOISE_MODELS[name].read(name, given)
+
+    @classmethod
+    def read(cls, name: str, given: dict[str, Any]) -> NoiseModel:
+        """The model of this name from the other entries of its file."""
+        known = [entry.name for entry in fields(cls)]
+        _require_exactly(given, known, f"the noise model {name!r}")
+        d = given["n_features"]
+        for key, dimensions in cls.arrays.items():
+            if given[key] is None:
+                continue
+            if isinstance(d, bool) or not isinstance(d, int) or d < 1:
+                raise ValueError(f"n_features={shown(d)} of the noise model is not a whole number above 0")
+            given[key] = finite_numbers(given[key], d**dimensions, key).reshape((d,) * dimensions)
+        return cls(**given)
+
+
+def _require_exactly(given: Mapping[str, Any], known: Sequence[str], what: str) -> None:
+    require_known(given, known, what)
+    if absent := [key for key in known if key not in given]:
+        raise ValueError(f"{what} has no {', '.join(absent)}")
+
+
+FAMILIES: Mapping[str, Callable[[float], CellFamily] | CellFamily] = {
+    "gaussian": GaussianCells(),
+    "laplace": LaplaceCells(),
+    "isotropic": lambda square: IsotropicCells(square / 2.0),
+    "matrix-laplace": MatrixLaplaceCells,
+    "wishart": lambda square: WishartCells(2.0 * square),
+}
+"""Families of cells; those of a whole matrix by the variance of a diagonal cell times the squared rate."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AdditiveModel(NoiseModel):
+    """Noise added cell by cell, of one law for all features; of rows in the unit ball, or in a smaller one that was found.
+
+    Attributes
+    ----------
+    family : str
+        A name in :data:`FAMILIES`, which is the name in files.
+    diagonal_variance, off_diagonal_variance : float
+        Of the cells of the Gram matrix.
+    sum_variance : float or None
+        Of each entry of the sum of rows; None if it was not released.
+    count_variance : float or None
+        0 if the number of rows is public; None if it was not released.
+    rate : float or None
+        c of a family of whole matrices; None for the others.
+    """
+
+    family: str
+    diagonal_variance: float
+    off_diagonal_variance: float
+    sum_variance: float | None
+    count_variance: float | None
+    rate: float | None = None
+
+    @property
+    def name(self) -> str:
+        return self.family
+
+    @classmethod
+    def read(cls, name: str, given: dict[str, Any]) -> NoiseModel:
+        if "family" in given:
+            raise ValueError(f"the noise model {name!r} has no entry 'family': its name is that of the family")
+        return super().read(name, {**given, "family": name})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.family not in FAMILIES:
+            raise ValueError(f"family={shown(self.family)} of the noise model is none of {', '.join(FAMILIES)}")
+        if isinstance(FAMILIES[self.family], CellFamily):
+            if self.rate is not None:
+                raise ValueError(f"{self.family} noise has no rate")
+            return
+        if self.rate is None or not self.rate > 0.0:
+            raise ValueError(f"the noise model of {self.family} noise has no rate: it must be above 0")
+        if not math.isfinite(self.diagonal_variance * self.rate * self.rate):
+            raise ValueError(
+                f"no {self.family} noise of rate={self.rate!r} has diagonal_variance={self.diagonal_variance!r}"
+            )
+        if not math.isclose(self.diagonal_variance, 2.0 * self.off_diagonal_variance, rel_tol=ROUNDING):
+            raise ValueError(f"{self.family} noise has twice the variance on the diagonal")
+
+    @property
+    def cells(self) -> CellFamily:
+        """The family of its cells."""
+        family = FAMILIES[self.family]
+        if isinstance(family, CellFamily):
+            return family
+        square = self.diagonal_variance * float(self.rate or 0.0) ** 2
+        return family(square) if square > 0.0 else GaussianCells()
+
+    def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:  # noqa: ARG002 - it is the same for all
+        return NoiseLaw.additive(
+            self.cells,
+            self.n_features,
+            diagonal=self.diagonal_variance,
+            off_diagonal=self.off_diagonal_variance,
+            of_sum=self.sum_variance or 0.0,
+            of_count=self.count_variance or 0.0,
+        )
+
+    def in_ball(self, radius: float) -> AdditiveModel:
+        """The model for rows in a ball of that radius, which was taken for 1 when the noise was added."""
+        return replace(
+            self,
+            diagonal_variance=self.diagonal_variance * radius**4,
+            off_diagonal_variance=self.off_diagonal_variance * radius**4,
+            sum_variance=None if self.sum_variance is None else self.sum_variance * radius**2,
+            rate=None if self.rate is None else self.rate / radius**2,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {key: value for key, value in super().to_dict().items() if key != "family"}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PooledModel(NoiseModel):
+    """The sum of independent noise, each carried to one center.
+
+    Attributes
+    ----------
+    parts : tuple of (NoiseModel, ndarray of shape (d,))
+        Models that need no released moments, and cᵢ − c.
+    """
+
+    parts: tuple[tuple[AdditiveModel | PooledModel, FloatArray], ...]
+
+    name: ClassVar[str] = "pooled"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.parts:
+            raise ValueError("the noise model has no parts: a list of at least one is expected")
+        for model, shift in self.parts:
+            if model.n_features != self.n_features or shift.shape != (self.n_features,) or not np.isfinite(shift).all():
+                raise ValueError(f"a part of the noise model is not for {self.n_features} features")
+            if shift.any() and isinstance(model, AdditiveModel) and None in (model.sum_variance, model.count_variance):
+                raise ValueError("moments released without a sum and a count cannot be carried to another center")
+            shift.setflags(write=False)
+
+    def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:  # noqa: ARG002 - it is the same for all
+        first, *rest = (model.law().about(shift) for model, shift in self.parts)
+        for law in rest:
+            first = first + law
+        return first
+
+    def to_dict(self) -> dict[str, Any]:
+        parts = [{"model": model.to_dict(), "shift": shift.tolist()} for model, shift in self.parts]
+        return {"name": self.name, "n_features": self.n_features, "parts": parts}
+
+    @classmethod
+    def read(cls, name: str, given: dict[str, Any]) -> NoiseModel:
+        _require_exactly(given, ("n_features", "parts"), f"the noise model {name!r}")
+        require_kinds(given, parts=list)
+        parts = []
+        for part in given["parts"]:
+            if not isinstance(part, Mapping):
+                raise TypeError("a part of the noise model is a mapping of its model and its shift")
+            _require_exactly(part, ("model", "shift"), "a part of the noise model")
+            model = NoiseModel.from_dict(part["model"])
+            if not isinstance(model, AdditiveModel | PooledModel):
+                raise ValueError(f"noise of the model {model.name!r} cannot be pooled")
+            parts.append((model, finite_numbers(part["shift"], model.n_features, "shift")))
+        return cls(n_features=given["n_features"], parts=tuple(parts))
+
+
+# Noise that is not added cell by cell -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WithOwnCount(NoiseModel):
+    """A model whose number of rows has noise of its own.
+
+    Attributes
+    ----------
+    count_scale : float
+        Standard deviation of normal noise on the number of rows, or the scale of Laplace noise; 0 if it is exact, or has none of
+        its own.
+    count_is_laplace : bool
+    """
+
+    count_scale: float = 0.0
+    count_is_laplace: bool = False
+
+    def count_bound(self, failure: float) -> float:
+        """How far the released number of rows may be off, but with probability ``failure``; half a row more for its rounding."""
+        if not self.count_scale:
+            return 0.0
+        if self.count_is_laplace:
+            return self.count_scale * math.log(1.0 / failure) + 0.5
+        return self.count_scale * math.sqrt(2.0 * math.log(2.0 / failure)) + 0.5
+
+    def _with_count(
+        self, terms: Sequence[NoiseTerm], caveats: Sequence[str], shift: FloatArray | None = None
+    ) -> NoiseLaw:
+        """The law of these terms and the noise on the count; ``shift`` is what of a row stands for the constant."""
+        law = NoiseLaw(tuple(terms), tuple(sorted(caveats)))
+        if not self.count_scale:
+            return law
+        family: CellFamily = LaplaceCells() if self.count_is_laplace else GaussianCells()
+        variance = self.count_scale**2 * (2.0 if self.count_is_laplace else 1.0)
+        column = np.append(1.0, np.zeros(self.n_features) if shift is None else shift)[:, None]
+        return replace(law, terms=(*law.terms, NoiseTerm(family, np.array([[variance]]), column)))
+
+
+def _symmetric_cells(size: int, diagonal: float) -> FloatArray:
+    """Variances that no rotation changes: half as large off the diagonal."""
+    cells = np.full((size, size), 0.5 * diagonal)
+    np.fill_diagonal(cells, diagonal)
+    return cells
+
+
+def _gram_term(family: CellFamily, matrix: FloatArray, cells: FloatArray) -> NoiseTerm:
+    """Noise M C Mᵀ on the Gram matrix alone."""
+    return NoiseTerm(family, cells, np.vstack([np.zeros((1, matrix.shape[1])), matrix]))
+
+
+def _sum_term(family: CellFamily, n_features: int, variance: float) -> NoiseTerm:
+    """Noise on the sum alone."""
+    cells = np.zeros((n_features + 1,) * 2)
+    cells[0, 1:] = cells[1:, 0] = variance
+    return NoiseTerm(family, cells)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LastStepModel(WithOwnCount):
+    """Normal noise on the sums of w = linear·(x − center), clipped to a ball, that a recursive estimator ended with.
+
+    Standard deviations σ on and σ/√2 off the diagonal of Σ w wᵀ, and s on Σ w. With κ = σ/(√2 s) the moments of (κ, w) have the
+    noise of a symmetric normal matrix but for its corner, which has none: that makes its spectral norm no larger at any level
+    (``docs/derivations/utility-bounds-wishart.md``).
+
+    Attributes
+    ----------
+    linear : ndarray of shape (d, d)
+    center : ndarray of shape (d,)
+    step_gram : ndarray of shape (d, d)
+        As the step released it, in the units of w; before what the mechanism made of it.
+    step_sum : ndarray of shape (d,) or None
+    gram_scale, sum_scale : float
+        σ and s.
+    """
+
+    linear: FloatArray
+    center: FloatArray
+    step_gram: FloatArray
+    step_sum: FloatArray | None
+    gram_scale: float
+    sum_scale: float
+
+    name: ClassVar[str] = "last-step"
+    arrays: ClassVar[Mapping[str, int]] = {"linear": 2, "center": 1, "step_gram": 2, "step_sum": 1}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.step_sum is not None and not self.sum_scale > 0.0:
+            raise ValueError("the noise model has a step_sum without noise: sum_scale must be above 0")
+
+    def law(self, released: ReleasedMoments) -> NoiseLaw | None:
+        d = self.n_features
+        shift = self.center if released.center is None else self.center - released.center
+        matrix = np.eye(d + 1)
+        try:
+            matrix[1:, 1:] = np.linalg.inv(self.linear)
+        except np.linalg.LinAlgError:
+            return None
+        matrix[1:, 0] = shift
+        cells = np.zeros((d + 1, d + 1))
+        cells[0, 1:] = cells[1:, 0] = self.sum_scale**2
+        cells[1:, 1:] = _symmetric_cells(d, self.gram_scale**2)
+        return self._with_count([NoiseTerm(GaussianCells(), cells, matrix)], [CLIPPED_IN_LAST_STEP], shift)
+
+    def interval(self, released: ReleasedMoments, chosen: Sequence[int], failure: float) -> MomentInterval | None:
+        # what the step released is used: the mechanism has repaired what was released of it
+        back, count = np.linalg.inv(self.linear)[list(chosen)], released.noisy_count
+        parts = 2.0 if self.count_scale else 1.0
+        of_count = self.count_bound(failure / parts)
+        if self.step_sum is None:
+            reach = self.gram_scale * normal_norm_quantile(len(back), failure / parts)
+            return MomentInterval(back @ self.step_gram @ back.T, reach * (back @ back.T), False, of_count)
+        if count is None:
+            return None
+        kappa = self.gram_scale / (math.sqrt(2.0) * self.sum_scale)
+        beside = kappa * self.step_sum[None, :]
+        moments = np.block([[np.array([[kappa**2 * count]]), beside], [beside.T, self.step_gram]])
+        start = np.zeros((1, 1 + self.n_features))
+        start[0, 0] = 1.0 / kappa
+        matrix = np.block([[start], [self.center[list(chosen)][:, None] / kappa, back]])
+        reach = self.gram_scale * normal_norm_quantile(len(matrix), failure / parts)
+        constant = np.concatenate([[1.0], self.center[list(chosen)]])
+        spread = reach * (matrix @ matrix.T) + of_count * np.outer(constant, constant)
+        return MomentInterval(matrix @ moments @ matrix.T, spread, True, of_count)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class InverseNormalModel(WithOwnCount):
+    """Symmetric normal noise on the inverse of the Gram matrix; normal noise on the sum.
+
+    Attributes
+    ----------
+    inverse : ndarray of shape (d, d)
+        As released.
+    inverse_scale : float
+        Standard deviation of the noise on its diagonal entries; 1/√2 of it off the diagonal.
+    smallest_eigenvalue : float
+        What the caller asserted.
+    sum_scale : float or None
+        Standard deviation on each entry of the sum; None if no sum was released.
+    """
+
+    inverse: FloatArray
+    inverse_scale: float
+    smallest_eigenvalue: float
+    sum_scale: float | None
+
+    name: ClassVar[str] = "inverse-normal"
+    arrays: ClassVar[Mapping[str, int]] = {"inverse": 2}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.smallest_eigenvalue > 0.0:
+            raise ValueError("the noise model needs a smallest_eigenvalue above 0")
+
+    def law(self, released: ReleasedMoments) -> NoiseLaw:
+        # (G⁻¹ + Y)⁻¹ − G = −ĜYĜ to first order
+        d, gram = self.n_features, released.noisy_gram
+        terms = [_gram_term(GaussianCells(), gram, _symmetric_cells(d, self.inverse_scale**2))]
+        if self.sum_scale is not None:
+            terms.append(_sum_term(GaussianCells(), d, self.sum_scale**2))
+        return self._with_count(terms, [ASSERTED_EIGENVALUE, LINEARIZED])
+
+    def interval(self, released: ReleasedMoments, chosen: Sequence[int], failure: float) -> MomentInterval | None:
+        count, total = released.noisy_count, released.noisy_sum
+        parts = 1.0 + (self.sum_scale is not None) + (self.count_scale > 0.0)
+        if count is None or (self.sum_scale is not None and total is None):
+            return None
+        of_count = self.count_bound(failure / parts)
+        low, high = self._gram_between(count + of_count, failure / parts)
+        block = np.ix_(chosen, chosen)
+        center, spread = (high + low)[block] / 2.0, (high - low)[block] / 2.0
+        if self.sum_scale is None or total is None:
+            return MomentInterval(center, spread, False, of_count)
+        m = len(chosen)
+        of_sum = self.sum_scale * (math.sqrt(m) + math.sqrt(2.0 * math.log(parts / failure)))
+        # ±(e₀eᵀ + ee₀ᵀ) ⪯ ‖e‖(η e₀e₀ᵀ + I/η) for every η > 0
+        weight = math.sqrt(max(count, 1.0) * m / max(float(np.trace(center)), self.smallest_eigenvalue))
+        corner = np.array([[of_count + of_sum * weight]])
+        beside, zeros = total[list(chosen)][None, :], np.zeros((1, m))
+        return MomentInterval(
+            np.block([[np.array([[count]]), beside], [beside.T, center]]),
+            np.block([[corner, zeros], [zeros.T, spread + of_sum / weight * np.eye(m)]]),
+            True,
+            of_count,
+        )
+
+    def _gram_between(self, most_rows: float, failure: float) -> tuple[FloatArray, FloatArray]:
+        """Bounds on the Gram matrix from both sides; its trace, and so each eigenvalue, is at most the number of rows."""
+        reach = self.inverse_scale * normal_norm_quantile(self.n_features, failure)
+        eigenvalues, vectors = np.linalg.eigh(self.inverse)
+        least = 1.0 / max(most_rows, self.smallest_eigenvalue)
+        low = (vectors / np.maximum(eigenvalues + reach, least)) @ vectors.T
+        if eigenvalues[0] - reach <= least:
+            return low, np.eye(self.n_features) / least
+        return low, (vectors / (eigenvalues - reach)) @ vectors.T
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WishartModel(WithOwnCount):
+    """One draw W around Σ = Σ z zᵀ + ψI, z = (w, x): Wishart(Σ, ν)/ν, or (ν − D − 1) times inverse Wishart(Σ, ν).
+
+    Of any features the block is of the same kind: m rows of the first have Wishart(Σ, ν)/ν, of the second inverse Wishart with
+    ν − D + m degrees. So ν Σ^{−½}WΣ^{−½}, or (ν − D − 1) Σ^{½}W⁻¹Σ^{½}, is a Wishart matrix of scale I, and the range of its
+    eigenvalues bounds Σ from both sides (``docs/derivations/utility-bounds-wishart.md``).
+
+    Attributes
+    ----------
+    degrees : float
+        ν.
+    padding : float
+        ψ, in unit-ball units.
+    subtracted : bool
+        Whether the released moments are W less ψI; else they are biased, and there is no law.
+    inverse : bool
+    augmentation : float
+        w; 0 if the Gram matrix was drawn alone.
+    corner : float
+        The cell of W that belongs to the constant; 0 if there is none.
+    raised : float
+        What smaller eigenvalues were raised to before the draw; 0 if none were.
+    """
+
+    degrees: float
+    padding: float
+    subtracted: bool
+    inverse: bool
+    augmentation: float
+    corner: float
+    raised: float
+
+    name: ClassVar[str] = "wishart-sampling"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.degrees < self.dimension + (2.0 if self.inverse else 0.0):
+            raise ValueError(f"degrees={self.degrees!r} of the noise model are too few for {self.dimension} rows")
+
+    @property
+    def dimension(self) -> int:
+        """D, the rows of the whole matrix."""
+        return self.n_features + (1 if self.augmentation else 0)
+
+    def law(self, released: ReleasedMoments) -> NoiseLaw | None:
+        # W = Σ^½(I + C)Σ^½, with Σ for its own draw W: any root does, since the law of C is that of all its rotations
+        beyond = self.degrees - self.dimension - 3.0
+        drawn = self._drawn(released, range(self.n_features))
+        if not self.subtracted or drawn is None or (self.inverse and beyond <= 0.0):
+            return None
+        cells = _symmetric_cells(len(drawn), 2.0 / (beyond if self.inverse else self.degrees))
+        family: CellFamily = GaussianCells() if self.inverse else WishartCells(self.degrees)
+        eigenvalues, vectors = np.linalg.eigh(drawn)
+        root = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
+        caveats = [LINEARIZED, *([ASSERTED_EIGENVALUE] if self.raised else [])]
+        if not self.augmentation:
+            return self._with_count([_gram_term(family, root, cells)], caveats)
+        root[0] /= self.augmentation
+        known = None
+        if released.count_is_public:
+            known = np.append(1.0, np.zeros(self.n_features)), root[0]
+        return NoiseLaw((NoiseTerm(family, cells, root, known),), tuple(sorted(caveats)))
+
+    def _drawn(self, released: ReleasedMoments, chosen: Sequence[int]) -> FloatArray | None:
+        """W of some features."""
+        block, back = released.noisy_gram[np.ix_(chosen, chosen)], self.padding if self.subtracted else 0.0
+        drawn: FloatArray = block + back * np.eye(len(chosen))
+        if not self.augmentation:
+            return drawn
+        if released.noisy_sum is None:
+            return None
+        beside = self.augmentation * released.noisy_sum[list(chosen)]
+        return np.block([[np.array([[self.corner]]), beside[None, :]], [beside[:, None], drawn]])
+
+    def interval(self, released: ReleasedMoments, chosen: Sequence[int], failure: float) -> MomentInterval | None:
+        parts, count = 2 if self.count_scale else 1, released.noisy_count
+        drawn = self._drawn(released, chosen)
+        if drawn is None:
+            return None
+        low, high = self.scale_factors(len(drawn), failure / parts)
+        if not np.isfinite(high):
+            return None
+        size = np.eye(len(drawn))
+        found = MomentInterval(
+            drawn * (low + high) / 2.0 - self.padding * size,
+            drawn * (high - low) / 2.0,
+            False,
+            self.count_bound(failure / 2.0),
+        )
+        if not self.augmentation:
+            return found
+        unit = np.ones(len(drawn))
+        unit[0] = 1.0 / self.augmentation
+        found = MomentInterval(found.center, found.spread, True, 0.0).mapped(np.diag(unit))
+        if count is None:
+            return found
+        off = abs(count - float(found.center[0, 0])) + float(found.spread[0, 0]) + 0.5
+        return MomentInterval(found.center, found.spread, True, off)
+
+    def scale_factors(self, size: int, failure: float) -> tuple[float, float]:
+        """a and b with aW ⪯ Σ ⪯ bW for a block of ``size`` rows, but with probability ``failure``; b may be infinite.
+
+        Examples
+        --------
+        >>> law = dict(padding=0.0, subtracted=True, augmentation=0.0, corner=0.0, raised=0.0)
+        >>> [round(end, 2) for end in WishartModel(n_features=4, degrees=1000, inverse=False, **law).scale_factors(4, 0.05)]
+        [0.86, 1.18]
+        """
+        if self.inverse:
+            low, high = wishart_eigenvalue_range(size, self.degrees - self.dimension + size, failure)
+            center = self.degrees - self.dimension - 1.0
+            return low / center, high / center
+        low, high = wishart_eigenvalue_range(size, self.degrees, failure)
+        return self.degrees / high, self.degrees / low if low > 0.0 else float("inf")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReleasedBasisModel(NoiseModel):
+    """Errors of a mechanism that draws eigenvectors: uncorrelated cells in the released eigenbasis.
+
+    Attributes
+    ----------
+    cells : ndarray of shape (d, d)
+        Mean squares of the cells, eigenvalues in descending order.
+    sum_variance, count_variance : float or None
+        Of the noise on each entry of the sum, and on the count; None if they were not released.
+    laplace : bool
+        Whether that noise is Laplace; else it is normal.
+    """
+
+    cells: FloatArray
+    sum_variance: float | None
+    count_variance: float | None
+    laplace: bool
+
+    name: ClassVar[str] = "released-basis"
+    arrays: ClassVar[Mapping[str, int]] = {"cells": 2}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.cells < 0.0).any() or not (self.cells == self.cells.T).all():
+            raise ValueError("cells of the noise model must be symmetric, and 0 or above")
+
+    def law(self, released: ReleasedMoments) -> NoiseLaw:
+        d = self.n_features
+        beside = np.zeros((d + 1, d + 1))
+        beside[0, 1:] = beside[1:, 0] = self.sum_variance or 0.0
+        beside[0, 0] = self.count_variance or 0.0
+        basis = np.linalg.eigh(released.noisy_gram)[1][:, ::-1]
+        family: CellFamily = LaplaceCells() if self.laplace else GaussianCells()
+        terms = _gram_term(GaussianCells(), basis, self.cells), NoiseTerm(family, beside)
+        return NoiseLaw(terms, (LINEARIZED,))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScaledWishartModel(NoiseModel):
+    """k normal rows of covariance s²V beside the table's, less their mean.
+
+    Attributes
+    ----------
+    degrees : float
+        k.
+    scale : float
+        s².
+    scale_matrix : ndarray of shape (d, d)
+        V.
+    augmentation : float
+        w; 0 if no sum was released.
+    count_is_noisy : bool
+        Whether the number of rows is that of the draw.
+    """
+
+    degrees: float
+    scale: float
+    scale_matrix: FloatArray
+    augmentation: float
+    count_is_noisy: bool
+
+    name: ClassVar[str] = "scaled-wishart"
+    arrays: ClassVar[Mapping[str, int]] = {"scale_matrix": 2}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (self.degrees > 0.0 and self.scale > 0.0):
+            raise ValueError("degrees and scale of the noise model must be above 0")
+        if not (self.scale_matrix == self.scale_matrix.T).all() or np.linalg.eigvalsh(self.scale_matrix)[0] <= 0.0:
+            raise ValueError("scale_matrix of the noise model must be symmetric and positive definite")
+
+    def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:  # noqa: ARG002 - it is the same for all
+        d, w, variance = self.n_features, self.augmentation, self.degrees * self.scale**2
+        matrix = np.eye(d + 1)
+        matrix[1:, 1:] = np.linalg.cholesky(self.scale_matrix)
+        cells = np.zeros((d + 1, d + 1))
+        cells[1:, 1:] = _symmetric_cells(d, 2.0 * variance)
+        if w:
+            cells[0, 1:] = cells[1:, 0] = variance / w**2
+            cells[0, 0] = 2.0 * variance / w**4 if self.count_is_noisy else 0.0
+        return NoiseLaw((NoiseTerm(WishartCells(self.degrees), cells, matrix),))
+
+
+NOISE_MODELS: Mapping[str, type[NoiseModel]] = MappingProxyType(
+    dict.fromkeys(FAMILIES, AdditiveModel)
+    | {
+        "pooled": PooledModel,
+        "last-step": LastStepModel,
+        "inverse-normal": InverseNormalModel,
+        "wishart-sampling": WishartModel,
+        "released-basis": ReleasedBasisModel,
+        "scaled-wishart": ScaledWishartModel,
+    }
+)
+"""The closed table of models that a file may name."""

@@ -1,0 +1,667 @@
+"""The noise on released moments: a sum of independent terms that answers linear functionals.
+
+To first order, everything that an analysis says is a linear functional of Σ z zᵀ, z = (1, x − center). Its gradient is a
+symmetric matrix of weights on a few indices: 0 for the constant, f + 1 for feature f. The law computes what such functionals
+vary by. It is never stored: a file holds a noise model, which makes the law from what was released.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmoments.foundation.arrays import FloatArray, IntegerArray
+from dpmoments.noise.cells import CellFamily, GaussianCells, sum_quantile
+from dpmoments.noise.chebyshev import checked_level
+
+__all__ = ["NoiseLaw", "NoiseTerm"]
+
+Cell = Literal["cell", "diagonal", "count"]
+Indices = npt.ArrayLike
+
+MAX_LOCAL = 2
+"""Columns of R beside the first that a row may use for R to count as local: a shifted, scaled feature or a contrast of two."""
+MAX_BLOCKS = 4
+MAX_ENTRIES = 2**22
+"""Numbers in a temporary array of the dense path."""
+SAME = 1e-12
+"""Relative difference of variances that are taken for equal."""
+
+
+class _Local(NamedTuple):
+    """R by rows: the first column, and for every row a few others (column −1 and value 0 for none)."""
+
+    first: FloatArray  # (n,)
+    columns: IntegerArray  # (n, q)
+    values: FloatArray  # (n, q)
+
+
+class _Blocks(NamedTuple):
+    """C whose variances are alike in blocks: 2 Σ_kl strength_kl tr(A S_k A S_l) = Var tr(A N), S_k = R_k R_kᵀ."""
+
+    strengths: FloatArray  # (K, K)
+    grams: FloatArray  # (K, n, n)
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseTerm:
+    """N = R C Rᵀ, C symmetric of mean 0 with uncorrelated cells on and above its diagonal.
+
+    Attributes
+    ----------
+    family : CellFamily
+    variances : ndarray of shape (m, m)
+        Of the cells of C; symmetric.
+    matrix : ndarray of shape (n, m) or None
+        R; None for the identity.
+    exact : tuple of two ndarrays, shapes (n,) and (m,), or None
+        u and r: N is R C Rᵀ − (rᵀC r) u uᵀ. For a number of rows that is known although the draw had noise on it.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, or a number is not finite, or a variance negative or not symmetric.
+
+    Examples
+    --------
+    >>> term = NoiseTerm(GaussianCells(), np.array([[0.0, 1.0, 1.0], [1.0, 2.0, 1.0], [1.0, 1.0, 2.0]]))
+    >>> term.covariance_of_product(np.array([1.0, 0.0, 2.0]), [1, 2]).tolist()
+    [[5.0, 0.0], [0.0, 9.0]]
+    """
+
+    family: CellFamily
+    variances: FloatArray
+    matrix: FloatArray | None = None
+    exact: tuple[FloatArray, FloatArray] | None = None
+
+    def __post_init__(self) -> None:
+        m = len(self.variances)
+        if self.variances.shape != (m, m) or (self.matrix is not None and self.matrix.shape[1:] != (m,)):
+            shape = None if self.matrix is None else self.matrix.shape
+            raise ValueError(f"noise of variances {self.variances.shape} does not fit a matrix of shape {shape}")
+        arrays = [self.variances, *([] if self.matrix is None else [self.matrix]), *(self.exact or ())]
+        if not all(np.isfinite(array).all() for array in arrays) or (self.variances < 0.0).any():
+            raise ValueError("the matrix and the variances of the noise must be finite, and the variances 0 or above")
+        if not (self.variances == self.variances.T).all():
+            raise ValueError("the variances of the noise are not symmetric")
+        if self.exact is not None and (self.exact[0].shape, self.exact[1].shape) != ((self.size,), (m,)):
+            raise ValueError("the part of the noise that is known does not fit its matrix")
+
+    @property
+    def size(self) -> int:
+        """n, rows and columns of N."""
+        return len(self.variances) if self.matrix is None else len(self.matrix)
+
+    # How R and C are built ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _local(self) -> _Local | None:
+        if self.exact is not None or self.matrix is None:
+            return None
+        used = self.matrix[:, 1:] != 0.0
+        width = int(used.sum(axis=1).max(initial=0))
+        if width > MAX_LOCAL:
+            return None
+        order = np.argsort(~used, axis=1, kind="stable")[:, :width]
+        values = np.take_along_axis(self.matrix[:, 1:], order, axis=1)
+        return _Local(self.matrix[:, 0], np.where(values != 0.0, order + 1, -1), values)
+
+    @cached_property
+    def _rows(self) -> FloatArray:
+        """R, and below it r where something is known: a further index n, for the weight −uᵀAu."""
+        matrix = np.eye(self.size) if self.matrix is None else self.matrix
+        return matrix if self.exact is None else np.vstack([matrix, self.exact[1]])
+
+    @cached_property
+    def _blocks(self) -> _Blocks | None:
+        halved = self.variances.copy()
+        halved[np.diag_indices(len(halved))] /= 2.0
+        scale = float(halved.max(initial=0.0))
+        alike = np.round(halved / scale, 12) if scale > 0.0 else halved
+        _, first, block = np.unique(alike, axis=0, return_index=True, return_inverse=True)
+        block = block.ravel()
+        if len(first) > MAX_BLOCKS:
+            return None
+        members = [self._rows[:, block == k] for k in range(len(first))]
+        return _Blocks(halved[np.ix_(first, first)], np.array([part @ part.T for part in members]))
+
+    def _with_known(self, indices: IntegerArray, weights: FloatArray) -> tuple[IntegerArray, FloatArray]:
+        """Indices (…, m) and weights (P, m, m) with the one for what is known, if anything is."""
+        if self.exact is None:
+            return indices, weights
+        u = self.exact[0][indices]
+        corner = -np.einsum("...ij,...i,...j->...", weights, u, u)
+        extended = np.zeros((len(weights), weights.shape[1] + 1, weights.shape[2] + 1))
+        extended[:, :-1, :-1], extended[:, -1, -1] = weights, corner
+        return np.concatenate([indices, np.full((*indices.shape[:-1], 1), self.size)], axis=-1), extended
+
+    # What is asked --------------------------------------------------------------------------------------------------------
+
+    def variance(self, indices: IntegerArray, weights: FloatArray) -> FloatArray:
+        """Var(Σ A_ij N_ij) of P functionals, shape (P,), each on m indices of its own: (P, m) and (P, m, m)."""
+        indices, weights = self._with_known(indices, weights)
+        if self.exact is None and self.matrix is None:
+            return _of_cells(self.variances, indices, weights)
+        if self._local is not None:
+            return _of_cells(self.variances, *_spread(self._local, indices, weights))
+        step = max(1, MAX_ENTRIES // (indices.shape[1] * max(indices.shape[1], self._rows.shape[1])))
+        found = np.empty(len(weights))
+        for start in range(0, len(weights), step):
+            part = slice(start, start + step)
+            found[part] = self._of_part(indices[part], weights[part])
+        return found
+
+    def _of_part(self, indices: IntegerArray, weights: FloatArray) -> FloatArray:
+        if self._blocks is not None:
+            strengths, grams = self._blocks
+            products = [weights @ gram[indices[:, :, None], indices[:, None, :]] for gram in grams]
+            found = np.zeros(len(weights))
+            for k, j in zip(*np.nonzero(strengths), strict=True):
+                found += 2.0 * strengths[k, j] * np.einsum("pij,pji->p", products[k], products[j])
+            return found
+        # A = Σ λ_r w_r w_rᵀ, y_r = Rᵀ w_r: (RᵀAR)_ij² = Σ_rs λ_r λ_s q_i q_j, q = y_r ∘ y_s
+        values, vectors = np.linalg.eigh(weights)
+        images = np.einsum("pir,pim->rpm", vectors, self._rows[indices])
+        found, diagonal = np.zeros(len(weights)), np.zeros(images.shape[1:])
+        for r, first in enumerate(images):
+            diagonal += values[:, r, None] * first**2
+            for s, second in enumerate(images[: r + 1]):
+                both = first * second
+                twice = (2.0 if r == s else 4.0) * values[:, r] * values[:, s]
+                found += twice * np.einsum("pm,pm->p", both @ self.variances, both)
+        return np.asarray(found - diagonal**2 @ np.diag(self.variances))
+
+    def covariance(self, indices: IntegerArray, weights: FloatArray) -> FloatArray:
+        """Covariance of P functionals on the same m indices, shape (P, P): (m,) and (P, m, m)."""
+        indices, weights = self._with_known(indices, weights)
+        if self.matrix is None and self.exact is None:
+            used = indices
+        else:
+            rows = self._rows[indices]
+            used = np.flatnonzero(rows.any(axis=0))
+            if len(used) > 4 * len(indices) and self._blocks is not None:
+                strengths, grams = self._blocks
+                products = [(weights @ gram[np.ix_(indices, indices)]).reshape(len(weights), -1) for gram in grams]
+                turned = [np.swapaxes(p.reshape(weights.shape), 1, 2).reshape(len(weights), -1) for p in products]
+                pairs = zip(*np.nonzero(strengths), strict=True)
+                return np.asarray(sum(2.0 * strengths[k, j] * products[k] @ turned[j].T for k, j in pairs))
+            rows = rows[:, used]
+            weights = rows.T @ weights @ rows
+        upper = np.triu_indices(len(used))
+        deviations = np.sqrt(self.variances[used[upper[0]], used[upper[1]]])
+        cells = weights[:, upper[0], upper[1]] * deviations * np.where(upper[0] == upper[1], 1.0, 2.0)
+        return np.asarray(cells @ cells.T)
+
+    def covariance_of_product(
+        self, vector: FloatArray, chosen: Sequence[int] | IntegerArray | None = None
+    ) -> FloatArray:
+        """Cov(N b), or that of some entries of it."""
+        indices = np.arange(self.size) if chosen is None else np.asarray(chosen)
+        if self.matrix is None and self.exact is None:
+            return _of_products(self.variances, vector, vector, indices)
+        rows = self._rows[: self.size]
+        used = np.flatnonzero(rows[indices].any(axis=0))
+        image, rows = rows.T @ vector, rows[indices]
+        found: FloatArray = rows[:, used] @ _of_products(self.variances, image, image, used) @ rows[:, used].T
+        if self.exact is not None:
+            # − u (uᵀb) rᵀC r
+            u, r = self.exact
+            every = np.arange(len(r))
+            of_known = rows @ _of_products(self.variances, image, r, every) @ r * float(u @ vector)
+            square = float(r @ _of_products(self.variances, r, r, every) @ r) * float(u @ vector) ** 2
+            shared = np.outer(of_known, u[indices])
+            found = found - shared - shared.T + square * np.outer(u[indices], u[indices])
+        return np.asarray(found)
+
+    def cell_variances(self, indices: IntegerArray) -> FloatArray:
+        """Variances of the cells of N of some indices, shape (k, k)."""
+        if self.matrix is None and self.exact is None:
+            return np.asarray(self.variances[np.ix_(indices, indices)])
+        k = len(indices)
+        first, second = np.triu_indices(k)
+        pairs = np.stack([indices[first], indices[second]], axis=1)
+        weights = np.zeros((len(pairs), 2, 2))
+        weights[:, 0, 1] = weights[:, 1, 0] = 0.5
+        found = np.empty((k, k))
+        found[first, second] = found[second, first] = self.variance(pairs, weights)
+        return found
+
+    def energy(self, indices: IntegerArray) -> float:
+        """E‖N‖_F² of a block: without its d² cells."""
+        if self.exact is not None or self.matrix is None:
+            return float(self.cell_variances(indices).sum())
+        rows = self.matrix[indices]
+        squares = (rows**2).sum(axis=0)
+        shared = (rows.T @ rows) ** 2
+        cells = self.variances
+        return float(squares @ cells @ squares + (cells * shared).sum() - np.diag(cells) @ squares**2)
+
+    def carried(self, matrix: FloatArray) -> NoiseTerm:
+        """The term of T N Tᵀ."""
+        if self.exact is not None:
+            return replace(self, matrix=matrix @ self._rows[:-1], exact=(matrix @ self.exact[0], self.exact[1]))
+        moved = matrix.copy() if self.matrix is None else matrix @ self.matrix
+        used = moved != 0.0
+        column = used.argmax(axis=1)
+        if (used.sum(axis=1) == 1).all() and len(np.unique(column)) == len(column):  # rows are taken, and scaled
+            squares = moved[np.arange(len(moved)), column] ** 2
+            return NoiseTerm(self.family, self.variances[np.ix_(column, column)] * np.outer(squares, squares))
+        kept = used.any(axis=0)
+        kept[0] = True  # the first column may be all rows' own
+        return NoiseTerm(self.family, self.variances[np.ix_(kept, kept)], moved[:, kept])
+
+    # Bounds ---------------------------------------------------------------------------------------------------------------
+
+    def gram_bound(self, failure: float, indices: IntegerArray) -> float:
+        """A bound on the spectral norm of a block of N that fails with probability ≤ ``failure``."""
+        if self.matrix is None and self.exact is None:
+            return self.family.norm_bound(self.variances[np.ix_(indices, indices)], failure, len(indices))
+        best = math.sqrt(self.energy(indices) / failure)
+        if self.exact is not None:
+            return best
+        assert self.matrix is not None
+        rows = self.matrix[indices]
+        if self._local is not None and self._local.columns.shape[1] == 1 and not (indices == 0).any():
+            best = min(best, self._shifted_bound(failure, rows))
+        # cells below those of s_i s_j (1 + δ_ij) v: R diag(s) in place of R
+        used = np.flatnonzero(rows.any(axis=0))
+        cells, rows = self.variances[np.ix_(used, used)], rows[:, used]
+        if not cells.any():
+            return 0.0
+        largest = int(np.argmax(np.diag(cells)))
+        unit = float(cells[largest, largest]) / 2.0
+        scales = np.sqrt(np.maximum(cells[largest] / unit, 0.0)) if unit > 0.0 else np.ones(len(cells))
+        scales[largest] = 1.0
+        scales = np.where(scales > 0.0, scales, 1.0)
+        level = cells / np.outer(scales, scales)
+        size = min(len(indices), len(used)) if self.family.rotation_invariant else len(used)
+        reach = self.family.norm_bound(level, failure, size) * float(np.linalg.norm(rows * np.sqrt(scales), 2)) ** 2
+        return min(best, reach)
+
+    def _shifted_bound(self, failure: float, rows: FloatArray) -> float:
+        """‖D N D‖ + 2‖t‖‖D e‖ + ‖t‖²|n| for rows t + D x: e and n the noise on the sum and the count."""
+        own = np.flatnonzero(rows[:, 1:].any(axis=0)) + 1
+        scaled = rows[:, own]
+        gram = scaled**2 @ self.variances[np.ix_(own, own)] @ scaled.T**2  # one entry a row
+        length = float(np.linalg.norm(rows[:, 0]))
+        if length == 0.0:
+            return self.family.norm_bound(gram, failure, len(rows))
+        third = failure / 3.0
+        of_sum = self.family.vector_bound(scaled @ np.diag(self.variances[0, own]) @ scaled.T, third)
+        of_count = math.sqrt(self.variances[0, 0]) * _two_sided(self.family, third)
+        return self.family.norm_bound(gram, third, len(rows)) + 2.0 * length * of_sum + length**2 * of_count
+
+    def sum_bound(self, failure: float, indices: IntegerArray) -> float:
+        """A bound on the length of the noise on some entries of the sum of rows."""
+        start = np.zeros(self.size)
+        start[0] = 1.0
+        covariance = self.covariance_of_product(start, indices)
+        if self.matrix is None or self.exact is not None or not covariance.any():
+            return self.family.vector_bound(covariance, failure)
+        # the count's own cell beside those of the sum is no linear image of one row of C
+        first = self.matrix[0]
+        if not first[1:].any() and self.matrix[indices, 0].any():
+            alone = self.matrix[indices][:, 1:] * first[0]
+            of_sum = alone @ np.diag(self.variances[0, 1:]) @ alone.T
+            shift = float(np.linalg.norm(self.matrix[indices, 0] * first[0]))
+            of_count = math.sqrt(self.variances[0, 0]) * _two_sided(self.family, failure / 2.0)
+            together = self.family.vector_bound(of_sum, failure / 2.0) + shift * of_count
+            exact = (
+                self.family.vector_bound(covariance, failure) if isinstance(self.family, GaussianCells) else math.inf
+            )
+            return min(together, exact)
+        if isinstance(self.family, GaussianCells) or not first[1:].any():
+            return self.family.vector_bound(covariance, failure)
+        return math.sqrt(float(np.trace(covariance)) / failure)
+
+
+def _two_sided(family: CellFamily, failure: float) -> float:
+    """What a diagonal cell stays within on both sides, in its standard deviations."""
+    below = -family.quantile(failure / 2.0, diagonal=True)
+    return max(family.quantile(1.0 - failure / 2.0, diagonal=True), below) if family.skewed else below
+
+
+def _of_cells(variances: FloatArray, indices: IntegerArray, weights: FloatArray) -> FloatArray:
+    """Var(Σ A_ij C_ij) of P functionals on cells that are uncorrelated; an index of −1 stands for none."""
+    ordered = np.sort(indices, axis=1)
+    twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
+    cells = variances[indices[:, :, None], indices[:, None, :]] * weights**2
+    found = 2.0 * cells.sum(axis=(1, 2)) - np.einsum("pii->p", cells)
+    if twice.any():
+        # what stands at one index more than once is added up, and each of the copies counts for its share
+        at, weight = indices[twice], weights[twice]
+        same = (at[:, :, None] == at[:, None, :]).astype(float)
+        share = 1.0 / same.sum(axis=2)
+        squares = (same @ weight @ same) ** 2 * variances[at[:, :, None], at[:, None, :]]
+        diagonal = np.einsum("pii,pi->p", squares, share)
+        found[twice] = 2.0 * np.einsum("pij,pi,pj->p", squares, share, share) - diagonal
+    return np.asarray(found)
+
+
+def _spread(local: _Local, indices: IntegerArray, weights: FloatArray) -> tuple[IntegerArray, FloatArray]:
+    """Functionals on rows of R as functionals on its columns: the first, then those of each row."""
+    first = local.first[indices]
+    on_first = np.einsum("pij,pj->pi", weights, first)
+    corner = np.einsum("pi,pi->p", on_first, first)
+    if (local.columns[0] < 0).all() and (indices[:, 0] == 0).all():  # the constant has no column of its own
+        indices, weights, on_first = indices[:, 1:], weights[:, 1:, 1:], on_first[:, 1:]
+    columns, values = local.columns[indices], local.values[indices]
+    p, m, q = columns.shape
+    flat = values.reshape(p, m * q)
+    found = np.empty((p, 1 + m * q, 1 + m * q))
+    found[:, 0, 0] = corner
+    found[:, 0, 1:] = (on_first[:, :, None] * values).reshape(p, m * q)
+    found[:, 1:, 0] = found[:, 0, 1:]
+    repeated = weights if q == 1 else np.repeat(np.repeat(weights, q, axis=1), q, axis=2)
+    np.multiply(repeated * flat[:, :, None], flat[:, None, :], out=found[:, 1:, 1:])
+    return np.concatenate([np.zeros((p, 1), dtype=columns.dtype), columns.reshape(p, m * q)], axis=1), found
+
+
+def _of_products(variances: FloatArray, first: FloatArray, second: FloatArray, rows: IntegerArray) -> FloatArray:
+    """E[(C v)(C w)ᵀ], the entries ``rows`` of it; cells are uncorrelated, and two entries of C v share one cell."""
+    of_rows = variances[rows]
+    found = of_rows[:, rows] * np.outer(second[rows], first[rows])
+    found[np.diag_indices(len(rows))] = of_rows @ (first * second)
+    return np.asarray(found)
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseLaw:
+    """Noise N on Σ z zᵀ, z = (1, x − center), of mean 0: a sum of independent terms.
+
+    Attributes
+    ----------
+    terms : tuple of NoiseTerm
+        At least one, all of one size.
+    caveats : tuple of str
+        Codes of what the law is conditional on, sorted; empty if it holds as it is.
+
+    Raises
+    ------
+    ValueError
+        If there is no term, or two differ in size.
+
+    Examples
+    --------
+    Noise on the count, the sums and the Gram matrix of two features:
+
+    >>> law = NoiseLaw.additive(GaussianCells(), 2, diagonal=2.0, off_diagonal=1.0, of_sum=1.0, of_count=1.0)
+    >>> pooled = law + law.carried(np.array([[1.0, 0.0, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]))
+    >>> pooled.count_variance, pooled.cell_variances().round(3).tolist()
+    (2.0, [[2.0, 2.25, 2.0], [2.25, 5.062, 2.25], [2.0, 2.25, 4.0]])
+    """
+
+    terms: tuple[NoiseTerm, ...]
+    caveats: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.terms:
+            raise ValueError("a noise law has at least one term")
+        if len({term.size for term in self.terms}) > 1:
+            raise ValueError(
+                f"the terms of a noise law are of sizes {[term.size for term in self.terms]}: one is needed"
+            )
+
+    @classmethod
+    def additive(
+        cls,
+        family: CellFamily,
+        n_features: int,
+        *,
+        diagonal: float,
+        off_diagonal: float,
+        of_sum: float | FloatArray,
+        of_count: float,
+    ) -> NoiseLaw:
+        """The law of noise that is added cell by cell; ``of_sum`` may be one variance a feature."""
+        cells = np.full((n_features + 1, n_features + 1), off_diagonal)
+        np.fill_diagonal(cells, diagonal)
+        cells[0, 1:] = cells[1:, 0] = of_sum
+        cells[0, 0] = of_count
+        return cls((NoiseTerm(family, cells),))
+
+    @property
+    def n_features(self) -> int:
+        """d."""
+        return self.terms[0].size - 1
+
+    # Linear functionals -----------------------------------------------------------------------------------------------------
+
+    def variance(self, indices: Indices | None, weights: FloatArray) -> FloatArray:
+        """Variances of linear functionals Σ A_ij N_ij.
+
+        Parameters
+        ----------
+        indices : integer array of shape (P, m) or (m,), or None
+            What each functional is on: 0 for the constant, f + 1 for feature f. One row serves all. None: everything, in order.
+        weights : ndarray of shape (P, m, m)
+            A, symmetric.
+
+        Returns
+        -------
+        ndarray of shape (P,)
+        """
+        at = self._indices(indices)
+        if at.ndim == 1:
+            at = np.broadcast_to(at, (len(weights), len(at)))
+        return np.asarray(sum(term.variance(at, weights) for term in self.terms))
+
+    def covariance(self, indices: Indices | None, weights: FloatArray) -> FloatArray:
+        """Covariance of P linear functionals on the same indices, shape (P, P).
+
+        Parameters
+        ----------
+        indices : integer array of shape (m,), or None
+        weights : ndarray of shape (P, m, m)
+        """
+        at = self._indices(indices)
+        return np.asarray(sum(term.covariance(at, weights) for term in self.terms))
+
+    def covariance_of_product(
+        self, vector: FloatArray, chosen: Sequence[int] | IntegerArray | None = None
+    ) -> FloatArray:
+        """Cov(N b), or that of some entries of it (0 is that of the constant).
+
+        Parameters
+        ----------
+        vector : ndarray of shape (d + 1,)
+            b.
+        chosen : sequence of int, optional
+        """
+        return np.asarray(sum(term.covariance_of_product(vector, chosen) for term in self.terms))
+
+    def variance_of_square(self, vector: FloatArray) -> float:
+        """Var(bᵀN b), b of shape (d + 1,); half of it, for a b of length 1, is the variance of a cell off the diagonal."""
+        used = np.flatnonzero(vector)
+        return float(vector[used] @ self.covariance_of_product(vector, used) @ vector[used])
+
+    def cell_variances(self, indices: Indices | None = None) -> FloatArray:
+        """Variances of the cells of N, or of a block of it."""
+        at = self._indices(indices)
+        return np.asarray(sum(term.cell_variances(at) for term in self.terms))
+
+    @cached_property
+    def count_variance(self) -> float:
+        """Of the noise on the number of rows; 0 if there is none."""
+        return float(self.cell_variances([0])[0, 0])
+
+    @cached_property
+    def sum_variances(self) -> FloatArray:
+        """Of the noise on the sum of rows, shape (d,)."""
+        start = np.zeros(self.n_features + 1)
+        start[0] = 1.0
+        return np.diag(self.covariance_of_product(start))[1:]
+
+    @cached_property
+    def energy(self) -> float:
+        """E‖N‖_F² of the noise on the Gram matrix."""
+        return math.fsum(term.energy(self._features) for term in self.terms)
+
+    @cached_property
+    def trace_variance(self) -> float:
+        """Of the trace of the noise on the Gram matrix."""
+        return float(self.variance(self._features, np.eye(self.n_features)[None])[0])
+
+    # The distribution of a cell ---------------------------------------------------------------------------------------------
+
+    def quantile(self, level: float, *, of: Cell) -> float:
+        """What the noise on one cell stays at or below with probability ``level``, in its standard deviations.
+
+        Parameters
+        ----------
+        level : float
+            Between 0 and 1.
+        of : {"cell", "diagonal", "count"}
+            A cell of the Gram matrix off the diagonal, one on it, or the number of rows.
+
+        Returns
+        -------
+        float
+            Exact for one term, and for the count; for a sum of terms that differ from cell to cell, that of their mean shares.
+        """
+        checked_level(level)
+        deviations = self._count_deviations if of == "count" else self._deviations[of == "diagonal"]
+        if not any(deviations):
+            return GaussianCells().quantile(level, diagonal=True)
+        parts = zip(self.terms, deviations, strict=True)
+        return sum_quantile(level, tuple((term.family, deviation, of != "cell") for term, deviation in parts))
+
+    @cached_property
+    def _count_deviations(self) -> list[float]:
+        return [math.sqrt(float(term.cell_variances(np.array([0]))[0, 0])) for term in self.terms]
+
+    @cached_property
+    def _deviations(self) -> tuple[list[float], list[float]]:
+        """Of a mean cell off the diagonal and on it, term by term."""
+        d = self.n_features
+        pairs = np.arange(1, d + 1)[:, None]
+        on = [float(term.variance(pairs, np.ones((d, 1, 1))).sum()) for term in self.terms]
+        off = [max(term.energy(self._features) - square, 0.0) for term, square in zip(self.terms, on, strict=True)]
+        diagonal = [math.sqrt(square / d) for square in on]
+        return ([math.sqrt(square / (d * (d - 1))) for square in off] if d > 1 else diagonal), diagonal
+
+    @cached_property
+    def spectral_skews(self) -> tuple[float, float]:
+        """κ₊ and κ₋ of the noise on a large Gram matrix: of the terms, by their share of its energy."""
+        d = self.n_features
+        energies = [term.energy(self._features) for term in self.terms]
+        total = math.fsum(energies)
+        if total == 0.0:
+            return 0.0, 0.0
+        found = [
+            term.family.skews(d, 2.0 * energy / (d * (d + 1)))
+            for term, energy in zip(self.terms, energies, strict=True)
+        ]
+        upper, lower = (
+            math.fsum(e * skew[side] for e, skew in zip(energies, found, strict=True)) / total for side in (0, 1)
+        )
+        return upper, lower
+
+    # Bounds -----------------------------------------------------------------------------------------------------------------
+
+    def gram_bound(self, failure: float, indices: Indices | None = None) -> float:
+        """A bound on the spectral norm of the noise that fails with probability ≤ ``failure``.
+
+        Parameters
+        ----------
+        failure : float
+            Above 0, below 1.
+        indices : integer array of shape (m,), optional
+            A block, chosen without looking at the noise; default: the Gram matrix of all features.
+        """
+        at, share = self._features if indices is None else np.asarray(indices), self._share(failure)
+        return math.fsum(term.gram_bound(share, at) for term in self.terms)
+
+    def sum_bound(self, failure: float, indices: Indices | None = None) -> float:
+        """A bound on the length of the noise on the sum of rows, or on some entries of it (f + 1 for feature f)."""
+        at, share = self._features if indices is None else np.asarray(indices), self._share(failure)
+        return math.fsum(term.sum_bound(share, at) for term in self.terms)
+
+    def count_bound(self, failure: float) -> float:
+        """A bound on the absolute noise on the count; 0 if there is none."""
+        self._share(failure)
+        if self.count_variance == 0.0:
+            return 0.0
+        reach = -self.quantile(failure / 2.0, of="count")
+        if any(term.family.skewed for term in self.terms):
+            reach = max(reach, self.quantile(1.0 - failure / 2.0, of="count"))
+        return math.sqrt(self.count_variance) * reach
+
+    def _share(self, failure: float) -> float:
+        if not 0.0 < failure < 1.0:
+            raise ValueError(f"failure={failure!r} is a probability, above 0 and below 1")
+        return failure / len(self.terms)
+
+    # Other laws -------------------------------------------------------------------------------------------------------------
+
+    def isotropic(self) -> NoiseLaw:
+        """The law of the same energy whose noise on the Gram matrix no rotation changes; sums and count on their average.
+
+        The energy is that of the traceless part, which is what moves eigenvalues apart (``docs/derivations/repairs.md``).
+        """
+        d = self.n_features
+        traceless = self.energy - self.trace_variance / d
+        cell = self.trace_variance / (2.0 * d) if d == 1 else traceless / ((d - 1) * (d + 2))
+        largest = max(self.terms, key=lambda term: term.energy(self._features))
+        of_sum, of_count = float(self.sum_variances.mean()), self.count_variance
+        law = NoiseLaw.additive(
+            largest.family, d, diagonal=2.0 * cell, off_diagonal=cell, of_sum=of_sum, of_count=of_count
+        )
+        return replace(law, caveats=self.caveats)
+
+    def carried(self, matrix: FloatArray) -> NoiseLaw:
+        """The law of T N Tᵀ: about another center, in other units, of a ball of another radius, of combined features.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (k, d + 1)
+            T.
+        """
+        if matrix.shape[1:] != (self.n_features + 1,) or not np.isfinite(matrix).all():
+            raise ValueError(
+                f"noise on {self.n_features} features is carried by a finite matrix of as many columns and one more"
+            )
+        return replace(self, terms=tuple(term.carried(matrix) for term in self.terms))
+
+    def about(self, shift: FloatArray) -> NoiseLaw:
+        """The law for moments of x + shift: about another center."""
+        matrix = np.eye(self.n_features + 1)
+        matrix[1:, 0] = shift
+        return self.carried(matrix)
+
+    def in_ball(self, radius: float) -> NoiseLaw:
+        """The law for rows in a ball of that radius, which was taken for 1 when the noise was added."""
+        return self.carried(np.diag(np.append(1.0, np.full(self.n_features, radius))))
+
+    def restricted(self, features: Sequence[int]) -> NoiseLaw:
+        """The law of some features."""
+        return self.carried(np.eye(self.n_features + 1)[[0, *(feature + 1 for feature in features)]])
+
+    def __add__(self, other: NoiseLaw) -> NoiseLaw:
+        """The law of the sum of independent noise."""
+        return NoiseLaw(tuple(_merged([*self.terms, *other.terms])), tuple(sorted({*self.caveats, *other.caveats})))
+
+    @property
+    def _features(self) -> IntegerArray:
+        return np.arange(1, self.n_features + 1)
+
+    def _indices(self, indices: Indices | None) -> IntegerArray:
+        return np.arange(self.n_features + 1) if indices is None else np.asarray(indices, dtype=np.int64)
+
+
+def _merged(terms: Iterable[NoiseTerm]) -> list[NoiseTerm]:
+    """Normal terms without a matrix as one: their variances add up."""
+    every = list(terms)
+    plain = [
+        term for term in every if isinstance(term.family, GaussianCells) and term.matrix is None and term.exact is None
+    ]
+    if len(plain) < 2:
+        return every
+    rest = [term for term in every if all(term is not other for other in plain)]
+    return [NoiseTerm(plain[0].family, np.asarray(sum(term.variances for term in plain))), *rest]

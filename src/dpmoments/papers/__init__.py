@@ -1,0 +1,1 @@
+"""What the source papers define and no default uses: mechanisms, bounds, metrics and data sets."""

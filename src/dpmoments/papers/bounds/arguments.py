@@ -1,0 +1,116 @@
+"""Arguments that bounds on accuracy share, and what refuses impossible ones."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from functools import wraps
+from numbers import Integral, Real
+from types import MappingProxyType
+from typing import Any, Literal, ParamSpec, TypeVar, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmoments.foundation.arrays import FloatArray
+
+__all__ = [
+    "Constants",
+    "NoiseKind",
+    "check_dimension",
+    "check_draw",
+    "check_positive",
+    "check_probability",
+    "checked",
+    "descending",
+]
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+Constants = Literal["sharp", "paper"]
+"""Whose constants: ours, or those of the paper's own proof."""
+NoiseKind = Literal["laplace", "gaussian"]
+CHOICES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
+    {"Constants": get_args(Constants), "NoiseKind": get_args(NoiseKind)}
+)
+PROBABILITIES = frozenset({"failure", "step_failure", "clip_failure", "delta"})
+POSITIVE = frozenset(
+    {"rho", "epsilon", "error", "relative_error", "stop_at", "clip_constant", "row_norm_square", "degrees"}
+)
+UNBOUNDED = frozenset({"most", "largest", "near", "sampling", "noise"})
+"""Numbers that may be infinite."""
+
+
+def checked(bound: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """A function of public numbers that refuses, in words, what is no number, or none that can be.
+
+    Counts are whole and above 0, probabilities strictly between 0 and 1; budgets and errors are positive, all else is finite
+    and not negative.
+
+    Examples
+    --------
+    >>> @checked
+    ... def doubled(failure: float) -> float:
+    ...     return 2 * failure
+    >>> doubled(2.0)
+    Traceback (most recent call last):
+    ...
+    ValueError: failure=2.0 is a probability, above 0 and below 1
+    """
+    signature = inspect.signature(bound)
+
+    @wraps(bound)
+    def answer(*given: Parameters.args, **named: Parameters.kwargs) -> Result:
+        for name, value in signature.bind(*given, **named).arguments.items():
+            _check(name, str(signature.parameters[name].annotation), value)
+        return bound(*given, **named)
+
+    return answer
+
+
+def _check(name: str, annotation: str, value: Any) -> None:
+    if annotation in CHOICES and value not in CHOICES[annotation]:
+        raise ValueError(f"{name}={value!r}: use {' or '.join(map(repr, CHOICES[annotation]))}")
+    kind, _, optional = annotation.partition(" | ")
+    if kind not in ("int", "float") or (optional == "None" and value is None):
+        return
+    if isinstance(value, bool) or not isinstance(value, Integral if kind == "int" else Real):
+        raise TypeError(f"{name}={value!r} must be a {'whole number' if kind == 'int' else 'number'}")
+    if kind == "int":
+        if float(value) < 1.0:
+            raise ValueError(f"{name}={value!r} must be at least 1")
+    elif name in PROBABILITIES:
+        if not 0.0 < float(value) < 1.0:
+            raise ValueError(f"{name}={value!r} is a probability, above 0 and below 1")
+    elif not (name in UNBOUNDED and value == math.inf):
+        check_positive(name, float(value), or_zero=name not in POSITIVE)
+
+
+def descending(eigenvalues: npt.ArrayLike) -> FloatArray:
+    values = np.asarray(eigenvalues, dtype=np.float64)
+    if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all() or (values < 0.0).any():
+        raise ValueError("eigenvalues must be a vector of finite numbers, none negative: those of a Gram matrix")
+    return np.asarray(np.sort(values)[::-1])
+
+
+def check_draw(temperature: float, spread: float, n_features: int) -> None:
+    check_positive("temperature", temperature, or_zero=True)
+    check_positive("spread", spread, or_zero=True)
+    check_dimension(n_features)
+
+
+def check_dimension(n_features: int) -> None:
+    if n_features < 1:
+        raise ValueError(f"n_features={n_features!r}: a sphere needs at least one dimension")
+
+
+def check_positive(name: str, value: float, *, or_zero: bool = False) -> None:
+    if not (0.0 < value < math.inf or (or_zero and value == 0.0)):
+        raise ValueError(f"{name}={value!r} must be finite and {'not negative' if or_zero else 'positive'}")
+
+
+def check_probability(failure: float) -> None:
+    if not 0.0 < failure < 1.0:
+        raise ValueError(f"failure={failure!r} is a probability, above 0 and below 1")

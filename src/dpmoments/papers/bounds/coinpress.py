@@ -1,0 +1,238 @@
+"""The accuracy of CoinPress (Biswas, Dong, Kamath & Ullman 2020), Theorems 2.2 and 2.4, with every constant.
+
+The steps are those of ``constants="paper"``: public clipping radii, and noise that is known before there is any data. So the
+functions follow the steps themselves, where the theorems have O(·). Derivations: ``docs/derivations/utility-bounds-wishart.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import scipy
+
+from dpmoments.mechanisms.normal_rows import normal_matrix_norm, normal_norm_square, normal_second_moment_error
+from dpmoments.noise.extreme_eigenvalues import wishart_frobenius_quantile
+from dpmoments.papers.bounds.arguments import checked
+from dpmoments.papers.bounds.rows_needed import least_rows
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.sensitivity import gram_frobenius, row_sum_l2
+
+__all__ = [
+    "coinpress_covariance_error",
+    "coinpress_covariance_rows_needed",
+    "coinpress_covariance_theorem",
+    "coinpress_mean_error",
+    "coinpress_mean_rows_needed",
+    "coinpress_mean_theorem",
+    "last_step_shares",
+    "theorem_shares",
+]
+
+MOST_STEPS = 12
+"""Numbers of steps that are tried where none is given."""
+
+
+def last_step_shares(n_steps: int, last: float) -> tuple[float, ...]:
+    """A share of the budget to the last step, the rest in equal parts; all of it to a step that is alone."""
+    if n_steps == 1:
+        return (1.0,)
+    return (*[(1.0 - last) / (n_steps - 1)] * (n_steps - 1), last)
+
+
+@checked
+def theorem_shares(n_steps: int) -> tuple[float, ...]:
+    """Half of the budget to the last step, the other half in equal parts to those before it: the split of the theorems.
+
+    Examples
+    --------
+    >>> theorem_shares(3)
+    (0.25, 0.25, 0.5)
+    """
+    return last_step_shares(n_steps, 0.5)
+
+
+@checked
+def coinpress_mean_error(
+    n_rows: int,
+    n_features: int,
+    radius: float,
+    rho: float,
+    failure: float,
+    *,
+    shares: Sequence[float] | None = None,
+    neighbors: Neighbors | str = "replace_one",
+    step_failure: float | None = None,
+) -> float:
+    """The error of the mean, ‖μ̂ − μ‖, that holds with probability 1 − ``failure`` for rows N(μ, I), ‖μ‖ ≤ ``radius``.
+
+    Parameters
+    ----------
+    n_rows, n_features : int
+    radius, rho, failure : float
+    shares : sequence of float, optional
+        Of ρ, one a step. Default: :func:`theorem_shares` of the best number of steps.
+    neighbors : {"replace_one", "add_remove"}
+        The number of rows is public under both here.
+    step_failure : float, optional
+        β of one step's clipping radius and ball. Default: failure/(2t) for t steps. (Figure 2, and with it the mechanism with
+        ``constants="paper"``, has β/4 for the last of them and β/4(t − 1) for each other.)
+
+    Examples
+    --------
+    >>> round(coinpress_mean_error(2000, 10, 100.0, 0.5, 0.05), 3)
+    0.113
+    """
+    relation = Neighbors.of(neighbors)
+    splits = [theorem_shares(t) for t in range(1, MOST_STEPS + 1)] if shares is None else [shares]
+    sensitivity = row_sum_l2(relation).value
+
+    def of(split: Sequence[float]) -> float:
+        one = failure / (2.0 * len(split)) if step_failure is None else step_failure
+        left = failure - len(split) * one
+        if left <= 0.0:
+            return math.inf
+        shell = math.sqrt(normal_norm_square(n_features, one / n_rows))
+        ball, about, deviation = math.sqrt(normal_norm_square(n_features, one)), radius, math.inf
+        for share in split:
+            noise = sensitivity * (about + shell) / (n_rows * math.sqrt(2.0 * share * rho))
+            deviation = math.hypot(1.0 / math.sqrt(n_rows), noise)
+            about = ball * deviation
+        return math.sqrt(float(scipy.special.chdtri(n_features, left))) * deviation
+
+    return min(of(split) for split in splits)
+
+
+@checked
+def coinpress_mean_rows_needed(
+    error: float,
+    n_features: int,
+    radius: float,
+    rho: float,
+    failure: float,
+    *,
+    shares: Sequence[float] | None = None,
+    neighbors: Neighbors | str = "replace_one",
+    step_failure: float | None = None,
+) -> int:
+    """The fewest rows for which :func:`coinpress_mean_error` is at most ``error`` (Theorem 2.2).
+
+    Examples
+    --------
+    >>> coinpress_mean_rows_needed(0.2, 10, 100.0, 0.5, 0.05) < 1500
+    True
+    """
+    relation = Neighbors.of(neighbors)
+    return least_rows(
+        lambda n: coinpress_mean_error(
+            n, n_features, radius, rho, failure, shares=shares, neighbors=relation, step_failure=step_failure
+        ),
+        error,
+    )
+
+
+@checked
+def coinpress_mean_theorem(error: float, n_features: int, radius: float, rho: float, failure: float) -> float:
+    """(d/α² + d/(α√ρ) + √(d ln R)/√ρ)·ln(1/β), the form of Theorem 2.2 with 1 for its constant and its hidden logarithms.
+
+    Examples
+    --------
+    >>> round(coinpress_mean_theorem(0.2, 10, 100.0, 0.5, 0.05))
+    990
+    """
+    d = n_features
+    rows = d / error**2 + d / (error * math.sqrt(rho)) + math.sqrt(d * math.log(max(radius, 1.0)) / rho)
+    return rows * math.log(1.0 / failure)
+
+
+@checked
+def coinpress_covariance_error(
+    n_rows: int,
+    n_features: int,
+    spread: float,
+    rho: float,
+    failure: float,
+    *,
+    shares: Sequence[float] | None = None,
+    neighbors: Neighbors | str = "replace_one",
+    step_failure: float | None = None,
+) -> float:
+    """The error ‖Σ^{−½}(Σ̂ − Σ)Σ^{−½}‖_F that holds with probability 1 − ``failure`` for rows N(0, Σ), I ⪯ Σ ⪯ KI.
+
+    Parameters
+    ----------
+    n_rows, n_features : int
+    spread : float
+        K.
+    rho, failure : float
+    shares, neighbors, step_failure
+        As for :func:`coinpress_mean_error`.
+
+    Examples
+    --------
+    >>> round(coinpress_covariance_error(50_000, 5, 100.0, 0.5, 0.05), 3)
+    0.051
+    """
+    d, relation = n_features, Neighbors.of(neighbors)
+    splits = [theorem_shares(t) for t in range(1, MOST_STEPS + 1)] if shares is None else [shares]
+    sensitivity, cells = gram_frobenius(relation, d).value, d * (d + 1) / 2.0
+
+    def of(split: Sequence[float]) -> float:
+        # clip and sampling once, for all steps read the same rows; the noise of every step but the last
+        one = failure / (2.0 * (len(split) + 1)) if step_failure is None else step_failure
+        left = failure - (len(split) + 1) * one
+        if left <= 0.0 or n_rows < d:
+            return math.inf
+        clip = normal_norm_square(d, one / n_rows)
+        edge, ridge = normal_matrix_norm(d, one), normal_second_moment_error(n_rows, d, one)
+        wide, scale = spread, math.inf
+        for index, share in enumerate(split):
+            scale = sensitivity * clip / (n_rows * math.sqrt(2.0 * share * rho))
+            if index < len(split) - 1:
+                wide = 1.0 + ridge + (ridge + 3.0 * edge * scale) * wide
+        exact = wishart_frobenius_quantile(d, n_rows, left / 2.0) / n_rows
+        return exact + wide * scale * math.sqrt(float(scipy.special.chdtri(cells, left / 2.0)))
+
+    return min(of(split) for split in splits)
+
+
+@checked
+def coinpress_covariance_rows_needed(
+    error: float,
+    n_features: int,
+    spread: float,
+    rho: float,
+    failure: float,
+    *,
+    shares: Sequence[float] | None = None,
+    neighbors: Neighbors | str = "replace_one",
+    step_failure: float | None = None,
+) -> int:
+    """The fewest rows for which :func:`coinpress_covariance_error` is at most ``error`` (Theorem 2.4).
+
+    Examples
+    --------
+    >>> coinpress_covariance_rows_needed(0.2, 5, 100.0, 0.5, 0.05) < 20_000
+    True
+    """
+    relation = Neighbors.of(neighbors)
+    return least_rows(
+        lambda n: coinpress_covariance_error(
+            n, n_features, spread, rho, failure, shares=shares, neighbors=relation, step_failure=step_failure
+        ),
+        error,
+    )
+
+
+@checked
+def coinpress_covariance_theorem(error: float, n_features: int, spread: float, rho: float, failure: float) -> float:
+    """(d²/α² + d²/(α√ρ) + √(d³ ln K)/√ρ)·ln(1/β), the form of Theorem 2.4 with 1 for its constant and its hidden logarithms.
+
+    Examples
+    --------
+    >>> round(coinpress_covariance_theorem(0.2, 5, 100.0, 0.5, 0.05))
+    2504
+    """
+    d = n_features
+    rows = d**2 / error**2 + d**2 / (error * math.sqrt(rho)) + math.sqrt(d**3 * math.log(max(spread, 1.0)) / rho)
+    return rows * math.log(1.0 / failure)

@@ -1,0 +1,293 @@
+"""Frobenius error of a matrix released by its eigenvalues and sampled eigenvectors (Amin et al. 2019, section 3 and appendix B).
+
+Lemma 6, Theorem 2 and Corollaries 1 and 2 as numbers. Temperatures, ``constants="paper"`` and ``"sharp"`` are as in
+:mod:`dpmoments.papers.bounds.direction_sampling`; proofs are in ``docs/derivations/utility-bounds-eigenvectors.md``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.papers.bounds.arguments import (
+    Constants,
+    NoiseKind,
+    check_dimension,
+    check_positive,
+    checked,
+    descending,
+)
+from dpmoments.papers.bounds.basic_mechanisms import largest_noise, noise_norm
+from dpmoments.papers.bounds.direction_sampling import direction_shortfall, weighted_shortfall
+
+__all__ = [
+    "eigenvector_release_error",
+    "least_leading_eigenvalue",
+    "rank_error",
+    "reconstruction_error",
+    "released_eigenvector_error",
+]
+
+
+@checked
+def reconstruction_error(
+    eigenvalues: npt.ArrayLike, shortfalls: npt.ArrayLike, eigenvalue_error: float, *, constants: Constants = "sharp"
+) -> float:
+    """Bound on ‖C − Σ_{i≤k} λ̂_i θ̂_i θ̂_iᵀ‖_F from what k orthonormal directions miss.
+
+    Parameters
+    ----------
+    eigenvalues : array_like of shape (d,)
+        Of C, in descending order, positive semi-definite.
+    shortfalls : array_like of shape (k,)
+        At least λ_i − θ̂_iᵀCθ̂_i, k ≤ d.
+    eigenvalue_error : float
+        At least the Euclidean norm of the k errors λ̂_i − λ_i; ``"paper"`` takes √k times a bound on the largest.
+    constants : {"sharp", "paper"}
+        ``"paper"``: weights λ_i. ``"sharp"``: where k = d the shortfalls sum to 0, so weights λ_i − λ_d do.
+
+    Notes
+    -----
+    √(‖C − C_k‖_F² + 2 Σ w_i s_i) + eigenvalue_error, C_k the best approximation of rank k. Source: Amin et al. (2019), Lemma 6
+    (k = d), an identity but for the triangle inequality.
+
+    Examples
+    --------
+    >>> reconstruction_error([4.0, 1.0], [2.0, 0.0], 0.0, constants="paper")
+    4.0
+    >>> round(reconstruction_error([4.0, 1.0], [2.0], 0.0), 3)
+    4.123
+    """
+    values, missed = descending(eigenvalues), np.asarray(shortfalls, dtype=np.float64)
+    rank = len(missed)
+    if missed.ndim != 1 or rank > len(values):
+        raise ValueError(f"{rank} shortfalls for {len(values)} eigenvalues: give at most one for each")
+    floor = values[-1] if constants == "sharp" and rank == len(values) else 0.0
+    square = float(values[rank:] @ values[rank:]) + 2.0 * float((values[:rank] - floor) @ missed)
+    return math.sqrt(max(square, 0.0)) + eigenvalue_error
+
+
+@checked
+def eigenvector_release_error(
+    eigenvalues: npt.ArrayLike,
+    temperatures: npt.ArrayLike,
+    eigenvalue_scale: float,
+    failure: float,
+    *,
+    slack: float = 0.0,
+    kind: NoiseKind = "laplace",
+    constants: Constants = "sharp",
+) -> float:
+    """Bound on ‖C − Ĉ‖_F for Algorithm 1 of Amin et al. (2019), with probability 1 − ``failure``, from the true eigenvalues.
+
+    Parameters
+    ----------
+    eigenvalues : array_like of shape (d,)
+        Of C: true, or assumed.
+    temperatures : array_like of shape (k,)
+        t_i of the directions, k ≤ d; of the last of d directions any number, since it is fixed by the others.
+    eigenvalue_scale : float
+        Scale of the noise on every eigenvalue (the standard deviation where it is Gaussian).
+    failure : float
+        β.
+    slack : float
+        What else may be wrong with an eigenvalue, and with their vector in Euclidean norm: rounding, a clip at a noisy n.
+    kind, constants
+        As for :func:`~dpmoments.papers.bounds.largest_noise`.
+
+    Notes
+    -----
+    Source: Amin et al. (2019), Theorem 2, half of β for the eigenvalues. For k < d the error is against C itself:
+    the square of that of C's best approximation of rank k stands in the root. (The paper's remark on rank k is
+    about the distance from that approximation, and false where λ_k = λ_{k+1}: see :func:`rank_error`.)
+
+    Examples
+    --------
+    >>> spectrum, t = [600.0, 300.0, 100.0, 50.0, 10.0], [0.25] * 5
+    >>> round(eigenvector_release_error(spectrum, t, 8.0, 0.05)), round(
+    ...     eigenvector_release_error(spectrum, t, 8.0, 0.05, constants="paper")
+    ... )
+    (365, 641)
+    """
+    values, t = descending(eigenvalues), np.asarray(temperatures, dtype=np.float64)
+    d, rank = len(values), len(t)
+    if constants == "paper":
+        shortfalls = _paper_shortfalls(values, t, failure)
+        worst = largest_noise(eigenvalue_scale, d, 0.5 * failure, kind=kind, constants="paper")
+        return reconstruction_error(values, shortfalls, math.sqrt(rank) * worst + slack, constants="paper")
+    floor = values[-1] if rank == d else 0.0
+    paid = min(rank, d - 1)
+    above = values[:paid] - values[-1]
+    missed = weighted_shortfall(
+        values[:paid] - floor, t[:paid], float(above.max(initial=0.0)), d, 0.5 * failure, most=above
+    )
+    rest = float(values[rank:] @ values[rank:])
+    return math.sqrt(rest + 2.0 * missed) + noise_norm(eigenvalue_scale, rank, 0.5 * failure, kind=kind) + slack
+
+
+@checked
+def released_eigenvector_error(
+    released: npt.ArrayLike,
+    temperatures: npt.ArrayLike,
+    eigenvalue_scale: float,
+    failure: float,
+    *,
+    most: float = math.inf,
+    slack: float = 0.0,
+    kind: NoiseKind = "laplace",
+    constants: Constants = "sharp",
+) -> float:
+    """As :func:`eigenvector_release_error`, from the released eigenvalues: it can be printed beside a release.
+
+    Parameters
+    ----------
+    released : array_like of shape (d,)
+        λ̂_i, in descending order; they may have been clipped to the range of the true ones.
+    temperatures, eigenvalue_scale, failure, slack, kind, constants
+        As there; the temperatures may depend on ``released``, as those of the adaptive allocation (AD) do.
+    most : float
+        A public upper bound on the eigenvalues: n, where it is public.
+
+    Notes
+    -----
+    Source: Amin et al. (2019), Corollary 1, for any temperatures: λ_i ≤ λ̂_i + τ, τ a bound on the noise of all eigenvalues. The
+    temperatures of the corollary are t_i ∝ √(λ̂_i + τ).
+
+    Examples
+    --------
+    >>> round(released_eigenvector_error([610.0, 296.0, 104.0, 48.0, 0.0], [0.25] * 5, 8.0, 0.05, most=1100.0))
+    399
+    """
+    noisy, t = np.asarray(released, dtype=np.float64), np.asarray(temperatures, dtype=np.float64)
+    d, rank = len(noisy), len(t)
+    if constants == "paper":
+        worst = largest_noise(eigenvalue_scale, d, 0.5 * failure, kind=kind, constants="paper") + slack
+        highest = descending(np.maximum(noisy + worst, 0.0))
+        shortfalls = _paper_shortfalls(highest, t, failure)
+        return reconstruction_error(highest, shortfalls, math.sqrt(rank) * worst, constants="paper")
+    # A quarter of β for the largest error of an eigenvalue, a quarter for their norm.
+    worst = largest_noise(eigenvalue_scale, d, 0.25 * failure, kind=kind) + slack
+    highest = descending(np.clip(noisy + worst, 0.0, most))
+    least = max(float(noisy[-1]) - worst, 0.0)
+    floor, paid = (least if rank == d else 0.0), min(rank, d - 1)
+    above = np.maximum(highest[:paid] - least, 0.0)
+    weights = np.maximum(highest[:paid] - floor, 0.0)
+    missed = weighted_shortfall(weights, t[:paid], float(above.max(initial=0.0)), d, 0.5 * failure, most=above)
+    rest = float(highest[rank:] @ highest[rank:])
+    return math.sqrt(rest + 2.0 * missed) + noise_norm(eigenvalue_scale, rank, 0.25 * failure, kind=kind) + slack
+
+
+@checked
+def rank_error(
+    eigenvalues: npt.ArrayLike,
+    temperatures: npt.ArrayLike,
+    eigenvalue_scale: float,
+    failure: float,
+    *,
+    kind: NoiseKind = "laplace",
+) -> float:
+    """Bound on ‖C_k − Ĉ_k‖_F, C_k the best approximation of rank k, with probability 1 − ``failure``; k < d directions are drawn.
+
+    Parameters
+    ----------
+    eigenvalues, temperatures, eigenvalue_scale, failure, kind
+        As for :func:`eigenvector_release_error`.
+
+    Notes
+    -----
+    It needs a gap: √(2 Σ (λ_i + λ₁λ_{k+1}/(λ_k − λ_{k+1})) s_i) and the norm of the noise. Where λ_k = λ_{k+1} nothing
+    holds but the certain √(2 Σ_{i≤k} λ_i²) in place of the root. Amin et al. (2019) state it after Theorem 2 without a gap:
+    with two equal leading eigenvalues λ and k = 1 the direction is uniform in their plane, the distance of order λ and not √λ.
+
+    Examples
+    --------
+    >>> spectrum = [1e6, 100.0, 100.0, 0.0]
+    >>> round(rank_error(spectrum, [0.25], 8.0, 0.05)), round(rank_error([1e6, 1e6, 0.0], [0.25], 8.0, 0.05))
+    (13567, 1414243)
+    """
+    values, t = descending(eigenvalues), np.asarray(temperatures, dtype=np.float64)
+    d, rank = len(values), len(t)
+    if not 0 < rank < d:
+        raise ValueError(f"{rank} temperatures for {d} eigenvalues: give at least one and fewer than {d}")
+    noise = noise_norm(eigenvalue_scale, rank, 0.5 * failure, kind=kind)
+    most, gap = 2.0 * float(values[:rank] @ values[:rank]), float(values[rank - 1] - values[rank])
+    if gap > 0.0:
+        weights = values[:rank] + values[0] * values[rank] / gap
+        missed = weighted_shortfall(weights, t, float(values[0] - values[-1]), d, 0.5 * failure)
+        most = min(most, 2.0 * missed)
+    return math.sqrt(most) + noise
+
+
+@checked
+def least_leading_eigenvalue(
+    relative_error: float,
+    temperature: float,
+    eigenvalue_scale: float,
+    n_features: int,
+    failure: float,
+    *,
+    kind: NoiseKind = "laplace",
+    constants: Constants = "sharp",
+) -> float:
+    """The λ₁ from which on ‖C − Ĉ‖_F ≤ ζλ₁ with probability 1 − ``failure``, whatever the other eigenvalues are.
+
+    Parameters
+    ----------
+    relative_error : float
+        ζ.
+    temperature : float
+        The same for every direction: ε_i = ε/(2d) in the paper, so ε/(8d) there.
+    eigenvalue_scale : float
+        As for :func:`eigenvector_release_error`: 2/(ε/2) in the paper.
+    n_features : int
+        d.
+    failure, kind, constants
+        As there.
+
+    Notes
+    -----
+    Source: Amin et al. (2019), Corollary 2, whose condition is λ₁ ≥ 2d³/(εζ²) log(d/(εζ)) up to a constant. As printed the
+    condition is empty at ε ≥ d/ζ, where the eigenvalues' noise still needs λ₁ of order √d/(εζ).
+
+    Examples
+    --------
+    >>> round(least_leading_eigenvalue(0.1, 1.0 / 80, 4.0, 10, 0.01)), round(2 * 10**3 / 0.1**2 * math.log(10 / 0.1))
+    (3902827, 921034)
+    """
+    check_positive("relative_error", relative_error)
+    check_positive("temperature", temperature)
+    check_dimension(n_features)
+
+    def relative(largest: float) -> float:
+        # All weights are largest at λ = (λ₁, …, λ₁, 0): an upper bound over all spectra with that λ₁.
+        spectrum = np.full(n_features, largest)
+        if constants == "sharp":
+            spectrum[-1] = 0.0
+        t = np.full(n_features, temperature)
+        bound = eigenvector_release_error(spectrum, t, eigenvalue_scale, failure, kind=kind, constants=constants)
+        return bound / largest
+
+    # The bound over λ₁ falls as λ₁ grows.
+    low, high = math.log(1e-12), math.log(1e-12)
+    while relative(math.exp(high)) > relative_error:
+        low, high = high, high + 4.0
+        if high > 600.0:
+            raise ValueError(f"no λ₁ in the range of floating point makes the relative error {relative_error:g}")
+    while high - low > 1e-9:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if relative(math.exp(middle)) > relative_error else (low, middle)
+    return math.exp(high)
+
+
+def _paper_shortfalls(eigenvalues: FloatArray, temperatures: FloatArray, failure: float) -> FloatArray:
+    """Lemma 8 for every direction at β/(2d) each, with λ₁(C) in place of λ₁(C_i), as in the proof of Theorem 2."""
+    d = len(eigenvalues)
+    return np.array(
+        [
+            direction_shortfall(0.5 * failure / d, float(t), float(eigenvalues[0]), d - place, constants="paper")
+            for place, t in enumerate(temperatures)
+        ]
+    )

@@ -1,0 +1,1 @@
+"""Mechanisms of the source papers that no default uses."""

@@ -1,0 +1,237 @@
+"""Karwa & Vadhan (2018), coordinate by coordinate: find the scale, a bin near the mean, and the mean of values near that bin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy
+
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, MomentShape
+from dpmoments.mechanisms.coordinatewise import (
+    ClampedMean,
+    Coordinate,
+    DistanceFrom,
+    choice_epsilon,
+    choose,
+    examined_mean,
+    examined_noise,
+    require_workable_loss,
+    zoom,
+)
+from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
+from dpmoments.mechanisms.means.noise_of_mean import noise_of_coordinates
+from dpmoments.mechanisms.reliability import coordinate_warnings, listed
+from dpmoments.papers.mechanisms.symmetric_quantiles import CERTAIN, RESOLUTION, private_quantile
+from dpmoments.privacy.accounting import LossUnit
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.sensitivity import rank_score
+from dpmoments.rows.rows import Rows
+
+__all__ = ["KarwaVadhan", "KarwaVadhanPlan", "private_scale"]
+
+LEAST_EXPONENT, LARGEST_EXPONENT = -40, 2
+"""Scales are searched from 2^−40 to 4 times the radius: bins that floating point can resolve."""
+
+FULLEST_BIN = 0.3
+"""Share of normal values in the fullest bin as wide as their standard deviation: 0.38 at best, 0.34 where the bins lie badly."""
+
+
+@dataclass(frozen=True)
+class KarwaVadhanPlan(MeanPlan):
+    """A calibrated :class:`KarwaVadhan`: the privacy loss of each step for one coordinate (None for a public scale)."""
+
+    radius: float
+    scale: float | None
+    scale_loss: PrivacyBudget | None
+    location_loss: PrivacyBudget
+    mean_loss: PrivacyBudget
+
+    arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
+
+    def expected_errors(self, assumed: NormalRows) -> FloatArray:
+        least, n_rows = math.ldexp(self.radius, LEAST_EXPONENT), assumed.n_rows
+        scales = [
+            likeliest_scale(deviation, self.radius) if self.scale is None else max(self.scale, least)
+            for deviation in assumed.standard_deviations.tolist()
+        ]
+        return np.array([examined_noise(self.mean_loss, half_width(scale, n_rows), n_rows) for scale in scales])
+
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
+        self.check_rows(rows)
+        n_rows, d = self.count_of(rows, privacy_filter), self.shape.n_features
+        scales, centers, widths = (np.empty(d) for _ in range(3))
+        found, certain = list[ClampedMean](), list[bool]()
+        for j in range(d):
+            scales[j] = self._scale(rows, privacy_filter, j)
+            centers[j] = self._locate(rows, privacy_filter, j, float(scales[j]))
+            certain.append(self._resolves(float(scales[j]), n_rows))
+            widths[j] = half_width(float(scales[j]), n_rows)
+            found.append(
+                examined_mean(
+                    rows,
+                    privacy_filter,
+                    self.mean_loss,
+                    feature=j,
+                    center=float(centers[j]),
+                    half_width=float(widths[j]),
+                    n_rows=n_rows,
+                )
+            )
+        # Noise below what the search can tell apart decides nothing.
+        least_noise = math.ldexp(self.radius, LEAST_EXPONENT)
+        names = rows.schema.feature_names
+        warnings = coordinate_warnings(names, found, self.radius, least_noise=least_noise)
+        if not all(certain):
+            warnings.append(
+                "noise decides the mean: the budget is too small for so few rows to find where they are. Give more rows or a "
+                f"larger budget ({listed(names, [not one for one in certain])})"
+            )
+        diagnostics = {
+            "scales": scales.tolist(),
+            "centers": centers.tolist(),
+            "half_widths": widths.tolist(),
+            "noise_scales": [one.noise_scale for one in found],
+            "shares_clamped": [one.share_clamped for one in found],
+            "warnings": warnings,
+        }
+        means = np.array([one.mean for one in found])
+        pure = self.mean_loss.kind is BudgetKind.PURE
+        noise = noise_of_coordinates(found, centers.tolist(), self.expected_count_error, n_rows, pure=pure)
+        return NoisyMean(np.clip(means, -self.radius, self.radius), n_rows, diagnostics, noise)
+
+    def _scale(self, rows: Rows, privacy_filter: PrivacyFilter, feature: int) -> float:
+        least = math.ldexp(self.radius, LEAST_EXPONENT)
+        if self.scale_loss is None:
+            assert self.scale is not None
+            return max(self.scale, least)
+        return private_scale(rows, privacy_filter, self.scale_loss, feature=feature, radius=self.radius)
+
+    def _locate(self, rows: Rows, privacy_filter: PrivacyFilter, feature: int, scale: float) -> float:
+        """Middle of a bin of width ``scale`` that holds many rows: exponential mechanism on the counts."""
+        lower, upper, widths = self._bins(scale)
+        for index, (width, part) in enumerate(zip(widths, self.location_loss.split(*[1.0] * len(widths)), strict=True)):
+            edges = np.linspace(lower, upper, round((upper - lower) / width) + 1)
+            counts = rows.histogram(Coordinate(feature), edges).counts
+            what = f"bin of coordinate {feature + 1}, level {index + 1}"
+            chosen = choose(counts, rank_score(rows.neighbors), part, privacy_filter, what)
+            lower, upper = float(edges[chosen]), float(edges[chosen + 1])
+        return min(max((lower + upper) / 2.0, -self.radius), self.radius)
+
+    def _bins(self, scale: float) -> tuple[float, float, Sequence[float]]:
+        """Ends of the search for a location, and the width of its bins, level by level."""
+        lower, upper = -self.radius - scale / 2.0, self.radius + scale / 2.0
+        return lower, upper, zoom(lower, upper, scale)
+
+    def _resolves(self, scale: float, n_rows: float) -> bool:
+        """Whether a bin with FULLEST_BIN of the rows outweighs all others together, by the room that SYMQ asks for."""
+        lower, upper, widths = self._bins(scale)
+        part, *_ = self.location_loss.split(*[1.0] * len(widths))
+        cells = round((upper - lower) / widths[0])
+        return choice_epsilon(part) * FULLEST_BIN * n_rows / 2.0 >= CERTAIN * math.log(cells)
+
+
+@dataclass(frozen=True)
+class KarwaVadhan(MeanMechanism):
+    """Per coordinate: private scale, private location, noisy clamped mean.
+
+    Where no scale is given, a quarter of the budget finds it: a private median, and a log-scale histogram of the distances from
+    it (bins [2^i, 2^{i+1})). The next quarter finds a bin of width σ near the mean; the rest is the noisy mean, clamped to that
+    bin ± σ√(2 ln n) and projected on the public range. No step depends on the order of rows, as pairs of rows would.
+
+    **Privacy.** The budget is divided among coordinates and steps. The searches are exponential mechanisms over a finite range,
+    pure ε or ε²/8-zCDP; the mean is an exact discrete release, divided by the public n.
+    A twenty-fifth of its part counts, with noise, the values that were clamped and those farther from the bin than that noise.
+
+    Parameters
+    ----------
+    radius : float, optional
+        Bound on the mean of every coordinate. Default: 1 for rows in the unit ball; else it must be given.
+    scale : float, optional
+        Standard deviation of every coordinate, if it is public.
+
+    Examples
+    --------
+    >>> shape = MomentShape(2, n_rows=1000, row_norm=None)
+    >>> plan = KarwaVadhan(radius=1e6, scale=1.0).plan(shape, PrivacyBudget.zcdp(0.5), "replace_one")
+    >>> plan.location_loss, plan.mean_loss
+    (PrivacyBudget.zcdp(rho=0.0625), PrivacyBudget.zcdp(rho=0.1875))
+    """
+
+    radius: float | None = None
+    scale: float | None = None
+
+    budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset(BudgetKind)
+    loss_units: ClassVar[Mapping[BudgetKind, LossUnit]] = ZCDP_LOSS_UNITS
+    supported_neighbors: ClassVar[frozenset[Neighbors]] = frozenset({Neighbors.REPLACE_ONE})
+    summary: ClassVar[str] = "each coordinate: private scale, private bin, clamped mean"
+    source: ClassVar[str] = "Karwa & Vadhan 2018; finite range, exponential mechanism, scale about a private median"
+
+    def __post_init__(self) -> None:
+        self.require_positive("radius", "scale")
+
+    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> KarwaVadhanPlan:
+        count_loss, rest = self.divide_for_count(shape, budget, neighbors)
+        share, *_ = rest.split(*[1.0] * shape.n_features)
+        scale_loss = None
+        if self.scale is None:
+            scale_loss, location, mean = share.split(0.25, 0.25, 0.5)
+        else:
+            location, mean = share.split(0.25, 0.75)
+        require_workable_loss(mean)
+        radius = self.known_radius(self.radius, shape)
+        return KarwaVadhanPlan(
+            self, shape, neighbors, budget, radius, self.scale, scale_loss, location, mean, count_loss=count_loss
+        )
+
+
+def half_width(scale: float, n_rows: float) -> float:
+    """Of the clamp: half a bin, plus √(2 ln n) standard deviations; of n normal values about one at most lies farther out."""
+    return scale * (0.5 + math.sqrt(2.0 * math.log(max(n_rows, 3.0))))
+
+
+def scale_edges(radius: float) -> FloatArray:
+    """Edges of the bins in which the scale is searched."""
+    return radius * np.exp2(np.arange(LEAST_EXPONENT, LARGEST_EXPONENT + 1, dtype=np.float64))
+
+
+def likeliest_scale(deviation: float, radius: float) -> float:
+    """What :func:`private_scale` finds for normal values of that standard deviation, but for its noise.
+
+    Examples
+    --------
+    >>> likeliest_scale(1.0, 8.0), likeliest_scale(1.5, 8.0)
+    (1.0, 2.0)
+    """
+    edges = scale_edges(radius)
+    below = 2.0 * scipy.special.ndtr(edges / deviation) - 1.0
+    below[0], below[-1] = 0.0, 1.0  # what lies beyond the bins is counted in the outermost
+    return float(edges[1:][int(np.argmax(np.diff(below)))])
+
+
+def private_scale(
+    rows: Rows, privacy_filter: PrivacyFilter, loss: PrivacyBudget, *, feature: int, radius: float
+) -> float:
+    """Standard deviation of one coordinate to a factor of about 2.5: the likeliest power of two for the distance from the median.
+
+    For normal values the distance most often lies in a bin [2^i, 2^{i+1}) about σ; the upper edge of the chosen bin is returned.
+    Distances below the first bin are counted in it, and those above the last in that. (Karwa & Vadhan 2018; lecture 18,
+    section 1.2, has infinitely many bins about 0.)
+    """
+    for_median, for_scale = loss.split(0.5, 0.5)
+    median = private_quantile(
+        rows, privacy_filter, for_median, feature=feature, level=0.5, radius=radius, width=RESOLUTION * radius
+    )
+    edges = scale_edges(radius)
+    exact = rows.histogram(DistanceFrom(feature, median), edges)
+    counts = np.array(exact.counts)
+    counts[0] += exact.below
+    counts[-1] += exact.above
+    what = f"scale of coordinate {feature + 1}"
+    return float(edges[1:][choose(counts, rank_score(rows.neighbors), for_scale, privacy_filter, what)])

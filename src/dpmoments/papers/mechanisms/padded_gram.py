@@ -1,0 +1,349 @@
+"""Parts shared by the mechanisms that draw a random matrix whose mean is the padded Gram matrix (Sheffet 2015, sections 3 and 5).
+
+A row x is augmented to z = (w, x) as in ``additive.py``. The padded Gram matrix Σ z zᵀ + ψI is the scale matrix of a Wishart or
+an inverse Wishart distribution with ν degrees of freedom; the release is a draw from it, rescaled to have that mean. The padding
+ψ makes it private: the ψ that ν degrees of freedom need is found by inverting the exact privacy curve
+(``docs/derivations/johnson_lindenstrauss.md``). With ``smallest_eigenvalue`` the eigenvalues below it are raised to it first, and
+only what is missing is padded; the guarantee does not rest on that number being right.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.mechanisms.additive import augmented_dimension, augmented_gram, choose_augmentation, taken_apart
+from dpmoments.mechanisms.assumed_table import AssumedTable, ErrorsOnTable
+from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.lattice_noise import noise_scale_for
+from dpmoments.noise.wishart_pivot import WishartPivot
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.curves import (
+    gaussian_noise_scale,
+    raised_wishart_degrees,
+    raised_wishart_delta,
+    raised_wishart_ratio,
+    wishart_sampling_degrees,
+    wishart_sampling_delta,
+    wishart_sampling_padding,
+)
+from dpmoments.privacy.distances import Sensitivity
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.laws import DrawLaw, EigenvalueBound, RaisedWishartSampling, WishartSampling
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.sensitivity import gram_frobenius, row_norm_square, smallest_eigenvalue
+from dpmoments.rows.rows import Rows
+
+__all__ = ["PaddedGram", "PaddedGramPlan"]
+
+MOST_DEGREES = 2**34
+"""Upper limit on the degrees of freedom: more would bring no gain visible in floating point."""
+TYPICAL_ROWS = 10**6
+"""Stands for a private number of rows in the choice of default degrees of freedom; privacy does not depend on it."""
+TOLERATED_EXCESS = 1.05
+"""The default is the fewest degrees of freedom whose worst-case mean square error is within this factor of the least."""
+
+
+@dataclass(frozen=True)
+class PaddedGramPlan(Plan):
+    """A calibrated :class:`PaddedGram`.
+
+    Attributes
+    ----------
+    augmentation : float
+        w; 0 where the Gram matrix goes alone.
+    degrees : int
+        ν. In an adaptive plan the minimum: the run may find that the data allow more.
+    padding : float
+        ψ, in unit-ball units: what ν degrees of freedom need as the least eigenvalue of the scale matrix when any one row is
+        left out.
+    parts : tuple of PrivacyBudget
+        (the draw's budget,), or (budget of the eigenvalue bound, budget of the draw) of an adaptive plan.
+    raised : float
+        What smaller eigenvalues are raised to, before padding, in unit-ball units; 0 where ``smallest_eigenvalue`` is not
+        given, or saves no padding.
+    """
+
+    mechanism: PaddedGram
+    augmentation: float
+    degrees: int
+    padding: float
+    parts: tuple[PrivacyBudget, ...]
+    raised: float = 0.0
+
+    arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
+
+    @property
+    def row_norm_square(self) -> Sensitivity:
+        """B²: bound on ‖z‖², 1 + w²."""
+        return row_norm_square(self.neighbors, self.augmentation)
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        found = {"degrees_of_freedom": self.degrees, "padding": self.padding, "augmentation": self.augmentation}
+        return found if self.mechanism.smallest_eigenvalue is None else found | {"raised_to": self.raised}
+
+    def exact_errors_on(self, assumed: AssumedTable) -> ErrorsOnTable | None:
+        """Bias and variance of the draw around the padded Gram matrix; None for the adaptive variant, which reads the table.
+
+        A block of a Wishart or an inverse Wishart matrix has such a law itself, so the Gram matrix's own eigenvalues are enough.
+        """
+        if self.mechanism.adaptive:
+            return None
+        eigenvalues = assumed.eigenvalues
+        scale = np.maximum(eigenvalues, self.raised) + self.padding
+        bias = scale - eigenvalues - (self.padding if self.mechanism.subtract_padding else 0.0)
+        of_square, of_trace = self._spread
+        variance = of_square * float(scale @ scale) + of_trace * float(scale.sum()) ** 2
+        gram, total = math.sqrt(float(bias @ bias) + variance), None
+        if self.augmentation:  # with mean 0, the sum's cells M_0j of the draw have E M_0j = 0
+            count_cell = max(self.augmentation**2 * assumed.n_rows, self.raised) + self.padding
+            total = math.sqrt(of_trace * count_cell * float(scale.sum())) / self.augmentation
+        return ErrorsOnTable(gram, total, gram_assumed=True, sum_assumed=total is not None)
+
+    @property
+    def _spread(self) -> tuple[float, float]:
+        """a and b of E‖M − Σ‖_F² = a‖Σ‖_F² + b(tr Σ)², with Var M_0j = b Σ_00 Σ_jj where Σ_0j = 0."""
+        if not self.mechanism.inverse:
+            return 1.0 / self.degrees, 1.0 / self.degrees
+        beyond = float(self.degrees - augmented_dimension(self.shape.n_features, self.augmentation))
+        return (beyond + 1.0) / (beyond * (beyond - 3.0)), (beyond - 1.0) / (beyond * (beyond - 3.0))
+
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
+        self.check_rows(rows)
+        moments = rows.moments()
+        exact = augmented_gram(moments, self.augmentation).astype(np.float64) * moments.scale**2
+        degrees, padding, floor, diagnostics = self.degrees, self.padding, 0.0, dict[str, Any]()
+        if self.mechanism.adaptive:
+            bound = self._eigenvalue_bound(exact, privacy_filter)
+            degrees, padding, floor = self._adapt(bound)
+            diagnostics = {"eigenvalue_bound": bound, "degrees_of_freedom": degrees, "padding": padding}
+        law: DrawLaw = WishartSampling(degrees, padding, floor, self.mechanism.inverse)
+        sensitivity = self.row_norm_square
+        if self.raised > 0.0:
+            law = RaisedWishartSampling(degrees, padding, self.raised, self.mechanism.inverse)
+            sensitivity = gram_frobenius(self.neighbors, self.shape.n_features, self.augmentation)
+        noisy = privacy_filter.draw("padded Gram matrix", law, exact, sensitivity, self.parts[-1])
+        if self.mechanism.subtract_padding:
+            noisy = noisy - padding * np.eye(len(noisy))
+        count = self.released_count(moments.count, privacy_filter)
+        found = taken_apart(noisy, self.augmentation, count, diagnostics)
+        return replace(found, pivot=self._pivot(noisy, degrees, padding))
+
+    def _pivot(self, noisy: FloatArray, degrees: int, padding: float) -> WishartPivot:
+        """The law of this run."""
+        options, (scale, laplace) = self.mechanism, self.own_count_noise
+        kept = padding if options.subtract_padding else 0.0
+        return WishartPivot(
+            n_features=self.shape.n_features,
+            count_scale=scale,
+            count_is_laplace=laplace,
+            degrees=degrees,
+            padding=padding,
+            subtracted=options.subtract_padding,
+            inverse=options.inverse,
+            augmentation=self.augmentation,
+            corner=max(float(noisy[0, 0]) + kept, 0.0) if self.augmentation else 0.0,
+            raised=self.raised,
+        )
+
+    def _eigenvalue_bound(self, exact: FloatArray, privacy_filter: PrivacyFilter) -> float:
+        """A private lower bound on the smallest eigenvalue; it fails with probability at most this part's δ.
+
+        Under both relations the smallest eigenvalue moves by at most B²: for either table it lies between the smallest
+        eigenvalue without the row that differs and B² above that. (Sheffet 2015, Algorithm 2.)
+        """
+        first = self.parts[0]
+        sensitivity = smallest_eigenvalue(self.neighbors, self.augmentation)
+        scale = noise_scale_for(PrivacyBudget.pure(first.epsilon), sensitivity.value)
+        allowance = scale * max(math.log(0.5 / first.delta), 0.0) * (1.0 + 2.0**-40)
+        smallest = float(np.linalg.eigvalsh(exact)[0])
+        law = EigenvalueBound(scale, allowance)
+        return float(privacy_filter.draw("bound on the smallest eigenvalue", law, smallest, sensitivity))
+
+    def _adapt(self, bound: float) -> tuple[int, float, float]:
+        """Degrees of freedom, padding, and the smallest eigenvalue that is relied upon, given ``bound``.
+
+        Without any one row the smallest eigenvalue can be B² lower.
+        """
+        unit = self.row_norm_square.value
+        floor = max(bound - unit, 0.0)
+        if self.padding > floor:
+            return self.degrees, self.padding - floor, floor
+        allowed = self.mechanism.most_degrees(self.parts[-1], floor / unit, self.neighbors)
+        return max(allowed, self.degrees), 0.0, floor
+
+
+@dataclass(frozen=True)
+class PaddedGram(Mechanism):
+    """Options of the mechanisms that draw around the padded Gram matrix."""
+
+    degrees_of_freedom: int | None = None
+    adaptive: bool = False
+    subtract_padding: bool = True
+    calibration: Literal["exact", "paper"] = "exact"
+    smallest_eigenvalue: float | None = None
+
+    budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.APPROXIMATE})
+    inverse: ClassVar[bool]
+    """Whether the draw is inverse Wishart."""
+    fewest_beyond_dimension: ClassVar[int]
+    """Degrees of freedom must be at least the dimension plus this."""
+
+    def __post_init__(self) -> None:
+        if self.calibration not in ("exact", "paper"):
+            raise ValueError(f"calibration={self.calibration!r}: use 'exact' or 'paper'")
+        if self.degrees_of_freedom is not None and not 1 <= self.degrees_of_freedom <= MOST_DEGREES:
+            raise ValueError(f"degrees_of_freedom={self.degrees_of_freedom!r} must be between 1 and {MOST_DEGREES}")
+        if self.smallest_eigenvalue is not None and not 0.0 < self.smallest_eigenvalue < math.inf:
+            raise ValueError(f"smallest_eigenvalue={self.smallest_eigenvalue!r} must be positive and finite")
+        if self.smallest_eigenvalue is not None and self.adaptive:
+            raise ValueError(
+                "give smallest_eigenvalue or adaptive=True, not both: the one is known without the table, the other spends half "
+                "of the budget to find it"
+            )
+
+    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PaddedGramPlan:
+        def unit_for(w: float) -> float:
+            return row_norm_square(neighbors, w).value
+
+        augmentation = choose_augmentation(shape, unit_for, noisy_count=not shape.count_is_public(neighbors))
+        dimension = augmented_dimension(shape.n_features, augmentation)
+        unit = unit_for(augmentation)
+        parts = budget.split(1.0, 1.0) if self.adaptive else (budget,)
+        degrees = self.chosen_degrees(shape, parts[-1], neighbors, dimension, unit)
+        moves = gram_frobenius(neighbors, shape.n_features, augmentation).value
+        fewest = dimension + self.fewest_beyond_dimension
+        if self.smallest_eigenvalue is not None and self.degrees_are_free:
+            unpadded = self.degrees_without_padding(budget, self.smallest_eigenvalue, moves, unit)
+            degrees = unpadded if unpadded >= fewest else degrees
+        if degrees < fewest:
+            raise ValueError(
+                f"{self.name} needs at least {fewest} degrees of freedom for a matrix of {dimension} rows (features, and one "
+                f"more for count and mean), got {degrees}"
+            )
+        padding, raised = unit * self.padding(parts[-1], degrees, neighbors), 0.0
+        if self.smallest_eigenvalue is not None:
+            least = self.least_eigenvalue(budget, degrees, moves, unit)
+            missing = max(least - self.smallest_eigenvalue, 0.0)
+            # Where little is known, padding all of it by the exact curve takes less than raising and padding the rest.
+            if missing < padding:
+                padding, raised = missing, least - missing
+        return PaddedGramPlan(
+            mechanism=self,
+            shape=shape,
+            neighbors=neighbors,
+            cost=budget,
+            augmentation=augmentation,
+            degrees=degrees,
+            padding=padding,
+            parts=parts,
+            raised=raised,
+        )
+
+    @property
+    def degrees_are_free(self) -> bool:
+        """Whether no option sets the degrees of freedom."""
+        return self.degrees_of_freedom is None
+
+    def chosen_degrees(
+        self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors, dimension: int, unit: float
+    ) -> int:
+        """The degrees of freedom asked for, or the default."""
+        if self.degrees_of_freedom is not None:
+            return self.degrees_of_freedom
+        total = unit * (TYPICAL_ROWS if shape.n_rows is None else shape.n_rows)
+        return default_degrees(
+            budget,
+            neighbors,
+            dimension + self.fewest_beyond_dimension,
+            dimension,
+            total,
+            unit,
+            not self.subtract_padding,
+        )
+
+    def padding(self, budget: PrivacyBudget, degrees: int, neighbors: Neighbors) -> float:
+        """ψ/B² for this many degrees of freedom."""
+        exact = wishart_sampling_padding(budget.epsilon, budget.delta, degrees, neighbors)
+        if self.calibration == "exact":
+            return exact
+        # The paper's bound is far above the exact value; the larger of the two is private whatever its proof covers.
+        return max(exact, paper_padding(budget, degrees))
+
+    def most_degrees(self, budget: PrivacyBudget, padding: float, neighbors: Neighbors) -> int:
+        """The most degrees of freedom that are private if the smallest eigenvalue is ``padding``, in units of B²."""
+        allowed = self._published_degrees(budget, padding)
+        if wishart_sampling_delta(budget.epsilon, max(allowed, 1), padding, neighbors) <= budget.delta * (1.0 - 1e-9):
+            return allowed
+        return min(allowed, wishart_sampling_degrees(budget.epsilon, budget.delta, padding, neighbors))
+
+    def _published_degrees(self, budget: PrivacyBudget, padding: float) -> int:
+        """The most that the paper's bound allows where its calibration is asked for, else the most there are."""
+        if self.calibration == "exact":
+            return MOST_DEGREES
+        log_term = math.log(4.0 / budget.delta)
+        root = max(padding * budget.epsilon / 4.0 - 2.0 * log_term, 0.0)
+        return min(MOST_DEGREES, math.floor(root**2 / (2.0 * log_term)))
+
+    def least_eigenvalue(self, budget: PrivacyBudget, degrees: int, moves: float, unit: float) -> float:
+        """The least that no eigenvalue of the scale matrix may be below where small ones are raised, in unit-ball units.
+
+        ``moves`` is the Frobenius sensitivity of the Gram matrix, ``unit`` is B².
+        """
+        least = moves * raised_wishart_ratio(budget.epsilon, budget.delta, degrees)
+        return least if self.calibration == "exact" else max(least, unit * paper_padding(budget, degrees))
+
+    def degrees_without_padding(self, budget: PrivacyBudget, least: float, moves: float, unit: float) -> int:
+        """The most degrees of freedom for which raising to ``least`` is enough (Sheffet 2015, Corollary B.2); 0 if none are."""
+        allowed = self._published_degrees(budget, least / unit)
+        ratio = least / moves
+        if raised_wishart_delta(budget.epsilon, max(allowed, 1), ratio) <= budget.delta * (1.0 - 1e-9):
+            return allowed
+        return min(allowed, raised_wishart_degrees(budget.epsilon, budget.delta, ratio))
+
+
+def paper_padding(budget: PrivacyBudget, degrees: int) -> float:
+    """w²/B² of Sheffet (2015), Theorem 3.1: (4/ε)(√(2r ln(4/δ)) + 2 ln(4/δ)).
+
+    Examples
+    --------
+    >>> round(paper_padding(PrivacyBudget.approximate(1.0, 1e-6), 50), 1)
+    277.6
+    """
+    log_term = math.log(4.0 / budget.delta)
+    return 4.0 / budget.epsilon * (math.sqrt(2.0 * degrees * log_term) + 2.0 * log_term)
+
+
+def default_degrees(
+    budget: PrivacyBudget,
+    neighbors: Neighbors,
+    fewest: int,
+    dimension: int,
+    total: float,
+    unit: float,
+    padding_stays: bool,
+) -> int:
+    """The fewest degrees of freedom (a power of two) that nearly minimise the worst-case error.
+
+    For a Gram matrix of trace at most T, concentrated in one direction, E‖M − Σ‖_F² = ((T + Dψ)² + (T + ψ)² + (D − 1)ψ²)/ν, and
+    Dψ² more where the padding is not subtracted; ψ is approximated by its form for large ν. The choice reads no data, so it
+    costs no privacy.
+    """
+    sensitivity = gram_frobenius(neighbors, max(dimension, 2))
+    noise = gaussian_noise_scale(budget.epsilon, budget.delta, sensitivity.value)
+    tail = -math.log(budget.delta) / budget.epsilon
+
+    def mean_square_error(degrees: int) -> float:
+        padding = unit * (noise * math.sqrt(0.5 * degrees) + tail)
+        spread = (total + dimension * padding) ** 2 + (total + padding) ** 2 + (dimension - 1) * padding**2
+        return spread / degrees + (dimension * padding**2 if padding_stays else 0.0)
+
+    choices = [fewest, *(1 << power for power in range(1, MOST_DEGREES.bit_length()) if 1 << power > fewest)]
+    errors = [mean_square_error(degrees) for degrees in choices]
+    return next(d for d, error in zip(choices, errors, strict=True) if error <= TOLERATED_EXCESS * min(errors))

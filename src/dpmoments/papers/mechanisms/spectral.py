@@ -1,0 +1,306 @@
+"""Parts shared by the mechanisms that draw eigenvectors: division of the budget, noisy eigenvalues, noisy sum and count.
+
+A release is Ĝ = Σ λ̂_i θ̂_i θ̂_iᵀ: eigenvalues with additive noise, drawn **once**, and directions by the exponential mechanism
+(``docs/derivations/iterative_eigenvectors.md``). Sum and count are released beside it, with noise of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.mechanisms.additive import LARGEST_NOISE, choose_bits
+from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.distances import Sensitivity
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.sensitivity import (
+    quadratic_form,
+    sorted_eigenvalues_l1,
+    sorted_eigenvalues_l2,
+    sum_and_count_l1,
+    sum_and_count_l2,
+)
+from dpmoments.rows.moments import Moments
+from dpmoments.rows.rows import Rows
+
+__all__ = ["Calibration", "SpectralPlan", "check_options", "cut_budget", "temperature"]
+
+Calibration = Literal["tight", "paper"]
+
+PAPER_SENSITIVITY = 2.0
+"""Sensitivity of uᵀGu, and ℓ1 sensitivity of the eigenvalues, in Amin et al. (2019); never below the true values."""
+
+TOLERABLE = 0.2
+"""Target for the noise on the sum and on the eigenvalues, as a fraction of a public n; see :func:`cut_budget`."""
+
+
+@dataclass(frozen=True)
+class SpectralPlan(Plan):
+    """Budgets and noise scales of one release.
+
+    Attributes
+    ----------
+    rank : int
+        Number of directions drawn.
+    bits : int
+        The lattice exponent of the exact sums.
+    sum_budget : PrivacyBudget or None
+        For the sum (and the count where it is private); None where they are not wanted.
+    eigenvalue_budget : PrivacyBudget
+    direction_budget : PrivacyBudget or None
+        For all directions together; None where no direction costs anything (one dimension).
+    eigenvalue_scale : float
+        Scale of the noise on every eigenvalue, in unit-ball units: the scale of the discrete Laplace distribution under
+        pure ε, the standard deviation of the discrete Gaussian under zCDP.
+    sum_scale : float or None
+        The same for every entry of the sum, and for the count.
+    """
+
+    rank: int
+    bits: int
+    sum_budget: PrivacyBudget | None
+    eigenvalue_budget: PrivacyBudget
+    direction_budget: PrivacyBudget | None
+    eigenvalue_scale: float
+    sum_scale: float | None
+
+    @abstractmethod
+    def draw_directions(
+        self, gram: FloatArray, eigenvalues: FloatArray, privacy_filter: PrivacyFilter
+    ) -> tuple[FloatArray, list[float]]:
+        """Vectors of about unit length, shape (d, rank), and the temperature each was drawn at.
+
+        ``eigenvalues`` are the noisy ones.
+        """
+
+    @property
+    def leaves_unspent(self) -> str | None:
+        paper = self.mechanism.options["calibration"] == "paper"
+        return "the paper's noise is more than its budget requires" if paper else None
+
+    @property
+    def pure(self) -> bool:
+        """Whether the budget is pure ε."""
+        return self.cost.kind is BudgetKind.PURE
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        parts = {"sum": self.sum_budget, "eigenvalues": self.eigenvalue_budget, "directions": self.direction_budget}
+        return {
+            "rank": self.rank,
+            "budgets": {name: _amount(part) for name, part in parts.items() if part is not None},
+            "eigenvalue_scale": self.eigenvalue_scale,
+            "sum_scale": self.sum_scale,
+            "lattice_bits": self.bits,
+        }
+
+    @property
+    def measured_runs(self) -> int:
+        return min(
+            max(80 // self.shape.n_features, 3), 8
+        )  # the error varies less from run to run where features are many
+
+    @property
+    def expected_sum_error(self) -> float | None:
+        if self.sum_scale is None:
+            return None
+        return self.sum_scale * math.sqrt((2.0 if self.pure else 1.0) * self.shape.n_features)
+
+    @property
+    def expected_count_error(self) -> float | None:
+        if self.count_is_public or self.sum_scale is None:
+            return super().expected_count_error
+        return noise_deviation(self.sum_scale, pure=self.pure)
+
+    @property
+    def passes(self) -> int | None:
+        return 1
+
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
+        self.check_rows(rows)
+        moments = rows.moments(bits=self.bits)
+        count, total = self._noisy_sum(moments, privacy_filter)
+        gram = moments.gram.astype(np.float64) * 4.0**-self.bits
+        eigenvalues = self._noisy_eigenvalues(gram, count, privacy_filter)
+        directions, temperatures = self.draw_directions(gram, eigenvalues, privacy_filter)
+        estimate = (directions * eigenvalues[: self.rank]) @ directions.T
+        return NoisyMoments(
+            count=count,
+            sum=total,
+            gram=0.5 * (estimate + estimate.T),
+            diagnostics={"eigenvalues": eigenvalues.tolist(), "temperatures": temperatures},
+        )
+
+    def _noisy_sum(self, moments: Moments, privacy_filter: PrivacyFilter) -> tuple[float | None, FloatArray | None]:
+        public = self.released_count(moments.count, privacy_filter)
+        if self.sum_scale is None:
+            return public, None
+        sums, what = moments.sum.astype(object), "sum"  # Python integers: nothing overflows
+        if public is None:
+            sums, what = np.append(sums, moments.count << moments.bits), "sum and count"
+        noisy = with_noise(
+            privacy_filter,
+            what,
+            sums,
+            sum_sensitivity(self.neighbors, self.shape.n_features, pure=self.pure),
+            self.sum_scale,
+            bits=self.bits,
+            pure=self.pure,
+        )
+        d = self.shape.n_features
+        return (float(noisy[d]) if public is None else public), noisy[:d]
+
+    def _noisy_eigenvalues(self, gram: FloatArray, count: float | None, privacy_filter: PrivacyFilter) -> FloatArray:
+        """All eigenvalues plus noise, in descending order, at least 0 and at most n where n is public or was released."""
+        rounded = np.rint(np.linalg.eigvalsh(gram) * 4.0**self.bits)
+        on_lattice = np.array([int(value) for value in rounded], dtype=object)  # 2^63 is 8 million rows one way
+        noisy = with_noise(
+            privacy_filter,
+            "eigenvalues",
+            on_lattice,
+            eigenvalue_sensitivity(self.neighbors, self.shape.n_features, self.bits, pure=self.pure),
+            self.eigenvalue_scale,
+            bits=2 * self.bits,
+            pure=self.pure,
+        )
+        # The exact eigenvalues are sorted, so sorting the noisy ones never adds error (rearrangement inequality).
+        most = math.inf if count is None else max(count, 0.0)
+        return np.asarray(np.clip(np.sort(noisy)[::-1], 0.0, most), dtype=np.float64)
+
+
+def check_options(rank: int | None, calibration: str, sum_share: float | None, eigenvalue_share: float | None) -> None:
+    """Refuse options that no table could be released with."""
+    if rank is not None and (isinstance(rank, bool) or rank < 1):
+        raise ValueError(f"rank={rank!r} must be a whole number from 1 to the number of features, or None for all")
+    if calibration not in ("tight", "paper"):
+        raise ValueError(f"calibration={calibration!r}: use 'tight' or 'paper'")
+    for name, share in (("sum_share", sum_share), ("eigenvalue_share", eigenvalue_share)):
+        if share is not None and not 0.0 < share < 1.0:
+            raise ValueError(f"{name}={share!r} is a share of the budget: above 0 and below 1")
+
+
+def temperature(part: PrivacyBudget, neighbors: Neighbors, calibration: Calibration) -> float:
+    """The t for which drawing u with density ∝ exp(t uᵀGu) costs ``part``.
+
+    The log-ratio of two neighbours' densities, as a function of u, stays in an interval of some length η. With Δ = 1 the
+    sensitivity of uᵀGu, η = t·Δ under add-remove, where uᵀGu changes in the same direction for all u, and η = 2t·Δ under
+    replace-one. Such a draw is η-DP and η²/8-zCDP (bounded range, Cesar & Rogers 2021). The paper's calibration takes
+    η = 2t·Δ with Δ = 2 under both relations.
+
+    Examples
+    --------
+    >>> temperature(PrivacyBudget.pure(1.0), Neighbors.REPLACE_ONE, "tight") <= 0.5
+    True
+    """
+    bounded_range = part.epsilon if part.kind is BudgetKind.PURE else math.sqrt(8.0 * part.rho)
+    if calibration == "paper":
+        width = 2.0 * PAPER_SENSITIVITY
+    else:
+        width = quadratic_form(neighbors).value * (1.0 if neighbors is Neighbors.ADD_REMOVE else 2.0)
+    return float(np.nextafter(np.nextafter(bounded_range / width, 0.0), 0.0))
+
+
+def cut_budget(
+    mechanism: Mechanism,
+    shape: MomentShape,
+    budget: PrivacyBudget,
+    neighbors: Neighbors,
+    *,
+    rank: int | None,
+    n_paid: int,
+    calibration: Calibration,
+    sum_share: float | None,
+    eigenvalue_share: float | None,
+) -> dict[str, Any]:
+    """Divide the budget and calibrate the noise: the fields of a :class:`SpectralPlan`.
+
+    A share that is not given is the one at which the noise (the root mean square of its Euclidean norm) is n/5, within
+    limits: 1/10 to 3/10 of the budget for the sum, and 1/5 (1/10 under zCDP) to 1/2 of the rest for the eigenvalues. Where n is
+    private the lower limits are taken. Where no direction costs anything the eigenvalues get all of the rest.
+
+    Parameters
+    ----------
+    rank : int or None
+        Directions wanted; None for all.
+    n_paid : int
+        How many of these directions cost budget.
+    """
+    d = shape.n_features
+    if rank is not None and rank > d:
+        raise ValueError(
+            f"{mechanism.name}: rank={rank} is more than the table's {d} features: use rank={d} or leave it out"
+        )
+    pure = budget.kind is BudgetKind.PURE
+    tight = calibration == "tight"
+    kind_of_eigenvalues = sorted_eigenvalues_l1 if pure else sorted_eigenvalues_l2
+    spread = kind_of_eigenvalues(neighbors, d).value if tight else PAPER_SENSITIVITY
+    of_sum = sum_sensitivity(neighbors, d, pure=pure).value
+
+    def share(sensitivity: float, n_entries: int, least: float, most: float) -> float:
+        """Share of the budget at which noise on ``n_entries`` numbers has norm TOLERABLE·n, clipped to [least, most]."""
+        if not shape.n_rows:
+            return least
+        # What the whole budget would leave. The error is proportional to 1/ε, and to 1/√ρ.
+        error = sensitivity * math.sqrt(n_entries)
+        error *= math.sqrt(2.0) / budget.epsilon if pure else 1.0 / math.sqrt(2.0 * budget.rho)
+        ratio = error / (TOLERABLE * shape.n_rows)
+        return min(max(ratio if pure else ratio * ratio, least), most)
+
+    if sum_share is None:
+        sum_share = share(of_sum, d, 0.1, 0.3)
+    if eigenvalue_share is None:
+        eigenvalue_share = share(spread, d, 0.2 if pure else 0.1, 0.5)
+    sum_part, rest = budget.split(sum_share, 1.0 - sum_share) if shape.mean else (None, budget)
+    eigenvalue_part, direction_part = rest.split(eigenvalue_share, 1.0 - eigenvalue_share) if n_paid else (rest, None)
+
+    bits = choose_bits(math.sqrt(2.0) * noise_scale_for(eigenvalue_part, spread))
+    rounded = eigenvalue_sensitivity(neighbors, d, bits, pure=pure).value
+    # The paper's constant is for eigenvalues that are not rounded.
+    spread = rounded if tight else max(rounded, PAPER_SENSITIVITY)
+    sum_scale = None if sum_part is None else noise_scale_for(sum_part, of_sum)
+    if sum_scale is not None and math.ldexp(sum_scale, bits) > LARGEST_NOISE:
+        raise ValueError(
+            f"{mechanism.name}: the sum's part of {budget} is too small to release anything: raise sum_share"
+        )
+    return dict(
+        mechanism=mechanism,
+        shape=shape,
+        neighbors=neighbors,
+        cost=budget,
+        rank=d if rank is None else rank,
+        bits=bits,
+        sum_budget=sum_part,
+        eigenvalue_budget=eigenvalue_part,
+        direction_budget=direction_part,
+        eigenvalue_scale=noise_scale_for(eigenvalue_part, spread),
+        sum_scale=sum_scale,
+    )
+
+
+def sum_sensitivity(neighbors: Neighbors, n_features: int, *, pure: bool) -> Sensitivity:
+    """Of the sum, and of the count beside it where that is private."""
+    return sum_and_count_l1(neighbors, n_features) if pure else sum_and_count_l2(neighbors)
+
+
+def eigenvalue_sensitivity(neighbors: Neighbors, n_features: int, bits: int, *, pure: bool) -> Sensitivity:
+    """Of the eigenvalues rounded to the lattice of spacing 2^(−2·bits).
+
+    Rounding changes the difference of two eigenvalues by at most one unit.
+    """
+    if pure:
+        return sorted_eigenvalues_l1(neighbors, n_features).in_units(1.0, rounding=n_features * 4.0**-bits)
+    rounding = math.nextafter(math.sqrt(n_features), math.inf) * 4.0**-bits
+    return sorted_eigenvalues_l2(neighbors, n_features).in_units(1.0, rounding=rounding)
+
+
+def _amount(part: PrivacyBudget) -> float:
+    return part.epsilon if part.kind is BudgetKind.PURE else part.rho

@@ -1,0 +1,307 @@
+"""How far an estimate is from the truth: the errors that the papers report, each one function.
+
+They need the exact moments, so they are for public and synthetic tables, and for a curator's own eyes: **an error measured on a
+private table is not private**, and no budget pays for it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from dpmoments.foundation.arrays import FloatArray
+
+__all__ = [
+    "excess_ridge_risk",
+    "mahalanobis_error",
+    "mahalanobis_mean_error",
+    "normalized_frobenius_error",
+    "principal_angles",
+    "spectral_error",
+]
+
+ASYMMETRY = 1e-9
+"""Largest |M − Mᵀ| that is taken for rounding, as a share of the largest entry."""
+
+
+def normalized_frobenius_error(estimate: npt.ArrayLike, reference: npt.ArrayLike, *, n_rows: float = 1.0) -> float:
+    """‖Ĝ − G‖_F / n: the error of Amin et al. (2019), section 4.
+
+    Parameters
+    ----------
+    estimate, reference : array_like of shape (d, d)
+        Ĝ and G, symmetric: sums Σ x xᵀ with the number of rows in ``n_rows``, or moments that are averages already.
+    n_rows : float
+        n; 1 for averages.
+
+    Returns
+    -------
+    float
+        Unchanged where both matrices are rotated alike.
+
+    Raises
+    ------
+    ValueError
+        If a matrix is not square, symmetric and finite, the two differ in shape, or ``n_rows`` is not a positive number.
+
+    Examples
+    --------
+    >>> normalized_frobenius_error([[13.0, 4.0], [4.0, 2.0]], [[10.0, 4.0], [4.0, 6.0]], n_rows=100)
+    0.05
+    """
+    if not (math.isfinite(n_rows) and n_rows > 0):
+        raise ValueError(f"n_rows={n_rows!r}: give the number of rows that were summed, or 1 for averages")
+    return float(np.linalg.norm(_difference(estimate, reference)) / n_rows)
+
+
+def spectral_error(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> float:
+    """‖Ĉ − C‖₂, the largest singular value of the difference: the most that the variance of any direction is wrong by.
+
+    The norm of Kapralov & Talwar (2013) and of Lemma 1 of Amin et al. (2019).
+
+    Parameters
+    ----------
+    estimate, reference : array_like of shape (d, d)
+        Symmetric.
+
+    Returns
+    -------
+    float
+        Unchanged where both matrices are rotated alike; at most the Frobenius norm of the difference.
+
+    Raises
+    ------
+    ValueError
+        If a matrix is not square, symmetric and finite, or the two differ in shape.
+
+    Examples
+    --------
+    >>> spectral_error([[3.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 2.0]])
+    2.0
+    """
+    return float(np.abs(np.linalg.eigvalsh(_difference(estimate, reference))).max())
+
+
+def mahalanobis_error(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> float:
+    """‖Σ^{−1/2} Σ̂ Σ^{−1/2} − I‖_F, the error of a covariance relative to the truth in every direction.
+
+    Source: Biswas et al. (2020), section 1.2; ‖Σ̂ − Σ‖_Σ in lecture 18 (``docs/notation.md``), section 2.
+
+    Parameters
+    ----------
+    estimate, reference : array_like of shape (d, d)
+        Σ̂, and Σ, which must be positive definite.
+
+    Returns
+    -------
+    float
+        The same in all coordinates: unchanged where x becomes Mx + m for an invertible M.
+
+    Raises
+    ------
+    ValueError
+        If a matrix is not square, symmetric and finite, the two differ in shape, or the reference is singular.
+
+    Examples
+    --------
+    >>> mahalanobis_error([[8.0, 0.0], [0.0, 1.0]], [[4.0, 0.0], [0.0, 1.0]])
+    1.0
+    """
+    difference, (scale, root) = _difference(estimate, reference), _root(_symmetric(reference, "reference"))
+    half = np.linalg.solve(root, difference / np.outer(scale, scale))
+    return float(np.linalg.norm(np.linalg.solve(root, half.T)))
+
+
+def mahalanobis_mean_error(
+    estimate: npt.ArrayLike, reference: npt.ArrayLike, covariance: npt.ArrayLike | None = None
+) -> float:
+    """‖Σ^{−1/2}(μ̂ − μ)‖₂, the error of a mean in standard deviations of the rows.
+
+    Source: Biswas et al. (2020), section 1.2. With the identity for Σ it is the Euclidean error of their section 3.
+
+    Parameters
+    ----------
+    estimate, reference : array_like of shape (d,)
+        μ̂ and μ.
+    covariance : array_like of shape (d, d), optional
+        Σ of the rows, positive definite; the identity where it is left out.
+
+    Returns
+    -------
+    float
+        With a covariance the same in all coordinates: unchanged where x becomes Mx + m for an invertible M.
+
+    Raises
+    ------
+    ValueError
+        If a mean is not a finite vector, shapes differ, or the covariance is not symmetric, finite and positive definite.
+
+    Examples
+    --------
+    >>> mahalanobis_mean_error([3.0, 4.0], [0.0, 0.0]), mahalanobis_mean_error([3.0, 0.0], [0.0, 0.0], [[9, 0], [0, 1]])
+    (5.0, 1.0)
+    """
+    difference = _vector(estimate, "estimate") - _same_shape(_vector(reference, "reference"), np.shape(estimate))
+    if covariance is not None:
+        matrix = _symmetric(covariance, "covariance")
+        if matrix.shape != (len(difference),) * 2:
+            raise ValueError(f"the covariance has shape {matrix.shape} and the means {len(difference)} entries")
+        scale, root = _root(matrix, "covariance")
+        difference = np.linalg.solve(root, difference / scale).astype(np.float64, copy=False)
+    return float(np.linalg.norm(difference))
+
+
+def principal_angles(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> FloatArray:
+    """The principal angles between two subspaces, in radians, the smallest first.
+
+    For k components each: 0 throughout where they span the same space, whatever their order and signs; the sine of the last is
+    the spectral norm of the difference of the projections. The cosine of the angle between two single vectors is their
+    absolute inner product, as Biswas et al. (2020) report it in section 4.2.
+
+    Parameters
+    ----------
+    estimate, reference : array_like of shape (d, k) and (d, l)
+        Columns span the subspaces; they need not be orthonormal, but linearly independent. Of a
+        :class:`~dpmoments.analysis.PrincipalComponents` take ``components.T``.
+
+    Returns
+    -------
+    ndarray of shape (min(k, l),)
+        In [0, π/2]; unchanged where both subspaces are rotated alike.
+
+    Raises
+    ------
+    ValueError
+        If an array is not a finite matrix of independent columns, or the two have other numbers of rows.
+
+    Notes
+    -----
+    Cosines and sines of Björck & Golub (1973), as improved by Knyazev & Argentati (2002): small angles and angles next to π/2 are
+    accurate alike.
+
+    Examples
+    --------
+    >>> principal_angles([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], [[0.0, 1.0], [0.0, 0.0], [2.0, 0.0]]).round(4)
+    array([0.    , 1.5708])
+    """
+    first, second = _columns(estimate, "estimate"), _columns(reference, "reference")
+    if len(first) != len(second):
+        raise ValueError(f"the estimate lies in {len(first)} dimensions and the reference in {len(second)}")
+    return np.asarray(scipy.linalg.subspace_angles(first, second)[::-1], dtype=np.float64)
+
+
+def excess_ridge_risk(
+    coefficients: npt.ArrayLike, second_moment: npt.ArrayLike, cross_moment: npt.ArrayLike, *, alpha: float = 0.0
+) -> float:
+    """F(ŵ) − min F, F(w) = ‖Xw − y‖²/(2n) + α‖w‖²: what a ridge fit loses on the table itself.
+
+    Equal to ½(ŵ − w)ᵀ(S + 2αI)(ŵ − w), w the minimiser. The objective is that of Amin et al. (2019), section 1.1; at α = 0
+    twice the value is the excess mean squared error on the rows.
+
+    Parameters
+    ----------
+    coefficients : array_like of shape (k,)
+        ŵ.
+    second_moment : array_like of shape (k, k)
+        S = XᵀX/n of the features (their covariance, for a fit with an intercept).
+    cross_moment : array_like of shape (k,)
+        Xᵀy/n.
+    alpha : float
+        α, zero or positive.
+
+    Returns
+    -------
+    float
+        Zero at the minimiser, positive elsewhere; unchanged where the features are rotated.
+
+    Raises
+    ------
+    ValueError
+        If an array has another shape or is not finite, ``alpha`` is negative, or S + 2αI is singular (then there is no one
+        minimiser to compare with).
+
+    Examples
+    --------
+    >>> excess_ridge_risk([1.0, 0.0], [[1.0, 0.0], [0.0, 4.0]], [2.0, 0.0])
+    0.5
+    """
+    if not (math.isfinite(alpha) and alpha >= 0):
+        raise ValueError(f"alpha={alpha!r} must be zero or a positive number")
+    moment, cross = _symmetric(second_moment, "second_moment"), _vector(cross_moment, "cross_moment")
+    weights = _same_shape(_vector(coefficients, "coefficients"), cross.shape)
+    if moment.shape != cross.shape * 2:
+        raise ValueError(f"second_moment has shape {moment.shape} and cross_moment {cross.shape}: one row a feature")
+    system = moment + 2.0 * alpha * np.eye(len(moment))
+    scale, root = _root(system, "second_moment + 2·alpha·I")
+    # ŵ − w = System⁻¹(System·ŵ − c), so that only the residual is divided by small eigenvalues.
+    residual = np.linalg.solve(root, (system @ weights - cross) / scale)
+    return 0.5 * float(residual @ residual)
+
+
+def _symmetric(value: npt.ArrayLike, name: str) -> FloatArray:
+    matrix = np.asarray(value, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+        raise ValueError(f"the {name} has shape {matrix.shape}: give a square matrix, (d, d)")
+    _require_finite(matrix, name)
+    if np.abs(matrix - matrix.T).max() > ASYMMETRY * np.abs(matrix).max():
+        raise ValueError(f"the {name} is not symmetric: moments are; pass (M + Mᵀ)/2 if the difference is no mistake")
+    return matrix
+
+
+def _vector(value: npt.ArrayLike, name: str) -> FloatArray:
+    vector = np.asarray(value, dtype=np.float64)
+    if vector.ndim != 1 or not vector.size:
+        raise ValueError(f"the {name} has shape {vector.shape}: give a vector, (d,)")
+    return _require_finite(vector, name)
+
+
+def _columns(value: npt.ArrayLike, name: str) -> FloatArray:
+    matrix = np.asarray(value, dtype=np.float64)
+    if matrix.ndim != 2 or not 1 <= matrix.shape[1] <= matrix.shape[0]:
+        raise ValueError(f"the {name} has shape {matrix.shape}: give (d, k) with k ≤ d, one column a basis vector")
+    lengths = np.linalg.norm(_require_finite(matrix, name), axis=0)
+    singular = np.linalg.svd(matrix / np.where(lengths > 0, lengths, 1.0), compute_uv=False)
+    if not singular[-1] > len(matrix) * np.finfo(np.float64).eps:
+        raise ValueError(
+            f"the columns of the {name} are linearly dependent: give as many as the subspace has dimensions"
+        )
+    return matrix
+
+
+def _require_finite(array: FloatArray, name: str) -> FloatArray:
+    if not np.isfinite(array).all():
+        raise ValueError(f"the {name} holds NaN or infinity: an error is defined for finite numbers alone")
+    return array
+
+
+def _same_shape(array: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    if array.shape != shape:
+        raise ValueError(f"shapes {shape} and {array.shape} differ: compare moments of the same features")
+    return array
+
+
+def _difference(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> FloatArray:
+    found = _symmetric(estimate, "estimate")
+    return found - _same_shape(_symmetric(reference, "reference"), found.shape)
+
+
+def _root(matrix: FloatArray, name: str = "reference") -> tuple[FloatArray, FloatArray]:
+    """Standard deviations s, and the Cholesky factor L of the correlations: the matrix is diag(s) L Lᵀ diag(s).
+
+    Any root R of R Rᵀ = Σ serves where Σ^{1/2} is written: the two differ by a rotation, which no norm here sees. Singular is
+    judged after scaling, so that units do not matter.
+    """
+    diagonal = np.diagonal(matrix)
+    if (diagonal > 0).all():
+        scale = np.sqrt(diagonal)
+        correlations = matrix / np.outer(scale, scale)
+        if float(np.linalg.eigvalsh(correlations)[0]) > len(matrix) * np.finfo(np.float64).eps:
+            return scale, np.linalg.cholesky(correlations)
+    raise ValueError(
+        f"the {name} is singular or has a negative eigenvalue, so that in some direction there is nothing to measure by: "
+        "leave out features that are constant or add up to others; for an error of moments the Frobenius or spectral one "
+        "needs no inverse, and for one of a ridge fit a larger alpha helps"
+    )

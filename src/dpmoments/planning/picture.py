@@ -1,0 +1,216 @@
+"""Pictures of a forecast: the noise on every column against its spread, and the noise against the budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
+from dpmoments.mechanisms.base import Mechanism
+from dpmoments.planning.columns_in_words import column_table
+from dpmoments.planning.imagined_release import NoiseInUnits
+from dpmoments.planning.setting import Setting
+from dpmoments.plots.canvas import (
+    CERTAIN,
+    HATCH,
+    NOISE_COLOR,
+    PRIVACY,
+    SMALL_TEXT,
+    TEXT_SIZE,
+    axes_of,
+    entitle,
+    legend_below,
+)
+from dpmoments.plots.letters import as_it_stands, label
+from dpmoments.privacy.budget import BudgetKind
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["MOST_FEATURES", "plot_forecast"]
+
+MOST_FEATURES = 30
+FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Budgets looked at, times that of the forecast."""
+LINES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7")
+"""Okabe & Ito (2008)."""
+AS_LARGE = 1.0
+
+
+def plot_forecast(
+    setting: Setting,
+    noise: NoiseInUnits,
+    title: str,
+    *,
+    against: Literal["columns", "budget"],
+    n_features: int = MOST_FEATURES,
+    ax: Axes | None = None,
+) -> Axes:
+    """The picture of a forecast.
+
+    Parameters
+    ----------
+    setting : Setting
+        The release that the forecast is of.
+    noise : NoiseInUnits
+        Its noise.
+    title : str
+        What the forecast is of.
+    against : {"columns", "budget"}
+        ``"columns"``: the noise on the mean and on the standard deviation of every feature over its typical standard deviation,
+        with the numbers in the table's units. ``"budget"``: the noise on a typical correlation at an eighth of the budget to
+        eight times it, for the best mechanism and its rivals.
+    n_features : int
+        So many features with the most noise are shown.
+    ax : matplotlib.axes.Axes, optional
+        To draw into; default: those of a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ValueError
+        If ``against`` is neither, or ``n_features`` is below 1.
+    """
+    if against == "columns":
+        return _plot_columns(noise, f"{title}: {setting.mechanism.name}", n_features, ax)
+    if against == "budget":
+        return _plot_against_budget(setting, title, ax)
+    raise ValueError(f"against={against!r} is nothing that a forecast is drawn against: use 'columns' or 'budget'")
+
+
+def _plot_columns(noise: NoiseInUnits, title: str, n_features: int, ax: Axes | None) -> Axes:
+    """The noise on mean and standard deviation of every feature, over its typical standard deviation."""
+    if n_features < 1:
+        raise ValueError(f"n_features={n_features!r} shows nothing: give 1 or more")
+    typical = noise.typical
+    names, deviations = typical.schema.feature_names, typical.standard_deviations
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_mean, of_spread = noise.mean / deviations, noise.standard_deviation / deviations
+    of_spread = np.where(typical.shares, np.nan, of_spread)
+    worst = np.nan_to_num(np.fmax(of_mean, of_spread), nan=np.inf, posinf=np.inf)
+    chosen = np.sort(np.argsort(-worst, kind="stable")[:n_features])
+    grow = ax is None
+    ax = axes_of(ax, 8.0, min(max(3.0, 1.8 + 0.28 * len(chosen)), 12.0))
+    ax.set_xscale("log")
+    place = np.arange(len(chosen))
+    for values, lost, marker, color, words in (
+        (of_mean, noise.mean_is_noise, "o", CERTAIN, "on the mean"),
+        (of_spread, noise.standard_deviation_is_noise, "D", PRIVACY, "on the standard deviation"),
+    ):
+        _marks(ax, values[chosen], lost[chosen], place, marker, color, words)
+    finite = np.concatenate([values[chosen][np.isfinite(values[chosen])] for values in (of_mean, of_spread)])
+    finite = finite[finite > 0.0]
+    low, high = (finite.min(), finite.max()) if len(finite) else (0.1, 0.1)
+    right = max(2.0 * float(high), 2.0 * AS_LARGE)
+    ax.axvspan(AS_LARGE, right, facecolor="#f3f3f3", edgecolor="#bdbdbd", hatch=HATCH, linewidth=0.0, zorder=0)
+    ax.set_xlim(float(low) / 2.0, right)
+    ax.set_ylim(len(chosen) - 0.4, -0.6)
+    ax.set_yticks(place)
+    ax.set_yticklabels([label(names[index]) for index in chosen], fontsize=TEXT_SIZE, **as_it_stands())
+    ax.tick_params(axis="x", labelsize=SMALL_TEXT)
+    ax.set_xlabel("standard deviation of the noise, of the column's typical standard deviation", fontsize=TEXT_SIZE)
+    ax.grid(axis="x", alpha=0.3)
+    _in_units(ax, noise, chosen.tolist())
+    legend_below(ax)
+    assumed = "typical sd; ~: assumed" if typical.assumed[chosen].any() else "typical sd"
+    fewer = f"the {len(chosen)} of {len(names)} features with the most noise; " if len(chosen) < len(names) else ""
+    marks = "hatched: noise as large as the spread of the column; hollow: nothing is learnt"
+    entitle(
+        ax,
+        title,
+        f"{fewer}{marks}",
+        f"on the right: ± on the mean, ± on the sd, in the table's units ({assumed})",
+        grow=grow,
+    )
+    return ax
+
+
+def _marks(
+    ax: Axes, values: FloatArray, lost: BoolArray, place: IntegerArray, marker: str, color: str, words: str
+) -> None:
+    shown = np.isfinite(values) & (values > 0.0)
+    ax.plot(values[shown & ~lost], place[shown & ~lost], marker, color=color, markersize=6, label=words)
+    ax.plot(values[shown & lost], place[shown & lost], marker, markerfacecolor="white", color=NOISE_COLOR, markersize=6)
+
+
+def _in_units(ax: Axes, noise: NoiseInUnits, chosen: Sequence[int]) -> None:
+    """To the right of each line its numbers in the table's own units, as the forecast prints them."""
+    rows = column_table(noise)[1:]
+    for place, index in enumerate(chosen):
+        _, spread, mean, _, deviation, _, _ = rows[index]
+        words = f"± {mean}" + ("" if deviation == "–" else f", ± {deviation}") + f"  ({spread})"
+        ax.annotate(
+            words,
+            (1.0, place),
+            (6, 0),
+            xycoords=ax.get_yaxis_transform(),
+            textcoords="offset points",
+            va="center",
+            fontsize=SMALL_TEXT,
+            annotation_clip=False,
+            **as_it_stands(),
+        )
+
+
+def _plot_against_budget(setting: Setting, title: str, ax: Axes | None) -> Axes:
+    """The noise on a typical correlation (with one column: on its mean, in its standard deviations) against the budget."""
+    grow = ax is None
+    ax = axes_of(ax, 6.4, 4.4)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    one_column = not math.isfinite(_noise_of(setting)[0])
+    sizes = [factor * setting.size_of_budget for factor in FACTORS]
+    any_lost = False
+    for mechanism, color in zip((setting.mechanism, *setting.rivals), LINES, strict=False):
+        found = [_noise_at(setting, mechanism, size, one_column=one_column) for size in sizes]
+        values, lost = np.array([value for value, _ in found]), np.array([gone for _, gone in found])
+        ax.plot(sizes, values, "-", color=color, linewidth=1.4)
+        ax.plot(np.array(sizes)[~lost], values[~lost], "o", color=color, markersize=6, label=mechanism.name)
+        ax.plot(np.array(sizes)[lost], values[lost], "o", color=color, markerfacecolor="white", markersize=6)
+        any_lost = any_lost or bool((lost & np.isfinite(values)).any())
+    ax.axvline(setting.size_of_budget, color="#404040", linestyle=":", linewidth=1.2, label="this forecast")
+    symbol = "ρ" if setting.budget.kind is BudgetKind.ZCDP else "ε"
+    ax.set_xticks(sizes, labels=[f"{size:.3g}" for size in sizes])
+    ax.minorticks_off()
+    ax.tick_params(labelsize=SMALL_TEXT)
+    ax.set_xlabel(f"budget, {symbol}", fontsize=TEXT_SIZE)
+    ax.set_ylabel(
+        "noise on the mean, in standard deviations" if one_column else "noise on a typical correlation",
+        fontsize=TEXT_SIZE,
+    )
+    ax.grid(alpha=0.3)
+    ax.legend(fontsize=SMALL_TEXT)
+    entitle(
+        ax,
+        title,
+        "standard deviations, before repair",
+        "hollow: noise hides what is asked" if any_lost else "",
+        grow=grow,
+    )
+    return ax
+
+
+def _noise_at(setting: Setting, mechanism: Mechanism, size: float, *, one_column: bool) -> tuple[float, bool]:
+    """NaN where the mechanism cannot run."""
+    try:
+        return _noise_of(replace(setting, mechanism=mechanism).with_budget(size), one_column=one_column)
+    except (ValueError, OverflowError):
+        return math.nan, False
+
+
+def _noise_of(setting: Setting, *, one_column: bool = False) -> tuple[float, bool]:
+    """On a typical correlation, or on the mean of one column, and whether it hides it."""
+    noise = setting.noise
+    if noise is None:
+        return math.nan, False
+    if not one_column:
+        return noise.typical_correlation(), noise.typical_correlation_is_noise
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.nanmax(noise.mean / noise.typical.standard_deviations)), bool(noise.mean_is_noise.all())

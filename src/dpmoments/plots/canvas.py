@@ -1,0 +1,173 @@
+"""What all pictures share: axes, colours that the colour-blind tell apart, and text that is drawn as it stands.
+
+Nothing here changes a global setting of matplotlib, or shows a figure.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dpmoments.plots.letters import ESCAPED, as_it_stands, drawable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "CERTAIN",
+    "DIVERGING",
+    "FAINT",
+    "HATCH",
+    "NOISE_COLOR",
+    "POINTS_AN_INCH",
+    "PRIVACY",
+    "SECONDARY",
+    "SMALL_TEXT",
+    "TEXT_SIZE",
+    "axes_of",
+    "entitle",
+    "ink_on",
+    "legend_below",
+    "room_for_labels",
+]
+
+CERTAIN = "#0072b2"
+"""What stands out of the noise: the blue of Okabe & Ito (2008), as are the others."""
+PRIVACY = "#d55e00"
+"""The noise that privacy adds, and its floor."""
+NOISE_COLOR = "#8c8c8c"
+"""What noise decides."""
+FAINT = "#d9d9d9"
+DIVERGING = "RdBu_r"
+"""Blue below 0, red above: ColorBrewer's, which red-green blindness leaves apart."""
+HATCH = "////"
+TEXT_SIZE = 9.0
+SMALL_TEXT = 8.0
+LINE_HEIGHT = 1.35
+LETTERS_AN_INCH, SMALL_LETTERS_AN_INCH = 12.0, 16.0
+"""So many letters of a title, and of what stands below it, are as wide as an inch."""
+KEY = 0.5
+"""Inches that the mark beside a word of a legend takes, and what is between them."""
+NARROWEST = 2.5
+"""Inches: in narrower axes a title runs over."""
+POINTS_AN_INCH = 72.0
+SECONDARY = "#595959"
+
+
+def axes_of(ax: Axes | None, width: float, height: float) -> Axes:
+    """The axes to draw into: those given, else those of a new figure of so many inches.
+
+    Raises
+    ------
+    TypeError
+        If what is given is no axes.
+    """
+    from matplotlib.axes import Axes
+
+    if ax is None:
+        from matplotlib import pyplot
+
+        _, made = pyplot.subplots(figsize=(width, height), layout="constrained")
+        return made
+    if not isinstance(ax, Axes):
+        raise TypeError(
+            f"ax={type(ax).__name__} is no matplotlib axes, and a picture is drawn into one: pass one of plt.subplots(), or none"
+        )
+    return ax
+
+
+def ink_on(color: Sequence[float]) -> str:
+    """Black or white, whichever is told better from a colour: by their contrast after WCAG 2.2, which is then 4.5 at least.
+
+    Examples
+    --------
+    >>> ink_on((1.0, 1.0, 1.0)), ink_on((0.4, 0.0, 0.12))
+    ('black', 'white')
+    """
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in color[:3]]
+    luminance = sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    return "black" if (luminance + 0.05) ** 2 >= 1.05 * 0.05 else "white"
+
+
+def room_for_labels(places: Sequence[float], room: float) -> list[int]:
+    """Which of the labels at these places can stand, none nearer to another than ``room``.
+
+    Examples
+    --------
+    >>> room_for_labels([0.0, 0.4, 1.0, 2.5], 1.0)
+    [0, 2, 3]
+    """
+    kept: list[int] = []
+    for index, place in enumerate(places):
+        if not kept or place - places[kept[-1]] >= room:
+            kept.append(index)
+    return kept
+
+
+def legend_below(ax: Axes) -> None:
+    """The legend below the axis and its name, where it hides nothing; in two columns where they have room."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    room = (1.0 - ax.get_position().x0) * figure.get_size_inches()[0]
+    longest = max(map(len, ax.get_legend_handles_labels()[1]), default=0)
+    columns = 2 if 2.0 * (longest / SMALL_LETTERS_AN_INCH + KEY) <= room else 1
+    ax.legend(
+        fontsize=SMALL_TEXT,
+        loc="upper left",
+        bbox_to_anchor=(0.0, 0.0),
+        borderaxespad=4.6,
+        ncols=columns,
+        frameon=False,
+    )
+
+
+def _of_escaped(ax: Axes, title: str) -> str:
+    """What is to be said of letters that are not drawn."""
+    from matplotlib.text import Text
+
+    shown = [title, *(text.get_text() for text in ax.findobj(Text))]
+    return "\\u…: a letter that no font here has" if any(map(ESCAPED.search, shown)) else ""
+
+
+def entitle(ax: Axes, title: str, *meaning: str, grow: bool) -> None:
+    """What the picture shows, and below it in smaller letters what its marks mean; both are broken to the room there is.
+
+    Parameters
+    ----------
+    ax : Axes
+    title : str
+    *meaning : str
+        A paragraph each; empty ones are left out.
+    grow : bool
+        Whether the figure may become higher, so that the axes keep their size.
+    """
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    if (engine := figure.get_layout_engine()) is not None:
+        engine.execute(figure)  # labels take their part of the width
+    place, (wide, high) = ax.get_position(), figure.get_size_inches()
+    alone = grow or len(figure.axes) == 1
+    title, meaning = drawable(title), (*map(drawable, meaning), _of_escaped(ax, title))
+    width = max((1.0 - place.x0 if alone else place.width) * wide, NARROWEST)
+    lines = textwrap.wrap(title, int(width * LETTERS_AN_INCH))
+    small = [line for words in meaning for line in textwrap.wrap(words, int(width * SMALL_LETTERS_AN_INCH))]
+    block = LINE_HEIGHT * SMALL_TEXT * len(small)
+    if grow:
+        figure.set_size_inches(wide, high + (block + LINE_HEIGHT * TEXT_SIZE * len(lines)) / POINTS_AN_INCH)
+    ax.set_title("\n".join(lines), loc="left", fontsize=TEXT_SIZE + 2.0, pad=6.0 + block, **as_it_stands())
+    ax.annotate(
+        "\n".join(small),
+        (0.0, 1.0),
+        (0.0, 4.0),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        ha="left",
+        va="bottom",
+        fontsize=SMALL_TEXT,
+        linespacing=LINE_HEIGHT - 0.15,
+        color=SECONDARY,
+        annotation_clip=False,
+        in_layout=False,  # the title keeps its height free, and its width is no matter of the axes
+        **as_it_stands(),
+    )

@@ -1,0 +1,177 @@
+"""The picture of the steps by which a mechanism found where the rows are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from dpmoments.analysis.levels import named_features
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.plots.canvas import (
+    CERTAIN,
+    NOISE_COLOR,
+    PRIVACY,
+    SECONDARY,
+    SMALL_TEXT,
+    TEXT_SIZE,
+    axes_of,
+    entitle,
+)
+from dpmoments.plots.letters import as_it_stands, label
+from dpmoments.plots.step_regions import Steps, StepsOfRelease, steps_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_steps"]
+
+ZOOMED_BELOW = 0.15
+"""The last region has a picture of its own inside where it is smaller than this share of the first."""
+OUTLINE = 181
+FIRST_NAME, NEXT_NAME = 30, 25
+LOGARITHMIC_BELOW = 0.05
+MOST_NAMED = 8
+
+
+def plot_steps(
+    release: StepsOfRelease,
+    features: Sequence[str] | None = None,
+    *,
+    center: FloatArray | None = None,
+    hidden: float = math.nan,
+    mean: FloatArray | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """How the region shrank; see :meth:`dpmoments.plots.accessor.ReleasePlots.steps`."""
+    steps = steps_of(release, center, hidden)
+    names = release.feature_names
+    if features is None:
+        chosen = [0, 1] if len(names) == 2 else []
+    else:
+        chosen = named_features(cast(Any, release), features, word="features")
+        if len(chosen) != 2:
+            raise ValueError(
+                f"features={list(features)!r} are {len(chosen)} features, and a region is drawn in the plane of two: name "
+                "two, or none for its size in all of them"
+            )
+    if not chosen:
+        return _draw_sizes(release, steps, ax)
+    return _draw_regions(release, steps, chosen, mean, ax)
+
+
+def _draw_sizes(release: StepsOfRelease, steps: Steps, ax: Axes | None) -> Axes:
+    """Half-widths along every feature, over those of the first step."""
+    grow = ax is None
+    ax = axes_of(ax, min(max(5.6, 2.5 + 0.6 * len(steps.regions)), 10.0), 4.2)
+    widths = np.array([region.half_widths for region in steps.regions])
+    sizes, place = widths / widths[0], np.arange(1, len(widths) + 1)
+    middle = np.median(sizes, axis=1)
+    spread = sizes.min(axis=1), sizes.max(axis=1)
+    if not np.allclose(*spread, rtol=1e-3):
+        ax.fill_between(
+            place, *spread, color=CERTAIN, alpha=0.2, linewidth=0.0, label="from the least feature to the most"
+        )
+    ax.plot(place, middle, "o-", color=CERTAIN, label="half-width of the region (median feature)")
+    noise = middle * np.array([region.noise for region in steps.regions])
+    if np.isfinite(noise).any():
+        ax.plot(place, noise, "s--", color=PRIVACY, markerfacecolor="white", label=steps.of_noise)
+    if min(middle.min(), np.nanmin(noise, initial=1.0)) < LOGARITHMIC_BELOW:
+        ax.set_yscale("log")
+    else:
+        ax.set_ylim(0.0, 1.08 * float(sizes.max()))
+    every = max(1, -(-len(place) // MOST_NAMED))
+    ax.set_xticks(place[::-every][::-1])
+    ax.set_xticklabels(
+        [steps.names[index - 1] for index in place[::-every][::-1]], fontsize=SMALL_TEXT, **as_it_stands()
+    )
+    ax.set_xlim(0.7, len(place) + 0.3)
+    ax.tick_params(axis="y", labelsize=SMALL_TEXT)
+    ax.set_xlabel("step", fontsize=TEXT_SIZE)
+    ax.set_ylabel("width, of the first region", fontsize=TEXT_SIZE)
+    ax.grid(axis="y", alpha=0.3)
+    ax.legend(fontsize=SMALL_TEXT)
+    entitle(ax, *_words(release, steps, float(middle[-1])), grow=grow)
+    return ax
+
+
+def _draw_regions(
+    release: StepsOfRelease, steps: Steps, chosen: Sequence[int], mean: FloatArray | None, ax: Axes | None
+) -> Axes:
+    """Outlines of the regions in the plane of two features, the first the faintest."""
+    grow = ax is None
+    ax = axes_of(ax, 7.2, 5.0)
+    outlines = [
+        _outline(region.shape[np.ix_(chosen, chosen)]) + region.center[list(chosen)] for region in steps.regions
+    ]
+    _draw_outlines(ax, outlines, steps)
+    names = [label(release.feature_names[place]) for place in chosen]
+    first, second = release.schema.encoding(mean=True).scale[list(chosen)]
+    if first == second:
+        ax.set_aspect("equal")
+    ax.set_xlabel(names[0], fontsize=TEXT_SIZE, **as_it_stands())
+    ax.set_ylabel(names[1], fontsize=TEXT_SIZE, **as_it_stands())
+    ax.tick_params(labelsize=SMALL_TEXT)
+    sizes = [float(np.max(np.ptp(outline, axis=0))) for outline in outlines]
+    shrunk = float(np.median(steps.regions[-1].half_widths / steps.regions[0].half_widths))
+    inside: list[Axes] = []
+    if sizes[-1] < ZOOMED_BELOW * sizes[0]:
+        inside = [_zoom(ax, outlines, steps)]
+    if mean is not None:
+        for each in (ax, *inside):
+            each.plot(*mean[chosen], "+", color=PRIVACY, markersize=9, markeredgewidth=1.6, label="released mean")
+        ax.legend(fontsize=SMALL_TEXT, loc="lower right")
+    entitle(ax, *_words(release, steps, shrunk), grow=grow)
+    return ax
+
+
+def _draw_outlines(ax: Axes, outlines: Sequence[FloatArray], steps: Steps, *, named: bool = True) -> None:
+    last = len(outlines) - 1
+    every = max(1, -(-len(outlines) // MOST_NAMED))
+    for place, outline in enumerate(outlines):
+        color = CERTAIN if place == last else NOISE_COLOR
+        ax.plot(*outline.T, color=color, linewidth=2.2 if place == last else 1.0)
+        if named and (last - place) % every == 0:
+            at = outline[(FIRST_NAME + place * NEXT_NAME) % OUTLINE]  # apart, where regions hardly differ
+            ax.annotate(
+                steps.names[place],
+                (float(at[0]), float(at[1])),
+                (2, 2),
+                textcoords="offset points",
+                fontsize=SMALL_TEXT,
+                color=color if place == last else SECONDARY,
+                **as_it_stands(),
+            )
+
+
+def _zoom(ax: Axes, outlines: Sequence[FloatArray], steps: Steps) -> Axes:
+    """The last region again, larger, beside the others."""
+    left, right = ax.get_xlim()
+    ax.set_xlim(left, right + 0.75 * (right - left))
+    inside = ax.inset_axes((0.6, 0.3, 0.38, 0.42))
+    _draw_outlines(inside, outlines, steps, named=False)
+    middle = (outlines[-1].max(axis=0) + outlines[-1].min(axis=0)) / 2.0
+    reach = np.ptp(outlines[-1], axis=0) * 0.65
+    inside.set_xlim(middle[0] - reach[0], middle[0] + reach[0])
+    inside.set_ylim(middle[1] - reach[1], middle[1] + reach[1])
+    inside.set_aspect(ax.get_aspect())
+    inside.tick_params(labelsize=SMALL_TEXT - 1.0)
+    inside.set_title(f"step {steps.names[-1]}", fontsize=SMALL_TEXT, **as_it_stands())
+    ax.indicate_inset_zoom(inside, edgecolor=NOISE_COLOR)
+    return inside
+
+
+def _outline(shape: FloatArray) -> FloatArray:
+    """The edge of an ellipse about 0, shape (OUTLINE, 2); of a region's, its shadow on the plane."""
+    angles = np.linspace(0.0, 2.0 * np.pi, OUTLINE)
+    eigenvalues, eigenvectors = np.linalg.eigh(shape)
+    circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    return np.asarray(circle * np.sqrt(np.maximum(eigenvalues, 0.0)) @ eigenvectors.T)
+
+
+def _words(release: StepsOfRelease, steps: Steps, size: float) -> list[str]:
+    n = len(steps.regions)
+    title = f"{release.mechanism}: after {n} steps the region is {size:.2g} × as wide as at first"
+    return [title if n > 1 else f"{release.mechanism}: one region", steps.what, steps.remark]

@@ -1,0 +1,1 @@
+"""Releases: moments, means, groups, pools; loading them, and statements about them."""

@@ -1,0 +1,262 @@
+"""A statement for an auditor, level by level of the pyramid of NIST SP 800-226.
+
+That publication (Near, Darais, Lefkovitz & Howarth, *Guidelines for evaluating differential privacy guarantees*, 2025) ranks what
+a claim of differential privacy rests on, each level on those below it. Of each, the statement says what the release itself shows,
+and what the curator has to answer, since no file can.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpmoments.ledger import Ledger
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.profile import REFERENCE_DELTA, PrivacyProfile
+from dpmoments.privacy.rounding import no_less
+from dpmoments.privacy.statement import ARITHMETIC_WORDS
+from dpmoments.releases.composition_so_far import composition_so_far
+from dpmoments.releases.facts import (
+    Told,
+    neighbors_in_words,
+    post_processing,
+    protected_unit,
+    runs_in_words,
+    unprotected_quantities,
+)
+
+__all__ = ["AuditorStatement", "PyramidLevel", "auditor_statement"]
+
+
+@dataclass(frozen=True)
+class PyramidLevel:
+    """One level of the pyramid.
+
+    Attributes
+    ----------
+    name : str
+    section : str
+        Where NIST SP 800-226 treats it.
+    stated : tuple of str
+        What this release shows.
+    asked : tuple of str
+        What the curator has to answer.
+    """
+
+    name: str
+    section: str
+    stated: tuple[str, ...]
+    asked: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "name": self.name,
+            "nist_sp_800_226": self.section,
+            "stated": list(self.stated),
+            "asked_of_the_curator": list(self.asked),
+        }
+
+
+@dataclass(frozen=True)
+class AuditorStatement:
+    """What an auditor asks for.
+
+    Attributes
+    ----------
+    release_id : str
+    dataset : str or None
+    private : bool
+    budget : PrivacyBudget
+    neighbors, unit : str
+    profile : PrivacyProfile
+    unprotected : tuple of str
+        What the release tells without noise.
+    post_processing : tuple of str
+    composition : str
+        What is known of other releases of the same people.
+    levels : tuple of PyramidLevel
+        From the top.
+    """
+
+    release_id: str
+    dataset: str | None
+    private: bool
+    budget: PrivacyBudget
+    neighbors: str
+    unit: str
+    profile: PrivacyProfile
+    unprotected: tuple[str, ...]
+    post_processing: tuple[str, ...]
+    composition: str
+    levels: tuple[PyramidLevel, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "release": self.release_id,
+            "dataset": self.dataset,
+            "private": self.private,
+            "budget": self.budget.to_dict(),
+            "neighbors": self.neighbors,
+            "unit_of_privacy": self.unit,
+            "privacy_profile": self.profile.to_dict(),
+            "unprotected_quantities": list(self.unprotected),
+            "post_processing": list(self.post_processing),
+            "composition_so_far": self.composition,
+            "levels": [level.to_dict() for level in self.levels],
+        }
+
+    def in_words(self) -> str:
+        """The statement as text."""
+        of_dataset = "" if self.dataset is None else f" of {self.dataset}"
+        lines = [f"Statement for an auditor on release {self.release_id}{of_dataset}, after NIST SP 800-226."]
+        if not self.private:
+            lines.append("NOT PRIVATE: the noise came from an insecure seed; nothing below holds.")
+        for place, level in enumerate(self.levels, start=1):
+            lines += ["", f"{place}. {level.name} (SP 800-226, {level.section})"]
+            lines += [f"- {text}" for text in level.stated]
+            lines += [f"? For the curator to answer: {text}" for text in level.asked]
+        return "\n".join(lines)
+
+
+def auditor_statement(release: Told, *, ledger: Ledger | str | os.PathLike[str] | None = None) -> AuditorStatement:
+    """The statement on a release; :meth:`dpmoments.MomentRelease.auditor_statement` calls it.
+
+    Parameters
+    ----------
+    release : MomentRelease, MeanRelease, GroupReleases or PooledRelease
+    ledger : Ledger or path, optional
+        That the release was charged to: what it says of all releases so far is told.
+
+    Raises
+    ------
+    ValueError, LedgerError
+        If the ledger does not hold the release, or cannot be used.
+
+    Examples
+    --------
+    >>> import numpy as np, dpmoments as dpm
+    >>> made = dpm.release(np.zeros((100, 2)), dpm.Schema.unit_ball(2), epsilon=1.0, insecure_seed=0)
+    >>> stated = made.auditor_statement()
+    >>> [level.name for level in stated.levels][:2], stated.profile.points[3].delta
+    (['Privacy loss', 'Unit of privacy'], 0.0)
+    """
+    privacy, profile = release.privacy, release.privacy_profile
+    composition = composition_so_far(release, ledger)
+    unprotected, free = unprotected_quantities(release), post_processing(release)
+    return AuditorStatement(
+        release_id=release.id,
+        dataset=release.dataset,
+        private=privacy.private,
+        budget=privacy.budget,
+        neighbors=str(privacy.neighbors),
+        unit=protected_unit(release),
+        profile=profile,
+        unprotected=unprotected,
+        post_processing=free,
+        composition=composition,
+        levels=_levels(release, profile, composition, unprotected, free),
+    )
+
+
+def _levels(
+    release: Told,
+    profile: PrivacyProfile,
+    composition: str,
+    unprotected: Sequence[str],
+    free: Sequence[str],
+) -> tuple[PyramidLevel, ...]:
+    privacy = release.privacy
+    return (
+        PyramidLevel(
+            "Privacy loss",
+            "section 2, the parameter ε and the variants of the definition",
+            (*_loss_in_words(privacy.budget, profile), composition),
+            (
+                "who chose this budget, and why;",
+                "what else was, or will be, released about the same people, and what all of it adds up to.",
+            ),
+        ),
+        PyramidLevel(
+            "Unit of privacy",
+            "section 2, the unit of privacy",
+            (f"The protected unit is {protected_unit(release)}.", neighbors_in_words(release)),
+            (
+                "whether one person can stand behind several units, and behind how many;",
+                "whether each row follows from one row of the source, which joins, windows and standardising undo.",
+            ),
+        ),
+        PyramidLevel(
+            "Mechanisms, utility and bias",
+            "section 3",
+            (
+                *runs_in_words(release),
+                *privacy.rules,
+                *(f"Found privately, and paid for: {text}." for text in release.warnings),
+                *(f"Told without noise: {text}." for text in unprotected),
+                *(f"Free of privacy cost: {text}." for text in free),
+            ),
+            (
+                "whether bounds, levels, typical ranges and options came from public knowledge, or from looking at the table;",
+                "whether trial releases were made to choose them, and where their cost is counted;",
+                "whom clipping and dropped rows move the answers away from.",
+            ),
+        ),
+        PyramidLevel(
+            "Correctness of the program and side channels",
+            "section 4, challenges of implementing mechanisms",
+            (
+                ARITHMETIC_WORDS[privacy.arithmetic],
+                "The receipt adds up to the stated budget or less; 'dpmoments verify' adds it up again. That shows agreement, "
+                "not that the draws took place.",
+                "Noise came from the operating system's randomness."
+                if privacy.private
+                else "Noise came from a seed, and can be repeated.",
+                "Not protected: how long the run took, how much memory it used, and whether it stopped with an error "
+                "(docs/threat-model.md).",
+                f"Made by dpmoments {privacy.version}.",
+            ),
+            (
+                "on which machine it ran, who else could time it, and whether failed runs were seen by others;",
+                "which versions of the dependencies were installed, and from where.",
+            ),
+        ),
+        PyramidLevel(
+            "Trust",
+            "section 4, models of trust",
+            ("The central model: the curator holds the table and is trusted with it; readers of the release are not.",),
+            ("who the curator is, and why the people in the table may trust them.",),
+        ),
+        PyramidLevel(
+            "Security and access control",
+            "section 4, security of the data",
+            ("The release holds no row; of the table itself nothing is said here.",),
+            ("who may read the table, how that is enforced and logged, and whether it is kept, and for how long.",),
+        ),
+        PyramidLevel(
+            "Exposure by collection",
+            "section 4, exposure by data collection",
+            ("Nothing can be said of it from a release.",),
+            ("how the data were collected, under which consent or law, and where copies of them are.",),
+        ),
+    )
+
+
+def _loss_in_words(budget: PrivacyBudget, profile: PrivacyProfile) -> tuple[str, ...]:
+    kind = {
+        BudgetKind.PURE: "pure differential privacy",
+        BudgetKind.APPROXIMATE: "(ε, δ)-differential privacy",
+        BudgetKind.ZCDP: "zero-concentrated differential privacy",
+    }[budget.kind]
+    lines = [f"Stated: {budget} ({kind})."]
+    told = [f"({no_less(point.epsilon, 4)}, {no_less(point.delta, 3)}) {point.mark}" for point in profile.points]
+    lines.append(f"Tightest known (ε, δ): {'; '.join(told)}.")
+    lines += [f"It follows from {how}." for how in dict.fromkeys(point.how for point in profile.points)]
+    if profile.epsilon_at_reference is not None:
+        lines.append(f"At δ = {REFERENCE_DELTA:g} the least ε known is {no_less(profile.epsilon_at_reference, 4)}.")
+    if profile.mu is not None:
+        lines.append(f"The run is μ-Gaussian differentially private, μ = {no_less(profile.mu)}.")
+    return tuple(lines)

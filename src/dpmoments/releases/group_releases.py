@@ -1,0 +1,214 @@
+"""GroupReleases: one release for each of several disjoint groups of rows, made in one run and kept together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from dpmoments.analysis.description import describe
+from dpmoments.analysis.notebook_card import card
+from dpmoments.foundation.documents import DocumentKind, check_output
+from dpmoments.foundation.values import require_kinds, require_known
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.origin import GroupOfRows
+from dpmoments.privacy.receipt import Receipt
+from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.releases.disclosed import Disclosed
+from dpmoments.releases.moment_release import MomentRelease
+from dpmoments.schema.columns import Boolean, Categorical
+from dpmoments.schema.entries import column_from_dict
+from dpmoments.schema.grouping import Level, levels_of
+
+__all__ = ["GROUPS_FILE", "GroupReleases"]
+
+GROUPS_FILE = DocumentKind("dpmoments-group-releases", 1, "release of groups")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
+    """Releases of the groups that the levels of a column make, by level: ``groups["north"]``.
+
+    Made by :func:`dpmoments.release_groups` or :func:`dpmoments.load`.
+
+    Attributes
+    ----------
+    by : Categorical or Boolean
+        The column.
+    releases : tuple of MomentRelease
+        One a level, in the schema's order; each says that it is one of several groups.
+
+    Raises
+    ------
+    ValueError
+        If the releases are not those of the column's levels, of one run.
+    """
+
+    by: Categorical | Boolean
+    releases: tuple[MomentRelease, ...]
+
+    def __post_init__(self) -> None:
+        levels, releases = levels_of(self.by), self.releases
+        if len(releases) != len(levels):
+            raise ValueError(f"{self.by.name} has {len(levels)} levels, and there are {len(releases)} releases")
+        first = releases[0]
+        for level, release in zip(levels, releases, strict=True):
+            group = release.origin.group
+            if group is None or group != GroupOfRows(group.run, self.by.name, level, len(levels)):
+                raise ValueError(f"a release is not of the group {self.by.name} = {level}")
+            if group.run != self.id or release.dataset != first.dataset or release.schema != first.schema:
+                raise ValueError("the releases are of groups of several runs")
+            known, stated = release.privacy, first.privacy
+            if replace(known, rules=()) != replace(stated, rules=()) or known.neighbors is not Neighbors.ADD_REMOVE:
+                raise ValueError("the releases of the groups do not state one budget under add_remove")
+        self.receipt.require_within(self.privacy)
+
+    @property
+    def runs(self) -> tuple[MomentRelease, ...]:
+        """The groups' releases."""
+        return self.releases
+
+    @property
+    def id(self) -> str:
+        """128 bits in hexadecimal digits that no other run has."""
+        group = self.releases[0].origin.group
+        assert group is not None
+        return group.run
+
+    @property
+    def dataset(self) -> str | None:
+        """What the curator calls the table; None where it was not named."""
+        return self.releases[0].dataset
+
+    @property
+    def privacy(self) -> PrivacyStatement:
+        """What was spent for all groups together."""
+        first = self.releases[0]
+        rule = (
+            f"One release for each of the {len(self)} levels of {self.by.name}, by parallel composition: a row is in one group "
+            "at most, so that adding or removing it changes one of them alone, and all together spend the budget once. Rows of "
+            f"no level of {self.by.name} are in no group; empty groups are released like all others."
+        )
+        of_all = first.schema.rules_in_words()
+        of_runs = [
+            f"{self.by.name} = {level}: {said}"
+            for level, release in self.items()
+            for said in release.privacy.rules
+            if said not in (*of_all, *release.origin.rules)
+        ]
+        return replace(first.privacy, rules=(*of_all, *of_runs, rule))
+
+    @cached_property
+    def receipt(self) -> Receipt:
+        """Every draw of noise, with its group; of the groups' sums the largest counts."""
+        draws = tuple(
+            draw
+            for release in self.releases
+            for draw in release.receipt.labelled(f"{self.by.name} = {release.origin.group.level}")  # type: ignore[union-attr]
+        )
+        return replace(self.releases[0].receipt, draws=draws)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What speaks against trusting a group's release, each after the group's name."""
+        return tuple(
+            f"{self.by.name} = {level}: {text}" for level, release in self.items() for text in release.warnings
+        )
+
+    def __getitem__(self, level: Level) -> MomentRelease:
+        for known, release in zip(levels_of(self.by), self.releases, strict=True):
+            if type(known) is type(level) and known == level:
+                return release
+        raise KeyError(f"{level!r} is no level of {self.by.name}: they are {', '.join(map(repr, self))}")
+
+    def __iter__(self) -> Iterator[Level]:
+        return iter(levels_of(self.by))
+
+    def __len__(self) -> int:
+        return len(self.releases)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write all groups into one JSON file, all of it or nothing, or, into a folder that exists, each as a release of its own.
+
+        :func:`dpmoments.load` reads the one and the others.
+
+        Parameters
+        ----------
+        path : path
+            A file, or a folder; its files are called after the levels, as in ``01-north.json``.
+        overwrite : bool
+
+        Raises
+        ------
+        FileExistsError
+            If there is a file already and ``overwrite`` is False; then none is written.
+        OSError
+            If a file cannot be written.
+        """
+        if not Path(path).is_dir():
+            GROUPS_FILE.write(self.to_dict(), path, overwrite=overwrite)
+            return
+        files = [Path(path) / _file_name(place, level) for place, level in enumerate(self, start=1)]
+        for file in files:
+            check_output(file, overwrite=overwrite)
+        for file, release in zip(files, self.releases, strict=True):
+            release.save(file, overwrite=overwrite)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file; no bit is lost."""
+        return {"by": self.by.to_dict(), "releases": [release.to_dict() for release in self.releases]}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> GroupReleases:
+        """The inverse of :meth:`to_dict`.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If an entry is absent, unknown, or not what it must be.
+        """
+        require_known(content, ("by", "releases"), "it")
+        require_kinds(content, by=dict, releases=list)
+        by = column_from_dict(content["by"])
+        if not isinstance(by, Categorical | Boolean):
+            raise ValueError(f"groups are the levels of a categorical or boolean column, and {by.name!r} is {by.kind}")
+        return cls(by, tuple(map(MomentRelease.from_dict, content["releases"])))
+
+    def _repr_html_(self) -> str:
+        found = [describe(release) for release in self.releases]
+        first = self.releases[0]
+        return card(
+            f"Releases of {len(self)} groups, the levels of {self.by.name}, by {first.mechanism}",
+            [f"{len(first.feature_names):,} features each"],
+            [
+                (self.by.name, "rows"),
+                *((str(level), each.rows_in_words) for level, each in zip(self, found, strict=True)),
+            ],
+            self.privacy,
+            self.warnings,
+            [f"groups[{next(iter(self))!r}].plot.correlation()", 'save("groups.json")'],
+        )
+
+    def __repr__(self) -> str:
+        levels = ", ".join(map(repr, list(self)[:8])) + (f", … {len(self) - 8} more" if len(self) > 8 else "")
+        first = self.releases[0]
+        flag = "" if first.privacy.private else ", NOT PRIVATE"
+        return (
+            f"GroupReleases(by={self.by.name!r}, levels: {levels}; {len(first.feature_names)} features, "
+            f"mechanism={first.mechanism!r}, {first.privacy.budget}{flag})"
+        )
+
+
+def _file_name(place: int, level: Level) -> str:
+    """A name that every file system takes.
+
+    Examples
+    --------
+    >>> _file_name(3, "south / east"), _file_name(1, True)
+    ('03-south-east.json', '01-True.json')
+    """
+    plain = re.sub(r"[^\w.]+", "-", str(level), flags=re.ASCII).strip("-.")[:40]
+    return f"{place:02d}-{plain}.json" if plain else f"{place:02d}.json"

@@ -1,0 +1,358 @@
+"""Pooling: releases of disjoint tables, each made where its table lies, become one release of all rows."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpmoments.analysis.answers import in_floating_point
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.documents import DocumentKind
+from dpmoments.foundation.values import require_kinds, require_known
+from dpmoments.foundation.version import __version__
+from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise.pooled import CarriedNoise, PooledNoise
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.origin import ReleaseOrigin
+from dpmoments.privacy.profile import RunCurve
+from dpmoments.privacy.receipt import PooledReceipt
+from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.releases.mean_release import MeanRelease
+from dpmoments.releases.moment_release import MomentRelease
+from dpmoments.releases.release_warning import ReleaseWarning
+from dpmoments.repair.repair import Repair
+
+__all__ = ["POOLED_FILE", "PooledRelease", "pool"]
+
+POOLED_FILE = DocumentKind("dpmoments-pooled-release", 1, "pooled release")
+MAX_NAMED = 5
+"""Releases that a warning names, at most."""
+ARITHMETICS = ("exact-lattice", "lattice-rounded", "idealized")
+"""From what takes least on trust to what takes most."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PooledRelease(MomentRelease):
+    """A release of all rows of several disjoint tables, made of their releases by :func:`dpmoments.pool`.
+
+    Everything that a release has, with the releases that it was made of. Its file holds those, and is added up again when it is
+    read.
+
+    Attributes
+    ----------
+    parts : tuple of MomentRelease
+    """
+
+    parts: tuple[MomentRelease, ...] = ()
+
+    @property
+    def runs(self) -> tuple[MomentRelease, ...]:
+        """The releases that were pooled."""
+        return self.parts
+
+    @property
+    def privacy_curve(self) -> RunCurve:
+        """A row is in one of the tables: of their curves the largest counts."""
+        return RunCurve.worst([part.privacy_curve for part in self.parts], self.privacy.budget)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """As :meth:`dpmoments.MomentRelease.save`; the file holds every release that was pooled."""
+        POOLED_FILE.write(self.to_dict(), path, overwrite=overwrite)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file: the releases that were pooled, from which all else follows; no bit is lost."""
+        return {"repair": str(self.repair), "releases": [part.to_dict() for part in self.parts]}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> PooledRelease:
+        """Pool anew what :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If an entry is absent, unknown, or not what it must be, or the releases cannot be pooled.
+        """
+        require_known(content, ("repair", "releases"), "it")
+        require_kinds(content, releases=list)
+        return _pooled(map(MomentRelease.from_dict, content["releases"]), Repair.of(content["repair"]))
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace("MomentRelease(", f"PooledRelease({len(self.parts)} releases, ", 1)
+
+
+def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") -> PooledRelease:
+    """One release of all rows of several disjoint tables with one schema: counts, sums and Gram matrices added, and their noise.
+
+    Post-processing: nothing is spent, and no table is needed.
+
+    Parameters
+    ----------
+    releases : iterable of MomentRelease
+        Of tables that have no row in common (hospitals, years, groups of :func:`dpmoments.release_groups`), with the same schema,
+        ``mean=`` and neighbours. They may be of any mechanisms, and some may be pooled already.
+    repair : str
+        How the sums are read, as in :func:`dpmoments.release`.
+
+    Returns
+    -------
+    PooledRelease
+
+    Raises
+    ------
+    ValueError
+        If a release is given twice, two are of one ``dataset``, or schemas, ``mean=``, neighbours or the units in which losses
+        are counted differ.
+    TypeError
+        If one has no second moment.
+
+    Warns
+    -----
+    ReleaseWarning
+        If a release names no ``dataset`` and is no group of the same run: nothing then shows that two are not of one table. The
+        text is one of ``release.warnings``.
+
+    Notes
+    -----
+    **Privacy.** A row is in one table. By parallel composition its loss is that of its table's release, and so the pooled
+    release keeps the largest of their budgets; ``release.privacy`` says this. That the tables are disjoint is taken on trust: no
+    release can show it. Under ``replace_one`` neighbours differ in one row's values within its table, and each table's number of
+    rows is public.
+
+    **Noise.** Moments about different centres (of ``adaptive-ball``, ``coinpress``) are carried to one, the mean of the centres
+    by numbers of rows: with T z = (1, x − c), Σ z zᵀ becomes T (Σ z zᵀ) Tᵀ and its noise T N Tᵀ
+    (:class:`dpmoments.noise.pooled.PooledNoise`). The law is exact for a fixed c; where c weighs centres by noisy numbers of
+    rows it is so to first order. Where one release has no noise law, the pooled one has none.
+
+    Examples
+    --------
+    >>> import numpy as np, dpmoments as dpm
+    >>> rng = np.random.default_rng(0)
+    >>> sites = [rng.normal(mean, 0.1, (4000, 2)) for mean in (-0.2, 0.3)]
+    >>> schema = dpm.Schema.unit_ball(2)
+    >>> made = [
+    ...     dpm.release(site, schema, epsilon=1.0, dataset=f"site {place}", insecure_seed=place)
+    ...     for place, site in enumerate(sites)
+    ... ]
+    >>> pooled = dpm.pool(made)
+    >>> pooled.mean.round(2), pooled.noise.name, pooled.privacy.budget
+    (array([0.05, 0.05]), 'pooled', PrivacyBudget.pure(epsilon=1.0))
+    """
+    pooled = _pooled(releases, Repair.of(repair))
+    if unchecked := _unchecked(pooled.parts):
+        warnings.warn(ReleaseWarning(unchecked, pooled), stacklevel=2)
+    return pooled
+
+
+@in_floating_point
+def _pooled(releases: Iterable[MomentRelease], repair: Repair) -> PooledRelease:
+    """Add up the releases; what speaks against it is stored, and not shown."""
+    parts = tuple(itertools.chain.from_iterable(_parts_of(release) for release in releases))
+    _check(parts)
+    first = parts[0]
+    center = _center_of_all(parts)
+    carried = [_Carried.of(part, center) for part in parts]
+    noise = _noise(parts, carried)
+    names = {part.id: f"{place}. {part.origin.words}" for place, part in enumerate(parts, start=1)}
+    privacy = _statement(parts, names)
+    counts = [part.noisy_count for part in parts]
+    sums = [entry.sum for entry in carried if entry.sum is not None]
+    cautions = [f"{names[part.id]}: {text}" for part in parts for text in part.warnings]
+    if unchecked := _unchecked(parts):
+        cautions = [unchecked, *cautions]
+    return PooledRelease(
+        schema=first.schema,
+        privacy=privacy,
+        receipt=PooledReceipt.of({names[part.id]: part.receipt for part in parts}, privacy.budget),
+        noise=noise,
+        mechanism="pooled",
+        mechanism_options={},
+        details={"mechanisms": [part.mechanism for part in parts]},
+        repair=repair,
+        noisy_count=None if None in counts else float(sum(filter(None, counts))),
+        noisy_sum=np.sum(sums, axis=0) if sums else None,
+        noisy_gram=np.sum([entry.gram for entry in carried], axis=0),
+        center=center,
+        diagnostics={"warnings": cautions} if cautions else {},
+        origin=ReleaseOrigin.of_parts(tuple(part.origin for part in parts)),
+        parts=parts,
+    )
+
+
+@dataclass(frozen=True)
+class _Carried:
+    """Moments of one table about the common centre, and how far they were carried."""
+
+    sum: FloatArray | None
+    gram: FloatArray
+    shift: FloatArray
+
+    @classmethod
+    def of(cls, part: MomentRelease, center: FloatArray | None) -> _Carried:
+        own = np.zeros(len(part.noisy_gram)) if part.center is None else part.center
+        shift = np.zeros_like(own) if center is None else own - center
+        if part.noisy_sum is None or part.noisy_count is None or not shift.any():
+            return cls(part.noisy_sum, part.noisy_gram, shift)
+        cross = np.outer(part.noisy_sum, shift)
+        gram = part.noisy_gram + cross + cross.T + part.noisy_count * np.outer(shift, shift)
+        return cls(part.noisy_sum + part.noisy_count * shift, gram, shift)
+
+
+def _parts_of(release: object) -> tuple[MomentRelease, ...]:
+    if isinstance(release, PooledRelease):
+        return release.parts
+    if isinstance(release, MomentRelease):
+        return (release,)
+    if isinstance(release, MeanRelease):
+        raise TypeError(
+            "a release of a mean alone has no second moment to add: pool releases that dpmoments.release made"
+        )
+    advice = "; of a GroupReleases pass groups.values()" if isinstance(release, str | int) else ""
+    raise TypeError(f"a list of releases is pooled, got {type(release).__name__} in it{advice}")
+
+
+def _check(parts: tuple[MomentRelease, ...]) -> None:
+    """Refuse what cannot be added up."""
+    if not parts:
+        raise ValueError("there is no release to pool: pass those of the tables, [release_a, release_b]")
+    first = parts[0]
+    for one, other in itertools.combinations(parts, 2):
+        words = f"{one.origin.words} and {other.origin.words}"
+        if one.id == other.id:
+            raise ValueError(
+                f"the release {one.id} is given twice, perhaps inside one that was pooled before: its rows would count twice. "
+                "Pass it once (releases with one insecure seed have one id, since they share their noise)"
+            )
+        if one.dataset is not None and one.dataset == other.dataset and not _of_one_run(one, other):
+            raise ValueError(
+                f"two releases are of the dataset {one.dataset!r} ({words}): their rows would count twice, and both budgets "
+                "add up. Pass one of them"
+            )
+    for part in parts[1:]:
+        words = f"{first.origin.words} and {part.origin.words}"
+        if part.schema != first.schema:
+            raise ValueError(
+                f"{words} have different schemas ({_where_schemas_differ(first, part)}), so that their numbers are in different "
+                "units: release all tables with one schema file"
+            )
+        if (part.noisy_sum is None) != (first.noisy_sum is None):
+            raise ValueError(
+                f"one of {words} was released with mean=True and the other with mean=False, which encode rows differently: "
+                "release all tables alike"
+            )
+        if part.privacy.neighbors is not first.privacy.neighbors:
+            raise ValueError(
+                f"{words} hide different things ({first.privacy.neighbors} and {part.privacy.neighbors}): release all tables for "
+                "the same neighbors="
+            )
+        if part.privacy.privacy_unit != first.privacy.privacy_unit:
+            raise ValueError(
+                f"{words} protect different units ({_unit_in_words(first)}; {_unit_in_words(part)}), so that no one guarantee "
+                "covers both: release all tables with the same privacy_unit="
+            )
+        kinds = [(str(one.privacy.budget.kind), str(one.receipt.unit)) for one in (first, part)]
+        if kinds[0] != kinds[1]:
+            raise ValueError(
+                f"the losses of {words} are counted in different ways ({kinds[0][0]} in {kinds[0][1]}, {kinds[1][0]} in "
+                f"{kinds[1][1]}), so that no one budget covers both: release all tables by one mechanism under one kind of budget"
+            )
+
+
+def _unchecked(parts: tuple[MomentRelease, ...]) -> str:
+    """Say which releases nothing shows to be of tables of their own; empty if all name a dataset or are groups of one run."""
+    doubtful = {
+        part.id
+        for one, other in itertools.combinations(parts, 2)
+        if not _of_one_run(one, other)
+        for part in (one, other)
+        if part.dataset is None
+    }
+    if not doubtful:
+        return ""
+    named = [part.origin.words for part in parts if part.id in doubtful]
+    shown = ", ".join(named[:MAX_NAMED]) + (f" and {len(named) - MAX_NAMED} more" if len(named) > MAX_NAMED else "")
+    return (
+        f"nobody checked that the pooled tables are disjoint: no dataset is named by {shown}. If two releases are of one "
+        "table, its rows count twice, and its privacy loss is the sum of both budgets. Make releases with dataset='…', one "
+        "name for each table"
+    )
+
+
+def _unit_in_words(part: MomentRelease) -> str:
+    unit = part.privacy.privacy_unit
+    return "one row" if unit is None else unit.in_words
+
+
+def _of_one_run(one: MomentRelease, other: MomentRelease) -> bool:
+    """Whether they are of two groups of one run: no row is in both."""
+    groups = one.origin.group, other.origin.group
+    return groups[0] is not None and groups[1] is not None and groups[0].run == groups[1].run
+
+
+def _where_schemas_differ(one: MomentRelease, other: MomentRelease) -> str:
+    if one.schema.names != other.schema.names:
+        return "other columns, or in another order"
+    for first, second in zip(one.schema.columns, other.schema.columns, strict=True):
+        if first != second:
+            return f"column {first.name!r}"
+    return "row_norm"
+
+
+def _center_of_all(parts: tuple[MomentRelease, ...]) -> FloatArray | None:
+    """The mean of the centres, by numbers of rows; None where no release has one."""
+    with_center = [(part.center, float(part.n_rows)) for part in parts if part.center is not None]
+    if not with_center:
+        return None
+    centers, weights = zip(*with_center, strict=True)
+    return np.asarray(np.average(np.array(centers), axis=0, weights=weights))
+
+
+def _noise(parts: tuple[MomentRelease, ...], carried: list[_Carried]) -> NoiseLaw | None:
+    laws = [part.noise for part in parts if part.noise is not None]
+    if len(laws) < len(parts):
+        return None
+    return PooledNoise.of([CarriedNoise(law, tuple(c.shift.tolist())) for law, c in zip(laws, carried, strict=True)])
+
+
+def _statement(parts: tuple[MomentRelease, ...], names: Mapping[str, str]) -> PrivacyStatement:
+    """The largest budget, and why it is that of all tables together."""
+    of_all = parts[0].schema.rules_in_words()
+    neighbors = parts[0].privacy.neighbors
+    stays = (
+        " A row that is replaced stays in its table; the number of rows of each is public."
+        if neighbors.table_size_is_public
+        else ""
+    )
+    unit = parts[0].privacy.privacy_unit
+    one, in_common = ("a row is", "row") if unit is None else (f"all rows of a {unit.column} are", unit.column)
+    rule = (
+        f"Pooled from {len(parts)} releases of disjoint tables: {one} in one of them, so that the largest of their budgets is "
+        f"that of all together (parallel composition).{stays} That the tables have no {in_common} in common is taken on trust."
+    )
+    spent = [f"{names[part.id]}: {part.mechanism}, {part.privacy.budget}." for part in parts]
+    of_runs = [f"{names[part.id]}: {said}" for part in parts for said in part.privacy.rules if said not in of_all]
+    return PrivacyStatement(
+        budget=_largest([part.privacy.budget for part in parts]),
+        neighbors=neighbors,
+        arithmetic=max((part.privacy.arithmetic for part in parts), key=ARITHMETICS.index),
+        private=all(part.privacy.private for part in parts),
+        rules=(*of_all, rule, *spent, *of_runs),
+        version=__version__,
+        privacy_unit=unit,
+    )
+
+
+def _largest(budgets: list[PrivacyBudget]) -> PrivacyBudget:
+    """The least budget of their kind that covers all of them."""
+    kind = budgets[0].kind
+    if kind is BudgetKind.ZCDP:
+        return PrivacyBudget.zcdp(max(budget.rho for budget in budgets))
+    epsilon = max(budget.epsilon for budget in budgets)
+    if kind is BudgetKind.PURE:
+        return PrivacyBudget.pure(epsilon)
+    return PrivacyBudget.approximate(epsilon, max(budget.delta for budget in budgets))

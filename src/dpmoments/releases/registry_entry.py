@@ -1,0 +1,311 @@
+"""A draft of an entry for the public registry of deployments of differential privacy.
+
+The form is that of the schema of github.com/opendp/deployments-registry-data as read in 2026: one YAML file a deployment, at
+tier 3, which asks for all that is asked of a release here. The schema is based on research by Ghazi, Nanayakkara and Vadhan; no
+text of it is copied.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dpmoments.foundation.documents import NEVER_OVERWRITTEN, write_text
+from dpmoments.foundation.values import shown
+from dpmoments.privacy.budget import BudgetKind
+from dpmoments.privacy.rounding import no_less
+from dpmoments.privacy.statement import ARITHMETIC_WORDS
+from dpmoments.releases.facts import (
+    Told,
+    composition_in_words,
+    neighbors_in_words,
+    post_processing,
+    protected_unit,
+    runs_in_words,
+    unprotected_quantities,
+)
+
+__all__ = ["CHOICES", "RegistryEntry", "registry_entry"]
+
+BLANK = "TO BE FILLED IN BY THE CURATOR"
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "curator_type": ("Government", "Industry", "Nonprofit"),
+    "sector": ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance"),
+    "release_type": ("One release", "Many releases"),
+    "data_source_type": ("Static", "Dynamic"),
+}
+"""Fields for which the registry takes one of a few words."""
+VARIANTS = {
+    BudgetKind.PURE: "Pure DP",
+    BudgetKind.APPROXIMATE: "Approximate DP",
+    BudgetKind.ZCDP: "Zero-concentrated DP",
+}
+
+
+@dataclass(frozen=True)
+class RegistryEntry:
+    """A draft of an entry.
+
+    Attributes
+    ----------
+    content : mapping
+        Plain values, in the registry's form.
+    """
+
+    content: Mapping[str, Any]
+
+    @property
+    def blanks(self) -> tuple[str, ...]:
+        """Places that only the curator can fill in, as paths: ``deployment/basic/intended_use``."""
+        return tuple(path for path, value in _leaves(self.content) if isinstance(value, str) and BLANK in value)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return dict(self.content)
+
+    def to_yaml(self) -> str:
+        """The text of the file; texts of several lines are literal blocks, as the registry asks."""
+        text: str = yaml.dump(
+            self.content, Dumper=_BlockDumper, sort_keys=False, allow_unicode=True, width=10_000, indent=2
+        )
+        return text
+
+    def save(self, path: str | Path) -> None:
+        """Write the file; its name should be of lower case letters, digits and underscores and end in ``.yaml``.
+
+        Raises
+        ------
+        FileExistsError
+            If there is one already.
+        """
+        write_text(self.to_yaml(), path, taken=NEVER_OVERWRITTEN)
+
+
+def registry_entry(
+    release: Told,
+    *,
+    name: str | None = None,
+    curator: str | None = None,
+    curator_type: str | None = None,
+    description: str | None = None,
+    intended_use: str | None = None,
+    region: str | None = None,
+    sector: str | None = None,
+    publication_date: str | None = None,
+    data_domain: str | None = None,
+    release_type: str | None = None,
+    data_source_type: str | None = None,
+    tuning: str | None = None,
+    justification: str | None = None,
+    actors: str | None = None,
+    url: str | None = None,
+    authors: Sequence[str] = (),
+) -> RegistryEntry:
+    """The entry of a release, with what the release says filled in.
+
+    Parameters
+    ----------
+    release : MomentRelease, MeanRelease, GroupReleases or PooledRelease
+    name, description, intended_use, region, publication_date : str, optional
+        Of the data product; the date as YYYY-MM-DD.
+    curator, curator_type : str, optional
+        Who publishes; ``Government``, ``Industry`` or ``Nonprofit``.
+    sector : str, optional
+        ``Technology``, ``Healthcare``, ``Education``, ``Government``, ``Energy`` or ``Finance``.
+    data_domain : str, optional
+        Which tables might have been: "all visits to the hospital in 2026, one row a patient".
+    release_type, data_source_type : str, optional
+        ``One release`` or ``Many releases``; ``Static`` or ``Dynamic``.
+    tuning, justification, actors : str, optional
+        What was looked at, and tuned, before; why the choices were made; who may see what, and is trusted with what.
+    url : str, optional
+        Where the release is described or can be had.
+    authors : sequence of str
+        Who fills in the entry.
+
+    Raises
+    ------
+    ValueError
+        If a field takes one of a few words and another is given, the date is none, or the release is not private.
+    TypeError
+        If a field is no text.
+
+    Examples
+    --------
+    >>> import numpy as np, dpmoments as dpm
+    >>> made = dpm.release(np.zeros((100, 2)), dpm.Schema.unit_ball(2), epsilon=1.0)
+    >>> made.registry_entry(name="Patients 2026", curator="A hospital").blanks[:2]
+    ('deployment/basic/data_curators/0/data_curator_type', 'deployment/basic/intended_use')
+    """
+    if not release.privacy.private:
+        raise ValueError(
+            "this release was made with an insecure seed and protects nobody: it is no deployment of differential privacy. "
+            "Release the table again without insecure_seed"
+        )
+    given = {
+        "name": name,
+        "curator": curator,
+        "curator_type": curator_type,
+        "description": description,
+        "intended_use": intended_use,
+        "region": region,
+        "sector": sector,
+        "publication_date": publication_date,
+        "data_domain": data_domain,
+        "release_type": release_type,
+        "data_source_type": data_source_type,
+        "tuning": tuning,
+        "justification": justification,
+        "actors": actors,
+        "url": url,
+    }
+    known = {field: value for field, value in given.items() if value is not None}
+    _check(known, authors)
+
+    def told(field: str, question: str) -> str:
+        return known.get(field, f"{BLANK}: {question}")
+
+    def chosen(field: str) -> str:
+        return told(field, f"one of {', '.join(CHOICES[field])}")
+
+    privacy, points = release.privacy, release.privacy_profile.points
+    size = _number_of_units(release)
+    title = known.get("name") or release.dataset or f"release {release.id[:8]}"
+    sizes = {} if size is None else {"number_of_privacy_units": size}
+    profile = "; ".join(f"({no_less(p.epsilon, 4)}, {no_less(p.delta, 3)}) {p.mark}" for p in points)
+    columns = ", ".join(release.runs[0].schema.names)
+    content = {
+        "url_slug": re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "release",
+        "deployment": {
+            "basic": {
+                "name": told("name", "the name of the data product"),
+                "data_curators": [
+                    {"data_curator_name": told("curator", "who publishes"), "data_curator_type": chosen("curator_type")}
+                ],
+                "description": known.get("description", f"Count, mean and second moments of the columns {columns}."),
+                "intended_use": told("intended_use", "what the release is for"),
+                "data_product_type": "Summary statistics",
+                "data_product_region": told("region", "whom the data describe, and whose law applies"),
+                **({"data_product_sector": known["sector"]} if "sector" in known else {}),
+                "publication_date": told("publication_date", "YYYY-MM-DD"),
+            },
+            "dp_variant": {
+                "variant_name": VARIANTS[privacy.budget.kind],
+                "data_domain": told("data_domain", f"which tables might have been; their columns are {columns}"),
+                "unprotected_quantities": _listed(unprotected_quantities(release)),
+            },
+            "privacy_loss": {
+                "privacy_unit": "Row-level"
+                if privacy.privacy_unit is None
+                else f"All rows of one {privacy.privacy_unit.column}",
+                "privacy_unit_details": f"The unit is {protected_unit(release)}. {neighbors_in_words(release)}",
+                **sizes,
+                "privacy_parameters": _parameters(release),
+                "privacy_parameters_details": f"Tightest known (ε, δ), each exact or a bound: {profile}.",
+            },
+            "deployment_model": {
+                "model_name": "Central",
+                "trust_assumptions": "The curator holds the table and is trusted with it; readers of the release are not.",
+                "actors": told("actors", "who may see the table or the release, and why they are trusted with it"),
+                "release_type": chosen("release_type"),
+                "data_source_type": chosen("data_source_type"),
+                "access_type": "Non-interactive",
+            },
+            "implementation": {
+                "preprocessing_and_hyperparameter_tuning": _listed(
+                    [
+                        *privacy.rules,
+                        told("tuning", "what was looked at or tuned beforehand, and whether its cost was counted"),
+                    ]
+                ),
+                "mechanisms": _listed(
+                    [
+                        *runs_in_words(release),
+                        f"Implemented by the Python library dpmoments, version {privacy.version}.",
+                        ARITHMETIC_WORDS[privacy.arithmetic],
+                        "Time, memory and the fact of an error are not protected.",
+                    ]
+                ),
+                "composition": composition_in_words(release),
+                "post_processing": _listed([f"{text[0].upper()}{text[1:]}." for text in post_processing(release)]),
+                "justification": told("justification", "how budget, bounds and mechanism were chosen, and by whom"),
+                "additional_information": _listed(
+                    [f"Release {release.id}.", *([f"Described at {url}."] if url else [])]
+                ),
+            },
+            "administrative": {
+                "status": "Draft",
+                "registry_authors": list(authors) or [f"{BLANK}: who fills in this entry"],
+                "tier": 3,
+            },
+        },
+    }
+    return RegistryEntry(content)
+
+
+def _parameters(release: Told) -> dict[str, float]:
+    budget = release.privacy.budget
+    if budget.kind is BudgetKind.ZCDP:
+        return {"rho": budget.rho}
+    return {"epsilon": budget.epsilon} | ({"delta": budget.delta} if budget.delta else {})
+
+
+def _number_of_units(release: Told) -> int | None:
+    """Exact where it is public, else noisy; None where no number was released, or that of rows says nothing of units."""
+    if release.privacy.privacy_unit is not None:
+        return None
+    counts = [getattr(run, "noisy_count", None) for run in release.runs]
+    return None if None in counts else sum(max(1, round(float(count))) for count in counts if count is not None)
+
+
+def _listed(texts: Sequence[str]) -> str:
+    """One line each, as a list of Markdown."""
+    return "\n".join(f"- {text}" for text in texts) + "\n"
+
+
+def _check(known: Mapping[str, Any], authors: Sequence[str]) -> None:
+    for field, value in known.items():
+        if not isinstance(value, str):
+            raise TypeError(f"{field} must be a text, got {type(value).__name__}")
+        if field in CHOICES and value not in CHOICES[field]:
+            raise ValueError(
+                f"{field}={shown(value)} is none the registry knows: use one of {', '.join(CHOICES[field])}"
+            )
+    if isinstance(authors, str) or not all(isinstance(author, str) for author in authors):
+        raise TypeError("authors must be a list of names")
+    date = known.get("publication_date")
+    if date is not None:
+        try:
+            datetime.date.fromisoformat(date)
+        except ValueError as reason:
+            raise ValueError(
+                f"publication_date={shown(date)} must be a date as YYYY-MM-DD, such as 2026-03-01"
+            ) from reason
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        parts = value.items()
+    elif isinstance(value, list):
+        parts = ((str(place), entry) for place, entry in enumerate(value))  # type: ignore[assignment]
+    else:
+        yield path, value
+        return
+    for name, entry in parts:
+        yield from _leaves(entry, f"{path}/{name}" if path else str(name))
+
+
+class _BlockDumper(yaml.SafeDumper):
+    """SafeDumper that writes texts of several lines as literal blocks."""
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_BlockDumper.add_representer(str, _BlockDumper.represent_text)

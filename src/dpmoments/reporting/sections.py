@@ -1,0 +1,314 @@
+"""What a report says of a release of moments: numbers, correlations, spectrum, and the analyses that were asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dpmoments.analysis.answers import number
+from dpmoments.analysis.components import SCALINGS, PrincipalComponents
+from dpmoments.analysis.correlations import Correlations
+from dpmoments.analysis.description import Description
+from dpmoments.analysis.functionals import law_in_words
+from dpmoments.analysis.group_means import GroupMeans
+from dpmoments.analysis.regression_results import CoefficientTable
+from dpmoments.plots.coefficients import draw_coefficients
+from dpmoments.plots.correlation import draw_correlations
+from dpmoments.plots.groups import draw_groups
+from dpmoments.plots.spectrum import draw_spectrum
+from dpmoments.releases.moment_release import MomentRelease
+from dpmoments.reporting.pictures import drawn
+from dpmoments.reporting.report_sections import NOISE, PageTable, Section, table_of
+
+__all__ = ["moment_sections"]
+
+SHOWN_PAIRS = 30
+SHOWN_COMPONENTS = 15
+NAMED_PAIRS = 5
+MOST_COEFFICIENTS = 25
+NOT_RELEASED = (
+    "No number of rows was released, and nothing can be divided by it: there is no mean, standard deviation, correlation or "
+    "regression. All there is are noisy sums: those of squares are below, those of products in release.gram."
+)
+NO_MEAN = (
+    "No mean was released (mean=False), so that there are no standard deviations and no correlations: root mean "
+    "squares and second moments about zero stand in their place."
+)
+
+
+def moment_sections(
+    release: MomentRelease, prefix: str, regressions: Sequence[str], groups: Sequence[tuple[str, str]], level: float
+) -> tuple[Section, ...]:
+    """The sections of one release.
+
+    Parameters
+    ----------
+    release : MomentRelease
+    prefix : str
+        Before the anchors of its sections and the names of its pictures.
+    regressions : sequence of str
+        R formulas.
+    groups : sequence of pairs of str
+        A column of levels, and the feature whose means are compared.
+    level : float
+        Confidence of intervals.
+
+    Raises
+    ------
+    ValueError
+        If an analysis that was asked for cannot be made.
+    """
+    found = list(_numbers(release, prefix))
+    if release.noisy_count is None:
+        if regressions or groups:
+            raise ValueError(
+                "no regression and no group means can be shown: the release has no number of rows to divide by "
+                "(mean=False under add_remove spends nothing on it); leave them out of the report"
+            )
+        return tuple(found)
+    if release.noisy_sum is not None and len(release.feature_names) > 1:
+        found.append(
+            _unless_refused("Correlations", f"{prefix}correlations", lambda: _correlations(release, prefix, level))
+        )
+    found.append(_unless_refused("Spectrum", f"{prefix}spectrum", lambda: _spectrum(release, prefix)))
+    for place, formula in enumerate(regressions, 1):
+        found.append(_regression(release, formula, f"{prefix}regression-{place}", level))
+    for place, (by, of) in enumerate(groups, 1):
+        found.append(_group_means(release, by, of, f"{prefix}groups-{place}", level))
+    return tuple(found)
+
+
+def _unless_refused(title: str, anchor: str, make: Callable[[], Section]) -> Section:
+    """A section that nobody asked for, or in its place why it cannot be."""
+    try:
+        return make()
+    except ValueError as refusal:
+        return Section(title, anchor, refusal=f"This part cannot be shown: {refusal}")
+
+
+def _numbers(release: MomentRelease, prefix: str) -> Iterator[Section]:
+    found = release.describe()
+    lead = [f"Rows: {found.rows_in_words}. {_kept(found)}"]
+    if release.noisy_count is None:
+        lead = [f"Rows: {found.rows_in_words}.", NOT_RELEASED]
+    elif release.noisy_sum is None:
+        lead.append(NO_MEAN)
+    tables = [table_of("Every feature, in the table's own units", found)]
+    if release.noisy_count is None:
+        tables = [_sums_of_squares(release)]
+    yield Section(
+        "What was released, and how noisy it is",
+        f"{prefix}released",
+        lead=tuple(filter(None, lead)),
+        tables=tuple(tables),
+        remarks=tuple(filter(None, [found.noise_in_words])),
+        warning=found.warning,
+    )
+
+
+def _sums_of_squares(release: MomentRelease) -> PageTable:
+    """The diagonal of the Gram matrix, each sum with its noise, or "noise" in place of one that is no larger."""
+    sums, law = np.diag(release.gram), release.noise
+    unknown = np.full(len(sums), np.nan)
+    noise = unknown if law is None else math.sqrt(law.diagonal_variance) * release.encoding.scale**2
+    lines = [
+        (name, NOISE if deviation >= value else number(value), number(deviation))
+        for name, value, deviation in zip(release.feature_names, sums.tolist(), noise.tolist(), strict=True)
+    ]
+    return PageTable.of("Sums of squares, in the table's own units", [("feature", "sum of squares", "± noise"), *lines])
+
+
+def _kept(found: Description) -> str:
+    """How much of the table of features noise has left."""
+    if found.mean is None or not np.isfinite(found.mean_noise).any():
+        return ""
+    lost = sum(found.mean_is_noise), sum(found.standard_deviation_is_noise)
+    total = len(found.feature_names)
+    if not any(lost):
+        return "No mean and no standard deviation is lost in the noise."
+    means, spreads = (f"{number_lost:,}" if number_lost else "none" for number_lost in lost)
+    return (
+        f"Lost in the noise are {means} of {total:,} means and {spreads} of {total:,} standard deviations: where the table says "
+        "“noise”, that is as large as what could be learnt."
+    )
+
+
+def _correlations(release: MomentRelease, prefix: str, level: float) -> Section:
+    found = release.correlations(level=level)
+    size = len(found.feature_names)
+    side = 0.62 * size if size <= 12 else 0.24 * size
+    width, height = min(max(side + 2.8, 5.2), 9.6), min(max(side + 2.2, 4.6), 9.2)
+    title = f"Heat map: {found.heading[0]}"
+    rows = found.table()
+    caption = "All pairs" if len(rows) - 1 <= SHOWN_PAIRS else f"The {SHOWN_PAIRS} pairs that stand out most"
+    hidden = max(size * (size - 1) // 2 - SHOWN_PAIRS, 0)
+    more = (
+        f"{hidden:,} more pairs are in release.correlations(), and in 'dpmoments correlations --json'."
+        if hidden
+        else ""
+    )
+    return Section(
+        "Correlations",
+        f"{prefix}correlations",
+        lead=(_sentence(found.heading[0]), "Hatched cells cannot be told from noise, whatever their colour."),
+        picture=drawn(
+            f"{prefix}correlation-picture",
+            width,
+            height,
+            lambda ax: draw_correlations(replace(found, warning=""), ax),
+            title=title,
+            description=_pairs_in_words(found),
+        ),
+        tables=(
+            table_of(
+                f"{caption}: each with its noise, its interval, and what can be said of its sign", found, SHOWN_PAIRS
+            ),
+        ),
+        remarks=tuple(filter(None, [more, "" if found.noise_known else law_in_words(None)])),
+        warning=found.warning,
+    )
+
+
+def _pairs_in_words(found: Correlations) -> str:
+    """The pairs that stand out most, for those who do not see the picture."""
+    named = [
+        f"{pair}: {value}, {verdict}"
+        for pair, value, _, _, _, verdict in found.table()[1:]
+        if verdict in ("positive", "negative")
+    ][:NAMED_PAIRS]
+    most = f"Those that stand out most: {'; '.join(named)}." if named else "No pair stands out of the noise."
+    return f"A square cell for every two of {len(found.feature_names)} features. {most} The table below has the numbers"
+
+
+def _spectrum(release: MomentRelease, prefix: str) -> Section:
+    found = release.pca(scaling="bounds")
+    certain, k = int((~found.is_noise).sum()), len(found.explained_variance)
+    known = found.noise is not None
+    said = (
+        f"{certain} of {k} components stand out of the noise" if known else "the noise on the components is not known"
+    )
+    head, *rows = found.table()
+    caption = "The components" if k <= SHOWN_COMPONENTS else f"The first {SHOWN_COMPONENTS} of {k} components"
+    about = "principal components" if found.centered else "principal directions of the second moment about zero"
+    return Section(
+        "Spectrum against the noise floor",
+        f"{prefix}spectrum",
+        lead=(
+            _sentence(f"{said} ({about}, {SCALINGS[found.scaling]})"),
+            "A component below the floor is what noise alone would make: its direction says nothing of the table."
+            if known
+            else "",
+        ),
+        picture=drawn(
+            f"{prefix}spectrum-picture",
+            min(max(5.6, 3.2 + 0.25 * k), 9.6),
+            4.6,
+            lambda ax: draw_spectrum(replace(found, warning=""), ax),
+            title=f"Variances of the components, and the floor that noise makes: {said}",
+            description=_components_in_words(found),
+        ),
+        tables=(
+            PageTable.of(
+                f"{caption}: variance, interval, share, and what weighs most",
+                [("component", *head[1:]), *rows[:SHOWN_COMPONENTS]],
+            ),
+        ),
+        remarks=tuple(line for line in found.remarks if line and line != found.warning),
+        warning=found.warning,
+    )
+
+
+def _components_in_words(found: PrincipalComponents) -> str:
+    shares = [
+        f"component {place}: {share:.0%} of the variance"
+        for place, (share, noise) in enumerate(zip(found.explained_variance_ratio, found.is_noise, strict=True), 1)
+        if not noise
+    ][:NAMED_PAIRS]
+    return f"{'; '.join(shares)}. The table below has the numbers" if shares else "No component is above the floor"
+
+
+def _regression(release: MomentRelease, formula: str, anchor: str, level: float) -> Section:
+    fit = release.ols(formula, level=level)
+    described = release.describe()
+    spread = described.root_mean_square if described.standard_deviation is None else described.standard_deviation
+    assert spread is not None
+    of_feature = dict(zip(described.feature_names, spread.tolist(), strict=True))
+    deviations = np.array([of_feature[name] for name in fit.features])
+    shown = min(len(fit.features), MOST_COEFFICIENTS)
+    return Section(
+        f"Regression: {formula}",
+        anchor,
+        lead=tuple(map(_sentence, fit.heading)),
+        picture=drawn(
+            f"{anchor}-picture",
+            8.0,
+            min(max(2.8, 2.0 + 0.3 * shown), 11.0),
+            lambda ax: draw_coefficients(replace(fit, warning=""), deviations, MOST_COEFFICIENTS, ax),
+            title=f"Coefficients of the regression of {fit.target}, each per standard deviation of its feature, with intervals",
+            description=_coefficients_in_words(fit),
+        ),
+        tables=(
+            PageTable.of(
+                f"Coefficients of {formula}, in units of the target per unit of the feature", _headed(fit.table())
+            ),
+        ),
+        remarks=tuple(line for line in fit.remarks if line and line != fit.warning),
+        warning=fit.warning,
+    )
+
+
+def _headed(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """A table whose every column has a head."""
+    head, *body = rows
+    return [("feature", *head[1:-1], "verdict"), *map(tuple, body)]
+
+
+def _coefficients_in_words(fit: CoefficientTable) -> str:
+    if fit.inference is None:
+        return "The noise is not known, so that no coefficient has an interval"
+    certain = [row[0] for row in fit.table()[1:] if not row[-1]]
+    names = [name for name in certain if name in fit.features]
+    listed = f": {', '.join(names[:10])}{' and others' if len(names) > 10 else ''}" if names else ""
+    return f"Of {len(fit.features)} coefficients {len(names)} stand out{listed}. The table below has the numbers"
+
+
+def _group_means(release: MomentRelease, by: str, of: str, anchor: str, level: float) -> Section:
+    found = release.group_means(by, of=[of], level=level)
+    if len(found.features) != 1:
+        raise ValueError(
+            f"{of!r} has {len(found.features)} features, and a picture is of one: name one, such as {found.features[0]!r}"
+        )
+    [feature] = found.features
+    differences = found.differences
+    tables = [table_of(f"Mean of {feature} by {found.by}", found)]
+    if differences.pairs:
+        caption = f"Differences of the means of {feature} by {found.by}, pair by pair"
+        tables.append(PageTable.of(caption, [row[1:] for row in differences.table()]))
+    return Section(
+        f"Groups: {feature} by {found.by}",
+        anchor,
+        picture=drawn(
+            f"{anchor}-picture",
+            8.0,
+            min(max(2.8, 2.0 + 0.3 * len(found.groups)), 11.0),
+            lambda ax: draw_groups(replace(found, warning=""), ax),
+            title=f"Mean of {feature} by {found.by}, with intervals",
+            description=_groups_in_words(found),
+        ),
+        tables=tuple(tables),
+        remarks=tuple(line for line in found.remarks if line and "\n" not in line and line != found.warning),
+        warning=found.warning,
+    )
+
+
+def _groups_in_words(found: GroupMeans) -> str:
+    said = [f"{row[1]}: {row[4]}, {row[7]}" for row in found.table()[1:]]
+    rest = "; and others" if len(said) > 12 else ""
+    return f"{'; '.join(said[:12])}{rest}"
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}" + ("" if words.endswith(".") else ".") if words else ""

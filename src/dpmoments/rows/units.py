@@ -1,0 +1,350 @@
+"""Which rows of each unit count: at most k of them, by a keyed hash, whatever the order and the partitions of the table.
+
+Rows that the schema's rules drop are no candidates. Of a unit's candidates, the k with the smallest hashes of (key, unit, encoded
+row) count; equal rows are told apart by the number of the copy, so that each copy is as likely as any other row. So the rows that
+count are a function of the key and of the unit's own rows: see ``docs/derivations/privacy-units.md``.
+
+Two rounds of summaries find them. The first counts candidates by a hash of their unit, into a fixed number of buckets: units of a
+bucket with k candidates at most need nothing. The second collects the candidates of the other buckets, as many buckets at a
+time as memory allows, and ranks them. What is kept of it is little: for a unit over its limit the hash below which its rows
+count; for one that has equal rows, the rows themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmoments.cells.units import unit_ids
+from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.foundation.table_libraries import pa, pc
+from dpmoments.privacy.unit import PrivacyUnit, SelectionKey
+from dpmoments.rows.row_hashes import HASH_BITS, HashArray, copy_hashes, row_hashes, unit_hashes
+from dpmoments.rows.summary import Summary
+from dpmoments.rows.unit_tally import Tallied, buckets, require_same_table
+
+__all__ = [
+    "BYTES_BESIDE_ROW",
+    "COLLECTED_BYTES",
+    "ROUNDS",
+    "Candidates",
+    "NoSummary",
+    "PartOfAPass",
+    "UnitBlock",
+    "UnitSelection",
+    "UnitSource",
+    "bucket_shares",
+    "selection_of_units",
+]
+
+CountArray = npt.NDArray[np.int64]
+
+COLLECTED_BYTES = 1 << 29
+"""What the second round collects at a time, unless a single bucket has more."""
+BYTES_BESIDE_ROW = 64
+"""Of a collected candidate: the name of its unit, its hash, and its places in the ranking."""
+ROUNDS = 2
+"""Of the search for the rows that count. Each is told as one pass, however often the second goes over the table."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class UnitBlock:
+    """Candidates of a part of the table.
+
+    Attributes
+    ----------
+    ids : pyarrow large_binary array, length n
+        The unit of each row; no nulls.
+    rows : ndarray, shape (n, d)
+        Encoded, finite.
+    known_hashes : dict
+        Of the units, by key, as far as they were asked for.
+    """
+
+    ids: Any
+    rows: FloatArray
+    known_hashes: dict[int, HashArray] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, cells: Any, encoded: FloatArray, privacy_unit: PrivacyUnit) -> UnitBlock:
+        """The rows of an encoded part that no rule drops.
+
+        Raises
+        ------
+        ValueError
+            If a row has no unit and the rule is ``missing="error"``.
+        TypeError
+            If the column's type names no units, or the rule is ``missing="error"`` and a cell names none.
+        """
+        ids = unit_ids(cells, privacy_unit.column, strict=privacy_unit.missing == "error")
+        belongs = ids.is_valid().to_numpy(zero_copy_only=False).astype(bool)
+        if privacy_unit.missing == "error" and not belongs.all():
+            raise ValueError(
+                f"a row has no {privacy_unit.column!r}, which tells people apart, and the privacy unit's rule is "
+                "missing='error': choose missing='drop', or complete the table"
+            )
+        kept = belongs & np.isfinite(encoded).all(axis=1)
+        if kept.all():
+            return cls(ids, encoded)
+        return cls(ids.filter(pa.array(kept)), encoded[kept])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def hashes(self, key: int) -> HashArray:
+        """Of the units by a key, computed once."""
+        if key not in self.known_hashes:
+            self.known_hashes[key] = unit_hashes(self.ids, key)
+        return self.known_hashes[key]
+
+
+class UnitSource(Protocol):
+    """What the selection asks of a source."""
+
+    def summarise_units(
+        self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
+    ) -> Any:
+        """Map a summary of :class:`UnitBlock` over the partitions of the table and merge what they return."""
+
+
+@dataclass(frozen=True)
+class NoSummary(Summary[None, None]):
+    """What the first round asks beside the tally: nothing."""
+
+    def start(self) -> None:
+        return None
+
+    def add(self, running: None, block: Any) -> None:
+        del running, block
+
+    def finish(self, running: None) -> None:
+        del running
+
+    def merge(self, first: None, second: None) -> None:
+        del first, second
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates(Summary[list[UnitBlock], tuple[UnitBlock, ...]]):
+    """The candidates of some buckets. In which order they come depends on the partitions; what is made of them does not."""
+
+    key: int
+    wanted: BoolArray = field(repr=False)
+
+    def start(self) -> list[UnitBlock]:
+        return []
+
+    def add(self, running: list[UnitBlock], block: Any) -> None:
+        found = self.wanted[buckets(block.hashes(self.key))]
+        if found.any():
+            running.append(UnitBlock(block.ids.filter(pa.array(found)), block.rows[found]))
+
+    def finish(self, running: list[UnitBlock]) -> tuple[UnitBlock, ...]:
+        return tuple(running)
+
+    def merge(self, first: tuple[UnitBlock, ...], second: tuple[UnitBlock, ...]) -> tuple[UnitBlock, ...]:
+        return first + second
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class UnitSelection:
+    """Which rows of a table count: private data.
+
+    Attributes
+    ----------
+    privacy_unit : PrivacyUnit
+    key : (int, int)
+    ids : pyarrow large_binary array
+        The units over their limit, in the order of their hashes.
+    of_units : ndarray of uint64
+        Their hashes.
+    thresholds : ndarray of uint64
+        Rows of such a unit with a smaller hash count; all its other rows do not.
+    repeated : ndarray, shape (n, d)
+        Encoded rows that count for units whose threshold is 0, since they have equal rows.
+    fingerprint : bytes
+        Of the table's candidates, which every later pass is held to.
+    """
+
+    privacy_unit: PrivacyUnit
+    key: SelectionKey
+    ids: Any
+    of_units: HashArray
+    thresholds: HashArray
+    repeated: FloatArray
+    fingerprint: bytes
+
+    def kept(self, block: UnitBlock) -> FloatArray:
+        """The rows of a block that count, but for ``repeated`` ones."""
+        hashes = block.hashes(self.key[0])
+        place = np.empty(len(block), np.int64)
+        order = np.argsort(hashes)  # in order they are found many times faster
+        place[order] = np.searchsorted(self.of_units, hashes[order])
+        over, unit = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        waiting = np.arange(len(block))
+        while len(waiting):  # once, unless two units over their limit have one hash
+            within = place[waiting] < len(self.of_units)
+            waiting = waiting[within]
+            waiting = waiting[self.of_units[place[waiting]] == hashes[waiting]]
+            same = _equal(self.ids.take(pa.array(place[waiting])), block.ids.take(pa.array(waiting)))
+            over, unit = np.append(over, waiting[same]), np.append(unit, place[waiting[same]])
+            waiting = waiting[~same]
+            place[waiting] += 1
+        if not len(over):
+            return block.rows
+        ranked = row_hashes(block.rows[over], hashes[over], self.key[1])
+        kept = np.ones(len(block), dtype=bool)
+        kept[over] = ranked < self.thresholds[unit]
+        return block.rows[kept]
+
+
+def selection_of_units(
+    source: UnitSource,
+    privacy_unit: PrivacyUnit,
+    n_features: int,
+    key: SelectionKey,
+    *,
+    threads: int | None = None,
+    on_block: Callable[[int], None] | None = None,
+) -> UnitSelection:
+    """Find which rows count, in two rounds over the table.
+
+    Parameters
+    ----------
+    source : UnitSource
+    privacy_unit : PrivacyUnit
+    n_features : int
+        d.
+    key : (int, int)
+        128 random bits.
+    threads, on_block
+        As for :meth:`dpmoments.rows.sources.source.Source.summarise`. The second round reports as one pass, however often it goes
+        over the table: that depends on the number of rows.
+
+    Raises
+    ------
+    ValueError
+        If the table is not the same in both rounds.
+    """
+    _, tally = source.summarise_units(Tallied(NoSummary(), key), threads=threads, on_block=on_block)
+    fingerprint = tally.fingerprint()
+    most_rows = COLLECTED_BYTES // (8 * n_features + BYTES_BESIDE_ROW)
+    shares = list(bucket_shares(tally.counts, privacy_unit.max_rows, most_rows))
+    reported = None if on_block is None else PartOfAPass(on_block, len(shares))
+    found = []
+    for wanted in shares:
+        candidates = Tallied(Candidates(key[0], wanted), key)
+        collected, tally = source.summarise_units(candidates, threads=threads, on_block=reported)
+        require_same_table(fingerprint, tally)
+        found.append(_ranked(collected, privacy_unit.max_rows, n_features, key))
+    ids = pa.concat_arrays([pa.array([], pa.large_binary()), *(one.ids for one in found)])
+    of_units = np.concatenate([one.of_units for one in found])
+    order = np.argsort(of_units, kind="stable")
+    return UnitSelection(
+        privacy_unit,
+        key,
+        ids.take(pa.array(order)),
+        of_units[order],
+        np.concatenate([one.thresholds for one in found])[order],
+        np.concatenate([one.repeated for one in found]),
+        fingerprint,
+    )
+
+
+def bucket_shares(counts: CountArray, limit: int, most_rows: int) -> Iterator[BoolArray]:
+    """The buckets in which a unit may be over a limit, cut into shares of so many candidates; one share at least."""
+    over = np.flatnonzero(counts > limit)
+    share = (np.cumsum(counts[over]) - 1) // max(most_rows, 1)
+    starts = np.flatnonzero(np.diff(share, prepend=-1, append=-1)) if len(over) else np.array([0, 0])
+    for start, stop in pairwise(starts.tolist()):
+        wanted = np.zeros(len(counts), dtype=bool)
+        wanted[over[start:stop]] = True
+        yield wanted
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Ranked:
+    """What :class:`UnitSelection` keeps of some units, in no order."""
+
+    ids: Any
+    of_units: HashArray
+    thresholds: HashArray
+    repeated: FloatArray
+
+
+def _ranked(collected: tuple[UnitBlock, ...], k: int, n_features: int, key: SelectionKey) -> _Ranked:
+    """The units over their limit among the candidates collected, and where each is cut."""
+    nothing = UnitBlock(pa.array([], pa.large_binary()), np.zeros((0, n_features)))
+    ids = pa.concat_arrays([block.ids for block in (nothing, *collected)])
+    units = ids.dictionary_encode()  # exact: bytes are compared
+    codes = units.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    over = np.bincount(codes, minlength=len(units.dictionary)) > k
+    wanted = over[codes]
+    rows = np.concatenate([block.rows for block in (nothing, *collected)])[wanted]
+    codes = (np.cumsum(over) - 1)[codes[wanted]]
+    names = units.dictionary.filter(pa.array(over))
+    of_units = unit_hashes(names, key[0])
+    hashes = row_hashes(rows, of_units[codes], key[1])
+    order = np.argsort(_ranking(codes, hashes))
+    codes, hashes = codes[order], hashes[order]
+    starts = np.searchsorted(codes, np.arange(len(names)))
+    thresholds = hashes[starts + k - 1] + np.uint64(1) if len(names) else hashes
+    alike = (codes[1:] == codes[:-1]) & (hashes[1:] == hashes[:-1])
+    repeats = np.zeros(len(names), dtype=bool)
+    repeats[codes[1:][alike]] = True
+    thresholds[repeats] = 0
+    of_repeats = repeats[codes]
+    repeated = _cut_with_copies(rows[order[of_repeats]], codes[of_repeats], hashes[of_repeats], k)
+    return _Ranked(names, of_units, thresholds, repeated)
+
+
+def _cut_with_copies(rows: FloatArray, codes: npt.NDArray[np.int64], hashes: HashArray, k: int) -> FloatArray:
+    """The k rows of each unit that count, where some have one hash: copies are numbered, and ranked by a hash of their own.
+
+    ``codes`` and ``hashes`` are sorted, by unit first; the rows of one hash are in no order.
+    """
+    bits = (rows + 0.0).view(np.uint64) if len(rows) else np.zeros(rows.shape, np.uint64)
+    same = (codes[1:] == codes[:-1]) & (hashes[1:] == hashes[:-1])
+    if np.any(same & (bits[1:] != bits[:-1]).any(axis=1)):  # two different rows of one hash: by what they hold
+        order = np.lexsort((*bits.T, hashes, codes))
+        rows, codes, hashes = rows[order], codes[order], hashes[order]
+    place = np.arange(len(rows))
+    first = np.maximum.accumulate(np.where(np.append(True, ~same)[: len(rows)], place, 0))
+    copies = place - first
+    ranking = _ranking(codes, copy_hashes(hashes, copies))
+    order = np.argsort(ranking)
+    if np.any(
+        ranking[order[1:]] == ranking[order[:-1]]
+    ):  # two copies of one hash: by the hash of the row, and the copy
+        order = np.lexsort((copies, hashes, ranking))
+    rank = place - np.searchsorted(codes, codes)
+    return rows[order[rank < k]]
+
+
+def _ranking(codes: npt.NDArray[np.int64], hashes: HashArray) -> HashArray:
+    """One number that sorts by unit and then by hash."""
+    return (codes.astype(np.uint64) << np.uint64(HASH_BITS)) | hashes
+
+
+def _equal(first: Any, second: Any) -> BoolArray:
+    equal: BoolArray = pc.equal(first, second).to_numpy(zero_copy_only=False).astype(bool)
+    return equal
+
+
+class PartOfAPass:
+    """Progress of several passes as that of one."""
+
+    def __init__(self, on_block: Callable[[int], None], n_passes: int) -> None:
+        self._on_block, self._n_passes = on_block, n_passes
+        self._seen = self._told = 0
+
+    def __call__(self, n_rows: int) -> None:
+        self._seen += n_rows
+        due = self._seen // self._n_passes - self._told
+        self._told += due
+        self._on_block(due)

@@ -1,0 +1,139 @@
+"""How much of the unit ball each column gets, where a schema says in which range its typical values lie."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
+from dpmoments.schema.derived import DerivedColumn, SchemaColumn
+
+__all__ = ["asked_share", "check_typical_ranges", "column_weights", "typical_center"]
+
+DOUBT = 1.75
+"""Columns are told apart only as far as guesses that are each off by this factor leave no doubt."""
+MOST = 3.0
+"""No column asks for more, or less, than this factor times what most columns ask for: one that is lost anyway is not fed."""
+TRUST = 0.5
+"""How much of the ball is divided by the typical ranges; the rest is divided equally. 1 − TRUST bounds what a guess can cost."""
+LEAST_SHARE = 1e-6
+"""Typical rows that vary by less than this share of the column's half-width count as if they varied by it."""
+
+
+def check_typical_ranges(columns: Sequence[SchemaColumn], row_norm: float | None) -> None:
+    """Raise ValueError if typical ranges stand beside something that they cannot share the unit ball with.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+    row_norm : float or None
+        The bound on a row.
+    """
+    typical = [column.name for column in columns if isinstance(column, Numeric) and column.typical is not None]
+    if not typical:
+        return
+    for column in columns:
+        if isinstance(column, Coordinate) or (isinstance(column, Numeric) and column.scale is not None):
+            raise ValueError(
+                f"column {typical[0]!r} has a typical range and {column.name!r} has no bounds: typical ranges divide the ball in "
+                "which the bounds hold the rows, so give every column bounds or leave typical out"
+            )
+    if row_norm is None or row_norm < math.sqrt(len(columns)):
+        raise ValueError(
+            f"row_norm={row_norm!r} and column {typical[0]!r} has a typical range: what is known of the length of rows whose "
+            "columns count alike does not hold for rows in which they do not; leave one of the two out"
+        )
+
+
+def column_weights(columns: Sequence[SchemaColumn], *, mean: bool) -> FloatArray | None:
+    """The factor by which each column's cells are longer than without typical ranges; None where no column has one.
+
+    A column of k features, whose rows have the mean square V in units of its bounds, asks for the share a/Σa of the squared
+    length of a row, a = √(k/V): that makes the sum over pairs of columns of (noise/typical size)² least. Since guesses may be
+    wrong, a is first moved towards what most columns agree on, by a factor of at most ``DOUBT``, and then into ``MOST`` times
+    either way of it; and half of the squared length is divided equally, so that no cell has more than twice the noise it has
+    without typical ranges, whatever they are (``docs/derivations/typical-ranges.md``).
+
+    Parameters
+    ----------
+    columns : sequence of Column
+        None of them a coordinate or with a rough scale.
+    mean : bool
+        True: V is about the columns' means. False: about zero, as the second moment is.
+
+    Returns
+    -------
+    ndarray of shape (columns,) or None
+        The squares add up to the number of columns.
+
+    Examples
+    --------
+    >>> column_weights([Numeric("a", 0, 8), Numeric("b", 0, 8, typical=(3, 4))], mean=True).round(3).tolist()
+    [0.881, 1.106]
+    >>> column_weights([Numeric("a", 0, 8), Numeric("b", 0, 8)], mean=True) is None
+    True
+    """
+    if not any(isinstance(column, Numeric) and column.typical is not None for column in columns):
+        return None
+    asked = [asked_share(column, mean=mean) for column in columns]
+    n_columns, ends = len(columns), sorted([value / DOUBT for value in asked] + [value * DOUBT for value in asked])
+    agreed = math.sqrt(
+        ends[n_columns - 1] * ends[n_columns]
+    )  # the median: in, or nearest to, most columns' ranges of doubt
+    kept = [min(max(agreed, value / DOUBT), value * DOUBT) for value in asked]
+    kept = [min(max(value, agreed / MOST), agreed * MOST) for value in kept]
+    total = math.fsum(kept)
+    return np.array([math.sqrt((1.0 - TRUST) + TRUST * n_columns * (value / total)) for value in kept])
+
+
+def asked_share(column: SchemaColumn, *, mean: bool) -> float:
+    """a = √(k/V): what a column asks for, before doubt."""
+    return math.sqrt(len(column.feature_names) / _mean_square(column, mean))
+
+
+def typical_center(columns: Sequence[SchemaColumn]) -> FloatArray:
+    """Middle of the typical ranges in units of the columns' bounds, shape (d,); 0 where a column has none, and for levels.
+
+    Examples
+    --------
+    >>> typical_center([Numeric("a", 0, 8), Numeric("b", 0, 8, typical=(3, 7)), Boolean("c")]).tolist()
+    [0.0, 0.25, 0.0]
+    """
+    center: list[float] = []
+    for column in columns:
+        within = column.typical_within_bounds if isinstance(column, Numeric | Date | DerivedColumn) else None
+        if within is not None and not (isinstance(column, DerivedColumn) and column.levels is not None):
+            middle = within[0] + (within[1] - within[0]) / 2.0
+            center.append((middle - float(column.offset(mean=True)[0])) / float(column.unit(mean=True)[0]))
+        else:
+            center += [0.0] * len(column.feature_names)
+    return np.array(center)
+
+
+def _mean_square(column: SchemaColumn, mean: bool) -> float:
+    """Mean square of a typical row's cells in units of the column's bounds, about the mean or about zero.
+
+    A numeric column's typical range, or its bounds, are its mean ± 2 standard deviations. The share of true cells, and the shares
+    of levels, are as likely to be any as any other: E[p(1 − p)] = 1/6, and E[1 − Σp²] = (k − 1)/(k + 1). A derived feature is
+    like a numeric column whose range follows from those of its factors; of a block, Σp² = 2/(k + 1) of the squared mean is taken
+    off.
+    """
+    if isinstance(column, Boolean):
+        return 4.0 / 6.0 if mean else 0.5
+    if isinstance(column, Categorical):
+        levels = len(column.levels)
+        return max((levels - 1) / (levels + 1), 1.0 / 6.0) if mean else 1.0
+    assert not isinstance(column, Coordinate), "a coordinate has no bounds of its own"
+    lower, upper = column.typical_within_bounds or column.bounds
+    unit = float(column.unit(mean)[0])
+    deviation = (upper / unit - lower / unit) / 4.0
+    middle = lower / unit / 2.0 + upper / unit / 2.0
+    if isinstance(column, DerivedColumn) and column.levels is not None:
+        levels = len(column.levels.levels)
+        middle *= math.sqrt((levels - 1) / (levels + 1)) if mean else 1.0
+    elif mean:
+        middle = 0.0
+    return max(math.hypot(deviation, middle), LEAST_SHARE) ** 2

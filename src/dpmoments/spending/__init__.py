@@ -1,0 +1,1 @@
+"""Spending: ``release``, ``release_groups`` and ``release_mean``, all that spends a privacy budget."""

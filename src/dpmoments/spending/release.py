@@ -1,0 +1,185 @@
+"""The main job: from a private table to a release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dpmoments.foundation.progress import watched
+from dpmoments.foundation.text_format import TextFormat
+from dpmoments.ledger import Ledger
+from dpmoments.ledger.charge import Charge
+from dpmoments.mechanisms.base import Mechanism, MomentShape
+from dpmoments.mechanisms.registry import make_mechanism
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
+from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.releases.moment_release import MomentRelease
+from dpmoments.repair.repair import Repair
+from dpmoments.rows.rows import Rows
+from dpmoments.schema.schema import Schema
+from dpmoments.spending.release_outcome import keep
+from dpmoments.spending.run import (
+    carried_out,
+    cost_spent,
+    for_units,
+    moment_release,
+    nothing_spent,
+    planned,
+    require_schema,
+    require_whole_numbers,
+    warn_of_large_delta,
+)
+
+__all__ = ["release"]
+
+
+def release(
+    data: Any,
+    schema: Schema,
+    *,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    neighbors: Neighbors | str = "add_remove",
+    mechanism: Mechanism | str = "auto",
+    mean: bool = True,
+    repair: Repair | str = "auto",
+    n_rows: int | None = None,
+    output: str | Path | None = None,
+    dataset: str | None = None,
+    privacy_unit: PrivacyUnit | None = None,
+    text_format: TextFormat | None = None,
+    ledger: Ledger | str | Path | None = None,
+    threads: int | None = None,
+    progress: bool | Callable[[float | None], None] = False,
+    insecure_seed: int | None = None,
+) -> MomentRelease:
+    """Release a table's count, mean and second moment once, under differential privacy.
+
+    Parameters
+    ----------
+    data : array, frame, path or relation
+        A NumPy array (its columns are the schema's, in order, without derived features), a pandas, Polars or Arrow frame, a path,
+        glob or folder of Parquet, Feather or CSV files, an Arrow dataset, or a DuckDB relation (all streamed in batches); a Dask
+        DataFrame or array, a Spark DataFrame, or :class:`dpmoments.EngineFiles` (``docs/scale.md``). Never modified.
+    schema : Schema
+        Public bounds (or rough scales) and categories.
+    epsilon, delta : float
+        Budget: pure ε, or (ε, δ) with 0 < δ < 1.
+    rho : float
+        Budget in zero-concentrated differential privacy, instead of ``epsilon``.
+    neighbors : {"add_remove", "replace_one"}
+        What is hidden: one row's presence (the number of rows is private), or one row's values (it is public; the number of
+        rows that the schema's rules do not drop is private under both).
+    mechanism : str or Mechanism
+        A registry name (``dpmoments mechanisms`` lists them) or a configured mechanism.
+    mean : bool
+        False: second moment alone, all of the budget on it; rows are then encoded without centring, and under
+        ``add_remove`` no count is released. (Where ``replace_one`` leaves a count private, a tenth of ε or a twentieth of ρ
+        is for it.)
+    repair : str
+        Post-processing of the noisy moments: ``auto``, ``structured``, ``spectral``, ``none``, ``clip``, ``shift``,
+        ``noise-shift``, ``shrink`` or ``rotation-invariant``.
+    n_rows : int, optional
+        The number of rows, where it is public knowledge. Under ``replace_one`` it is counted if not given. Under
+        ``add_remove`` give it only if it is known from elsewhere than the table, without rows that a rule drops.
+    output : path, optional
+        Where to save the release; checked before anything is spent.
+    dataset : str, optional
+        What the table is called, such as ``"people-2026"``; written into the release. No two releases that name the same one
+        are pooled.
+    privacy_unit : PrivacyUnit, optional
+        Whom to protect where one person may have many rows: ``PrivacyUnit("person_id", max_rows=5)``. The guarantee is then for
+        all rows of a person together, and noise is ``max_rows`` times that for rows. Under ``add_remove`` alone.
+    text_format : TextFormat, optional
+        How CSV files are written, where that is not the usual way: delimiter, encoding, decimal mark, ….
+    ledger : Ledger or path, optional
+        Where the cost is charged: reserved, on the disk, before a row is read, and refused beyond the budget that ``dataset`` was
+        granted (:class:`dpmoments.Ledger`).
+    threads : int, optional
+        Threads of a pass, and of linear algebra beside it; default: the environment variable ``DPMOMENTS_THREADS``, else the
+        usable cores. The result does not depend on it. An engine has its own.
+    progress : bool or callable
+        True for a bar on standard error, with the time that is left of a pass; a callable gets the fraction done, in
+        hundredths, in every pass over the table (None now and then, where the length of the first pass is not known).
+    insecure_seed : int, optional
+        For tests: repeats the noise, and marks the release not private.
+
+    Returns
+    -------
+    MomentRelease
+
+    Raises
+    ------
+    ValueError, TypeError, OSError
+        Before any row is read: for a budget, schema, mechanism or output that cannot work. While rows are read: for a
+        cell whose rule is ``"error"`` or a damaged file. Nothing is spent in either case.
+    BudgetExceededError, LedgerError
+        Before any row is read: where the ledger does not allow the release, or cannot be used.
+    UnsavedReleaseError
+        If the file cannot be written after all; the release is its attribute ``release``.
+
+    Warns
+    -----
+    ReleaseWarning
+        Where the mechanism found, privately, that the schema does not fit the table, or that the table has too few rows for the
+        budget. Shown after the release is saved.
+
+    Notes
+    -----
+    **Privacy.** The release as a whole satisfies the stated budget for the stated neighbours, one row being the protected
+    unit, or all rows with one value of the privacy unit's column; ``release.privacy.in_words()`` says it in full. The order is:
+    schema checked, output checked, plan made, budget reserved (where there is a ledger), rows read, noise drawn, release written,
+    budget committed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table = np.random.default_rng(0).uniform(-0.5, 0.5, (1000, 3))
+    >>> released = release(table, Schema.unit_ball(3), epsilon=1.0, insecure_seed=0)
+    >>> released.covariance.shape, released.privacy.private
+    ((3, 3), False)
+    """
+    require_schema(schema)
+    budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
+    neighbors = Neighbors.of(neighbors)
+    require_whole_numbers(threads=threads, insecure_seed=insecure_seed)
+    check_dataset(dataset)
+    charge = Charge.of(ledger, dataset, neighbors, privacy_unit=privacy_unit, insecure_seed=insecure_seed)
+    chosen = make_mechanism(mechanism)
+    repair = Repair.of(repair)
+    with watched(progress) as watch:
+        with nothing_spent():
+            rows = Rows.of(
+                data,
+                schema,
+                mean=mean,
+                neighbors=neighbors,
+                threads=threads,
+                on_block=watch,
+                on_pass=watch.passing,
+                privacy_unit=privacy_unit,
+                text_format=text_format,
+            )
+            plan, public_rows = planned(chosen, rows, MomentShape.of(schema, mean=mean), budget, output, n_rows)
+        run = for_units(plan, rows, budget)
+        warn_of_large_delta(run, public_rows)
+        held = charge.reserve(run, plan.mechanism.name, ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed))
+        noisy, receipt = carried_out(run, rows, watch, insecure_seed, held, public_rows)
+    with cost_spent(rows):
+        released = moment_release(
+            plan,
+            noisy,
+            receipt,
+            schema,
+            repair=repair,
+            origin=held.origin,
+            private=insecure_seed is None,
+            n_rows=n_rows,
+            table_size=public_rows,
+        )
+        keep(released, output, held)
+    return released

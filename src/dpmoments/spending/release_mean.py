@@ -1,0 +1,150 @@
+"""Means alone: from a private table to a noisy mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dpmoments.foundation.progress import watched
+from dpmoments.foundation.text_format import TextFormat
+from dpmoments.ledger import Ledger
+from dpmoments.ledger.charge import Charge
+from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.means.base import MeanMechanism
+from dpmoments.mechanisms.registry import make_mean_mechanism
+from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
+from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.releases.mean_release import MeanRelease
+from dpmoments.rows.rows import Rows
+from dpmoments.schema.schema import Schema
+from dpmoments.spending.release_outcome import keep
+from dpmoments.spending.run import (
+    carried_out,
+    cost_spent,
+    for_units,
+    nothing_spent,
+    planned,
+    privacy_statement,
+    require_schema,
+    require_whole_numbers,
+    warn_of_large_delta,
+    within_table,
+)
+
+__all__ = ["release_mean"]
+
+
+def release_mean(
+    data: Any,
+    schema: Schema,
+    *,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    neighbors: Neighbors | str = "add_remove",
+    mechanism: MeanMechanism | str = "variance-aware",
+    output: str | Path | None = None,
+    dataset: str | None = None,
+    privacy_unit: PrivacyUnit | None = None,
+    text_format: TextFormat | None = None,
+    ledger: Ledger | str | Path | None = None,
+    threads: int | None = None,
+    progress: bool | Callable[[float | None], None] = False,
+    insecure_seed: int | None = None,
+    **options: Any,
+) -> MeanRelease:
+    """Release the mean of a table, with or without bounds on its rows.
+
+    Parameters
+    ----------
+    data, schema
+        As for :func:`dpmoments.release`; ``Schema.unbounded(d)`` for rows without bounds.
+    epsilon, delta, rho : float
+        Budget, as for :func:`dpmoments.release`.
+    neighbors : {"add_remove", "replace_one"}
+        As for :func:`dpmoments.release`. ``naive``, ``karwa-vadhan`` and ``symq`` divide by a public number of rows and are
+        defined for ``"replace_one"`` alone.
+    mechanism : str or MeanMechanism
+        ``"variance-aware"`` (no radius, no scale), ``"log-scale-histogram"`` (neither, and under pure ε too), ``"coinpress"``,
+        ``"naive"``, ``"karwa-vadhan"``, ``"symq"``.
+    output : path, optional
+        Where to save the release; checked before anything is spent.
+    dataset, privacy_unit, text_format, ledger, threads, progress, insecure_seed
+        As for :func:`dpmoments.release`.
+    **options
+        Of the mechanism named: ``radius``, ``scale``, ….
+
+    Returns
+    -------
+    MeanRelease
+
+    Raises
+    ------
+    ValueError, TypeError
+        Before any row is read, for a budget, schema, options or output that cannot work.
+    BudgetExceededError, LedgerError
+        As for :func:`dpmoments.release`.
+    UnsavedReleaseError
+        If the file cannot be written after all; the release is its attribute ``release``.
+
+    Warns
+    -----
+    ReleaseWarning
+        Where the estimator found, privately, that its bounds do not fit the table. Shown after the release is saved.
+
+    Notes
+    -----
+    **Privacy.** The release satisfies the stated budget for the stated neighbours, one row being the protected unit, or all
+    rows with one value of the privacy unit's column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table = np.random.default_rng(0).normal([1e5, -3.0], [100.0, 0.1], (5000, 2))
+    >>> released = release_mean(table, Schema.unbounded(2), rho=0.5, insecure_seed=0)
+    >>> bool(abs(released.mean[0] - 1e5) < 10), bool(abs(released.mean[1] + 3.0) < 0.1)
+    (True, True)
+    """
+    require_schema(schema)
+    budget = PrivacyBudget.of(epsilon=epsilon, delta=delta, rho=rho)
+    neighbors = Neighbors.of(neighbors)
+    require_whole_numbers(threads=threads, insecure_seed=insecure_seed)
+    check_dataset(dataset)
+    charge = Charge.of(ledger, dataset, neighbors, privacy_unit=privacy_unit, insecure_seed=insecure_seed)
+    chosen = make_mean_mechanism(mechanism, **options)
+    with watched(progress) as watch:
+        with nothing_spent():
+            rows = Rows.of(
+                data,
+                schema,
+                neighbors=neighbors,
+                threads=threads,
+                on_block=watch,
+                on_pass=watch.passing,
+                privacy_unit=privacy_unit,
+                text_format=text_format,
+            )
+            plan, public_rows = planned(chosen, rows, MomentShape.of(schema, mean=True), budget, output)
+        run = for_units(plan, rows, budget)
+        warn_of_large_delta(run, public_rows)
+        held = charge.reserve(run, chosen.name, ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed))
+        noisy, receipt = carried_out(run, rows, watch, insecure_seed, held, public_rows)
+    with cost_spent(rows):
+        count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, public_rows)
+        released = MeanRelease(
+            schema=schema,
+            privacy=privacy_statement(plan, schema, receipt, private=insecure_seed is None),
+            receipt=receipt,
+            mechanism=chosen.name,
+            mechanism_options=chosen.options,
+            noisy_mean=noisy.mean,
+            noisy_count=count,
+            diagnostics=diagnostics,
+            noise=noisy.noise,
+            origin=held.origin,
+        )
+        keep(released, output, held)
+    return released

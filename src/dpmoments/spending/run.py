@@ -1,0 +1,345 @@
+"""The steps of a release that every job shares: refuse what cannot be, plan, run once, and say what was guaranteed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from pathlib import Path
+from typing import Any, TypeVar
+
+from dpmoments.foundation.documents import check_output
+from dpmoments.foundation.log import log
+from dpmoments.foundation.progress import Watch
+from dpmoments.foundation.version import __version__
+from dpmoments.ledger.charge import Held
+from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.units import UnitsPlan, plan_for_rows
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
+from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.origin import ReleaseOrigin
+from dpmoments.privacy.receipt import Receipt
+from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.releases.moment_release import MomentRelease
+from dpmoments.repair.count_floor import few_rows_in_words
+from dpmoments.repair.repair import Repair
+from dpmoments.rows.blas import blas_threads
+from dpmoments.rows.rows import Rows
+from dpmoments.schema.schema import Schema
+
+__all__ = [
+    "NOTES",
+    "RunRecord",
+    "carried_out",
+    "cost_spent",
+    "for_units",
+    "moment_release",
+    "nothing_spent",
+    "planned",
+    "privacy_statement",
+    "recorded_runs",
+    "require_schema",
+    "require_whole_numbers",
+    "warn_of_large_delta",
+    "within_table",
+]
+
+PlanType = TypeVar("PlanType", bound=CalibratedPlan[Any])
+Noisy = TypeVar("Noisy")
+Count = TypeVar("Count", float, float | None)
+
+NOTHING_SPENT = "nothing was spent"
+COST_SPENT = "noise was drawn before this: the whole cost counts as spent"
+NOTES = (NOTHING_SPENT, COST_SPENT)
+"""What an error that stops a job says beside its message. What raises it may run before the first draw, or after one."""
+SHARE_LEFT_OUT = 0.02
+NOISE_DEVIATIONS = 4.0
+"""More dropped rows than this share of a table, and this many standard deviations of the noise on their number, are warned
+of."""
+LARGE_DELTA = 1e-3
+"""A larger δ is warned of where the number of rows is private, since any table of a thousand rows is too large for it."""
+LITTLE_KNOWN = 0.1
+"""Noise on the number of rows kept above this share of it is warned of."""
+
+
+@dataclass(frozen=True, eq=False)
+class RunRecord:
+    """Runs that began within a block, and whether any of them spent its budget.
+
+    Their privacy filters know. No text decides: a message may quote what a caller wrote.
+    """
+
+    _filters: list[PrivacyFilter] = field(default_factory=list)
+
+    @property
+    def begun(self) -> bool:
+        """True once a run began, which reads rows."""
+        return bool(self._filters)
+
+    @property
+    def spent(self) -> bool:
+        """True once a run asked for noise."""
+        return any(each.spent for each in self._filters)
+
+
+_RECORDS: ContextVar[tuple[RunRecord, ...]] = ContextVar("records of the runs of this context", default=())
+
+
+@contextmanager
+def recorded_runs() -> Iterator[RunRecord]:
+    """Record the runs of a block, those within other records too."""
+    record = RunRecord()
+    token = _RECORDS.set((*_RECORDS.get(), record))
+    try:
+        yield record
+    finally:
+        _RECORDS.reset(token)
+
+
+@contextmanager
+def nothing_spent() -> Iterator[None]:
+    """Steps before a run: an error in them says that nothing was spent."""
+    try:
+        yield
+    except BaseException as error:
+        _note(error, NOTHING_SPENT)
+        raise
+
+
+@contextmanager
+def cost_spent(rows: Rows) -> Iterator[None]:
+    """Steps after a run over some rows, as it was: who stops them is told that its cost counts as spent."""
+    try:
+        with blas_threads(rows.threads):
+            yield
+    except KeyboardInterrupt as error:
+        _note(error, COST_SPENT)
+        raise
+
+
+def planned(
+    chosen: ConfiguredMechanism[PlanType],
+    rows: Rows,
+    shape: MomentShape,
+    budget: PrivacyBudget,
+    output: str | Path | None,
+    n_rows: int | None = None,
+) -> tuple[PlanType, int | None]:
+    """The plan, and the number of rows of the table where it is public; refuses all that can be refused before a row is read.
+
+    The plan is one for rows; :func:`for_units` makes of it what is run, and what it costs.
+    """
+    if rows.privacy_unit is not None and n_rows is not None:
+        raise ValueError(
+            "n_rows cannot be public beside a privacy unit: how many rows count depends on how many each unit has. Leave it out"
+        )
+    chosen.check_support(shape, budget, rows.neighbors)
+    if output is not None:
+        check_output(output)
+    # A text file is read through to count its rows, so whatever needs no count was refused before.
+    public_rows = public_row_count(rows, rows.neighbors, n_rows)
+    shape = replace(shape, n_rows=public_rows)
+    plan = plan_for_rows(chosen, shape, budget, rows.neighbors, rows.privacy_unit)
+    log.info("planned: %s, %d features, %s, %s", plan.mechanism.name, shape.n_features, budget, rows.neighbors)
+    return plan, public_rows
+
+
+def for_units(plan: CalibratedPlan[Noisy], rows: Rows, budget: PrivacyBudget) -> CalibratedPlan[Noisy]:
+    """What is run, and states what it costs: the plan itself, or where rows belong to units, the plan for those."""
+    return plan if rows.privacy_unit is None else UnitsPlan.of(plan, budget, rows.privacy_unit)
+
+
+def carried_out(
+    plan: CalibratedPlan[Noisy],
+    rows: Rows,
+    watch: Watch,
+    insecure_seed: int | None,
+    held: Held,
+    public_rows: int | None,
+) -> tuple[Noisy, Receipt]:
+    """What a run of the plan gives, and its receipt: the one step that spends.
+
+    What a ledger holds for it is given back where the run ends before its first draw of noise, by an error that is seen here. A
+    note on the error says whether anything was spent.
+    """
+    watch.plan(plan.passes, public_rows)
+    privacy_filter = PrivacyFilter.open(plan, insecure_seed=insecure_seed)
+    for record in _RECORDS.get():
+        record._filters.append(privacy_filter)
+    log.info("the run begins")
+    try:
+        with blas_threads(rows.threads):
+            noisy = plan.run(rows, privacy_filter)
+    except PrivacyFilterError:
+        raise  # a defect of the mechanism: its whole cost counts as spent, as the message says
+    except BaseException as error:
+        privacy_filter.close()
+        outcome = COST_SPENT if privacy_filter.spent else NOTHING_SPENT
+        _note(error, outcome)
+        log.info("the run was stopped: %s", outcome)
+        if held.ledger is not None and not privacy_filter.spent:
+            held.refund()
+        raise
+    receipt = privacy_filter.close()
+    log.info("the run ended, with %d draws of noise", len(receipt.draws))
+    return noisy, receipt
+
+
+def _note(error: BaseException, note: str) -> None:
+    """Add a note, unless the message says it."""
+    if note not in str(error):
+        error.add_note(note)
+
+
+def moment_release(
+    plan: Plan,
+    noisy: NoisyMoments,
+    receipt: Receipt,
+    schema: Schema,
+    *,
+    repair: Repair,
+    origin: ReleaseOrigin,
+    private: bool,
+    n_rows: int | None = None,
+    table_size: int | None = None,
+) -> MomentRelease:
+    """The release that a run comes to.
+
+    Parameters
+    ----------
+    plan, noisy, receipt
+        Of the run.
+    schema : Schema
+        Of the rows released.
+    repair, origin
+        Of the release.
+    private : bool
+        Whether the noise came from the operating system.
+    n_rows : int, optional
+        The number of rows where it is known from elsewhere than the table.
+    table_size : int, optional
+        The number of rows of the table where it is public, dropped ones included.
+    """
+    if noisy.count is None and not plan.neighbors.table_size_is_public:
+        noisy = replace(noisy, count=n_rows)
+    count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, table_size)
+    noise = plan.noise if noisy.noise is None else noisy.noise
+    few_rows = "" if plan.neighbors.table_size_is_public else few_rows_in_words(count, noise)
+    if few_rows:
+        diagnostics = {**diagnostics, "warnings": [*diagnostics.get("warnings", ()), few_rows]}
+    return MomentRelease(
+        schema=schema,
+        privacy=privacy_statement(plan, schema, receipt, private=private, rules=(*noisy.rules, *origin.rules)),
+        receipt=receipt,
+        noise=noise,
+        mechanism=plan.mechanism.name,
+        mechanism_options=plan.mechanism.options,
+        details=plan.details,
+        repair=repair,
+        noisy_count=count,
+        noisy_sum=noisy.sum,
+        noisy_gram=noisy.gram,
+        center=noisy.center,
+        pivot=noisy.pivot,
+        chosen_because=plan.chosen_because,
+        diagnostics=diagnostics,
+        origin=origin,
+    )
+
+
+def require_schema(schema: object) -> None:
+    """Raise TypeError unless it is a schema."""
+    if not isinstance(schema, Schema):
+        raise TypeError(
+            f"schema must be a dpmoments.Schema, got {type(schema).__name__}: dpm.Schema(dpm.Numeric('age', 0, 100), …) or "
+            "dpm.Schema.load('people.yaml')"
+        )
+
+
+def require_whole_numbers(**values: object) -> None:
+    """Raise TypeError unless every value is a whole number or None."""
+    for name, value in values.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral)):
+            raise TypeError(f"{name} must be a whole number, got {type(value).__name__}")
+
+
+def privacy_statement(
+    plan: CalibratedPlan[Any], schema: Schema, receipt: Receipt, *, private: bool, rules: tuple[str, ...] = ()
+) -> PrivacyStatement:
+    """What a release by this plan guarantees; ``rules`` says what the run did to rows beside the schema's rules."""
+    return PrivacyStatement(
+        budget=receipt.cost,
+        neighbors=plan.neighbors,
+        arithmetic=str(plan.arithmetic),
+        private=private,
+        rules=(*schema.rules_in_words(), *rules),
+        version=__version__,
+        privacy_unit=receipt.privacy_unit,
+    )
+
+
+def public_row_count(rows: Rows, neighbors: Neighbors, n_rows: int | None = None) -> int | None:
+    """The number of rows of the table where it is public, counted or as given; None where it is private.
+
+    Raises
+    ------
+    ValueError
+        If the number given cannot be, or a table whose number of rows is public has none.
+    """
+    if n_rows is not None and (isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1):
+        raise ValueError(f"n_rows={n_rows!r} must be a positive whole number")
+    if not neighbors.table_size_is_public:
+        return n_rows
+    counted = rows.table_size()
+    if counted == 0:
+        raise ValueError(
+            "the table has no rows: under replace_one there is nothing to release (under add_remove the number of rows is "
+            "private, and an empty table is released like any other)"
+        )
+    if n_rows is not None and n_rows != counted:
+        raise ValueError(f"n_rows={n_rows} and the table has another number of rows: leave n_rows out")
+    return counted
+
+
+def within_table(
+    plan: CalibratedPlan[Any], noisy_count: Count, diagnostics: Mapping[str, Any], table_size: int | None
+) -> tuple[Count, Mapping[str, Any]]:
+    """What the public size of a table says of the rows kept: their number is no larger, and warnings are given.
+
+    They are for many rows dropped, and for a number of rows that is little known.
+    """
+    if noisy_count is None or table_size is None or plan.count_is_public or not plan.neighbors.table_size_is_public:
+        return noisy_count, diagnostics
+    error = plan.expected_count_error
+    allowed = SHARE_LEFT_OUT * table_size + NOISE_DEVIATIONS * error if error is not None else 0.5 * table_size
+    found: list[str] = []
+    if table_size - noisy_count > allowed:
+        share = min(1.0 - noisy_count / table_size, 1.0)
+        found.append(
+            f"about {share:.0%} of the table's {table_size:,} rows were dropped by the schema's rules (missing cells, or levels "
+            "that it does not list): the release is of the others"
+        )
+    if error is not None and error > LITTLE_KNOWN * max(noisy_count, 1.0):
+        found.append(
+            f"the number of rows that the schema's rules keep is known to ± {error:,.0f} only, and means and second moments are "
+            "divided by it: more rows, a larger budget, or rules that drop no row"
+        )
+    if found:
+        diagnostics = {**diagnostics, "warnings": [*diagnostics.get("warnings", ()), *found]}
+    return min(noisy_count, float(table_size)), diagnostics
+
+
+def warn_of_large_delta(plan: CalibratedPlan[Any], public_rows: int | None) -> None:
+    """Warn of a δ that would let whole rows be published; shown to the caller of the job that calls this."""
+    delta = plan.cost.delta if plan.cost.kind is BudgetKind.APPROXIMATE else 0.0
+    allows = "such a delta allows whole rows to be published"
+    if public_rows is not None and delta * public_rows >= 1:
+        warnings.warn(f"delta={delta:g} is not below one over the number of rows: {allows}", stacklevel=3)
+    elif public_rows is None and delta > LARGE_DELTA:
+        warnings.warn(
+            f"delta={delta:g} is not below one over the number of rows of any but a small table: {allows}", stacklevel=3
+        )

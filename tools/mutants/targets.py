@@ -1,0 +1,145 @@
+"""Which test files judge which module, the likely killers first; a longer prefix wins over a shorter one.
+
+The doctests of a module always judge it too. A file that is not named here is not asked: a mutant that only it would find counts
+as a survivor.
+"""
+
+from __future__ import annotations
+
+from tools.mutants.enumeration import SOURCE
+
+__all__ = ["PACKAGES", "modules", "test_files"]
+
+PACKAGES = {
+    "privacy": ("privacy",),
+    "noise": ("noise",),
+    "mechanisms": ("mechanisms",),
+    "rows": (
+        *("rows/encode", "cells/reading", "rows/cells", "rows/kernel", "rows/rounding", "rows/affine"),
+        *("cells/units", "rows/row_hashes", "rows/units", "rows/unit_tally", "rows/selected_rows"),
+        *("rows/level_block", "rows/level_sums", "rows/level_cells"),
+    ),
+}
+"""Packages of the report, and the folders or modules of each."""
+
+TESTS = {
+    "privacy/": ("privacy_filter", "laws", "overspending"),
+    "privacy/sensitivity": ("sensitivity", "laws", "privacy_filter", "release_file"),
+    "privacy/distances": ("sensitivity", "privacy_filter", "laws", "release_file"),
+    "privacy/neighbors": ("sensitivity", "privacy_filter", "bad_input"),
+    "privacy/accounting": ("privacy_filter", "budget", "laws", "release_file", "overspending"),
+    "privacy/budget": ("budget", "privacy_filter", "release_file", "bad_input"),
+    "privacy/filter": ("privacy_filter", "overspending", "low_bits", "replay"),
+    "privacy/receipt": ("privacy_filter", "release_file", "overspending", "laws"),
+    "privacy/group_privacy": ("privacy_units",),
+    "privacy/unit": ("privacy_units",),
+    "privacy/statement": ("budget", "privacy_filter", "release_file"),
+    "privacy/rounding": ("privacy_filter", "sensitivity", "laws", "budget"),
+    "privacy/sampling": ("low_bits", "laws", "privacy_filter", "noise_laws"),
+    "privacy/origin": ("origin", "release_file", "release_groups"),
+    "ledger/": ("ledger", "ledger_composition", "ledger_file", "ledger_model"),
+    "privacy/laws/": ("laws", "privacy_filter", "release_file"),
+    "privacy/curves/": ("curve_gaussian", "curve_zcdp", "laws", "privacy_filter", "budget"),
+    "privacy/curves/pure_gaussian": ("ledger_composition",),
+    "privacy/curves/pure": ("privacy_profile",),
+    "privacy/curves/composed": ("privacy_profile",),
+    "privacy/profile": ("privacy_profile",),
+    "privacy/curves/gaussian": ("curve_gaussian", "privacy_filter", "laws"),
+    "privacy/curves/zcdp": ("curve_zcdp", "budget", "privacy_filter"),
+    "privacy/curves/discrete_gaussian": ("curve_discrete_gaussian", "privacy_filter", "laws"),
+    "privacy/curves/additive_wishart": ("curve_additive_wishart", "additive_wishart", "laws"),
+    "privacy/curves/raised_wishart": ("curve_raised_wishart", "laws", "johnson_lindenstrauss"),
+    "privacy/curves/wishart": ("curve_wishart_sampling", "laws", "privacy_filter", "inverse_wishart"),
+    "noise/quadrature": ("curve_wishart_sampling", "curve_additive_wishart", "curve_discrete_gaussian"),
+    "privacy/curves/inversion": ("curve_gaussian", "curve_zcdp", "curve_wishart_sampling", "budget"),
+    "privacy/curves/arguments": ("curve_gaussian", "curve_discrete_gaussian"),
+    "noise/": ("noise_laws", "low_bits", "privacy_filter"),
+    "noise/choice": ("choice", "laws"),
+    "noise/sphere": ("sphere", "noise_laws", "orthonormal_frame"),
+    "noise/orthonormal_frame": ("orthonormal_frame", "spectral_mechanisms"),
+    "noise/eigenvalue_deflation": ("eigenvalue_deflation", "orthonormal_frame"),
+    "noise/secular_equation": ("eigenvalue_deflation", "orthonormal_frame"),
+    "mechanisms/": ("additive", "overspending", "contract"),
+    "mechanisms/adaptive_ball": ("adaptive_ball", "replay", "contract"),
+    "mechanisms/auto": ("auto", "paper_claims", "contract"),
+    "mechanisms/registry": ("registry", "contract"),
+    "mechanisms/base": ("additive", "contract", "bad_input"),
+    "papers/mechanisms/additive_wishart": ("additive_wishart", "additive", "contract"),
+    "papers/mechanisms/inverse_gaussian": ("inverse_gaussian", "contract"),
+    "papers/mechanisms/inverse_wishart": ("inverse_wishart", "contract"),
+    "mechanisms/isotropic": ("isotropic", "additive", "overspending"),
+    "papers/mechanisms/johnson_lindenstrauss": ("johnson_lindenstrauss", "contract"),
+    "mechanisms/log_scale_histogram": ("log_scale_histogram", "contract"),
+    "papers/mechanisms/private_preconditioning": ("private_preconditioning", "contract"),
+    "papers/mechanisms/iterative_eigenvectors": ("spectral_mechanisms", "utility_bounds_eigenvectors", "contract"),
+    "papers/mechanisms/kapralov_talwar": ("spectral_mechanisms", "contract"),
+    "mechanisms/coinpress": ("coinpress_plan", "coinpress_reference", "coinpress"),
+    "mechanisms/additive": ("additive", "low_bits", "contract"),
+    "mechanisms/ball_": ("adaptive_ball", "replay", "contract"),
+    "mechanisms/coinpress_": ("coinpress_rules", "coinpress_reference", "coinpress_plan", "coinpress"),
+    "mechanisms/coinpress_options": ("coinpress_plan", "coinpress"),
+    "mechanisms/coinpress_schedule": ("coinpress_schedule", "coinpress_plan"),
+    "spending/groups": ("release_groups",),
+    "mechanisms/units": ("privacy_units",),
+    "mechanisms/lattice_noise": ("overspending", "additive", "privacy_filter", "contract"),
+    "mechanisms/shape": ("noisy_step", "additive"),
+    "mechanisms/noisy_step": ("noisy_step", "coinpress", "contract"),
+    "mechanisms/norm_histogram": ("norm_histogram", "coinpress_reference", "coinpress_robustness"),
+    "mechanisms/row_count": ("noisy_step", "dropped_rows", "contract"),
+    "mechanisms/assumed_table": ("assumed_table", "forecast"),
+    "mechanisms/assumption": ("forecast", "assumed_table"),
+    "mechanisms/clipped_column": ("log_scale_histogram",),
+    "mechanisms/noisy_moments": ("assumed_table", "contract", "coinpress"),
+    "papers/mechanisms/padded_gram": ("johnson_lindenstrauss", "inverse_wishart", "assumed_table", "contract"),
+    "mechanisms/unbounded_column": ("log_scale_histogram",),
+    "papers/mechanisms/spectral": ("spectral_mechanisms", "contract"),
+    "mechanisms/means/": (
+        "means_replayed",
+        "means_boundaries",
+        "means_refusals",
+        "mean_robustness",
+        "mean_noise",
+        "means",
+    ),
+    "mechanisms/means/coinpress": (
+        "means_replayed",
+        "reliability",
+        "means_boundaries",
+        "means_refusals",
+        "mean_robustness",
+    ),
+    "mechanisms/means/log_scale_histogram": ("log_scale_histogram", "means"),
+    "mechanisms/reliability": ("reliability", "means_boundaries", "means_replayed", "mean_robustness"),
+    "cells/units": ("unit_selection",),
+    "cells/reading": ("encoding", "cell_rules", "rows"),
+    "rows/encode": ("encoding", "cell_rules", "rows", "derived"),
+    "rows/cells": ("cell_rules", "encoding", "sources"),
+    "rows/kernel": ("kernel", "exact_moments"),
+    "rows/rounding": ("exact_moments", "kernel", "encoding"),
+    "rows/affine": ("affine", "exact_moments"),
+    "rows/row_hashes": ("unit_selection",),
+    "rows/units": ("unit_selection", "privacy_units"),
+    "rows/unit_tally": ("unit_selection", "privacy_units"),
+    "rows/level_": ("level_sums", "sources"),
+    "rows/selected_rows": ("unit_selection", "privacy_units"),
+}
+
+
+def modules(asked: list[str]) -> list[str]:
+    """All modules whose path starts with one of the asked prefixes; all of the table where nothing is asked."""
+    prefixes = [prefix for package in PACKAGES.values() for prefix in package]
+    paths = sorted(SOURCE.rglob("*.py"), key=str)
+    every = [str(path.relative_to(SOURCE).with_suffix("")) for path in paths]
+    found = [module for prefix in prefixes for module in every if module == prefix or module.startswith(f"{prefix}/")]
+    return [module for module in found if not asked or any(module.startswith(prefix) for prefix in asked)]
+
+
+def test_files(module: str) -> tuple[str, ...]:
+    """Paths from the root of the repository, likely killers first."""
+    prefix = max((prefix for prefix in TESTS if module.startswith(prefix)), key=len)
+    return (f"src/dpmoments/{module}.py", *(f"tests/test_{name}.py" for name in TESTS[prefix]))
+
+
+def package_of(module: str) -> str:
+    """The line of the report that a module counts to."""
+    return next(package for package in PACKAGES if module.startswith(package))
