@@ -17,7 +17,7 @@ from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Schema
 

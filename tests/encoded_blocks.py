@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dpmoments.rows.cells import plain_rows
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.local import LocalSource
+from dpmoments.rows.summary import plain_rows
 
 
 def encoded_blocks(rows: Rows) -> Iterator[np.ndarray]:

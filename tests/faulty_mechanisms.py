@@ -13,9 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmoments.audit import AuditEffort, AuditResult, audit, bingham_epsilon, neighboring_pairs
-from dpmoments.audit.directions import one_direction_epsilon, stated_temperature
-from dpmoments.audit.procedure import LEVEL, default_pairs
-from dpmoments.audit.trials import make_trials
+from dpmoments.audit.exact import one_direction_epsilon, stated_temperature
+from dpmoments.audit.procedure import LEVEL, default_pairs, make_trials
 from dpmoments.mechanisms.additive import AdditivePlan, augmented_gram
 from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
@@ -28,9 +27,9 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import gaussian_epsilon, gaussian_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Directions
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sampling import noised
 from dpmoments.privacy.sensitivity import sorted_eigenvalues_l1
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 PURE = frozenset({BudgetKind.PURE})

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import dpmoments as dpm
-from dpmoments.rows import level_block
+from dpmoments.rows import level_sums
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import arrow, memory, text
@@ -322,7 +322,7 @@ def fuzz_frame(random: Random, folder: Path) -> bool:
     del folder
     schema, table = random.choice(SCHEMAS), arrow_table(random, random.choice([0, 1, 7, 40]))
     small = {
-        (level_block, "MOST_ROWS_PER_BLOCK"): random.choice([64, 1]),
+        (level_sums, "MOST_ROWS_PER_BLOCK"): random.choice([64, 1]),
         (memory, "LEAST_ROWS_PER_PART"): random.choice([1, 2, 5]),
     }
     kind = random.randrange(4)
@@ -383,7 +383,7 @@ def fuzz_parquet(random: Random, folder: Path) -> bool:
         )
     except (pa.ArrowException, NotImplementedError):  # Parquet does not hold such a column
         return False
-    small = {(arrow, "ROWS_PER_BATCH"): random.choice([1, 3, 64]), (level_block, "MOST_ROWS_PER_BLOCK"): 1}
+    small = {(arrow, "ROWS_PER_BATCH"): random.choice([1, 3, 64]), (level_sums, "MOST_ROWS_PER_BLOCK"): 1}
     if random.random() < 0.4:  # damage: the same bytes, in other batches
         second.write_bytes(mutated_bytes(second.read_bytes(), random))
         return compare(second, second, schema, random, ({}, small))

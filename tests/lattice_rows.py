@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpmoments.rows.blas import single_threaded_blas
-from dpmoments.rows.cells import Missing, checked_block
 from dpmoments.rows.rounding import RowMap, RowRounder
+from dpmoments.rows.summary import Missing, checked_block
+from dpmoments.rows.threads import single_threaded_blas
 
 
 def lattice_rows(

@@ -13,9 +13,8 @@ from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter, PrivatePlan
 from dpmoments.privacy.laws import DrawLaw
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sampling import noised
-from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
 
 @dataclass(frozen=True)

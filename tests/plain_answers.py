@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmoments.audit.recording import Exchange, Recorder
+from dpmoments.audit.replay import Exchange, Recorder
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means.base import NoisyMean
 from dpmoments.mechanisms.norm_histogram import NormHistogram

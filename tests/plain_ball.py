@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpmoments.audit.recording import Exchange
-from dpmoments.noise.gamma_quantiles import gamma_difference_quantile
+from dpmoments.audit.replay import Exchange
+from dpmoments.noise.families import gamma_difference_quantile
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.laws import DiscreteGaussian, MatrixLaplaceDraw

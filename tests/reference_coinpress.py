@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize, stats
 
-from dpmoments.audit.recording import Exchange
+from dpmoments.audit.replay import Exchange
 
 
 def edge(d: int) -> float:

@@ -13,16 +13,15 @@ from scipy import stats
 
 import dpmoments as dpm
 import plain_ball
-from dpmoments.audit.recording import Recorder
-from dpmoments.audit.replay import replay, replay_everywhere, replay_on_any_table
+from dpmoments.audit.replay import Recorder, replay, replay_everywhere, replay_on_any_table
 from dpmoments.audit.verification import checks
 from dpmoments.mechanisms import AdaptiveBall, MomentShape
-from dpmoments.mechanisms.ball_evidence import BallEvidence
+from dpmoments.mechanisms.ball_search import BallEvidence
 from dpmoments.mechanisms.base import NoisyMoments
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.law import NoiseLaw
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Numeric, Schema

@@ -17,8 +17,8 @@ from dpmoments.mechanisms.additive import (
 )
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_entrywise_l1, gram_frobenius, gram_nuclear
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Schema
 

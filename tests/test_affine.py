@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmoments.rows.affine import SlicedMatrix, row_peaks
+from dpmoments.rows.rounding import SlicedMatrix, row_peaks
 from reference_lattice import reference_image
 
 cells = st.one_of(

@@ -30,7 +30,6 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 UNTIL_WINGS = (
     ("dpmoments.datasets", "dpmoments.papers"),
     ("dpmoments.mechanisms", "dpmoments.papers"),
-    ("dpmoments.noise.families", "dpmoments.privacy.curves"),
 )
 """Imports upwards that go when ``papers`` is loaded lazily."""
 MAY_IMPORT_ROWS = {"rows", "mechanisms", "papers", "spending", "audit", "inspection"}
@@ -39,19 +38,7 @@ SEES_NO_ROW = {"dpmoments.audit.verification", "dpmoments.papers.metrics"}
 """Files of these packages without it."""
 SAMPLERS = {
     "dpmoments.noise",
-    *(
-        f"dpmoments.noise.{name}"
-        for name in (
-            "choice",
-            "discrete",
-            "eigenvalue_deflation",
-            "entropy",
-            "matrices",
-            "orthonormal_frame",
-            "secular_equation",
-            "sphere",
-        )
-    ),
+    *(f"dpmoments.noise.{name}" for name in ("discrete", "entropy", "matrices", "orthonormal_frame", "sphere")),
 }
 """What draws noise. The other files of ``noise`` compute with its laws."""
 MAY_IMPORT_NOISE = {"dpmoments.noise", "dpmoments.privacy.filter", "dpmoments.privacy.sampling", "dpmoments.audit"}
@@ -81,10 +68,10 @@ TABLE_LIBRARIES = "dpmoments.foundation.table_libraries"
 """Stands for libraries that are not on the list."""
 MECHANISMS_MAY_USE_OF_SCIPY = {"optimize", "special"}
 MECHANISMS_NEVER_CALL = {"open", "print", "getattr", "setattr", "vars", "globals", "locals"}
-HAS_THE_LOGGER = {"dpmoments.foundation.log", "dpmoments.cli.steps"}
+HAS_THE_LOGGER = {"dpmoments.foundation.progress", "dpmoments.cli.tables"}
 MAY_LOG = {
-    *("dpmoments.foundation.progress", "dpmoments.spending.run", "dpmoments.spending.release_outcome"),
-    *("dpmoments.ledger.charge", "dpmoments.cli.entry", "dpmoments.cli.steps"),
+    *("dpmoments.foundation.progress", "dpmoments.spending.run", "dpmoments.spending.run"),
+    *("dpmoments.ledger.charge", "dpmoments.cli.entry", "dpmoments.cli.tables"),
 }
 """What tells of the steps of a job; none of them holds a cell or counts a row."""
 MAY_ASK_THE_FILTER = {"draw", "unit", "left", "for_group", "selection_key"}
@@ -442,7 +429,7 @@ PLANTED_FAULTS = [
     ("dpmoments.mechanisms.new", "import importlib\nimportlib.import_module('dpmoments.noise')", "calls import_module"),
     ("dpmoments.spending.release", "print(rows)", "prints"),
     ("dpmoments.rows.sources.arrow", "import warnings", "logs or warns"),
-    ("dpmoments.rows.rows", "from dpmoments.foundation.log import log", "logs: only"),
+    ("dpmoments.rows.rows", "from dpmoments.foundation.progress import log", "logs: only"),
     ("dpmoments.spending.release", "import logging", "logger of its own"),
     ("dpmoments.rows.utils", "", "vague name"),
     ("dpmoments.rows.rows", "class RowManager: ...", "vague name"),

@@ -17,7 +17,7 @@ from dpmoments.mechanisms.norm_histogram import TransformedNorm
 from dpmoments.papers.mechanisms.padded_gram import PaddedGramPlan
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 SPECTRUM = np.array([0.4, 0.2, 0.05])

@@ -16,14 +16,19 @@ from scipy import integrate, stats
 
 import dpmoments as dpm
 from dpmoments.audit import AuditEffort, AuditResult, audit, bingham_epsilon, neighboring_pairs, noise_epsilon
-from dpmoments.audit.bounds import epsilon_lower_bound, probability_above, probability_below
-from dpmoments.audit.events import Event, best_events, rarer_events
+from dpmoments.audit.events import Event, best_events, names_in, numbers_of, rarer_events, repeated_rows, run_repeatedly
 from dpmoments.audit.exact import bingham_log_normalizer
-from dpmoments.audit.outcomes import names_in, numbers_of, repeated_rows, run_repeatedly
+from dpmoments.audit.procedure import make_trials
 from dpmoments.audit.results import MeasuredDirection
 from dpmoments.audit.settings import audit_generator, audit_plan, audit_settings, configuration
-from dpmoments.audit.statistics import gram_statistics, learn_scores, raw_statistics
-from dpmoments.audit.trials import make_trials
+from dpmoments.audit.statistics import (
+    epsilon_lower_bound,
+    gram_statistics,
+    learn_scores,
+    probability_above,
+    probability_below,
+    raw_statistics,
+)
 from dpmoments.cli import main
 from dpmoments.mechanisms import IterativeEigenvectors
 from dpmoments.mechanisms.base import NoisyMoments
@@ -36,8 +41,8 @@ from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import gaussian_epsilon
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import GaussianDraw
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import count, gram_entrywise_l1, gram_frobenius, gram_nuclear
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from exact_bingham import second_moments
 from faulty_mechanisms import (

@@ -8,16 +8,20 @@ import numpy as np
 import pytest
 
 from dpmoments.audit import AuditEffort, audit, neighboring_pairs
-from dpmoments.audit.directions import leading_scores, one_direction_epsilon, stated_temperature, temperature_at_least
-from dpmoments.audit.exact import bingham_rho
+from dpmoments.audit.exact import (
+    bingham_rho,
+    leading_scores,
+    one_direction_epsilon,
+    stated_temperature,
+    temperature_at_least,
+)
 from dpmoments.audit.pairs import distant_pairs
-from dpmoments.audit.procedure import default_pairs
-from dpmoments.audit.trials import make_trials, stated_promise
+from dpmoments.audit.procedure import default_pairs, make_trials, stated_promise
 from dpmoments.mechanisms import Gaussian, IterativeEigenvectors, KapralovTalwar, MomentShape
 from dpmoments.noise import insecure_generator, sample_bingham
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_epsilon
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 
 ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 ANGLES = np.arange(20_000) * (np.pi / 20_000)

@@ -10,18 +10,17 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.audit import AuditEffort, AuditResult, audit
-from dpmoments.audit.outcomes import repeated_units
+from dpmoments.audit.events import repeated_units
 from dpmoments.audit.pairs import neighboring_pairs, unit_pairs
+from dpmoments.audit.procedure import make_trials, worst_exact
 from dpmoments.audit.settings import audit_plan
-from dpmoments.audit.trials import make_trials, worst_exact
 from dpmoments.cli import main
 from dpmoments.mechanisms import Gaussian, Laplace
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.units import UnitSelection
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from dpmoments.audit.recording import Recorder
+from dpmoments.audit.replay import Recorder
 from dpmoments.mechanisms.auto import CANDIDATES
 from dpmoments.mechanisms.base import Mechanism, MomentShape
 from dpmoments.mechanisms.coinpress import CoinPressPlan
@@ -19,7 +19,7 @@ from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.rows.rows import Rows
-from dpmoments.schema.rough_scale import RoughScale
+from dpmoments.schema.typical import RoughScale
 
 AUTO = dpm.mechanisms.Auto()
 PURE, ZCDP, APPROXIMATE = PrivacyBudget.pure(1.0), PrivacyBudget.zcdp(0.5), PrivacyBudget.approximate(1.0, 1e-6)
@@ -56,7 +56,7 @@ def test_columns_with_a_scale_go_to_coinpress() -> None:
         assert isinstance(plan, CoinPressPlan)
         assert plan == dpm.mechanisms.CoinPress().plan(SCALED, budget, "replace_one")
     with pytest.raises(ValueError, match="scale in place of bounds"):
-        AUTO.check_support(SCALED, PURE, dpm.privacy.neighbors.Neighbors.REPLACE_ONE)
+        AUTO.check_support(SCALED, PURE, dpm.privacy.unit.Neighbors.REPLACE_ONE)
     with pytest.raises(ValueError, match="scale in place of bounds"):
         AUTO.plan(SCALED, PURE, "replace_one")
 

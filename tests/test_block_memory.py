@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmoments.rows.block_memory import BlockMemory
 from dpmoments.rows.encode import encode_columns, encode_levels
 from dpmoments.rows.histogram import RowCount
-from dpmoments.rows.level_block import LevelLayout
+from dpmoments.rows.level_sums import LevelLayout
 from dpmoments.rows.sources.opening import open_source
+from dpmoments.rows.summary import BlockMemory
 from table_forms import N_ROWS, SCHEMA, TABLE, make_table
 
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.discrete_gaussian import discrete_gaussian_rho
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.rounding import no_less
 from dpmoments.privacy.statement import ARITHMETIC_WORDS, PrivacyStatement
+from dpmoments.privacy.unit import Neighbors
 
 positive = st.floats(1e-12, 1e12)
 deltas = st.floats(1e-300, 0.999)

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 import pytest
 
 import dpmoments as dpm
-from dpmoments.rows.cells import checked_block, fill_missing, plain_rows
 from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.local import LocalSource
+from dpmoments.rows.summary import checked_block, fill_missing, plain_rows
 from dpmoments.schema import Coordinate, Schema
 from encoded_blocks import encoded_blocks
 from table_forms import FORMS, N_ROWS, SCHEMA, TABLE, csv_text, parquet, write

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmoments.noise.choice import choose_by_score
+from dpmoments.noise.discrete import choose_by_score
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 
 LIMIT, UNSEEDED_LIMIT = 1e-4, 1e-7

@@ -13,8 +13,8 @@ from scipy.stats import norm
 import dpmoments as dpm
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import gaussian_noise_scale
+from dpmoments.privacy.curves.composed import laplace_delta, randomised_response_delta
 from dpmoments.privacy.curves.gaussian import gaussian_delta
-from dpmoments.privacy.curves.pure import laplace_delta, randomised_response_delta
 
 SEVERAL_SECONDS = {"kinds", "split"}
 

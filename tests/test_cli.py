@@ -32,8 +32,7 @@ from dpmoments.cli.analyses import analyses
 from dpmoments.cli.catalogue import mechanisms_page
 from dpmoments.cli.errors import explain, has_own_words
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
-from dpmoments.schema.header import Header, HeaderColumn, read_header
-from dpmoments.schema.template import schema_template
+from dpmoments.schema.drafting import Header, HeaderColumn, read_header, schema_template
 from forged_files import FORGED_RECEIPTS, forge, more_noise, smaller_budget_everywhere
 
 COMMANDS = (

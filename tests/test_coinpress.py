@@ -17,13 +17,12 @@ from scipy import stats
 import dpmoments as dpm
 from cases import run_plan
 from dpmoments.mechanisms.base import MomentShape, NoisyMoments
-from dpmoments.mechanisms.coinpress_diagnostics import run_diagnostics
-from dpmoments.mechanisms.coinpress_last_clip import LastClip
+from dpmoments.mechanisms.coinpress import LastClip, run_diagnostics
 from dpmoments.mechanisms.noisy_step import StepNoise, noisy_step
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from opened_filter import filter_that_pays
 

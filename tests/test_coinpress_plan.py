@@ -12,11 +12,11 @@ import dpmoments as dpm
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.coinpress import CoinPress, CoinPressPlan
 from dpmoments.mechanisms.coinpress_ellipsoid import Ellipsoid, spectral_edge
-from dpmoments.mechanisms.coinpress_options import STAND_IN_ROWS, checked_eigenvalue_bounds
+from dpmoments.mechanisms.coinpress_schedule import STAND_IN_ROWS, checked_eigenvalue_bounds
 from dpmoments.mechanisms.means.coinpress import CoinPressMean
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.schema.rough_scale import RoughScale
+from dpmoments.privacy.unit import Neighbors
+from dpmoments.schema.typical import RoughScale
 from reference_coinpress import rules
 
 UNBOUNDED = MomentShape(3, n_rows=1000, mean=False, row_norm=None)

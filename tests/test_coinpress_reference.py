@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from dpmoments.audit.recording import Recorder
+from dpmoments.audit.replay import Recorder
 from dpmoments.mechanisms.base import MomentShape, NoisyMoments
 from dpmoments.mechanisms.coinpress import CoinPress
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.rows.rows import Rows
-from dpmoments.schema.rough_scale import RoughScale
+from dpmoments.schema.typical import RoughScale
 from reference_coinpress import Rules, Run, rules
 
 

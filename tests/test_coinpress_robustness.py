@@ -12,8 +12,8 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.mechanisms.base import MomentShape
-from dpmoments.mechanisms.coinpress_evidence import Evidence, Observation, upper
-from dpmoments.mechanisms.coinpress_last_clip import histogram_share
+from dpmoments.mechanisms.coinpress import histogram_share
+from dpmoments.mechanisms.coinpress_ellipsoid import Evidence, Observation, upper
 from dpmoments.mechanisms.norm_histogram import noisy_tail_histograms, tail_edges
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter

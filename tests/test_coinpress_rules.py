@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from dpmoments.mechanisms.coinpress_diagnostics import run_diagnostics
-from dpmoments.mechanisms.coinpress_ellipsoid import Ellipsoid, StepRules
-from dpmoments.mechanisms.coinpress_evidence import Evidence, Observation, upper
-from dpmoments.mechanisms.coinpress_last_clip import FAR, LastClip, histogram_share, widened_clip
+from dpmoments.mechanisms.coinpress import FAR, LastClip, histogram_share, run_diagnostics, widened_clip
+from dpmoments.mechanisms.coinpress_ellipsoid import Ellipsoid, Evidence, Observation, StepRules, upper
 from dpmoments.mechanisms.coinpress_schedule import Schedule
 from dpmoments.mechanisms.noisy_step import NoisyStep
 from dpmoments.noise.entropy import insecure_generator

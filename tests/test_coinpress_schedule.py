@@ -18,12 +18,12 @@ from dpmoments.mechanisms.coinpress_schedule import (
     mean_clip,
     mean_schedule,
     moment_clip_square,
+    normal_norm_square,
     paper_shares,
     shell_quantile,
     shell_radius,
     spread_schedule,
 )
-from dpmoments.mechanisms.normal_rows import normal_norm_square
 from reference_coinpress import candidate_splits, clip_square, fewest, predicted
 
 

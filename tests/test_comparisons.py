@@ -14,11 +14,10 @@ import pytest
 from scipy.stats import f as f_distribution
 
 import dpmoments as dpm
-from dpmoments.analysis.feature_variances import opposite_levels
-from dpmoments.analysis.functionals import NoisyMoments, bilinear
+from dpmoments.analysis.confidence import score_test
+from dpmoments.analysis.functionals import NoisyMoments, bilinear, opposite_levels
 from dpmoments.analysis.group_sums import GroupSums
 from dpmoments.analysis.levels import Levels
-from dpmoments.analysis.score_test import score_test
 from dpmoments.noise.families import GaussianNoise
 
 SCHEMA = dpm.Schema(

@@ -15,7 +15,7 @@ from dpmoments.mechanisms.base import MomentShape, NoisyMoments
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 from rows_read_once import RowsReadOnce
 
 every_case = pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])

@@ -13,7 +13,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.analysis.functionals import NoisyMoments
-from dpmoments.plots import covariance_noise as stated
+from dpmoments.plots import matrices as stated
 from dpmoments.repair.repair import Repair
 
 RUNS, N_ROWS = 300, 900
@@ -167,7 +167,7 @@ def test_levels_read_by_their_shares_where_the_repair_shows_second_moments_are_f
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What was stated once: a fifth of the noise that a level's variance has without repair."""
-    for module in ("dpmoments.plots.covariance_noise", "dpmoments.analysis.feature_variances"):
+    for module in ("dpmoments.plots.matrices", "dpmoments.analysis.functionals"):
         monkeypatch.setattr(f"{module}.shows_shares", lambda _: True)
     with pytest.raises(AssertionError):
         require_right(deviations(*CASES[0]))

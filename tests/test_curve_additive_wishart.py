@@ -8,7 +8,7 @@ import pytest
 from scipy import special
 
 from dpmoments.privacy import curves
-from dpmoments.privacy.curves import additive_wishart
+from dpmoments.privacy.curves import wishart
 
 RELATIONS = ["add_remove", "replace_one"]
 
@@ -92,7 +92,7 @@ def test_add_remove_against_many_digits(m, epsilon, scale):
 def test_the_direction_that_rarely_counts_against_many_digits(m, epsilon, factor):
     """chi^2 + a against chi^2: the smaller direction but where delta is nearly 1, so that no curve would show a fault in it."""
     a = factor * epsilon
-    actual = additive_wishart._with_row(epsilon, m, a)
+    actual = wishart._with_row_of_additive_wishart(epsilon, m, a)
     if a <= 2 * epsilon:
         assert actual == -math.inf
         return

@@ -35,9 +35,8 @@ from dpmoments.rows.histogram import RowCount
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.dask import DaskFilesSource, DaskFrameSource, DaskSource, open_dask
 from dpmoments.rows.sources.dask_tasks import CutGraph, PartitionTask, merged_outcome, opened, partition_outcome, sealed
-from dpmoments.rows.sources.engine import PassProgress
+from dpmoments.rows.sources.engine import Failure, Outcome, PartitionJob, PassProgress, Reading, Summarised
 from dpmoments.rows.sources.opening import open_source
-from dpmoments.rows.sources.partitions import Failure, Outcome, PartitionJob, Reading, Summarised
 from dpmoments.rows.sources.sealing import Seal
 from table_forms import EXPECTED, N_ROWS, REGIONS, SCHEMA, TABLE, csv_text, decimals, make_table
 from watched_files import WatchedFile, watched

@@ -23,9 +23,10 @@ from benchmarks.papers.amin.acceptance_counts import algorithm_3
 from scipy import stats
 
 from dpmoments import datasets
-from dpmoments.datasets import files, tables
-from dpmoments.datasets.files import PublishedFile
-from dpmoments.papers import genetic_components
+from dpmoments.datasets import tables
+from dpmoments.datasets import tables as files
+from dpmoments.datasets.tables import PublishedFile
+from dpmoments.papers import datasets as genetic_components
 from dpmoments.schema import Boolean, Categorical, Numeric, Schema
 
 CONTENT = b"a file\nof two lines\n"

@@ -29,14 +29,14 @@ from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Coordinate, DerivedColumn, Schema, derived_values
 from dpmoments.schema.constraints import Constraints, LevelBlock
 from dpmoments.schema.document import parse_yaml
+from dpmoments.schema.encoding import may_be_shortened
 from dpmoments.schema.entries import column_from_dict
-from dpmoments.schema.row_norm import may_be_shortened
 from dpmoments.schema.typical import column_weights
 
 EPSILON = 2.0**-53

@@ -20,7 +20,7 @@ from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind
 from dpmoments.rows.rows import Rows
-from dpmoments.spending.release_outcome import ReleaseWarning
+from dpmoments.spending.run import ReleaseWarning
 from test_means import OPTIONS
 
 N_ROWS, N_DROPPED = 5_000, 500

@@ -12,7 +12,7 @@ from dpmoments.mechanisms.base import MomentShape, Plan
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 
 N_ROWS = 150
 BUDGETS: dict[str, dict[str, float]] = {

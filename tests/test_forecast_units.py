@@ -19,16 +19,14 @@ from dpmoments.cli import main
 from dpmoments.mechanisms.adaptive_ball import AdaptiveBallPlan
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.planning import imagined_release
-from dpmoments.planning import setting as planning_setting
-from dpmoments.planning.ball_law import ball_laws
+from dpmoments.planning import imagined_release as planning_setting
 from dpmoments.planning.changes import changes
-from dpmoments.planning.imagined_release import LawOfRun, NoiseInUnits
-from dpmoments.planning.mechanism_rows import refusals_in_a_line
+from dpmoments.planning.forecast_table import refusals_in_a_line
+from dpmoments.planning.imagined_release import LawOfRun, NoiseInUnits, Setting, ball_laws
 from dpmoments.planning.needed import Wanted
-from dpmoments.planning.setting import Setting
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 
 SCHEMA = dpm.Schema(
     dpm.Numeric("age", 0, 100), dpm.Numeric("income", 0, 2e5), dpm.Boolean("smoker"), dpm.Categorical("region", ["n", "s", "e"])

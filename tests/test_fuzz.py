@@ -14,7 +14,7 @@ import yaml
 
 import fuzz
 from dpmoments.foundation import values as plain_values
-from dpmoments.releases import mean_release, moment_entries
+from dpmoments.releases import mean_release, moment_release
 from dpmoments.rows import encode
 from dpmoments.rows.sources import arrow, local, text
 from dpmoments.schema import document
@@ -84,9 +84,9 @@ def precision_of_blocks(columns: Any, schema: Schema, layout: Any, memory: Any =
 PLANTED: dict[str, tuple[str, dict[tuple[Any, str], Any]]] = {
     "numbers that are not finite": (
         "release",
-        {(module, "is_finite_number"): number_of_any_kind for module in (moment_entries, plain_values)},
+        {(module, "is_finite_number"): number_of_any_kind for module in (moment_release, plain_values)},
     ),
-    "a list of any length": ("release", {(moment_entries, "finite_numbers"): of_any_length}),
+    "a list of any length": ("release", {(moment_release, "finite_numbers"): of_any_length}),
     "a mean of any length": ("mean-release", {(mean_release, "finite_numbers"): of_any_length}),
     "values of any depth": ("release", {(plain_values, "MOST_DEPTH"): 10**9}),
     "objects in YAML": ("schema", {(document, "_CoreLoader"): loader_with_tags_of(yaml.UnsafeLoader)}),

@@ -22,8 +22,8 @@ from dpmoments.cli.errors import has_own_words
 from dpmoments.foundation.values import from_plain
 from dpmoments.privacy import receipt as receipt_module
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import sensitivity_from_dict
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair

@@ -23,7 +23,7 @@ SLOW = {
     *("importlib.metadata", "markupsafe"),
     *(
         "dpmoments.datasets",
-        "dpmoments.reporting.report_sections",
+        "dpmoments.reporting.page",
         "dpmoments.schema.document",
         "dpmoments.releases.registry_entry",
     ),

@@ -12,7 +12,7 @@ from dpmoments.mechanisms.base import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy import curves
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from rows_read_once import RowsReadOnce
 

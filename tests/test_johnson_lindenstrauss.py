@@ -15,8 +15,8 @@ from dpmoments.papers.mechanisms.padded_gram import default_degrees, paper_paddi
 from dpmoments.privacy import curves
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius
+from dpmoments.privacy.unit import Neighbors
 from opened_filter import run_unchecked
 from rows_read_once import RowsReadOnce
 

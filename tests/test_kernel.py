@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmoments.rows import blas, kernel, lattice
+from dpmoments.rows import kernel, lattice, threads
 from dpmoments.rows.kernel import MomentSummary, exact_moments, transformed_norms
 from dpmoments.rows.lattice import EXACT, Lattice, clip_rows, shrink_into_ball, squared_norms
 from lattice_rows import lattice_rows
@@ -431,15 +431,15 @@ def test_blocks_are_refused(block: Any, error: type[Exception]) -> None:
 
 def test_reduced_precision_products_are_detected() -> None:
     """Planted fault: a library that multiplies in single precision, or that loses one unit."""
-    assert blas.products_are_exact()
-    assert not blas.products_are_exact(lambda a, b: (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float64))
+    assert threads.products_are_exact()
+    assert not threads.products_are_exact(lambda a, b: (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float64))
 
     def off_by_one(a: FloatArray, b: FloatArray) -> FloatArray:
         product: FloatArray = a @ b
         product[-1, 0] += 1.0
         return product
 
-    assert not blas.products_are_exact(off_by_one)
+    assert not threads.products_are_exact(off_by_one)
 
 
 def test_blas_threads_are_restored() -> None:
@@ -450,10 +450,10 @@ def test_blas_threads_are_restored() -> None:
 
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
-        with blas.single_threaded_blas(), blas.single_threaded_blas():
+        with threads.single_threaded_blas(), threads.single_threaded_blas():
             assert set(blas_threads()) == {1}
         assert blas_threads() == before
-        with pytest.raises(KeyError), blas.single_threaded_blas():
+        with pytest.raises(KeyError), threads.single_threaded_blas():
             raise KeyError
         assert blas_threads() == before
 

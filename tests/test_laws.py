@@ -45,7 +45,6 @@ from dpmoments.privacy.laws import (
     RaisedWishartSampling,
     WishartSampling,
 )
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sampling import KEPT_BITS, add_integers, coordinates_of, noised, without_low_bits
 from dpmoments.privacy.sensitivity import (
     count,
@@ -56,6 +55,7 @@ from dpmoments.privacy.sensitivity import (
     row_norm_square,
     smallest_eigenvalue,
 )
+from dpmoments.privacy.unit import Neighbors
 
 ORDERS = (1.01, 1.1, 1.5, 2.0, 3.0, 5.0, 10.0, 32.0, 100.0)
 """Rényi orders at which a zCDP price is compared; a price ρ must be ≥ D_α/α at each of them."""

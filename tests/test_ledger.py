@@ -25,8 +25,8 @@ from dpmoments.ledger import Ledger
 from dpmoments.ledger.history import Action
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import LedgerEntry
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from forged_files import forge
 from ledger_processes import in_child, quick_folder

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from scipy.special import erfc
 
 import dpmoments as dpm
+from dpmoments.ledger.accounts import amount_left, amount_spent, why_not_counted
 from dpmoments.ledger.amounts import as_written, from_text
 from dpmoments.ledger.composition import Sums, losses_of
 from dpmoments.ledger.grants import MOST_GAUSSIAN_RELEASES, Grant
-from dpmoments.ledger.spending import amount_left, amount_spent, why_not_counted
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.curves import gaussian_delta, pure_to_gaussian, pure_to_zcdp, zcdp_delta, zcdp_rho
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 
 ADD, REPLACE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 PURE, APPROXIMATE, ZCDP = dpm.PrivacyBudget.pure, dpm.PrivacyBudget.approximate, dpm.PrivacyBudget.zcdp

@@ -16,20 +16,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpmoments as dpm
-from dpmoments.datasets.schemas import adult_schema, wine_schema
+from dpmoments.datasets.tables import adult_schema, wine_schema
 from dpmoments.rows import level_sums
 from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.kernel import MomentSummary
 from dpmoments.rows.lattice import Lattice
-from dpmoments.rows.level_block import LevelLayout
-from dpmoments.rows.level_cells import scaled_limbs
-from dpmoments.rows.level_sums import counting_levels, longest_row
+from dpmoments.rows.level_sums import LevelLayout, counting_levels, longest_row, scaled_limbs
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
+from dpmoments.rows.sources.engine import PartitionJob, Reading, Summarised
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import FrameSource
 from dpmoments.rows.sources.opening import open_source
-from dpmoments.rows.sources.partitions import PartitionJob, Reading, Summarised
 from dpmoments.rows.threads import summarise_in_threads
 from dpmoments.schema import Schema
 from lattice_rows import lattice_rows
@@ -275,7 +273,7 @@ def test_a_dense_summary_of_a_wide_schema_takes_few_rows_at_a_time(monkeypatch: 
         add(self, running, block)
 
     monkeypatch.setattr(MomentSummary, "add", watched)
-    monkeypatch.setattr("dpmoments.rows.level_block.MOST_CELLS_PER_BLOCK", 64 * WIDE.n_features)
+    monkeypatch.setattr("dpmoments.rows.level_sums.MOST_CELLS_PER_BLOCK", 64 * WIDE.n_features)
     center = np.full(WIDE.n_features, 0.01)
     found = Rows.of(TABLE, WIDE).moments(center)
     assert max(held) == 64 * WIDE.n_features

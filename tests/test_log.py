@@ -13,8 +13,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.cli import main
-from dpmoments.foundation.log import log
-from dpmoments.foundation.progress import Watch
+from dpmoments.foundation.progress import Watch, log
 
 SCHEMA = dpm.Schema(dpm.Numeric("age", 0, 9999), dpm.Categorical("ward", ["north", "south"]))
 SECRETS = ("4711", "secret", "1234")

@@ -12,10 +12,9 @@ from scipy import stats
 
 import dpmoments as dpm
 from cases import run_plan
-from dpmoments.audit.recording import Recorder, Replayer
+from dpmoments.audit.replay import Recorder, Replayer
 from dpmoments.mechanisms import LogScaleHistogram
 from dpmoments.mechanisms.base import MomentShape
-from dpmoments.mechanisms.clipped_column import pure_if_less_noise
 from dpmoments.mechanisms.log_scale_histogram import AUGMENTATION
 from dpmoments.mechanisms.means import LogScaleHistogramMean
 from dpmoments.mechanisms.norm_histogram import FALSE_TAIL
@@ -25,13 +24,14 @@ from dpmoments.mechanisms.unbounded_column import (
     OctaveHistogram,
     float_line,
     private_center,
+    pure_if_less_noise,
 )
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import query_distance
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
-from dpmoments.spending.release_outcome import ReleaseWarning
+from dpmoments.spending.run import ReleaseWarning
 from opened_filter import filter_that_pays
 
 ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE

@@ -16,7 +16,7 @@ from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means.base import NoisyMean
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.noise.entropy import insecure_generator
-from dpmoments.noise.mean_noise import MeanNoise
+from dpmoments.noise.families import MeanNoise
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows

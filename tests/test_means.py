@@ -24,8 +24,8 @@ from dpmoments.papers.mechanisms.symmetric_quantiles import private_quantile
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import rank_score
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from dpmoments.spending.release_mean import release_mean
 from opened_filter import filter_that_pays

@@ -25,7 +25,7 @@ from benchmarks.practice.mechanism_pages import (
 )
 
 import dpmoments as dpm
-from dpmoments.cli.docstring_words import parameters_in_words
+from dpmoments.cli.analyses import parameters_in_words
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 
 AGAIN = "run python -m benchmarks.practice.mechanism_pages"

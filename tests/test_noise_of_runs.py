@@ -31,11 +31,11 @@ from dpmoments.mechanisms.base import Mechanism, MomentShape
 from dpmoments.noise.eigenvector_noise import projected_cells, subtracted_cells
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.families import GaussianNoise
-from dpmoments.noise.rotated import RotatedNoise
+from dpmoments.noise.law import RotatedNoise
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import ReleaseOrigin
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows

@@ -22,10 +22,11 @@ from dpmoments.noise.cells import (
     WishartCells,
     sum_quantile,
 )
-from dpmoments.noise.dependent import InverseNormalPivot, LastStepPivot
+from dpmoments.noise.dependent import InverseNormalPivot, LastStepPivot, WishartPivot
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.families import GaussianNoise, IsotropicNoise, LaplaceNoise, MatrixLaplaceNoise, WishartNoise
 from dpmoments.noise.law import NoiseLaw as PlainLaw
+from dpmoments.noise.law import RotatedNoise
 from dpmoments.noise.matrices import isotropic, matrix_laplace
 from dpmoments.noise.models import (
     AdditiveModel,
@@ -38,9 +39,7 @@ from dpmoments.noise.models import (
     WishartModel,
 )
 from dpmoments.noise.pooled import CarriedNoise, PooledNoise
-from dpmoments.noise.rotated import RotatedNoise
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm
-from dpmoments.noise.wishart_pivot import WishartPivot
 from dpmoments.repair.spectral import SpectralNoise
 
 D, RATE = 4, 0.7

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from dpmoments.audit.recording import Recorder
+from dpmoments.audit.replay import Recorder
 from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.lattice_noise import COUNT_SHARE, count_error, count_scale, noisy_count, split_for_count
 from dpmoments.mechanisms.noisy_step import (
     NoisyStep,
     StepNoise,
@@ -20,13 +21,12 @@ from dpmoments.mechanisms.noisy_step import (
     noisy_step,
     require_workable_budget,
 )
-from dpmoments.mechanisms.row_count import COUNT_SHARE, count_error, count_scale, noisy_count, split_for_count
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
-from dpmoments.schema.rough_scale import RoughScale
+from dpmoments.schema.typical import RoughScale
 from opened_filter import Allowance, filter_that_pays
 from reference_coinpress import augmentation, sensitivity
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import dpmoments as dpm
-from dpmoments.audit.recording import Recorder
+from dpmoments.audit.replay import Recorder
 from dpmoments.mechanisms.base import LOSS_UNITS
 from dpmoments.mechanisms.norm_histogram import (
     FALSE_TAIL,
@@ -22,7 +22,7 @@ from dpmoments.mechanisms.norm_histogram import (
     tail_edges,
 )
 from dpmoments.noise.entropy import insecure_generator
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from opened_filter import Allowance, filter_that_pays
 from reference_coinpress import occupied

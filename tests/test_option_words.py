@@ -10,7 +10,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.cli import main
-from dpmoments.cli.option_words import in_options
+from dpmoments.cli.errors import in_options
 
 SCHEMA = """columns:
   - {name: a, kind: numeric, lower: 0, upper: 1}

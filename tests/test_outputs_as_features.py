@@ -28,7 +28,7 @@ from scipy import stats
 
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 
 ADD_REMOVE = Neighbors.ADD_REMOVE
 EPSILON = 0.5

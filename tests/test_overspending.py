@@ -16,11 +16,9 @@ from dpmoments.mechanisms import (
     Isotropic,
     MatrixLaplace,
     coinpress,
-    coinpress_last_clip,
     coordinatewise,
     lattice_noise,
     log_scale_histogram,
-    row_count,
     unbounded_column,
 )
 from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan
@@ -39,8 +37,8 @@ from dpmoments.papers.mechanisms import (
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilterError
 from dpmoments.privacy.laws import MatrixLaplaceDraw
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import count_l1, gram_frobenius, gram_nuclear, rank_score
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 
@@ -50,15 +48,15 @@ Patch = pytest.MonkeyPatch
 
 
 def noise_of_the_count_halved(patch: Patch) -> None:
-    honest = row_count.count_scale
-    patch.setattr(row_count, "count_scale", lambda loss: honest(loss) / 2.0)
+    honest = lattice_noise.count_scale
+    patch.setattr(lattice_noise, "count_scale", lambda loss: honest(loss) / 2.0)
 
 
 def a_count_not_paid_for(patch: Patch) -> None:
     def count_first(rows: Any, privacy_filter: Any, rho: float, public_rows: Any) -> tuple[float, float]:
         del public_rows
-        return row_count.noisy_count(
-            rows.count(), privacy_filter, PrivacyBudget.zcdp(row_count.COUNT_SHARE * rho), rows.neighbors
+        return lattice_noise.noisy_count(
+            rows.count(), privacy_filter, PrivacyBudget.zcdp(lattice_noise.COUNT_SHARE * rho), rows.neighbors
         ), rho
 
     patch.setattr(coinpress, "count_first", count_first)
@@ -68,9 +66,9 @@ def a_histogram_not_paid_for(patch: Patch) -> None:
     class Whole(PrivacyBudget):
         def split(self, *shares: float) -> tuple[PrivacyBudget, ...]:
             parts = super().split(*shares)
-            return (parts[0], self) if shares[0] == coinpress_last_clip.histogram_share(3) else parts
+            return (parts[0], self) if shares[0] == coinpress.histogram_share(3) else parts
 
-    patch.setattr(coinpress_last_clip, "PrivacyBudget", Whole)
+    patch.setattr(coinpress, "PrivacyBudget", Whole)
 
 
 def a_loss_spent_twice(patch: Patch) -> None:

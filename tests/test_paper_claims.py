@@ -36,14 +36,14 @@ from dpmoments.mechanisms import (
     PrivatePreconditioning,
 )
 from dpmoments.mechanisms.base import Mechanism, MomentShape
-from dpmoments.mechanisms.coinpress_theory import covariance_theory
+from dpmoments.mechanisms.coinpress_schedule import covariance_theory
 from dpmoments.mechanisms.means import CoinPressMean
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.matrices import symmetric_gaussian
 from dpmoments.noise.sphere import sample_bingham_diagonal
 from dpmoments.papers.mechanisms.private_preconditioning import _shares
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows
 

@@ -18,11 +18,10 @@ import yaml
 import dpmoments as dpm
 from dpmoments.cli import main
 from dpmoments.mechanisms.registry import make_mechanism
-from dpmoments.planning.imagined_release import NoiseInUnits
-from dpmoments.planning.setting import Setting
+from dpmoments.planning.imagined_release import NoiseInUnits, Setting
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.reporting.forecast_page import planner_grid, rows_of_grid
 from dpmoments.reporting.planner import planner_page, planner_rows, planner_words
 from read_page import Page

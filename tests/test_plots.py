@@ -25,9 +25,8 @@ import dpmoments as dpm
 from analyses import records, released
 from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
 from dpmoments.analysis.group_means import LOST
-from dpmoments.plots.components import draw_components
+from dpmoments.plots.components import draw_components, draw_spectrum
 from dpmoments.plots.matrices import NumberedCells, draw_matrix
-from dpmoments.plots.spectrum import draw_spectrum
 
 SEED = dict(insecure_seed=3)
 COORDINATES = np.random.default_rng(5).normal(0.2, [0.15, 0.1, 0.05], (4_000, 3))

@@ -26,8 +26,7 @@ import dpmoments as dpm
 from dpmoments.cells.text_numbers import text_numbers
 from dpmoments.cli.entry import main
 from dpmoments.inspection.facts import nearest_level
-from dpmoments.inspection.survey import Survey, SurveyPart
-from dpmoments.inspection.value_sample import MOST_VALUES, ValueSample
+from dpmoments.inspection.survey import MOST_VALUES, Survey, SurveyPart, ValueSample
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.opening import open_source
 from plain_preflight import require_equal

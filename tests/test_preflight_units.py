@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 
 import dpmoments as dpm
 from dpmoments.cli.entry import main
-from dpmoments.inspection.unreadable_units import read_unit_cells
+from dpmoments.inspection.unreadable import read_unit_cells
 from dpmoments.privacy.unit import MissingUnit
-from dpmoments.rows import unit_counts
+from dpmoments.rows import units as unit_counts
 from dpmoments.rows.rows import Rows
 
 MARK = "PRIVATE │"

@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import CASES, MEAN_CASES, Case, run_plan
-from dpmoments.audit.recording import Exchange, Recorder, Replayer
+from dpmoments.audit.replay import Exchange, Recorder, Replayer
 from dpmoments.mechanisms.means.base import NoisyMean
 from dpmoments.noise.entropy import SecureGenerator, insecure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
@@ -50,7 +50,6 @@ from dpmoments.privacy.laws import (
     RaisedWishartSampling,
     WishartSampling,
 )
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.receipt import Draw, Receipt, total_loss
 from dpmoments.privacy.rounding import rounded_down
 from dpmoments.privacy.sensitivity import (
@@ -65,7 +64,7 @@ from dpmoments.privacy.sensitivity import (
     smallest_eigenvalue,
 )
 from dpmoments.privacy.statement import PrivacyStatement
-from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
 ADD, REPLACE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 APPROXIMATE = PrivacyBudget.approximate(0.731, 1.37e-6)

@@ -19,22 +19,21 @@ from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import gaussian_delta
-from dpmoments.privacy.curves.composed import PrivacyCurve, composed
-from dpmoments.privacy.curves.pure import (
+from dpmoments.privacy.curves.composed import (
+    PrivacyCurve,
     bounded_range_delta,
+    composed,
     discrete_laplace_delta,
     laplace_delta,
     randomised_response_delta,
 )
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Choice, DiscreteGaussian, DiscreteLaplace
-from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.profile import SETTLED, SHARES, RunCurve
-from dpmoments.privacy.profile_bounds import proven_bounds, touched_draws
+from dpmoments.privacy.profile import SETTLED, SHARES, RunCurve, proven_bounds, touched_draws
 from dpmoments.privacy.receipt import Draw, PooledReceipt, Receipt
 from dpmoments.privacy.sampling import noised
 from dpmoments.privacy.sensitivity import count, count_l1, histogram_l1, rank_score
-from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Schema
 

@@ -33,10 +33,9 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import gaussian_delta, zcdp_delta, zcdp_rho
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.group_privacy import allowance_for_rows, budget_for_rows
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
-from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows import units
 from dpmoments.rows.rows import Rows
 from forged_files import forge

@@ -10,7 +10,7 @@ import pytest
 
 import dpmoments as dpm
 from cases import run_plan
-from dpmoments.audit.recording import Recorder
+from dpmoments.audit.replay import Recorder
 from dpmoments.mechanisms.base import MomentShape, NoisyMoments
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.mechanisms.private_preconditioning import CONTRACTION, RESCALE, SHRINK, _shrink_long

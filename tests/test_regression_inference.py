@@ -15,10 +15,8 @@ import pytest
 from scipy.stats import binom, kstest
 
 import dpmoments as dpm
-from dpmoments.analysis.explained_variance import ExplainedVariance
-from dpmoments.analysis.fitted_line import FittedLine
-from dpmoments.analysis.inverted_test import smallest_statistic
-from dpmoments.analysis.normal_equations import NormalEquations
+from dpmoments.analysis.inference import NormalEquations, smallest_statistic
+from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.noise.families import GaussianNoise
 
 UNLIMITED: dict[str, Any] = dict(epsilon=1e13, repair="none", insecure_seed=0)

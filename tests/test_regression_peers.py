@@ -26,7 +26,7 @@ from scipy import optimize, stats
 import dpmoments as dpm
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import gaussian_delta
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 
 PURE, APPROXIMATE = PrivacyBudget.of(epsilon=2.0), PrivacyBudget.of(epsilon=2.0, delta=1e-6)
 

@@ -26,10 +26,10 @@ from dpmoments.noise.law import NoiseLaw
 from dpmoments.privacy import laws, sensitivity
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import GroupOfRows, ReleaseOrigin
 from dpmoments.privacy.receipt import Draw, Receipt
 from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
 from dpmoments.schema import Schema

@@ -18,18 +18,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpmoments as dpm
-from dpmoments.audit.recording import Recorder, Replayer
-from dpmoments.audit.replay import replay
+from dpmoments.audit.replay import Recorder, Replayer, replay
 from dpmoments.audit.verification import checks
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy import origin
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.rows import Rows
-from dpmoments.schema.grouping import grouping_column, levels_of, schema_of_groups
-from dpmoments.spending.groups import GroupsPlan
+from dpmoments.schema.constraints import grouping_column, levels_of, schema_of_groups
+from dpmoments.spending.release_groups import GroupsPlan
 from forged_files import forge
 from table_forms import FILES, FORMS, reference_moments
 from table_forms import SCHEMA as FORM_SCHEMA

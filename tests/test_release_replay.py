@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import dpmoments as dpm
-from dpmoments.audit.recording import Recorder, Replayer
+from dpmoments.audit.replay import Recorder, Replayer
 from dpmoments.audit.verification import checks
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy import origin

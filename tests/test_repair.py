@@ -21,14 +21,15 @@ from dpmoments.noise.law import NoiseLaw
 from dpmoments.noise.matrices import matrix_laplace, symmetric_gaussian, wishart
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.repair.bulk_and_outliers import bulk_and_outlier_eigenvalues, trace_estimate
 from dpmoments.repair.repair import Repair, repair_gram, repair_moments
-from dpmoments.repair.rotation_invariant import (
+from dpmoments.repair.spectral import (
+    SpectralNoise,
+    bulk_and_outlier_eigenvalues,
     possible_eigenvalues,
     rotation_invariant_eigenvalues,
     stieltjes_transform,
+    trace_estimate,
 )
-from dpmoments.repair.spectral import SpectralNoise
 
 INFORMED = (Repair.SHRINK, Repair.ROTATION_INVARIANT, Repair.AUTO)
 CHANGING = (Repair.CLIP, Repair.SHIFT, Repair.NOISE_SHIFT, *INFORMED)

@@ -20,8 +20,8 @@ from dpmoments.papers.mechanisms.johnson_lindenstrauss import JohnsonLindenstrau
 from dpmoments.papers.mechanisms.padded_gram import PaddedGramPlan
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from faulty_mechanisms import (
     KeptCount,

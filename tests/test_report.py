@@ -15,11 +15,11 @@ from markupsafe import Markup
 
 import dpmoments as dpm
 from dpmoments.cli import main
-from dpmoments.reporting import mean_sections
 from dpmoments.reporting import page as page_module
+from dpmoments.reporting import sections as mean_sections
 from dpmoments.reporting import sections as section_module
+from dpmoments.reporting.page import Picture
 from dpmoments.reporting.report import group_asked_for, report_page
-from dpmoments.reporting.report_sections import Picture
 from dpmoments.reporting.statements import promise_in_words
 from read_page import Page
 

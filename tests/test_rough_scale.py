@@ -19,7 +19,7 @@ import dpmoments as dpm
 from dpmoments.cli.entry import main
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.schema.entries import column_from_dict
-from dpmoments.schema.rough_scale import RoughScale
+from dpmoments.schema.typical import RoughScale
 
 ROOT = Path(__file__).parent.parent
 SCALES = np.array([1e-3, 1.0, 50.0, 1e4])

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import dpmoments as dpm
-from dpmoments.foundation.checks import number_as_text
+from dpmoments.foundation.values import number_as_text
 from dpmoments.schema import Schema
 
 AGE = "columns:\n  - name: age\n    kind: numeric\n    lower: 0\n    upper: 100\n"

@@ -21,7 +21,6 @@ from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.distances import Norm, Sensitivity, query_distance
 from dpmoments.privacy.filter import PrivacyFilterError
 from dpmoments.privacy.laws.additive import DiscreteGaussian
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.sensitivity import (
     SENSITIVITIES,
@@ -51,6 +50,7 @@ from dpmoments.privacy.sensitivity import (
     sum_and_square_l1,
     sum_and_square_l2,
 )
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Schema
 from opened_filter import filter_that_pays

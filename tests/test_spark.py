@@ -25,7 +25,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments.cli import main
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources.partitions import PartitionJob
+from dpmoments.rows.sources.engine import PartitionJob
 from dpmoments.rows.sources.sealing import Seal
 from dpmoments.rows.sources.spark import SparkFilesSource, SparkFrameSource
 from dpmoments.rows.sources.spark_scans import scanned_files

@@ -14,7 +14,7 @@ import dpmoments as dpm
 import dpmoments.papers.mechanisms.iterative_eigenvectors as iterative_module
 import dpmoments.privacy.sampling as sampling
 from cases import run_plan
-from dpmoments.audit.recording import Recorder
+from dpmoments.audit.replay import Recorder
 from dpmoments.datasets import amin_synthetic
 from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.base import MomentShape
@@ -24,8 +24,8 @@ from dpmoments.papers.mechanisms.spectral import temperature
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.laws import Directions, DiscreteGaussian, DiscreteLaplace
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import sorted_eigenvalues_l1, sorted_eigenvalues_l2
+from dpmoments.privacy.unit import Neighbors
 from opened_filter import Unchecked, run_unchecked
 
 ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE

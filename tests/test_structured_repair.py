@@ -13,13 +13,10 @@ import pytest
 import dpmoments as dpm
 from dpmoments import Boolean, Categorical, Numeric, Schema
 from dpmoments.noise.families import GaussianNoise
-from dpmoments.repair.count_floor import FEW_ROWS, few_rows_in_words, floored_count
-from dpmoments.repair.empirical_bayes import SPREADS, posterior_moments
-from dpmoments.repair.levels import CompletedLevels, level_shares, possible_mean
+from dpmoments.repair.levels import CompletedLevels, _with_margins, level_shares, possible_covariance, possible_mean
 from dpmoments.repair.linear_constraints import CellVariances, NoisySums, implied_count, project
-from dpmoments.repair.possible_counts import _with_margins, possible_covariance
-from dpmoments.repair.repair import Repair, repair_moments
-from dpmoments.repair.structured import _steadied
+from dpmoments.repair.repair import FEW_ROWS, Repair, few_rows_in_words, floored_count, repair_moments
+from dpmoments.repair.structured import SPREADS, _steadied, posterior_moments
 from dpmoments.schema.constraints import Constraints
 
 SCHEMA = Schema(

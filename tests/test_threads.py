@@ -12,8 +12,8 @@ import pytest
 import dpmoments as dpm
 from dpmoments.mechanisms.laplace import LaplacePlan
 from dpmoments.rows import threads as passes
-from dpmoments.rows.blas import _blas_libraries, blas_threads, single_threaded_blas
 from dpmoments.rows.kernel import exact_moments
+from dpmoments.rows.threads import _blas_libraries, blas_threads, single_threaded_blas
 
 TABLE = np.random.default_rng(0).uniform(-0.5, 0.5, (40, 2))
 

@@ -21,7 +21,7 @@ import pytest
 
 import dpmoments as dpm
 from cases import CASES, MEAN_CASES
-from dpmoments.audit.recording import Exchange, Recorder, Replayer
+from dpmoments.audit.replay import Exchange, Recorder, Replayer
 from dpmoments.cli import main
 from dpmoments.noise import entropy
 from dpmoments.noise.discrete import discrete_gaussian

@@ -11,7 +11,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.audit.verification import checks
-from dpmoments.rows.unit_ball import rows_in_unit_ball
+from dpmoments.rows.rows import rows_in_unit_ball
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpmoments.ReleaseWarning")
 
@@ -78,7 +78,7 @@ def test_small_tables_never_lose_what_was_drawn() -> None:
 
 
 def test_what_is_printed_of_a_bound_is_no_less_than_the_bound() -> None:
-    from dpmoments.mechanisms.ball_evidence import BallEvidence
+    from dpmoments.mechanisms.ball_search import BallEvidence
 
     found = {"radius": 0.1, "share_beyond_bound": 0.00021, "trace_bias_bound": 1.04e-5, "mean_bias_bound": 2.0401e-4}
     (words,) = BallEvidence.rules(found)

@@ -24,8 +24,9 @@ from scipy import stats
 import dpmoments as dpm
 from dpmoments.cells.units import unit_ids
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.rows import row_hashes as hashing
-from dpmoments.rows import unit_tally, units
+from dpmoments.rows import units
+from dpmoments.rows import units as hashing
+from dpmoments.rows import units as unit_tally
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.units import selection_of_units

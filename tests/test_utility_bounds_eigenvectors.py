@@ -34,7 +34,7 @@ from dpmoments.papers.bounds import (
 from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 
 SPECTRUM = np.array([600.0, 300.0, 100.0, 50.0, 10.0])
 CHANCE = 1e-4

@@ -13,16 +13,15 @@ from scipy.special import bdtr, bdtrc
 
 import dpmoments as dpm
 from dpmoments import mechanisms, utility_bounds
-from dpmoments.analysis.coefficient_bounds import coefficient_error_bound
-from dpmoments.noise.dependent import InverseNormalPivot, LastStepPivot
+from dpmoments.analysis.line_fitting import coefficient_error_bound
+from dpmoments.noise.dependent import InverseNormalPivot, LastStepPivot, WishartPivot
 from dpmoments.noise.extreme_eigenvalues import (
     normal_norm_quantile,
     wishart_eigenvalue_range,
     wishart_frobenius_quantile,
 )
+from dpmoments.noise.law import MomentInterval, MomentPivot
 from dpmoments.noise.matrices import inverse_wishart, wishart
-from dpmoments.noise.pivots import MomentInterval, MomentPivot
-from dpmoments.noise.wishart_pivot import WishartPivot
 from dpmoments.releases.moment_release import MomentRelease
 
 D = 3

@@ -13,7 +13,7 @@ from scipy.special import bdtrc
 import dpmoments as dpm
 from dpmoments import mechanisms, utility_bounds
 from dpmoments.mechanisms.means import CoinPressMean
-from dpmoments.papers.bounds.rows_needed import least_rows
+from dpmoments.papers.bounds.arguments import least_rows
 
 PAPER_STEP = 0.05 / 60
 

@@ -32,7 +32,7 @@ from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 
 PAGE = DOCS / "every-mechanism.md"
 FOLDER = Path(__file__).parent / "results"

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 import dpmoments as dpm
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 

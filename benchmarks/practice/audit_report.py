@@ -18,7 +18,7 @@ import dpmoments
 from dpmoments.audit import AuditResult
 from dpmoments.audit.settings import AuditSetting, audit_generator, audit_plan
 from dpmoments.noise import insecure_generator
-from dpmoments.rows.blas import usable_cores
+from dpmoments.rows.threads import usable_cores
 
 if TYPE_CHECKING:
     from faulty_mechanisms import Fault

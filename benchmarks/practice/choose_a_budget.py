@@ -16,12 +16,10 @@ import dpmoments as dpm
 from benchmarks.pages import DOCS, write_part
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import discrete_gaussian_rho, gaussian_epsilon, gaussian_noise_scale
-from dpmoments.privacy.curves.composed import PrivacyCurve, composed
+from dpmoments.privacy.curves.composed import PrivacyCurve, composed, laplace_delta, randomised_response_delta
 from dpmoments.privacy.curves.gaussian import gaussian_delta
-from dpmoments.privacy.curves.pure import laplace_delta, randomised_response_delta
 from dpmoments.privacy.curves.zcdp import zcdp_delta, zcdp_epsilon
-from dpmoments.privacy.profile import RunCurve
-from dpmoments.privacy.profile_bounds import Bound
+from dpmoments.privacy.profile import Bound, RunCurve
 
 PAGE = DOCS / "choose-a-budget.md"
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0)

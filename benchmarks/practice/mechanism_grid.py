@@ -17,14 +17,13 @@ import numpy as np
 
 import dpmoments as dpm
 from benchmarks.pages import DOCS
-from dpmoments.mechanisms.assumed_table import AssumedTable
-from dpmoments.mechanisms.assumption import Assumption
+from dpmoments.mechanisms.assumed_table import AssumedTable, Assumption
 from dpmoments.mechanisms.base import Mechanism, MomentShape
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 
 __all__ = [
     "DELTA",

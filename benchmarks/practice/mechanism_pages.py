@@ -35,8 +35,8 @@ from benchmarks.practice.mechanism_maps import (
     words_of_map,
 )
 from dpmoments import ReleaseWarning
+from dpmoments.cli.analyses import parameters_in_words
 from dpmoments.cli.catalogue import BUDGETS_SHOWN, derivation_page, own_page
-from dpmoments.cli.docstring_words import parameters_in_words
 from dpmoments.mechanisms.base import ConfiguredMechanism
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget

@@ -22,8 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.pages import DOCS, write_part
-from dpmoments.datasets.files import load
-from dpmoments.datasets.tables import ADULT_TRAIN
+from dpmoments.datasets.tables import ADULT_TRAIN, load
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms import AdaptiveBall, Gaussian, MatrixLaplace
 from dpmoments.mechanisms.additive import AdditivePlan
@@ -32,8 +31,7 @@ from dpmoments.mechanisms.units import plan_for_rows
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.columns import Boolean, Numeric
 from dpmoments.schema.schema import Schema

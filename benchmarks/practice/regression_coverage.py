@@ -24,7 +24,7 @@ from scipy.stats import t as student
 import dpmoments as dpm
 from benchmarks.pages import DOCS, write_part
 from benchmarks.practice.tables import chosen
-from dpmoments.analysis.inverted_test import confidence_limits
+from dpmoments.analysis.inference import confidence_limits
 from dpmoments.rows.rows import Rows
 
 FloatArray = npt.NDArray[np.float64]

@@ -21,7 +21,7 @@ from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema

@@ -29,9 +29,9 @@ from threadpoolctl import threadpool_limits
 import dpmoments
 from benchmarks.pages import DOCS, write_part
 from dpmoments.rows import kernel
-from dpmoments.rows.blas import usable_cores
 from dpmoments.rows.compiled import MOST_FEATURES, why_not_compiled
 from dpmoments.rows.kernel import exact_moments
+from dpmoments.rows.threads import usable_cores
 
 TARGETS = {10: (2.5, 3.0), 50: (1.3, None), 100: (1.3, None), 500: (1.3, None)}
 ROWS = {10: 2_000_000, 50: 1_000_000, 100: 1_000_000, 500: 100_000}

@@ -37,7 +37,7 @@ import dpmoments as dpm
 from dpmoments.datasets import adult
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.kernel import MomentSummary
-from dpmoments.rows.level_block import OfEncodedRows
+from dpmoments.rows.level_sums import OfEncodedRows
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.threads import summarise_in_threads

@@ -11,8 +11,7 @@ from dpmoments.ledger import BudgetExceededError, Ledger, LedgerError
 from dpmoments.planning.forecast import forecast
 from dpmoments.planning.forecast_mean import forecast_mean
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.loading import load
 from dpmoments.releases.mean_release import MeanRelease
@@ -26,7 +25,7 @@ from dpmoments.schema.schema import Schema
 from dpmoments.spending.release import release
 from dpmoments.spending.release_groups import release_groups
 from dpmoments.spending.release_mean import release_mean
-from dpmoments.spending.release_outcome import UnsavedReleaseError
+from dpmoments.spending.run import UnsavedReleaseError
 
 if TYPE_CHECKING:
     from dpmoments import datasets

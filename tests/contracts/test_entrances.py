@@ -219,7 +219,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpmoments.rows.sources.arrow.LEAST_ROWS_PER_PIECE", ROWS_AT_A_TIME)
     monkeypatch.setattr("dpmoments.rows.sources.memory.LEAST_ROWS_PER_PART", ROWS_AT_A_TIME)
     monkeypatch.setattr("dpmoments.rows.sources.memory.RAW_ROWS_PER_BLOCK", ROWS_AT_A_TIME)
-    monkeypatch.setattr("dpmoments.rows.level_block.MOST_ROWS_PER_BLOCK", ROWS_AT_A_TIME)
+    monkeypatch.setattr("dpmoments.rows.level_sums.MOST_ROWS_PER_BLOCK", ROWS_AT_A_TIME)
     monkeypatch.setattr("dpmoments.rows.sources.text.CSV_BLOCK_BYTES", CSV_BLOCK_BYTES)
 
 

@@ -29,8 +29,8 @@ from dpmoments.privacy.curves import (
     wishart_sampling_delta,
     wishart_sampling_padding,
 )
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius
+from dpmoments.privacy.unit import Neighbors
 
 OUTPUT = Path(__file__).parents[3] / "docs" / "sheffet-calibration.md"
 RELATIONS = (Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE)

@@ -12,7 +12,7 @@ from dpmoments.mechanisms.base import Mechanism, MomentShape
 from dpmoments.noise import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 BUDGET = PrivacyBudget.approximate(1.0, 1e-6)

@@ -16,8 +16,8 @@ import dpmoments as dpm
 from dpmoments import mechanisms
 from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
 from dpmoments.privacy.curves import additive_wishart_degrees
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.repair.repair import adapt, clip, noise_shift, shift, shrink
 
 DELTA = 1e-6

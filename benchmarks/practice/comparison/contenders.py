@@ -9,7 +9,7 @@ import dpmoments as dpm
 from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.repair.repair import Repair
 
 __all__ = ["BEFORE", "NOW", "Cell", "Contender", "spectral_repair"]

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 
 from benchmarks.practice.regression.vector_noise import vector_noise
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 
 __all__ = ["OutputPerturbation", "constrained_ridge", "minimiser_sensitivity"]
 

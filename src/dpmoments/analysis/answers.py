@@ -11,20 +11,54 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
-from dpmoments.analysis.html_tables import html_table
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.table_libraries import pa
 
 __all__ = [
+    "LONGEST_LABEL",
     "Answer",
     "TableAnswer",
     "aligned",
+    "escaped",
     "finite_or_none",
+    "html_table",
     "in_floating_point",
+    "label",
     "number",
     "number_or_none",
     "unless_beyond_floating_point",
 ]
+
+# Tables for notebooks: one that is wider than the screen scrolls in a box of its own.
+
+
+def html_table(table: Sequence[Sequence[str]], escaped: Callable[[str], str] = html.escape) -> str:
+    """A table as HTML, its first column to the left and numbers to the right.
+
+    Parameters
+    ----------
+    table : sequence of sequences of str
+        The head first.
+    escaped : callable
+        A cell as HTML may hold it.
+
+    Examples
+    --------
+    >>> html_table([("feature", "mean"), ("<age>", "38.5")]).count("&lt;age&gt;")
+    1
+    """
+    head, *rows = table
+    lines = [_row("th", head, escaped), *(_row("td", row, escaped) for row in rows)]
+    return f'<div style="overflow-x:auto"><table>{"".join(lines)}</table></div>'
+
+
+def _row(tag: str, cells: Sequence[str], escaped: Callable[[str], str]) -> str:
+    shown = (
+        f'<{tag} style="text-align:{"right" if place else "left"}">{escaped(cell)}</{tag}>'
+        for place, cell in enumerate(cells)
+    )
+    return f"<tr>{''.join(shown)}</tr>"
+
 
 Parameters = ParamSpec("Parameters")
 Found = TypeVar("Found")
@@ -201,3 +235,25 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
         ).rstrip()
         for row in rows
     )
+
+
+# Names as pictures and notebooks show them: they are data, and may hold anything.
+
+LONGEST_LABEL = 26
+
+
+def label(name: str, longest: int = LONGEST_LABEL) -> str:
+    r"""A name as a picture shows it: control characters escaped, and no longer than there is room for.
+
+    Examples
+    --------
+    >>> print(label("income $"), label("a\x1b[2Jb\n"), label("capital-gain-of-the-whole-household"))
+    income $ a\x1b[2Jb\n capital-gain-of-the-whole…
+    """
+    shown = "".join(letter if letter.isprintable() else escaped(letter) for letter in name[: longest + 1])
+    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
+
+
+def escaped(letter: str) -> str:
+    """The number of a letter, as Python writes it."""
+    return letter.encode("unicode_escape", "backslashreplace").decode("ascii")

@@ -10,18 +10,134 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
-from dpmoments.analysis.cautions import cautions
-from dpmoments.analysis.component_variances import explained_variance_noise, largest_possible_variance
 from dpmoments.analysis.confidence import confidence_level, deviations_for, level_in_words
 from dpmoments.analysis.frames import named_values
-from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE, NoisyMoments, law_in_words, noise_edges
-from dpmoments.analysis.levels import chosen_features
-from dpmoments.analysis.released import Released
-from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE, NoisyMoments, indicators, law_in_words, noise_edges
+from dpmoments.analysis.levels import chosen_features, columns_with_places
+from dpmoments.analysis.released import Released, cautions
+from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.noise.law import NoiseLaw
 from dpmoments.schema.schema import Schema
 
-__all__ = ["PrincipalComponents", "number_of_components", "pca", "require_scaling"]
+__all__ = [
+    "PrincipalComponents",
+    "explained_variance_noise",
+    "fourth_cumulants",
+    "largest_possible_variance",
+    "number_of_components",
+    "pca",
+    "require_scaling",
+]
+
+# What is known of fourth moments from shares alone: how a sample's second moments of levels and Booleans vary.
+
+
+def fourth_cumulants(release: Released, chosen: IntegerArray, scale: FloatArray, weights: FloatArray) -> FloatArray:
+    """What columns of levels add to the variance of xᵀWx beyond that of normal rows with their covariance, shape (p,).
+
+    Of a row, x centred and divided by ``scale``; column by column, as though fourth cumulants between columns were 0, as those of
+    numbers are taken to be.
+
+    Parameters
+    ----------
+    release : Released
+        With a mean; without one nothing is added.
+    chosen : integer ndarray of shape (k,)
+        Features.
+    scale : ndarray of shape (k,)
+    weights : ndarray of shape (p, k, k)
+        Symmetric W.
+    """
+    added = np.zeros(len(weights))
+    if release.noisy_sum is None:
+        return added
+    zero_one, mean = indicators(release), release.mean
+    for _, features in columns_with_places(release):
+        places = np.flatnonzero(np.isin(chosen, features))
+        if not len(places) or not zero_one[chosen[places]].all():
+            continue
+        shares = np.clip(mean[chosen[places]], 0.0, 1.0)
+        shares = shares / max(1.0, float(shares.sum()))
+        # the values that the column takes: each level, and none of those chosen
+        outcomes = np.vstack([np.eye(len(places)), np.zeros(len(places))])
+        chances = np.concatenate([shares, [1.0 - float(shares.sum())]])
+        deviations = (outcomes - shares) / scale[places]
+        own = weights[:, places[:, None], places[None, :]]
+        forms = np.einsum("oi,pij,oj->po", deviations, own, deviations)
+        covariance = (deviations.T * chances) @ deviations
+        normal = 2.0 * np.einsum("pij,jk,pkl,li->p", own, covariance, own, covariance, optimize=True)
+        added += forms**2 @ chances - (forms @ chances) ** 2 - normal
+    return added
+
+
+# How sure an explained variance is: what noise and sampling do to it, to first order.
+
+LEAST_SAMPLING = 0.05
+"""The sampling variance is this share of that of normal rows at least."""
+LARGEST_BLOCK = 4_000_000
+"""Weights of several components at a time, so many numbers at most."""
+
+
+def explained_variance_noise(
+    release: Released,
+    moments: NoisyMoments,
+    chosen: IntegerArray,
+    scale: FloatArray,
+    components: FloatArray,
+    eigenvalues: FloatArray,
+    matrix: FloatArray,
+    *,
+    by_deviation: bool,
+) -> tuple[FloatArray, FloatArray]:
+    """Variances of vᵀSv, S the scaled covariance, by noise and by sampling, each of shape (k,).
+
+    Parameters
+    ----------
+    release : Released
+    moments : NoisyMoments
+        Of the release, about its mean, or about zero where it has none.
+    chosen : integer ndarray of shape (d,)
+        Features.
+    scale : ndarray of shape (d,)
+        What they are divided by, in the table's units.
+    components : ndarray of shape (k, d)
+        v, rows.
+    eigenvalues : ndarray of shape (k,)
+        vᵀSv.
+    matrix : ndarray of shape (d, d)
+        S.
+    by_deviation : bool
+        Whether the scale is the released standard deviation, which varies too: dR = dC − R·(dC_ii + dC_jj)/2 in its units.
+    """
+    d, n = len(chosen), moments.n_rows
+    in_units = moments.unit[chosen] / scale
+    privacy, sampling = np.empty(len(components)), np.empty(len(components))
+    step = max(1, LARGEST_BLOCK // d**2)
+    for start in range(0, len(components), step):
+        block = slice(start, start + step)
+        vectors, values = components[block], eigenvalues[block]
+        weights = vectors[:, :, None] * vectors[:, None, :]
+        if by_deviation:
+            weights[:, np.arange(d), np.arange(d)] -= values[:, None] * vectors**2
+        product = weights @ matrix
+        normal = np.maximum(2.0 * np.einsum("pij,pji->p", product, product), 0.0)
+        beyond = fourth_cumulants(release, chosen, scale, weights)
+        sampling[block] = np.maximum(normal + beyond, LEAST_SAMPLING * normal) / n
+        on_moments = np.zeros((len(vectors), d + 1, d + 1))
+        on_moments[:, 1:, 1:] = weights * np.outer(in_units, in_units)
+        if not by_deviation:
+            on_moments[:, 0, 0] = -values  # the count divides, and has noise of its own
+        places = np.broadcast_to(np.concatenate([[0], chosen + 1]), (len(vectors), d + 1))
+        privacy[block] = moments.variances(places, on_moments) / n**2
+    return privacy, sampling
+
+
+def largest_possible_variance(release: Released, chosen: IntegerArray, scale: FloatArray) -> float:
+    """The variance of all features together, each as far from the middle of its bounds as can be; about zero, from that."""
+    lower, upper = (bound[chosen] / scale for bound in release.schema.feature_bounds)
+    reach = (upper - lower) / 2.0 if release.noisy_sum is not None else np.maximum(np.abs(lower), np.abs(upper))
+    return float(np.sum(reach**2))
+
 
 Scaling: TypeAlias = Literal["units", "bounds", "correlation"]
 

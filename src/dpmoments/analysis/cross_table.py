@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number, number_or_none
-from dpmoments.analysis.cautions import cautions
-from dpmoments.analysis.confidence import confidence_level
+from dpmoments.analysis.confidence import confidence_level, probability_in_words, score_test
 from dpmoments.analysis.functionals import (
     NO_MEAN,
     NOISE_UNKNOWN,
@@ -21,8 +20,7 @@ from dpmoments.analysis.functionals import (
     law_in_words,
 )
 from dpmoments.analysis.levels import Levels
-from dpmoments.analysis.released import Released
-from dpmoments.analysis.score_test import probability_in_words, score_test
+from dpmoments.analysis.released import Released, cautions
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 
 __all__ = ["CrossTable", "cross_table"]

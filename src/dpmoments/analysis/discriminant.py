@@ -10,16 +10,14 @@ from typing import Any, Literal
 import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number, number_or_none
-from dpmoments.analysis.cautions import cautions
-from dpmoments.analysis.confidence import confidence_level
+from dpmoments.analysis.confidence import confidence_level, probability_in_words
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, law_in_words
 from dpmoments.analysis.group_sums import GroupSums
+from dpmoments.analysis.group_tests import between_groups
 from dpmoments.analysis.levels import Levels
-from dpmoments.analysis.released import Released
-from dpmoments.analysis.score_test import probability_in_words
+from dpmoments.analysis.released import Released, cautions
 from dpmoments.analysis.standardised import SINGULAR, Standardised, without_redundant_levels
-from dpmoments.analysis.variance_analysis import between_groups
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.schema import Schema

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
-from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.frames import feature_values
 from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, law_in_words
 from dpmoments.analysis.levels import chosen_features
-from dpmoments.analysis.released import Released
+from dpmoments.analysis.released import Released, cautions
 from dpmoments.analysis.standardised import Standardised
 from dpmoments.foundation.arrays import FloatArray
 

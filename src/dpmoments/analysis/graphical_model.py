@@ -11,9 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number, number_or_none
-from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, law_in_words
-from dpmoments.analysis.released import Released
+from dpmoments.analysis.released import Released, cautions
 from dpmoments.analysis.standardised import Standardised, without_redundant_levels
 from dpmoments.foundation.arrays import FloatArray
 

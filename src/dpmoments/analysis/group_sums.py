@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmoments.analysis.feature_variances import FeatureVariances, indicators
-from dpmoments.analysis.functionals import NoisyMoments, bilinear
+from dpmoments.analysis.functionals import FeatureVariances, NoisyMoments, bilinear, indicators
 from dpmoments.analysis.levels import Levels
 from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import BoolArray, FloatArray

@@ -3,19 +3,293 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import number, unless_beyond_floating_point
 from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
-from dpmoments.analysis.inverted_test import confidence_limits, smallest_statistic
-from dpmoments.analysis.normal_equations import NormalEquations
+from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import FloatArray
 
-__all__ = ["CoefficientInference"]
+__all__ = ["CoefficientInference", "NoiseOfMoments", "NormalEquations", "confidence_limits", "smallest_statistic"]
+
+AGREEMENT = 30.0
+"""Standard deviations of a cell. A change of method at which the two differ would lose coverage by itself."""
+
+
+class NoiseOfMoments(Protocol):
+    """What inference asks of the noise on Σ z zᵀ, z = (1, x).
+
+    :class:`dpmoments.noise.law.NoiseLaw` answers it, and :class:`dpmoments.noise.law.RotatedNoise`.
+    """
+
+    @property
+    def about(self) -> str:
+        """What the law is conditional on, a sentence; empty where it holds as it stands."""
+
+    def direction_variance(self, direction: FloatArray) -> float:
+        """Var(uᵀN u)/2 for u over z: the variance of a cell off the diagonal, where noise is alike in all directions."""
+
+    def product_covariance(self, vector: FloatArray, chosen: Sequence[int] | None = None) -> FloatArray:
+        """Cov(N b)."""
+
+    def functional_variance(self, weights: FloatArray) -> float:
+        """Var(Σ Aᵢⱼ Nᵢⱼ)."""
+
+
+@dataclass(frozen=True, eq=False)
+class NormalEquations:
+    """M_AA β = M_Ay: noisy moments of k regressors A and a target y, before any repair.
+
+    Encoded rows, about the release's centre (``origin`` 0) or about the zero of the table's units. With b = (−β, 1), the error of
+    the equations at the true β is g = (M b)_A = (N b)_A + Σ zᵢeᵢ: privacy's noise, and what sampling leaves.
+
+    Attributes
+    ----------
+    moments : ndarray of shape (k + 1, k + 1)
+        M, the regressors (the constant first, where there is one), then the target.
+    n_rows : float
+    with_constant : bool
+    noise : NoiseOfMoments
+        Of Σ z zᵀ, z = (1, x) of all features.
+    carry : ndarray of shape (k + 1, d + 1)
+        T: the regressors and the target are T z.
+    """
+
+    moments: FloatArray
+    n_rows: float
+    with_constant: bool
+    noise: NoiseOfMoments
+    carry: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        release: Released,
+        noise: NoiseOfMoments,
+        features: Sequence[int],
+        target: int,
+        *,
+        constant: bool,
+        about_zero: bool = False,
+    ) -> NormalEquations:
+        """The equations of ``target`` on ``features``.
+
+        Parameters
+        ----------
+        release : Released
+            With a number of rows.
+        noise : NoiseOfMoments
+        features : sequence of int
+        target : int
+        constant : bool
+            Whether a constant is among the regressors.
+        about_zero : bool
+            True: the constant is the value at the zero of the table's units. Else it is that at the release's centre.
+        """
+        d = len(release.feature_names)
+        whole = np.zeros((d + 1, d + 1))
+        whole[1:, 1:] = release.noisy_gram
+        whole[0, 0] = release.n_rows if release.noisy_count is None else max(float(release.noisy_count), 1.0)
+        if release.noisy_sum is not None:
+            whole[0, 1:] = whole[1:, 0] = release.noisy_sum
+        chosen = [*features, target]
+        carry = np.zeros((len(chosen), d + 1))
+        carry[np.arange(len(chosen)), np.array(chosen) + 1] = 1.0
+        if about_zero:
+            carry[:, 0] = release.zero_of_units[chosen]
+        if constant:
+            carry = np.vstack([np.eye(1, d + 1), carry])
+        moments = carry @ whole @ carry.T
+        return cls((moments + moments.T) / 2.0, float(whole[0, 0]), constant, noise, carry)
+
+    @property
+    def n_regressors(self) -> int:
+        """k."""
+        return len(self.moments) - 1
+
+    @property
+    def gram(self) -> FloatArray:
+        """M_AA, shape (k, k)."""
+        return self.moments[:-1, :-1]
+
+    @cached_property
+    def _spectrum(self) -> tuple[FloatArray, FloatArray]:
+        """Eigenvalues of M_AA, the least first, and eigenvectors, one a column."""
+        eigenvalues, vectors = np.linalg.eigh(self.gram)
+        return np.asarray(eigenvalues, dtype=np.float64), np.asarray(vectors, dtype=np.float64)
+
+    @property
+    def least_eigenvalue(self) -> float:
+        """λ: how much the regressors vary where they vary least."""
+        return float(self._spectrum[0][0])
+
+    @cached_property
+    def possible_gram(self) -> FloatArray:
+        """The positive semi-definite matrix nearest to M_AA."""
+        eigenvalues, vectors = self._spectrum
+        return np.asarray((vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T)
+
+    @cached_property
+    def noise_variance(self) -> float:
+        """v: the variance of a cell of noise, where the regressors vary least."""
+        return self.noise.direction_variance(self.carry[:-1].T @ self._spectrum[1][:, 0])
+
+    @property
+    def noise_floor(self) -> float:
+        """2√(v k): the least eigenvalue of the regressors that noise leaves to be seen."""
+        return 2.0 * math.sqrt(self.noise_variance * self.n_regressors)
+
+    @property
+    def identified(self) -> bool:
+        """Whether noise is small beside the least eigenvalue of the regressors: λ ≥ 2√(v k), v the variance of a cell."""
+        least = self.least_eigenvalue
+        return least >= self.noise_floor and least > 1e-12 * float(np.trace(self.gram))
+
+    @property
+    def nearly_linear(self) -> bool:
+        """Whether noise is so small that the delta method and the inverted test agree: λ ≥ 2√(v k) + 30√v."""
+        agree = self.noise_floor + AGREEMENT * math.sqrt(self.noise_variance)
+        return self.identified and self.least_eigenvalue >= agree
+
+    def residual_noise(self, beyond: FloatArray) -> float:
+        """Standard deviation of the noise on bᵀM b."""
+        carried = self.carry.T @ beyond
+        return math.sqrt(max(self.noise.functional_variance(np.outer(carried, carried)), 0.0))
+
+    def noise_covariance(self, beyond: FloatArray) -> FloatArray:
+        """Cov((N b)_A) for b over regressors and target, shape (k + 1,) → (k, k)."""
+        used = np.flatnonzero(self.carry[:-1].any(axis=0))
+        rows = self.carry[:-1, used]
+        return np.asarray(rows @ self.noise.product_covariance(self.carry.T @ beyond, used.tolist()) @ rows.T)
+
+    def residual_variance(self, beyond: FloatArray, degrees_of_freedom: float | None = None) -> float:
+        """bᵀM b over the number of rows, or over the degrees of freedom; 0 where noise made it negative."""
+        over = self.n_rows if degrees_of_freedom is None else degrees_of_freedom
+        return max(float(beyond @ self.moments @ beyond), 0.0) / over
+
+    def error_covariance(self, beyond: FloatArray) -> FloatArray:
+        """Cov(g) at b: of the noise, and of a sample whose residuals have one variance."""
+        return self.noise_covariance(beyond) + self.residual_variance(beyond) * self.possible_gram
+
+    @cached_property
+    def solution(self) -> FloatArray:
+        """β of the equations as they are, shape (k,)."""
+        found = np.linalg.lstsq(self.gram, self.moments[:-1, -1], rcond=None)[0]
+        return np.asarray(found, dtype=np.float64)
+
+    @cached_property
+    def rough_errors(self) -> FloatArray:
+        """What standard errors would be by the delta method, whether it holds or not, shape (k,)."""
+        solved = np.linalg.pinv(self.gram)
+        covariance = solved @ self.error_covariance(np.append(-self.solution, 1.0)) @ solved.T
+        return np.asarray(np.sqrt(np.maximum(np.diag(covariance), 0.0)), dtype=np.float64)
+
+
+# The inverted test of Anderson & Rubin (1949): a confidence set that holds however noisy the regressors are.
+
+ROUNDS = 25
+"""Re-weightings at most; nearly all searches need five."""
+SETTLED = 1e-6
+FARTHEST_STEPS = 60
+"""Doublings of the step in which an end of the set is looked for."""
+
+
+def smallest_statistic(
+    equations: NormalEquations, fixed: Mapping[int, float], start: FloatArray | None = None
+) -> float:
+    """min over the entries of b that are not fixed of gᵀ Cov(g)⁻¹ g, g = (M b)_A.
+
+    At the true b the statistic is χ² with as many degrees of freedom as coefficients are fixed, since each of the others takes
+    one away; that needs nothing of M_AA, so that it holds where noise hides the regressors.
+
+    Parameters
+    ----------
+    equations : NormalEquations
+    fixed : mapping of int to float
+        Entries of b = (−β, 1), the target's among them (last).
+    start : ndarray of shape (k + 1,), optional
+        Where to start.
+
+    Notes
+    -----
+    Cov(g) depends on b: the entries are found for given weights, the weights for given entries, in turn; the least value met is
+    returned, of all at weights that belong to their entries.
+    """
+    size = equations.n_regressors + 1
+    beyond = np.zeros(size) if start is None else start.copy()
+    held = np.array(sorted(fixed))
+    beyond[held] = [fixed[place] for place in held]
+    free = np.setdiff1d(np.arange(size), held)
+    system = equations.moments[:-1]
+    best = math.inf
+    for _ in range(ROUNDS):
+        root = _inverse_root(equations.error_covariance(beyond))
+        whitened = root @ system
+        best = min(best, float(np.sum((whitened @ beyond) ** 2)))
+        if not len(free):
+            break
+        found = np.linalg.lstsq(whitened[:, free], -whitened[:, held] @ beyond[held], rcond=None)[0]
+        moved = float(np.linalg.norm(found - beyond[free]))
+        beyond[free] = found
+        if moved <= SETTLED * float(np.linalg.norm(beyond)):
+            break
+    return best
+
+
+def confidence_limits(equations: NormalEquations, place: int, limit: float, step: float) -> tuple[float, float]:
+    """The ends of {β_j : smallest statistic ≤ limit}; infinite where the set is unbounded.
+
+    Parameters
+    ----------
+    equations : NormalEquations
+    place : int
+        j among the regressors.
+    limit : float
+        Quantile of χ² with one degree of freedom.
+    step : float
+        A guess of the half-width.
+    """
+    last = equations.n_regressors
+    # Far out the target does not matter: both ends have one limit.
+    if smallest_statistic(equations, {place: 1.0, last: 0.0}) <= limit:
+        return -math.inf, math.inf
+    middle = float(equations.solution[place])
+    start = np.append(-equations.solution, 1.0)
+
+    def excess(value: float) -> float:
+        return smallest_statistic(equations, {place: -value, last: 1.0}, start) - limit
+
+    if not excess(middle) <= 0.0:  # where rounding decides, nothing is bounded
+        return -math.inf, math.inf
+    ends = []
+    for side in (-1.0, 1.0):
+        reach = step if step > 0.0 and math.isfinite(step) else 1.0
+        inside = 0.0
+        for _ in range(FARTHEST_STEPS):
+            if excess(middle + side * reach) > 0.0:
+                break
+            inside, reach = reach, 2.0 * reach
+        else:
+            ends.append(side * math.inf)
+            continue
+        found = scipy.optimize.brentq(
+            lambda offset, side=side: excess(middle + side * offset), inside, reach, rtol=1e-4
+        )
+        ends.append(middle + side * float(found))
+    return ends[0], ends[1]
+
+
+def _inverse_root(covariance: FloatArray) -> FloatArray:
+    """R with RᵀR = covariance⁻¹; directions without any error count as known to twelve digits."""
+    eigenvalues, vectors = np.linalg.eigh(covariance)
+    floor = max(float(eigenvalues[-1]) * 1e-12, np.finfo(float).tiny)
+    return np.asarray((vectors / np.sqrt(np.maximum(eigenvalues, floor))).T)
 
 
 def _unknown_matrix(inference: CoefficientInference) -> FloatArray:
@@ -46,7 +320,7 @@ class CoefficientInference:
     privacy's part from the law of the noise N and sampling's from the variance s² of the residuals, taken to be the same for all
     rows: a release holds no fourth moments. That is the delta method, and holds where noise is small beside the least eigenvalue
     of M_AA (``identified``). Intervals and p-values are those of the inverted test
-    (:func:`dpmoments.analysis.inverted_test.smallest_statistic`), which holds everywhere and may be unbounded; where noise is so
+    (:func:`dpmoments.analysis.inference.smallest_statistic`), which holds everywhere and may be unbounded; where noise is so
     small that it is all one, they are the delta method's, which is faster.
 
     Attributes

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dpmoments.analysis.components import pca
-from dpmoments.analysis.correlations import correlations
+from dpmoments.analysis.correlations import correlations, partial_correlation
 from dpmoments.analysis.cross_table import cross_table
 from dpmoments.analysis.description import describe
 from dpmoments.analysis.discriminant import lda
 from dpmoments.analysis.distances import mahalanobis
 from dpmoments.analysis.graphical_model import graphical_lasso
 from dpmoments.analysis.group_means import group_means
-from dpmoments.analysis.group_tests import t_test
-from dpmoments.analysis.lasso import lasso
-from dpmoments.analysis.partial_correlations import partial_correlation
-from dpmoments.analysis.regression import ols, ridge
-from dpmoments.analysis.variance_analysis import anova
+from dpmoments.analysis.group_tests import anova, t_test
+from dpmoments.analysis.regression import lasso, ols, ridge
 
 __all__ = [
     "anova",

@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.analysis.normal_equations import NoiseOfMoments
+from dpmoments.analysis.inference import NoiseOfMoments
 from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import is_finite_number
-from dpmoments.noise.dependent import InverseNormalPivot, LastStepPivot
+from dpmoments.noise.dependent import InverseNormalPivot, LastStepPivot, WishartPivot
 from dpmoments.noise.eigenvector_noise import projected_cells, subtracted_cells
-from dpmoments.noise.pivots import MomentPivot
-from dpmoments.noise.rotated import RotatedNoise
-from dpmoments.noise.wishart_pivot import WishartPivot
+from dpmoments.noise.law import MomentPivot, RotatedNoise
 from dpmoments.privacy.budget import BudgetKind
 
 __all__ = ["noise_of_run"]
@@ -35,7 +33,7 @@ def noise_of_run(release: Released) -> NoiseOfMoments | None:
     Returns
     -------
     NoiseOfMoments or None
-        ``release.noise`` where there is one. Else a :class:`dpmoments.noise.rotated.RotatedNoise`, made of what was released:
+        ``release.noise`` where there is one. Else a :class:`dpmoments.noise.law.RotatedNoise`, made of what was released:
         exact for given rows as the last step clipped them (coinpress, private-preconditioning) and for additive Wishart noise of
         another scale; **linearised about the release** for draws around the moments (johnson-lindenstrauss, inverse-wishart),
         noise on their inverse, and eigenvectors (``docs/derivations/noise-of-runs.md``). None where moments are biased by an

@@ -3,22 +3,375 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy
 
-from dpmoments.analysis.answers import TableAnswer, finite_or_none, number, number_or_none
-from dpmoments.analysis.clipping_effect import ClippingEffect
+from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number, number_or_none
 from dpmoments.analysis.confidence import confidence_level
-from dpmoments.analysis.explained_variance import ExplainedVariance
+from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import NOISE_UNKNOWN, NOT_DISTINGUISHABLE
-from dpmoments.analysis.inference import CoefficientInference
-from dpmoments.analysis.intervals import Identification, Intervals
+from dpmoments.analysis.inference import CoefficientInference, NormalEquations
+from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.values import is_finite_number
+from dpmoments.schema.schema import Schema
 
-__all__ = ["NO_EFFECT", "CoefficientTable"]
+__all__ = [
+    "NO_EFFECT",
+    "ClippingEffect",
+    "CoefficientTable",
+    "ExplainedVariance",
+    "FittedLine",
+    "Identification",
+    "Intervals",
+    "Predictions",
+]
+
+# Predictions with intervals.
+
+SHOWN_ROWS = 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Predictions(TableAnswer):
+    """Predictions for rows, with confidence intervals of the line there and intervals in which new rows lie.
+
+    Attributes
+    ----------
+    prediction : ndarray of shape (m,)
+    mean : ndarray of shape (m, 2)
+        Confidence interval of the population's line.
+    value : ndarray of shape (m, 2)
+        Where a new row's target lies, for normal residuals of one variance: of that, what noise lets it be at most.
+    level : float
+    """
+
+    prediction: FloatArray
+    mean: FloatArray
+    value: FloatArray
+    level: float
+
+    @classmethod
+    def of(cls, rows: FloatArray, inference: CoefficientInference, prediction: FloatArray, level: float) -> Predictions:
+        """For rows in the table's units, the constant first where there is one, shape (m, k)."""
+        covariance = inference.privacy_covariance + inference.sampling_covariance
+        variance = np.maximum(np.einsum("ij,jk,ik->i", rows, covariance, rows), 0.0)
+        quantile = float(scipy.special.stdtrit(inference.degrees_of_freedom, 0.5 + 0.5 * level))
+        of_residual = inference.residual_deviation(0.5 + 0.5 * level) ** 2
+        reaches = [quantile * np.sqrt(variance), quantile * np.sqrt(variance + of_residual)]
+        mean, value = (np.column_stack([prediction - reach, prediction + reach]) for reach in reaches)
+        return cls(prediction, mean, value, level)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Columns for frames."""
+        return {
+            "prediction": self.prediction.tolist(),
+            "mean_lower": self.mean[:, 0].tolist(),
+            "mean_upper": self.mean[:, 1].tolist(),
+            "lower": self.value[:, 0].tolist(),
+            "upper": self.value[:, 1].tolist(),
+        }
+
+    def table(self) -> list[tuple[str, ...]]:
+        """Rows of text, the head first; the first twenty."""
+        rows = list(zip(*self.columns().values(), strict=True))[:SHOWN_ROWS]
+        return [("row", *self.columns()), *((str(place), *map(number, row)) for place, row in enumerate(rows))]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return (f"… {len(self.prediction) - SHOWN_ROWS} more rows",) if len(self.prediction) > SHOWN_ROWS else ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds them."""
+        return {"level": self.level} | {
+            name: finite_or_none(np.asarray(values)) for name, values in self.columns().items()
+        }
+
+
+# Confidence intervals with labels, and what a fit identifies.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Intervals(TableAnswer):
+    """Confidence intervals, read as an array of shape (k, 2) or by name.
+
+    Attributes
+    ----------
+    names : tuple of str
+    limits : ndarray of shape (k, 2)
+    level : float
+    beside : mapping of str to (float, float)
+        Found by name alone: the intercept's.
+
+    Examples
+    --------
+    >>> found = Intervals(("age", "smoker"), np.array([[0.0, 1.0], [2.0, 3.0]]), 0.95)
+    >>> found["smoker"], found[:, 0].tolist()
+    ((2.0, 3.0), [0.0, 2.0])
+    """
+
+    names: tuple[str, ...]
+    limits: FloatArray
+    level: float
+    beside: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
+        return np.array(self.limits, dtype=dtype) if copy else np.asarray(self.limits, dtype=dtype)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[FloatArray]:
+        return iter(self.limits)
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return self.limits[key]
+        if key in self.beside:
+            return self.beside[key]
+        if key not in self.names:
+            raise KeyError(f"there is no interval of {key!r}: there are those of {', '.join(map(repr, self.names))}")
+        lower, upper = self.limits[self.names.index(key)]
+        return float(lower), float(upper)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(k, 2)."""
+        return self.limits.shape
+
+    def table(self) -> list[tuple[str, ...]]:
+        """Rows of text, the head first."""
+        rows = zip(self.names, self.limits, strict=True)
+        return [(f"{self.level:.0%}", "lower", "upper"), *((name, *map(number, limits)) for name, limits in rows)]
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Columns for frames."""
+        return {"feature": list(self.names), "lower": self.limits[:, 0].tolist(), "upper": self.limits[:, 1].tolist()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds them; an infinite end is None."""
+        return {"level": self.level} | {
+            name: finite_or_none(limits) for name, limits in zip(self.names, self.limits, strict=True)
+        }
+
+
+@dataclass(frozen=True)
+class Identification:
+    """Which coefficients a release identifies; as a truth value, whether the whole fit is identified.
+
+    Attributes
+    ----------
+    names : tuple of str
+    coefficients : tuple of bool
+    whole : bool
+
+    Examples
+    --------
+    >>> found = Identification(("age", "smoker"), (True, False), False)
+    >>> bool(found), found["age"], list(found)
+    (False, True, [True, False])
+    """
+
+    names: tuple[str, ...]
+    coefficients: tuple[bool, ...]
+    whole: bool
+
+    def __bool__(self) -> bool:
+        return self.whole
+
+    def __len__(self) -> int:
+        return len(self.coefficients)
+
+    def __iter__(self) -> Iterator[bool]:
+        return iter(self.coefficients)
+
+    def __getitem__(self, key: int | str) -> bool:
+        return self.coefficients[self.names.index(key) if isinstance(key, str) else key]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        del copy
+        return np.array(self.coefficients, dtype=dtype)
+
+
+# R² of a regression on noisy moments, less what the noise is expected to add to it, and its interval.
+
+
+@dataclass(frozen=True)
+class ExplainedVariance:
+    """A share of the target's variance.
+
+    Attributes
+    ----------
+    share : float
+        R², in [0, 1]; 0 where the target's variance is lost in the noise.
+    privacy_error, sampling_error : float
+        Standard deviations of what noise and sampling do to it.
+    degrees_of_freedom : float
+        n − k.
+    n_rows : float
+    """
+
+    share: float
+    privacy_error: float
+    sampling_error: float
+    degrees_of_freedom: float
+    n_rows: float
+
+    @classmethod
+    def of_population(cls, equations: NormalEquations) -> ExplainedVariance:
+        """R² of the population's least squares, where the equations are identified.
+
+        Notes
+        -----
+        The residual sum of squares of the noisy fit is bᵀM b − gᵀM_AA⁻¹g at the true b, g = (N b)_A: too small by
+        tr(M_AA⁻¹ Cov(g)) on average, which is added back. Its error is bᵀN b to first order, and 2 tr((M_AA⁻¹Cov(g))²) is the
+        variance of the second.
+        """
+        return cls._of(
+            equations, equations.solution, np.asarray(np.linalg.pinv(equations.gram), dtype=np.float64), times=1.0
+        )
+
+    @classmethod
+    def of_line(cls, equations: NormalEquations, slopes: FloatArray, penalty: float) -> ExplainedVariance:
+        """What a released line explains of the population: for lines that are shrunk, or whose equations are not identified.
+
+        Parameters
+        ----------
+        equations : NormalEquations
+            Encoded rows about the release's centre.
+        slopes : ndarray
+            Of the encoded features, without the constant.
+        penalty : float
+            What was added to the diagonal of Σ x xᵀ for it, or would have to be.
+        """
+        solution, ridge = slopes, penalty * np.eye(len(slopes))
+        if equations.with_constant:
+            moments = equations.moments
+            middle = float(moments[0, -1] - moments[0, 1:-1] @ slopes) / float(moments[0, 0])
+            solution = np.concatenate([[middle], slopes])
+            ridge = np.diag([0.0, *np.diag(ridge)])
+        eigenvalues, vectors = np.linalg.eigh(equations.possible_gram + ridge)
+        inverse = (vectors / np.maximum(eigenvalues, max(equations.noise_floor, 1e-300))) @ vectors.T
+        return cls._of(equations, solution, inverse, times=2.0)
+
+    @classmethod
+    def _of(
+        cls, equations: NormalEquations, solution: FloatArray, inverse: FloatArray, *, times: float
+    ) -> ExplainedVariance:
+        moments, n_rows, k = equations.moments, equations.n_rows, equations.n_regressors
+        beyond = np.append(-solution, 1.0)
+        of_target = np.zeros(k + 1)
+        of_target[-1] = 1.0
+        if equations.with_constant:
+            of_target[0] = -float(moments[0, -1]) / float(moments[0, 0])
+        total = float(of_target @ moments @ of_target)
+        degrees = max(n_rows - k, 1.0)
+        if total <= 0.0:
+            return cls(0.0, math.inf, math.inf, degrees, n_rows)
+        product = inverse @ equations.noise_covariance(beyond)
+        residual = float(beyond @ moments @ beyond) + times * float(np.trace(product))
+        share = min(max(1.0 - residual / total, 0.0), 1.0)
+        gradient = (1.0 - share) * np.outer(of_target, of_target) - np.outer(beyond, beyond)
+        carried = equations.carry.T @ gradient @ equations.carry / total
+        second_order = 2.0 * times * float(np.trace(product @ product)) / total**2
+        privacy = equations.noise.functional_variance(carried) + max(second_order, 0.0)
+        sampling = 4.0 * share * (1.0 - share) ** 2 / n_rows + 2.0 * (k - equations.with_constant) / n_rows**2
+        return cls(share, math.sqrt(privacy), math.sqrt(sampling), degrees, n_rows)
+
+    @property
+    def adjusted(self) -> float:
+        """1 − (1 − R²)(n − 1)/(n − k)."""
+        return 1.0 - (1.0 - self.share) * max(self.n_rows - 1.0, 1.0) / self.degrees_of_freedom
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """A confidence interval within [0, 1]."""
+        if math.isinf(self.privacy_error):
+            return 0.0, 1.0
+        reach = float(scipy.special.ndtri(0.5 + 0.5 * level)) * math.hypot(self.privacy_error, self.sampling_error)
+        return max(self.share - reach, 0.0), min(self.share + reach, 1.0)
+
+
+# What moving rows or cells into bounds can have done to coefficients: as far as a release has paid to know.
+
+MANY = 0.25
+"""Where more of the rows than this may have been moved, the moments may be far from the table's."""
+OF_USE = 3.0
+"""A bound of more standard errors says nothing of use."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClippingEffect:
+    """How far coefficients can be from those of rows that were not moved.
+
+    Attributes
+    ----------
+    share : float or None
+        Of the rows, that were moved, at most (95 % confidence); None where nothing was paid to know it.
+    standard_errors : ndarray of shape (k,) or None
+        The largest possible effect on each slope, in its standard errors; None where it is not known.
+    """
+
+    share: float | None
+    standard_errors: FloatArray | None
+
+    @classmethod
+    def of(cls, release: Released, inference: CoefficientInference | None) -> ClippingEffect:
+        """The effect on a fit.
+
+        Notes
+        -----
+        Moving a row u about the centre to f·u, f < 1, takes Σ(1 − f²)uuᵀ ⪰ 0 off the Gram matrix, of trace n·t at most, and n·m
+        off the length of the sum; ``adaptive-ball`` releases bounds on both. With E what was taken and b = (−β, 1), coefficients
+        move by M_AA⁻¹(E b)_A to first order, and ‖(E b)_x‖ ≤ n(m|b₀| + t‖b_x‖), |(E b)₀| ≤ n·m‖b_x‖.
+        """
+        found = [
+            release.diagnostics.get(name) for name in ("share_beyond_bound", "trace_bias_bound", "mean_bias_bound")
+        ]
+        if not all(is_finite_number(value) for value in found):
+            return cls(None, None)
+        share, trace, mean = (float(value) for value in found)  # type: ignore[arg-type]
+        if inference is None or not inference.identified:
+            return cls(share, None)
+        equations, beyond = inference.equations, inference.beyond
+        first = 1 if equations.with_constant else 0
+        constant = abs(float(beyond[0])) if first else 0.0
+        slopes = float(np.linalg.norm(beyond[first:]))
+        inverse = np.linalg.inv(equations.gram)[first:]
+        reach = np.linalg.norm(inverse[:, first:], axis=1) * (mean * constant + trace * slopes)
+        if first:
+            reach = reach + np.abs(inverse[:, 0]) * mean * slopes
+        units = np.diag(inference.units)[first:]
+        effect = np.abs(units) * equations.n_rows * reach
+        errors = inference.standard_errors[first:]
+        return cls(share, np.where(effect > 0.0, effect / np.maximum(errors, np.finfo(float).tiny), 0.0))
+
+    @property
+    def in_words(self) -> str:
+        """One sentence."""
+        if self.share is None:
+            return (
+                "Clipping: values beyond the public bounds count as the bounds; how many there were was not measured."
+            )
+        if self.share > MANY:
+            return (
+                f"WARNING: up to {self.share:.0%} of the rows were moved into a ball: coefficients and intervals are of the "
+                "moved rows, and may be far from the table's (AdaptiveBall(dominant_rows=True) moves none)."
+            )
+        moved = (
+            f"Clipping: at most {self.share:.2%} of the rows were moved into a ball (95 % confidence), which the intervals do "
+            "not allow for"
+        )
+        if self.standard_errors is not None and (largest := float(self.standard_errors.max())) <= OF_USE:
+            return f"{moved}: it moved no coefficient by more than {largest:.2g} of its standard errors."
+        return (
+            f"{moved}: rows keep their direction from the centre, so that it matters where those rows are unlike the others "
+            "(AdaptiveBall(dominant_rows=True) moves none)."
+        )
+
 
 CONSTANT = "(intercept)"
 NO_EFFECT = "not distinguishable from 0"
@@ -347,3 +700,84 @@ def _p_in_words(value: float) -> str:
 
 def _limit(value: float) -> str:
     return ("−∞" if value < 0 else "∞") if math.isinf(value) else number(value)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class FittedLine(CoefficientTable):
+    """A linear regression computed from a release.
+
+    Attributes
+    ----------
+    schema : Schema
+        Of the release: what frames are read by.
+    """
+
+    schema: Schema
+
+    def predict(self, frame: Any) -> FloatArray:
+        """Predictions for the rows of a frame, (m,), read by column name; NaN where a cell is empty.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a column is absent, holds levels that the schema does not list, or the frame is none.
+        """
+        values = named_values(self.schema, frame, self.features)
+        return np.asarray(values @ self.coefficients + self.intercept, dtype=np.float64)
+
+    @in_floating_point
+    def prediction_intervals(self, frame: Any, level: float | None = None) -> Predictions:
+        """Predictions with confidence intervals of the line, and intervals in which new rows lie.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`predict`; also for a fit that a penalty shrank, or that noise does not let be identified.
+        """
+        level = self.level if level is None else confidence_level(level)
+        inference = self.inference
+        if inference is None or not inference.identified or self.method != "least squares":
+            why = "a penalty shrank it" if self.method != "least squares" else "noise does not let it be identified"
+            raise ValueError(
+                f"this fit has no prediction intervals, since {why}: use ols(), with fewer features or more rows"
+            )
+        values = named_values(self.schema, frame, self.features)
+        rows = np.column_stack([np.ones(len(values)), values]) if self.with_intercept else values
+        return Predictions.of(rows, inference, self.predict(frame), level)
+
+    @property
+    def params(self) -> Any:
+        """Coefficients with the intercept first, as a pandas Series (statsmodels' name)."""
+        return self._series(
+            np.concatenate([[self.intercept], self.coefficients]) if self.with_intercept else self.coefficients
+        )
+
+    @property
+    def bse(self) -> Any:
+        """Standard errors of ``params``."""
+        return self._series(self._errors("standard_errors"))
+
+    @property
+    def pvalues(self) -> Any:
+        """p-values of ``params``."""
+        return self._series(self._errors("p_values"))
+
+    @property
+    def rsquared(self) -> float:
+        """``r_squared``."""
+        return self.r_squared
+
+    @property
+    def rsquared_adj(self) -> float:
+        """``adjusted_r_squared``."""
+        return self.adjusted_r_squared
+
+    @property
+    def nobs(self) -> int:
+        """``n_rows``."""
+        return self.n_rows
+
+    def _series(self, values: FloatArray) -> Any:
+        import pandas as pd
+
+        return pd.Series(values, index=list(self.names))

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.noise.law import NoiseLaw
-from dpmoments.noise.pivots import MomentPivot
+from dpmoments.noise.law import MomentPivot, NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
-from dpmoments.repair.repair import Repair
+from dpmoments.repair.repair import Repair, few_rows_in_words
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
 
-__all__ = ["Released"]
+__all__ = ["Released", "cautions", "rows_of_units_in_words"]
 
 
 class Released(Protocol):
@@ -128,3 +127,36 @@ class Released(Protocol):
 
     def with_repair(self, repair: str) -> Released:
         """The same release read with another repair."""
+
+
+# What speaks against reading an answer as that of the table, said below every answer.
+
+
+def cautions(release: Released) -> str:
+    """Too few rows for the budget, and what the mechanism learned that speaks against its answer; mostly empty.
+
+    Intervals hold noise and sampling. What moving rows into a ball did to the moments is in none of them: the mechanism's own
+    warning stands here.
+
+    Examples
+    --------
+    >>> import numpy as np, dpmoments as dpm
+    >>> table = np.zeros((20, 2))
+    >>> released = dpm.release(table, dpm.Schema.unit_ball(2), epsilon=0.1, insecure_seed=0)
+    >>> cautions(released)[:32]
+    'too few rows for this budget: th'
+    """
+    few = few_rows_in_words(release.noisy_count, release.noise)
+    said = (few, rows_of_units_in_words(release), *release.warnings)
+    return ". ".join(dict.fromkeys(words.rstrip(".") for words in said if words))
+
+
+def rows_of_units_in_words(release: Released) -> str:
+    """That rows of one unit may be alike, where several of them count and intervals take rows as independent; else empty."""
+    unit = release.privacy.privacy_unit
+    if unit is None or unit.max_rows == 1:
+        return ""
+    return (
+        f"Up to {unit.max_rows:,} rows of one {unit.column} count, and what is said of sampling takes rows as independent: where "
+        "rows of one are alike, intervals are too short and tests reject too often"
+    )

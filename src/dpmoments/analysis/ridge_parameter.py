@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
-from dpmoments.analysis.regressed_moment import regressed_moment
+from dpmoments.analysis.regressors import regressed_moment
 from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.privacy import sensitivity

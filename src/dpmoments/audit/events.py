@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.audit.bounds import epsilon_lower_bound
+from dpmoments.audit.statistics import epsilon_lower_bound
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.table_libraries import pa
+from dpmoments.mechanisms.base import CalibratedPlan, NoisyMoments
+from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit, SelectionKey
+from dpmoments.rows.kernel import MomentSummary
+from dpmoments.rows.moments import Moments
+from dpmoments.rows.rows import Rows
+from dpmoments.rows.summary import Summary
+from dpmoments.rows.threads import single_threaded_blas
+from dpmoments.schema.schema import Schema
 
-__all__ = ["Event", "best_events", "rarer_events"]
-
+__all__ = [
+    "Event",
+    "RepeatedRows",
+    "RepeatedUnits",
+    "best_events",
+    "names_in",
+    "numbers_of",
+    "rarer_events",
+    "repeated_rows",
+    "repeated_units",
+    "run_repeatedly",
+]
 
 N_THRESHOLDS = 64
 SHARES = (0.5, 0.25, 0.125)
@@ -121,3 +144,191 @@ def _counts(ordered: FloatArray, thresholds: FloatArray, above: bool) -> npt.NDA
     if above:
         return len(ordered) - np.searchsorted(ordered, thresholds, side="left")
     return np.searchsorted(ordered, thresholds, side="right")
+
+
+# Repeated runs of a plan on one table, as a table of numbers: all that someone who sees the outputs can measure.
+
+Record = dict[str, float]
+Running = TypeVar("Running")
+Result = TypeVar("Result")
+
+SELECTIONS = 16
+"""So many keys stand for all: which rows count is found once for each, and not in every run."""
+MOST_NUMBERS = 400
+"""Numbers of an output that are looked at; longer diagnostics are cut."""
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatedRows(Rows):
+    """Rows that remember their exact moments, so that thousands of runs read the table once.
+
+    Moments about a centre or in a linear map, which depend on earlier noise, are computed every time.
+    """
+
+    remembered: dict[tuple[float, int], Moments] = field(default_factory=dict, repr=False)
+    passes: list[int] = field(default_factory=lambda: [0], repr=False)
+
+    def summarise(self, summary: Summary[Running, Result]) -> Result:
+        """As :meth:`dpmoments.rows.rows.Rows.summarise`."""
+        if not isinstance(summary, MomentSummary) or summary.center is not None or summary.linear is not None:
+            self.passes[0] += 1
+            return super().summarise(summary)
+        key = (summary.radius, summary.bits)
+        if key not in self.remembered:
+            self.remembered[key] = super().summarise(summary)
+        remembered: Any = self.remembered[key]
+        return remembered  # type: ignore[no-any-return]
+
+
+def repeated_rows(table: FloatArray, neighbors: Neighbors, schema: Schema | None = None) -> RepeatedRows:
+    """Rows of a table that is read once; by default of a schema that drops rows only where the table has one with NaN.
+
+    Examples
+    --------
+    >>> repeated_rows(np.array([[1.0, 0.0], [np.nan, 0.0]]), Neighbors.ADD_REMOVE).moments().count
+    1
+    """
+    if schema is None:
+        schema = Schema.unit_ball(table.shape[1], missing="drop" if np.isnan(table).any() else "error")
+    rows = RepeatedRows.of(table, schema, neighbors=neighbors, threads=1)
+    assert isinstance(rows, RepeatedRows)
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatedUnits(RepeatedRows):
+    """Rows of units, of which a few selections of those that count are made beforehand.
+
+    What is asked before a run has drawn its key is answered for the first of them.
+    """
+
+    selections: tuple[RepeatedRows, ...] = ()
+
+    def bounded(self, key: SelectionKey) -> Rows:
+        """One of the selections, by the key."""
+        return self.selections[key[0] % len(self.selections)]
+
+    def summarise(self, summary: Summary[Running, Result]) -> Result:
+        """As :meth:`RepeatedRows.summarise`."""
+        return self.selections[0].summarise(summary)
+
+    @property
+    def selected_alike(self) -> bool:
+        """Whether the rows that count are the same, whatever the key."""
+        return len(self.selections) == 1
+
+
+def repeated_units(
+    table: FloatArray, units: Sequence[str], privacy_unit: PrivacyUnit, schema: Schema | None = None
+) -> RepeatedUnits:
+    """Rows of a table of units that is read once for each of a few keys.
+
+    Examples
+    --------
+    >>> rows = repeated_units(np.ones((7, 1)), ["a"] * 6 + ["b"], PrivacyUnit("person", max_rows=2))
+    >>> rows.moments().count, rows.selected_alike
+    (3, True)
+    """
+    schema = Schema.unit_ball(table.shape[1]) if schema is None else schema
+    cells = {name: table[:, place] for place, name in enumerate(schema.names)}
+    frame = pa.table({**cells, privacy_unit.column: pa.array(list(units), pa.string())})
+    rows = RepeatedUnits.of(frame, schema, threads=1, privacy_unit=privacy_unit)
+    assert isinstance(rows, RepeatedUnits)
+    plain = RepeatedRows(rows.schema, rows.neighbors, rows.source, 1, privacy_unit=privacy_unit, passes=rows.passes)
+    selections = []
+    for key in range(1 if _selected_alike(table, np.array(units, dtype=object), privacy_unit.max_rows) else SELECTIONS):
+        found = plain.bounded((key, key))
+        assert isinstance(found, RepeatedRows)
+        selections.append(replace(found, remembered={}))
+    return replace(rows, selections=tuple(selections))
+
+
+def _selected_alike(table: FloatArray, units: npt.NDArray[Any], max_rows: int) -> bool:
+    """Whether of each unit all rows count, or all rows are equal."""
+    rows_of = (table[units == unit] for unit in set(units.tolist()))
+    return all(len(rows) <= max_rows or bool((rows == rows[0]).all()) for rows in rows_of)
+
+
+def run_repeatedly(
+    plan: CalibratedPlan[NoisyMoments], rows: Rows, size: int, generator: np.random.Generator
+) -> tuple[list[Record], Exception | None]:
+    """The plan's own ``run``, ``size`` times.
+
+    Returns
+    -------
+    records : list of dict
+        Every output as named numbers. A run that raises is an outcome too (an error that depends on the table tells of
+        it): it is recorded as ``failed``, with a number for the kind of error.
+    failure : Exception or None
+        The last error, if all runs raised.
+    """
+    records: list[Record] = []
+    failure: Exception | None = None
+    n_failures = 0
+    # Held once: the summation would otherwise look for the linear algebra library in every run.
+    with single_threaded_blas():
+        for _ in range(size):
+            try:
+                noisy = plan.run(rows, PrivacyFilter(plan, generator))
+            except Exception as error:  # whatever it is, the one who asked for the release sees it
+                failure, n_failures = error, n_failures + 1
+                records.append({"failed": 1.0, "error": _code(type(error).__name__)})
+            else:
+                records.append(numbers_of(noisy))
+    return records, failure if n_failures == size else None
+
+
+def numbers_of(noisy: NoisyMoments) -> Record:
+    """Every number in an output, by name; texts as a number that stands for them.
+
+    Examples
+    --------
+    >>> numbers_of(NoisyMoments(3.0, None, np.eye(1), {"scales": [0.5]}))
+    {'failed': 0.0, 'gram[0,0]': 1.0, 'count': 3.0, 'scales.length': 1.0, 'scales.0': 0.5}
+    """
+    record = {"failed": 0.0}
+    for i, row in enumerate(noisy.gram.tolist()):
+        for j, value in enumerate(row[i:], start=i):
+            record[f"gram[{i},{j}]"] = value
+    if noisy.sum is not None:
+        record |= {f"sum[{index}]": value for index, value in enumerate(noisy.sum.tolist())}
+    if noisy.center is not None:
+        record |= {f"center[{index}]": value for index, value in enumerate(noisy.center.tolist())}
+    if noisy.count is not None:
+        record["count"] = float(noisy.count)
+    for key, value in noisy.diagnostics.items():
+        _flatten(str(key), value, record)
+    if noisy.pivot is not None:
+        _flatten("pivot", noisy.pivot.to_dict(), record)
+    return record
+
+
+def names_in(*samples: Sequence[Record]) -> tuple[str, ...]:
+    """Names of the numbers that occur in any record, in order of appearance, at most ``MOST_NUMBERS``."""
+    found: dict[str, None] = {}
+    for sample in samples:
+        for record in sample:
+            found.update(dict.fromkeys(record))
+    return tuple(found)[:MOST_NUMBERS]
+
+
+def _flatten(name: str, value: Any, record: Record) -> None:
+    if isinstance(value, str):
+        record[name] = _code(value)
+    elif isinstance(value, bool | int | float | np.number | np.bool_):
+        record[name] = float(value)
+    elif isinstance(value, Mapping):
+        for key, entry in value.items():
+            _flatten(f"{name}.{key}", entry, record)
+    elif isinstance(value, np.ndarray):
+        _flatten(name, value.tolist(), record)
+    elif isinstance(value, Sequence):
+        record[f"{name}.length"] = float(len(value))
+        for index, entry in enumerate(value):
+            _flatten(f"{name}.{index}", entry, record)
+    elif value is not None:
+        raise TypeError(f"the diagnostic {name!r} is a {type(value).__name__}: the audit reads plain values and arrays")
+
+
+def _code(text: str) -> float:
+    return float(zlib.crc32(text.encode()))

@@ -9,8 +9,7 @@ from itertools import product
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.schema.schema import Schema
 
 __all__ = ["NeighboringPair", "distant_pairs", "everyday_pairs", "neighboring_pairs", "unit_pairs", "unrelated_tables"]

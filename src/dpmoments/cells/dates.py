@@ -18,8 +18,7 @@ from dpmoments.cells.text_numbers import TextCells, decoded_bytes, is_nothing
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.foundation.text_format import TextFormat
-from dpmoments.schema.date_format import MONTHS, date_pattern
-from dpmoments.schema.dates import MICROSECONDS, Date
+from dpmoments.schema.dates import MICROSECONDS, MONTHS, Date, date_pattern
 
 __all__ = ["date_numbers", "object_dates", "text_dates"]
 

@@ -8,19 +8,59 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import typer
 from rich.markup import escape
 
 import dpmoments
 from dpmoments.analysis.answers import Answer, TableAnswer, aligned
-from dpmoments.cli.docstring_words import parameters_in_words
 from dpmoments.cli.options import AsJson, ReleaseFile
 from dpmoments.cli.tables import print_json, print_lines, print_text
 from dpmoments.foundation.table_files import CSV_DELIMITERS, FEATHER_ENDINGS, PARQUET_ENDINGS, file_ending, open_ipc
 
-__all__ = ["analyses", "command_of", "moments_in"]
+__all__ = ["ParameterWords", "analyses", "command_of", "moments_in", "parameters_in_words"]
+
+# What a numpydoc docstring says of the parameters: the command line and the pages of the mechanisms read it.
+
+
+class ParameterWords(NamedTuple):
+    """What stands for one parameter: behind its name, and beneath it."""
+
+    kind: str
+    text: str
+
+
+def parameters_in_words(documented: Any) -> dict[str, ParameterWords]:
+    """The section on parameters, by name, the lines of each joined; empty where there is none.
+
+    Examples
+    --------
+    >>> def area(width, height):
+    ...     '''An area.
+    ...
+    ...     Parameters
+    ...     ----------
+    ...     width, height : float
+    ...         In metres.
+    ...     '''
+    >>> parameters_in_words(area)["height"]
+    ParameterWords(kind='float', text='In metres.')
+    """
+    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-+$|\Z)", inspect.getdoc(documented) or "", re.S | re.M)
+    kinds: dict[str, str] = {}
+    lines: dict[str, list[str]] = {}
+    names: list[str] = []
+    for line in (section[1] if section else "").splitlines():
+        if line and not line.startswith(" "):
+            listed, _, kind = line.partition(" : ")
+            names = listed.split(", ")
+            kinds |= dict.fromkeys(names, kind)
+        else:
+            for name in names:
+                lines.setdefault(name, []).append(line.strip())
+    return {name: ParameterWords(kind, " ".join(filter(None, lines.get(name, [])))) for name, kind in kinds.items()}
+
 
 SHORT_NAMES = {"n_components": ("-k", "--components")}
 """Options that are not called like the parameter."""

@@ -12,8 +12,7 @@ from dpmoments.audit.settings import DEFAULT_BUDGETS, audit_generator, audit_pla
 from dpmoments.cli.options import AsJson, Delta, Epsilon, Rho, budget_of, mechanism_of
 from dpmoments.cli.tables import complain, print_json, print_table, print_text
 from dpmoments.mechanisms.registry import MECHANISMS
-from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
 __all__ = ["audit"]
 

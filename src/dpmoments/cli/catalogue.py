@@ -14,7 +14,7 @@ from dpmoments.mechanisms.base import ConfiguredMechanism
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.privacy.budget import BudgetKind
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 
 __all__ = ["BUDGETS_SHOWN", "derivation_page", "mechanisms", "mechanisms_page", "own_page"]
 

@@ -15,17 +15,13 @@ from dpmoments.cli.analyses import analyses, command_of
 from dpmoments.cli.analyst import groups, pool, show, synthetic, verify
 from dpmoments.cli.audit import audit
 from dpmoments.cli.catalogue import mechanisms
-from dpmoments.cli.curator import init
-from dpmoments.cli.errors import StoppedError, explain
-from dpmoments.cli.forecast_means import forecast_mean
-from dpmoments.cli.forecasts import forecast
+from dpmoments.cli.curator import init, preflight
+from dpmoments.cli.errors import StoppedError, explain, in_options, what_number_to_write
+from dpmoments.cli.forecasts import forecast, forecast_mean
 from dpmoments.cli.ledger import ledger
-from dpmoments.cli.option_words import in_options, what_number_to_write
-from dpmoments.cli.preflight import preflight
 from dpmoments.cli.report import report
 from dpmoments.cli.spending import release, release_mean
-from dpmoments.cli.steps import tell_steps
-from dpmoments.cli.tables import OutputError, complain, drop_output, print_page, print_text, printing
+from dpmoments.cli.tables import OutputError, complain, drop_output, print_page, print_text, printing, tell_steps
 from dpmoments.foundation.version import __version__
 
 __all__ = ["app", "main"]

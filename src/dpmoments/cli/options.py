@@ -12,11 +12,12 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from dpmoments.foundation.table_files import ENGINES, EngineFiles
+from dpmoments.foundation.text_format import TextFormat
 from dpmoments.mechanisms.base import ConfiguredMechanism, Mechanism
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.registry_entry import registry_entry
 
 __all__ = [
@@ -24,27 +25,39 @@ __all__ = [
     "AsJson",
     "Data",
     "Dataset",
+    "Decimal",
+    "Delimiter",
     "Delta",
+    "Encoding",
     "Engine",
     "Epsilon",
+    "FalseText",
     "InsecureSeed",
     "LedgerFile",
+    "MaxRowsPerUnit",
     "Mean",
     "MechanismOptions",
+    "MissingUnit",
     "NeighborsOption",
+    "Null",
     "Output",
+    "PrivacyUnitColumn",
     "Progress",
     "Radius",
     "ReleaseFile",
     "Rho",
     "Scale",
     "SchemaFile",
+    "Thousands",
+    "TrueText",
     "Yes",
     "budget_of",
     "data_of",
     "mean_mechanism_of",
     "mechanism_of",
+    "privacy_unit_of",
     "registry_fields",
+    "text_format_of",
 ]
 
 Configured = TypeVar("Configured", bound=ConfiguredMechanism[Any])
@@ -285,3 +298,138 @@ def registry_fields(given: Sequence[str]) -> dict[str, Any]:
             raise typer.BadParameter(f"{field!r} is given twice", param_hint="--fill")
         fields_given[field] = [name.strip() for name in value.split(";")] if field == "authors" else value
     return fields_given
+
+
+# Options that say whom a release protects, where that is not a row.
+
+PrivacyUnitColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--privacy-unit",
+        metavar="COLUMN",
+        help="Protect all rows with one value of this column together, such as a person's; the schema does not list it.",
+        rich_help_panel=BUDGET_PANEL,
+    ),
+]
+MaxRowsPerUnit = Annotated[
+    int | None,
+    typer.Option(
+        "--max-rows-per-unit",
+        metavar="K",
+        help="How many rows of a unit count; noise is K times that for rows.",
+        rich_help_panel=BUDGET_PANEL,
+    ),
+]
+MissingUnit = Annotated[
+    str,
+    typer.Option(
+        "--missing-unit",
+        metavar="error|drop",
+        help="What becomes of rows without a unit.",
+        rich_help_panel=BUDGET_PANEL,
+    ),
+]
+
+
+def privacy_unit_of(column: str | None, max_rows: int | None, missing: str = "error") -> PrivacyUnit | None:
+    """The privacy unit that the options name; None where rows are protected each by itself.
+
+    Raises
+    ------
+    typer.BadParameter
+        If they do not go together, or a value cannot be.
+    """
+    if column is None:
+        if max_rows is not None or missing != "error":
+            raise typer.BadParameter(
+                "it is for a privacy unit: name its column", param_hint="--max-rows-per-unit, --missing-unit"
+            )
+        return None
+    if max_rows is None:
+        raise typer.BadParameter(
+            "say how many rows of a unit count: --max-rows-per-unit 5", param_hint="--max-rows-per-unit"
+        )
+    try:
+        return PrivacyUnit(column, max_rows, missing)  # type: ignore[arg-type]
+    except ValueError as refusal:
+        raise typer.BadParameter(str(refusal), param_hint="--privacy-unit") from None
+
+
+# Options that say how a text file is written.
+
+TEXT_PANEL = "Text files (CSV): how they are written"
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        "--delimiter",
+        metavar="MARK",
+        help="Between cells: ';', '|', tab. Default: a comma; a tab in .tsv files.",
+        rich_help_panel=TEXT_PANEL,
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option("--encoding", help="latin-1, cp1252, utf-16, …; default: utf-8.", rich_help_panel=TEXT_PANEL),
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option("--decimal", metavar="MARK", help="The decimal mark; default: a point.", rich_help_panel=TEXT_PANEL),
+]
+Thousands = Annotated[
+    str | None,
+    typer.Option(
+        "--thousands", metavar="MARK", help="The mark between groups of three digits.", rich_help_panel=TEXT_PANEL
+    ),
+]
+Null = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--null", metavar="TEXT", help="Stands for an empty cell; may be repeated.", rich_help_panel=TEXT_PANEL
+    ),
+]
+TrueText = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--true", metavar="TEXT", help="Stands for true, as 'ja' may; may be repeated.", rich_help_panel=TEXT_PANEL
+    ),
+]
+FalseText = Annotated[
+    list[str] | None,
+    typer.Option("--false", metavar="TEXT", help="Stands for false; may be repeated.", rich_help_panel=TEXT_PANEL),
+]
+
+
+def text_format_of(
+    delimiter: str | None,
+    encoding: str | None,
+    decimal: str | None,
+    thousands: str | None,
+    null: Sequence[str] | None,
+    true: Sequence[str] | None = None,
+    false: Sequence[str] | None = None,
+) -> TextFormat | None:
+    """How text files are written, by the options; None where none is given.
+
+    Raises
+    ------
+    typer.BadParameter
+        If an option is not what it must be.
+
+    Examples
+    --------
+    >>> text_format_of("tab", None, ",", None, ["k.A."])
+    TextFormat(delimiter='\\t', decimal=',', nulls=('k.A.',))
+    """
+    marks = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "thousands": thousands}
+    words = {"nulls": null, "true": true, "false": false}
+    given: dict[str, Any] = {key: value for key, value in (marks | words).items() if value}
+    if not given:
+        return None
+    if delimiter in ("tab", "\\t"):
+        given["delimiter"] = "\t"
+    try:
+        return TextFormat(**given)
+    except (TypeError, ValueError) as error:
+        raise typer.BadParameter(
+            str(error), param_hint=", ".join(f"--{'null' if key == 'nulls' else key}" for key in given)
+        ) from error

@@ -16,43 +16,43 @@ from dpmoments.cli.options import (
     BUDGET_PANEL,
     Data,
     Dataset,
+    Decimal,
+    Delimiter,
     Delta,
+    Encoding,
     Engine,
     Epsilon,
+    FalseText,
     InsecureSeed,
     LedgerFile,
+    MaxRowsPerUnit,
     Mean,
     MechanismOptions,
+    MissingUnit,
     NeighborsOption,
+    Null,
     Output,
+    PrivacyUnitColumn,
     Progress,
     Radius,
     Rho,
     Scale,
     SchemaFile,
+    Thousands,
+    TrueText,
     Yes,
     budget_of,
     data_of,
     mean_mechanism_of,
     mechanism_of,
-)
-from dpmoments.cli.tables import complain, print_command, print_text
-from dpmoments.cli.text_options import (
-    Decimal,
-    Delimiter,
-    Encoding,
-    FalseText,
-    Null,
-    Thousands,
-    TrueText,
+    privacy_unit_of,
     text_format_of,
 )
-from dpmoments.cli.unit_options import MaxRowsPerUnit, MissingUnit, PrivacyUnitColumn, privacy_unit_of
+from dpmoments.cli.tables import complain, print_command, print_text
 from dpmoments.foundation.documents import check_output
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 import sys
@@ -15,7 +16,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-from dpmoments.foundation.visible_text import visible
+from dpmoments.foundation.errors import visible
+from dpmoments.foundation.progress import log
 
 __all__ = [
     "OutputError",
@@ -28,6 +30,7 @@ __all__ = [
     "print_table",
     "print_text",
     "printing",
+    "tell_steps",
 ]
 
 
@@ -136,3 +139,27 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+# The library's log on standard error: what ``--verbose`` shows.
+
+
+class _Steps(logging.Handler):
+    """A line on standard error, as it is when the line is written, with the time."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        complain(self.format(record))
+
+
+_STEPS = _Steps()
+_STEPS.setFormatter(logging.Formatter("%(asctime)s dpmoments: %(message)s"))
+
+
+def tell_steps(wanted: bool) -> None:
+    """Show the steps of a job from here on, or no longer."""
+    if wanted:
+        log.addHandler(_STEPS)
+        log.setLevel(logging.DEBUG)
+    elif _STEPS in log.handlers:
+        log.removeHandler(_STEPS)
+        log.setLevel(logging.NOTSET)

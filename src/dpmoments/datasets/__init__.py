@@ -11,17 +11,13 @@ from dpmoments.datasets.tables import (
     wine,
 )
 from dpmoments.papers.datasets import (
-    replication_rows,
-    standardized_unit_rows,
-)
-from dpmoments.papers.genetic_components import (
     GeneticComponents,
-    popres,
-)
-from dpmoments.papers.synthetic import (
     amin_synthetic,
     multivariate_laplace,
     multivariate_student,
+    popres,
+    replication_rows,
+    standardized_unit_rows,
 )
 
 __all__ = [

@@ -29,9 +29,8 @@ from dpmoments.ledger import BudgetExceededError, Ledger
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import check_dataset
-from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.schema.columns import Categorical, Column
 from dpmoments.schema.derived import feature_slices

@@ -13,8 +13,7 @@ from dpmoments.estimators.base import PrivateEstimator
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.ledger import Ledger
 from dpmoments.mechanisms.base import Mechanism
-from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.schema.schema import Schema
 
 __all__ = ["DPPCA"]

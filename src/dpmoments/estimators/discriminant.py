@@ -15,8 +15,7 @@ from dpmoments.estimators.tables import class_column, column_of, public_schema, 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.ledger import Ledger
 from dpmoments.mechanisms.base import Mechanism
-from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 from dpmoments.schema.schema import Schema

@@ -12,8 +12,7 @@ from dpmoments.estimators.tables import column_of, numeric_column, public_schema
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.ledger import Ledger
 from dpmoments.mechanisms.base import Mechanism
-from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.schema.columns import Boolean, Coordinate, Date, Numeric
 from dpmoments.schema.schema import Schema
 

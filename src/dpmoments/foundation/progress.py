@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dpmoments.foundation.log import log
-
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-__all__ = ["Watch", "watched"]
+__all__ = ["Watch", "log", "watched"]
 
+# The library's log, ``logging.getLogger("dpmoments")``: the steps of a job, and no private value.
+
+log = logging.getLogger("dpmoments")
+log.addHandler(logging.NullHandler())  # silent, unless the caller's program wants to hear it
 
 STEPS = 100
 SECONDS_BETWEEN_SIGNS = 0.2

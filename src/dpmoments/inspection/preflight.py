@@ -13,14 +13,10 @@ from dpmoments.foundation.progress import watched
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.inspection.facts import ColumnFacts, FoundValue, RuleFacts, TableFacts, UnitFacts, nearest_level
 from dpmoments.inspection.messages import BLANK, Outcome, Seriousness, column_lines, row_lines, verdicts, visible
-from dpmoments.inspection.survey import SurveyCounts
-from dpmoments.inspection.surveyed_table import survey_table, survey_units
-from dpmoments.inspection.value_sample import ValueSample
-from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.unit import PrivacyUnit, require_unit
+from dpmoments.inspection.survey import SurveyCounts, ValueSample, survey_table, survey_units
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
 from dpmoments.rows.sources.opening import open_source
-from dpmoments.rows.unit_counts import UnitCounts
-from dpmoments.rows.units import ROUNDS
+from dpmoments.rows.units import ROUNDS, UnitCounts
 from dpmoments.schema.columns import Categorical, Column
 from dpmoments.schema.schema import Schema
 

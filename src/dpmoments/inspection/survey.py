@@ -5,11 +5,14 @@ Nothing here goes into a release. The comparisons are those of :mod:`dpmoments.r
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from heapq import nsmallest
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -23,19 +26,98 @@ from dpmoments.inspection.unreadable import (
     UnreadableColumn,
     read_level_cells,
     read_number_cells,
+    read_unit_cells,
 )
-from dpmoments.inspection.unreadable_units import read_unit_cells
-from dpmoments.inspection.value_sample import ValueSample
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.encode import encode_columns
+from dpmoments.rows.sources.engine import EngineSource
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.summary import Summary
+from dpmoments.rows.threads import summarise_in_threads
+from dpmoments.rows.units import UnitBlock, UnitCounts, counts_of_units
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
-from dpmoments.schema.row_norm import may_be_shortened
+from dpmoments.schema.encoding import may_be_shortened
 from dpmoments.schema.schema import Schema
 
-__all__ = ["Survey", "SurveyCounts", "SurveyPart", "candidate_units"]
+__all__ = [
+    "MOST_VALUES",
+    "Survey",
+    "SurveyCounts",
+    "SurveyPart",
+    "ValueSample",
+    "candidate_units",
+    "survey_table",
+    "survey_units",
+]
+
+# Values found in a table, counted: all of them where they are few, else those of least hash.
+
+MOST_VALUES = 256
+LONGEST_TEXT = 80
+"""Characters kept of a value."""
+
+
+@dataclass(eq=False, repr=False)
+class ValueSample:
+    """The values of least hash, at most ``MOST_VALUES``, each with the exact number of its cells.
+
+    A value that is among those of the whole table is among those of every part that holds it. So its count is exact, what is
+    kept does not depend on order, partitioning or threads, and memory does not grow with the table.
+
+    Attributes
+    ----------
+    counts : dict
+        Hash → (value, cells). The hash is of the whole value, a checksum that is found fast and then a hash that tells values
+        apart; of a long text the beginning is kept.
+    complete : bool
+        Whether no value was left out.
+    """
+
+    counts: dict[bytes, tuple[CellValue, int]] = field(default_factory=dict)
+    complete: bool = True
+
+    def add(self, found: Mapping[CellValue, int]) -> None:
+        """Count values, each found in a number of cells."""
+        limit = self._limit()
+        for (kind, text), times in found.items():
+            whole = f"{kind} {text}".encode()
+            first = crc32(whole).to_bytes(4)
+            if limit is not None and first > limit:
+                self.complete = False
+                continue
+            key = first + hashlib.blake2b(whole, digest_size=16).digest()
+            # The text after the number of kept characters is told by an ellipsis.
+            short = text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
+            known = self.counts.get(key, ((kind, short), 0))
+            self.counts[key] = (known[0], known[1] + times)
+            if len(self.counts) > 4 * MOST_VALUES:
+                self._keep_least()
+                limit = self._limit()
+        self._keep_least()
+
+    def merged(self, other: ValueSample) -> ValueSample:
+        """The sample of the cells of both."""
+        both = dict(self.counts)
+        for key, (value, times) in other.counts.items():
+            both[key] = (value, both.get(key, (value, 0))[1] + times)
+        result = ValueSample(both, self.complete and other.complete)
+        result._keep_least()
+        return result
+
+    def most_frequent_first(self) -> list[tuple[CellValue, int]]:
+        """The values kept, by how many cells hold them, then by text."""
+        return sorted(self.counts.values(), key=lambda entry: (-entry[1], entry[0]))
+
+    def _limit(self) -> bytes | None:
+        """The beginning of the largest hash kept, above which no value is among those of least hash; None while there is room."""
+        return max(self.counts)[:4] if len(self.counts) == MOST_VALUES else None
+
+    def _keep_least(self) -> None:
+        if len(self.counts) > MOST_VALUES:
+            self.counts = {key: self.counts[key] for key in nsmallest(MOST_VALUES, self.counts)}
+            self.complete = False
+
 
 ROUNDING = 1e-9
 """Rows that are longer than the ball by less than this share are not told of: rows of length 1 are, by rounding."""
@@ -287,3 +369,116 @@ def _shortened(block: FloatArray) -> BoolArray:
         for feature in block.T:
             squares += feature * feature
     return np.asarray(squares > (1.0 + ROUNDING) ** 2)  # not of dropped rows, which are NaN
+
+
+def survey_table(
+    source: LocalSource[Any] | EngineSource,
+    *,
+    threads: int | None = None,
+    on_block: Callable[[int], None] | None = None,
+) -> tuple[SurveyCounts, list[str]]:
+    """One run over a table, file by file.
+
+    Parameters
+    ----------
+    source : LocalSource or EngineSource
+    threads : int, optional
+    on_block : callable, optional
+        Called with what every piece that was read and handed on adds to the source's ``pass_length``, for progress.
+
+    Returns
+    -------
+    counts : SurveyCounts
+    failures : list of str
+        Of files that could not be read to their end, in words that quote no cell; what was read before is counted.
+    """
+    if isinstance(source, EngineSource):
+        found_there: tuple[SurveyCounts, list[str]]
+        found_there = source.mapped(_survey_of_partition, _merged_surveys, (SurveyCounts(), []), on_block)
+        return found_there
+    survey = _survey_of(source)
+    failures: list[str] = []
+    ragged = SurveyCounts()
+
+    def note_ragged_line() -> None:
+        ragged.counts["rows", "ragged"] += 1
+
+    parts = _parts(source, note_ragged_line, failures, on_block)
+    found = summarise_in_threads(survey, parts, lambda pair: _surveyed(*pair), threads)
+    return survey.merge(found, ragged), failures
+
+
+def _survey_of_partition(source: LocalSource[Any]) -> tuple[SurveyCounts, list[str]]:
+    return survey_table(source, threads=1)
+
+
+def _merged_surveys(
+    first: tuple[SurveyCounts, list[str]], second: tuple[SurveyCounts, list[str]]
+) -> tuple[SurveyCounts, list[str]]:
+    return first[0].merged(second[0]), [*first[1], *second[1]]
+
+
+def survey_units(
+    source: LocalSource[Any] | EngineSource,
+    *,
+    threads: int | None = None,
+    on_block: Callable[[int], None] | None = None,
+) -> UnitCounts:
+    """Count the units of a table, whatever else stands in it: of rows that no rule drops and that have a unit.
+
+    Two passes or more. Files that cannot be read to their end are told of by :func:`survey_table`.
+    """
+    unit = source.privacy_unit
+    assert unit is not None, "the table was opened for rows"
+    return counts_of_units(_SurveyedUnits(source), unit.max_rows, threads=threads, on_block=on_block)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _SurveyedUnits:
+    """A table of which no cell stops a pass over its units."""
+
+    source: LocalSource[Any] | EngineSource
+
+    def summarise_units(
+        self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
+    ) -> Any:
+        if isinstance(self.source, EngineSource):
+            nothing = summary.finish(summary.start())
+            return self.source.mapped(partial(_units_of_partition, summary), summary.merge, nothing, on_block)
+        survey = _survey_of(self.source)
+        parts = _parts(self.source, lambda: None, [], on_block)
+
+        def block(pair: tuple[LocalSource[Any], Any]) -> Any:
+            ids = candidate_units(survey, SurveyPart.of(*pair))
+            return UnitBlock(ids, np.zeros((len(ids), 0)))
+
+        return summarise_in_threads(summary, parts, block, threads)
+
+
+def _units_of_partition(summary: Summary[Any, Any], source: LocalSource[Any]) -> Any:
+    return _SurveyedUnits(source).summarise_units(summary, threads=1)
+
+
+def _survey_of(source: LocalSource[Any]) -> Survey:
+    return Survey(source.schema, source.mean, source.text_of_cells, source.privacy_unit)
+
+
+def _parts(
+    source: LocalSource[Any],
+    on_ragged_line: Callable[[], None],
+    failures: list[str],
+    on_block: Callable[[int], None] | None,
+) -> Iterator[tuple[LocalSource[Any], Any]]:
+    """The pieces of a table, file by file, each with its source; a file that fails does not stand in the way of the others."""
+    for piece in source.unconverted(on_ragged_line).one_by_one():
+        try:
+            for part, length in piece.measured(piece.parts()):
+                yield piece, part
+                if on_block is not None:
+                    on_block(length)
+        except (ValueError, OSError, MemoryError) as error:  # what read_quietly raises
+            failures.append(str(error))
+
+
+def _surveyed(source: LocalSource[Any], part: Any) -> Any:
+    return SurveyPart.of(source, part)

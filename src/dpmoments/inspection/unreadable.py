@@ -18,7 +18,16 @@ import numpy.typing as npt
 from dpmoments.cells.dates import text_dates
 from dpmoments.cells.objects import read_objects
 from dpmoments.cells.reading import MISSING, UNKNOWN, CodeArray, NumberColumn, level_codes, numbers
-from dpmoments.cells.text_numbers import TextCells, decoded_bytes, decoded_levels, null_words, text_flags, text_numbers
+from dpmoments.cells.text_numbers import (
+    TextCells,
+    decoded_bytes,
+    decoded_levels,
+    decoded_without,
+    null_words,
+    text_flags,
+    text_numbers,
+)
+from dpmoments.cells.units import nameless_cells, unit_ids
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.foundation.text_format import TextFormat
@@ -28,10 +37,12 @@ __all__ = [
     "CellValue",
     "LevelCells",
     "NumberCells",
+    "UnitCells",
     "UnreadableColumn",
     "raised_by_reading",
     "read_level_cells",
     "read_number_cells",
+    "read_unit_cells",
     "type_in_words",
 ]
 
@@ -280,3 +291,53 @@ def _flags(cells: Any) -> BoolArray:
 
 def type_in_words(kind: Any) -> str:
     return "nested values" if pa.types.is_nested(kind) else str(kind)
+
+
+# Cells of the column that tells people apart, read without stopping: which of them name nobody, and are not missing.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class UnitCells:
+    """Cells of a column that tells people apart.
+
+    Attributes
+    ----------
+    ids : pyarrow large_binary array, length n
+        As :func:`dpmoments.cells.units.unit_ids` gives them; null where a cell is unreadable.
+    unreadable, kind
+        As those of :class:`dpmoments.inspection.unreadable.NumberCells`.
+    """
+
+    ids: Any
+    unreadable: BoolArray
+    kind: str | None = None
+
+
+def read_unit_cells(cells: Any, column: str, *, written: TextFormat | None = None) -> UnitCells:
+    """Read the cells of a column that tells people apart, whatever they hold.
+
+    Parameters
+    ----------
+    cells : pyarrow.Array, pyarrow.ChunkedArray, ndarray of objects or UnreadableColumn, length n
+    column : str
+    written : TextFormat, optional
+        How they are written, where they are the bytes of a text file.
+
+    Examples
+    --------
+    >>> read = read_unit_cells(pa.array([7.0, 7.5, None]), "person_id")
+    >>> read.ids.to_pylist(), read.unreadable.tolist()
+    ([b'7', None, None], [False, True, False])
+    """
+    if isinstance(cells, UnreadableColumn):
+        return UnitCells(pa.nulls(cells.n_cells, pa.large_binary()), np.ones(cells.n_cells, dtype=bool), cells.kind)
+    unreadable = np.zeros(len(cells), dtype=bool)
+    if written is not None:
+        cells, unreadable = decoded_without(cells, written.nulls)
+    try:
+        ids = unit_ids(cells, column, strict=False)
+    except raised_by_reading():  # by the column's type
+        return UnitCells(
+            pa.nulls(len(cells), pa.large_binary()), np.ones(len(cells), dtype=bool), type_in_words(cells.type)
+        )
+    return UnitCells(ids, unreadable | nameless_cells(cells))

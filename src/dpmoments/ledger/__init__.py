@@ -1,6 +1,6 @@
 """Budgets of datasets over many releases: grants, what releases spend of them, and the file that keeps both."""
 
-from dpmoments.foundation.ledger_errors import BudgetExceededError, LedgerError
+from dpmoments.foundation.errors import BudgetExceededError, LedgerError
 from dpmoments.ledger.amounts import Amount
 from dpmoments.ledger.grants import Composition, Grant, GrantKind
 from dpmoments.ledger.ledger import Ledger

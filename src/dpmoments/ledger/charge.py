@@ -6,15 +6,14 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from dpmoments.foundation.ledger_errors import LedgerError
-from dpmoments.foundation.log import log
+from dpmoments.foundation.errors import LedgerError
+from dpmoments.foundation.progress import log
 from dpmoments.foundation.values import shown
 from dpmoments.ledger.grants import ROW, require_dataset, unit_name
 from dpmoments.ledger.ledger import Ledger
 from dpmoments.privacy.filter import PrivatePlan
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import ReleaseOrigin
-from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
 __all__ = ["Charge", "Held"]
 

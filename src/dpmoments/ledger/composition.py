@@ -24,9 +24,9 @@ from dpmoments.ledger.amounts import as_text, as_written, from_text, upward
 from dpmoments.ledger.grants import MOST_GAUSSIAN_RELEASES, Composition, Grant, GrantKind
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves.pure_gaussian import pure_to_gaussian
+from dpmoments.privacy.curves.gaussian import pure_to_gaussian
 from dpmoments.privacy.curves.zcdp import pure_to_zcdp
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 
 __all__ = ["Losses", "Sums", "losses_of"]
 

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
-from dpmoments.foundation.ledger_errors import LedgerError
+from dpmoments.foundation.errors import LedgerError
 
 __all__ = ["LedgerFile"]
 

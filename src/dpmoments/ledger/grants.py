@@ -11,15 +11,13 @@ from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
-from dpmoments.foundation.checks import check_text
-from dpmoments.foundation.values import require_known, shown
+from dpmoments.foundation.values import check_text, require_known, shown
 from dpmoments.ledger.amounts import Amount, as_text, as_written, from_text, upward
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.discrete_gaussian import MOST_COMPOSED_COORDINATES, discrete_gaussian_rho
 from dpmoments.privacy.curves.zcdp import zcdp_rho
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import check_dataset
-from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
 __all__ = ["MOST_GAUSSIAN_RELEASES", "Composition", "Grant", "GrantKind", "check_unit", "unit_name"]
 

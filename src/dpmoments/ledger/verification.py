@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dpmoments.foundation.ledger_errors import LedgerError
+from dpmoments.foundation.errors import LedgerError
 from dpmoments.ledger.accounts import Accounts
 from dpmoments.ledger.grants import unit_name
 from dpmoments.ledger.history import Action

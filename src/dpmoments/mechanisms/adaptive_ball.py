@@ -13,19 +13,27 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.additive import choose_augmentation
 from dpmoments.mechanisms.assumed_table import AssumedTable, ErrorsOnTable
-from dpmoments.mechanisms.ball_budget import COUNT_SHARE, SHARE_FOR_NOISE, BallBudget
-from dpmoments.mechanisms.ball_evidence import BallEvidence
-from dpmoments.mechanisms.ball_search import RowDistances, draws_in_words, noisy_center, radius_at, radius_places
+from dpmoments.mechanisms.ball_search import (
+    COUNT_SHARE,
+    SHARE_FOR_NOISE,
+    BallBudget,
+    BallEvidence,
+    RowDistances,
+    draws_in_words,
+    noisy_center,
+    radius_at,
+    radius_places,
+)
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
+from dpmoments.mechanisms.lattice_noise import count_error, noisy_count
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplacePlan
-from dpmoments.mechanisms.row_count import count_error, noisy_count
 from dpmoments.noise.law import NoiseLaw
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.receipt import Receipt
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 

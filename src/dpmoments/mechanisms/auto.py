@@ -16,7 +16,7 @@ from dpmoments.mechanisms.log_scale_histogram import LogScaleHistogram
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
 from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectors
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 
 __all__ = ["Auto"]
 

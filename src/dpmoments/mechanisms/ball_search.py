@@ -7,15 +7,21 @@ and stays here. Sensitivities and rules: ``docs/derivations/adaptive_ball.md``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import scipy
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
-from dpmoments.mechanisms.ball_budget import BallBudget
-from dpmoments.mechanisms.lattice_noise import noise_scale_for, with_noise
+from dpmoments.foundation.values import is_finite_number
+from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
+from dpmoments.mechanisms.shape import NoisyMoments
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Choice
+from dpmoments.privacy.rounding import no_less
 from dpmoments.privacy.sensitivity import (
     count,
     count_l1,
@@ -25,11 +31,14 @@ from dpmoments.privacy.sensitivity import (
     share_of_rows,
     share_of_rows_l1,
 )
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.kernel import transformed_norms
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 
 __all__ = [
+    "BallBudget",
+    "BallEvidence",
     "DistanceFromCenter",
     "RowDistances",
     "draws_in_words",
@@ -38,6 +47,139 @@ __all__ = [
     "radius_at",
     "radius_places",
 ]
+
+# How adaptive-ball divides a budget, step by step, from what it has learnt of the number of rows so far.
+
+COUNT_SHARE = 0.008
+CENTER_SHARES = (0.005, 0.08)
+CENTER_NOISE = 0.1
+"""Norm of the noise on the centre that its share is to reach, in units of the ball."""
+SCREEN_ROWS = 0.01
+SCREEN_NOISE = 4.0
+SCREEN_SHARES = (0.0025, 0.045)
+"""A share of the rows may lie beyond the first radius looked at, which is so many noise scales; where that costs more, no such
+look is taken."""
+SEARCH_SHARES = (0.01, 0.12)
+SEARCH_SHARE_AT_EASE = 0.04
+ROWS_AT_EASE = 0.004
+"""Where so small a share of the rows may lie beyond the ball anyway, no more than that is paid to know the radius better."""
+SEARCH_NOISE_PURE, SEARCH_NOISE_GAUSSIAN = 10.0, 6.0
+"""Rows that may lie beyond the ball, at least: so many scales of the noise of the search, or it would find nothing."""
+ROWS_FOR_NOISE = 3.0
+"""Rows that may lie beyond the ball: so many times the Frobenius norm of the noise, in rows."""
+MOST_BEYOND = 0.25
+"""And never more than this share of all."""
+BEYOND_SHARE = 0.01
+EXCESS_SHARE_PER_GAIN = 0.02
+MOST_EXCESS_SHARE = 0.12
+"""The last look before rows are clipped is paid for in proportion to what clipping gains."""
+SHARE_FOR_NOISE = 0.9
+"""The share of the last step by which the others are planned."""
+
+
+@dataclass(frozen=True)
+class BallBudget:
+    """Shares of a whole budget for the steps of one run.
+
+    Attributes
+    ----------
+    whole : PrivacyBudget
+        ε or ρ.
+    neighbors : Neighbors
+    n_features : int
+    noise_rows : float
+        The Frobenius norm of the noise of the last step at radius 1, for ``SHARE_FOR_NOISE`` of the budget: in rows of that
+        norm.
+    """
+
+    whole: PrivacyBudget
+    neighbors: Neighbors
+    n_features: int
+    noise_rows: float
+
+    @property
+    def pure(self) -> bool:
+        """Whether losses add up in ε; else in ρ."""
+        return self.whole.kind is BudgetKind.PURE
+
+    def part(self, share: float) -> PrivacyBudget:
+        """That share of the whole."""
+        return self.whole.split(share, 1.0 - share)[0]
+
+    def scale(self, share: float) -> float:
+        """Scale of the noise that the share buys for a count."""
+        return noise_scale_for(self.part(share), 1.0)
+
+    def deviation(self, share: float) -> float:
+        """Its standard deviation."""
+        return noise_deviation(self.scale(share), pure=self.pure)
+
+    def share_for(self, scale: float) -> float:
+        """The share that buys noise of this scale for a count; infinite for none."""
+        if scale <= 0.0:
+            return math.inf
+        ratio = noise_scale_for(self.whole, 1.0) / scale
+        return ratio if self.pure else ratio * ratio
+
+    def search_share(self, least_rows: float) -> float:
+        """For the radius, in a table of about so many rows."""
+        aim = max(ROWS_FOR_NOISE * self.noise_rows, ROWS_AT_EASE * least_rows)
+        for_noise = self.share_for(ROWS_FOR_NOISE * self.noise_rows / self._search_noise)
+        wanted = max(
+            self.share_for(aim / self._search_noise),
+            self.share_for(MOST_BEYOND * least_rows / self._search_noise),
+            min(SEARCH_SHARE_AT_EASE, for_noise),
+        )
+        return _within(wanted, SEARCH_SHARES)
+
+    def rows_beyond(self, least_rows: float) -> int | None:
+        """K, how many rows may lie beyond the ball; None where the table has too few for a search."""
+        least = self._search_noise * self.scale(self.search_share(least_rows))
+        most = MOST_BEYOND * least_rows
+        if least > most:
+            return None
+        return math.floor(max(least, min(ROWS_FOR_NOISE * self.noise_rows, most)))
+
+    def center_share(self, least_rows: float) -> float:
+        """For the centre."""
+        norm = self.center_noise(1.0) / (CENTER_NOISE * least_rows)
+        return _within(norm if self.pure else norm * norm, CENTER_SHARES)
+
+    def center_scale(self, share: float) -> float:
+        """Scale of the noise on every entry of the sum of rows."""
+        return noise_scale_for(self.part(share) if share < 1.0 else self.whole, self._sum_sensitivity)
+
+    def center_noise(self, share: float) -> float:
+        """Root mean square norm of the noise on the sum of rows."""
+        return noise_deviation(self.center_scale(share), pure=self.pure) * math.sqrt(self.n_features)
+
+    def screen_share(self, least_rows: float) -> float | None:
+        """For a first look at one large radius; None where it costs too much for a first look."""
+        share = self.share_for(SCREEN_ROWS * least_rows / SCREEN_NOISE)
+        return None if share > SCREEN_SHARES[1] else max(share, SCREEN_SHARES[0])
+
+    @staticmethod
+    def screened_rows(least_rows: float, rows_beyond: int) -> float:
+        """How many rows may lie beyond that radius."""
+        return max(float(rows_beyond), SCREEN_ROWS * least_rows)
+
+    @staticmethod
+    def excess_share(radius: float) -> float:
+        """For what lies beyond the ball, given its radius."""
+        return min(MOST_EXCESS_SHARE, EXCESS_SHARE_PER_GAIN / radius**2)
+
+    @property
+    def _search_noise(self) -> float:
+        return SEARCH_NOISE_PURE if self.pure else SEARCH_NOISE_GAUSSIAN
+
+    @property
+    def _sum_sensitivity(self) -> float:
+        return (row_sum_l1(self.neighbors, self.n_features) if self.pure else row_sum_l2(self.neighbors)).value
+
+
+def _within(value: float, bounds: tuple[float, float]) -> float:
+    return min(max(value, bounds[0]), bounds[1])
+
 
 LARGEST_RADIUS = 0.95
 FINENESS = 24
@@ -222,3 +364,146 @@ def _noisy_count(privacy_filter: PrivacyFilter, what: str, exact: int, budget: B
     scale = noise_scale_for(budget.part(share), sensitivity.value)
     [noisy] = with_noise(privacy_filter, what, [exact], sensitivity, scale, bits=0, pure=budget.pure)
     return float(noisy)
+
+
+# What a run of adaptive-ball learnt of the rows that it moved, and what it says of that.
+
+FAILURE = 0.05
+"""Probability that one of the bounds on what clipping did does not hold, the noisy answers being independent of one
+another."""
+BOUNDS = 3
+NEGLIGIBLE = 0.01
+"""What clipping took at most is no matter below this share of all variances together."""
+
+
+@dataclass(frozen=True)
+class BallEvidence:
+    """Rows beyond a ball.
+
+    Attributes
+    ----------
+    radius : float
+    rows_beyond, rows_deviation : float
+        Their number with noise (NaN before it is asked for), and the noise's standard deviation.
+    excess, excess_deviation : float
+        The same for Σ(‖x − c‖² − r²) over them.
+    farthest : float
+        How far from the centre a row can be.
+    pure : bool
+        Whether the noise is Laplace noise.
+    """
+
+    radius: float
+    rows_beyond: float
+    rows_deviation: float
+    excess: float
+    excess_deviation: float
+    farthest: float
+    pure: bool
+
+    @classmethod
+    def found(
+        cls,
+        distances: RowDistances,
+        privacy_filter: PrivacyFilter,
+        budget: BallBudget,
+        place: int,
+        farthest: float,
+    ) -> BallEvidence:
+        """Ask for the excess; the number of rows is asked for when the ball is taken."""
+        radius = radius_at(place)
+        share = budget.excess_share(radius)
+        excess, deviation = distances.noisy_excess(privacy_filter, budget, share, place, farthest)
+        return cls(radius, math.nan, budget.deviation(BEYOND_SHARE), excess, deviation, farthest, budget.pure)
+
+    def with_rows(
+        self, distances: RowDistances, privacy_filter: PrivacyFilter, budget: BallBudget, place: int
+    ) -> BallEvidence:
+        """The same with the number of rows beyond the ball."""
+        return replace(self, rows_beyond=distances.noisy_rows_beyond(privacy_filter, budget, BEYOND_SHARE, place))
+
+    def diagnostics(self, noisy: NoisyMoments) -> dict[str, Any]:
+        """What the rows that were moved did to the moments at most, with a warning where that is more than the noise.
+
+        Clipping takes at most E/n off the trace of the second moment about the centre, E the excess, and moves the mean by at
+        most E/(2rn), since ‖x − c‖² − r² ≥ 2r(‖x − c‖ − r).
+        """
+        noise, count = noisy.noise, noisy.count
+        assert noise is not None
+        assert noise.sum_error is not None
+        assert count is not None
+        assert noisy.sum is not None
+        most_rows = max(0.0, self.rows_beyond + self._reach(self.rows_deviation))
+        most_excess = max(0.0, self.excess + self._reach(self.excess_deviation))
+        most_excess = min(most_excess, most_rows * max(0.0, self.farthest**2 - self.radius**2))
+        count_noise = noise.count_quantile(1.0 - FAILURE / BOUNDS) if noise.count_variance else 0.0
+        least_count = max(1.0, count - count_noise)
+        found = {
+            "radius": self.radius,
+            "rows_beyond": self.rows_beyond,
+            "excess_beyond": self.excess,
+            "share_beyond_bound": min(1.0, most_rows / least_count),
+            "trace_bias_bound": most_excess / least_count,
+            "mean_bias_bound": most_excess / (2.0 * self.radius * least_count),
+        }
+        d = noise.n_features
+        trace_noise = math.sqrt(d * noise.diagonal_variance) / least_count
+        lost = found["trace_bias_bound"]
+        if lost <= trace_noise and found["mean_bias_bound"] <= noise.sum_error / least_count:
+            return found
+        # Of the covariance clipping takes more than of the second moment where it moves the mean away from the centre.
+        at_least_one = max(1.0, count)
+        moved = float(np.linalg.norm(noisy.sum)) / at_least_one
+        lost *= 1.0 + min(1.0, moved / self.radius)
+        spread = float(np.trace(noisy.gram)) / at_least_one - moved**2
+        shown = max(spread, trace_noise)
+        if lost < NEGLIGIBLE * shown:
+            return found
+        may_be = f"by up to {lost / shown:.0%} of what is shown" if lost < shown else "by more than what is shown"
+        warning = (
+            f"rows beyond a ball of radius {self.radius:.2f} were moved into it: the columns' variances together, in units of "
+            f"their bounds, may be too small {may_be} (95 % confidence), where noise alone "
+            f"moves them by {trace_noise / shown:.1%}. Where few rows make up much of a column, release with "
+            "AdaptiveBall(dominant_rows=True), which moves none"
+        )
+        return found | {"warnings": [warning]}
+
+    @staticmethod
+    def rules(diagnostics: Mapping[str, Any]) -> tuple[str, ...]:
+        """What was done to rows, for the privacy statement."""
+        if "radius" not in diagnostics:
+            return ()
+        radius, share = _recorded(diagnostics, "radius"), _recorded(diagnostics, "share_beyond_bound")
+        trace, mean = (_recorded(diagnostics, f"{name}_bias_bound", math.inf) for name in ("trace", "mean"))
+        return (
+            f"Encoded rows were moved into a ball of radius {radius:.3g} about a centre found privately, and the moments are of "
+            f"the moved rows. With 95 % confidence at most {no_less(100 * share, 2)} % of the rows lay outside, and moving them "
+            f"took at most {no_less(trace, 2)} off the mean squared distance from the centre and moved the mean by at most "
+            f"{no_less(mean, 2)}, in units of the ball of all rows.",
+        )
+
+    @staticmethod
+    def recorded_radius(diagnostics: Mapping[str, Any]) -> float | None:
+        """The ball of a run; None where it had none.
+
+        Raises
+        ------
+        ValueError
+            If what a file has for it is no radius.
+        """
+        return _recorded(diagnostics, "radius") if "radius" in diagnostics else None
+
+    def _reach(self, deviation: float) -> float:
+        failure = FAILURE / BOUNDS
+        return deviation * (
+            -math.log(2.0 * failure) / math.sqrt(2.0) if self.pure else float(-scipy.special.ndtri(failure))
+        )
+
+
+def _recorded(diagnostics: Mapping[str, Any], name: str, most: float = 1.0) -> float:
+    value: Any = diagnostics.get(name)
+    if not is_finite_number(value) or not 0.0 <= value <= most:
+        raise ValueError(
+            f"{name} of the diagnostics must be a number from 0 to {most:g}: the file was changed after the release"
+        )
+    return float(value)

@@ -13,21 +13,18 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
-from dpmoments.mechanisms.arithmetic import Arithmetic
 from dpmoments.mechanisms.assumed_table import AssumedTable, ErrorsOnTable, measured_errors
-from dpmoments.mechanisms.loss_units import GAUSSIAN_LOSS_UNITS, LOSS_UNITS, ZCDP_LOSS_UNITS
-from dpmoments.mechanisms.noisy_moments import NoisyMoments
-from dpmoments.mechanisms.row_count import count_error, count_scale, noisy_count, split_for_count
-from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.mechanisms.lattice_noise import count_error, count_scale, noisy_count, split_for_count
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape, NoisyMoments
 from dpmoments.noise.law import NoiseLaw
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.receipt import Receipt
-from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
 
 __all__ = [
@@ -42,6 +39,20 @@ __all__ = [
     "NoisyMoments",
     "Plan",
 ]
+
+# In which unit the losses of a mechanism's draws add up, by the kind of budget.
+
+LOSS_UNITS: Mapping[BudgetKind, LossUnit] = MappingProxyType(
+    {
+        BudgetKind.PURE: LossUnit.EPSILON,
+        BudgetKind.ZCDP: LossUnit.RHO,
+        BudgetKind.APPROXIMATE: LossUnit.EPSILON_DELTA,
+    }
+)
+GAUSSIAN_LOSS_UNITS = MappingProxyType({**LOSS_UNITS, BudgetKind.APPROXIMATE: LossUnit.GAUSSIAN_RHO})
+"""For mechanisms whose every draw under (ε, δ) is Gaussian."""
+ZCDP_LOSS_UNITS = MappingProxyType({**LOSS_UNITS, BudgetKind.APPROXIMATE: LossUnit.RHO})
+"""For mechanisms whose draws under (ε, δ) are of several kinds, all of them zCDP."""
 
 Noisy = TypeVar("Noisy")
 PlanType = TypeVar("PlanType", bound="CalibratedPlan[Any]", covariant=True)

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
-from dpmoments.mechanisms.coinpress_diagnostics import run_diagnostics
 from dpmoments.mechanisms.coinpress_ellipsoid import Ellipsoid, StepRules, spectral_edge
-from dpmoments.mechanisms.coinpress_last_clip import LastClip, widened_clip
-from dpmoments.mechanisms.coinpress_options import STAND_IN_ROWS, CoinPressOptions, checked_eigenvalue_bounds
 from dpmoments.mechanisms.coinpress_schedule import (
+    STAND_IN_ROWS,
+    ClipSquares,
+    CoinPressOptions,
     Schedule,
+    checked_eigenvalue_bounds,
+    covariance_theory,
     fewest_steps,
     moment_clip_square,
     spread_schedule,
 )
-from dpmoments.mechanisms.coinpress_theory import ClipSquares, covariance_theory
-from dpmoments.mechanisms.matrix_options import positive_definite
 from dpmoments.mechanisms.noisy_step import (
     NoisyStep,
     StepNoise,
@@ -30,13 +30,162 @@ from dpmoments.mechanisms.noisy_step import (
     noisy_step,
     require_workable_budget,
 )
+from dpmoments.mechanisms.norm_histogram import noisy_tail_histograms, tail_edges
+from dpmoments.mechanisms.shape import positive_definite
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
-__all__ = ["CoinPress", "CoinPressPlan"]
+__all__ = ["FAR", "CoinPress", "CoinPressPlan", "LastClip", "histogram_share", "run_diagnostics", "widened_clip"]
+
+# The clipping radius of CoinPress's last step, widened where a private histogram of norms shows heavy tails.
+
+HISTOGRAM_SHARE = 0.02
+"""Share of the last step's budget that buys the histogram of norms, for ten features or more."""
+LARGEST_HISTOGRAM_SHARE = 0.1
+FAR = 4.0
+"""A last radius above this multiple of the planned one is warned of."""
+AFFORDABLE = 0.1
+"""Rows along unchecked directions widen the clip as far as that, or until noise is this fraction of every variance."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastClip:
+    """The last step's budget and clipping radius, and what the histogram of norms says of it.
+
+    Attributes
+    ----------
+    rho : float
+        What the last step may spend.
+    radius : float
+    outside : float or None
+        Estimated share of rows beyond the planned radius; None without a histogram.
+    left_out : bool
+        Whether rows were seen too far out to widen the clip to them.
+    unseen_tail : float
+        A tail of about this share of the rows could have gone unseen.
+    """
+
+    rho: float
+    radius: float
+    outside: float | None = None
+    left_out: bool = False
+    unseen_tail: float = 0.0
+
+
+def histogram_share(n_features: int) -> float:
+    """Share of the last step's budget for the histogram of norms.
+
+    A tail of c rows is worth a wider clip where its part in the covariance, c/√d, exceeds the noise, which is in proportion to
+    d: from c ∝ d^1.5 on. With few features thin tails matter, and the histogram must see them.
+
+    Examples
+    --------
+    >>> [round(histogram_share(d), 3) for d in (1, 3, 5, 10, 50)]
+    [0.1, 0.1, 0.057, 0.02, 0.02]
+    """
+    return min(LARGEST_HISTOGRAM_SHARE, HISTOGRAM_SHARE * max(1.0, math.pow(10.0 / n_features, 1.5)))
+
+
+def widened_clip(
+    rows: Rows,
+    privacy_filter: PrivacyFilter,
+    planned: LastClip,
+    ellipsoid: Ellipsoid,
+    *,
+    n_rows: float,
+    mean: bool,
+) -> LastClip:
+    """The clip after a part of the planned budget went into a histogram of norms.
+
+    **Privacy.** That part, by the histogram alone.
+    """
+    d = len(ellipsoid.center)
+    share = histogram_share(d)
+    for_histogram, rest = PrivacyBudget.zcdp(planned.rho).split(share, 1.0 - share)
+    # A row very far out along directions enlarged unchecked only says how far these were enlarged: it is counted apart.
+    whole, apart = noisy_tail_histograms(
+        rows,
+        privacy_filter,
+        "histogram of norms",
+        for_histogram.rho,
+        edges=tail_edges(planned.radius),
+        center=ellipsoid.center,
+        linear=ellipsoid.linear,
+        apart=ellipsoid.linear[ellipsoid.unchecked],
+    )
+    noise = StepNoise.calibrated(d, rest.rho, rows.neighbors, mean=mean)
+    noise_error = noise.noise_scale * math.sqrt(d * (d + 1) / 2.0) / n_rows
+    affordable = math.sqrt(AFFORDABLE * math.sqrt(d) / noise_error)
+    near = apart.typical_norms <= max(FAR * planned.radius, affordable)
+    histogram = replace(whole, counts=whole.counts + np.where(near, apart.occupied, 0.0))
+    best = histogram.best_radius(2, noise_error, 1.0 / math.sqrt(d))
+    return LastClip(
+        rest.rho,
+        # Never below the planned radius: for normal rows that is the better choice, since it suffers from no bins and no noise.
+        max(planned.radius, best or 0.0),
+        outside=histogram.share_above(planned.radius),
+        left_out=bool((apart.occupied > 0.0)[~near].any()),
+        unseen_tail=2.0 * whole.least_seen / n_rows,
+    )
+
+
+# What a run of CoinPress says of itself: every step, and warnings in words.
+
+LARGE_TAIL = 0.06
+"""A tail of a larger share of the rows that the histogram could not see is warned of."""
+
+
+def run_diagnostics(steps: list[dict[str, Any]], rules: StepRules, clip: LastClip, half_seen: bool) -> dict[str, Any]:
+    """Ellipsoid of every step, predicted error and warnings; all computed from noisy outputs and public numbers."""
+    found: list[str] = []
+    final, d = steps[-1], len(steps[-1]["center"])
+    planned = rules.last_radius**2
+    # Rows that obey the bounds have E‖w‖² ≤ d. The limit on ``fill`` is halfway between d and radius², plus four standard
+    # deviations of the noise.
+    limit = (d + planned) / (2.0 * planned) + 4.0 * final["noise_scale"] * math.sqrt(d) / final["radius"] ** 2
+    if (clip.outside is not None and clip.outside > 0.5) or (final["radius"] ** 2 <= planned and final["fill"] > limit):
+        found.append(
+            "most rows were clipped: they lie far outside the stated bounds (or have very heavy tails); "
+            "widen the schema's scale or radius, or eigenvalue_bounds or mean_radius"
+        )
+    # An error of √d leaves nothing of the least directions. A range that stays wide, because one step is best, is no fault.
+    if rules.schedule.predicted_error > math.sqrt(d):
+        found.append(
+            "the budget is too small for this range of eigenvalues: the smallest ones are lost in the noise "
+            "(more rows, a larger rho, or a narrower range)"
+        )
+    if clip.radius > FAR * rules.last_radius:
+        found.append(
+            f"the last clip is more than {FAR:g} times as wide as planned, because some rows lie far out: the noise on every "
+            "column has grown with its square. Bounds, or a transformed column, serve such a table better"
+        )
+    if clip.left_out or half_seen:
+        found.append(
+            "some column or combination of columns gets its variance from few rows, which were clipped, or varies less than "
+            "its least scale: its released variance is far too small, or mostly noise. Declare flags as such, or give bounds"
+        )
+    # In units of w the signal is about 1 in every direction, more where the clip had to be widened for all.
+    signal = math.sqrt(d) * max(1.0, final["fill"] * final["radius"] ** 2 / d)
+    if final["noise_scale"] * math.sqrt(d * (d + 1) / 2.0) > signal:
+        found.append("the expected error is larger than the covariance itself: this release is mostly noise")
+    if clip.unseen_tail > LARGE_TAIL:
+        found.append(
+            f"a tail of up to about {min(1.0, clip.unseen_tail):.0%} of the rows, however far out, would not have been seen and "
+            "would have been clipped: if there is one, variances are too small"
+        )
+    if rules.n_rows < d:
+        found.append("there are fewer rows than features: the covariance of the rows is singular, whatever its noise")
+    return {
+        "steps": steps,
+        "predicted_mahalanobis": rules.schedule.predicted_error,
+        "share_outside": clip.outside,
+        "share_unseen": clip.unseen_tail,
+        "warnings": found,
+    }
+
 
 FLOOR = 0.5
 """Before rescaling, a step raises eigenvalues below this fraction of the noise's spectral edge to it."""

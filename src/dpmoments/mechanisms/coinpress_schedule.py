@@ -8,19 +8,34 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
-from dpmoments.papers.bounds.coinpress import last_step_shares
+from dpmoments.foundation.values import check_probability
 
 __all__ = [
+    "FAILURE",
+    "STAND_IN_ROWS",
+    "BallClips",
+    "ClipSquares",
+    "CoinPressOptions",
     "Schedule",
+    "checked_eigenvalue_bounds",
     "clip_shrinkage",
+    "covariance_theory",
     "fewest_steps",
     "mean_clip",
     "mean_schedule",
+    "mean_theory",
     "moment_clip_square",
+    "normal_matrix_norm",
+    "normal_norm_square",
+    "normal_second_moment_error",
+    "normal_smallest_eigenvalue",
     "paper_shares",
     "predicted_bias",
     "shell_quantile",
@@ -320,3 +335,235 @@ def fewest_steps(schedules: Sequence[Schedule]) -> Schedule:
     best = min(one.predicted_error for one in schedules)
     close = [one for one in schedules if one.predicted_error <= best * (1.0 + SLACK)]
     return min(close, key=lambda one: (one.n_steps, one.predicted_error))
+
+
+# Options that both CoinPress mechanisms have, the covariance's and the mean's, and their checks.
+
+FAILURE = 0.05
+"""β where the paper's constants are asked for and none is given."""
+LAST_SHARE = MappingProxyType({"experiments": 0.75, "theorems": 0.5})
+"""What the last step gets (Biswas et al. 2020, section 3; Theorems 2.2 and 2.4); the others get equal parts of the rest."""
+
+STAND_IN_ROWS = 1000
+"""Stands in for the number of rows where that is private, so that options that cannot work are refused before a row is read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoinPressOptions:
+    """How a run divides its budget among steps, and how it clips.
+
+    Attributes
+    ----------
+    constants : {"practical", "paper"}
+    clip : {"adaptive", "gaussian"}
+    steps : int or None
+    split : tuple of float, "experiments", "theorems" or None
+        Shares of the budget, one a step, kept so that they add up to 1; or those of the paper, by name.
+    failure : float
+        β: with the paper's constants, no normal row is clipped and nothing leaves its ball or ellipsoid, except with this
+        probability.
+    """
+
+    constants: Literal["practical", "paper"] = "practical"
+    clip: Literal["adaptive", "gaussian"] = "adaptive"
+    steps: int | None = None
+    split: tuple[float, ...] | Literal["experiments", "theorems"] | None = None
+    failure: float = FAILURE
+
+    @property
+    def widens_last_clip(self) -> bool:
+        """Whether a histogram of norms is paid for, from which the last clip is widened where tails are heavy."""
+        return self.clip == "adaptive" and self.constants == "practical"
+
+    @property
+    def splits(self) -> list[tuple[float, ...]] | None:
+        """The divisions of the budget that a schedule is chosen from; None where they are searched."""
+        if isinstance(self.split, tuple):
+            return [self.split]
+        name = self.split or ("experiments" if self.constants == "paper" else None)
+        if name is None:
+            return None
+        lengths = range(1, MOST_STEPS + 1) if self.steps is None else [self.steps]
+        return [last_step_shares(n_steps, LAST_SHARE[name]) for n_steps in lengths]
+
+    def step_failures(self, n_steps: int) -> tuple[float, float]:
+        """β_s of each step before the last, β/(4(t − 1)), and of the last, β/4 (Biswas et al. 2020, Figure 2)."""
+        return self.failure / (4.0 * max(n_steps - 1, 1)), self.failure / 4.0
+
+    def check_schedule_options(self) -> None:
+        """Refuse options that cannot be, and bring ``split`` to a sum of 1.
+
+        Raises
+        ------
+        ValueError
+            If an option is not one of its choices, or ``steps`` and ``split`` disagree.
+        """
+        for name, choices in (("constants", ("practical", "paper")), ("clip", ("adaptive", "gaussian"))):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name}={getattr(self, name)!r}: use {' or '.join(map(repr, choices))}")
+        if self.steps is not None and (isinstance(self.steps, bool) or not 1 <= self.steps <= 1000):
+            raise ValueError(f"steps={self.steps!r} must be a whole number from 1 to 1000")
+        if isinstance(self.failure, bool) or not isinstance(self.failure, int | float) or not 0.0 < self.failure < 1.0:
+            raise ValueError(f"failure={self.failure!r} is a probability, above 0 and below 1")
+        if self.failure != FAILURE and self.constants != "paper":
+            raise ValueError(
+                f"failure={self.failure!r} is the β of the paper's constants, and the practical ones have none: leave it out, or "
+                'give constants="paper"'
+            )
+        if isinstance(self.split, str):
+            if self.split not in LAST_SHARE:
+                raise ValueError(f"split={self.split!r}: use {' or '.join(map(repr, LAST_SHARE))}, or one share a step")
+        elif self.split is not None:
+            split = tuple(map(float, self.split))
+            if not split or not all(math.isfinite(share) and share > 0.0 for share in split):
+                raise ValueError(f"split={self.split!r}: give one positive share a step")
+            if self.steps not in (None, len(split)):
+                raise ValueError(f"split has {len(split)} shares and steps={self.steps}: leave steps out")
+            object.__setattr__(self, "split", tuple(share / math.fsum(split) for share in split))
+
+
+def checked_eigenvalue_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
+    """(lowest, highest) as floats.
+
+    Raises
+    ------
+    ValueError
+        Unless 0 < lowest ≤ highest < ∞.
+    """
+    lowest, highest = (float(bound) for bound in bounds)
+    if not 0.0 < lowest <= highest < math.inf:
+        raise ValueError(f"eigenvalue_bounds={bounds!r}: give (lowest, highest) with 0 < lowest ≤ highest, finite")
+    return lowest, highest
+
+
+# What is known beforehand of normal rows, and of normal noise: tail bounds in closed form.
+
+
+def normal_norm_square(n_features: int, failure: float) -> float:
+    """γ² = d + 2√(d ln(1/β)) + 2 ln(1/β): a normal row's ‖w‖² exceeds it with probability ≤ β (Laurent & Massart 2000)."""
+    log = math.log(1.0 / failure)
+    return n_features + 2.0 * math.sqrt(n_features * log) + 2.0 * log
+
+
+def normal_matrix_norm(n_features: int, failure: float) -> float:
+    """√(2d) + √(2 ln(2/β)), which the norm of a symmetric normal matrix exceeds with probability ≤ β.
+
+    Its standard deviation is 1 on the diagonal and 1/√2 off it: Gaussian concentration about E‖N‖ ≤ √(2d).
+    """
+    return math.sqrt(2.0 * n_features) + math.sqrt(2.0 * math.log(2.0 / failure))
+
+
+def normal_second_moment_error(n_rows: float, n_features: int, failure: float) -> float:
+    """2s + s², s = √(d/n) + √(2 ln(2/β)/n), which ‖Σ̂ − I‖ exceeds with probability ≤ β (Davidson & Szarek 2001)."""
+    error = math.sqrt(n_features / n_rows) + math.sqrt(2.0 * math.log(2.0 / failure) / n_rows)
+    return 2.0 * error + error**2
+
+
+def normal_smallest_eigenvalue(covariance: npt.ArrayLike, n_rows: int, *, failure: float = 1e-9) -> float:
+    r"""A bound that the smallest eigenvalue of the Gram matrix of normal rows passes, except with a stated probability.
+
+    :math:`\lambda_{\min}(\Sigma) (\sqrt{n - 1} - \sqrt d - \sqrt{2 \ln(1/\beta)})_+^2`, whatever the rows' mean. It serves as
+    ``smallest_eigenvalue`` of the mechanisms ``johnson-lindenstrauss`` and ``inverse-wishart``, whose guarantee does not rest
+    on it: rows of another law cost accuracy, not privacy.
+
+    Parameters
+    ----------
+    covariance : array of shape (d, d)
+        Σ, in the units of the Gram matrix: those in which rows are encoded, for a mechanism.
+    n_rows : int
+    failure : float
+        β.
+
+    Returns
+    -------
+    float
+        0 where there are too few rows.
+
+    Raises
+    ------
+    ValueError
+        If the covariance is not a symmetric positive semi-definite matrix, or ``failure`` no probability.
+
+    Notes
+    -----
+    Centred rows have the Gram matrix Σ^{1/2}WΣ^{1/2}, W ~ Wishart(I, n − 1), and their mean adds to it. The least singular value
+    of an m × d matrix of standard normals is at least √m − √d − t, but with probability e^{−t²/2} (Davidson & Szarek 2001).
+    Sheffet (2015), Corollary B.2, second part, has the case of mean 0.
+
+    Examples
+    --------
+    >>> round(normal_smallest_eigenvalue([[0.04, 0.01], [0.01, 0.09]], 10_000), 1)
+    323.3
+    """
+    matrix = np.asarray(covariance, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.allclose(matrix, matrix.T, rtol=1e-9):
+        raise ValueError(f"covariance must be a symmetric matrix, got shape {matrix.shape}")
+    least = float(np.linalg.eigvalsh(matrix)[0])
+    if least < 0.0:
+        raise ValueError("covariance must be positive semi-definite: it has a negative eigenvalue")
+    check_probability(failure)
+    root = math.sqrt(max(n_rows - 1, 0)) - math.sqrt(len(matrix)) - math.sqrt(-2.0 * math.log(failure))
+    return least * max(root, 0.0) ** 2
+
+
+# Clips, ridges and balls of CoinPress by its theory, which hold except with a stated probability (section 2; loose).
+
+
+@dataclass(frozen=True, slots=True)
+class ClipSquares:
+    """How far a covariance's steps clip, and what they know afterwards.
+
+    Attributes
+    ----------
+    early, last : float
+        γ², the square of the clipping radius, of the steps before the last and of the last.
+    contraction : float
+        Noise of deviation σ on the diagonal leaves uncertainty contraction·σ in every direction.
+    ridge : float
+        η: what a step adds to all directions for the error of sampling.
+    failure : float
+        Probability that the noise of a step leaves more; 0 where none is stated.
+    """
+
+    early: float
+    last: float
+    contraction: float
+    ridge: float = 0.0
+    failure: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class BallClips:
+    """γ of a mean's steps, before the last and last, which is also the norm that a step's error does not pass, in deviations."""
+
+    early: float
+    last: float
+
+
+def covariance_theory(n_features: int, n_rows: float, early: float, last: float) -> ClipSquares:
+    """For steps before the last that may fail with probability ``early``, and a last one with ``last``.
+
+    A third of ``early`` is for each of what can go wrong: a row is clipped, the sampling error passes η, the noise passes ν.
+    The paper names these three; how its supplement divides β_s among them is not known here.
+    """
+    each = early / 3.0
+    return ClipSquares(
+        early=normal_norm_square(n_features, each / n_rows),
+        last=normal_norm_square(n_features, last / n_rows),
+        contraction=2.0 * normal_matrix_norm(n_features, each),
+        ridge=normal_second_moment_error(n_rows, n_features, each),
+        failure=each,
+    )
+
+
+def mean_theory(n_features: int, n_rows: float, early: float, last: float) -> BallClips:
+    """γ = √(d + 2√(d ln(n/β_s)) + 2 ln(n/β_s)) of both kinds of steps (Biswas et al. 2020, Figure 2, MVM, step 1)."""
+    squares = [normal_norm_square(n_features, failure / n_rows) for failure in (early, last)]
+    return BallClips(*map(math.sqrt, squares))
+
+
+def last_step_shares(n_steps: int, last: float) -> tuple[float, ...]:
+    """A share of the budget to the last step, the rest in equal parts; all of it to a step that is alone."""
+    if n_steps == 1:
+        return (1.0,)
+    return (*[(1.0 - last) / (n_steps - 1)] * (n_steps - 1), last)

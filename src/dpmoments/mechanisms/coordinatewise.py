@@ -18,8 +18,8 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Choice
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import row_sum_l1, row_sum_l2
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 __all__ = [

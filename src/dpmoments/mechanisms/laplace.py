@@ -15,8 +15,8 @@ from dpmoments.noise.families import LaplaceNoise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_entrywise_l1
+from dpmoments.privacy.unit import Neighbors
 
 __all__ = ["Laplace", "LaplacePlan"]
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
-from dpmoments.mechanisms.clipped_column import (
+from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
+from dpmoments.mechanisms.unbounded_column import (
     CLIP_SHARE,
     ClippedColumn,
     LocatedColumn,
@@ -19,13 +20,12 @@ from dpmoments.mechanisms.clipped_column import (
     column_warnings,
     pure_if_less_noise,
 )
-from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_entrywise_l1, gram_frobenius, sum_and_square_l1, sum_and_square_l2
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 __all__ = ["LogScaleHistogram", "LogScaleHistogramPlan"]

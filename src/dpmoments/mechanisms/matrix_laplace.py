@@ -18,8 +18,8 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import MatrixLaplaceDraw
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_nuclear
+from dpmoments.privacy.unit import Neighbors
 
 __all__ = ["MatrixLaplace", "MatrixLaplacePlan"]
 

@@ -11,14 +11,20 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.additive import augmented_gram, choose_augmentation, choose_bits
 from dpmoments.mechanisms.base import MomentShape
-from dpmoments.mechanisms.lattice_noise import off_diagonal, with_gaussian_noise
-from dpmoments.mechanisms.row_count import COUNT_SHARE, count_scale, noisy_count, split_for_count
+from dpmoments.mechanisms.lattice_noise import (
+    COUNT_SHARE,
+    count_scale,
+    noisy_count,
+    off_diagonal,
+    split_for_count,
+    with_gaussian_noise,
+)
 from dpmoments.noise.dependent import LastStepPivot
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import sum_and_gram_frobenius
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 __all__ = [

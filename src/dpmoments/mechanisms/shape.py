@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
 
-from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.schema.rough_scale import RoughScale
+import numpy as np
+import numpy.typing as npt
+
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.noise.law import MomentPivot, NoiseLaw
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.schema.schema import Schema
+from dpmoments.schema.typical import RoughScale
 
-__all__ = ["MomentShape"]
+__all__ = ["Arithmetic", "MomentShape", "NoisyMoments", "positive_definite"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +72,105 @@ class MomentShape:
     def count_is_public(self, neighbors: Neighbors) -> bool:
         """Whether the number of rows that count may be told as it is."""
         return neighbors.count_is_public(self.drops_rows)
+
+
+# What a run of a mechanism comes to.
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyMoments:
+    """What a run releases, for rows in the unit ball.
+
+    Attributes
+    ----------
+    count : float or None
+        Number of rows that count: exact where it is public, noisy where it was paid for, else None.
+    sum : ndarray of shape (d,) or None
+        Σ(x − center).
+    gram : ndarray of shape (d, d)
+        Σ(x − center)(x − center)ᵀ, symmetric; not repaired.
+    diagnostics : mapping
+        What else the run learned privately (plain values and arrays); covered by the plan's cost.
+    center : ndarray of shape (d,) or None
+        What sum and Gram matrix are taken about, itself a private answer; None for 0. About 0 the moments of rows whose mean
+        is far from 0 hold no covariance: in float64 none is left where the mean is 10⁸ standard deviations away.
+    pivot : MomentPivot or None
+        The law of this run, where the noise is not added cell by cell, with what else the run released that it needs.
+    noise : NoiseLaw or None
+        The law of the noise of this run, where its plan could not know it; None where it is the plan's.
+    rules : tuple of str
+        What the run did to rows, a sentence for each rule, for the privacy statement.
+    """
+
+    count: float | None
+    sum: FloatArray | None
+    gram: FloatArray
+    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    center: FloatArray | None = None
+    pivot: MomentPivot | None = None
+    noise: NoiseLaw | None = None
+    rules: tuple[str, ...] = ()
+
+    @property
+    def mean(self) -> FloatArray:
+        """E[x], not repaired, shape (d,); needs count and sum."""
+        from_center = np.asarray(self.sum) / self.count
+        return from_center if self.center is None else self.center + from_center
+
+    @property
+    def second_moment_sum(self) -> FloatArray:
+        """Σ x xᵀ about 0, not repaired, shape (d, d): the Gram matrix where it is about 0, else moved there."""
+        if self.center is None:
+            return self.gram
+        cross = np.outer(self.center, np.asarray(self.sum))
+        return np.asarray(self.gram + cross + cross.T + float(self.count or 0.0) * np.outer(self.center, self.center))
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Cov(x), not repaired, shape (d, d); needs count and sum."""
+        from_center = np.asarray(self.sum) / self.count
+        return np.asarray(self.gram / np.asarray(self.count) - np.outer(from_center, from_center))
+
+
+# What the guarantee of a mechanism rests on, as it runs.
+
+
+class Arithmetic(StrEnum):
+    """What the stated guarantee rests on.
+
+    ``EXACT_LATTICE``: integer sums and exact discrete noise; the proof holds for the program as it runs.
+    ``LATTICE_ROUNDED``: integer sums; the noise is drawn in floating point and rounded to the lattice.
+    ``IDEALIZED``: the proof is for real numbers; the sampler works in floating point.
+    """
+
+    EXACT_LATTICE = "exact-lattice"
+    LATTICE_ROUNDED = "lattice-rounded"
+    IDEALIZED = "idealized"
+
+
+# Matrices that a user gives as an option.
+
+
+def positive_definite(value: npt.ArrayLike, what: str) -> tuple[tuple[float, ...], ...]:
+    """The rows of a symmetric positive definite matrix as plain floats, which a frozen option can hold.
+
+    Raises
+    ------
+    ValueError
+        If it is anything else; the message calls it ``what``.
+
+    Examples
+    --------
+    >>> positive_definite([[2, 1], [1, 2]], "the anchor")
+    ((2.0, 1.0), (1.0, 2.0))
+    """
+    matrix = np.array(value, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
+        raise ValueError(f"{what} must be a finite square matrix, got shape {matrix.shape}")
+    if not np.allclose(matrix, matrix.T, rtol=1e-10, atol=0.0):
+        raise ValueError(f"{what} must be symmetric")
+    if not float(np.linalg.eigvalsh(matrix)[0]) > 0.0:
+        raise ValueError(
+            f"{what} must be positive definite: it has an eigenvalue that is not positive, a direction of which it says nothing"
+        )
+    return tuple(tuple(row) for row in matrix.tolist())

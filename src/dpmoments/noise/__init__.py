@@ -1,17 +1,29 @@
 """Noise: entropy, exact integer noise, random matrices, directions on the sphere."""
 
-from dpmoments.noise.dependent import InverseNormalPivot, LastStepPivot
+from dpmoments.noise.dependent import InverseNormalPivot, LastStepPivot, WishartPivot
 from dpmoments.noise.discrete import discrete_gaussian, discrete_laplace
 from dpmoments.noise.entropy import SecureGenerator, insecure_generator, secure_generator
-from dpmoments.noise.families import GaussianNoise, IsotropicNoise, LaplaceNoise, MatrixLaplaceNoise, WishartNoise
-from dpmoments.noise.law import NoiseLaw, noise_law_classes, register_noise_law
+from dpmoments.noise.families import (
+    GaussianNoise,
+    IsotropicNoise,
+    LaplaceNoise,
+    MatrixLaplaceNoise,
+    MeanNoise,
+    WishartNoise,
+)
+from dpmoments.noise.law import (
+    MomentInterval,
+    MomentPivot,
+    NoiseLaw,
+    RotatedNoise,
+    moment_pivot_classes,
+    noise_law_classes,
+    register_moment_pivot,
+    register_noise_law,
+)
 from dpmoments.noise.matrices import inverse_wishart, isotropic, matrix_laplace, symmetric_gaussian, wishart
-from dpmoments.noise.mean_noise import MeanNoise
-from dpmoments.noise.pivots import MomentInterval, MomentPivot, moment_pivot_classes, register_moment_pivot
 from dpmoments.noise.pooled import CarriedNoise, PooledNoise
-from dpmoments.noise.rotated import RotatedNoise
 from dpmoments.noise.sphere import sample_bingham
-from dpmoments.noise.wishart_pivot import WishartPivot
 
 __all__ = [
     "CarriedNoise",

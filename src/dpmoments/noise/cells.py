@@ -18,8 +18,8 @@ import numpy.typing as npt
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.noise.chebyshev import cantelli_quantile
-from dpmoments.noise.gamma_quantiles import gamma_difference_quantile, gamma_quantile
+from dpmoments.noise.families import gamma_difference_quantile, gamma_quantile
+from dpmoments.noise.law import cantelli_quantile
 
 __all__ = [
     "CellFamily",

@@ -3,18 +3,150 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.noise.gamma_quantiles import gamma_difference_quantile, gamma_quantile
-from dpmoments.noise.law import NoiseLaw, register_noise_law
-from dpmoments.privacy.curves import gaussian_epsilon
+from dpmoments.foundation.values import finite_numbers, is_finite_number, require_kinds, require_known, shown
+from dpmoments.noise.law import NoiseLaw, cantelli_quantile, register_noise_law
+from dpmoments.noise.quadrature import log_gamma_density, log_integral
 
-__all__ = ["GaussianNoise", "IsotropicNoise", "LaplaceNoise", "MatrixLaplaceNoise", "WishartNoise"]
+__all__ = [
+    "GaussianNoise",
+    "IsotropicNoise",
+    "LaplaceNoise",
+    "MatrixLaplaceNoise",
+    "MeanNoise",
+    "WishartNoise",
+    "gamma_difference_log_tail",
+    "gamma_difference_quantile",
+    "gamma_quantile",
+]
+
+# Quantiles of a gamma variable and of the difference of two: the laws of one cell of noise made of Wisharts.
+
+SMALLEST_SHAPE = 0.5
+"""That of one squared normal; no Wishart has cells below it, and Cantelli's inequality stands in, which is wider."""
+LARGEST_LIBRARY_SHAPE = 1e4
+"""Far above it SciPy's incomplete gamma functions lose their lower tail (12 % of 5·10⁻¹⁰ at a shape of 2²⁵)."""
+LARGEST_SHAPE = 1e12
+"""From here on a gamma variable is normal: six deviations out they differ by 10⁻⁵ of one."""
+LARGEST_DIFFERENCE_SHAPE = 1e8
+"""From here on a difference of two is: its fourth cumulant is 3/a of the squared variance, and it has no third."""
+REACH = 60.0
+"""Standard deviations beyond a quantile that are integrated; from a shape of 10⁴ on no law has tails that reach further."""
+
+
+def gamma_quantile(level: float, shape: float) -> float:
+    """Quantile of (G − a)/√a, G a Gamma(a) variable.
+
+    Parameters
+    ----------
+    level : float
+        Between 0 and 1.
+    shape : float
+        a; below 1/2 the bound of Cantelli's inequality is returned.
+
+    Notes
+    -----
+    At large shapes the root of the integrated tail, between bounds that hold but with probability e^{−x} (Laurent & Massart
+    2000): −√(2x) below and √(2x) + x/√a above.
+
+    Examples
+    --------
+    >>> round(gamma_quantile(0.5, 1.0), 6), round(math.log(2.0) - 1.0, 6)
+    (-0.306853, -0.306853)
+    """
+    if shape < SMALLEST_SHAPE:
+        return cantelli_quantile(level)
+    if shape > LARGEST_SHAPE:
+        return float(scipy.special.ndtri(level))
+    lower, root_shape = level < 0.5, math.sqrt(shape)
+    if shape <= LARGEST_LIBRARY_SHAPE:
+        value = scipy.special.gammaincinv(shape, level) if lower else scipy.special.gammainccinv(shape, 1.0 - level)
+        return (float(value) - shape) / root_shape
+
+    def log_density(deviations: FloatArray) -> FloatArray:
+        return log_gamma_density(shape + root_shape * deviations, shape) + math.log(root_shape)
+
+    def log_tail(deviations: float) -> float:
+        if lower:
+            return log_integral(log_density, max(deviations - REACH, -root_shape), deviations)
+        return log_integral(log_density, deviations, deviations + REACH)
+
+    log_probability = math.log(min(level, 1.0 - level))
+    furthest = math.sqrt(-2.0 * log_probability)
+    ends = (-furthest, 1.0) if lower else (-1.0, furthest - log_probability / root_shape)
+    return _root(lambda deviations: log_tail(deviations) - log_probability, *ends)
+
+
+def gamma_difference_quantile(level: float, shape: float) -> float:
+    """Quantile of (G − G′)/√(2a), G and G′ independent Gamma(a) variables.
+
+    Parameters
+    ----------
+    level : float
+        Between 0 and 1.
+    shape : float
+        a; below 1/2 the bound of Cantelli's inequality is returned.
+
+    Notes
+    -----
+    The law is symmetric; its upper quantile is the root of :func:`gamma_difference_log_tail`, bracketed by Chernoff's
+    inequality at half the largest exponent: P(G − G′ > x) ≤ e^{−x/2}(4/3)^a.
+
+    Examples
+    --------
+    The difference of two exponentials is a Laplace variable:
+
+    >>> round(gamma_difference_quantile(0.9, 1.0) * math.sqrt(2.0), 6), round(math.log(0.5 / 0.1), 6)
+    (1.609438, 1.609438)
+    """
+    if shape < SMALLEST_SHAPE:
+        return cantelli_quantile(level)
+    if shape > LARGEST_DIFFERENCE_SHAPE:
+        return float(scipy.special.ndtri(level))
+    if level == 0.5:
+        return 0.0
+    deviation, log_probability = math.sqrt(2.0 * shape), math.log(min(level, 1.0 - level))
+    furthest = 2.0 * (shape * math.log(4.0 / 3.0) - log_probability) / deviation
+    root = _root(lambda x: gamma_difference_log_tail(x * deviation, shape) - log_probability, 0.0, furthest)
+    return math.copysign(root, level - 0.5)
+
+
+def gamma_difference_log_tail(x: float, shape: float) -> float:
+    """log P(G − G′ > x) for independent Gamma(a) variables, x ≥ 0.
+
+    E e^{it(G − G′)} = (1 + t²)^{−a} is that of a normal of variance 2Y, Y ~ Gamma(a): P = E Φ(−x/√(2Y)). In u = log Y the
+    logarithm of the integrand is concave (log Φ is concave and falls with x e^{−u/2}, which is convex): one peak.
+
+    Parameters
+    ----------
+    x : float
+    shape : float
+        a.
+    """
+    if x == 0.0:
+        return math.log(0.5)
+
+    def log_integrand(u: FloatArray) -> FloatArray:
+        y = np.exp(u)
+        value: FloatArray = log_gamma_density(y, shape) + u + scipy.special.log_ndtr(-x / np.sqrt(2.0 * y))
+        return value
+
+    # The peak in y is at most near (a + √(a² + x²))/2; far below min(x, x²) the normal factor leaves nothing.
+    highest = math.log(10.0 * (shape + x) + 100.0)
+    lowest = math.log(min(x, x * x, 1.0)) - 10.0
+    return log_integral(log_integrand, lowest, highest)
+
+
+def _root(excess: Callable[[float], float], low: float, high: float) -> float:
+
+    return float(scipy.optimize.brentq(excess, low, high, xtol=1e-13, rtol=1e-13))
 
 
 @register_noise_law
@@ -55,17 +187,6 @@ class GaussianNoise(NoiseLaw):
 
         return float(scipy.special.ndtri(level))
 
-    def privacy_loss(
-        self, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float, delta: float
-    ) -> float | None:
-        cells = self._noisy_cells(gram_shift, sum_shift, count_shift)
-        if cells is None:
-            return math.inf
-        distance = math.sqrt(math.fsum(shift**2 / variance for shift, variance in cells))
-        if distance == 0.0:
-            return 0.0
-        return gaussian_epsilon(delta, distance, 1.0) if delta > 0.0 else math.inf
-
 
 @register_noise_law
 @dataclass(frozen=True)
@@ -85,18 +206,6 @@ class LaplaceNoise(NoiseLaw):
     def standard_quantile(self, level: float, *, diagonal: bool) -> float:  # noqa: ARG002 - the same on all cells
         tail = math.log(2.0 * min(level, 1.0 - level)) / math.sqrt(2.0)
         return tail if level < 0.5 else -tail
-
-    def privacy_loss(
-        self,
-        gram_shift: FloatArray,
-        sum_shift: FloatArray,
-        count_shift: float,
-        delta: float,  # noqa: ARG002 - pure
-    ) -> float | None:
-        cells = self._noisy_cells(gram_shift, sum_shift, count_shift)
-        if cells is None:
-            return math.inf
-        return math.fsum(abs(shift) / math.sqrt(variance / 2.0) for shift, variance in cells)
 
 
 @register_noise_law
@@ -160,20 +269,6 @@ class IsotropicNoise(NoiseLaw):
 
     def standard_quantile(self, level: float, *, diagonal: bool) -> float:  # noqa: ARG002 - the same on all cells
         return gamma_difference_quantile(level, self.mixing_shape)
-
-    def privacy_loss(
-        self,
-        gram_shift: FloatArray,
-        sum_shift: FloatArray,
-        count_shift: float,
-        delta: float,  # noqa: ARG002 - pure
-    ) -> float | None:
-        cells = self._noisy_cells(gram_shift, sum_shift, count_shift)
-        if cells is None:
-            return math.inf
-        # A svec coordinate has the diagonal's variance, whichever cell it stands for.
-        square = math.fsum(shift**2 / variance for shift, variance in cells) * self.diagonal_variance
-        return self.rate * math.sqrt(square)
 
     def _mixing_bound(self, failure: float) -> float:
         """What √(Y/a) stays below but with probability ``failure``."""
@@ -248,24 +343,6 @@ class MatrixLaplaceNoise(NoiseOfWisharts):
         )
         return gamma_difference_quantile(level, shape)
 
-    def privacy_loss(
-        self,
-        gram_shift: FloatArray,
-        sum_shift: FloatArray,
-        count_shift: float,
-        delta: float,  # noqa: ARG002 - pure
-    ) -> float | None:
-        if self._noisy_cells(gram_shift, sum_shift, count_shift) is None:
-            return math.inf
-        shift = gram_shift
-        if self.sum_variance is not None:
-            if not self.count_variance:
-                return None
-            w = math.sqrt(self.off_diagonal_variance / self.sum_variance)
-            total, corner = w * sum_shift, np.array([[w * w * count_shift]])
-            shift = np.block([[corner, total[None, :]], [total[:, None], gram_shift]])
-        return self.rate * float(np.abs(np.linalg.eigvalsh(shift)).sum())
-
 
 @register_noise_law
 @dataclass(frozen=True)
@@ -294,3 +371,143 @@ class WishartNoise(NoiseOfWisharts):
         if diagonal:
             return gamma_quantile(level, self.diagonal_variance * squared_rate)
         return gamma_difference_quantile(level, 2.0 * self.off_diagonal_variance * squared_rate)
+
+
+# The law of the noise on a mean released alone, coordinate by coordinate.
+
+LAWS = ("gaussian", "laplace")
+ALIKE = 1e-6
+"""Laplace scales that differ by less than this share are taken for equal, where the general formula would lose all digits."""
+STANDARD_LAPLACE = math.sqrt(0.5)
+"""The scale of a Laplace variable of variance 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class MeanNoise:
+    """Noise on every coordinate of a mean, in the units in which rows are encoded: that of the last step, and of the count.
+
+    A sum with noise of standard deviation s is divided by the number of rows n. Where n is itself noisy, with standard
+    deviation s_n, the mean of the clipped rows, ``m`` away from the last centre, is wrong by (s·Z + m·s_n·Z′)/n to first
+    order; Z and Z′ are independent and both of the law named.
+
+    **It is the noise alone.** What clipping moves the mean by is not in it, nor that rows are a sample.
+
+    Attributes
+    ----------
+    law : {"gaussian", "laplace"}
+    deviations : ndarray of shape (d,)
+        s/n.
+    count_deviations : ndarray of shape (d,)
+        |m|·s_n/n; 0 where the number of rows is public.
+    clipped : float or None
+        Noisy share of the rows that the last step clipped, 0 where none stood out of the noise (of coordinates clipped one by one
+        the largest share); None where nothing was spent on it.
+    bias_suspected : bool
+        Whether, by what the run saw of its rows, clipping may have moved the mean by more than the noise.
+
+    Examples
+    --------
+    >>> law = MeanNoise("gaussian", np.array([3.0]), np.array([4.0]))
+    >>> law.standard_deviations, law.half_widths(0.95).round(3)
+    (array([5.]), array([9.8]))
+    """
+
+    law: str
+    deviations: FloatArray
+    count_deviations: FloatArray
+    clipped: float | None = None
+    bias_suspected: bool = False
+
+    def __post_init__(self) -> None:
+        if self.law not in LAWS:
+            raise ValueError(f"the noise of a mean is {' or '.join(LAWS)}, not {shown(self.law)}")
+        if self.deviations.shape != self.count_deviations.shape or self.deviations.ndim != 1:
+            raise ValueError("the noise of a mean has deviations and count_deviations, one of each a coordinate")
+        for values in (self.deviations, self.count_deviations):
+            if not (np.isfinite(values).all() and (values >= 0.0).all()):
+                raise ValueError("the noise of a mean has standard deviations that are no finite numbers, 0 or above")
+            values.setflags(write=False)
+        if self.clipped is not None and not 0.0 <= self.clipped <= 1.0:
+            raise ValueError(f"the noise of a mean has clipped={self.clipped!r}, which is no share of rows")
+
+    @property
+    def standard_deviations(self) -> FloatArray:
+        """Of the noise of both kinds together, shape (d,)."""
+        together: FloatArray = np.hypot(self.deviations, self.count_deviations)
+        return together
+
+    def half_widths(self, level: float) -> FloatArray:
+        """What the size of the noise on a coordinate stays below with probability ``level``, shape (d,).
+
+        Each coordinate by itself: of d of them together fewer are below.
+
+        Raises
+        ------
+        ValueError
+            If ``level`` is not above 0 and below 1.
+        """
+        if not (is_finite_number(level) and 0.0 < level < 1.0):
+            raise ValueError(f"level={level!r} is a probability, above 0 and below 1")
+        if self.law == "gaussian":
+            return self.standard_deviations * float(scipy.special.ndtri(0.5 + 0.5 * level))
+        larger = np.maximum(self.deviations, self.count_deviations)
+        smaller = np.minimum(self.deviations, self.count_deviations)
+        pairs = zip(larger.tolist(), smaller.tolist(), strict=True)
+        widths: FloatArray = larger * np.array([_laplace_half_width(level, *pair) for pair in pairs])
+        return widths
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file; no bit is lost."""
+        return {
+            "law": self.law,
+            "deviations": self.deviations.tolist(),
+            "count_deviations": self.count_deviations.tolist(),
+            "clipped": self.clipped,
+            "bias_suspected": self.bias_suspected,
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], n_features: int) -> MeanNoise:
+        """The inverse of :meth:`to_dict`.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If an entry is absent, unknown, or not what it must be.
+        """
+        require_known(content, cls.__dataclass_fields__, "noise")
+        require_kinds(content, law=str, bias_suspected=bool)
+        clipped = content["clipped"]
+        if not (clipped is None or is_finite_number(clipped)):
+            raise ValueError(f"the noise of a mean has clipped={shown(clipped)}, which is no share of rows")
+        deviations, of_count = (
+            finite_numbers(content[name], n_features, name) for name in ("deviations", "count_deviations")
+        )
+        return cls(content["law"], deviations, of_count, clipped, content["bias_suspected"])
+
+
+def _laplace_half_width(level: float, larger: float, smaller: float) -> float:
+    """Below which |X + Y| is with probability ``level``, in units of ``larger``.
+
+    X and Y are independent Laplace variables of these standard deviations. For scales a > b,
+    P(|X + Y| > t) = (a²e^{−t/a} − b²e^{−t/b})/(a² − b²), and (1 + t/(2a))e^{−t/a} for a = b. Both are below 2e^{−t/(2a)}, which
+    bounds the search.
+
+    Examples
+    --------
+    >>> round(_laplace_half_width(0.95, 1.0, 0.0), 4), round(math.log(20.0) / math.sqrt(2.0), 4)
+    (2.1183, 2.1183)
+    """
+    left = 1.0 - level
+    ratio = smaller / larger if larger > 0.0 else 0.0
+    if ratio == 0.0:
+        return -math.log(left) * STANDARD_LAPLACE
+
+    def excess(t: float) -> float:
+        """Beyond t of the larger scale, less what may be."""
+        if ratio > 1.0 - ALIKE:
+            return (1.0 + 0.5 * t) * math.exp(-t) - left
+        return (math.exp(-t) - ratio * ratio * math.exp(-t / ratio)) / (1.0 - ratio * ratio) - left
+
+    found = scipy.optimize.brentq(excess, 0.0, 2.0 * math.log(2.0 / left) + 1.0)
+    return float(found) * STANDARD_LAPLACE

@@ -3,21 +3,98 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.values import is_finite_number, require_known
-from dpmoments.noise.chebyshev import cantelli_quantile, checked_level
-from dpmoments.noise.uncorrelated_cells import UncorrelatedCells
+from dpmoments.foundation.values import finite_numbers, is_finite_number, require_known
 
-__all__ = ["NoiseLaw", "noise_law_classes", "register_noise_law"]
+__all__ = [
+    "MomentInterval",
+    "MomentPivot",
+    "NoiseLaw",
+    "RotatedNoise",
+    "UncorrelatedCells",
+    "cantelli_quantile",
+    "checked_level",
+    "covariance_of_product",
+    "moment_pivot_classes",
+    "noise_law_classes",
+    "register_moment_pivot",
+    "register_noise_law",
+    "variance_of_functional",
+]
+
+# Quantiles that hold for every law.
+
+
+def cantelli_quantile(level: float) -> float:
+    """What no standardised variable passes with more than the probability left: ±√(p/(1 − p)), p the larger side.
+
+    Examples
+    --------
+    >>> cantelli_quantile(0.8), cantelli_quantile(0.1)
+    (2.0, -3.0)
+    """
+    return math.sqrt(level / (1.0 - level)) if level >= 0.5 else -math.sqrt((1.0 - level) / level)
+
+
+def checked_level(level: float) -> float:
+    """The level, if it is a probability above 0 and below 1; else a ValueError."""
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level={level!r} is a probability, above 0 and below 1")
+    return level
+
+
+# What follows from the variances of cells of a symmetric matrix of noise that are uncorrelated.
+
+
+def covariance_of_product(variances: FloatArray, vector: FloatArray, chosen: Sequence[int] | None = None) -> FloatArray:
+    """Cov(C b), or that of some entries, for a symmetric C of uncorrelated cells with these variances."""
+    rows = np.arange(len(vector)) if chosen is None else np.asarray(chosen)
+    of_rows = variances[rows]
+    # two entries of C b share one cell of C
+    covariance = of_rows[:, rows] * np.outer(vector[rows], vector[rows])
+    covariance[np.diag_indices(len(rows))] = of_rows @ vector**2
+    return covariance
+
+
+def variance_of_functional(variances: FloatArray, weights: FloatArray) -> float:
+    """Var(Σ Aᵢⱼ Cᵢⱼ) for symmetric A and C, the cells of C uncorrelated with these variances."""
+    squares = variances * weights**2
+    return float(2.0 * squares.sum() - np.trace(squares))
+
+
+class UncorrelatedCells(ABC):
+    """Noise N on Σ z zᵀ, z = (1, x), whose cells on and above the diagonal are uncorrelated and of mean 0."""
+
+    @property
+    @abstractmethod
+    def cell_variances(self) -> FloatArray:
+        """Variances of the cells, shape (d + 1, d + 1)."""
+
+    def product_covariance(self, vector: FloatArray, chosen: Sequence[int] | None = None) -> FloatArray:
+        """Cov(N b).
+
+        Parameters
+        ----------
+        vector : ndarray of shape (d + 1,)
+            b.
+        chosen : sequence of int, optional
+            Entries of N b that are wanted (0 is that of the constant); default: all.
+        """
+        return covariance_of_product(self.cell_variances, vector, chosen)
+
+    def functional_variance(self, weights: FloatArray) -> float:
+        """Var(Σ Aᵢⱼ Nᵢⱼ) for a symmetric A of shape (d + 1, d + 1)."""
+        return variance_of_functional(self.cell_variances, weights)
+
 
 NOT_RELEASED = ("sum_variance", "count_variance")
 """The entries that are None where there is nothing to have noise."""
@@ -206,32 +283,6 @@ class NoiseLaw(UncorrelatedCells):
             raise TypeError(f"{type(self).__name__} does not say what it is for rows in another ball")
         return replace(self, **self._scaled_variances(radius))
 
-    def privacy_loss(
-        self,
-        gram_shift: FloatArray,
-        sum_shift: FloatArray,
-        count_shift: float,
-        delta: float,  # noqa: ARG002 - for laws that know more
-    ) -> float | None:
-        """The least ε for which (ε, δ) holds between two tables whose exact moments lie so far apart.
-
-        Parameters
-        ----------
-        gram_shift : ndarray of shape (d, d)
-        sum_shift : ndarray of shape (d,)
-        count_shift : float
-            Moments of the one table less those of the other; those that are not released do not matter.
-        delta : float
-            δ; 0 for the laws that are pure, which do not look at it.
-
-        Returns
-        -------
-        float or None
-            Infinite where a cell that differs has no noise; else None where no closed form is known, as here.
-        """
-        cells = self._noisy_cells(gram_shift, sum_shift, count_shift)
-        return math.inf if cells is None else None
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file: the name and the fields."""
         return {"name": self.name} | {entry.name: getattr(self, entry.name) for entry in fields(self)}
@@ -271,21 +322,6 @@ class NoiseLaw(UncorrelatedCells):
             "off_diagonal_variance": self.off_diagonal_variance * radius**4,
             "sum_variance": None if self.sum_variance is None else self.sum_variance * radius**2,
         }
-
-    def _noisy_cells(
-        self, gram_shift: FloatArray, sum_shift: FloatArray, count_shift: float
-    ) -> list[tuple[float, float]] | None:
-        """(shift, variance of its noise) of every released cell that has noise; None where one without noise moves."""
-        size = len(gram_shift)
-        cells = [(float(gram_shift[i, i]), self.diagonal_variance) for i in range(size)]
-        cells += [(float(shift), self.off_diagonal_variance) for shift in gram_shift[np.triu_indices(size, 1)]]
-        if self.sum_variance is not None:
-            cells += [(float(shift), self.sum_variance) for shift in sum_shift]
-        if self.count_variance is not None:
-            cells.append((float(count_shift), self.count_variance))
-        if any(variance == 0.0 and shift != 0.0 for shift, variance in cells):
-            return None
-        return [(shift, variance) for shift, variance in cells if variance > 0.0]
 
 
 _LAWS: dict[str, type[NoiseLaw]] = {}
@@ -337,3 +373,273 @@ def noise_law_classes() -> Mapping[str, type[NoiseLaw]]:
     ['gaussian', 'isotropic', 'laplace', 'matrix-laplace', 'pooled', 'wishart']
     """
     return MappingProxyType(dict(sorted(_LAWS.items())))
+
+
+# Noise whose cells are independent in other coordinates than those of the table.
+
+
+@dataclass(frozen=True, eq=False)
+class RotatedNoise:
+    """N = R C Rᵀ on Σ z zᵀ, z = (1, x − c): C is symmetric, of mean 0, and its cells on and above the diagonal are uncorrelated.
+
+    R and the variances are taken from what was released, as if they had been fixed before: where noise is drawn around moments
+    that are not known, that is a **linearisation** about the release, good where noise is small beside the moments
+    (``docs/derivations/noise-of-runs.md``).
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (d + 1, m)
+        R.
+    variances : ndarray of shape (m, m)
+        Of the cells of C; symmetric.
+    count_is_exact : bool
+        Whether the number of rows was known, so that the cell N₀₀ is 0 whatever R C Rᵀ has there.
+    about : str
+        What the law is conditional on, a sentence.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, or a number is not finite, or a variance negative.
+
+    Examples
+    --------
+    >>> law = RotatedNoise(np.eye(3), np.array([[0.0, 1.0, 1.0], [1.0, 2.0, 1.0], [1.0, 1.0, 2.0]]))
+    >>> law.product_covariance(np.array([1.0, 0.0, 2.0]), [1, 2]).tolist()
+    [[5.0, 0.0], [0.0, 9.0]]
+    >>> round(law.direction_variance(np.array([0.0, 0.6, 0.8])), 9)
+    1.0
+    """
+
+    matrix: FloatArray
+    variances: FloatArray
+    count_is_exact: bool = False
+    about: str = ""
+
+    def __post_init__(self) -> None:
+        if self.matrix.ndim != 2 or self.variances.shape != (self.matrix.shape[1],) * 2:
+            raise ValueError(
+                f"R has shape {self.matrix.shape} and the variances {self.variances.shape}: a row and a column of them for every "
+                "column of R are needed"
+            )
+        if not (np.isfinite(self.matrix).all() and np.isfinite(self.variances).all() and (self.variances >= 0.0).all()):
+            raise ValueError("R and the variances of the noise must be finite, and the variances 0 or above")
+
+    def product_covariance(self, vector: FloatArray, chosen: Sequence[int] | None = None) -> FloatArray:
+        """Cov(N b).
+
+        Parameters
+        ----------
+        vector : ndarray of shape (d + 1,)
+            b.
+        chosen : sequence of int, optional
+            Entries of N b that are wanted (0 is that of the constant); default: all.
+        """
+        rows = np.arange(len(vector)) if chosen is None else np.asarray(chosen)
+        inner = self.matrix.T @ vector
+        rotated = self.matrix[rows]
+        # R Cov(C v) Rᵀ, v = Rᵀb
+        found: FloatArray = rotated @ covariance_of_product(self.variances, inner) @ rotated.T
+        places = np.flatnonzero(rows == 0)
+        if self.count_is_exact and len(places):
+            # (N b)₀ without b₀N₀₀, N₀₀ = rᵀC r
+            first = self.matrix[0]
+            twice = 2.0 * self.variances
+            twice[np.diag_indices(len(first))] /= 2.0
+            shared = vector[0] * (rotated @ (first * (twice @ (first * inner))))
+            found[places] -= shared
+            found[:, places] -= shared[:, None]
+            of_count = variance_of_functional(self.variances, np.outer(first, first))
+            found[np.ix_(places, places)] += vector[0] ** 2 * of_count
+        return found
+
+    def functional_variance(self, weights: FloatArray) -> float:
+        """Var(Σ Aᵢⱼ Nᵢⱼ) for a symmetric A of shape (d + 1, d + 1)."""
+        if self.count_is_exact:
+            weights = weights.copy()
+            weights[0, 0] = 0.0
+        return variance_of_functional(self.variances, self.matrix.T @ weights @ self.matrix)
+
+    def direction_variance(self, direction: FloatArray) -> float:
+        """Var(uᵀN u)/2 for u over z, shape (d + 1,): the variance of a cell off the diagonal, were N alike in all directions."""
+        return 0.5 * self.functional_variance(np.outer(direction, direction))
+
+
+PivotClass = TypeVar("PivotClass", bound="type[MomentPivot]")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MomentInterval:
+    """All symmetric M with center − spread ⪯ M ⪯ center + spread, for M = Σ v vᵀ.
+
+    Attributes
+    ----------
+    center, spread : ndarray of shape (m, m)
+        ``spread`` is positive semi-definite. v is (1, x) where ``constant``, else x: the features that were asked for, in
+        their order, in units of the encoded rows.
+    constant : bool
+    count_error : float
+        How far the released number of rows may be from that of the table's; 0 where it is exact.
+    """
+
+    center: FloatArray
+    spread: FloatArray
+    constant: bool
+    count_error: float
+
+    def mapped(self, matrix: FloatArray) -> MomentInterval:
+        """The same for matrix·v, whose first entry is again the constant, if v has one."""
+        center, spread = matrix @ self.center @ matrix.T, matrix @ self.spread @ matrix.T
+        return MomentInterval(center, spread, self.constant, self.count_error)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MomentPivot(ABC):
+    """The law of one run, with what is needed to use it beside count, sum and Gram matrix.
+
+    Small subclasses, registered by name (:func:`register_moment_pivot`); ``MomentPivot.from_dict`` makes the one that a file
+    names. Their fields are numbers, or arrays whose shapes follow from ``n_features``.
+
+    Attributes
+    ----------
+    n_features : int
+    count_scale : float
+        Standard deviation of normal noise on the number of rows, or the scale of Laplace noise (``count_is_laplace``); 0 where
+        it is exact, or where the interval itself bounds it.
+    count_is_laplace : bool
+    """
+
+    n_features: int
+    count_scale: float = 0.0
+    count_is_laplace: bool = False
+
+    name: ClassVar[str]
+    arrays: ClassVar[Mapping[str, int]] = MappingProxyType({})
+    """Dimensions of the fields that are arrays: 1 for d numbers, 2 for a d × d matrix."""
+
+    def __post_init__(self) -> None:
+        d = self.n_features
+        if isinstance(d, bool) or not isinstance(d, int) or d < 1:
+            raise ValueError(f"n_features={d!r} of the pivot is not a whole number above 0")
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if entry.name in self.arrays:
+                self._check_array(entry.name, value)
+            elif entry.type == "bool":
+                if not isinstance(value, bool):
+                    raise ValueError(f"{entry.name} of the pivot must be true or false")
+            elif value is None and entry.type == "float | None":
+                continue
+            elif not (is_finite_number(value) and value >= 0):
+                raise ValueError(f"{entry.name} of the pivot is not a finite number, 0 or above")
+
+    def _check_array(self, name: str, value: object) -> None:
+        shape = (self.n_features,) * self.arrays[name]
+        if value is None:
+            return
+        if not isinstance(value, np.ndarray) or value.shape != shape or not np.isfinite(value).all():
+            raise ValueError(f"{name} of the pivot must hold finite numbers, shape {shape}")
+        value.setflags(write=False)
+
+    @property
+    def covers(self) -> str:
+        """What the interval is about, beyond the table's own moments, in words; empty where there is nothing to add."""
+        return ""
+
+    @abstractmethod
+    def interval(
+        self, count: float | None, total: FloatArray | None, gram: FloatArray, chosen: Sequence[int], failure: float
+    ) -> MomentInterval | None:
+        """An interval that holds the exact moments of some features but with probability ``failure``.
+
+        Parameters
+        ----------
+        count, total, gram
+            What was released, before any repair, in unit-ball units; sum and Gram matrix about the release's centre.
+        chosen : sequence of int
+            Features, chosen without looking at the noise.
+        failure : float
+            Above 0, below 1.
+
+        Returns
+        -------
+        MomentInterval or None
+            None where the law bounds nothing.
+        """
+
+    def count_bound(self, failure: float) -> float:
+        """How far the released number of rows may be off, but with probability ``failure``; half a row more for its rounding."""
+        if not self.count_scale:
+            return 0.0
+        if self.count_is_laplace:
+            return self.count_scale * math.log(1.0 / failure) + 0.5
+        return self.count_scale * math.sqrt(2.0 * math.log(2.0 / failure)) + 0.5
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file."""
+        values: dict[str, Any] = {"name": self.name}
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            values[entry.name] = value.ravel().tolist() if isinstance(value, np.ndarray) else value
+        return values
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> MomentPivot:
+        """The pivot that :meth:`to_dict` wrote, whichever class it is called on.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the name is that of no registered pivot, or the other values are not those of this one.
+        """
+        if not isinstance(values, Mapping):
+            raise TypeError("a pivot is a mapping of its name and its numbers")
+        name = values.get("name")
+        if not isinstance(name, str) or name not in _PIVOTS:
+            raise ValueError(f"the name of the pivot must be one of {', '.join(sorted(_PIVOTS))}")
+        made = _PIVOTS[name]
+        known = [entry.name for entry in fields(made)]
+        given = {key: value for key, value in values.items() if key != "name"}
+        require_known(given, known, f"the pivot {name!r}")
+        if absent := [key for key in known if key not in given]:
+            raise ValueError(f"the pivot has no {', '.join(absent)}")
+        d = given["n_features"]
+        for key, dimensions in made.arrays.items():
+            if given[key] is None:
+                continue
+            if not isinstance(given[key], list) or not isinstance(d, int) or len(given[key]) != d**dimensions:
+                raise ValueError(f"{key} of the pivot is no list of as many numbers as n_features asks for")
+            given[key] = finite_numbers(given[key], d**dimensions, key).reshape((d,) * dimensions)
+        return made(**given)
+
+
+_PIVOTS: dict[str, type[MomentPivot]] = {}
+
+
+def register_moment_pivot(pivot_class: PivotClass) -> PivotClass:
+    """Make a pivot known by its name, so that files that name it are read; a class decorator.
+
+    Raises
+    ------
+    ValueError
+        If it has no name, or another pivot has it.
+    """
+    name = vars(pivot_class).get("name")
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"{pivot_class.__name__} must state the name of its pivot, as a constant of the class")
+    if name in _PIVOTS:
+        raise ValueError(f"there is a pivot {name!r} already: give {pivot_class.__name__} another name")
+    _PIVOTS[name] = pivot_class
+    return pivot_class
+
+
+def moment_pivot_classes() -> Mapping[str, type[MomentPivot]]:
+    """All registered pivots by name, sorted.
+
+    Examples
+    --------
+    >>> import dpmoments.noise
+    >>> [*moment_pivot_classes()]
+    ['inverse-normal', 'last-step', 'wishart-sampling']
+    """
+    return MappingProxyType(dict(sorted(_PIVOTS.items())))

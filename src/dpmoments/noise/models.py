@@ -22,7 +22,7 @@ from dpmoments.noise.cells import (
     WishartCells,
 )
 from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile, wishart_eigenvalue_range
-from dpmoments.noise.pivots import MomentInterval
+from dpmoments.noise.law import MomentInterval
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm
 
 __all__ = [

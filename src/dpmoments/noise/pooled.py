@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import finite_numbers, require_kinds, require_known
-from dpmoments.noise.chebyshev import cantelli_quantile
 from dpmoments.noise.families import GaussianNoise
-from dpmoments.noise.law import NoiseLaw, register_noise_law
+from dpmoments.noise.law import NoiseLaw, cantelli_quantile, register_noise_law
 
 __all__ = ["CarriedNoise", "PooledNoise"]
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.noise.cells import CellFamily, GaussianCells, sum_quantile
-from dpmoments.noise.chebyshev import checked_level
+from dpmoments.noise.law import checked_level
 
 __all__ = ["NoiseLaw", "NoiseTerm"]
 

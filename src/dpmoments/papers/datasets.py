@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmoments.datasets.tables import Dataset
+from dpmoments.datasets.tables import Dataset, PublishedFile, load
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.schema.schema import Boolean, Categorical, Column, Coordinate, Numeric
 
@@ -180,3 +182,250 @@ def _standardized(columns: NDArray[np.float64]) -> NDArray[np.float64]:
 def _array(cells: pa.ChunkedArray) -> NDArray[np.generic]:
     array: NDArray[np.generic] = cells.to_numpy()
     return array
+
+
+# The synthetic tables of the papers: correlated rows in the unit ball, and rows of heavy tails.
+
+
+def amin_synthetic(
+    n_rows: int,
+    n_features: int,
+    rng: np.random.Generator,
+    *,
+    columns: Literal["standardized", "centered", "drawn"] = "standardized",
+    scaling: Literal["unit", "largest"] = "unit",
+) -> NDArray[np.float64]:
+    """Correlated Gaussian rows of norm 1: Algorithm 3 of Amin et al. 2019, appendix C.1.
+
+    With Z an ``(n_rows, n_features)`` standard normal matrix and U an ``(n_features, n_features)`` matrix of
+    independent uniforms on [0, 1), drawn in this order, X = ZU. Its columns are then brought to mean 0 and variance 1
+    (`columns`), and its rows to norm 1 (`scaling`). U has positive entries, so all features are positively correlated:
+    one eigenvalue of the second moment stands far above the others.
+
+    Parameters
+    ----------
+    n_rows, n_features
+        Shape of the table, each at least 1.
+    rng
+        Source of the randomness. The table is test data: it needs no cryptographic generator.
+    columns
+        What is done to the columns of this sample before its rows are scaled. "standardized": mean 0 and variance 1
+        (population; a column that does not vary, which only ``n_rows = 1`` gives, becomes 0). "centered": mean 0.
+        "drawn": nothing.
+    scaling
+        "unit" divides every row by its own norm, so every row has norm 1 (a zero row, which only ``n_rows =
+        1`` with columns about their mean gives, stays zero). "largest" divides all rows by the largest norm, which
+        keeps their ratios.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_features)
+        Rows of norm at most 1, up to rounding; `Schema.unit_ball` fits them.
+
+    Raises
+    ------
+    ValueError
+        If a size is below 1, or `columns` or `scaling` is unknown.
+
+    Notes
+    -----
+    **The reading.** In the paper a column of its d × n matrix is a person, and ``Normalize`` is said to give every
+    column mean 0, variance 1 and norm 1. No column can have all three: mean 0 and variance 1 make its norm √d. So they
+    are taken of different things: norm 1 of the person, since that is what the privacy guarantee asks for, and mean 0
+    and variance 1 of the feature, which is what standardising a table means. The norm comes last. In the other order
+    rows would be longer than 1; in this one the variances are no longer exactly 1, nor the means 0. The paper mixes
+    features by UX, which in our rows is ZUᵀ; U and Uᵀ have one law.
+
+    "centered" follows the released code of Dong, Liang & Yi 2022 ("Differentially Private Covariance Revisited"),
+    which generates X = ZU, centres it and scales the rows; with "unit" it is their case of one norm bucket.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = amin_synthetic(1000, 5, np.random.default_rng(0))
+    >>> rows.shape, bool(np.allclose(np.linalg.norm(rows, axis=1), 1.0))
+    ((1000, 5), True)
+    """
+    _require_sizes(n_rows, n_features)
+    if columns not in ("standardized", "centered", "drawn"):
+        raise ValueError(f"columns must be 'standardized', 'centered' or 'drawn'; got {columns!r}")
+    if scaling not in ("unit", "largest"):
+        raise ValueError(f"scaling must be 'unit' or 'largest'; got {scaling!r}")
+    normals = rng.standard_normal((n_rows, n_features))
+    mixing = rng.random((n_features, n_features))
+    rows: NDArray[np.float64] = normals @ mixing
+    if columns != "drawn":
+        rows -= rows.mean(axis=0)
+    if columns == "standardized" and n_rows > 1:
+        rows /= rows.std(axis=0)
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    if scaling == "largest":
+        norms = np.full_like(norms, norms.max())
+    return rows / np.where(norms > 0.0, norms, 1.0)
+
+
+def multivariate_laplace(n_rows: int, n_features: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Rows of the symmetric multivariate Laplace law, of mean 0 and covariance I.
+
+    A row is √W·z with z standard normal and W exponential of mean 1, independent: spherically symmetric, with coordinates that
+    are Laplace of variance 1 and uncorrelated but not independent (one large coordinate goes with other large ones).
+
+    Parameters
+    ----------
+    n_rows, n_features
+        Shape of the table, each at least 1.
+    rng
+        Source of the randomness. The table is test data: it needs no cryptographic generator.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_features)
+
+    Raises
+    ------
+    ValueError
+        If a size is below 1.
+
+    Notes
+    -----
+    Named without a formula in Biswas et al. 2020 (CoinPress), section 3, Figure 5; the code released with that paper draws
+    independent Laplace coordinates in its place.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = multivariate_laplace(100_000, 2, np.random.default_rng(0))
+    >>> bool(np.allclose(np.cov(rows.T), np.eye(2), atol=0.05))
+    True
+    """
+    _require_sizes(n_rows, n_features)
+    rows: NDArray[np.float64] = rng.standard_normal((n_rows, n_features)) * np.sqrt(
+        rng.standard_exponential((n_rows, 1))
+    )
+    return rows
+
+
+def multivariate_student(
+    n_rows: int, n_features: int, rng: np.random.Generator, *, degrees: float = 3.0
+) -> NDArray[np.float64]:
+    """Rows of the multivariate Student t law, of mean 0 and covariance I.
+
+    A row is z·√((ν − 2)/V) with z standard normal and V a χ² of ν degrees of freedom, independent: spherically symmetric, with
+    coordinates that are Student t of ν degrees, scaled to variance 1.
+
+    Parameters
+    ----------
+    n_rows, n_features
+        Shape of the table, each at least 1.
+    rng
+        Source of the randomness. The table is test data: it needs no cryptographic generator.
+    degrees
+        ν, above 2: there is no covariance at 2 or below.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_features)
+
+    Raises
+    ------
+    ValueError
+        If a size is below 1, or `degrees` is not above 2.
+
+    Notes
+    -----
+    With ν = 3, Figure 5 of Biswas et al. 2020 (CoinPress), section 3, by its text; the code released with that paper draws
+    independent coordinates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = multivariate_student(100_000, 2, np.random.default_rng(0), degrees=8.0)
+    >>> bool(np.allclose(np.cov(rows.T), np.eye(2), atol=0.05))
+    True
+    """
+    _require_sizes(n_rows, n_features)
+    if not degrees > 2.0:
+        raise ValueError(f"degrees={degrees!r} must be above 2: below, the law has no covariance")
+    squares = rng.chisquare(degrees, (n_rows, 1))
+    rows: NDArray[np.float64] = rng.standard_normal((n_rows, n_features)) * np.sqrt((degrees - 2.0) / squares)
+    return rows
+
+
+def _require_sizes(n_rows: int, n_features: int) -> None:
+    if n_rows < 1 or n_features < 1:
+        raise ValueError(f"n_rows and n_features must be at least 1; got {n_rows} and {n_features}")
+
+
+# Genetic principal components of 1,387 Europeans, fetched from those who published them.
+
+_REPOSITORY = "https://raw.githubusercontent.com/NovembreLab/Novembre_etal_2008_misc/master/files"
+_ANALYSIS = f"{_REPOSITORY}/POPRES_08_24_01.EuroThinFinal.LD_0.8.exLD.out0-PCA"
+COMPONENTS = PublishedFile("popres.eigs", f"{_ANALYSIS}.eigs", "a81d9a5fdba56f79a23a4d1aa2a5074d")
+EIGENVALUES = PublishedFile("popres.eval", f"{_ANALYSIS}.eval", "3b2f9c885d7cdd4e011e4314a3f55052")
+COLORS = PublishedFile("popres_color.txt", f"{_REPOSITORY}/POPRESID_Color.txt", "22e680e67c68e161558982a153ed8f92")
+N_COMPONENTS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class GeneticComponents:
+    """What a principal component analysis of genotypes says of each person; no genotype, no name.
+
+    Attributes
+    ----------
+    components
+        Of shape (n_people, 20): the first eigenvectors of the people's similarity matrix, the people in rows. Each
+        column has norm 1.
+    eigenvalues
+        Of shape (20,): their eigenvalues, falling.
+    colors
+        For each person an X11 colour name, which stands for a country of origin.
+    source
+        Where they come from and whom to cite.
+    """
+
+    components: NDArray[np.float64] = field(repr=False)
+    eigenvalues: NDArray[np.float64] = field(repr=False)
+    colors: tuple[str, ...] = field(repr=False)
+    source: str
+
+
+def popres() -> GeneticComponents:
+    """Twenty genetic principal components of 1,387 Europeans (POPRES): CoinPress's Map of Europe, section 4.2.
+
+    The three files are fetched once from their publishers, checked and cached in the folder ``dpmoments`` of
+    ``$XDG_CACHE_HOME``, by default ``~/.cache``; files of those names in the folder ``DPMOMENTS_DATA`` come first. They are
+    about people, and we know of no licence to pass them on: they are **never part of this package**.
+
+    Returns
+    -------
+    GeneticComponents
+        1,387 people.
+
+    Raises
+    ------
+    ValueError
+        If a file is found or downloaded and is not the published one (md5): cut short, changed or damaged. Nothing of a
+        wrong download is stored.
+    ConnectionError
+        If a file is neither in ``DPMOMENTS_DATA`` nor in the cache and cannot be downloaded; the message says where to
+        put it.
+
+    Examples
+    --------
+    >>> from dpmoments.datasets import popres
+    >>> popres().components.shape  # doctest: +SKIP
+    (1387, 20)
+    """
+    people = [line.split() for line in _lines(COMPONENTS)[1:]]  # the first line holds rounded eigenvalues
+    colors = dict(line.split() for line in _lines(COLORS))
+    return GeneticComponents(
+        components=np.array([cells[2 : 2 + N_COMPONENTS] for cells in people], dtype=np.float64),
+        eigenvalues=np.array(_lines(EIGENVALUES)[:N_COMPONENTS], dtype=np.float64),
+        colors=tuple(colors[cells[1]] for cells in people),
+        source="Novembre et al. 2008, Genes mirror geography within Europe, Nature 456:98; POPRES (Nelson et al. 2008); "
+        "github.com/NovembreLab/Novembre_etal_2008_misc",
+    )
+
+
+def _lines(file: PublishedFile) -> list[str]:
+    return load(file).decode("ascii").splitlines()

@@ -11,13 +11,12 @@ import numpy as np
 
 from dpmoments.mechanisms.adaptive_ball import AdaptiveBall
 from dpmoments.mechanisms.gaussian import Gaussian
-from dpmoments.planning.imagined_release import NoiseInUnits
-from dpmoments.planning.setting import Setting
+from dpmoments.planning.imagined_release import NoiseInUnits, Setting
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import LARGEST_LOSS, BudgetKind, PrivacyBudget
 from dpmoments.schema.columns import Numeric
 from dpmoments.schema.derived import DerivedColumn
-from dpmoments.schema.row_norm import longest_row_norm
+from dpmoments.schema.encoding import longest_row_norm
 from dpmoments.schema.schema import Schema
 
 __all__ = ["Change", "changes"]

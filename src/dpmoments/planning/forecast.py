@@ -1,6 +1,6 @@
 """Forecast: what a release would be worth, in the table's units and by mechanism, before any data is read or budget is spent.
 
-Where the error depends on the table, it is that on a table that is assumed (:mod:`dpmoments.mechanisms.assumption`,
+Where the error depends on the table, it is that on a table that is assumed (:mod:`dpmoments.mechanisms.assumed_table`,
 :mod:`dpmoments.planning.typical_table`), by closed form or from a few runs on made-up rows; such numbers are marked.
 """
 
@@ -13,21 +13,17 @@ from numbers import Integral
 
 import numpy as np
 
-from dpmoments.mechanisms.assumed_table import AssumedTable
-from dpmoments.mechanisms.assumption import Assumption
+from dpmoments.mechanisms.assumed_table import AssumedTable, Assumption
 from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.planning.changes import changes
-from dpmoments.planning.forecast_table import Forecast
-from dpmoments.planning.imagined_release import NoiseInUnits
-from dpmoments.planning.mechanism_rows import DerivedCost, ForecastRow, short_refusal
-from dpmoments.planning.setting import Setting, laws_of_plan, worst_laws
+from dpmoments.planning.forecast_table import DerivedCost, Forecast, ForecastRow, short_refusal
+from dpmoments.planning.imagined_release import NoiseInUnits, Setting, laws_of_plan, worst_laws
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.unit import PrivacyUnit, require_unit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
 from dpmoments.schema.schema import Schema
 
 __all__ = ["DerivedCost", "Forecast", "ForecastRow", "forecast", "require_row_count"]

@@ -18,8 +18,7 @@ from dpmoments.mechanisms.registry import MEAN_MECHANISMS
 from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.planning.forecast import require_row_count
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.unit import PrivacyUnit, require_unit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
 from dpmoments.schema.schema import Schema
 
 __all__ = ["MeanForecast", "MeanForecastRow", "forecast_mean"]

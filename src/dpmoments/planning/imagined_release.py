@@ -3,20 +3,61 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import scipy
 
+from dpmoments.analysis.answers import TableAnswer, finite_or_none, number_or_none
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.correlations import KNOWN_VARIANCE
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
+from dpmoments.mechanisms.adaptive_ball import (
+    EXCESS_FOR_NOISE,
+    LARGEST_RADIUS,
+    LENIENT_BELOW,
+    AdaptiveBallPlan,
+)
+from dpmoments.mechanisms.ball_search import (
+    BEYOND_SHARE,
+    COMPARISONS,
+    COUNT_SHARE,
+    SCREEN_PLACE,
+    BallBudget,
+    preference,
+    radius_at,
+    radius_places,
+)
+from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
+from dpmoments.mechanisms.lattice_noise import count_error
+from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.noise.law import NoiseLaw
 from dpmoments.planning.typical_table import TypicalTable
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.schema.constraints import Constraints
 
-__all__ = ["EXPLAINED", "LEVEL", "LawOfRun", "NoiseInUnits"]
+__all__ = [
+    "EXPLAINED",
+    "LEVEL",
+    "MORE",
+    "NOISE",
+    "LawOfRun",
+    "NoiseInUnits",
+    "Setting",
+    "TableInWords",
+    "ball_laws",
+    "column_table",
+    "columns_in_words",
+    "digits",
+    "laws_of_plan",
+    "plain_columns",
+    "plain_noise",
+    "worst_laws",
+]
 
 LEVEL = 0.95
 """Confidence of the half-widths."""
@@ -300,3 +341,401 @@ def _of_sum(law: NoiseLaw) -> float:
 
 def _of_count(law: NoiseLaw) -> float:
     return law.count_variance or 0.0
+
+
+# What adaptive-ball can be expected to find on rows that are assumed: the radius it chooses, and the noise for that.
+
+LEAST_PROBABILITY = 1e-4
+MOST_LEFT_OUT = 1e-2
+"""Radii that are less likely are left out; all of them together are less likely than this."""
+
+
+def ball_laws(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) -> tuple[LawOfRun, ...]:
+    """The laws that a run can end with: about a centre for the radii it may choose, and at the public bounds.
+
+    The steps of a run as they are, with the probabilities of its choices: squared distances from the mean follow the gamma law
+    of :attr:`TypicalTable.squared_distance`.
+
+    Parameters
+    ----------
+    plan : AdaptiveBallPlan
+    typical : TypicalTable
+    n_rows : int
+
+    Returns
+    -------
+    tuple of LawOfRun
+        One for each radius that is likely enough, and that at the bounds.
+    """
+    budget = plan.budget
+    spent = 0.0 if plan.count_is_public else COUNT_SHARE
+    least_rows = n_rows - (count_error(budget.part(COUNT_SHARE)) if spent else 0.0)
+    rows_beyond = budget.rows_beyond(least_rows) if least_rows >= 1.0 else None
+    outside = plan.last_step(budget.whole).noise
+    if rows_beyond is None:
+        return (LawOfRun(1.0, _with_share(outside, budget, 1.0 - spent)),)
+    center_share = budget.center_share(least_rows)
+    spent += center_share
+    size, unevenness = typical.squared_distance
+    size += min((budget.center_noise(center_share) / n_rows) ** 2, size)
+    distances = _Distances(size, unevenness, n_rows, _farthest(typical))
+    screened = budget.screen_share(least_rows)
+    if screened is not None:
+        spent += screened
+        [first_look] = distances.rows_beyond(np.array([radius_at(SCREEN_PLACE)]))
+        if first_look > budget.screened_rows(least_rows, rows_beyond):
+            return (LawOfRun(1.0, _with_share(outside, budget, 1.0 - spent)),)
+    search = budget.search_share(least_rows)
+    spent += search
+    places = radius_places(budget.pure)
+    radii = np.array([radius_at(place) for place in places])
+    beyond = distances.rows_beyond(radii)
+    if budget.pure:
+        chosen = _chosen_by_score(beyond, rows_beyond, places, budget.part(search).epsilon)
+    else:
+        chosen = _chosen_by_comparisons(beyond, rows_beyond, budget.deviation(search / COMPARISONS))
+    inner = plan.last_step(budget.whole, in_ball=True).noise
+    laws = []
+    for place in np.flatnonzero((chosen > LEAST_PROBABILITY) & (radii < LARGEST_RADIUS)):
+        radius = float(radii[place])
+        looked = spent + budget.excess_share(radius)
+        error = _with_share(outside, budget, 1.0 - looked).frobenius_error
+        probability = float(chosen[place]) * distances.passes(radius, error, budget)
+        if probability > LEAST_PROBABILITY:
+            law = _with_share(inner, budget, 1.0 - looked - BEYOND_SHARE).of_rows_in_ball(radius)
+            laws.append(LawOfRun(probability, law, centered=True))
+    inside = math.fsum(part.probability for part in laws)
+    if inside < 1.0 - MOST_LEFT_OUT:
+        laws.append(LawOfRun(1.0 - inside, _with_share(outside, budget, 1.0 - spent)))
+    return tuple(laws)
+
+
+@dataclass(frozen=True)
+class _Distances:
+    """Squared distances D² of n rows from their centre: a gamma law of that mean, and variance over squared mean."""
+
+    size: float
+    unevenness: float
+    n_rows: int
+    farthest: float
+
+    def rows_beyond(self, radii: FloatArray) -> FloatArray:
+        """How many rows are farther than each radius."""
+        if self.size <= 0.0 or self.unevenness <= 0.0:
+            return np.where(radii**2 < self.size, float(self.n_rows), 0.0)
+        place = radii**2 / (self.size * self.unevenness)
+        return np.asarray(self.n_rows * scipy.special.gammaincc(1.0 / self.unevenness, place))
+
+    def excess(self, radius: float) -> float:
+        """Σ max(0, D² − r²)."""
+        if self.size <= 0.0 or self.unevenness <= 0.0:
+            return self.n_rows * max(0.0, self.size - radius**2)
+        shape, place = 1.0 / self.unevenness, radius**2 / (self.size * self.unevenness)
+        return float(
+            self.n_rows
+            * (
+                self.size * scipy.special.gammaincc(shape + 1.0, place)
+                - radius**2 * scipy.special.gammaincc(shape, place)
+            )
+        )
+
+    def passes(self, radius: float, error: float, budget: BallBudget) -> float:
+        """Probability that the noisy excess lets the ball pass, ``error`` that of the release at the bounds."""
+        most = max(self.farthest**2 - radius**2, 0.0)
+        deviation = budget.deviation(budget.excess_share(radius)) * most
+        lenience = deviation * max(0.0, 1.0 - (radius / LENIENT_BELOW) ** 2)
+        room = EXCESS_FOR_NOISE * error * (1.0 - radius**2) + lenience - self.excess(radius)
+        if deviation <= 0.0:
+            return float(room >= 0.0)
+        if budget.pure:
+            half = 0.5 * math.exp(-math.sqrt(2.0) * abs(room) / deviation)
+            return 1.0 - half if room >= 0.0 else half
+        return float(scipy.special.ndtr(room / deviation))
+
+
+def _farthest(typical: TypicalTable) -> float:
+    """How far from the mean a row can be."""
+    schema, (_, means) = typical.schema, typical.in_unit_ball
+    lower, upper = schema.encoding(mean=True).values_in_ball(*schema.feature_bounds)
+    corner = np.maximum(np.abs(lower - means), np.abs(upper - means))
+    return min(float(np.linalg.norm(corner)), 1.0 + float(np.linalg.norm(means)))
+
+
+def _chosen_by_score(beyond: FloatArray, rows_beyond: int, places: tuple[int, ...], epsilon: float) -> FloatArray:
+    """Probabilities of the exponential mechanism."""
+    scores = -np.abs(np.round(beyond) - rows_beyond) + np.array([preference(place, epsilon) for place in places])
+    odds = np.exp(epsilon / 2.0 * (scores - scores.max()))
+    return np.asarray(odds / odds.sum())
+
+
+def _chosen_by_comparisons(beyond: FloatArray, rows_beyond: int, deviation: float) -> FloatArray:
+    """Probabilities of a binary search whose counts have normal noise."""
+    fewer = scipy.special.ndtr((rows_beyond - beyond) / deviation)
+    found = np.zeros(len(beyond))
+    found[0] = 1.0
+    half = len(beyond)
+    for _ in range(COMPARISONS):
+        half //= 2
+        for step in range(0, len(beyond), 2 * half):
+            found[step + half] = found[step] * fewer[step + half]
+            found[step] -= found[step + half]
+    return found
+
+
+def _strength(budget: BallBudget, share: float) -> float:
+    """What variances of noise fall by, where it has that share of the budget in place of all: with the square of ε, or with ρ."""
+    return share**2 if budget.pure else share
+
+
+def _with_share(law: NoiseLaw, budget: BallBudget, share: float) -> NoiseLaw:
+    factor = 1.0 / _strength(budget, share)
+    return _scaled(law, factor, factor, factor)
+
+
+def _scaled(law: NoiseLaw, of_gram: float, of_sum: float, of_count: float) -> NoiseLaw:
+    """The law with its variances multiplied."""
+    return replace(
+        law.of_rows_in_ball(of_gram**0.25),
+        sum_variance=(law.sum_variance or 0.0) * of_sum,
+        count_variance=(law.count_variance or 0.0) * of_count,
+    )
+
+
+# What a release would be made with, all of it public, and the noise that its plan then has in the table's units.
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """A release that could be made.
+
+    Attributes
+    ----------
+    typical : TypicalTable
+        With the schema.
+    n_rows : int
+        With a privacy unit, of the rows that count.
+    budget : PrivacyBudget
+    neighbors : Neighbors
+    mechanism : Mechanism
+    rivals : tuple of Mechanism
+        Others that may be the better choice once something is changed.
+    privacy_unit : PrivacyUnit or None
+        For whom the budget is, where that is not one row.
+    """
+
+    typical: TypicalTable
+    n_rows: int
+    budget: PrivacyBudget
+    neighbors: Neighbors
+    mechanism: Mechanism
+    rivals: tuple[Mechanism, ...] = ()
+    privacy_unit: PrivacyUnit | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the release, with count and mean; of one for units, what runs on the rows that count.
+
+        Raises
+        ------
+        ValueError, OverflowError
+            If it is not possible.
+        """
+        # Where the number of rows is private a release plans without it.
+        n_rows = self.n_rows if self.neighbors.table_size_is_public else None
+        shape = MomentShape.of(self.typical.schema, mean=True, n_rows=n_rows)
+        return plan_before_release(self.mechanism, shape, self.budget, self.neighbors, self.privacy_unit)
+
+    @property
+    def noise(self) -> NoiseInUnits | None:
+        """The noise of the plan; None where its law is not known.
+
+        Raises
+        ------
+        ValueError, OverflowError
+            If the plan is not possible.
+        """
+        laws = laws_of_plan(self.plan, self.typical, self.n_rows)
+        return None if laws is None else NoiseInUnits(self.typical, self.n_rows, laws)
+
+    def with_budget(self, size: float) -> Setting:
+        """With another ε (the same δ), or ρ."""
+        budget = self.budget
+        if budget.kind is BudgetKind.ZCDP:
+            return replace(self, budget=PrivacyBudget.zcdp(size))
+        if budget.kind is BudgetKind.PURE:
+            return replace(self, budget=PrivacyBudget.pure(size))
+        return replace(self, budget=PrivacyBudget.approximate(size, budget.delta))
+
+    @property
+    def size_of_budget(self) -> float:
+        """ε, or ρ."""
+        return self.budget.rho if self.budget.kind is BudgetKind.ZCDP else self.budget.epsilon
+
+
+def laws_of_plan(plan: Plan, typical: TypicalTable, n_rows: int) -> tuple[LawOfRun, ...] | None:
+    """What the law of the noise can turn out to be; None where no closed one is known, or no mean is released."""
+    if isinstance(plan, AdaptiveBallPlan):
+        return ball_laws(plan, typical, n_rows)
+    law = plan.noise
+    if law is None or law.sum_variance is None or law.count_variance is None or plan.shape.row_norm is None:
+        return None
+    return (LawOfRun(1.0, law),)
+
+
+def worst_laws(plan: Plan) -> tuple[LawOfRun, ...] | None:
+    """For a plan that adapts to the table: what no table makes worse; None for others."""
+    return (LawOfRun(1.0, plan.guaranteed.noise),) if isinstance(plan, AdaptiveBallPlan) else None
+
+
+NOISE = "noise"
+"""Stands in place of a number that is noise: as large as what could be learnt."""
+MORE = ">"
+"""Before a number that says too little."""
+FAR_WORSE = 1.5
+"""The worst pair is named where it has so many times the noise of the typical one."""
+
+
+def column_table(noise: NoiseInUnits) -> list[tuple[str, ...]]:
+    """Rows of text, the head first: a line a feature."""
+    typical = noise.typical
+    lines: list[tuple[str, ...]] = [("feature", "typical sd", "± mean", "95 %", "± sd", "of the sd", "± rows")]
+    lost = noise.mean_is_noise, noise.standard_deviation_is_noise
+    more = [MORE if rough else "" for rough in noise.standard_deviation_is_rough]
+    for place, name in enumerate(typical.schema.feature_names):
+        share, deviation = typical.shares[place], float(typical.standard_deviations[place])
+        spread = float(noise.standard_deviation[place])
+        lines.append(
+            (
+                name,
+                f"{'~' if typical.assumed[place] else ''}{digits(deviation, 3)}",
+                NOISE if lost[0][place] else digits(noise.mean[place]),
+                NOISE if lost[0][place] else digits(noise.mean_half_width[place]),
+                "–" if share else NOISE if lost[1][place] else f"{more[place]}{digits(spread)}",
+                "–" if share or lost[1][place] or deviation <= 0.0 else f"{more[place]}{spread / deviation:.1%}",
+                digits(noise.count[place]) if share else "–",
+            )
+        )
+    return lines
+
+
+def columns_in_words(noise: NoiseInUnits, worst: NoiseInUnits | None, mechanism: str) -> tuple[str, ...]:
+    """Sentences below that table.
+
+    Parameters
+    ----------
+    noise : NoiseInUnits
+    worst : NoiseInUnits or None
+        Where the mechanism gains nothing, if it adapts to the table.
+    mechanism : str
+    """
+    said = [*_correlations(noise, worst, mechanism)]
+    if not said and worst is not None:
+        times = float(np.nanmax(worst.mean / noise.mean))
+        said.append(f"where rows fill their bounds and {mechanism} gains nothing the noise is up to {times:.2g} × that")
+    if noise.typical.words:
+        said.append(noise.typical.words)
+    cells = [cell for line in column_table(noise)[1:] for cell in line[1:]]
+    if NOISE in cells or any(f" {NOISE}" in line for line in said):
+        said.append(f"{NOISE}: that is as large as what could be learnt")
+    if any(cell.startswith(MORE) for cell in cells):
+        said.append(f"{MORE}: and more, the noise being so large that its square counts, too")
+    return tuple(said)
+
+
+def _correlations(noise: NoiseInUnits, worst: NoiseInUnits | None, mechanism: str) -> list[str]:
+    correlation = noise.typical_correlation()
+    if not math.isfinite(correlation):
+        return []
+    at_most = ""
+    if worst is not None:
+        most = NOISE if worst.typical_correlation_is_noise else f"{worst.typical_correlation():.2g}"
+        at_most = f"; {most} where rows fill their bounds and {mechanism} gains nothing"
+    shown = NOISE if noise.typical_correlation_is_noise else f"{correlation:.2g}"
+    said = [f"± on a correlation (the median of two columns that are not correlated): {shown}{at_most}"]
+    first, second, largest = noise.worst_correlation
+    if largest > FAR_WORSE * correlation:
+        said.append(
+            f"± on the worst, {first} ~ {second}: {largest:.2g}" if largest < 1.0 else f"lost: {first} ~ {second}"
+        )
+    shown = NOISE if noise.coefficient_is_noise else f"{noise.coefficient:.2g}"
+    which = "one regressor" if noise.regressors == 1 else f"{noise.regressors} uncorrelated regressors"
+    said.append(
+        f"± on a standardised coefficient ({which} that explain{'s' if noise.regressors == 1 else ''} {EXPLAINED:.0%} of the "
+        f"variance): {shown}"
+    )
+    return said
+
+
+def plain_columns(noise: NoiseInUnits) -> Mapping[str, Sequence[Any]]:
+    """A feature a row as plain values; the words of the table are flags."""
+    typical = noise.typical
+    return {
+        "feature": typical.schema.feature_names,
+        "typical_sd": typical.standard_deviations.tolist(),
+        "typical_sd_assumed": typical.assumed.tolist(),
+        "mean_noise": finite_or_none(noise.mean),
+        "mean_half_width": finite_or_none(noise.mean_half_width),
+        "mean_is_noise": noise.mean_is_noise.tolist(),
+        "standard_deviation_noise": finite_or_none(noise.standard_deviation),
+        "standard_deviation_half_width": finite_or_none(noise.standard_deviation_half_width),
+        "standard_deviation_is_noise": noise.standard_deviation_is_noise.tolist(),
+        "standard_deviation_is_rough": noise.standard_deviation_is_rough.tolist(),
+        "count_noise": finite_or_none(noise.count),
+        "correlation_is_noise": noise.correlation_is_noise.tolist(),
+    }
+
+
+def plain_noise(noise: NoiseInUnits, worst: NoiseInUnits | None) -> dict[str, Any]:
+    """Columns, correlations and the coefficient as JSON holds them."""
+    return {
+        "columns": {name: list(values) for name, values in plain_columns(noise).items()},
+        "correlation": number_or_none(noise.typical_correlation()),
+        "correlation_is_noise": noise.typical_correlation_is_noise,
+        "correlation_at_most": None if worst is None else number_or_none(worst.typical_correlation()),
+        "coefficient": number_or_none(noise.coefficient),
+        "coefficient_is_noise": noise.coefficient_is_noise,
+        "regressors": noise.regressors,
+        "assumes": noise.typical.words,
+    }
+
+
+def digits(value: float, significant: int = 2) -> str:
+    """So many significant digits, without an exponent where the number is one that people write out.
+
+    Examples
+    --------
+    >>> digits(20000.0), digits(0.00451), digits(1234567.0), digits(0.0)
+    ('20,000', '0.0045', '1,200,000', '0')
+    """
+    if value == 0.0 or not math.isfinite(value):
+        return f"{value:g}"
+    size = math.floor(math.log10(abs(value)))
+    if not -5 < size < 9:
+        return f"{value:.{significant}g}"
+    rounded = round(value, significant - 1 - size)
+    return f"{rounded:,.0f}" if size >= significant - 1 else f"{rounded:.{max(0, significant - 1 - size)}f}"
+
+
+class TableInWords(TableAnswer):
+    """A table with what stands above and below it."""
+
+    def __init__(self, heading: Sequence[str], rows: Sequence[Sequence[str]], remarks: Sequence[str]) -> None:
+        self._heading, self._rows, self._remarks = tuple(heading), rows, tuple(remarks)
+
+    @property
+    def heading(self) -> tuple[str, ...]:
+        return self._heading
+
+    def table(self) -> Sequence[Sequence[str]]:
+        return self._rows
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return self._remarks
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        head, *rows = self._rows
+        return {name: [row[place] for row in rows] for place, name in enumerate(head)}
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: list(values) for name, values in self.columns().items()}

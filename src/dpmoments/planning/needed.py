@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpmoments.foundation.values import is_finite_number
-from dpmoments.planning.imagined_release import NoiseInUnits
-from dpmoments.planning.setting import Setting
+from dpmoments.planning.imagined_release import NoiseInUnits, Setting
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import BudgetKind
 

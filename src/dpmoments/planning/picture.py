@@ -11,9 +11,7 @@ import numpy as np
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.mechanisms.base import Mechanism
-from dpmoments.planning.columns_in_words import column_table
-from dpmoments.planning.imagined_release import NoiseInUnits
-from dpmoments.planning.setting import Setting
+from dpmoments.planning.imagined_release import NoiseInUnits, Setting, column_table
 from dpmoments.plots.canvas import (
     CERTAIN,
     HATCH,

@@ -11,15 +11,11 @@ from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.components import Scaling
 from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.plots.coefficients import plot_coefficients
-from dpmoments.plots.components import plot_components
-from dpmoments.plots.correlation import plot_correlation
-from dpmoments.plots.covariance import plot_covariance
-from dpmoments.plots.groups import plot_groups
+from dpmoments.plots.components import plot_components, plot_spectrum
+from dpmoments.plots.intervals import plot_coefficients, plot_groups
 from dpmoments.plots.letters import with_fonts_for_names
-from dpmoments.plots.spectrum import plot_spectrum
-from dpmoments.plots.step_regions import StepsOfRelease
-from dpmoments.plots.steps import plot_steps
+from dpmoments.plots.matrices import plot_correlation, plot_covariance
+from dpmoments.plots.steps import StepsOfRelease, plot_steps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

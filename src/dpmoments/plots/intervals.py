@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
-from dpmoments.analysis.regression_results import NO_EFFECT
+from dpmoments.analysis.description import describe
+from dpmoments.analysis.functionals import NOISE_UNKNOWN, NOT_DISTINGUISHABLE, law_in_words
+from dpmoments.analysis.group_means import LOST, GroupMeans, group_means
+from dpmoments.analysis.levels import feature_place
+from dpmoments.analysis.regression import lasso, ols, ridge
+from dpmoments.analysis.regression_results import NO_EFFECT, CoefficientTable
+from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.plots.canvas import (
     CERTAIN,
@@ -21,13 +26,26 @@ from dpmoments.plots.canvas import (
     SMALL_TEXT,
     TEXT_SIZE,
     axes_of,
+    entitle,
+    require_count,
+    require_mean,
 )
-from dpmoments.plots.letters import as_it_stands
+from dpmoments.plots.letters import as_it_stands, label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PARTS", "IntervalLine", "draw_intervals", "interval_axes", "privacy_part"]
+__all__ = [
+    "PARTS",
+    "IntervalLine",
+    "draw_coefficients",
+    "draw_groups",
+    "draw_intervals",
+    "interval_axes",
+    "plot_coefficients",
+    "plot_groups",
+    "privacy_part",
+]
 
 PARTS = "thick: the part that is privacy's noise"
 SHORT = {NOT_DISTINGUISHABLE: "noise", NO_EFFECT: "may be 0"}
@@ -159,3 +177,160 @@ def _limits(lines: Sequence[IntervalLine], about: float | None) -> tuple[float, 
     low, high = min(ends), max(ends)
     spread = (high - low) or abs(high) or 1.0
     return low - (ROOM - 1.0) * spread, high + (ROOM - 1.0) * spread
+
+
+# The picture of a regression's coefficients.
+
+FITS: dict[str, Any] = {"ols": ols, "ridge": ridge, "lasso": lasso}
+MOST_COEFFICIENTS = 25
+
+
+def plot_coefficients(
+    release: Released,
+    target: str,
+    features: Sequence[str] | None = None,
+    *,
+    method: Literal["ols", "ridge", "lasso"] = "ols",
+    per: Literal["deviation", "unit"] = "deviation",
+    n_coefficients: int = MOST_COEFFICIENTS,
+    ax: Axes | None = None,
+    **options: Any,
+) -> Axes:
+    """Coefficients with their intervals; see :meth:`dpmoments.plots.accessor.ReleasePlots.coefficients`."""
+    if method not in FITS:
+        raise ValueError(f"method={method!r} is no regression of a release: use {', '.join(map(repr, FITS))}")
+    if per not in ("deviation", "unit"):
+        raise ValueError(f"per={per!r}: use 'deviation', a feature's standard deviation, or 'unit', one unit of it")
+    if n_coefficients < 1:
+        raise ValueError(f"n_coefficients={n_coefficients!r} shows nothing: give 1 or more")
+    require_count(release, "coefficients")
+    fit = FITS[method](release, target, features, **options)
+    found = describe(release)
+    spread = found.root_mean_square if found.standard_deviation is None else found.standard_deviation
+    assert spread is not None
+    of_feature = dict(zip(found.feature_names, spread.tolist(), strict=True))
+    deviations = np.array([of_feature[name] for name in fit.features])
+    return draw_coefficients(fit, deviations if per == "deviation" else None, n_coefficients, ax)
+
+
+def draw_coefficients(
+    fit: CoefficientTable,
+    deviations: FloatArray | None = None,
+    n_coefficients: int = MOST_COEFFICIENTS,
+    ax: Axes | None = None,
+) -> Axes:
+    """The picture of the answer of a regression.
+
+    Parameters
+    ----------
+    fit : CoefficientTable
+    deviations : ndarray of shape (k,), optional
+        Standard deviations of the features, by which coefficients are multiplied so that one axis serves all.
+    n_coefficients : int
+        Those with the smallest p-values are shown, where there are more.
+    ax : Axes, optional
+    """
+    per = np.ones(len(fit.features)) if deviations is None else np.nan_to_num(deviations, nan=0.0)
+    verdict = fit.verdict[1:] if fit.with_intercept else fit.verdict
+    lower, upper = np.asarray(fit.conf_int()).T
+    half = privacy_part(lower, upper, fit.privacy_errors, fit.standard_errors)
+    order = np.argsort(np.nan_to_num(fit.p_values, nan=2.0), kind="stable")[:n_coefficients]
+    lines = [
+        IntervalLine(
+            label(fit.features[place]),
+            _times(fit.coefficients[place], per[place]),
+            _times(lower[place], per[place]),
+            _times(upper[place], per[place]),
+            _times(half[place], per[place]),
+            verdict[place],
+        )
+        for place in np.sort(order).tolist()
+    ]
+    grow = ax is None
+    ax = interval_axes(ax, len(lines))
+    target = label(fit.target)
+    draw_intervals(
+        ax,
+        lines,
+        f"change of {target} per standard deviation of the feature"
+        if deviations is not None
+        else f"change of {target} per unit",
+        about=0.0,
+    )
+    entitle(ax, *_words(fit, lines), grow=grow)
+    return ax
+
+
+def _times(number: float, deviation: float) -> float:
+    """NaN where noise hides the deviation: nothing is then known of the product."""
+    return number * deviation if deviation > 0.0 else float("nan")
+
+
+def _words(fit: CoefficientTable, lines: Sequence[IntervalLine]) -> list[str]:
+    """The title, and what the marks mean."""
+    if fit.inference is None:
+        title = f"{fit.method} regression of {label(fit.target)}: noise unknown"
+        return [
+            title,
+            "hollow: this mechanism has no closed law of its noise, so that no coefficient has an interval",
+            fit.warning,
+        ]
+    lower, upper = fit.r_squared_interval()
+    whole = f": the whole fit is {NOT_DISTINGUISHABLE}" if fit.is_noise else ""
+    title = (
+        f"{fit.method} regression of {label(fit.target)}, R² {fit.r_squared:.2f} ({lower:.2f} to {upper:.2f}){whole}"
+    )
+    said = {line.word for line in lines}
+    hollow = [f"noise: {NOT_DISTINGUISHABLE}"] if NOT_DISTINGUISHABLE in said else []
+    hollow += [f"may be 0: {NO_EFFECT}, whatever the noise"] if NO_EFFECT in said else []
+    thick = PARTS if any(np.isfinite(line.privacy) for line in lines) else ""
+    k = len(fit.features)
+    fewer = f"the {len(lines)} of {k} coefficients that stand out most; " if len(lines) < k else ""
+    marks = "; ".join(
+        filter(None, [f"{fewer}{fit.level:.0%} intervals", thick, *(f"hollow, {words}" for words in hollow)])
+    )
+    return [title, marks, fit.help if fit.is_noise else "", fit.warning]
+
+
+# The picture of the means of a feature by group.
+
+
+def plot_groups(release: Released, by: str, of: str, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
+    """Means by group with their intervals; see :meth:`dpmoments.plots.accessor.ReleasePlots.groups`."""
+    require_mean(release, "means of groups")
+    if not isinstance(of, str):
+        raise TypeError(
+            f"of={of!r}: a picture is of the means of one feature; name it, and draw another picture for another"
+        )
+    of = release.feature_names[feature_place(release, of)]
+    return draw_groups(group_means(release, by, [of], level=level), ax)
+
+
+def draw_groups(found: GroupMeans, ax: Axes | None = None) -> Axes:
+    """The picture of an answer of ``release.group_means()`` for one feature."""
+    total = np.hypot(found.privacy_noise[0], found.sampling_noise[0])
+    half = privacy_part(found.lower[0], found.upper[0], found.privacy_noise[0], total)
+    lines = []
+    for place, name in enumerate(found.groups):
+        noise = f" ± {found.count_noise[place]:,.0f}" if np.isfinite(found.count_noise[place]) else ""
+        level = name.removeprefix(f"{found.by}=")
+        lines.append(
+            IntervalLine(
+                f"{label(level, 20)}  ({found.counts[place]:,.0f}{noise})",
+                float(found.mean[0, place]),
+                float(found.lower[0, place]),
+                float(found.upper[0, place]),
+                float(half[place]),
+                LOST if found.lost[place] else "" if found.noise_known else NOISE_UNKNOWN,
+            )
+        )
+    grow = ax is None
+    ax = interval_axes(ax, len(lines))
+    feature = label(found.features[0])
+    draw_intervals(ax, lines, f"mean of {feature}")
+    ax.set_ylabel(f"{label(found.by)}  (rows ± noise)", parse_math=False, usetex=False)
+    lost = f"hatched: {LOST}, the number of rows {NOT_DISTINGUISHABLE}" if found.lost.any() else ""
+    intervals = f"{found.level:.0%} intervals, {PARTS}" if found.noise_known else law_in_words(None)
+    pooled = "" if found.own_variance or not found.noise_known else "; groups are taken to vary alike"
+    entitle(ax, f"mean of {feature} by {label(found.by)}", f"{intervals}{pooled}", lost, found.warning, grow=grow)
+    return ax

@@ -10,8 +10,8 @@ from contextvars import ContextVar
 from functools import cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
-from dpmoments.analysis.shown_names import LONGEST_LABEL, escaped
-from dpmoments.analysis.shown_names import label as shortened
+from dpmoments.analysis.answers import LONGEST_LABEL, escaped
+from dpmoments.analysis.answers import label as shortened
 from dpmoments.schema.schema import Schema
 
 __all__ = [

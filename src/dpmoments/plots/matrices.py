@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,7 +10,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmoments.foundation.arrays import BoolArray, FloatArray
+from dpmoments.analysis.correlations import Correlations, correlations
+from dpmoments.analysis.description import describe
+from dpmoments.analysis.functionals import (
+    NOISE_UNKNOWN,
+    NOT_DISTINGUISHABLE,
+    FeatureVariances,
+    NoisyMoments,
+    indicators,
+    law_in_words,
+    shows_shares,
+)
+from dpmoments.analysis.levels import chosen_features, columns_of
+from dpmoments.analysis.released import Released
+from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.plots.canvas import (
     DIVERGING,
     FAINT,
@@ -18,7 +32,9 @@ from dpmoments.plots.canvas import (
     SMALL_TEXT,
     TEXT_SIZE,
     axes_of,
+    entitle,
     ink_on,
+    require_mean,
     room_for_labels,
 )
 from dpmoments.plots.letters import as_it_stands, label
@@ -29,7 +45,16 @@ if TYPE_CHECKING:
     from matplotlib.colors import Normalize
     from matplotlib.image import AxesImage
 
-__all__ = ["MOST_NUMBERED", "NumberedCells", "draw_matrix", "matrix_axes", "with_color_bar"]
+__all__ = [
+    "MOST_NUMBERED",
+    "NumberedCells",
+    "covariance_noise",
+    "draw_matrix",
+    "matrix_axes",
+    "plot_correlation",
+    "plot_covariance",
+    "with_color_bar",
+]
 
 MOST_NUMBERED = 12
 """Cells hold their numbers where there are no more rows or columns than these."""
@@ -223,3 +248,218 @@ def _labels(names: Sequence[str], groups: Sequence[str]) -> tuple[list[float], l
     for place, group in enumerate(groups):
         of_column.setdefault(group, []).append(place)
     return [float(np.mean(places)) for places in of_column.values()], list(of_column)
+
+
+# The picture of correlations.
+
+
+def plot_correlation(
+    release: Released, columns: Sequence[str] | None = None, *, level: float = 0.95, ax: Axes | None = None
+) -> Axes:
+    """Correlations as coloured cells; see :meth:`dpmoments.plots.accessor.ReleasePlots.correlation`."""
+    require_mean(release, "correlations")
+    found = correlations(release, columns, level=level)
+    return draw_correlations(found, ax)
+
+
+def draw_correlations(found: Correlations, ax: Axes | None = None) -> Axes:
+    """The picture of an answer of ``release.correlations()``."""
+    from matplotlib.colors import Normalize
+
+    size = len(found.feature_names)
+    verdict = np.array(found.verdict, dtype=object)
+    grow = ax is None
+    ax = matrix_axes(ax, size, size)
+    half = (found.upper - found.lower) / 2.0
+    off = ~np.eye(size, dtype=bool)
+    image = draw_matrix(
+        ax,
+        np.where(off, found.correlation, 1.0),
+        Normalize(-1.0, 1.0),
+        rows=found.feature_names,
+        columns=found.feature_names,
+        is_noise=(verdict == NOT_DISTINGUISHABLE) | (verdict == NOISE_UNKNOWN),
+        groups=found.columns_of_features,
+        cells=NumberedCells(_numbers(found.correlation), _numbers(half, "±")),
+    )
+    told = half[np.isfinite(found.privacy_noise) & off]  # where a variance is lost the interval is all of [-1, 1]
+    typical = float(np.median(told)) if len(told) else float("nan")
+    with_color_bar(ax, image, "correlation", noise=typical)
+    title = found.heading[0] if found.noise_known else "correlations: noise unknown"
+    entitle(ax, title, *_meaning(found, verdict, typical), found.warning, grow=grow)
+    return ax
+
+
+def _meaning(
+    found: Correlations, verdict: np.ndarray[tuple[int, ...], np.dtype[np.object_]], typical: float
+) -> list[str]:
+    half = (
+        f"black lines on the colour bar: half a {found.level:.0%} interval, ±{typical:.2g} (the median)"
+        if np.isfinite(typical)
+        else "no pair has both variances out of the noise, so that every correlation may be anything from −1 to 1"
+    )
+    if not found.noise_known:
+        said = [f"hatched: {law_in_words(None)}"]
+    elif (verdict == NOT_DISTINGUISHABLE).any():
+        said = [f"hatched: {NOT_DISTINGUISHABLE}, since the interval holds 0; {half}"]
+    else:
+        said = [half]
+    if not np.isfinite(found.correlation).all():
+        said.append("grey and crossed: no correlation, since a released variance is not above 0")
+    return said
+
+
+def _numbers(values: FloatArray, sign: str = "") -> list[list[str]]:
+    return [
+        ["" if row == column and sign else _two(value, sign) for column, value in enumerate(line)]
+        for row, line in enumerate(values.tolist())
+    ]
+
+
+def _two(value: float, sign: str) -> str:
+    return f"{sign}{round(value, 2) + 0.0:.2f}" if np.isfinite(value) else ("" if sign else "–")
+
+
+# The noise on released covariances, to first order.
+
+
+def covariance_noise(release: Released, chosen: Sequence[int]) -> FloatArray:
+    """Standard deviations of the noise on the covariances of some features, shape (k, k), in the table's units.
+
+    Before repair; NaN where no law of the noise is known. Where the repair makes the covariances of a column's levels those of
+    their shares, and the variance of a Boolean, so is their noise, as in ``release.describe()``.
+
+    Parameters
+    ----------
+    release : Released
+        With a mean.
+    chosen : sequence of int
+        Places of the features.
+
+    Examples
+    --------
+    >>> import dpmoments as dpm
+    >>> table = np.random.default_rng(0).uniform(-0.5, 0.5, (50_000, 2))
+    >>> options = dict(rho=0.5, neighbors="replace_one", mechanism="gaussian", insecure_seed=0)
+    >>> covariance_noise(dpm.release(table, dpm.Schema.unit_ball(2), **options), [0, 1]).round(6)
+    array([[4.2e-05, 3.0e-05],
+           [3.0e-05, 4.2e-05]])
+    """
+    moments = NoisyMoments.of(release)
+    places = np.asarray(chosen, dtype=int)
+    unit = moments.unit[places]
+    first, second = np.tril_indices(len(places), -1)
+    i, j = places[first], places[second]
+    weights = np.zeros((len(i), 3, 3))
+    weights[:, 1, 2] = weights[:, 2, 1] = 0.5
+    # about the mean the sums are 0, and so is what noise on them does
+    weights[:, 0, 0] = -moments.moments[i + 1, j + 1] / moments.n_rows
+    _read_off_shares(release, moments, weights, i, j)
+    variances = moments.variances(np.stack([np.zeros(len(i), dtype=int), i + 1, j + 1], axis=1), weights)
+    found = np.diag(FeatureVariances.of(release, moments, as_shown=True).noise_per_row(moments)[places])
+    found[first, second] = found[second, first] = np.sqrt(variances) / moments.n_rows
+    return np.asarray(found * np.outer(unit, unit))
+
+
+def _read_off_shares(
+    release: Released, moments: NoisyMoments, weights: FloatArray, i: IntegerArray, j: IntegerArray
+) -> None:
+    """Set the weights of two levels of one column: −p_i p_j, whose noise is that of p_j s_i + p_i s_j about the mean."""
+    if not shows_shares(release):
+        return
+    columns, by_shares = np.array(columns_of(release, range(len(moments.location)))), indicators(release)
+    same = (columns[i] == columns[j]) & by_shares[i] & by_shares[j]
+    shares = np.clip(moments.location, 0.0, 1.0) / moments.unit
+    weights[same] = 0.0
+    for place, other in ((1, j), (2, i)):
+        weights[same, 0, place] = weights[same, place, 0] = -shares[other[same]] / 2.0
+
+
+# The picture of covariances.
+
+ROUNDING = 1e-9
+"""Of the noise: what a repair made 0 comes out of floating point as less than this."""
+LEAST_SHARE = 1e-4
+"""Of the largest colour: where the noise is smaller, or not known, colours are linear below this."""
+
+
+def plot_covariance(
+    release: Released, columns: Sequence[str] | None = None, *, level: float = 0.95, ax: Axes | None = None
+) -> Axes:
+    """Covariances as coloured cells; see :meth:`dpmoments.plots.accessor.ReleasePlots.covariance`."""
+    from matplotlib.colors import SymLogNorm
+
+    require_mean(release, "covariances")
+    chosen = chosen_features(release, columns)
+    values, noise = release.covariance[np.ix_(chosen, chosen)], covariance_noise(release, chosen)
+    half_widths = np.outer(release.encoding.unit[chosen], release.encoding.unit[chosen])
+    shown = values / half_widths
+    largest = float(np.abs(shown).max()) or 1.0
+    known = np.isfinite(noise).all()
+    typical = float(np.median(noise / half_widths)) if known else float("nan")
+    linear = min(max(typical if known else 0.0, LEAST_SHARE * largest), 0.99 * largest)
+    names = tuple(release.feature_names[place] for place in chosen)
+    lost, warning = _decided_by_noise(release, chosen, level)
+    grow = ax is None
+    ax = matrix_axes(ax, len(chosen), len(chosen))
+    image = draw_matrix(
+        ax,
+        shown,
+        SymLogNorm(linear, vmin=-largest, vmax=largest),
+        rows=names,
+        columns=names,
+        is_noise=lost,
+        groups=columns_of(release, chosen),
+        cells=NumberedCells(
+            _numbers_of_covariance(np.where(np.abs(values) < ROUNDING * noise, 0.0, values)),
+            _numbers_of_covariance(noise, "±"),
+        ),
+    )
+    with_color_bar(
+        ax, image, "covariance, each column over half its range", noise=typical, ticks=_ticks(linear, largest)
+    )
+    off = np.tril_indices(len(chosen), -1)
+    stand_out = f"{int((~lost)[off].sum())} of {len(off[0])} pairs stand out of the noise" if known else "noise unknown"
+    cells = "numbers in cells: in the table's units" + (", ± the standard deviation of the noise" if known else "")
+    colors = f"colours are linear up to the noise (black lines, ±{typical:.2g}) and logarithmic above"
+    entitle(
+        ax,
+        f"covariances: {stand_out}" if len(chosen) > 1 else f"variance of {label(names[0])}",
+        cells if len(chosen) <= MOST_NUMBERED else "",
+        f"{f'hatched: {NOT_DISTINGUISHABLE}; ' if lost.any() else ''}{colors}"
+        if known
+        else f"hatched: {law_in_words(None)}",
+        warning,
+        grow=grow,
+    )
+    return ax
+
+
+def _decided_by_noise(release: Released, chosen: Sequence[int], level: float) -> tuple[BoolArray, str]:
+    """Variances as ``describe`` marks their roots, covariances as ``correlations`` says of their signs; and what warns."""
+    described = describe(release)
+    lost = np.diag(np.array(described.standard_deviation_is_noise)[list(chosen)])
+    if release.noise is None:
+        lost[:] = True
+    if len(chosen) > 1:
+        names = [release.feature_names[place] for place in chosen]
+        verdict = np.array(correlations(release, names, level=level).verdict, dtype=object)
+        lost = lost | (verdict == NOT_DISTINGUISHABLE) | (verdict == NOISE_UNKNOWN)
+    return lost, described.warning
+
+
+def _ticks(linear: float, largest: float) -> list[float]:
+    """0 and powers of 10 above the linear part, 4 at most.
+
+    Examples
+    --------
+    >>> _ticks(0.002, 0.5)
+    [-0.1, -0.01, 0.0, 0.01, 0.1]
+    """
+    powers = list(range(math.ceil(math.log10(2.0 * linear)), math.floor(math.log10(largest)) + 1))
+    above = [10.0**power for power in powers[:: -max(1, math.ceil(len(powers) / 4))]][::-1]
+    return [*(-tick for tick in reversed(above)), 0.0, *above]
+
+
+def _numbers_of_covariance(values: FloatArray, sign: str = "") -> list[list[str]]:
+    return [[f"{sign}{value:.3g}" if np.isfinite(value) else "" for value in line] for line in values.tolist()]

@@ -2,6 +2,6 @@
 
 from dpmoments.privacy import curves, sensitivity
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 
 __all__ = ["BudgetKind", "Neighbors", "PrivacyBudget", "curves", "sensitivity"]

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.rounding import rounded_up
+from dpmoments.privacy.unit import Neighbors
 
 __all__ = ["Argument", "Norm", "Sensitivity", "query_distance"]
 

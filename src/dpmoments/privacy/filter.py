@@ -19,11 +19,10 @@ from dpmoments.privacy.curves.discrete_gaussian import MOST_COMPOSED_COORDINATES
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.group_privacy import allowance_for_rows
 from dpmoments.privacy.laws import DrawLaw, EigenvalueBound, WishartSampling
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.receipt import Draw, Receipt, total_loss
 from dpmoments.privacy.sampling import coordinates_of, noised
 from dpmoments.privacy.sensitivity import sensitivity_from_dict
-from dpmoments.privacy.unit import PrivacyUnit, SelectionKey
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit, SelectionKey
 
 __all__ = ["GroupFilter", "PrivacyFilter", "PrivacyFilterError", "PrivatePlan"]
 

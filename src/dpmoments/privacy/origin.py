@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from dpmoments.foundation.checks import check_name, check_text
-from dpmoments.foundation.values import require_kinds, require_known, shown
-from dpmoments.schema.grouping import Level
+from dpmoments.foundation.values import check_name, check_text, require_kinds, require_known, shown
+from dpmoments.schema.constraints import Level
 
 __all__ = ["GroupOfRows", "HasOrigin", "LedgerEntry", "ReleaseOrigin", "check_dataset"]
 

@@ -17,11 +17,10 @@ from dpmoments.privacy.curves.discrete_gaussian import MOST_COMPOSED_COORDINATES
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.group_privacy import allowance_for_rows
 from dpmoments.privacy.laws import LAWS, DrawLaw, EigenvalueBound, WishartSampling
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.rounding import rounded_up
 from dpmoments.privacy.sensitivity import sensitivity_from_dict
 from dpmoments.privacy.statement import PrivacyStatement
-from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
 __all__ = ["Draw", "PooledReceipt", "Receipt", "loss_by_group", "total_loss"]
 

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
-from dpmoments.noise.choice import choose_by_score
-from dpmoments.noise.discrete import discrete_gaussian, discrete_laplace
+from dpmoments.noise.discrete import choose_by_score, discrete_gaussian, discrete_laplace
 from dpmoments.noise.matrices import inverse_wishart, isotropic, matrix_laplace, symmetric_gaussian, wishart
 from dpmoments.noise.orthonormal_frame import sample_orthonormal_frame
 from dpmoments.noise.sphere import sample_bingham

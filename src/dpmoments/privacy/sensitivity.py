@@ -20,8 +20,8 @@ from typing import Any
 
 from dpmoments.foundation.values import is_finite_number, require_kinds, require_known
 from dpmoments.privacy.distances import Argument, Norm, Sensitivity
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.rounding import rounded_up
+from dpmoments.privacy.unit import Neighbors
 
 __all__ = [
     "count",

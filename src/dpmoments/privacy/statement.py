@@ -8,9 +8,8 @@ from typing import Any
 
 from dpmoments.foundation.values import require_kinds, require_known, shown
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.rounding import no_less
-from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
 __all__ = ["PrivacyStatement"]
 

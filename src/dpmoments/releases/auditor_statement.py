@@ -17,9 +17,9 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.profile import REFERENCE_DELTA, PrivacyProfile
 from dpmoments.privacy.rounding import no_less
 from dpmoments.privacy.statement import ARITHMETIC_WORDS
-from dpmoments.releases.composition_so_far import composition_so_far
 from dpmoments.releases.facts import (
     Told,
+    composition_so_far,
     neighbors_in_words,
     post_processing,
     protected_unit,

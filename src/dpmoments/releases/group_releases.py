@@ -9,19 +9,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from dpmoments.analysis.description import describe
-from dpmoments.analysis.notebook_card import card
+from dpmoments.analysis.description import card, describe
 from dpmoments.foundation.documents import DocumentKind, check_output
 from dpmoments.foundation.values import require_kinds, require_known
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import GroupOfRows
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.disclosed import Disclosed
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.schema.columns import Boolean, Categorical
+from dpmoments.schema.constraints import Level, levels_of
 from dpmoments.schema.entries import column_from_dict
-from dpmoments.schema.grouping import Level, levels_of
 
 __all__ = ["GROUPS_FILE", "GroupReleases"]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import aligned, in_floating_point, number
-from dpmoments.analysis.notebook_card import card
+from dpmoments.analysis.description import card
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.documents import DocumentKind
 from dpmoments.foundation.values import (
@@ -22,7 +22,7 @@ from dpmoments.foundation.values import (
     require_known,
     to_plain,
 )
-from dpmoments.noise.mean_noise import MeanNoise
+from dpmoments.noise.families import MeanNoise
 from dpmoments.plots.accessor import MeanPlots
 from dpmoments.privacy.origin import HasOrigin, ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt

@@ -13,28 +13,63 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import shown
 from dpmoments.noise.law import NoiseLaw
-from dpmoments.repair.bulk_and_outliers import bulk_and_outlier_eigenvalues, pooled_spread
-from dpmoments.repair.levels import CompletedLevels, possible_mean
+from dpmoments.repair.levels import CompletedLevels, possible_covariance, possible_mean
 from dpmoments.repair.linear_constraints import CellVariances, NoisySums
-from dpmoments.repair.possible_counts import possible_covariance
-from dpmoments.repair.rotation_invariant import possible_eigenvalues, rotation_invariant_eigenvalues
-from dpmoments.repair.spectral import SpectralNoise, noise_on_the_spread
-from dpmoments.repair.structured import structured_moments
-from dpmoments.repair.structured_second_moment import possible_second_moment, structured_second_moment
-from dpmoments.repair.within_bounds import within_bounds
+from dpmoments.repair.spectral import (
+    SpectralNoise,
+    bulk_and_outlier_eigenvalues,
+    noise_on_the_spread,
+    pooled_spread,
+    possible_eigenvalues,
+    rotation_invariant_eigenvalues,
+)
+from dpmoments.repair.structured import possible_second_moment, structured_moments, structured_second_moment
 from dpmoments.schema.constraints import Constraints
 
 __all__ = [
+    "FEW_ROWS",
     "Repair",
     "adapt",
     "clip",
+    "few_rows_in_words",
+    "floored_count",
     "noise_shift",
     "repair_gram",
     "repair_moments",
     "rotation_invariant",
     "shift",
     "shrink",
+    "within_bounds",
 ]
+
+# Variances within what bounds and means allow.
+
+ROUNDING = 1e-12
+
+
+def within_bounds(
+    mean: FloatArray | None,
+    gram: FloatArray,
+    count: int | None,
+    box: tuple[FloatArray, FloatArray] | None,
+    center: FloatArray | None,
+) -> tuple[FloatArray | None, FloatArray]:
+    """Moments whose variances are at most (u − μ)(μ − l), the most that values in [l, u] of mean μ can have.
+
+    A column with more is scaled down about its mean, which leaves its correlations as they are.
+    """
+    if mean is None or count is None or box is None:
+        return mean, gram
+    position = mean if center is None else center + mean
+    most = np.maximum((box[1] - position) * (position - box[0]), 0.0)
+    spread = gram / count - np.outer(mean, mean)
+    variances = np.diag(spread)
+    over = variances > most * (1.0 + ROUNDING)
+    if not over.any():
+        return mean, gram
+    shares = np.ones(len(mean))
+    shares[over] = np.sqrt(most[over] / variances[over])
+    return mean, count * (spread * np.outer(shares, shares) + np.outer(mean, mean))
 
 
 TRACE_AT_BOUND = 0.2
@@ -290,7 +325,7 @@ def shrink(gram: FloatArray, noise: NoiseLaw, upper: float | None = None) -> Flo
 def rotation_invariant(gram: FloatArray, noise: NoiseLaw, upper: float | None = None) -> FloatArray:
     """Give every noisy eigenvector v the value of vᵀ G v expected under the noise law, then the nearest possible ones.
 
-    See :func:`dpmoments.repair.rotation_invariant.rotation_invariant_eigenvalues`.
+    See :func:`dpmoments.repair.spectral.rotation_invariant_eigenvalues`.
 
     Examples
     --------
@@ -310,7 +345,7 @@ def adapt(gram: FloatArray, noise: NoiseLaw, upper: float | None = None, attaine
     """Pool the eigenvalues that are lost in the noise, and correct those that stand out of it one by one.
 
     ``shrink`` and ``rotation_invariant`` are its two ends. See
-    :func:`dpmoments.repair.bulk_and_outliers.bulk_and_outlier_eigenvalues`.
+    :func:`dpmoments.repair.spectral.bulk_and_outlier_eigenvalues`.
 
     Examples
     --------
@@ -330,3 +365,49 @@ def _from_eigen(eigenvalues: FloatArray, eigenvectors: FloatArray) -> FloatArray
     matrix = (eigenvectors * eigenvalues) @ eigenvectors.T
     symmetric: FloatArray = (matrix + matrix.T) / 2.0
     return symmetric
+
+
+# The number of rows that sums are divided by, kept away from 0 where the noise on it is as large as itself.
+
+LEAST = 1.0
+"""A noisy count is taken for at least this many standard deviations of its noise (``docs/derivations/repairs.md``)."""
+FEW_ROWS = 10.0
+"""A noisy count below this many standard deviations of its noise is warned of."""
+
+
+def floored_count(noisy_count: float, noise: NoiseLaw | None) -> float:
+    """The number of rows to divide by: the noisy one, but at least 1 and at least the standard deviation of its noise.
+
+    Where a table has few rows for the budget the noisy count can be 0 or below, and what is divided by it explodes. Of a count
+    below the floor nothing is known but that it is small against its noise.
+
+    Examples
+    --------
+    >>> from dpmoments.noise import GaussianNoise
+    >>> law = GaussianNoise(2, 2.0, 1.0, 1.0, 100.0)
+    >>> floored_count(1000.0, law), floored_count(-3.0, law), floored_count(-3.0, None)
+    (1000.0, 10.0, 1.0)
+    """
+    return max(1.0, noisy_count, LEAST * _deviation(noise))
+
+
+def few_rows_in_words(noisy_count: float | None, noise: NoiseLaw | None) -> str:
+    """What is to be said where a noisy count is small against its noise; empty where it is not, or is not noisy.
+
+    Examples
+    --------
+    >>> from dpmoments.noise import GaussianNoise
+    >>> few_rows_in_words(43.0, GaussianNoise(2, 2.0, 1.0, 1.0, 100.0))[:62]
+    'too few rows for this budget: their number was found to be 43 '
+    """
+    deviation = _deviation(noise)
+    if noisy_count is None or noisy_count >= FEW_ROWS * deviation:
+        return ""
+    return (
+        f"too few rows for this budget: their number was found to be {noisy_count:,.0f} ± {deviation:,.0f}, and all that is "
+        "divided by it may be mostly noise: more rows, or a larger budget"
+    )
+
+
+def _deviation(noise: NoiseLaw | None) -> float:
+    return 0.0 if noise is None or noise.count_variance is None else math.sqrt(noise.count_variance)

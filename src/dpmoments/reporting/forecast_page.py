@@ -4,7 +4,7 @@ The noise in the table's units follows from a law of noise and from which column
 (:mod:`dpmoments.planning.imagined_release`). The law itself depends on the columns by little: how many features there are,
 whether some hold numbers, whether a row can be dropped. So a law for each such shape and each budget is all that is needed for
 every choice of columns, of which there are 2^k. What ``adaptive-ball`` is expected to find depends on the columns' spreads,
-too, and its steps are recomputed from them (:mod:`dpmoments.planning.ball_law`); what they are given for each budget and
+too, and its steps are recomputed from them (:mod:`dpmoments.planning.imagined_release`); what they are given for each budget and
 number of rows is here.
 """
 
@@ -22,20 +22,26 @@ from dpmoments.mechanisms.adaptive_ball import (
     LENIENT_BELOW,
     AdaptiveBallPlan,
 )
-from dpmoments.mechanisms.ball_budget import BEYOND_SHARE, COUNT_SHARE, BallBudget
-from dpmoments.mechanisms.ball_search import COMPARISONS, SCREEN_PLACE, preference, radius_at, radius_places
+from dpmoments.mechanisms.ball_search import (
+    BEYOND_SHARE,
+    COMPARISONS,
+    COUNT_SHARE,
+    SCREEN_PLACE,
+    BallBudget,
+    preference,
+    radius_at,
+    radius_places,
+)
 from dpmoments.mechanisms.base import MomentShape, Plan
-from dpmoments.mechanisms.row_count import count_error
+from dpmoments.mechanisms.lattice_noise import count_error
 from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.noise.law import NoiseLaw
-from dpmoments.planning.ball_law import LEAST_PROBABILITY, MOST_LEFT_OUT
-from dpmoments.planning.imagined_release import EXPLAINED
-from dpmoments.planning.setting import Setting
+from dpmoments.planning.imagined_release import EXPLAINED, LEAST_PROBABILITY, MOST_LEFT_OUT, Setting
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import LARGEST_LOSS
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
-from dpmoments.schema.row_norm import LATTICE, may_be_shortened
+from dpmoments.schema.encoding import LATTICE, may_be_shortened
 from dpmoments.schema.schema import Schema
 from dpmoments.schema.typical import DOUBT, MOST, TRUST, asked_share
 

@@ -11,16 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.foundation.visible_text import visible
+from dpmoments.foundation.errors import visible
 from dpmoments.mechanisms.registry import make_mechanism
-from dpmoments.planning.columns_in_words import MORE, NOISE, digits
 from dpmoments.planning.forecast_table import Forecast
-from dpmoments.planning.imagined_release import NoiseInUnits
-from dpmoments.planning.setting import Setting
+from dpmoments.planning.imagined_release import MORE, NOISE, NoiseInUnits, Setting, digits
 from dpmoments.privacy.budget import BudgetKind
 from dpmoments.reporting.forecast_page import planner_grid
-from dpmoments.reporting.page import filled_in
-from dpmoments.reporting.report_sections import PageTable
+from dpmoments.reporting.page import PageTable, filled_in
 
 __all__ = ["planner_page", "planner_rows", "planner_words"]
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpmoments.analysis.cautions import cautions
 from dpmoments.analysis.confidence import confidence_level
+from dpmoments.analysis.released import cautions
 from dpmoments.foundation.documents import KEEPS_A_FILE, check_output, write_text
 from dpmoments.planning.forecast_table import Forecast
 from dpmoments.releases.group_releases import GroupReleases
@@ -16,7 +16,7 @@ from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.schema.schema import Schema
 
 if TYPE_CHECKING:
-    from dpmoments.reporting.report_sections import Section
+    from dpmoments.reporting.page import Section
 
 __all__ = ["group_asked_for", "report"]
 
@@ -103,10 +103,8 @@ def report_page(
     ValueError, TypeError
         As :func:`report`.
     """
-    from dpmoments.reporting.audit_appendix import appendix
-    from dpmoments.reporting.page import filled_in
-    from dpmoments.reporting.report_sections import PageTable
-    from dpmoments.reporting.statements import FALSE_ALARMS, limits_in_words, promise_in_words
+    from dpmoments.reporting.page import PageTable, filled_in
+    from dpmoments.reporting.statements import FALSE_ALARMS, appendix, limits_in_words, promise_in_words
 
     level = confidence_level(level)
     _check_asked(regressions, groups)
@@ -146,8 +144,7 @@ def _chapters(
     level: float,
 ) -> list[tuple[str, tuple[Section, ...]]]:
     """What is said of each group, under its name; of a release of all rows under none."""
-    from dpmoments.reporting.mean_sections import mean_sections
-    from dpmoments.reporting.sections import moment_sections
+    from dpmoments.reporting.sections import mean_sections, moment_sections
 
     if isinstance(release, MeanRelease):
         if regressions or groups:

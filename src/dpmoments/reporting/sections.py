@@ -15,15 +15,14 @@ from dpmoments.analysis.description import Description
 from dpmoments.analysis.functionals import law_in_words
 from dpmoments.analysis.group_means import GroupMeans
 from dpmoments.analysis.regression_results import CoefficientTable
-from dpmoments.plots.coefficients import draw_coefficients
-from dpmoments.plots.correlation import draw_correlations
-from dpmoments.plots.groups import draw_groups
-from dpmoments.plots.spectrum import draw_spectrum
+from dpmoments.plots.components import draw_spectrum
+from dpmoments.plots.intervals import draw_coefficients, draw_groups
+from dpmoments.plots.matrices import draw_correlations
+from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.reporting.pictures import drawn
-from dpmoments.reporting.report_sections import NOISE, PageTable, Section, table_of
+from dpmoments.reporting.page import NOISE, PageTable, Section, drawn, table_of
 
-__all__ = ["moment_sections"]
+__all__ = ["mean_sections", "moment_sections"]
 
 SHOWN_PAIRS = 30
 SHOWN_COMPONENTS = 15
@@ -312,3 +311,58 @@ def _groups_in_words(found: GroupMeans) -> str:
 
 def _sentence(words: str) -> str:
     return f"{words[0].upper()}{words[1:]}" + ("" if words.endswith(".") else ".") if words else ""
+
+
+# What a report says of a release of a mean alone.
+
+ALONE = "A mean alone was released: there is no second moment, and so no correlation, component or regression."
+BEYOND = (
+    "Of the mean of the table's rows, but for what clipping moved: the rows are taken as they are, not as a sample."
+)
+
+
+def mean_sections(release: MeanRelease, level: float) -> tuple[Section, ...]:
+    """The mean of every feature with its noise, and an interval where the noise has a law.
+
+    Parameters
+    ----------
+    release : MeanRelease
+    level : float
+        Confidence of the intervals.
+    """
+    rows = [list(row) for row in release.table()]
+    if release.noise is not None:
+        rows[0].append(f"{level:.0%} interval")
+        for row, (low, high) in zip(rows[1:], release.conf_int(level).tolist(), strict=True):
+            row.append(f"[{number(low)}, {number(high)}]")
+    lost = _lost(release)
+    for place in lost:
+        rows[place + 1][1] = "noise"
+    said = (
+        f"Of {len(rows) - 1} means {len(lost)} are lost: their noise is as large as what could be learnt."
+        if lost
+        else ""
+    )
+    return (
+        Section(
+            "What was released, and how noisy it is",
+            "released",
+            lead=tuple(filter(None, [ALONE, said])),
+            tables=(PageTable.of("The mean of every feature, in the table's own units", rows),),
+            remarks=(release.noise_in_words, BEYOND if release.noise is not None else ""),
+            warning=" ".join(f"{text}." for text in release.warnings),
+        ),
+    )
+
+
+def _lost(release: MeanRelease) -> list[int]:
+    """Places of means whose noise is as large as the spread of a guess within the public bounds, by the rule of a description."""
+    if release.schema.row_norm is None:
+        return []
+    lower, upper = release.schema.feature_bounds
+    spreads = (upper - lower) / 12.0**0.5
+    return [
+        place
+        for place, (noise, spread) in enumerate(zip(release.standard_errors, spreads, strict=True))
+        if noise >= spread
+    ]

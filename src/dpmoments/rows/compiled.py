@@ -72,7 +72,7 @@ class CompiledSums:
         Parameters
         ----------
         block : ndarray, shape (n, d), n ≤ max_rows
-            From :func:`dpmoments.rows.cells.checked_block`. Not modified.
+            From :func:`dpmoments.rows.summary.checked_block`. Not modified.
         sums : ndarray, shape (d + 1, d)
             Row 0 is Σz, the others are Σzzᵀ.
 

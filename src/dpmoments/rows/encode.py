@@ -37,13 +37,11 @@ import numpy as np
 from dpmoments.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, numbers, strict_numbers
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.table_libraries import pa
-from dpmoments.rows.block_memory import BlockMemory
-from dpmoments.rows.cells import dropped_by_missing
-from dpmoments.rows.level_block import LevelBlock, LevelLayout, dense_rows_at_a_time
+from dpmoments.rows.level_sums import LevelBlock, LevelLayout, dense_rows_at_a_time
+from dpmoments.rows.summary import BlockMemory, dropped_by_missing
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric
-from dpmoments.schema.encoding import Encoding
+from dpmoments.schema.encoding import Encoding, may_be_shortened
 from dpmoments.schema.numeric import LARGEST_CELL
-from dpmoments.schema.row_norm import may_be_shortened
 from dpmoments.schema.schema import Schema
 
 __all__ = ["encode_columns", "encode_levels", "largest_block"]

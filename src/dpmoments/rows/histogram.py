@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.rows.cells import Missing, plain_rows
-from dpmoments.rows.level_block import LevelBlock
-from dpmoments.rows.summary import Summary
+from dpmoments.rows.level_sums import LevelBlock
+from dpmoments.rows.summary import Missing, Summary, plain_rows
 
 __all__ = ["Histogram", "HistogramSummary", "RowCount", "RowStatistic", "require_rowwise"]
 

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpmoments.rows.blas import require_exact_products, single_threaded_blas
-from dpmoments.rows.cells import Missing, checked_block
 from dpmoments.rows.compiled import CompiledSums, can_be_compiled, compiled_sums
 from dpmoments.rows.moments import Moments, add_limbs, split_limbs
 from dpmoments.rows.rounding import RowMap, RowRounder
-from dpmoments.rows.summary import Summary
-from dpmoments.rows.threads import summarise_in_threads
+from dpmoments.rows.summary import Missing, Summary, checked_block
+from dpmoments.rows.threads import require_exact_products, single_threaded_blas, summarise_in_threads
 
 __all__ = ["MomentSummary", "exact_moments", "transformed_norms"]
 

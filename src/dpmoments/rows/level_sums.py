@@ -11,28 +11,305 @@ joint counts of two packs hold those of all pairs of their columns.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import NDArray
 
-from dpmoments.foundation.arrays import FloatArray
+from dpmoments.cells.reading import CodeArray
+from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.rows.kernel import MomentSummary, RunningMoments
 from dpmoments.rows.lattice import Lattice
-from dpmoments.rows.level_block import LevelBlock, LevelLayout
-from dpmoments.rows.level_cells import moments_of_levels
-from dpmoments.rows.moments import Moments
-from dpmoments.rows.summary import Summary
-from dpmoments.schema.columns import Coordinate, Numeric
+from dpmoments.rows.moments import LIMB_BITS, Moments, add_limbs, split_limbs
+from dpmoments.rows.summary import Adapted, Summary
+from dpmoments.schema.columns import Categorical, Coordinate, Numeric
+from dpmoments.schema.derived import feature_slices
+from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
 
-__all__ = ["LevelSums", "LevelSumsSummary", "counting_levels", "longest_row"]
+__all__ = [
+    "LevelBlock",
+    "LevelColumn",
+    "LevelLayout",
+    "LevelSums",
+    "LevelSumsSummary",
+    "OfEncodedRows",
+    "counting_levels",
+    "dense_rows_at_a_time",
+    "longest_row",
+    "moments_of_levels",
+    "scaled_limbs",
+]
+
+MOST_ROWS_PER_BLOCK = 65_536
+MOST_CELLS_PER_BLOCK = 1 << 22
+
+Running = TypeVar("Running")
+Result = TypeVar("Result")
+
+
+def dense_rows_at_a_time(n_features: int) -> int:
+    """How many rows of so many features are held at a time: 32 megabytes at most, or 64 rows."""
+    return min(MOST_ROWS_PER_BLOCK, max(64, MOST_CELLS_PER_BLOCK // n_features))
+
+
+@dataclass(frozen=True)
+class LevelColumn:
+    """A categorical column of a schema.
+
+    Attributes
+    ----------
+    start : int
+        Its first feature.
+    n_levels : int
+    may_have_none : bool
+        Whether a row that counts may have none of the levels.
+    value : float
+        What the feature of a row's level is, in the unit ball.
+    """
+
+    start: int
+    n_levels: int
+    may_have_none: bool
+    value: float
+
+    @property
+    def features(self) -> slice:
+        """Of the levels."""
+        return slice(self.start, self.start + self.n_levels)
+
+    @property
+    def n_codes(self) -> int:
+        """Codes of rows that count: those of the levels, and one more where there may be none."""
+        return self.n_levels + self.may_have_none
+
+
+@dataclass(frozen=True, eq=False)
+class LevelLayout:
+    """Which features of a schema are levels of categorical columns, and which are numbers: all others, products with levels too.
+
+    Attributes
+    ----------
+    n_features : int
+        d.
+    numbers : ndarray of int64, shape (m,)
+        Places of the features that are numbers.
+    encoding : Encoding
+        Of the numbers.
+    places : mapping of str to slice
+        Where the features of each column that is not categorical stand among the numbers.
+    columns : tuple of LevelColumn
+    """
+
+    n_features: int
+    numbers: npt.NDArray[np.int64]
+    encoding: Encoding
+    places: Mapping[str, slice]
+    columns: tuple[LevelColumn, ...]
+
+    @classmethod
+    def of(cls, schema: Schema, *, mean: bool) -> LevelLayout:
+        """The layout of encoded rows.
+
+        Examples
+        --------
+        >>> from dpmoments import Numeric
+        >>> layout = LevelLayout.of(Schema(Categorical("region", ["north", "south"]), Numeric("age", 0, 100)), mean=True)
+        >>> layout.numbers.tolist(), [column.features for column in layout.columns]
+        ([2], [slice(0, 2, None)])
+        """
+        encoding = schema.encoding(mean=mean)
+        ones = np.ones((1, schema.n_features))
+        encoding.scale_into_ball(ones)
+        is_number, columns = np.ones(schema.n_features, dtype=bool), []
+        for column, place in zip(schema.columns, feature_slices(schema.columns), strict=True):
+            if isinstance(column, Categorical):
+                is_number[place] = False
+                none = "zero" in (column.missing, column.other)
+                columns.append(LevelColumn(place.start, len(column.levels), none, float(ones[0, place.start])))
+        numbers = np.flatnonzero(is_number)
+        others = [column for column in schema.columns if not isinstance(column, Categorical)]
+        places = {column.name: place for column, place in zip(others, feature_slices(others), strict=True)}
+        return cls(schema.n_features, numbers, encoding.of_features(numbers), places, tuple(columns))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LevelBlock:
+    """Encoded rows of a part of a table.
+
+    Attributes
+    ----------
+    layout : LevelLayout
+    numbers : ndarray, shape (n, m), stored by columns
+        In the unit ball; finite in rows that are not dropped.
+    codes : tuple of ndarray of int64, shape (n,)
+        For each categorical column which level a row has; the number of levels where it has none.
+    dropped : ndarray of bool, shape (n,)
+        Rows that a rule drops.
+    """
+
+    layout: LevelLayout
+    numbers: FloatArray
+    codes: tuple[CodeArray, ...]
+    dropped: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.dropped)
+
+    def kept(self) -> LevelBlock:
+        """The rows that no rule drops."""
+        if not self.dropped.any():
+            return self
+        kept = np.flatnonzero(~self.dropped)
+        codes = tuple(codes[kept] for codes in self.codes)
+        return LevelBlock(self.layout, np.asfortranarray(self.numbers[kept]), codes, self.dropped[kept])
+
+    def rows(self, start: int, stop: int) -> LevelBlock:
+        """Some of the rows, one after the other."""
+        codes = tuple(codes[start:stop] for codes in self.codes)
+        return LevelBlock(self.layout, self.numbers[start:stop], codes, self.dropped[start:stop])
+
+    def encoded(self) -> FloatArray:
+        """The same rows, shape (n, d), with a feature for every level; a dropped row is NaN throughout."""
+        if not self.codes:
+            rows: FloatArray = self.numbers.copy(order="F") if self.dropped.any() else self.numbers
+        else:
+            rows = np.zeros((len(self), self.layout.n_features), order="F")
+            rows[:, self.layout.numbers] = self.numbers
+            for column, codes in zip(self.layout.columns, self.codes, strict=True):
+                known = np.flatnonzero(codes < column.n_levels)
+                rows[known, column.start + codes[known]] = column.value
+        rows[self.dropped] = np.nan
+        return rows
+
+    def encoded_blocks(self) -> Iterator[FloatArray]:
+        """The same as :meth:`encoded`, in blocks of 32 megabytes at most, or of 64 rows."""
+        step = dense_rows_at_a_time(self.layout.n_features)
+        for start in range(0, len(self), step):
+            yield self.rows(start, start + step).encoded()
+
+
+@dataclass(frozen=True)
+class OfEncodedRows(Adapted[Running, Result]):
+    """A summary that takes rows with a feature for every level, of blocks of codes; few such rows are held at a time."""
+
+    def add(self, running: Running, block: Any) -> None:
+        for rows in block.encoded_blocks():
+            self.summary.add(running, rows)
+
+
+# The cells of Σz and Σzzᵀ, put together of counts and sums by level.
 
 IntegerArray = NDArray[np.int64]
+Pack = tuple[int, ...]
+
+PART_BITS = 14
+"""Of the integers that are multiplied at a time: times a factor of 48 bits they stay inside int64."""
+
+
+def moments_of_levels(
+    layout: LevelLayout,
+    lattice: Lattice,
+    packs: Sequence[Pack],
+    numbers: Moments | None,
+    counts: Sequence[IntegerArray],
+    joint: Sequence[IntegerArray],
+    sums: Sequence[IntegerArray],
+) -> IntegerArray:
+    """Σz (row 0) and Σzzᵀ (the others) as two-limb integers, shape (2, d + 1, d).
+
+    Parameters
+    ----------
+    layout : LevelLayout
+    lattice : Lattice
+    packs : sequence of tuple of int
+        Places of columns that are counted together.
+    numbers, counts, joint, sums
+        As :class:`~dpmoments.rows.level_sums.LevelSums` has them.
+    """
+    cells = _Cells(layout, lattice, np.zeros((2, layout.n_features + 1, layout.n_features), np.int64))
+    if numbers is not None:
+        rows = np.append(0, layout.numbers + 1)
+        cells.limbs[:, rows[:, np.newaxis], layout.numbers] = numbers.limbs
+    for pack, of_levels, by_level in zip(packs, counts, sums, strict=True):
+        for place in pack:
+            cells.fill_column(place, cells.marginal(of_levels, pack, (place,)))
+            if len(by_level):
+                cells.fill_numbers(place, np.array([cells.marginal(row, pack, (place,)) for row in by_level]))
+        for one, two in combinations(pack, 2):
+            cells.fill_pair(one, two, cells.marginal(of_levels, pack, (one, two)))
+    for table, (first, second) in zip(joint, combinations(packs, 2), strict=True):
+        for one, two in product(first, second):
+            cells.fill_pair(one, two, cells.marginal(table, first + second, (one, two)))
+    return cells.limbs
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Cells:
+    layout: LevelLayout
+    lattice: Lattice
+    limbs: IntegerArray
+
+    def marginal(self, table: IntegerArray, pack: Pack, kept: Pack) -> IntegerArray:
+        """Sums over all columns of a pack but some, without the cells of rows that have no level."""
+        columns = [self.layout.columns[place] for place in pack]
+        others = tuple(axis for axis, place in enumerate(pack) if place not in kept)
+        found: IntegerArray = table.reshape([column.n_codes for column in columns]).sum(axis=others)
+        return found[tuple(slice(self.layout.columns[place].n_levels) for place in kept)]
+
+    def fill_column(self, place: int, counts: IntegerArray) -> None:
+        features, value = self._features(place), self._value(place)
+        self.limbs[:, 0, features] = scaled_limbs(counts, value)
+        self.limbs[:, features + 1, features] = scaled_limbs(counts, value**2)
+
+    def fill_numbers(self, place: int, sums: IntegerArray) -> None:
+        self._fill(self.layout.numbers, self._features(place), scaled_limbs(sums, self._value(place)))
+
+    def fill_pair(self, one: int, two: int, counts: IntegerArray) -> None:
+        factor = self._value(one) * self._value(two)
+        self._fill(self._features(one), self._features(two), scaled_limbs(counts, factor))
+
+    def _fill(self, rows: IntegerArray, columns: IntegerArray, limbs: IntegerArray) -> None:
+        """A block of Σzzᵀ and its transpose."""
+        self.limbs[:, rows[:, np.newaxis] + 1, columns] = limbs
+        self.limbs[:, columns[:, np.newaxis] + 1, rows] = limbs.transpose(0, 2, 1)
+
+    def _features(self, place: int) -> IntegerArray:
+        column = self.layout.columns[place]
+        return np.arange(column.start, column.start + column.n_levels)
+
+    def _value(self, place: int) -> int:
+        """What a level of a column is on the lattice."""
+        return int(np.rint(self.layout.columns[place].value * self.lattice.units_per_one))
+
+
+def scaled_limbs(values: IntegerArray, factor: int) -> IntegerArray:
+    """Integers times a factor from 0 to 2^48, as two limbs, shape (2, *s).
+
+    Examples
+    --------
+    >>> scaled_limbs(np.array([3, -(2**60)]), 2**20).tolist()
+    [[0, -1048576], [3145728, 0]]
+    """
+    total = split_limbs(np.zeros_like(values))
+    rest, shift = values, 0
+    while not np.all(np.abs(rest) < 1 << PART_BITS):
+        total = add_limbs(total, _shifted((rest & ((1 << PART_BITS) - 1)) * np.int64(factor), shift))
+        rest, shift = rest >> PART_BITS, shift + PART_BITS
+    return add_limbs(total, _shifted(rest * np.int64(factor), shift))
+
+
+def _shifted(values: IntegerArray, shift: int) -> IntegerArray:
+    """Integers times 2^shift as two limbs."""
+    low = (1 << (LIMB_BITS - shift)) - 1
+    return np.stack([values >> (LIMB_BITS - shift), (values & low) << shift])
+
 
 LARGEST_PACK = 512
 """Levels of a pack of several columns: the joint counts of two take two megabytes, of which most rows meet a small part."""
@@ -128,7 +405,7 @@ class LevelSums:
 
 @dataclass(frozen=True, eq=False)
 class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
-    """The moments of a summary, of :class:`~dpmoments.rows.level_block.LevelBlock`; :meth:`result` has them.
+    """The moments of a summary, of :class:`~dpmoments.rows.level_sums.LevelBlock`; :meth:`result` has them.
 
     Attributes
     ----------

@@ -12,9 +12,9 @@ import numpy as np
 from dpmoments.cells.reading import MISSING, level_codes, numbers, strict_numbers
 from dpmoments.foundation.arrays import BoolArray
 from dpmoments.foundation.table_libraries import pa, pc
-from dpmoments.rows.cells import dropped_by_missing
+from dpmoments.rows.summary import dropped_by_missing
 from dpmoments.schema.columns import Boolean, Categorical
-from dpmoments.schema.grouping import Level, grouping_column, levels_of, schema_of_groups
+from dpmoments.schema.constraints import Level, grouping_column, levels_of, schema_of_groups
 from dpmoments.schema.schema import Schema
 
 __all__ = ["Restriction"]

@@ -8,30 +8,133 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.text_format import TextFormat
-from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.unit import PrivacyUnit, SelectionKey, require_unit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit, SelectionKey, require_unit
 from dpmoments.rows.histogram import Histogram, HistogramSummary, RowCount, RowStatistic, require_rowwise
 from dpmoments.rows.kernel import MomentSummary
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.restriction import Restriction
-from dpmoments.rows.selected_rows import summarise_selected
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
-from dpmoments.rows.summary import Summary
-from dpmoments.rows.threads import stated_threads
-from dpmoments.rows.unit_ball import InUnitBall
-from dpmoments.rows.units import ROUNDS, UnitSelection, selection_of_units
-from dpmoments.schema.grouping import Level
-from dpmoments.schema.row_norm import may_be_shortened
+from dpmoments.rows.summary import Adapted, Missing, Summary
+from dpmoments.rows.threads import stated_threads, summarise_in_threads
+from dpmoments.rows.units import ROUNDS, Tallied, UnitSelection, UnitSource, require_same_table, selection_of_units
+from dpmoments.schema.constraints import Level
+from dpmoments.schema.encoding import may_be_shortened
 from dpmoments.schema.schema import Schema
 
-__all__ = ["Rows"]
+__all__ = ["InUnitBall", "Rows", "rows_in_unit_ball", "summarise_selected"]
 
 Running = TypeVar("Running")
 Result = TypeVar("Result")
+
+
+def summarise_selected(
+    source: UnitSource,
+    summary: Summary[Running, Result],
+    selection: UnitSelection,
+    *,
+    threads: int | None = None,
+    on_block: Callable[[int], None] | None = None,
+) -> Result:
+    """Summarise the rows that count, in one pass over the table.
+
+    Parameters
+    ----------
+    source : UnitSource
+    summary : Summary
+    selection : UnitSelection
+    threads, on_block
+        As for :meth:`dpmoments.rows.sources.source.Source.summarise`.
+
+    Raises
+    ------
+    ValueError
+        If the table is no longer what it was when the selection was made. What the pass found is then lost, so that no draw of
+        noise is made of it.
+    """
+    sent = replace(selection, repeated=selection.repeated[:0])  # wherever the source is, which needs no more
+    tallied = Tallied(SelectedRows(summary, sent), selection.key)
+    found, tally = source.summarise_units(tallied, threads=threads, on_block=on_block)
+    require_same_table(selection.fingerprint, tally)
+    repeated = np.array_split(selection.repeated, len(selection.repeated) // summary.rows_per_task + 1)
+    return summary.merge(found, summarise_in_threads(summary, repeated, lambda block: block, 1))
+
+
+@dataclass(frozen=True)
+class SelectedRows(Adapted[Running, Result]):
+    """A summary of the rows of :class:`UnitBlock` that a selection keeps in place.
+
+    Attributes
+    ----------
+    selection : UnitSelection
+    """
+
+    selection: UnitSelection
+
+    def add(self, running: Running, block: Any) -> None:
+        self.summary.add(running, self.selection.kept(block))
+
+
+# Rows moved into the unit ball before anything else is asked of them, where the schema alone does not keep them there.
+
+
+@dataclass(frozen=True)
+class InUnitBall(Summary[Running, Result]):
+    """A summary of the rows after :func:`rows_in_unit_ball`: about a centre, too, a long row is the shortened one.
+
+    Attributes
+    ----------
+    summary : Summary
+    missing : {"error", "center", "drop"}
+    """
+
+    summary: Summary[Running, Result]
+    missing: Missing = "error"
+
+    @property
+    def rows_per_task(self) -> int:
+        return self.summary.rows_per_task
+
+    def start(self) -> Running:
+        return self.summary.start()
+
+    def add(self, running: Running, block: npt.NDArray[Any]) -> None:
+        self.summary.add(running, rows_in_unit_ball(block, self.missing))
+
+    def finish(self, running: Running) -> Result:
+        return self.summary.finish(running)
+
+    def merge(self, first: Result, second: Result) -> Result:
+        return self.summary.merge(first, second)
+
+
+def rows_in_unit_ball(block: npt.NDArray[Any], missing: Missing) -> FloatArray:
+    """A copy whose rows have norm 1 at most, but for rounding; under ``"center"`` a missing cell is 0, else it stays missing.
+
+    Each row of the result is a function of that row alone.
+
+    Examples
+    --------
+    >>> rows_in_unit_ball(np.array([[0.3, 0.4], [3.0, 4.0], [np.nan, 0.5]]), "center").round(3).tolist()
+    [[0.3, 0.4], [0.6, 0.8], [0.0, 0.5]]
+    """
+    rows: FloatArray = np.array(block, dtype=np.float64, order="C")
+    if missing == "center":
+        rows[~np.isfinite(rows)] = 0.0
+    # Only so long as no square passes what floating point holds.
+    peaks = np.maximum(np.abs(rows).max(axis=1, initial=0.0), 1.0)
+    scaled = rows / peaks[:, None]
+    norms = np.zeros(len(rows))
+    for column in scaled.T:  # one addition after the other: a sum along rows depends on how many rows there are
+        norms += column * column
+    norms = np.sqrt(norms)
+    long = norms * peaks > 1.0  # not where a cell is missing
+    rows[long] = scaled[long] / norms[long, None]
+    return rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)

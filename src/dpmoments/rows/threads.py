@@ -6,17 +6,136 @@ import os
 import re
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import reduce
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache, reduce
 from typing import Any, TypeVar
 
+import numpy as np
 import numpy.typing as npt
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
-from dpmoments.rows.blas import single_threaded_blas, usable_cores
 from dpmoments.rows.summary import Summary
 
-__all__ = ["THREADS_VARIABLE", "stated_threads", "summarise_in_threads"]
+__all__ = [
+    "THREADS_VARIABLE",
+    "blas_threads",
+    "products_are_exact",
+    "require_exact_products",
+    "single_threaded_blas",
+    "stated_threads",
+    "summarise_in_threads",
+    "usable_cores",
+]
+
+# What the kernel needs of the linear algebra library: one thread a product, exact integer products.
+
+_lock = threading.Lock()
+_limits: list[int] = []
+_usual: dict[int, int] = {}
+"""Threads of each library before the first limit."""
+
+
+def usable_cores() -> int:
+    """Cores this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@cache
+def _blas_libraries() -> tuple[Any, ...]:
+    """The linear algebra libraries, looked for once: it takes 4 ms, and the kernel's, NumPy's, is loaded before."""
+    return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+@contextmanager
+def blas_threads(at_most: int | None) -> Iterator[None]:
+    """Hold BLAS to so many threads a call at most, process-wide, while any caller is inside; then restore what was set.
+
+    Where several callers are inside, the smallest number holds. None: as it is.
+    """
+    if at_most is None:
+        yield
+        return
+    with _lock:
+        if not _limits:
+            _usual.update((place, library.num_threads) for place, library in enumerate(_blas_libraries()))
+        _limits.append(at_most)
+        _apply_limits()
+    try:
+        yield
+    finally:
+        with _lock:
+            _limits.remove(at_most)
+            _apply_limits()
+
+
+def _apply_limits() -> None:
+    for place, library in enumerate(_blas_libraries()):
+        library.set_num_threads(min([*_limits, _usual[place]]))
+
+
+def single_threaded_blas() -> AbstractContextManager[None]:
+    """Hold BLAS to one thread a call.
+
+    The kernel runs one product a core; a BLAS that starts threads of its own for each would only get in the
+    way.
+    """
+    return blas_threads(1)
+
+
+Multiply = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+
+
+def products_are_exact(multiply: Multiply = np.matmul) -> bool:
+    """Whether a matrix product is exact on integers whose partial sums exceed 2^51.
+
+    The test is on fixed integers, not on data, in the shapes and layouts the kernel uses.
+
+    Parameters
+    ----------
+    multiply : callable
+        Takes and returns float64 matrices.
+
+    Examples
+    --------
+    >>> products_are_exact()
+    True
+    """
+    for n_rows, n_features in ((8192, 3), (4099, 17), (515, 130)):
+        # Odd integers below 2^20: every low bit of their products matters.
+        integers = (np.arange(n_rows * n_features, dtype=np.int64) * 2_654_435_761 % (1 << 20)) | 1
+        integers = integers.reshape(n_rows, n_features)
+        integers[:, ::2] *= -1
+        exact = np.einsum("ij,ik->jk", integers, integers)
+        for rows in (integers.astype(np.float64), np.asfortranarray(integers.astype(np.float64))):
+            # The symmetric product and the general one are different routines.
+            if not all(np.array_equal(multiply(rows.T, other), exact) for other in (rows, rows.copy())):
+                return False
+    return True
+
+
+@cache
+def require_exact_products() -> None:
+    """Check, once a process, that NumPy's matrix products of integers are exact.
+
+    A library that computes them in a reduced precision (an accelerator's emulation, say) would break the
+    bound that privacy rests on.
+
+    Raises
+    ------
+    RuntimeError
+        If they are not.
+    """
+    if not products_are_exact():
+        raise RuntimeError(
+            "this linear algebra library rounds float64 products of integers below 2^53, but the exact sums "
+            "that privacy rests on need them; use a NumPy built on a full-precision BLAS"
+        )
+
 
 Part = TypeVar("Part")
 Running = TypeVar("Running")

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,23 +25,201 @@ from dpmoments.cells.units import unit_ids
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.privacy.unit import PrivacyUnit, SelectionKey
-from dpmoments.rows.row_hashes import HASH_BITS, HashArray, copy_hashes, row_hashes, unit_hashes
 from dpmoments.rows.summary import Summary
-from dpmoments.rows.unit_tally import Tallied, buckets, require_same_table
 
 __all__ = [
+    "BUCKET_BITS",
     "BYTES_BESIDE_ROW",
     "COLLECTED_BYTES",
+    "HASH_BITS",
     "ROUNDS",
     "Candidates",
+    "HashArray",
     "NoSummary",
     "PartOfAPass",
+    "Tallied",
     "UnitBlock",
+    "UnitCounts",
     "UnitSelection",
     "UnitSource",
+    "UnitTally",
     "bucket_shares",
+    "buckets",
+    "candidate_hashes",
+    "copy_hashes",
+    "counts_of_units",
+    "mixed",
+    "require_same_table",
+    "row_hashes",
     "selection_of_units",
+    "unit_hashes",
 ]
+
+# Keyed hashes of units and of encoded rows, whole blocks at a time.
+
+HashArray = npt.NDArray[np.uint64]
+
+HASH_BITS = 32
+"""Of hashes of rows, so that a unit's number and one of them are sorted as one number."""
+ODD = np.uint64(0x9E3779B97F4A7C15)
+WORD = 8
+
+
+def unit_hashes(ids: Any, key: int) -> HashArray:
+    """A keyed hash of the bytes of each unit, shape (n,).
+
+    Parameters
+    ----------
+    ids : pyarrow large_binary array without nulls
+    key : int
+        64 bits.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> first, second, again = unit_hashes(pa.array([b"a", b"b", b"a"], pa.large_binary()), 3).tolist()
+    >>> first == again, first == second
+    (True, False)
+    """
+    if len(ids) == 0:
+        return np.zeros(0, np.uint64)
+    _, offsets, data = ids.buffers()
+    ends = np.frombuffer(offsets, np.int64)[ids.offset : ids.offset + len(ids) + 1]
+    held = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]] if data is not None else np.zeros(0, np.uint8)
+    padded = np.concatenate([held, np.zeros(WORD, np.uint8)])
+    starts, lengths = ends[:-1] - ends[0], np.diff(ends)
+    hashes = mixed(lengths.astype(np.uint64) ^ np.uint64(key))
+    active = np.arange(len(ids))
+    for done in range(0, int(lengths.max()), WORD):
+        active = active[lengths[active] > done]
+        words = padded[(starts[active] + done)[:, None] + np.arange(WORD)]
+        words[np.arange(WORD) >= (lengths[active] - done)[:, None]] = 0
+        hashes[active] = mixed(hashes[active] ^ words.view("<u8")[:, 0])
+    return hashes
+
+
+def row_hashes(rows: FloatArray, of_units: HashArray, key: int) -> HashArray:
+    """The first ``HASH_BITS`` bits of :func:`candidate_hashes`, shape (n,)."""
+    return candidate_hashes(rows, of_units, key) >> np.uint64(64 - HASH_BITS)
+
+
+def candidate_hashes(rows: FloatArray, of_units: HashArray, key: int) -> HashArray:
+    """A keyed hash of unit and encoded row, 64 bits, shape (n,).
+
+    The unit is part of it, so that no row is ahead in all units at once. −0.0 is 0.0.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (n, d)
+        Finite.
+    of_units : ndarray of uint64, shape (n,)
+        From :func:`unit_hashes`.
+    key : int
+        64 bits.
+    """
+    hashes = mixed(of_units ^ np.uint64(key))
+    for column in rows.T:
+        hashes ^= np.ascontiguousarray(column + 0.0).view(np.uint64)
+        hashes *= ODD
+        hashes ^= hashes >> np.uint64(32)
+    return mixed(hashes)
+
+
+def copy_hashes(hashes: HashArray, copies: npt.NDArray[np.int64]) -> HashArray:
+    """A hash of each copy of rows that are equal, ``HASH_BITS`` bits, from the row's and the number of the copy, shape (n,)."""
+    return mixed((hashes << np.uint64(HASH_BITS)) + ODD * copies.astype(np.uint64)) >> np.uint64(64 - HASH_BITS)
+
+
+def mixed(values: HashArray) -> HashArray:
+    """A bijection of 64-bit numbers that changes half of the bits for one (the finaliser of splitmix64, Steele et al. 2014)."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+# Whether a table is the same at every pass: what its candidates add up to, pass by pass.
+
+Running = TypeVar("Running")
+Result = TypeVar("Result")
+
+BUCKET_BITS = 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class UnitTally:
+    """What the candidates of a pass add up to: private data.
+
+    Attributes
+    ----------
+    counts : ndarray of int64, 2^``BUCKET_BITS`` of them
+        Candidates by a hash of their unit.
+    total : ndarray of uint64, shape (1,)
+        The sum of the hashes of unit and row, modulo 2⁶⁴.
+    """
+
+    counts: npt.NDArray[np.int64]
+    total: HashArray
+
+    def fingerprint(self) -> bytes:
+        """32 bytes that stand for it."""
+        return blake2b(self.counts.tobytes() + self.total.tobytes(), digest_size=32).digest()
+
+
+@dataclass(frozen=True)
+class Tallied(Summary[tuple[Running, UnitTally], tuple[Result, UnitTally]], Generic[Running, Result]):
+    """A summary of :class:`~dpmoments.rows.units.UnitBlock`, with the tally of the pass beside its result.
+
+    Attributes
+    ----------
+    summary : Summary
+    key : (int, int)
+    """
+
+    summary: Summary[Running, Result]
+    key: SelectionKey
+
+    @property
+    def rows_per_task(self) -> int:
+        return self.summary.rows_per_task
+
+    def start(self) -> tuple[Running, UnitTally]:
+        return self.summary.start(), UnitTally(np.zeros(1 << BUCKET_BITS, np.int64), np.zeros(1, np.uint64))
+
+    def add(self, running: tuple[Running, UnitTally], block: Any) -> None:
+        inner, tally = running
+        of_units = block.hashes(self.key[0])
+        np.add.at(tally.counts, buckets(of_units), 1)
+        tally.total[:] += candidate_hashes(block.rows, of_units, self.key[1]).sum(dtype=np.uint64)
+        self.summary.add(inner, block)
+
+    def finish(self, running: tuple[Running, UnitTally]) -> tuple[Result, UnitTally]:
+        return self.summary.finish(running[0]), running[1]
+
+    def merge(self, first: tuple[Result, UnitTally], second: tuple[Result, UnitTally]) -> tuple[Result, UnitTally]:
+        tally = UnitTally(first[1].counts + second[1].counts, first[1].total + second[1].total)
+        return self.summary.merge(first[0], second[0]), tally
+
+
+def buckets(of_units: HashArray) -> npt.NDArray[np.int64]:
+    """The bucket of each unit, from its hash."""
+    return (of_units >> np.uint64(64 - BUCKET_BITS)).astype(np.int64)
+
+
+def require_same_table(fingerprint: bytes, tally: UnitTally) -> None:
+    """Raise unless a pass met the candidates of the first: before anything is made of what it found.
+
+    Raises
+    ------
+    ValueError
+        If it did not.
+    """
+    if tally.fingerprint() != fingerprint:
+        raise ValueError(
+            "the table was not the same at every pass over it: rows were added, taken out or changed in between, or a query "
+            "draws rows at random (USING SAMPLE, random()). A unit could so have more rows than max_rows. Pass what stands "
+            "still: a copy of the files, or the query's result written to a file or a table"
+        )
+
 
 CountArray = npt.NDArray[np.int64]
 
@@ -348,3 +527,69 @@ class PartOfAPass:
         due = self._seen // self._n_passes - self._told
         self._told += due
         self._on_block(due)
+
+
+# How many units there are, how many have more rows than count, and how many rows that leaves out: exact, and private.
+
+KEY = 0
+"""Of the hash into buckets. Which rows count is not asked here, so that nothing depends on it."""
+
+
+@dataclass(frozen=True, repr=False)
+class UnitCounts:
+    """Candidates by unit.
+
+    Attributes
+    ----------
+    units, rows : int
+        Units that have a candidate, and candidates.
+    units_over, rows_of_units_over : int
+        Units with more candidates than count, and their candidates.
+    beyond : int
+        Candidates that do not count: those above the limit, summed over these units.
+    """
+
+    units: int
+    rows: int
+    units_over: int
+    rows_of_units_over: int
+    beyond: int
+
+
+def counts_of_units(
+    source: UnitSource,
+    max_rows: int,
+    *,
+    threads: int | None = None,
+    on_block: Callable[[int], None] | None = None,
+) -> UnitCounts:
+    """Count the units of a table, in two rounds.
+
+    Parameters
+    ----------
+    source : UnitSource
+        Whose blocks may have rows of no features.
+    max_rows : int
+        How many rows of a unit count.
+    threads, on_block
+        As for :func:`dpmoments.rows.units.selection_of_units`.
+    """
+    _, tally = source.summarise_units(Tallied(NoSummary(), (KEY, KEY)), threads=threads, on_block=on_block)
+    buckets = tally.counts
+    units, over = int(np.count_nonzero(buckets == 1)), np.zeros(0, np.int64)
+    shares = list(bucket_shares(buckets, 1, COLLECTED_BYTES // BYTES_BESIDE_ROW))
+    reported = None if on_block is None else PartOfAPass(on_block, len(shares))
+    for wanted in shares:
+        collected = source.summarise_units(Candidates(KEY, wanted), threads=threads, on_block=reported)
+        of_units = _rows_of_units(collected)
+        units += len(of_units)
+        over = np.append(over, of_units[of_units > max_rows])
+    rows_of_over = int(over.sum())
+    return UnitCounts(units, int(buckets.sum()), len(over), rows_of_over, rows_of_over - max_rows * len(over))
+
+
+def _rows_of_units(collected: tuple[UnitBlock, ...]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The number of candidates of each unit collected, in no order."""
+    ids = pa.concat_arrays([pa.array([], pa.large_binary()), *(block.ids for block in collected)])
+    units = ids.dictionary_encode()  # exact: bytes are compared
+    return np.bincount(units.indices.to_numpy(zero_copy_only=False), minlength=len(units.dictionary)).astype(np.int64)

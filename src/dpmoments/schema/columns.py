@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.checks import check_choice, check_description, check_name, check_text
-from dpmoments.foundation.values import shown
+from dpmoments.foundation.values import check_choice, check_description, check_name, check_text, shown
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import MissingNumber, Numeric
 

@@ -9,19 +9,29 @@ A few lines of aliases can stand for more than any memory holds (a "billion laug
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, ClassVar
 
 import yaml
 
+from dpmoments.foundation.values import shown
+from dpmoments.schema.entries import ENTRIES, FILL_IN, blank_entries, column_from_dict
+
 __all__ = [
     "columns_without_blank",
     "compose_yaml",
     "format_yaml",
+    "mistakes_in",
     "parse_yaml",
     "read_text",
     "read_yaml",
     "read_yaml_nodes",
+    "slips_in",
+    "slips_of",
+    "slips_of_row_norm",
 ]
 
 PLAIN_WORDS = re.compile(r"[^\W\d](?:[\w -]*\w)?")
@@ -255,3 +265,266 @@ for _kind in ("str", "seq", "map"):
     _tag = f"tag:yaml.org,2002:{_kind}"
     _CoreLoader.add_constructor(_tag, yaml.SafeLoader.yaml_constructors[_tag])
 _CoreLoader.add_constructor(None, _CoreLoader.refuse)
+
+# Values of a schema file that YAML reads as something else than whoever wrote them is likely to mean.
+
+TEXT, INTEGER, NULL, FLOAT = (f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "null", "float"))
+IN_TYPOGRAPHIC_QUOTES = re.compile("[“”„‟«»‹›‘‚‛].*|.*[“”„‟«»‹›‘]|’.*’", re.DOTALL)
+"""An apostrophe alone, ’, may begin or end a word."""
+TYPOGRAPHIC_QUOTES = "“”„‟«»‹›‘’‚‛"
+GROUPED_BY_POINT = re.compile(r"([+-]?[1-9]\d{0,2})\.000")
+"""50.000, which is 50 in YAML and 50,000 to many who write it. Numbers such as 1.375 have digits to mean."""
+
+
+def slips_in(root: yaml.Node) -> bool:
+    """Whether a schema file has such values.
+
+    Parameters
+    ----------
+    root : yaml.Node
+        The file.
+    """
+    return any(slips_of(column) for column in columns_of(root)) or bool(slips_of_row_norm(root))
+
+
+def columns_of(root: yaml.Node) -> list[yaml.Node]:
+    """The nodes of the columns."""
+    columns = _value(root, "columns")
+    return list(columns.value) if isinstance(columns, yaml.SequenceNode) else []
+
+
+def slips_of(column: yaml.Node) -> list[tuple[int, str]]:
+    """Such values of one column: the line of each, and what to write in its place.
+
+    Examples
+    --------
+    >>> from dpmoments.schema.document import compose_yaml
+    >>> text = "{name: ward, kind: categorical, levels: [A12 B03 ICU]}"
+    >>> for part in slips_of(compose_yaml(text))[0][1].split("; "):
+    ...     print(part)
+    column 'ward': levels holds one level, 'A12 B03 ICU': with commas it would be levels: [A12, B03, ICU]
+    if it really is one, quote it: levels: ["A12 B03 ICU"]
+    """
+    name = getattr(_value(column, "name"), "value", None)
+    which = f"column {shown(name)}"
+    slips = [_quoted(node, which) for node in _plain_scalars(column)]
+    slips += [_levels(_value(column, "levels"), which)]
+    for key in ("lower", "upper", "scale", "typical", "center", "radius"):
+        slips += [(line, f"{which}: {key}: {words}") for line, words in _grouped(_value(column, key))]
+    return [slip for slip in slips if slip is not None]
+
+
+def slips_of_row_norm(root: yaml.Node) -> list[tuple[int, str]]:
+    """Such numbers in the entry above the columns."""
+    return [(line, f"row_norm: {words}") for line, words in _grouped(_value(root, "row_norm"))]
+
+
+def _value(node: yaml.Node | None, key: str) -> yaml.Node | None:
+    """The value of an entry, if there is one."""
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    return next((value for name, value in pairs if name.value == key), None)
+
+
+def _is_plain(node: yaml.Node | None) -> bool:
+    """Whether it is text or a number without quotes."""
+    return isinstance(node, yaml.ScalarNode) and node.style is None
+
+
+def _plain_scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
+    """All values without quotes, but descriptions."""
+    if isinstance(node, yaml.ScalarNode) and node.style is None:
+        yield node
+    for part in node.value if isinstance(node, yaml.CollectionNode) else []:
+        if not isinstance(part, tuple):
+            yield from _plain_scalars(part)
+        elif part[0].value != "description":
+            yield from _plain_scalars(part[1])
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _quoted(node: yaml.ScalarNode, which: str) -> tuple[int, str] | None:
+    """A word in quotes that are none to YAML."""
+    if not IN_TYPOGRAPHIC_QUOTES.fullmatch(node.value):
+        return None
+    bare = node.value.strip(TYPOGRAPHIC_QUOTES)
+    marks = " and ".join(dict.fromkeys(mark for mark in (node.value[0], node.value[-1]) if mark in TYPOGRAPHIC_QUOTES))
+    return _line(node), (
+        f"{which}: {node.value} has typographic quotes, {marks}, which YAML takes for a part of it: write {bare}, or "
+        f'"{bare}" in straight quotes'
+    )
+
+
+def _levels(node: yaml.Node | None, which: str) -> tuple[int, str] | None:
+    """Levels that are no list, one that looks like several, and numbers beside digits that are text."""
+    if isinstance(node, yaml.ScalarNode) and node.tag != NULL and node.value.strip():
+        parts = _parts(node.value)
+        return _line(node), f"{which}: levels is a text and no list: put them in [ ], levels: [{', '.join(parts)}]"
+    if not isinstance(node, yaml.SequenceNode):
+        return None
+    plain = [level for level in node.value if _is_plain(level)]
+    if len(node.value) == len(plain) == 1 and plain[0].tag == TEXT:
+        text = plain[0].value
+        if "," in text or (node.flow_style and len(text.split()) > 1):
+            return _line(plain[0]), (
+                f"{which}: levels holds one level, {shown(text)}: with commas it would be levels: [{', '.join(_parts(text))}]; "
+                f'if it really is one, quote it: levels: ["{text}"]'
+            )
+    digits = [level for level in plain if level.tag == TEXT and re.fullmatch(r"0\d+", level.value)]
+    numbers = [level for level in plain if level.tag == INTEGER]
+    if digits and numbers:
+        first = ", ".join(f'"{level.value}"' for level in node.value[:2])
+        more = ", …" if len(node.value) > 2 else ""
+        return _line(digits[0]), (
+            f"{which}: {digits[0].value} is text, since it begins with 0, and {numbers[0].value} is a number: put all in quotes, "
+            f"levels: [{first}{more}]"
+        )
+    return None
+
+
+def _parts(text: str) -> list[str]:
+    """Levels as they stand in a text: between commas or semicolons where it has some, else between blanks."""
+    parts = re.split("[,;]", text) if re.search("[,;]", text) else text.split()
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _grouped(node: yaml.Node | None) -> Iterator[tuple[int, str]]:
+    """Numbers whose point may be meant as a mark between thousands."""
+    for scalar in () if node is None else _plain_scalars(node):
+        if scalar.tag == FLOAT and (found := GROUPED_BY_POINT.fullmatch(scalar.value)):
+            number = found[1]
+            yield (
+                _line(scalar),
+                f"{scalar.value} is {number}, since a point begins decimals: write {number}, or {number}000",
+            )
+
+
+# What is wrong with a schema file, each mistake with the line it stands in.
+
+
+@dataclass
+class _Lines:
+    """Where an entry of a file begins, and its keys; lines count from 1."""
+
+    start: int
+    keys: dict[str, int] = field(default_factory=dict)
+    running_on: tuple[int, int] | None = None
+
+    @classmethod
+    def of(cls, node: yaml.Node) -> _Lines:
+        lines = cls(node.start_mark.line + 1)
+        for key, value in node.value if isinstance(node, yaml.MappingNode) else []:
+            lines.keys[str(key.value)] = key.start_mark.line + 1
+            first, last = value.start_mark.line + 1, value.end_mark.line + 1
+            if isinstance(value, yaml.ScalarNode) and value.style is None and first < last and lines.running_on is None:
+                lines.running_on = first, last
+        return lines
+
+    def named_in(self, message: str) -> int:
+        """The line of the entry that a message names first; else of the column."""
+        rest = re.sub(r"^column '.*?'", "", message)
+        places = [
+            (found.start(), line)
+            for key, line in self.keys.items()
+            if (found := re.search(rf"\b{re.escape(key)}\b", rest))
+        ]
+        return min(places)[1] if places else self.start
+
+
+def mistakes_in(text: str, values: object) -> str | None:
+    """The mistakes in a schema file that is YAML, one for each column and entry that has one; None where none is found.
+
+    Parameters
+    ----------
+    text : str
+        The file.
+    values : object
+        What it was read as.
+
+    Examples
+    --------
+    >>> text = '''columns:
+    ... - {name: age, kind: numeric, lower: 0, uper: 120}
+    ... - name: pay
+    ...   kind: numeric
+    ...   lower: 0
+    ...   upper: 200,000
+    ... '''
+    >>> from dpmoments.schema.document import parse_yaml
+    >>> for mistake in mistakes_in(text, parse_yaml(text)).split("; "):
+    ...     print(mistake)
+    line 2: column 'age' has unknown entries 'uper' (did you mean 'upper'?): use center, description, kind, lower, ...
+    line 6: column 'pay': upper must be a number, got the text '200,000': write 200000
+    """
+    if not isinstance(values, Mapping) or not isinstance(values.get("columns"), list):
+        lines_of_dashes = columns_without_blank(text)
+        return (
+            f"line {lines_of_dashes[0]}: a blank belongs after the - that begins a column" if lines_of_dashes else None
+        )
+    node = compose_yaml(text)
+    top = _Lines.of(node)
+    found = [f"line {line}: {slip}" for line, slip in slips_of_row_norm(node)]
+    for key in values:
+        if key not in ENTRIES:
+            close = get_close_matches(str(key), ENTRIES, n=1)
+            meant = f" (did you mean {close[0]!r}?)" if close else ""
+            line = top.keys.get(str(key), top.start)
+            found.append(f"line {line}: unknown entries in the schema: {shown(key)}{meant}")
+    nodes = next(value.value for key, value in node.value if key.value == "columns")
+    blanks = False
+    for column, place in zip(values["columns"], nodes, strict=True):
+        lines = _Lines.of(place)
+        if slips := slips_of(place):  # what else the column gets wrong may follow from them
+            found += [f"line {line}: {slip}" for line, slip in slips]
+            continue
+        if (fault := _fault(column, lines)) is None:
+            continue
+        found.append(f"line {lines.named_in(fault)}: {fault}")
+        blanks |= fault.startswith(blank_entries(column) or "\0")
+    found += _named_twice(values["columns"], nodes)
+    return f"{'; '.join(found)}{f'. {FILL_IN}' if blanks else ''}" if found else None
+
+
+def _named_twice(columns: list[Any], nodes: list[yaml.Node]) -> list[str]:
+    """Columns that have a name which another has before them."""
+    first: dict[str, int] = {}
+    found = []
+    for column, place in zip(columns, nodes, strict=True):
+        name = column.get("name") if isinstance(column, Mapping) else None
+        if not isinstance(name, str):
+            continue
+        line = _Lines.of(place).keys["name"]
+        if name in first:
+            found.append(f"lines {first[name]} and {line}: two columns are called {name!r}: rename or delete one")
+        first.setdefault(name, line)
+    return found
+
+
+def _fault(column: Any, lines: _Lines) -> str | None:
+    """What is wrong with one column, in words."""
+    if isinstance(column, str) and ":" in column:
+        return "every column is a mapping with a name and a kind: a blank belongs after each colon"
+    unknown = _unknown(column)
+    fault = unknown or blank_entries(column)
+    if fault is None:
+        try:
+            column_from_dict(column)
+        except (TypeError, ValueError) as error:
+            fault = str(error)
+    if fault is not None and lines.running_on is not None:
+        first, last = lines.running_on
+        fault += f" (a value runs on from line {first} to {last}: is a colon, or the blank after one, missing there?)"
+    return fault
+
+
+def _unknown(column: Any) -> str | None:
+    """That entries are unknown, rather than that others are blank: a misspelt one is both."""
+    if not isinstance(column, Mapping):
+        return None
+    try:
+        column_from_dict(column)
+    except (TypeError, ValueError) as error:
+        return str(error) if "unknown entries" in str(error) else None
+    return None

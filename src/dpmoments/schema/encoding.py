@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.values import shown
+from dpmoments.schema.columns import Categorical, Coordinate, Numeric
+from dpmoments.schema.derived import SchemaColumn
+from dpmoments.schema.numeric import LARGEST_BOUND
 
-__all__ = ["Encoding"]
+__all__ = ["Encoding", "checked_row_norm", "lattice_weights", "longest_row_norm", "may_be_shortened"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,3 +92,96 @@ class Encoding:
             np.clip(block, -largest, largest, out=block)
         if self.row_norm != 1:
             block /= self.row_norm
+
+
+# The public bound on the norm of an encoded row: what it may be, and whether it is below what the columns allow.
+
+LATTICE = 2**16
+"""Rows of a schema with levels are whole multiples of 1/LATTICE in their levels: on that lattice, and on finer ones."""
+
+
+def longest_row_norm(columns: Sequence[SchemaColumn]) -> float:
+    """A bound on the norm of a row of bounded columns: √(number of columns), or next above it.
+
+    Where a column is categorical, it is the next number that makes a level, 1/row_norm, a multiple of 2⁻¹⁶. Rows are later
+    rounded to multiples that are as fine or finer: a level that was rounded up would make some rows longer than the ball, and
+    each cell of theirs a matter of the whole row (``docs/derivations/exact-sums.md``, section 6).
+
+    Examples
+    --------
+    >>> from dpmoments import Categorical
+    >>> columns = [Numeric("a", 0, 1), Categorical("b", ["x", "y"])]
+    >>> longest_row_norm(columns[:1] * 2) == 2**0.5, longest_row_norm(columns) == 2**16 / 46340
+    (True, True)
+    """
+    if not any(isinstance(column, Categorical) for column in columns):
+        return math.sqrt(len(columns))
+    return LATTICE / math.isqrt(LATTICE**2 // len(columns))
+
+
+def lattice_weights(weights: FloatArray, row_norm: float) -> FloatArray:
+    """Weights of columns, each rounded down to where a level is a multiple of 2⁻¹⁶, as without weights it is.
+
+    Examples
+    --------
+    >>> (lattice_weights(np.array([0.9, 1.1]), longest_row_norm([Numeric("a", 0, 1)])) * 2**16).tolist()
+    [58982.0, 72089.0]
+    """
+    steps = round(LATTICE / row_norm)
+    return np.floor(weights * steps) / steps
+
+
+def checked_row_norm(columns: Sequence[SchemaColumn], row_norm: float | Literal["default"] | None) -> float | None:
+    """The bound that a schema of these columns has: :func:`longest_row_norm` by default and at most; None where there is none.
+
+    Raises
+    ------
+    ValueError
+        If it is not positive and finite, or is given where columns have scales in place of bounds, or is not given where
+        coordinates need it.
+    TypeError
+        If it is not a number.
+
+    Examples
+    --------
+    >>> columns = [Numeric("a", 0, 1), Numeric("b", 0, 1), Numeric("c", 0, 1), Numeric("d", 0, 1)]
+    >>> checked_row_norm(columns, "default"), checked_row_norm(columns, 1.5), checked_row_norm(columns, 7)
+    (2.0, 1.5, 2.0)
+    """
+    unbounded = any(isinstance(column, Coordinate) for column in columns)
+    if rough := [column.name for column in columns if isinstance(column, Numeric) and column.scale is not None]:
+        if unbounded:
+            raise ValueError(
+                f"column {rough[0]!r} has a scale and there are coordinates, of which nothing is known: give every column "
+                "bounds or a scale"
+            )
+        if row_norm not in ("default", None):
+            raise ValueError(
+                f"row_norm={shown(row_norm)} and column {rough[0]!r} has a scale, in place of bounds: nothing bounds a "
+                "row, so leave row_norm out"
+            )
+        return None
+    longest = longest_row_norm(columns)
+    if row_norm == "default":
+        if unbounded:
+            raise ValueError("coordinates have no bounds of their own: give row_norm, or use Schema.unit_ball(d)")
+        return longest
+    if row_norm is None:
+        if not unbounded:
+            raise ValueError("row_norm=None is for coordinates without bounds: bounded columns bound the row")
+        return None
+    if isinstance(row_norm, bool) or not isinstance(row_norm, int | float | np.integer | np.floating):
+        raise TypeError(f"row_norm must be a number, got {type(row_norm).__name__}")
+    bound = row_norm if isinstance(row_norm, int) else float(row_norm)
+    if not 1.0 / LARGEST_BOUND <= bound <= LARGEST_BOUND:
+        raise ValueError(
+            f"row_norm={shown(bound)}: the bound on a row's norm must be positive and finite, from {1.0 / LARGEST_BOUND:g} to "
+            f"{LARGEST_BOUND:g}"
+        )
+    return float(bound) if unbounded else min(float(bound), longest)
+
+
+def may_be_shortened(columns: Sequence[SchemaColumn], row_norm: float | None) -> bool:
+    """Whether some row can be longer than the row norm, and is shortened to it: bounds alone do not keep it within."""
+    free = any(isinstance(column, Coordinate) for column in columns)
+    return row_norm is not None and (free or row_norm < math.sqrt(len(columns)) * (1.0 - 1e-12))

@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.foundation.checks import check_choice, check_description, check_name, number_as_text
-from dpmoments.foundation.values import shown
+from dpmoments.foundation.values import check_choice, check_description, check_name, number_as_text, shown
 
 __all__ = ["LARGEST_BOUND", "LARGEST_CELL", "MissingNumber", "Numeric"]
 

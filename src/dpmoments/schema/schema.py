@@ -21,11 +21,9 @@ from dpmoments.foundation.values import shown
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric, coordinates
 from dpmoments.schema.derived import DerivedColumn, Power, Product, SchemaColumn, with_factors
 from dpmoments.schema.drafting import SchemaDraft, draft
-from dpmoments.schema.encoding import Encoding
+from dpmoments.schema.encoding import Encoding, checked_row_norm, lattice_weights
 from dpmoments.schema.entries import ENTRIES, FILL_IN, blank_entries, column_from_dict
-from dpmoments.schema.rough_scale import RoughScale
-from dpmoments.schema.row_norm import checked_row_norm, lattice_weights
-from dpmoments.schema.typical import check_typical_ranges, column_weights, typical_center
+from dpmoments.schema.typical import RoughScale, check_typical_ranges, column_weights, typical_center
 
 __all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Date", "Numeric", "Schema"]
 
@@ -323,9 +321,7 @@ class Schema:
         ValueError
             If the file is not a schema, or has mistakes or blanks: all columns that have some are named at once, with the line.
         """
-        from dpmoments.schema.document import read_text, read_yaml_nodes
-        from dpmoments.schema.mistakes import mistakes_in
-        from dpmoments.schema.writing import slips_in
+        from dpmoments.schema.document import mistakes_in, read_text, read_yaml_nodes, slips_in
 
         values, node = read_yaml_nodes(path)
         try:

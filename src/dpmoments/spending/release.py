@@ -13,18 +13,17 @@ from dpmoments.ledger.charge import Charge
 from dpmoments.mechanisms.base import Mechanism, MomentShape
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
-from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
-from dpmoments.spending.release_outcome import keep
 from dpmoments.spending.run import (
     carried_out,
     cost_spent,
     for_units,
+    keep,
     moment_release,
     nothing_spent,
     planned,

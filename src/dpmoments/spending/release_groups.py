@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +11,23 @@ from dpmoments.foundation.progress import watched
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.ledger import Ledger
 from dpmoments.ledger.charge import Charge
-from dpmoments.mechanisms.base import Mechanism, MomentShape
+from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.registry import make_mechanism
+from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
-from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows
-from dpmoments.schema.grouping import grouping_column, schema_of_groups
+from dpmoments.schema.columns import Boolean, Categorical
+from dpmoments.schema.constraints import Level, grouping_column, levels_of, schema_of_groups
 from dpmoments.schema.schema import Schema
-from dpmoments.spending.groups import GroupsPlan, group_label
-from dpmoments.spending.release_outcome import keep
 from dpmoments.spending.run import (
     carried_out,
     cost_spent,
+    keep,
     moment_release,
     nothing_spent,
     planned,
@@ -34,7 +36,82 @@ from dpmoments.spending.run import (
     warn_of_large_delta,
 )
 
-__all__ = ["release_groups"]
+__all__ = ["GroupsPlan", "group_label", "release_groups"]
+
+# One plan run on each of several disjoint groups of rows, by parallel composition.
+
+
+def group_label(by: str, level: Level) -> str:
+    """What a group is called in receipts and messages."""
+    return f"{by} = {level}"
+
+
+@dataclass(frozen=True)
+class GroupsPlan(CalibratedPlan[Mapping[Level, NoisyMoments]]):
+    """The same plan for the rows of every level of a column, none of which are in two groups.
+
+    One filter serves the whole run. It counts the draws for each group apart and holds the largest of their sums to the cost:
+    under add-remove a row moves the queries of one group at most (parallel composition, ``docs/derivations/composition.md``).
+
+    Attributes
+    ----------
+    of_group : Plan
+    by : Categorical or Boolean
+    """
+
+    of_group: Plan
+    by: Categorical | Boolean
+
+    def __post_init__(self) -> None:
+        if self.neighbors is not Neighbors.ADD_REMOVE:
+            raise ValueError(
+                "groups of rows are planned for add_remove: a row that is replaced may leave one for another"
+            )
+
+    @classmethod
+    def of(cls, plan: Plan, by: Categorical | Boolean) -> GroupsPlan:
+        """The plan for all groups, from that for one."""
+        return cls(
+            plan.mechanism,
+            plan.shape,
+            plan.neighbors,
+            plan.cost,
+            of_group=plan,
+            by=by,
+            chosen_because=plan.chosen_because,
+        )
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """What the groups are, in the schema's order."""
+        return levels_of(self.by)
+
+    @property
+    def loss_unit(self) -> LossUnit:
+        return self.of_group.loss_unit
+
+    @property
+    def leaves_unspent(self) -> str | None:
+        return self.of_group.leaves_unspent
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        return self.of_group.details
+
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> Mapping[Level, NoisyMoments]:
+        """Run the plan on every group in turn: as many times its passes over the table as there are levels.
+
+        One more comes first, over all rows and columns as a release of the whole table reads them, wherever a rule may stop it:
+        so a row of a later group, or of none, stops the run before any noise is drawn. Nothing else that a row holds can stop a
+        pass (:mod:`dpmoments.rows.encode`); what the types of columns can, the first pass meets.
+        """
+        name = self.by.name
+        if any(column.missing == "error" for column in rows.schema.table_columns):
+            rows.count()
+        return {
+            level: self.of_group.run(rows.where(name, level), privacy_filter.for_group(group_label(name, level)))
+            for level in self.levels
+        }
 
 
 def release_groups(

@@ -14,17 +14,16 @@ from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
-from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
-from dpmoments.spending.release_outcome import keep
 from dpmoments.spending.run import (
     carried_out,
     cost_spent,
     for_units,
+    keep,
     nothing_spent,
     planned,
     privacy_statement,

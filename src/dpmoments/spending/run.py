@@ -12,31 +12,34 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dpmoments.foundation.documents import check_output
-from dpmoments.foundation.log import log
-from dpmoments.foundation.progress import Watch
+from dpmoments.foundation.progress import Watch, log
 from dpmoments.foundation.version import __version__
 from dpmoments.ledger.charge import Held
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.units import UnitsPlan, plan_for_rows
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.privacy.unit import Neighbors
+from dpmoments.releases.group_releases import GroupReleases
+from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.repair.count_floor import few_rows_in_words
-from dpmoments.repair.repair import Repair
-from dpmoments.rows.blas import blas_threads
+from dpmoments.releases.release_warning import ReleaseWarning
+from dpmoments.repair.repair import Repair, few_rows_in_words
 from dpmoments.rows.rows import Rows
+from dpmoments.rows.threads import blas_threads
 from dpmoments.schema.schema import Schema
 
 __all__ = [
     "NOTES",
     "RunRecord",
+    "UnsavedReleaseError",
     "carried_out",
     "cost_spent",
     "for_units",
+    "keep",
     "moment_release",
     "nothing_spent",
     "planned",
@@ -343,3 +346,45 @@ def warn_of_large_delta(plan: CalibratedPlan[Any], public_rows: int | None) -> N
         warnings.warn(
             f"delta={delta:g} is not below one over the number of rows of any but a small table: {allows}", stacklevel=3
         )
+
+
+# What becomes of a release that was made: its file, and its warnings.
+
+
+class UnsavedReleaseError(OSError):
+    """A release was made, and its budget spent, but its file could not be written.
+
+    Attributes
+    ----------
+    release : MomentRelease, MeanRelease or GroupReleases
+        What was made: ``error.release.save("elsewhere.json")`` keeps it.
+    """
+
+    def __init__(self, path: str | Path, reason: OSError, release: MomentRelease | MeanRelease | GroupReleases) -> None:
+        super().__init__(
+            f"the release was made and its budget is spent, but {path} could not be written "
+            f"({reason.strerror or type(reason).__name__}): keep it with error.release.save(another_path)"
+        )
+        self.release = release
+
+
+def keep(released: MomentRelease | MeanRelease | GroupReleases, output: str | Path | None, held: Held) -> None:
+    """Save a release where it is wanted, have the ledger record that it was made, then show its warnings.
+
+    Raises
+    ------
+    UnsavedReleaseError
+        If the file cannot be written. The budget is spent all the same.
+    """
+    if output is not None:
+        try:
+            released.save(output)
+        except OSError as reason:
+            unsaved = UnsavedReleaseError(output, reason, released)
+            if uncommitted := held.commit():
+                unsaved.add_note(uncommitted)
+            raise unsaved from reason
+        log.info("written: %s", output)
+    uncommitted = held.commit()
+    for text in filter(None, (*released.warnings, uncommitted)):
+        warnings.warn(ReleaseWarning(text, released), stacklevel=3)

@@ -13,8 +13,8 @@ from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Directions
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sampling import noised, without_low_bits
+from dpmoments.privacy.unit import Neighbors
 
 __all__ = ["Misprinted"]
 

@@ -30,7 +30,7 @@ from benchmarks.papers.summed_once import SummedOnce
 from dpmoments.mechanisms.base import Plan
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 
 __all__ = ["measure"]
 

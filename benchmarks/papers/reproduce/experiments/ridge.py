@@ -20,7 +20,7 @@ from benchmarks.papers.summed_once import SummedOnce
 from benchmarks.practice.regression.output_perturbation import constrained_ridge, minimiser_sensitivity
 from benchmarks.practice.regression.vector_noise import vector_noise
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 
 __all__ = ["ALPHAS", "measure", "metric"]
 

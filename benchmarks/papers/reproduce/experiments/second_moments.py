@@ -22,8 +22,8 @@ from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.repair.repair import Repair, clip
 
 __all__ = ["measure", "planned", "released_gram"]

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, CalibratedPlan, ConfiguredMechanism, MomentShape
-from dpmoments.mechanisms.row_count import split_for_count
-from dpmoments.noise.mean_noise import MeanNoise
+from dpmoments.mechanisms.lattice_noise import split_for_count
+from dpmoments.noise.families import MeanNoise
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 __all__ = ["MeanMechanism", "MeanPlan", "NoisyMean", "NormalRows"]

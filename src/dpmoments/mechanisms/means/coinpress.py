@@ -13,22 +13,21 @@ import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
-from dpmoments.mechanisms.coinpress_options import STAND_IN_ROWS, CoinPressOptions
 from dpmoments.mechanisms.coinpress_schedule import (
+    STAND_IN_ROWS,
+    CoinPressOptions,
     Schedule,
     clip_shrinkage,
     fewest_steps,
     mean_clip,
     mean_schedule,
+    mean_theory,
     predicted_bias,
     shell_quantile,
     shell_radius,
 )
-from dpmoments.mechanisms.coinpress_theory import mean_theory
-from dpmoments.mechanisms.matrix_options import positive_definite
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
-from dpmoments.mechanisms.means.clipped_mean import noisy_clipped_sums
-from dpmoments.mechanisms.means.noise_of_mean import noise_of_last_step
+from dpmoments.mechanisms.means.clipped_mean import noise_of_last_step, noisy_clipped_sums
 from dpmoments.mechanisms.noisy_step import (
     count_first,
     first_count_error,
@@ -43,11 +42,12 @@ from dpmoments.mechanisms.reliability import (
     last_step_warnings,
     spread_about_mean,
 )
+from dpmoments.mechanisms.shape import positive_definite
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import row_sum_l2
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 __all__ = ["CoinPressMean", "CoinPressMeanPlan"]

@@ -10,7 +10,11 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, MomentShape
-from dpmoments.mechanisms.clipped_column import (
+from dpmoments.mechanisms.coordinatewise import clamped_mean
+from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for
+from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
+from dpmoments.mechanisms.reliability import listed
+from dpmoments.mechanisms.unbounded_column import (
     CLIP_SHARE,
     HISTOGRAM_SHARE,
     LARGE_TAIL,
@@ -18,19 +22,16 @@ from dpmoments.mechanisms.clipped_column import (
     LocatedColumn,
     column_losses,
     column_warnings,
+    normal_clip,
     pure_if_less_noise,
+    share_of,
 )
-from dpmoments.mechanisms.coordinatewise import clamped_mean
-from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for
-from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
-from dpmoments.mechanisms.reliability import listed
-from dpmoments.mechanisms.unbounded_column import normal_clip, share_of
-from dpmoments.noise.mean_noise import MeanNoise
+from dpmoments.noise.families import MeanNoise
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import row_sum_l1, row_sum_l2
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 __all__ = ["LogScaleHistogramMean", "LogScaleHistogramMeanPlan"]

@@ -12,10 +12,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.coinpress_schedule import shell_radius
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
-from dpmoments.mechanisms.means.clipped_mean import ClippedSums, noisy_clipped_sums
-from dpmoments.mechanisms.means.far_rows import far_rows, far_rows_cost
-from dpmoments.mechanisms.means.noise_of_mean import noise_of_last_step
-from dpmoments.mechanisms.means.search_costs import USEFUL, mean_error, round_costs
+from dpmoments.mechanisms.means.clipped_mean import ClippedSums, noise_of_last_step, noisy_clipped_sums
 from dpmoments.mechanisms.noisy_step import (
     count_first,
     first_count_error,
@@ -28,6 +25,7 @@ from dpmoments.mechanisms.reliability import (
     MOST_SEEN,
     clipped_norm,
     heavy_tails,
+    noise_margin,
     norm_quantile,
     search_warnings,
     shrunk_move,
@@ -35,11 +33,83 @@ from dpmoments.mechanisms.reliability import (
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
-from dpmoments.privacy.sensitivity import gram_frobenius
+from dpmoments.privacy.sensitivity import gram_frobenius, histogram_l2, row_sum_l2
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
-__all__ = ["VarianceAware", "VarianceAwarePlan"]
+__all__ = ["USEFUL", "VarianceAware", "VarianceAwarePlan", "far_rows", "far_rows_cost", "mean_error", "round_costs"]
+
+# A small noisy count of rows far beyond a clipping radius: it says what a mean of clipped rows leaves out.
+
+COUNT_ERROR = 0.003
+"""Planned noise on the count of far rows, as a share of the number of rows."""
+COUNT_SHARE = 0.02
+"""Largest share of ρ for that count."""
+FAR_ROWS = 4.0
+"""A row this many clipping radii from the centre is far: most of its length is cut off."""
+LEAST_FAR = 0.01
+"""Share of far rows from which a warning tells of them."""
+
+
+def far_rows_cost(neighbors: Neighbors, n_rows: float, total: float) -> float:
+    """What :func:`far_rows` spends of ``total``, in ρ."""
+    scale = histogram_l2(neighbors).value / (COUNT_ERROR * n_rows)
+    return min(scale**2 / 2.0, COUNT_SHARE * total)
+
+
+def far_rows(
+    rows: Rows,
+    privacy_filter: PrivacyFilter,
+    *,
+    center: FloatArray,
+    linear: FloatArray,
+    radius: float,
+    n_rows: float,
+    total: float,
+) -> tuple[float, bool]:
+    """Noisy share of rows farther than FAR_ROWS clipping radii, in [0, 1], and whether it is more than noise.
+
+    **Privacy.** :func:`far_rows_cost` in ρ: a histogram of norms.
+    """
+    counted = noisy_norm_histogram(
+        rows,
+        privacy_filter,
+        "count of far rows",
+        far_rows_cost(rows.neighbors, n_rows, total),
+        edges=np.array([FAR_ROWS * radius, 2.0 * FAR_ROWS * radius]),
+        center=center,
+        linear=linear,
+    )
+    share = float(counted.counts[1:].sum()) / n_rows
+    margin = noise_margin(math.sqrt(2.0) * counted.noise_scale / n_rows, 1, pure=False)
+    return min(max(share, 0.0), 1.0), share > LEAST_FAR + margin
+
+
+# What the rounds of a search for the rows cost, and the noise that a part of ρ buys.
+
+CONTRACTION = 0.25
+"""Planned noise of a round of the search, as a share of its clipping radius."""
+HISTOGRAM_ERROR = 0.06
+"""Planned noise on a bin of a histogram, as a share of the number of rows."""
+USEFUL = 0.5
+"""A round whose planned noise is more than this share of its clipping radius brings no centre nearer, and is not made."""
+
+
+def mean_error(neighbors: Neighbors, n_rows: float, rho: float, n_features: int) -> float:
+    """Root mean square error of a mean from noise at clipping radius 1."""
+    return row_sum_l2(neighbors).value * math.sqrt(n_features / (2.0 * rho)) / n_rows
+
+
+def round_costs(neighbors: Neighbors, n_rows: float, total: float, n_features: int) -> tuple[float, float]:
+    """ρ of the histogram and of the mean of one round of the search."""
+    bin_scale = histogram_l2(neighbors).value / (HISTOGRAM_ERROR * max(n_rows, 1.0))
+    for_histogram = min(bin_scale**2 / 2.0, 0.02 * total)
+    # The ρ at which the noise is CONTRACTION.
+    for_mean = mean_error(neighbors, n_rows, 1.0, n_features) ** 2 / CONTRACTION**2
+    # Six rounds at least, or two where only so few are worth making.
+    most = 0.04 if mean_error(neighbors, n_rows, 0.04 * total, n_features) <= USEFUL else 0.1
+    return for_histogram, min(for_mean, most * total)
+
 
 MOST_ROUNDS = 40
 TYPICAL_ROUNDS = 4

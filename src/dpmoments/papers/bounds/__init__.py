@@ -3,7 +3,7 @@
 Functions of public numbers and of what was released. One family of theorems a file.
 """
 
-from dpmoments.mechanisms.normal_rows import (
+from dpmoments.mechanisms.coinpress_schedule import (
     normal_smallest_eigenvalue,
 )
 from dpmoments.papers.bounds.basic_mechanisms import (
@@ -20,20 +20,18 @@ from dpmoments.papers.bounds.coinpress import (
     coinpress_mean_theorem,
     theorem_shares,
 )
-from dpmoments.papers.bounds.direction_sampling import (
+from dpmoments.papers.bounds.eigenvectors import (
     cap_measure,
     direction_failure,
     direction_shortfall,
     direction_shortfall_closed_form,
-    log_partition_at_most,
-    weighted_shortfall,
-)
-from dpmoments.papers.bounds.eigenvectors import (
     eigenvector_release_error,
     least_leading_eigenvalue,
+    log_partition_at_most,
     rank_error,
     reconstruction_error,
     released_eigenvector_error,
+    weighted_shortfall,
 )
 from dpmoments.papers.bounds.lecture import (
     empirical_covariance_error,

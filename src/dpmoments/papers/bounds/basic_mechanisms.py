@@ -6,7 +6,8 @@ import math
 
 import scipy
 
-from dpmoments.papers.bounds.arguments import Constants, NoiseKind, check_positive, check_probability, checked
+from dpmoments.foundation.values import check_probability
+from dpmoments.papers.bounds.arguments import Constants, NoiseKind, check_positive, checked
 
 __all__ = ["exponential_mechanism_failure", "largest_noise", "noise_norm"]
 

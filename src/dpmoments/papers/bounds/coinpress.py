@@ -11,12 +11,16 @@ from collections.abc import Sequence
 
 import scipy
 
-from dpmoments.mechanisms.normal_rows import normal_matrix_norm, normal_norm_square, normal_second_moment_error
+from dpmoments.mechanisms.coinpress_schedule import (
+    last_step_shares,
+    normal_matrix_norm,
+    normal_norm_square,
+    normal_second_moment_error,
+)
 from dpmoments.noise.extreme_eigenvalues import wishart_frobenius_quantile
-from dpmoments.papers.bounds.arguments import checked
-from dpmoments.papers.bounds.rows_needed import least_rows
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.papers.bounds.arguments import checked, least_rows
 from dpmoments.privacy.sensitivity import gram_frobenius, row_sum_l2
+from dpmoments.privacy.unit import Neighbors
 
 __all__ = [
     "coinpress_covariance_error",
@@ -25,19 +29,11 @@ __all__ = [
     "coinpress_mean_error",
     "coinpress_mean_rows_needed",
     "coinpress_mean_theorem",
-    "last_step_shares",
     "theorem_shares",
 ]
 
 MOST_STEPS = 12
 """Numbers of steps that are tried where none is given."""
-
-
-def last_step_shares(n_steps: int, last: float) -> tuple[float, ...]:
-    """A share of the budget to the last step, the rest in equal parts; all of it to a step that is alone."""
-    if n_steps == 1:
-        return (1.0,)
-    return (*[(1.0 - last) / (n_steps - 1)] * (n_steps - 1), last)
 
 
 @checked

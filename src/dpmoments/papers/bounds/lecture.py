@@ -15,10 +15,9 @@ from dpmoments.noise.extreme_eigenvalues import (
     wishart_eigenvalue_range,
     wishart_frobenius_quantile,
 )
-from dpmoments.papers.bounds.arguments import checked
-from dpmoments.papers.bounds.rows_needed import least_rows
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.papers.bounds.arguments import checked, least_rows
 from dpmoments.privacy.sensitivity import gram_frobenius
+from dpmoments.privacy.unit import Neighbors
 
 __all__ = [
     "empirical_covariance_error",

@@ -15,7 +15,7 @@ import scipy
 from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile, wishart_eigenvalue_range
 from dpmoments.papers.bounds.arguments import checked
 from dpmoments.privacy.curves import wishart_sampling_padding
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 
 __all__ = [
     "ProjectionBound",

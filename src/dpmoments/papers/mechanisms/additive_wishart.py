@@ -20,7 +20,7 @@ from dpmoments.mechanisms.additive import (
 )
 from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.lattice_noise import under_law
-from dpmoments.mechanisms.matrix_options import positive_definite
+from dpmoments.mechanisms.shape import positive_definite
 from dpmoments.noise.families import WishartNoise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import (
@@ -32,8 +32,8 @@ from dpmoments.privacy.curves import (
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import AdditiveWishartDraw
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius, row_norm_square
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 __all__ = ["AdditiveWishart", "AdditiveWishartPlan"]

@@ -18,8 +18,8 @@ from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import GaussianDraw
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import count, inverse_gram_frobenius, row_sum_l2
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 __all__ = ["InverseGaussian", "InverseGaussianPlan"]

@@ -8,7 +8,7 @@ from typing import ClassVar
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.papers.mechanisms.padded_gram import MOST_DEGREES, PaddedGram
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 
 __all__ = ["InverseWishart"]
 

@@ -10,18 +10,19 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.values import check_probability
 from dpmoments.mechanisms.assumed_table import AssumedTable
 from dpmoments.mechanisms.base import Mechanism, MomentShape
-from dpmoments.mechanisms.row_count import count_scale
-from dpmoments.papers.bounds.arguments import Constants, NoiseKind, check_probability
+from dpmoments.mechanisms.lattice_noise import count_scale
+from dpmoments.papers.bounds.arguments import Constants, NoiseKind
 from dpmoments.papers.bounds.basic_mechanisms import largest_noise
 from dpmoments.papers.bounds.eigenvectors import eigenvector_release_error, released_eigenvector_error
 from dpmoments.papers.mechanisms.spectral import Calibration, SpectralPlan, check_options, cut_budget, temperature
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Directions
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import quadratic_form
+from dpmoments.privacy.unit import Neighbors
 
 __all__ = ["IterativeEigenvectors", "IterativeEigenvectorsPlan"]
 

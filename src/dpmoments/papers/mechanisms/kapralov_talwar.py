@@ -13,8 +13,8 @@ from dpmoments.papers.mechanisms.spectral import Calibration, SpectralPlan, chec
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Directions
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import quadratic_form
+from dpmoments.privacy.unit import Neighbors
 
 __all__ = ["KapralovTalwar", "KapralovTalwarPlan"]
 

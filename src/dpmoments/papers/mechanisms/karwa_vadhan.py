@@ -24,14 +24,14 @@ from dpmoments.mechanisms.coordinatewise import (
     zoom,
 )
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
-from dpmoments.mechanisms.means.noise_of_mean import noise_of_coordinates
+from dpmoments.mechanisms.means.clipped_mean import noise_of_coordinates
 from dpmoments.mechanisms.reliability import coordinate_warnings, listed
 from dpmoments.papers.mechanisms.symmetric_quantiles import CERTAIN, RESOLUTION, private_quantile
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import rank_score
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 __all__ = ["KarwaVadhan", "KarwaVadhanPlan", "private_scale"]

@@ -11,11 +11,11 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.coordinatewise import examined_mean, examined_noise, require_workable_loss
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
-from dpmoments.mechanisms.means.noise_of_mean import noise_of_coordinates
+from dpmoments.mechanisms.means.clipped_mean import noise_of_coordinates
 from dpmoments.mechanisms.reliability import beyond_radius, coordinate_warnings
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 __all__ = ["Naive", "NaivePlan"]

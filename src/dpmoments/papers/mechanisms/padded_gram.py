@@ -21,7 +21,7 @@ from dpmoments.mechanisms.additive import augmented_dimension, augmented_gram, c
 from dpmoments.mechanisms.assumed_table import AssumedTable, ErrorsOnTable
 from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.lattice_noise import noise_scale_for
-from dpmoments.noise.wishart_pivot import WishartPivot
+from dpmoments.noise.dependent import WishartPivot
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import (
     gaussian_noise_scale,
@@ -35,8 +35,8 @@ from dpmoments.privacy.curves import (
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import DrawLaw, EigenvalueBound, RaisedWishartSampling, WishartSampling
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import gram_frobenius, row_norm_square, smallest_eigenvalue
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 __all__ = ["PaddedGram", "PaddedGramPlan"]

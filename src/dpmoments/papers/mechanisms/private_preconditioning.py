@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.values import check_probability
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
 from dpmoments.mechanisms.coinpress_ellipsoid import spectral_edge
-from dpmoments.mechanisms.coinpress_options import checked_eigenvalue_bounds
+from dpmoments.mechanisms.coinpress_schedule import checked_eigenvalue_bounds
 from dpmoments.mechanisms.noisy_step import (
     NoisyStep,
     StepNoise,
@@ -21,12 +22,11 @@ from dpmoments.mechanisms.noisy_step import (
     noisy_step,
     require_workable_budget,
 )
-from dpmoments.papers.bounds.arguments import check_probability
 from dpmoments.papers.bounds.lecture import CONTRACTION, RESCALE, ROUNDS_SHARE, n_rounds
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 __all__ = ["PrivatePreconditioning", "PrivatePreconditioningPlan"]

@@ -21,7 +21,6 @@ from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for,
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import (
     quadratic_form,
     sorted_eigenvalues_l1,
@@ -29,6 +28,7 @@ from dpmoments.privacy.sensitivity import (
     sum_and_count_l1,
     sum_and_count_l2,
 )
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 

@@ -18,8 +18,8 @@ from dpmoments.mechanisms.reliability import listed
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.sensitivity import rank_score
+from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
 __all__ = ["CERTAIN", "RESOLUTION", "SymmetricQuantiles", "SymmetricQuantilesPlan", "private_quantile"]

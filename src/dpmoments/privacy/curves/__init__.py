@@ -4,12 +4,6 @@ A curve is the smallest delta for which a mechanism is (epsilon, delta)-differen
 of epsilon. Calibration inverts a curve and is rechecked by evaluating the curve at its result.
 """
 
-from dpmoments.privacy.curves.additive_wishart import (
-    additive_wishart_degrees,
-    additive_wishart_delta,
-    additive_wishart_log_delta,
-    additive_wishart_scale,
-)
 from dpmoments.privacy.curves.discrete_gaussian import (
     discrete_gaussian_delta,
     discrete_gaussian_log_delta,
@@ -21,15 +15,17 @@ from dpmoments.privacy.curves.gaussian import (
     gaussian_epsilon,
     gaussian_log_delta,
     gaussian_noise_scale,
+    pure_to_gaussian,
 )
-from dpmoments.privacy.curves.pure_gaussian import pure_to_gaussian
-from dpmoments.privacy.curves.raised_wishart import (
+from dpmoments.privacy.curves.wishart import (
+    additive_wishart_degrees,
+    additive_wishart_delta,
+    additive_wishart_log_delta,
+    additive_wishart_scale,
     raised_wishart_degrees,
     raised_wishart_delta,
     raised_wishart_log_delta,
     raised_wishart_ratio,
-)
-from dpmoments.privacy.curves.wishart import (
     wishart_sampling_degrees,
     wishart_sampling_delta,
     wishart_sampling_log_delta,

@@ -9,9 +9,8 @@ remaining difference is bounded coordinate by coordinate on a set of almost full
 
 import math
 
-from dpmoments.privacy.curves.arguments import require_delta, require_nonnegative, require_positive
 from dpmoments.privacy.curves.gaussian import RELATIVE_ERROR, gaussian_log_delta, gaussian_noise_scale
-from dpmoments.privacy.curves.inversion import safe_root
+from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 
 __all__ = [
     "LEAST_COMPOSED_SCALE",

@@ -19,8 +19,7 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.privacy.curves.arguments import require_delta, require_nonnegative, require_positive
-from dpmoments.privacy.curves.inversion import safe_root
+from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 
 __all__ = [
     "gaussian_delta",
@@ -28,8 +27,8 @@ __all__ = [
     "gaussian_log_delta",
     "gaussian_noise_scale",
     "log_delta_of_ratio",
+    "pure_to_gaussian",
 ]
-
 
 # Relative error of gaussian_delta: below 1e-12 in the tests, against 60 digits. Inversions leave room for it.
 RELATIVE_ERROR = 1e-11
@@ -242,3 +241,50 @@ def gaussian_epsilon(delta: float, sensitivity: float, noise_scale: float) -> fl
     return safe_root(
         lambda epsilon: gaussian_log_delta(epsilon, sensitivity, noise_scale) - target, start, safe="above"
     )
+
+
+_RELATIVE_ERROR = 1e-12
+_SMALL = 1.0
+"""Below it the probability 1/(1 + e^ε) is near one half, and its normal quantile loses digits."""
+
+
+def pure_to_gaussian(epsilon: float) -> float:
+    r"""Smallest mu such that every epsilon-DP mechanism is mu-Gaussian differentially private.
+
+    Parameters
+    ----------
+    epsilon : float
+        Non-negative.
+
+    Returns
+    -------
+    float
+        Mu, rounded up.
+
+    Notes
+    -----
+    It is :math:`\mu = -2\,\Phi^{-1}\bigl(1/(1 + e^{\varepsilon})\bigr)`. The trade-off curve of randomised response, which every
+    :math:`\varepsilon`-DP pair of laws post-processes, is made of two straight lines with a corner at
+    :math:`(a, a)`, :math:`a = 1/(1 + e^{\varepsilon})`. The curve of two normals, :math:`\Phi(\Phi^{-1}(1 - \alpha) - \mu)`, is
+    convex with the same ends, so it lies below both lines exactly where it does not exceed :math:`a` at :math:`a`; there it is
+    :math:`a` for this :math:`\mu`. So the constant is the best possible.
+
+    References
+    ----------
+    Kairouz, Oh & Viswanath (2015) for randomised response; Dong, Roth & Su (2022), Section 2, for trade-off curves.
+
+    Examples
+    --------
+    >>> round(pure_to_gaussian(1.0), 6)
+    1.232035
+    >>> round(pure_to_gaussian(1e-6) / 1e-6, 6)
+    1.253314
+    """
+    epsilon = require_nonnegative("epsilon", epsilon)
+    if epsilon == 0.0:
+        return 0.0
+    if epsilon < _SMALL:
+        half = math.sqrt(2.0) * float(scipy.special.erfinv(math.tanh(0.5 * epsilon)))
+    else:
+        half = -float(scipy.special.ndtri_exp(-epsilon - math.log1p(math.exp(-epsilon))))
+    return 2.0 * half * (1.0 + _RELATIVE_ERROR)

@@ -6,7 +6,7 @@ from typing import Literal
 
 import scipy
 
-__all__ = ["safe_root"]
+__all__ = ["require_delta", "require_nonnegative", "require_positive", "safe_root"]
 
 _LARGEST_EXCESS = 1e300  # stands in for an infinite excess, which the root finder cannot interpolate
 _MOST_STEPS = 200
@@ -74,3 +74,45 @@ def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["
         if ulps > 2.0**50:
             break
     raise ArithmeticError("the privacy curve is not monotone near its root")
+
+
+# Checks of the public parameters that every privacy curve takes.
+
+
+def require_positive(name: str, value: float) -> float:
+    """Return ``value`` as a float, or raise if it is not a positive finite number.
+
+    >>> require_positive("epsilon", 1)
+    1.0
+    """
+    number = float(value)
+    if not (math.isfinite(number) and number > 0.0):
+        raise ValueError(f"{name} must be a positive finite number; got {value!r}")
+    return number
+
+
+def require_nonnegative(name: str, value: float) -> float:
+    """Return ``value`` as a float, or raise if it is negative, infinite or not a number.
+
+    >>> require_nonnegative("epsilon", 0)
+    0.0
+    """
+    number = float(value)
+    if not (math.isfinite(number) and number >= 0.0):
+        raise ValueError(f"{name} must be a non-negative finite number; got {value!r}")
+    return number
+
+
+def require_delta(value: float) -> float:
+    """Return ``value`` as a float, or raise if it is not strictly between 0 and 1.
+
+    >>> require_delta(1e-9)
+    1e-09
+    """
+    number = float(value)
+    if not 0.0 < number < 1.0:
+        raise ValueError(
+            f"delta must lie strictly between 0 and 1; got {value!r}. "
+            "For delta = 0 use a mechanism for pure differential privacy or a zCDP budget."
+        )
+    return number

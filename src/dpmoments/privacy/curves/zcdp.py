@@ -17,8 +17,7 @@ from fractions import Fraction
 
 import scipy
 
-from dpmoments.privacy.curves.arguments import require_delta, require_nonnegative, require_positive
-from dpmoments.privacy.curves.inversion import safe_root
+from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 
 __all__ = ["pure_to_zcdp", "zcdp_delta", "zcdp_epsilon", "zcdp_log_delta", "zcdp_noise_scale", "zcdp_rho"]
 

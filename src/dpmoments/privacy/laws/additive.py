@@ -10,8 +10,7 @@ from typing import ClassVar
 
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.curves.composed import PrivacyCurve
-from dpmoments.privacy.curves.pure import discrete_laplace_delta, laplace_delta
+from dpmoments.privacy.curves.composed import PrivacyCurve, discrete_laplace_delta, laplace_delta
 from dpmoments.privacy.distances import Norm, Sensitivity
 from dpmoments.privacy.laws.base import Answer, DrawLaw, pure_loss
 from dpmoments.privacy.rounding import rounded_up

@@ -9,12 +9,11 @@ from typing import ClassVar
 
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.curves.composed import PrivacyCurve
-from dpmoments.privacy.curves.pure import bounded_range_delta
+from dpmoments.privacy.curves.composed import PrivacyCurve, bounded_range_delta
 from dpmoments.privacy.distances import Norm, Sensitivity
 from dpmoments.privacy.laws.base import Answer, DrawLaw, pure_loss
-from dpmoments.privacy.neighbors import Neighbors
 from dpmoments.privacy.rounding import rounded_up
+from dpmoments.privacy.unit import Neighbors
 
 __all__ = ["Choice", "Directions"]
 

@@ -11,11 +11,8 @@ from typing import ClassVar
 
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves.additive_wishart import additive_wishart_delta
-from dpmoments.privacy.curves.composed import PrivacyCurve
-from dpmoments.privacy.curves.pure import laplace_delta
-from dpmoments.privacy.curves.raised_wishart import raised_wishart_delta
-from dpmoments.privacy.curves.wishart import wishart_sampling_delta
+from dpmoments.privacy.curves.composed import PrivacyCurve, laplace_delta
+from dpmoments.privacy.curves.wishart import additive_wishart_delta, raised_wishart_delta, wishart_sampling_delta
 from dpmoments.privacy.distances import Norm, Sensitivity
 from dpmoments.privacy.laws.base import Answer, DrawLaw
 from dpmoments.privacy.rounding import rounded_up

@@ -9,15 +9,29 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+from dpmoments.foundation.table_files import open_ipc
 from dpmoments.foundation.table_libraries import pa, pq
-from dpmoments.rows.sources.column_types import guessed_formats, require_keys_of_text, require_no_guess_of_duckdb
-from dpmoments.rows.sources.folder_keys import folder_keys, key_cells
+from dpmoments.rows.sources.column_types import (
+    folder_keys,
+    guessed_formats,
+    key_cells,
+    require_keys_of_text,
+    require_no_guess_of_duckdb,
+)
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
-from dpmoments.rows.sources.reading import DAMAGED_FILE, FAILED_QUERY, read_quietly
+from dpmoments.rows.sources.source import DAMAGED_FILE, FAILED_QUERY, read_quietly
 from dpmoments.schema.columns import Categorical
 
-__all__ = ["DatasetSource", "FileSource", "ParquetSource", "RelationSource", "StreamedFileSource", "with_bytes_read"]
+__all__ = [
+    "DatasetSource",
+    "FeatherSource",
+    "FileSource",
+    "ParquetSource",
+    "RelationSource",
+    "StreamedFileSource",
+    "with_bytes_read",
+]
 
 ROWS_PER_BATCH = 65_536
 PARQUET_BUFFER_BYTES = 1 << 20
@@ -245,3 +259,42 @@ def with_bytes_read(batches: Iterator[pa.RecordBatch], place: Callable[[], int])
 
 def _parquet_names(path: Path) -> list[str]:
     return list(pq.read_schema(path).names)
+
+
+# Feather and other Arrow IPC files, read batch by batch.
+
+
+@dataclass(frozen=True, eq=False)
+class FeatherSource(StreamedFileSource):
+    """Rows of Arrow IPC files and streams (Feather V2); one of their own batches is in memory at a time."""
+
+    def names_in(self, path: Path) -> list[str]:
+        with read_quietly(partial(open_ipc, path), path) as reader:
+            return read_quietly(lambda: list(reader.schema.names), path)
+
+    def batches(self, path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        own = self.names_in(path)
+        wanted = [own.index(name) for name in names]
+        reached = [0]
+        source = read_quietly(partial(pa.OSFile, str(path)), path)
+        with read_quietly(partial(open_ipc, path, columns=wanted, source=source), path) as reader:
+            yield from with_bytes_read(self.sliced(_validated(reader, source, reached), path), lambda: reached[0])
+
+
+def _validated(reader: Any, source: Any, reached: list[int]) -> Iterator[pa.RecordBatch]:
+    """The batches of a file or a stream; a damaged one is refused before a cell of it is looked at: offsets may lead anywhere.
+
+    How far the file was read is left in ``reached[0]``; batches of a file that is read out of order are taken to be of one size.
+    """
+    n_batches = getattr(reader, "num_record_batches", None)
+    if n_batches is None:
+        for batch in reader:
+            batch.validate(full=True)
+            reached[0] = source.tell()
+            yield batch
+        return
+    for place in range(n_batches):
+        batch = reader.get_batch(place)
+        batch.validate(full=True)
+        reached[0] = source.size() * (place + 1) // n_batches
+        yield batch

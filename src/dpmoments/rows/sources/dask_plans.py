@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.foundation.table_libraries import pa
-from dpmoments.rows.sources.partitions import Reading
+from dpmoments.rows.sources.engine import Reading
 from dpmoments.schema.columns import Categorical, Numeric
 
 __all__ = [

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from dpmoments.rows.sources.partitions import Failure, Outcome, PartitionJob
+from dpmoments.rows.sources.engine import Failure, Outcome, PartitionJob
 from dpmoments.rows.sources.sealing import Seal
 
 __all__ = ["CutGraph", "PartitionTask", "merged_outcome", "opened", "partition_outcome", "sealed"]

@@ -2,22 +2,344 @@
 
 from __future__ import annotations
 
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, Self, TypeVar
+from numbers import Number
+from typing import Any, NoReturn, Self, TypeVar
+from uuid import UUID
 
+import numpy as np
+import numpy.typing as npt
+
+from dpmoments.cells.objects import read_objects
+from dpmoments.foundation.errors import has_own_words, place_of
+from dpmoments.foundation.table_libraries import nw, pa, pc
 from dpmoments.privacy.unit import PrivacyUnit
-from dpmoments.rows.cells import Missing
 from dpmoments.rows.restriction import Restriction
-from dpmoments.rows.sources.partitions import Outcome, PartitionJob, Reading, Summarised, SummarisedUnits, Work
-from dpmoments.rows.sources.reading import FAILED_QUERY, read_quietly
-from dpmoments.rows.summary import Summary
+from dpmoments.rows.sources.local import LocalSource
+from dpmoments.rows.sources.memory import ArraySource, FrameSource
+from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
+from dpmoments.rows.summary import BlockMemory, Missing, Summary
+from dpmoments.rows.units import HashArray, mixed, unit_hashes
 from dpmoments.schema.schema import Schema
 
-__all__ = ["FAN_IN", "HUNDREDTHS", "EngineSource", "PassProgress", "require_installed"]
+__all__ = [
+    "FAN_IN",
+    "HUNDREDTHS",
+    "EngineSource",
+    "Failure",
+    "Fingerprint",
+    "Outcome",
+    "PartitionJob",
+    "PassProgress",
+    "Reading",
+    "Summarised",
+    "SummarisedUnits",
+    "Work",
+    "require_installed",
+]
+
+# A number for the rows of a table that does not depend on their order: two passes over one table give the same.
+
+WORD = (1 << 64) - 1
+STEP = 0xD1342543DE82EF95
+"""Odd; its powers are the columns' multipliers."""
+EMPTY = np.uint64(0x5851F42D4C957F2D)
+"""Stands for a cell that holds nothing."""
+READ = (str, bytes, Number, np.generic, date, UUID)
+"""Types of objects that some reader takes."""
+ROWS_AT_A_TIME = 8_192
+"""Their hashes stay in the processor's cache, and are too small for an allocator to give back to the system."""
+
+
+class Fingerprint:
+    """Σ over rows of a hash of the row's cells, modulo 2^64.
+
+    Examples
+    --------
+    >>> first, again, other = Fingerprint(), Fingerprint(), Fingerprint()
+    >>> first.add({"a": pa.array([1.0, 2.0]), "b": pa.array(["x", "y"])})
+    >>> again.add({"a": pa.array([2.0]), "b": pa.array(["y"])})
+    >>> again.add({"a": pa.array([1.0]), "b": pa.array(["x"])})
+    >>> other.add({"a": pa.array([2.0, 1.0]), "b": pa.array(["x", "y"])})
+    >>> first.value == again.value, first.value == other.value
+    (True, False)
+    """
+
+    def __init__(self) -> None:
+        self.value = 0
+
+    def add(self, columns: Mapping[str, Any]) -> None:
+        """Add rows, given as columns of one length: Arrow arrays, or arrays of Python objects."""
+        found = [cell_words(cells) for cells in columns.values()]
+        n_rows = len(found[0])
+        hashes, terms = np.empty((2, min(ROWS_AT_A_TIME, n_rows)), np.uint64)
+        for start in range(0, n_rows, ROWS_AT_A_TIME):
+            size, multiplier = min(ROWS_AT_A_TIME, n_rows - start), 1
+            hashes[:size] = 0
+            for words in found:
+                multiplier = multiplier * STEP & WORD
+                np.multiply(words[start : start + size], np.uint64(multiplier), out=terms[:size])
+                hashes[:size] += terms[:size]
+            self.value = (self.value + int(np.add.reduce(mixed(hashes[:size])))) & WORD
+
+
+def cell_words(cells: Any) -> HashArray:
+    """A number of 64 bits for each cell, shape (n,): the same for equal cells of one type."""
+    if isinstance(cells, np.ndarray):
+        return np.array(read_objects(cells, _object_word, 0), np.uint64)
+    if isinstance(cells, pa.ChunkedArray):
+        words = [cell_words(chunk) for chunk in cells.chunks]
+        return words[0] if len(words) == 1 else np.concatenate([np.zeros(0, np.uint64), *words])
+    if pa.types.is_run_end_encoded(cells.type):
+        return cell_words(pc.run_end_decode(cells))
+    found = _looked_up(_words(cells.dictionary), cells) if pa.types.is_dictionary(cells.type) else _words(cells)
+    return np.where(cells.is_null().to_numpy(zero_copy_only=False), EMPTY, found) if cells.null_count else found
+
+
+def _object_word(cell: object) -> int:
+    """Of an object that no reader takes, its type alone: what else it shows may be an address in memory."""
+    if isinstance(cell, READ) or cell is None:
+        return zlib.crc32(repr(cell).encode(errors="backslashreplace"))
+    return zlib.crc32(type(cell).__qualname__.encode(errors="backslashreplace"))
+
+
+def _words(cells: Any) -> HashArray:
+    kind = cells.type
+    if pa.types.is_null(kind):
+        return np.zeros(len(cells), np.uint64)
+    if pa.types.is_boolean(kind):
+        return _words(cells.cast(pa.uint8()))
+    if pa.types.is_temporal(kind):
+        cells = cells.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+        kind = cells.type
+    if pa.types.is_floating(kind):
+        values = cells.to_numpy(zero_copy_only=False)  # NaN for nothing
+        return np.ascontiguousarray(values, np.float64).view(np.uint64)
+    if pa.types.is_integer(kind):
+        filled = pc.fill_null(cells, pa.scalar(0, kind)).to_numpy(zero_copy_only=False)
+        whole: HashArray = filled.astype(np.uint64, casting="unsafe")
+        return whole
+    with suppress(pa.ArrowException):
+        texts = pc.fill_null(cells.cast(pa.large_binary()), b"").dictionary_encode()  # levels are few
+        return _looked_up(unit_hashes(texts.dictionary, 0), texts)
+    return cell_words(np.array([*cells.to_pylist(), None], dtype=object)[:-1])
+
+
+def _looked_up(words: HashArray, cells: Any) -> HashArray:
+    """What stands for the entries of a dictionary, for each cell; anything for one that holds nothing."""
+    places = pc.fill_null(cells.indices, pa.scalar(0, cells.indices.type)).to_numpy(zero_copy_only=False)
+    return words[places] if len(words) else np.zeros(len(places), np.uint64)
+
+
+# What a worker of an engine does with one partition of a table, and how what workers return is merged.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reading:
+    """How each partition is read: the attributes of :class:`~dpmoments.rows.sources.local.LocalSource`."""
+
+    schema: Schema
+    mean: bool
+    privacy_unit: PrivacyUnit | None = None
+    restriction: Restriction | None = None
+    array_type: np.dtype[Any] | None = None
+    """Where the table is an array, that of all its blocks."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that are read."""
+        return self.schema.names if self.privacy_unit is None else (*self.schema.names, self.privacy_unit.column)
+
+    def opened(self, partition: Any) -> LocalSource[Any]:
+        """A source of the rows of one partition: a frame, an array, or a source that knows where its rows are."""
+        if isinstance(partition, np.ndarray):
+            if partition.dtype != self.array_type:
+                raise TypeError(
+                    "a block of the array is not of the type that the array says it is: use astype on the array"
+                )
+            return ArraySource(self.schema, self.mean, partition, restriction=self.restriction)
+        if isinstance(partition, LocalSource):
+            source: LocalSource[Any] = partition
+        else:
+            source = FrameSource(self.schema, self.mean, nw.from_native(partition), privacy_unit=self.privacy_unit)
+        return replace(source, restriction=self.restriction)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a partition could not be read, in words that quote no cell."""
+
+    kind: type[Exception]
+    message: str
+
+    @classmethod
+    def of(cls, error: Exception) -> Failure:
+        """The error's own message, where this library wrote it; else its kind and place."""
+        if has_own_words(error):
+            kinds = (TypeError, MemoryError, FileNotFoundError, PermissionError)
+            return cls(next((kind for kind in kinds if isinstance(error, kind)), ValueError), str(error))
+        return cls(
+            ValueError,
+            f"a partition cannot be read: stopped by {type(error).__name__} at {place_of(error.__traceback__)}; the message is "
+            "withheld, because it may quote the table",
+        )
+
+    def tell(self) -> NoReturn:
+        """Raise it, in the driver."""
+        raise self.kind(self.message)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Outcome:
+    """What some partitions came to: private data.
+
+    Attributes
+    ----------
+    partitions : frozenset of int
+        Which; a partition that came back twice, or not at all, is noticed by its number.
+    result : object
+    fingerprint : int
+        Of their rows, where it is kept; see :class:`~dpmoments.rows.sources.engine.Fingerprint`.
+    failure : Failure or None
+    """
+
+    partitions: frozenset[int]
+    result: Any
+    fingerprint: int = 0
+    failure: Failure | None = None
+
+
+Work = Callable[[LocalSource[Any]], Any]
+"""What is done with a partition; a frozen dataclass or a function of a module, which an engine can send to where the rows are."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartitionJob:
+    """The task of a worker: open a partition, work on it in one thread, and say how that went.
+
+    It raises nothing: an error is a result, so that no engine repeats it, nor writes what it quotes into a log.
+
+    Attributes
+    ----------
+    reading : Reading
+    work : callable
+        Source ↦ result.
+    merge : callable
+        Two results ↦ the result for the partitions of both; commutative and associative.
+    fingerprinted : bool
+        Whether the rows' fingerprint is taken.
+    """
+
+    reading: Reading
+    work: Work
+    merge: Callable[[Any, Any], Any]
+    fingerprinted: bool
+
+    def outcome(self, partition: Any, number: int) -> Outcome:
+        """Of one partition."""
+        fingerprint = Fingerprint()
+        try:
+            source = self.reading.opened(partition)
+            result = self.work(FingerprintedSource.of(source, fingerprint) if self.fingerprinted else source)
+        except Exception as error:
+            return Outcome(frozenset([number]), None, failure=Failure.of(error))
+        return Outcome(frozenset([number]), result, fingerprint.value)
+
+    def merged(self, outcomes: Sequence[Outcome]) -> Outcome:
+        """Of the partitions of all; there is one at least."""
+        total = outcomes[0]
+        for other in outcomes[1:]:
+            total = self.joined(total, other)
+        return total
+
+    def joined(self, first: Outcome, second: Outcome) -> Outcome:
+        """Of the partitions of both; of two failures, that of the lower partition."""
+        partitions = first.partitions | second.partitions
+        if first.partitions & second.partitions:
+            twice = Failure(ValueError, "the engine gave the result of a partition twice: the sums would be wrong")
+            return Outcome(partitions, None, failure=twice)
+        failed = [one for one in (first, second) if one.failure is not None]
+        if failed:
+            failure = min(failed, key=lambda one: min(one.partitions)).failure
+            return Outcome(partitions, None, failure=failure)
+        fingerprint = (first.fingerprint + second.fingerprint) % (1 << 64)
+        return Outcome(partitions, self.merge(first.result, second.result), fingerprint)
+
+
+@dataclass(frozen=True)
+class Summarised:
+    """A pass of a summary over one partition."""
+
+    summary: Summary[Any, Any]
+
+    def __call__(self, source: LocalSource[Any]) -> Any:
+        return source.summarise(self.summary, threads=1)
+
+
+@dataclass(frozen=True)
+class SummarisedUnits:
+    """As :class:`Summarised`, of blocks that say whose each row is."""
+
+    summary: Summary[Any, Any]
+
+    def __call__(self, source: LocalSource[Any]) -> Any:
+        return source.summarise_units(self.summary, threads=1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Piece:
+    """A piece of a partition, and its columns, read once."""
+
+    part: Any
+    columns: Mapping[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.part)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FingerprintedSource(LocalSource[_Piece]):
+    """A source whose pieces are added to a fingerprint as they are read."""
+
+    source: LocalSource[Any] = field(kw_only=True)
+    fingerprint: Fingerprint = field(kw_only=True)
+
+    @classmethod
+    def of(cls, source: LocalSource[Any], fingerprint: Fingerprint) -> FingerprintedSource:
+        """The same rows."""
+        options: dict[str, Any] = dict(restriction=source.restriction, privacy_unit=source.privacy_unit)
+        return cls(source.schema, source.mean, source=source, fingerprint=fingerprint, **options)
+
+    def parts(self) -> Iterator[_Piece]:
+        return self._read(self.source.parts())
+
+    def parts_for(self, summary: Summary[Any, Any]) -> Iterator[_Piece]:
+        return self._read(self.source.parts_for(summary))
+
+    def _read(self, parts: Iterator[Any]) -> Iterator[_Piece]:
+        for part in parts:
+            columns = self.source.cells(part)
+            self.fingerprint.add(columns)
+            yield _Piece(part, columns)
+
+    def cells(self, part: _Piece) -> Mapping[str, Any]:
+        return part.columns
+
+    def written_cells(self, part: _Piece, name: str) -> Any:
+        return self.source.written_cells(part.part, name)
+
+    def encode(self, part: _Piece, memory: BlockMemory | None = None) -> npt.NDArray[Any]:
+        if isinstance(self.source, ArraySource) and self.source.raw and self.restriction is None:
+            return self.source.encode(part.part, memory)
+        return super().encode(part, memory)
+
 
 FAN_IN = 8
 """So many results are merged in one task: a worker holds no more of them, and the driver gets few."""

@@ -13,13 +13,10 @@ import numpy.typing as npt
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.privacy.unit import PrivacyUnit
-from dpmoments.rows.block_memory import BlockMemory
-from dpmoments.rows.cells import Missing
 from dpmoments.rows.encode import encode_columns, encode_levels, largest_block
-from dpmoments.rows.level_block import LevelBlock, LevelLayout, OfEncodedRows
-from dpmoments.rows.level_sums import counting_levels
+from dpmoments.rows.level_sums import LevelBlock, LevelLayout, OfEncodedRows, counting_levels
 from dpmoments.rows.restriction import Restriction
-from dpmoments.rows.summary import Summary
+from dpmoments.rows.summary import BlockMemory, Missing, Summary
 from dpmoments.rows.threads import summarise_in_threads
 from dpmoments.rows.units import UnitBlock
 from dpmoments.schema.schema import Schema

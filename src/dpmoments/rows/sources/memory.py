@@ -12,12 +12,10 @@ import numpy.typing as npt
 from dpmoments.cells.columns import ColumnTable
 from dpmoments.cells.objects import array_cells, series_cells
 from dpmoments.foundation.table_libraries import nw
-from dpmoments.rows.block_memory import BlockMemory
-from dpmoments.rows.cells import Missing
 from dpmoments.rows.sources.column_types import require_no_guess_of_polars
 from dpmoments.rows.sources.local import LocalSource
-from dpmoments.rows.sources.reading import FAILED_QUERY, read_quietly
-from dpmoments.rows.summary import Summary
+from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
+from dpmoments.rows.summary import BlockMemory, Missing, Summary
 
 __all__ = ["ArraySource", "ColumnSource", "FrameSource", "LazySource", "require_columns"]
 

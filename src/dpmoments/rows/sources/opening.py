@@ -21,10 +21,9 @@ from dpmoments.foundation.table_files import (
 from dpmoments.foundation.table_libraries import nw, pa
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.privacy.unit import PrivacyUnit
-from dpmoments.rows.sources.arrow import DatasetSource, FileSource, ParquetSource, RelationSource
+from dpmoments.rows.sources.arrow import DatasetSource, FeatherSource, FileSource, ParquetSource, RelationSource
 from dpmoments.rows.sources.dask import is_of_dask, open_dask, open_files_on_dask
 from dpmoments.rows.sources.engine import EngineSource
-from dpmoments.rows.sources.feather import FeatherSource
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import ArraySource, ColumnSource, FrameSource, LazySource, require_columns
 from dpmoments.rows.sources.spark import is_of_spark, open_files_on_spark, open_spark

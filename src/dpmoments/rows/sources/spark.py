@@ -17,12 +17,11 @@ from uuid import uuid4
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.sources.arrow import ArrowSource, FileSource, ParquetSource
-from dpmoments.rows.sources.engine import EngineSource, PassProgress, require_installed
+from dpmoments.rows.sources.engine import EngineSource, Outcome, PartitionJob, PassProgress, Reading, require_installed
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import require_columns
-from dpmoments.rows.sources.partitions import Outcome, PartitionJob, Reading
-from dpmoments.rows.sources.reading import FAILED_QUERY, read_quietly
 from dpmoments.rows.sources.sealing import Seal
+from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
 from dpmoments.rows.sources.spark_disk import ENCRYPTION, EVENT_LOG, rows_on_disk
 from dpmoments.rows.sources.spark_scans import scanned_files, selected
 from dpmoments.rows.sources.spark_types import undeclared_types

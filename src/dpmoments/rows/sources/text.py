@@ -21,14 +21,13 @@ from dpmoments.cells.text_numbers import (
     text_flags,
     text_numbers,
 )
-from dpmoments.foundation.header import first_line, names_in, other_delimiter
 from dpmoments.foundation.table_files import file_ending
 from dpmoments.foundation.table_libraries import pa, pa_csv, pc
 from dpmoments.foundation.text_format import TextFormat
-from dpmoments.foundation.text_reading import LineLengths, open_utf8
+from dpmoments.foundation.text_reading import LineLengths, first_line, names_in, open_utf8, other_delimiter
 from dpmoments.rows.sources.arrow import StreamedFileSource, with_bytes_read
-from dpmoments.rows.sources.folder_keys import folder_keys
-from dpmoments.rows.sources.reading import (
+from dpmoments.rows.sources.column_types import folder_keys
+from dpmoments.rows.sources.source import (
     DAMAGED_FILE,
     LONG_LINE,
     NUMBER_ADVICE,
