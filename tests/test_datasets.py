@@ -27,6 +27,7 @@ from dpmoments.datasets import tables
 from dpmoments.datasets import tables as files
 from dpmoments.datasets.tables import PublishedFile
 from dpmoments.papers import datasets as genetic_components
+from dpmoments.papers import datasets as papers_datasets
 from dpmoments.schema import Boolean, Categorical, Numeric, Schema
 
 CONTENT = b"a file\nof two lines\n"
@@ -250,9 +251,9 @@ def test_wine_with_its_cultivars():
         {"values": "1", "counts": 59}, {"values": "2", "counts": 71}, {"values": "3", "counts": 48},
     ]  # fmt: skip
     assert data.frame.drop(["cultivar"]).equals(datasets.wine().frame)
-    without = datasets.standardized_unit_rows(data)
-    np.testing.assert_array_equal(without, datasets.standardized_unit_rows(datasets.wine()))
-    assert datasets.standardized_unit_rows(data, include_target=True).shape == (178, 16)
+    without = papers_datasets.standardized_unit_rows(data)
+    np.testing.assert_array_equal(without, papers_datasets.standardized_unit_rows(datasets.wine()))
+    assert papers_datasets.standardized_unit_rows(data, include_target=True).shape == (178, 16)
 
 
 def test_the_bundled_adult_needs_no_file_and_no_network():
@@ -319,7 +320,7 @@ def test_adult_cleaning_on_files_small_enough_to_read():
     assert datasets.adult("test").frame["age"].to_pylist() == [25, 44]
     assert datasets.adult("train").frame["age"].to_pylist() == [39]  # the file in the folder comes before the bundle
     with pytest.raises(ValueError, match="missing cells"):
-        datasets.standardized_unit_rows(everything)
+        papers_datasets.standardized_unit_rows(everything)
 
 
 def test_only_complete_rows_work_without_a_file(network):
@@ -371,8 +372,8 @@ def test_airfoil():
         "frequency": 800.0, "angle_of_attack": 0.0, "chord_length": 0.3048, "free_stream_velocity": 71.3,
         "suction_side_displacement_thickness": 0.00266337, "sound_pressure_level": 126.201,
     }  # fmt: skip
-    assert datasets.standardized_unit_rows(data).shape == (1503, 5)
-    assert datasets.standardized_unit_rows(data, include_target=True).shape == (1503, 6)
+    assert papers_datasets.standardized_unit_rows(data).shape == (1503, 5)
+    assert papers_datasets.standardized_unit_rows(data, include_target=True).shape == (1503, 6)
 
 
 # ---- genetic components ----
@@ -433,7 +434,7 @@ def publisher(monkeypatch):
 
 @pytest.mark.usefixtures("publisher")
 def test_genetic_components_are_fetched_once_and_kept_in_the_users_cache(tmp_path):
-    people = datasets.popres()
+    people = papers_datasets.popres()
     expected = np.random.default_rng(5).normal(size=(N_PEOPLE, 20)).round(4)
     np.testing.assert_array_equal(people.components, expected)
     assert people.eigenvalues.shape == (20,)
@@ -443,10 +444,10 @@ def test_genetic_components_are_fetched_once_and_kept_in_the_users_cache(tmp_pat
     folder = tmp_path / "cache" / "dpmoments"
     assert sorted(path.name for path in folder.iterdir()) == ["popres.eigs", "popres.eval", "popres_color.txt"]
     Publisher.answers = {}  # the publisher has gone
-    np.testing.assert_array_equal(datasets.popres().components, expected)
+    np.testing.assert_array_equal(papers_datasets.popres().components, expected)
     (folder / "popres.eval").write_bytes(b"1.0\n")
     with pytest.raises(ValueError, match=r"popres.eval is not the published popres.eval: its md5 is .* remove it"):
-        datasets.popres()
+        papers_datasets.popres()
 
 
 @pytest.mark.parametrize(
@@ -468,14 +469,14 @@ def test_what_is_wrong_with_a_fetched_file_is_said(publisher, tmp_path, fault, e
         url = f"{source.url}cut" if fault == "cut" else "http://127.0.0.1:9/popres.eigs"  # nobody listens at port 9
         publisher.setattr(genetic_components, "COMPONENTS", replace(source, url=url))
     with pytest.raises(error, match=words):
-        datasets.popres()
+        papers_datasets.popres()
     assert not (tmp_path / "cache").exists()
 
 
 @real(*(source.name for source in POPRES))
 @pytest.mark.usefixtures("real_files")
 def test_genetic_components_of_1387_europeans():
-    people = datasets.popres()
+    people = papers_datasets.popres()
     assert people.components.shape == (1387, 20)
     assert len(people.colors) == 1387
     # Four digits of each cell are printed, so that squared norms are 1 to a few parts in ten thousand.
@@ -549,7 +550,7 @@ def reference_unit_rows(data: datasets.Dataset, include_target: bool, unknown: b
 def test_unit_rows_match_the_reference(include_target):
     people = datasets.adult()
     small = replace(people, frame=people.frame.slice(0, 300))
-    rows = datasets.standardized_unit_rows(small, include_target=include_target)
+    rows = papers_datasets.standardized_unit_rows(small, include_target=include_target)
     np.testing.assert_allclose(rows, reference_unit_rows(small, include_target), rtol=0, atol=1e-12)
 
 
@@ -558,7 +559,7 @@ def test_adult_features_are_those_of_its_occurring_levels(include_target, n_feat
     # 6 numeric; 7 (of the codebook's 8: who never worked has no occupation) + 16 + 7 + 14 + 6 + 5 + 2 + 41.
     people = datasets.adult("train")
     before = people.frame.slice(0, 100).to_pylist()
-    rows = datasets.standardized_unit_rows(people, include_target=include_target)
+    rows = papers_datasets.standardized_unit_rows(people, include_target=include_target)
     assert rows.shape == (30_162, n_features)
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, rtol=1e-12)
     assert people.frame.slice(0, 100).to_pylist() == before
@@ -585,28 +586,28 @@ def test_the_papers_108_features_are_the_codebooks_levels_and_unknown():
 @pytest.mark.parametrize("include_target", [False, True])
 def test_unknown_as_a_level_matches_the_reference(include_target):
     everything = datasets.adult("all", complete=False)
-    rows = datasets.standardized_unit_rows(everything, include_target=include_target, unknown_is_a_level=True)
+    rows = papers_datasets.standardized_unit_rows(everything, include_target=include_target, unknown_is_a_level=True)
     np.testing.assert_allclose(rows, reference_unit_rows(everything, include_target, unknown=True), rtol=0, atol=1e-12)
     # Six numeric columns less the losses, which are all 0; of the others the levels that occur, "?" among them; one sex.
     assert rows.shape[1] == 5 + (3 + 3 + 2 + 3 + 3 + 3 + 0 + 3) + 2 * include_target
     with pytest.raises(ValueError, match=r"'workclass' .* has missing cells"):
-        datasets.standardized_unit_rows(everything)
+        papers_datasets.standardized_unit_rows(everything)
 
 
 def test_a_missing_number_is_no_level():
     data = datasets.Dataset("gap", pa.table({"value": [1.0, None]}), Schema(Numeric("value", 0, 1)), "", "")
     with pytest.raises(ValueError, match="numeric column 'value'"):
-        datasets.standardized_unit_rows(data, unknown_is_a_level=True)
+        papers_datasets.standardized_unit_rows(data, unknown_is_a_level=True)
 
 
 @real("adult.data", "adult.test")
 @pytest.mark.usefixtures("real_files")
 def test_adult_as_amin_et_al_have_it():
     people = datasets.adult(complete=False)
-    rows = datasets.standardized_unit_rows(people, unknown_is_a_level=True)
+    rows = papers_datasets.standardized_unit_rows(people, unknown_is_a_level=True)
     assert rows.shape == (48_842, 108)
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, rtol=1e-12)
-    assert datasets.standardized_unit_rows(people, unknown_is_a_level=True, include_target=True).shape[1] == 110
+    assert papers_datasets.standardized_unit_rows(people, unknown_is_a_level=True, include_target=True).shape[1] == 110
     start = 0
     for column in people.schema.columns[:-1]:
         width = LEVELS_IN_THE_PAPER.get(column.name, 1)
@@ -639,13 +640,13 @@ def reference_replication_rows(data: datasets.Dataset, standardize: bool) -> np.
 
 def test_replication_rows_match_the_replications_program():
     people = datasets.adult()
-    rows = datasets.replication_rows(people, standardize=True)
+    rows = papers_datasets.replication_rows(people, standardize=True)
     # 6 numeric; of the codebook's 8, 16, 7, 14, 6, 5, 2 and 41 levels all but the first.
     assert rows.shape == (45_222, 6 + 7 + 15 + 6 + 13 + 5 + 4 + 1 + 40) == (45_222, 97)
     np.testing.assert_allclose(rows, reference_replication_rows(people, True), rtol=0, atol=1e-12)
     never_worked = 6 + sorted(people.schema.columns[1].levels).index("Never-worked") - 1
     assert [j for j in range(97) if not rows[:, j].any()] == [never_worked]
-    wine = datasets.replication_rows(datasets.wine(), standardize=False)
+    wine = papers_datasets.replication_rows(datasets.wine(), standardize=False)
     np.testing.assert_allclose(wine, reference_replication_rows(datasets.wine(), False), rtol=0, atol=1e-15)
     np.testing.assert_allclose(np.linalg.norm(wine, axis=1), 1.0, rtol=1e-12)
 
@@ -655,18 +656,18 @@ def test_replication_rows_leave_short_rows_as_they_are():
     frame = pa.table({"value": [0.5, 3.0, 0.0], "level": ["a", "b", "a"], "yes": [False, True, False]})
     data = datasets.Dataset("three", frame, schema, "", "", target="yes")
     expected = [[0.5, 0.0], [3 / 10**0.5, 1 / 10**0.5], [0.0, 0.0]]
-    np.testing.assert_allclose(datasets.replication_rows(data, standardize=False), expected, rtol=1e-15)
+    np.testing.assert_allclose(papers_datasets.replication_rows(data, standardize=False), expected, rtol=1e-15)
     gap = replace(data, frame=frame.set_column(1, "level", pa.array(["a", None, "b"])))
     with pytest.raises(ValueError, match=r"'level' .* has missing cells"):
-        datasets.replication_rows(gap, standardize=False)
+        papers_datasets.replication_rows(gap, standardize=False)
     with pytest.raises(ValueError, match=r"'value' .* is constant"):
-        datasets.replication_rows(replace(data, frame=frame.slice(0, 1)), standardize=True)
+        papers_datasets.replication_rows(replace(data, frame=frame.slice(0, 1)), standardize=True)
 
 
 @real("airfoil_self_noise.dat")
 @pytest.mark.usefixtures("real_files")
 def test_airfoil_as_the_replication_has_it():
-    rows = datasets.replication_rows(datasets.airfoil(), standardize=False)
+    rows = papers_datasets.replication_rows(datasets.airfoil(), standardize=False)
     assert rows.shape == (1503, 5)
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, rtol=1e-12)
 
@@ -675,9 +676,9 @@ def test_constant_columns_and_rows_at_the_mean():
     schema = Schema(Numeric("constant", 0, 1), Numeric("value", -5, 5))
     frame = pa.table({"constant": [0.1] * 3, "value": [-1.0, 0.0, 1.0]})
     data = datasets.Dataset("three", frame, schema, "", "")
-    np.testing.assert_array_equal(datasets.standardized_unit_rows(data), [[-1.0], [0.0], [1.0]])
+    np.testing.assert_array_equal(papers_datasets.standardized_unit_rows(data), [[-1.0], [0.0], [1.0]])
     with pytest.raises(ValueError, match="no column"):
-        datasets.standardized_unit_rows(replace(data, frame=frame.slice(0, 1)))
+        papers_datasets.standardized_unit_rows(replace(data, frame=frame.slice(0, 1)))
 
 
 # ---- the generator ----
@@ -696,7 +697,7 @@ def sphere_p_value(rows: np.ndarray, mixing: np.ndarray) -> float:
 
 def test_synthetic_rows_have_their_exact_law():
     n_rows, d = 20_000, 6
-    rows = datasets.amin_synthetic(n_rows, d, np.random.default_rng(7), columns="drawn")
+    rows = papers_datasets.amin_synthetic(n_rows, d, np.random.default_rng(7), columns="drawn")
     replay = np.random.default_rng(7)
     normals, mixing = replay.standard_normal((n_rows, d)), replay.random((d, d))
     assert sphere_p_value(rows, mixing) > 0.01
@@ -708,12 +709,12 @@ def test_synthetic_rows_have_their_exact_law():
 def test_algorithm_3_has_its_exact_law_variance_1_included():
     """Standardised by the exact standard deviations of its features, ‖U_j‖, a row is ZU/‖U_j‖ on the sphere."""
     n_rows, d = 20_000, 6
-    rows = datasets.amin_synthetic(n_rows, d, np.random.default_rng(7))
+    rows = papers_datasets.amin_synthetic(n_rows, d, np.random.default_rng(7))
     replay = np.random.default_rng(7)
     replay.standard_normal((n_rows, d))
     mixing = replay.random((d, d))
     assert sphere_p_value(rows, mixing / np.linalg.norm(mixing, axis=0)) > 0.01
-    without_variance = datasets.amin_synthetic(n_rows, d, np.random.default_rng(7), columns="centered")
+    without_variance = papers_datasets.amin_synthetic(n_rows, d, np.random.default_rng(7), columns="centered")
     assert sphere_p_value(without_variance, mixing / np.linalg.norm(mixing, axis=0)) < 1e-6
 
 
@@ -721,7 +722,7 @@ def test_algorithm_3_has_its_exact_law_variance_1_included():
 @pytest.mark.parametrize("columns", ["standardized", "centered", "drawn"])
 def test_synthetic_rows_match_the_reference(columns, scaling):
     n_rows, d = 50, 4
-    rows = datasets.amin_synthetic(n_rows, d, np.random.default_rng(3), columns=columns, scaling=scaling)
+    rows = papers_datasets.amin_synthetic(n_rows, d, np.random.default_rng(3), columns=columns, scaling=scaling)
     rng = np.random.default_rng(3)
     normals, mixing = rng.standard_normal((n_rows, d)), rng.random((d, d))
     expected = np.array([[sum(z[k] * mixing[k, j] for k in range(d)) for j in range(d)] for z in normals])
@@ -740,29 +741,29 @@ def test_synthetic_rows_match_the_reference(columns, scaling):
 
 def test_the_benchmarks_tables_are_algorithm_3():
     rows = algorithm_3(300, 7)
-    np.testing.assert_array_equal(rows, datasets.amin_synthetic(300, 7, np.random.default_rng([300, 7])))
+    np.testing.assert_array_equal(rows, papers_datasets.amin_synthetic(300, 7, np.random.default_rng([300, 7])))
 
 
 def test_synthetic_edge_cases():
-    np.testing.assert_array_equal(datasets.amin_synthetic(1, 3, np.random.default_rng(0)), np.zeros((1, 3)))
-    assert set(datasets.amin_synthetic(9, 1, np.random.default_rng(0)).ravel()) == {-1.0, 1.0}
+    np.testing.assert_array_equal(papers_datasets.amin_synthetic(1, 3, np.random.default_rng(0)), np.zeros((1, 3)))
+    assert set(papers_datasets.amin_synthetic(9, 1, np.random.default_rng(0)).ravel()) == {-1.0, 1.0}
     for size in ((0, 3), (3, 0)):
         with pytest.raises(ValueError, match="at least 1"):
-            datasets.amin_synthetic(*size, np.random.default_rng(0))
+            papers_datasets.amin_synthetic(*size, np.random.default_rng(0))
     for option in ("scaling", "columns"):
         with pytest.raises(ValueError, match="'other'"):
-            datasets.amin_synthetic(3, 3, np.random.default_rng(0), **{option: "other"})
+            papers_datasets.amin_synthetic(3, 3, np.random.default_rng(0), **{option: "other"})
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # rows of heavy tails
 
 HEAVY = {
-    "Laplace": (datasets.multivariate_laplace, stats.laplace(scale=0.5**0.5), 6.0),
+    "Laplace": (papers_datasets.multivariate_laplace, stats.laplace(scale=0.5**0.5), 6.0),
     "Student": (
-        lambda n, d, rng: datasets.multivariate_student(n, d, rng, degrees=9.0), stats.t(9, scale=(7 / 9) ** 0.5), 4.2,
+        lambda n, d, rng: papers_datasets.multivariate_student(n, d, rng, degrees=9.0), stats.t(9, scale=(7 / 9) ** 0.5), 4.2,
     ),
-    "Student of 3 degrees": (datasets.multivariate_student, stats.t(3, scale=(1 / 3) ** 0.5), None),
+    "Student of 3 degrees": (papers_datasets.multivariate_student, stats.t(3, scale=(1 / 3) ** 0.5), None),
 }  # fmt: skip
 """How rows are drawn; the law of a coordinate; its fourth moment, 3 + the excess kurtosis, where there is one."""
 
@@ -807,10 +808,10 @@ def test_rows_of_heavy_tails_have_their_exact_law(name):
 
 def test_rows_of_heavy_tails_need_sizes_and_a_covariance():
     rng = np.random.default_rng(0)
-    for make in (datasets.multivariate_laplace, datasets.multivariate_student):
+    for make in (papers_datasets.multivariate_laplace, papers_datasets.multivariate_student):
         for sizes in ((0, 1), (1, 0)):
             with pytest.raises(ValueError, match="must be at least 1"):
                 make(*sizes, rng)
     for degrees in (2.0, -1.0, float("nan")):
         with pytest.raises(ValueError, match="must be above 2"):
-            datasets.multivariate_student(3, 3, rng, degrees=degrees)
+            papers_datasets.multivariate_student(3, 3, rng, degrees=degrees)

@@ -74,6 +74,15 @@ def test_an_analyst_needs_nothing_that_tables_are_read_with(tmp_path: Path) -> N
     assert "dpmoments.rows.rows" in used.split()
 
 
+def test_nothing_of_papers_is_loaded_before_it_is_asked_for() -> None:
+    program = (
+        "import sys, dpmoments as dpm\nprint(*sys.modules)\ndpm.mechanisms.JohnsonLindenstrauss\nprint(*sys.modules)"
+    )
+    before, after = ({name for name in line.split() if name.startswith("dpmoments.papers")} for line in lines(program))
+    assert before == set()
+    assert "dpmoments.papers.mechanisms.johnson_lindenstrauss" in after
+
+
 def test_what_waits_is_there() -> None:
     """Names can be completed, starred and asked for; a name that is none is none."""
     assert set(dpm.__all__) <= set(dir(dpm))

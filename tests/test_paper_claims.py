@@ -41,6 +41,7 @@ from dpmoments.mechanisms.means import CoinPressMean
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.matrices import symmetric_gaussian
 from dpmoments.noise.sphere import sample_bingham_diagonal
+from dpmoments.papers import datasets as papers_datasets
 from dpmoments.papers.mechanisms.private_preconditioning import _shares
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
@@ -63,7 +64,7 @@ def errors(mechanism: Mechanism, rows: SummedOnce, epsilon: float, trials: int, 
 
 @cache
 def adult() -> np.ndarray:
-    return dpm.datasets.standardized_unit_rows(dpm.datasets.adult(), include_target=True)
+    return papers_datasets.standardized_unit_rows(dpm.datasets.adult(), include_target=True)
 
 
 def test_baselines_have_the_scales_that_the_papers_state() -> None:

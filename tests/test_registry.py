@@ -11,7 +11,7 @@ import pytest
 import dpmoments.mechanisms
 import dpmoments.mechanisms.means
 from dpmoments.mechanisms.base import ConfiguredMechanism
-from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, _by_name, make_mean_mechanism, make_mechanism
+from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism, make_mechanism
 
 KINDS = [
     (MECHANISMS, make_mechanism, "mechanism", dpmoments.mechanisms, "laplace"),
@@ -56,4 +56,4 @@ def test_what_names_nothing_is_refused(known: Known, make: Make, noun: str, pack
 
 def test_the_order_is_that_of_the_names_whatever_that_of_the_classes() -> None:
     kinds = list(MECHANISMS.values())
-    assert list(_by_name(*kinds[::-1])) == list(MECHANISMS)
+    assert [kind.registry_name() for kind in kinds] == sorted(MECHANISMS) == list(MECHANISMS)

@@ -24,6 +24,7 @@ from benchmarks.practice.regression.vector_noise import gaussian_distance, vecto
 from scipy import optimize, stats
 
 import dpmoments as dpm
+from dpmoments.papers import datasets as papers_datasets
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import gaussian_delta
 from dpmoments.privacy.unit import Neighbors
@@ -240,7 +241,7 @@ def test_a_single_regression_has_rows_of_norm_one_at_most_and_the_tables_least_s
 
 
 def test_the_unit_ball_is_taken_as_it_is() -> None:
-    rows = dpm.datasets.amin_synthetic(300, 4, np.random.default_rng(0))
+    rows = papers_datasets.amin_synthetic(300, 4, np.random.default_rng(0))
     single = SingleRegression.of(rows, dpm.Schema.unit_ball(4), "x1")
     np.testing.assert_allclose(single.rows[:, :3] * math.sqrt(2.0), rows[:, [0, 2, 3]], atol=1e-12)
     np.testing.assert_allclose(single.target, rows[:, 1], atol=1e-12)

@@ -19,6 +19,7 @@ from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.families import GaussianNoise, LaplaceNoise, MatrixLaplaceNoise, WishartNoise
 from dpmoments.noise.law import NoiseLaw
 from dpmoments.noise.matrices import matrix_laplace, symmetric_gaussian, wishart
+from dpmoments.papers import datasets as papers_datasets
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.repair.repair import Repair, repair_gram, repair_moments
@@ -457,7 +458,7 @@ def test_noise_shift_on_collinear_columns() -> None:
 
 
 def wine_errors(mechanism: str, epsilon: float, **options: float) -> dict[str, float]:
-    rows = dpm.datasets.standardized_unit_rows(dpm.datasets.wine())
+    rows = papers_datasets.standardized_unit_rows(dpm.datasets.wine())
     exact = rows.T @ rows / len(rows)
     found: dict[str, list[float]] = {}
     for seed in range(20):

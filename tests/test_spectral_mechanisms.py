@@ -15,11 +15,11 @@ import dpmoments.papers.mechanisms.iterative_eigenvectors as iterative_module
 import dpmoments.privacy.sampling as sampling
 from cases import run_plan
 from dpmoments.audit.replay import Recorder
-from dpmoments.datasets import amin_synthetic
 from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.sphere import sample_bingham
+from dpmoments.papers.datasets import amin_synthetic
 from dpmoments.papers.mechanisms.spectral import temperature
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError

@@ -30,6 +30,7 @@ from benchmarks.practice.comparison.records import source_fingerprint
 from dpmoments import datasets
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
+from dpmoments.papers import datasets as papers_datasets
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
@@ -48,12 +49,12 @@ MANY_FEATURES = 50
 WITHIN = 1.05
 AUTO = "auto"
 DATA: tuple[tuple[str, Callable[[], np.ndarray]], ...] = (
-    ("Wine", lambda: datasets.standardized_unit_rows(datasets.wine())),
-    ("Airfoil", lambda: datasets.standardized_unit_rows(datasets.airfoil(), include_target=True)),
-    ("Adult, complete rows", lambda: datasets.standardized_unit_rows(datasets.adult(), include_target=True)),
+    ("Wine", lambda: papers_datasets.standardized_unit_rows(datasets.wine())),
+    ("Airfoil", lambda: papers_datasets.standardized_unit_rows(datasets.airfoil(), include_target=True)),
+    ("Adult, complete rows", lambda: papers_datasets.standardized_unit_rows(datasets.adult(), include_target=True)),
     (
         "Adult, all rows",
-        lambda: datasets.standardized_unit_rows(datasets.adult(complete=False), unknown_is_a_level=True),
+        lambda: papers_datasets.standardized_unit_rows(datasets.adult(complete=False), unknown_is_a_level=True),
     ),
     *(
         (f"Algorithm 3, d = {d}, n = {n:,}", lambda n=n, d=d: algorithm_3(n, d))

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import matplotlib as mpl
 
+from dpmoments.papers import datasets as papers_datasets
+
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,7 +31,7 @@ ALPHA = 0.01
 
 def error_curves(axis: plt.Axes) -> None:
     """Mean of ‖Ĉ − C‖_F/n over trials, second moment alone, replace-one."""
-    rows = dpm.datasets.standardized_unit_rows(dpm.datasets.adult(), include_target=True)
+    rows = papers_datasets.standardized_unit_rows(dpm.datasets.adult(), include_target=True)
     truth = rows.T @ rows / len(rows)
     schema = dpm.Schema.unit_ball(rows.shape[1])
     for label, mechanism, repair, color in SERIES:

@@ -23,6 +23,7 @@ from benchmarks.pages import DOCS, write_part
 from benchmarks.papers.amin.misprinted_bingham import printed_envelope, printed_law, successive_directions
 from dpmoments import datasets
 from dpmoments.noise.sphere import envelope_parameter, sample_bingham_diagonal
+from dpmoments.papers import datasets as papers_datasets
 
 PAGE = DOCS / "misprinted-bingham.md"
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 4.0)
@@ -34,14 +35,14 @@ RUNS_BELOW_50_FEATURES = 20
 
 def algorithm_3(n_rows: int, n_features: int) -> np.ndarray:
     """The table of appendix C.1 by which all benchmarks of this folder mean a given size."""
-    return datasets.amin_synthetic(n_rows, n_features, np.random.default_rng([n_rows, n_features]))
+    return papers_datasets.amin_synthetic(n_rows, n_features, np.random.default_rng([n_rows, n_features]))
 
 
 def tables() -> Iterator[tuple[str, np.ndarray]]:
     """The data of section 4, as this library has them, and of appendix C.1."""
-    yield "Wine", datasets.standardized_unit_rows(datasets.wine())
-    yield "Airfoil", datasets.standardized_unit_rows(datasets.airfoil(), include_target=True)
-    yield "Adult", datasets.standardized_unit_rows(datasets.adult(), include_target=True)
+    yield "Wine", papers_datasets.standardized_unit_rows(datasets.wine())
+    yield "Airfoil", papers_datasets.standardized_unit_rows(datasets.airfoil(), include_target=True)
+    yield "Adult", papers_datasets.standardized_unit_rows(datasets.adult(), include_target=True)
     for d in (10, 100):
         for n in (1000, 10_000, 50_000):
             yield "Algorithm 3", algorithm_3(n, d)

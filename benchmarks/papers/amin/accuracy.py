@@ -22,7 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 import dpmoments as dpm
-from dpmoments.datasets import Dataset, standardized_unit_rows
+from dpmoments.datasets import Dataset
+from dpmoments.papers.datasets import standardized_unit_rows
 from dpmoments.releases.moment_release import MomentRelease
 
 OUTPUT = Path(__file__).parents[3] / "docs" / "accuracy.md"
@@ -170,7 +171,7 @@ def page(found: list[Table], trials: int) -> str:
         "",
         "Tables, neighbours and error of Amin et al. (2019): rows of norm 1, one row replaced by another, all of the",
         "budget on Σxxᵀ, error ‖Ĉ − C‖_F/n, C = Σxxᵀ. Columns are standardised first",
-        "(`dpm.datasets.standardized_unit_rows`), which the paper says of its synthetic tables alone; our Adult is the",
+        "(`papers_datasets.standardized_unit_rows`), which the paper says of its synthetic tables alone; our Adult is the",
         "45,222 complete rows with the target. The paper's scale is its baseline L.",
         "",
     ]

@@ -9,6 +9,7 @@ import numpy as np
 
 import dpmoments as dpm
 from benchmarks.practice.tables import Made, chosen, made
+from dpmoments.papers import datasets as papers_datasets
 
 __all__ = ["CASES", "Case"]
 
@@ -25,7 +26,7 @@ def of_collection(name: str) -> Callable[[], Made | None]:
 
 def algorithm_3() -> Made:
     """10,000 correlated rows of norm 1 with 20 features."""
-    rows = dpm.datasets.amin_synthetic(10_000, 20, np.random.default_rng(3))
+    rows = papers_datasets.amin_synthetic(10_000, 20, np.random.default_rng(3))
     return rows, dpm.Schema.unit_ball(20)
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 
 import dpmoments as dpm
 from benchmarks.practice.tables.entry import Entry, Made
+from dpmoments.papers import datasets as papers_datasets
 
 __all__ = ["TABLES"]
 
@@ -122,7 +123,7 @@ def pixels(image: str) -> Made:
 
 def popres() -> Made:
     """1,387 × 20: genetic principal components; a column has norm 1, so that a cell of ten times its typical size is 0.25."""
-    components = dpm.datasets.popres().components
+    components = papers_datasets.popres().components
     names = [f"component{i}" for i in range(1, components.shape[1] + 1)]
     return pd.DataFrame(components, columns=names), dpm.Schema(*(dpm.Numeric(name, -0.25, 0.25) for name in names))
 

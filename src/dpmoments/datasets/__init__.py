@@ -10,26 +10,10 @@ from dpmoments.datasets.tables import (
     airfoil,
     wine,
 )
-from dpmoments.papers.datasets import (
-    GeneticComponents,
-    amin_synthetic,
-    multivariate_laplace,
-    multivariate_student,
-    popres,
-    replication_rows,
-    standardized_unit_rows,
-)
 
 __all__ = [
     "Dataset",
-    "GeneticComponents",
     "adult",
     "airfoil",
-    "amin_synthetic",
-    "multivariate_laplace",
-    "multivariate_student",
-    "popres",
-    "replication_rows",
-    "standardized_unit_rows",
     "wine",
 ]

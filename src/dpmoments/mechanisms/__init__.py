@@ -1,22 +1,18 @@
 """Mechanisms: one published algorithm a file; ``base.py`` is the contract they obey, ``registry.py`` finds them by name."""
 
+from typing import Any
+
 from dpmoments.mechanisms import means
 from dpmoments.mechanisms.adaptive_ball import AdaptiveBall
 from dpmoments.mechanisms.auto import Auto
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.coinpress import CoinPress
+from dpmoments.mechanisms.entries import MOMENTS, class_named
 from dpmoments.mechanisms.gaussian import Gaussian
 from dpmoments.mechanisms.isotropic import Isotropic
 from dpmoments.mechanisms.laplace import Laplace
 from dpmoments.mechanisms.log_scale_histogram import LogScaleHistogram
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
-from dpmoments.papers.mechanisms.additive_wishart import AdditiveWishart
-from dpmoments.papers.mechanisms.inverse_gaussian import InverseGaussian
-from dpmoments.papers.mechanisms.inverse_wishart import InverseWishart
-from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectors
-from dpmoments.papers.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss
-from dpmoments.papers.mechanisms.kapralov_talwar import KapralovTalwar
-from dpmoments.papers.mechanisms.private_preconditioning import PrivatePreconditioning
 
 __all__ = [
     "AdaptiveBall",
@@ -37,3 +33,14 @@ __all__ = [
     "PrivatePreconditioning",
     "means",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Return a class that only papers use, loaded when it is first asked for."""
+    if name in __all__:
+        return class_named(name, MOMENTS)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

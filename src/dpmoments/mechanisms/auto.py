@@ -9,12 +9,12 @@ from typing import ClassVar, Literal
 from dpmoments.mechanisms.adaptive_ball import LARGEST_SPENT, AdaptiveBall, AdaptiveBallPlan
 from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
 from dpmoments.mechanisms.coinpress import CoinPress
+from dpmoments.mechanisms.entries import MOMENTS, class_at
 from dpmoments.mechanisms.gaussian import Gaussian
 from dpmoments.mechanisms.isotropic import Isotropic
 from dpmoments.mechanisms.laplace import Laplace
 from dpmoments.mechanisms.log_scale_histogram import LogScaleHistogram
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
-from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectors
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
 
@@ -106,7 +106,8 @@ class Auto(Mechanism):
             return CoinPress().plan(shape, budget, neighbors)
         if self.rule == "regime":
             if self._eigenvectors_are_ahead(shape, budget):
-                return IterativeEigenvectors().plan(shape, PrivacyBudget.pure(budget.epsilon), neighbors)
+                eigenvectors: Mechanism = class_at(MOMENTS["iterative-eigenvectors"])()
+                return eigenvectors.plan(shape, PrivacyBudget.pure(budget.epsilon), neighbors)
             return Gaussian().plan(shape, budget, neighbors)
         if (
             self.rule == "practice"

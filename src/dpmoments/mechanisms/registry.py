@@ -3,64 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, TypeVar
 
-from dpmoments.mechanisms.adaptive_ball import AdaptiveBall
-from dpmoments.mechanisms.auto import Auto
 from dpmoments.mechanisms.base import ConfiguredMechanism, Mechanism
-from dpmoments.mechanisms.coinpress import CoinPress
-from dpmoments.mechanisms.gaussian import Gaussian
-from dpmoments.mechanisms.isotropic import Isotropic
-from dpmoments.mechanisms.laplace import Laplace
-from dpmoments.mechanisms.log_scale_histogram import LogScaleHistogram
-from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
+from dpmoments.mechanisms.entries import MEANS, MOMENTS, LoadedClasses
 from dpmoments.mechanisms.means.base import MeanMechanism
-from dpmoments.mechanisms.means.coinpress import CoinPressMean
-from dpmoments.mechanisms.means.log_scale_histogram import LogScaleHistogramMean
-from dpmoments.mechanisms.means.variance_aware import VarianceAware
-from dpmoments.papers.mechanisms.additive_wishart import AdditiveWishart
-from dpmoments.papers.mechanisms.inverse_gaussian import InverseGaussian
-from dpmoments.papers.mechanisms.inverse_wishart import InverseWishart
-from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectors
-from dpmoments.papers.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss
-from dpmoments.papers.mechanisms.kapralov_talwar import KapralovTalwar
-from dpmoments.papers.mechanisms.karwa_vadhan import KarwaVadhan
-from dpmoments.papers.mechanisms.naive import Naive
-from dpmoments.papers.mechanisms.private_preconditioning import PrivatePreconditioning
-from dpmoments.papers.mechanisms.symmetric_quantiles import SymmetricQuantiles
 
 __all__ = ["MEAN_MECHANISMS", "MECHANISMS", "make_mean_mechanism", "make_mechanism"]
 
 Configured = TypeVar("Configured", bound=ConfiguredMechanism[Any])
 
 
-def _by_name(*kinds: type[Configured]) -> Mapping[str, type[Configured]]:
-    return MappingProxyType(dict(sorted((kind.registry_name(), kind) for kind in kinds)))
-
-
-MECHANISMS: Mapping[str, type[Mechanism]] = _by_name(
-    AdaptiveBall,
-    AdditiveWishart,
-    Auto,
-    CoinPress,
-    Gaussian,
-    InverseGaussian,
-    InverseWishart,
-    Isotropic,
-    IterativeEigenvectors,
-    JohnsonLindenstrauss,
-    KapralovTalwar,
-    Laplace,
-    LogScaleHistogram,
-    MatrixLaplace,
-    PrivatePreconditioning,
-)
+MECHANISMS: Mapping[str, type[Mechanism]] = LoadedClasses(MOMENTS)
 """All mechanism classes by registry name, sorted."""
 
-MEAN_MECHANISMS: Mapping[str, type[MeanMechanism]] = _by_name(
-    CoinPressMean, KarwaVadhan, LogScaleHistogramMean, Naive, SymmetricQuantiles, VarianceAware
-)
+MEAN_MECHANISMS: Mapping[str, type[MeanMechanism]] = LoadedClasses(MEANS)
 """All estimators of means by registry name, sorted."""
 
 

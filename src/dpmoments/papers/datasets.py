@@ -65,7 +65,8 @@ def standardized_unit_rows(
 
     Examples
     --------
-    >>> from dpmoments.datasets import standardized_unit_rows, wine
+    >>> from dpmoments.papers.datasets import standardized_unit_rows
+    >>> from dpmoments.datasets import wine
     >>> standardized_unit_rows(wine()).shape
     (178, 13)
     """
@@ -126,7 +127,8 @@ def replication_rows(data: Dataset, *, standardize: bool) -> NDArray[np.float64]
 
     Examples
     --------
-    >>> from dpmoments.datasets import adult, replication_rows
+    >>> from dpmoments.datasets import adult
+    >>> from dpmoments.papers.datasets import replication_rows
     >>> replication_rows(adult(), standardize=True).shape
     (45222, 97)
     """
@@ -412,7 +414,7 @@ def popres() -> GeneticComponents:
 
     Examples
     --------
-    >>> from dpmoments.datasets import popres
+    >>> from dpmoments.papers.datasets import popres
     >>> popres().components.shape  # doctest: +SKIP
     (1387, 20)
     """

@@ -16,6 +16,7 @@ import numpy as np
 import dpmoments as dpm
 from benchmarks.papers.reproduce.declaration import Method, Point
 from benchmarks.papers.reproduce.experiments.covariances import released_covariance, rotation
+from dpmoments.papers import datasets as papers_datasets
 
 __all__ = ["measure", "people", "private_components"]
 
@@ -25,7 +26,7 @@ ENLARGED, SPREAD = 20.0, 30.0
 @cache
 def people() -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """Rows, exact first two components, and the colour of each person's country."""
-    known = dpm.datasets.popres()
+    known = papers_datasets.popres()
     table = ENLARGED * known.components * known.eigenvalues
     exact = np.linalg.eigh(np.cov(table.T, bias=True))[1][:, ::-1][:, :2]
     return table, exact, known.colors

@@ -15,6 +15,7 @@ import numpy as np
 
 import dpmoments as dpm
 from benchmarks.papers.reproduce.declaration import Method, Point
+from dpmoments.papers import datasets as papers_datasets
 
 __all__ = ["measure", "released_mean"]
 
@@ -23,8 +24,8 @@ KNOWN_RADIUS = (*KNOWN_SCALE, "symq")
 """What estimators are told: rows of unit variance, and the radius; coordinatewise ones have it for every coordinate."""
 LAWS: Mapping[str, Callable[[int, int, np.random.Generator], np.ndarray]] = {
     "normal": lambda n, d, rng: rng.normal(size=(n, d)),
-    "multivariate Laplace": dpm.datasets.multivariate_laplace,
-    "multivariate t, 3 df": lambda n, d, rng: dpm.datasets.multivariate_student(n, d, rng, degrees=3.0),
+    "multivariate Laplace": papers_datasets.multivariate_laplace,
+    "multivariate t, 3 df": lambda n, d, rng: papers_datasets.multivariate_student(n, d, rng, degrees=3.0),
     "independent Laplace": lambda n, d, rng: rng.laplace(0.0, math.sqrt(0.5), size=(n, d)),
     "independent t, 3 df": lambda n, d, rng: rng.standard_t(3, (n, d)) / math.sqrt(3.0),
 }

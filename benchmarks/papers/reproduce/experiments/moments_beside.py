@@ -25,15 +25,16 @@ from benchmarks.papers.summed_once import SummedOnce
 from dpmoments import datasets
 from dpmoments.mechanisms.base import MomentShape
 from dpmoments.noise.entropy import insecure_generator
+from dpmoments.papers import datasets as papers_datasets
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.repair.repair import Repair
 
 __all__ = ["FORMS", "SIDES", "measure", "taken"]
 
 FORMS: Mapping[str, Callable[[], np.ndarray]] = {
-    "wine, target": lambda: datasets.standardized_unit_rows(datasets.wine(cultivar=True), include_target=True),
-    "airfoil, no target": lambda: datasets.standardized_unit_rows(datasets.airfoil()),
-    "adult, complete": lambda: datasets.standardized_unit_rows(datasets.adult(), include_target=True),
+    "wine, target": lambda: papers_datasets.standardized_unit_rows(datasets.wine(cultivar=True), include_target=True),
+    "airfoil, no target": lambda: papers_datasets.standardized_unit_rows(datasets.airfoil()),
+    "adult, complete": lambda: papers_datasets.standardized_unit_rows(datasets.adult(), include_target=True),
 }
 """Beside those that all experiments have."""
 SIDES = {

@@ -10,16 +10,17 @@ import numpy as np
 from benchmarks.papers.amin.acceptance_counts import algorithm_3
 from benchmarks.papers.summed_once import SummedOnce
 from dpmoments import datasets
+from dpmoments.papers import datasets as papers_datasets
 
 __all__ = ["LOADERS", "summed", "table"]
 
 LOADERS: Mapping[str, Callable[[], np.ndarray]] = {
-    "wine": lambda: datasets.standardized_unit_rows(datasets.wine()),
-    "airfoil": lambda: datasets.standardized_unit_rows(datasets.airfoil(), include_target=True),
-    "adult": lambda: datasets.standardized_unit_rows(datasets.adult(complete=False), unknown_is_a_level=True),
-    "wine, replication": lambda: datasets.replication_rows(datasets.wine(), standardize=False),
-    "airfoil, replication": lambda: datasets.replication_rows(datasets.airfoil(), standardize=False),
-    "adult, replication": lambda: datasets.replication_rows(datasets.adult(), standardize=True),
+    "wine": lambda: papers_datasets.standardized_unit_rows(datasets.wine()),
+    "airfoil": lambda: papers_datasets.standardized_unit_rows(datasets.airfoil(), include_target=True),
+    "adult": lambda: papers_datasets.standardized_unit_rows(datasets.adult(complete=False), unknown_is_a_level=True),
+    "wine, replication": lambda: papers_datasets.replication_rows(datasets.wine(), standardize=False),
+    "airfoil, replication": lambda: papers_datasets.replication_rows(datasets.airfoil(), standardize=False),
+    "adult, replication": lambda: papers_datasets.replication_rows(datasets.adult(), standardize=True),
 }
 """Rows of Amin et al. standardised, then of norm 1; the replication standardises the numeric columns of Adult alone, and shrinks
 rows to norm 1."""

@@ -1,10 +1,21 @@
 """Mechanisms for means alone: one estimator a file; ``base.py`` is the contract they obey."""
 
+from typing import Any
+
+from dpmoments.mechanisms.entries import MEANS, class_named
 from dpmoments.mechanisms.means.coinpress import CoinPressMean
 from dpmoments.mechanisms.means.log_scale_histogram import LogScaleHistogramMean
 from dpmoments.mechanisms.means.variance_aware import VarianceAware
-from dpmoments.papers.mechanisms.karwa_vadhan import KarwaVadhan
-from dpmoments.papers.mechanisms.naive import Naive
-from dpmoments.papers.mechanisms.symmetric_quantiles import SymmetricQuantiles
 
 __all__ = ["CoinPressMean", "KarwaVadhan", "LogScaleHistogramMean", "Naive", "SymmetricQuantiles", "VarianceAware"]
+
+
+def __getattr__(name: str) -> Any:
+    """Return a class that only papers use, loaded when it is first asked for."""
+    if name in __all__:
+        return class_named(name, MEANS)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,91 @@
+"""The table of mechanisms: where the class of each name is defined. What only papers use is loaded when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any, Generic, TypeVar
+
+__all__ = ["MEANS", "MOMENTS", "LoadedClasses", "class_at", "class_named"]
+
+Class = TypeVar("Class")
+
+MOMENTS: Mapping[str, str] = {
+    "adaptive-ball": "dpmoments.mechanisms.adaptive_ball:AdaptiveBall",
+    "additive-wishart": "dpmoments.papers.mechanisms.additive_wishart:AdditiveWishart",
+    "auto": "dpmoments.mechanisms.auto:Auto",
+    "coinpress": "dpmoments.mechanisms.coinpress:CoinPress",
+    "gaussian": "dpmoments.mechanisms.gaussian:Gaussian",
+    "inverse-gaussian": "dpmoments.papers.mechanisms.inverse_gaussian:InverseGaussian",
+    "inverse-wishart": "dpmoments.papers.mechanisms.inverse_wishart:InverseWishart",
+    "isotropic": "dpmoments.mechanisms.isotropic:Isotropic",
+    "iterative-eigenvectors": "dpmoments.papers.mechanisms.iterative_eigenvectors:IterativeEigenvectors",
+    "johnson-lindenstrauss": "dpmoments.papers.mechanisms.johnson_lindenstrauss:JohnsonLindenstrauss",
+    "kapralov-talwar": "dpmoments.papers.mechanisms.kapralov_talwar:KapralovTalwar",
+    "laplace": "dpmoments.mechanisms.laplace:Laplace",
+    "log-scale-histogram": "dpmoments.mechanisms.log_scale_histogram:LogScaleHistogram",
+    "matrix-laplace": "dpmoments.mechanisms.matrix_laplace:MatrixLaplace",
+    "private-preconditioning": "dpmoments.papers.mechanisms.private_preconditioning:PrivatePreconditioning",
+}
+"""Mechanisms of moments by registry name, sorted."""
+
+MEANS: Mapping[str, str] = {
+    "coinpress": "dpmoments.mechanisms.means.coinpress:CoinPressMean",
+    "karwa-vadhan": "dpmoments.papers.mechanisms.karwa_vadhan:KarwaVadhan",
+    "log-scale-histogram": "dpmoments.mechanisms.means.log_scale_histogram:LogScaleHistogramMean",
+    "naive": "dpmoments.papers.mechanisms.naive:Naive",
+    "symq": "dpmoments.papers.mechanisms.symmetric_quantiles:SymmetricQuantiles",
+    "variance-aware": "dpmoments.mechanisms.means.variance_aware:VarianceAware",
+}
+"""Mechanisms of means by registry name, sorted."""
+
+
+def class_at(entry: str) -> Any:
+    """Return the class that an entry of this file names; no other text is loaded.
+
+    Raises
+    ------
+    LookupError
+        If neither table has that entry.
+    """
+    if entry not in (*MOMENTS.values(), *MEANS.values()):
+        raise LookupError(f"{entry!r} is no entry of the table of mechanisms")
+    module, _, name = entry.partition(":")
+    return getattr(import_module(module), name)
+
+
+def class_named(name: str, entries: Mapping[str, str]) -> Any:
+    """Return the class of that name, as ``JohnsonLindenstrauss``, for a package's face.
+
+    Raises
+    ------
+    AttributeError
+        If no entry has a class of that name.
+    """
+    for entry in entries.values():
+        if entry.endswith(f":{name}"):
+            return class_at(entry)
+    raise AttributeError(f"there is no mechanism {name!r}")
+
+
+class LoadedClasses(Mapping[str, Class], Generic[Class]):
+    """Classes by registry name, each loaded when it is first asked for; the names alone load nothing."""
+
+    def __init__(self, entries: Mapping[str, str]) -> None:
+        self._entries = dict(entries)
+
+    def __getitem__(self, name: str) -> Class:
+        found: Class = class_at(self._entries[name])
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __or__(self, other: Mapping[str, Any]) -> dict[str, Any]:
+        return {**self, **other}

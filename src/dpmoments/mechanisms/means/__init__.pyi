@@ -1,0 +1,8 @@
+from dpmoments.mechanisms.means.coinpress import CoinPressMean as CoinPressMean
+from dpmoments.mechanisms.means.log_scale_histogram import LogScaleHistogramMean as LogScaleHistogramMean
+from dpmoments.mechanisms.means.variance_aware import VarianceAware as VarianceAware
+from dpmoments.papers.mechanisms.karwa_vadhan import KarwaVadhan as KarwaVadhan
+from dpmoments.papers.mechanisms.naive import Naive as Naive
+from dpmoments.papers.mechanisms.symmetric_quantiles import SymmetricQuantiles as SymmetricQuantiles
+
+__all__ = ["CoinPressMean", "KarwaVadhan", "LogScaleHistogramMean", "Naive", "SymmetricQuantiles", "VarianceAware"]
