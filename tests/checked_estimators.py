@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.estimators import DPPCA, DPCovariance, DPLinearDiscriminant, DPRidge
-from dpmoments.estimators.checks import REASONS
+from dpmoments.estimators.checks import _REASONS
 from dpmoments.estimators.tables import class_column, public_schema
 from dpmoments.schema.schema import Schema
 
@@ -47,7 +47,7 @@ def for_checks(name: str, **parameters: Any) -> Any:
 
 def table_of_checks() -> str:
     lines = ["| check | estimators | what | why |", "| --- | --- | --- | --- |"]
-    for name, reason in REASONS.items():
+    for name, reason in _REASONS.items():
         whose = (
             "all" if len(reason.estimators) == len(ESTIMATORS) else ", ".join(f"`{each}`" for each in reason.estimators)
         )

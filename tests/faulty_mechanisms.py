@@ -14,12 +14,13 @@ import numpy as np
 
 from dpmoments.audit import AuditEffort, AuditResult, audit, bingham_epsilon, neighboring_pairs
 from dpmoments.audit.exact import one_direction_epsilon, stated_temperature
-from dpmoments.audit.procedure import LEVEL, default_pairs, make_trials
+from dpmoments.audit.procedure import LEVEL, _default_pairs, make_trials
 from dpmoments.mechanisms.additive import AdditivePlan, augmented_gram
-from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
 from dpmoments.mechanisms.laplace import Laplace, LaplacePlan
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplacePlan
+from dpmoments.mechanisms.shape import MomentShape, NoisyMoments
 from dpmoments.noise.matrices import wishart
 from dpmoments.noise.sphere import envelope_parameter, sample_bingham
 from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
@@ -472,7 +473,7 @@ class Fault:
     ) -> AuditResult:
         chosen = [
             pair
-            for pair in default_pairs(self.n_features, self.budget, self.neighbors)
+            for pair in _default_pairs(self.n_features, self.budget, self.neighbors)
             if not self.pairs or pair.name in self.pairs
         ]
         return audit(

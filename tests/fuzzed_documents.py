@@ -25,7 +25,7 @@ import dpmoments as dpm
 import mutations
 from dpmoments.audit.verification import checks
 from dpmoments.cli import main
-from dpmoments.cli.errors import has_own_words
+from dpmoments.foundation.errors import has_own_words
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair

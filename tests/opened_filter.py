@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.mechanisms.base import LOSS_UNITS
+from dpmoments.mechanisms.base import _LOSS_UNITS
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
@@ -31,7 +31,7 @@ def filter_that_pays(
     cost: PrivacyBudget, neighbors: Neighbors | str, generator: np.random.Generator, unit: LossUnit | None = None
 ) -> PrivacyFilter:
     """A filter for one run that may lose ``cost``, counted in the unit usual for it unless one is named."""
-    return PrivacyFilter(Allowance(cost, Neighbors.of(neighbors), unit or LOSS_UNITS[cost.kind]), generator)
+    return PrivacyFilter(Allowance(cost, Neighbors.of(neighbors), unit or _LOSS_UNITS[cost.kind]), generator)
 
 
 class Unchecked:

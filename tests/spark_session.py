@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dpmoments.rows.sources.spark import NO_JAVA
+from dpmoments.rows.sources.spark import _NO_JAVA
 
 OPTIONS = {
     "spark.ui.enabled": "false",
@@ -46,7 +46,7 @@ def start(master: str, **options: str) -> Any:
 
 
 of_spark = [
-    pytest.mark.skipif(java() is None, reason=NO_JAVA),
+    pytest.mark.skipif(java() is None, reason=_NO_JAVA),
     pytest.mark.xdist_group("spark"),  # in one process, so that one session is started
     # PySpark 4 says that it is not tested with the next pandas, of which nothing here is used, and leaves sockets open.
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning", "ignore::DeprecationWarning"),

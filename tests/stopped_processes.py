@@ -52,17 +52,17 @@ def note_draws() -> None:
 
 
 def run(when: str, kind: str, mechanism: str) -> int:
-    text.CSV_BLOCK_BYTES = 1 << 16
+    text._CSV_BLOCK_BYTES = 1 << 16
     note_draws()
     match when:
         case "in the first pass":
             stop_before(RunningMoments, "add", lambda: True)
         case "while a block is read":
-            stop_before(text.WholeLineEnds, "_following", lambda: True)
+            stop_before(text._WholeLineEnds, "_following", lambda: True)
         case "in a later pass":
-            stop_before(text.WholeLineEnds, "_following", lambda: bool(drawn))
+            stop_before(text._WholeLineEnds, "_following", lambda: bool(drawn))
         case "by a bad cell":  # while a slow disk is read ahead
-            stop_before(text.WholeLineEnds, "_following", lambda: bool(time.sleep(0.05)))  # type: ignore[func-returns-value]
+            stop_before(text._WholeLineEnds, "_following", lambda: bool(time.sleep(0.05)))  # type: ignore[func-returns-value]
         case "as it is repaired":
             stop_before(sys.modules["dpmoments.release"], "moment_release", lambda: True)
     if kind == "relation":

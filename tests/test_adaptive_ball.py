@@ -17,7 +17,7 @@ from dpmoments.audit.replay import Recorder, replay, replay_everywhere, replay_o
 from dpmoments.audit.verification import checks
 from dpmoments.mechanisms import AdaptiveBall, MomentShape
 from dpmoments.mechanisms.ball_search import BallEvidence
-from dpmoments.mechanisms.base import NoisyMoments
+from dpmoments.mechanisms.shape import NoisyMoments
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.law import NoiseLaw
 from dpmoments.privacy.budget import PrivacyBudget

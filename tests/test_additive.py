@@ -15,7 +15,7 @@ from dpmoments.mechanisms.additive import (
     choose_augmentation,
     choose_bits,
 )
-from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.sensitivity import gram_entrywise_l1, gram_frobenius, gram_nuclear
 from dpmoments.privacy.unit import Neighbors

@@ -21,7 +21,7 @@ from analyses import FEATURES, OTHER_UNITS, AnalysisCase, Numbers, features_of, 
 from comparison_cases import EVERY_ANALYSIS as ANALYSES
 from dpmoments.cli import main
 from dpmoments.cli.analyses import analyses, command_of
-from dpmoments.schema.columns import Numeric
+from dpmoments.schema.numeric import Numeric
 
 Analysis = Callable[..., Any]
 Check = Callable[[AnalysisCase, Analysis], None]

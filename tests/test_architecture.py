@@ -369,6 +369,13 @@ def test_the_core_imports_no_wing() -> None:
         assert not taken or any(within(module, part) for part in allowed), f"{module} imports {taken}"
 
 
+def test_only_faces_have_a_list_of_names() -> None:
+    """What starts with an underscore is a file's own; ``__all__`` is for the names of a package."""
+    faces = {module_name(path) for path in PACKAGE.rglob("__init__.py")}
+    faces |= {"dpmoments.analysis.methods", "dpmoments.foundation.table_libraries"}  # names of other files
+    assert [module for module, source in SOURCES.items() if "\n__all__ = " in source and module not in faces] == []
+
+
 def test_every_part_of_the_house_has_one_floor() -> None:
     parts = [part for floor in FLOORS for part in floor]
     assert len(parts) == len(set(parts))

@@ -11,9 +11,10 @@ import pytest
 
 import dpmoments as dpm
 from cases import CASES, N_ROWS, Case
-from dpmoments.mechanisms.assumed_table import AssumedTable, measured_errors, normal_rows
-from dpmoments.mechanisms.base import MomentShape, Plan
+from dpmoments.mechanisms.assumed_table import AssumedTable, _normal_rows, measured_errors
+from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.norm_histogram import TransformedNorm
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.mechanisms.padded_gram import PaddedGramPlan
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -106,7 +107,7 @@ def test_assumed_rows_answer_as_a_table_in_which_they_are_repeated(neighbors: Ne
     copies, spectrum = 7, np.array([2.0, 1.0, 0.25])
     assumed = AssumedTable(250 * copies, spectrum)
     rows = assumed.rows(neighbors, bounded=False)
-    distinct = normal_rows(250, 3) * np.sqrt(spectrum)
+    distinct = _normal_rows(250, 3) * np.sqrt(spectrum)
     literal = Rows.of(np.repeat(distinct, copies, axis=0), dpm.Schema.unbounded(3), neighbors=neighbors)
     center, linear = np.array([0.1, 0.0, -0.3]), np.array([[1.0, 0.2, 0.0], [0.0, 2.0, 0.0], [0.3, 0.0, 1.0]])
     for arguments in ((None, None, 3.0), (center, linear, 1.5)):
@@ -135,7 +136,7 @@ def test_the_gram_matrix_in_the_ball_is_the_stated_one(n_rows: int) -> None:
 
 @pytest.mark.parametrize(("n_rows", "n_features"), [(250, 1), (250, 10), (400, 100), (7, 5), (2, 3)])
 def test_made_up_rows_have_the_moments_they_state(n_rows: int, n_features: int) -> None:
-    rows = normal_rows(n_rows, n_features)
+    rows = _normal_rows(n_rows, n_features)
     assert np.abs(rows.mean(axis=0)).max() < 1e-12
     second = rows.T @ rows / n_rows
     assert np.trace(second) == pytest.approx(n_features)

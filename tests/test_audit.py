@@ -16,23 +16,31 @@ from scipy import integrate, stats
 
 import dpmoments as dpm
 from dpmoments.audit import AuditEffort, AuditResult, audit, bingham_epsilon, neighboring_pairs, noise_epsilon
-from dpmoments.audit.events import Event, best_events, names_in, numbers_of, rarer_events, repeated_rows, run_repeatedly
-from dpmoments.audit.exact import bingham_log_normalizer
+from dpmoments.audit.events import (
+    Event,
+    _numbers_of,
+    best_events,
+    names_in,
+    rarer_events,
+    repeated_rows,
+    run_repeatedly,
+)
+from dpmoments.audit.exact import _bingham_log_normalizer
 from dpmoments.audit.procedure import make_trials
 from dpmoments.audit.results import MeasuredDirection
-from dpmoments.audit.settings import audit_generator, audit_plan, audit_settings, configuration
+from dpmoments.audit.settings import _audit_settings, audit_generator, audit_plan, configuration
 from dpmoments.audit.statistics import (
+    _gram_statistics,
+    _probability_above,
+    _probability_below,
     epsilon_lower_bound,
-    gram_statistics,
     learn_scores,
-    probability_above,
-    probability_below,
     raw_statistics,
 )
 from dpmoments.cli import main
 from dpmoments.mechanisms import IterativeEigenvectors
-from dpmoments.mechanisms.base import NoisyMoments
 from dpmoments.mechanisms.registry import MECHANISMS
+from dpmoments.mechanisms.shape import NoisyMoments
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.noise.families import GaussianNoise, LaplaceNoise, MatrixLaplaceNoise, WishartNoise
 from dpmoments.noise.law import NoiseLaw
@@ -70,9 +78,9 @@ def test_clopper_pearson_bounds_are_scipys() -> None:
     for trials, failure in ((1, 0.05), (30, 0.001), (2000, 1e-5)):
         for hits in sorted({0, 1, trials // 3, trials - 1, trials}):
             exact = stats.binomtest(hits, trials, alternative="greater").proportion_ci(1 - failure, method="exact")
-            assert_allclose(probability_above(hits, trials, failure), exact.low, rtol=1e-6, atol=1e-12)
+            assert_allclose(_probability_above(hits, trials, failure), exact.low, rtol=1e-6, atol=1e-12)
             exact = stats.binomtest(hits, trials, alternative="less").proportion_ci(1 - failure, method="exact")
-            assert_allclose(probability_below(hits, trials, failure), exact.high, rtol=1e-6)
+            assert_allclose(_probability_below(hits, trials, failure), exact.high, rtol=1e-6)
 
 
 def failure_probability(
@@ -251,7 +259,7 @@ class AlwaysFails(UnclippedRows):
 
 def test_numbers_of_an_output() -> None:
     diagnostics = {"flag": True, "nested": [{"a": np.float64(2.0)}, np.array([1, 2])], "words": "x", "none": None}
-    record = numbers_of(NoisyMoments(4.0, np.array([1.0, 2.0]), np.array([[5.0, 6.0], [6.0, 7.0]]), diagnostics))
+    record = _numbers_of(NoisyMoments(4.0, np.array([1.0, 2.0]), np.array([[5.0, 6.0], [6.0, 7.0]]), diagnostics))
     words = record.pop("words")
     assert record == {
         "failed": 0.0,
@@ -268,9 +276,9 @@ def test_numbers_of_an_output() -> None:
         "nested.1.0": 1.0,
         "nested.1.1": 2.0,
     }
-    assert words != numbers_of(NoisyMoments(None, None, np.eye(1), {"words": "y"}))["words"]
+    assert words != _numbers_of(NoisyMoments(None, None, np.eye(1), {"words": "y"}))["words"]
     with pytest.raises(TypeError, match="diagnostic 'odd' is a object"):
-        numbers_of(NoisyMoments(None, None, np.eye(1), {"odd": object()}))
+        _numbers_of(NoisyMoments(None, None, np.eye(1), {"odd": object()}))
 
 
 # Statistics -------------------------------------------------------------------------------------------------------------
@@ -283,7 +291,7 @@ def test_statistics_of_a_noisy_matrix_one_by_one() -> None:
     x, y = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.6, 0.8])
     first = np.diag([3.0, 1.0, 2.0])
     second = first + np.outer(x, x) - np.outer(y, y)
-    found = gram_statistics(grams, first, second)
+    found = _gram_statistics(grams, first, second)
     for index, gram in enumerate(grams):
         values, vectors = np.linalg.eigh(gram)
         expected = {
@@ -305,7 +313,7 @@ def test_statistics_of_a_noisy_matrix_one_by_one() -> None:
 
 def test_statistics_hold_no_nan_whatever_the_output() -> None:
     odd = [np.zeros((2, 2)), np.full((2, 2), np.nan), np.full((2, 2), np.inf), np.diag([1e308, -1e308]), np.eye(2)]
-    records = [numbers_of(NoisyMoments(None, None, gram)) for gram in odd] + [{"failed": 1.0}]
+    records = [_numbers_of(NoisyMoments(None, None, gram)) for gram in odd] + [{"failed": 1.0}]
     statistics, names = raw_statistics(records, names_in(records), np.zeros((2, 2)), np.eye(2))
     assert statistics.shape == (6, len(names))
     assert np.isfinite(statistics).all()
@@ -367,7 +375,7 @@ def test_the_exact_loss_of_shipped_noise_is_the_stated_epsilon_and_no_more(
     name: str, mean: bool, neighbors: Neighbors
 ) -> None:
     mechanism = configuration(name)
-    for setting in audit_settings(mechanism, neighbors=[neighbors], means=[mean]):
+    for setting in _audit_settings(mechanism, neighbors=[neighbors], means=[mean]):
         found = setting.run(insecure_generator(0), effort=AuditEffort(20, 20, 1))
         if name == "matrix-laplace" and mean and neighbors is REPLACE_ONE:
             # There is a closed form where the count cell is released: where a rule drops rows, which costs half of ε.
@@ -406,11 +414,11 @@ def test_the_bingham_constant_in_two_and_three_dimensions() -> None:
     for gap in (0.0, 0.4, 9.0, 300.0):
         angle = np.linspace(0.0, np.pi, 200_001)
         mean = integrate.simpson(np.exp(gap * (np.cos(angle) ** 2 - 1.0)), x=angle) / np.pi
-        assert bingham_log_normalizer([gap, 0.0]) == pytest.approx(gap + math.log(mean), abs=1e-9)
+        assert _bingham_log_normalizer([gap, 0.0]) == pytest.approx(gap + math.log(mean), abs=1e-9)
         height = np.linspace(-1.0, 1.0, 200_001)
         mean = integrate.simpson(np.exp(gap * (height**2 - 1.0)), x=height) / 2.0
-        assert bingham_log_normalizer([gap, 0.0, 0.0]) == pytest.approx(gap + math.log(mean), abs=1e-9)
-    assert bingham_log_normalizer([7.0]) == 7.0
+        assert _bingham_log_normalizer([gap, 0.0, 0.0]) == pytest.approx(gap + math.log(mean), abs=1e-9)
+    assert _bingham_log_normalizer([7.0]) == 7.0
 
 
 @pytest.mark.parametrize("eigenvalues", SPECTRA, ids=str)
@@ -421,7 +429,7 @@ def test_the_bingham_constant_has_the_right_derivatives(eigenvalues: list[float]
         ends = [list(eigenvalues), list(eigenvalues)]
         ends[0][index] -= step
         ends[1][index] += step
-        slope = (bingham_log_normalizer(ends[1]) - bingham_log_normalizer(ends[0])) / (2 * step)
+        slope = (_bingham_log_normalizer(ends[1]) - _bingham_log_normalizer(ends[0])) / (2 * step)
         assert slope == pytest.approx(moment, abs=1e-6)
 
 
@@ -541,9 +549,9 @@ def small(name: str) -> list[Any]:
     """One setting of each budget kind and relation, without the mean where that is planned for."""
     mechanism = configuration(name)
     try:
-        return list(audit_settings(mechanism, means=[False]))
+        return list(_audit_settings(mechanism, means=[False]))
     except ValueError:
-        return list(audit_settings(mechanism, means=[True]))
+        return list(_audit_settings(mechanism, means=[True]))
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -629,7 +637,7 @@ def test_what_cannot_be_audited_says_so() -> None:
     with pytest.raises(ValueError, match="smallest eigenvalue"):
         audit("inverse-gaussian", PrivacyBudget.zcdp(0.5), ADD_REMOVE, insecure_generator(0))
     with pytest.raises(ValueError, match="smallest eigenvalue"):
-        audit_settings(dpm.mechanisms.InverseGaussian())
+        _audit_settings(dpm.mechanisms.InverseGaussian())
     with pytest.raises(ValueError, match="no pair"):
         audit("laplace", PURE, ADD_REMOVE, insecure_generator(0), pairs=[])
     with pytest.raises(ValueError, match=r"level=1\.0"):

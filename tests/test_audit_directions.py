@@ -9,14 +9,14 @@ import pytest
 
 from dpmoments.audit import AuditEffort, audit, neighboring_pairs
 from dpmoments.audit.exact import (
-    bingham_rho,
+    _bingham_rho,
     leading_scores,
     one_direction_epsilon,
     stated_temperature,
     temperature_at_least,
 )
 from dpmoments.audit.pairs import distant_pairs
-from dpmoments.audit.procedure import default_pairs, make_trials, stated_promise
+from dpmoments.audit.procedure import _default_pairs, _stated_promise, make_trials
 from dpmoments.mechanisms import Gaussian, IterativeEigenvectors, KapralovTalwar, MomentShape
 from dpmoments.noise import insecure_generator, sample_bingham
 from dpmoments.privacy.budget import PrivacyBudget
@@ -91,10 +91,10 @@ def test_the_least_rho_of_two_bingham_laws_by_quadrature() -> None:
             logs = order * p + (1.0 - order) * q
             divergence = (logs.max() + math.log(np.exp(logs - logs.max()).mean())) / (order - 1.0)
             largest = max(largest, divergence / order)
-    assert bingham_rho(first, second) == pytest.approx(largest, rel=1e-3)
-    assert bingham_rho(first, first) == pytest.approx(0.0, abs=1e-9)
+    assert _bingham_rho(first, second) == pytest.approx(largest, rel=1e-3)
+    assert _bingham_rho(first, first) == pytest.approx(0.0, abs=1e-9)
     # d = 3, where the range of the log-ratio is 2: at most 2²/8
-    assert 0.1 < bingham_rho(np.diag([1.0, 0.0, 0.0]), np.diag([0.0, 1.0, 0.0])) < 0.5
+    assert 0.1 < _bingham_rho(np.diag([1.0, 0.0, 0.0]), np.diag([0.0, 1.0, 0.0])) < 0.5
 
 
 @pytest.mark.parametrize("neighbors", Neighbors)
@@ -114,10 +114,10 @@ def test_the_stated_temperature_spends_the_budget_and_twice_it_more(
             )
             for trial in make_trials(IterativeEigenvectors(), budget, neighboring_pairs(2, neighbors), False)
         )
-    stated = stated_promise(budget)[0]
+    stated = _stated_promise(budget)[0]
     assert losses[1.0] <= stated * (1.0 + 1e-6)
     # Pure: attained. zCDP: η²/8 is for log-ratios at the ends of their range, and in the plane half of it is reached.
-    attained = 0.98 * stated if budget.kind == "pure" else zcdp_epsilon(0.4 * budget.rho, stated_promise(budget)[1])
+    attained = 0.98 * stated if budget.kind == "pure" else zcdp_epsilon(0.4 * budget.rho, _stated_promise(budget)[1])
     assert losses[1.0] > attained - 0.1
     assert losses[2.0] > 1.3 * stated
 
@@ -198,7 +198,7 @@ def test_distant_pairs_are_as_many_rows_apart_as_they_say(neighbors: Neighbors, 
 
 def test_distant_pairs_serve_pure_budgets_that_are_small() -> None:
     def apart(budget: PrivacyBudget) -> set[int]:
-        return {pair.rows_apart for pair in default_pairs(2, budget, ADD_REMOVE)}
+        return {pair.rows_apart for pair in _default_pairs(2, budget, ADD_REMOVE)}
 
     assert apart(PrivacyBudget.pure(0.5)) == {1, 4}
     assert apart(PrivacyBudget.pure(1e-9)) == {1, 100}

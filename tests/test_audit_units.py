@@ -12,7 +12,7 @@ import dpmoments as dpm
 from dpmoments.audit import AuditEffort, AuditResult, audit
 from dpmoments.audit.events import repeated_units
 from dpmoments.audit.pairs import neighboring_pairs, unit_pairs
-from dpmoments.audit.procedure import make_trials, worst_exact
+from dpmoments.audit.procedure import _worst_exact, make_trials
 from dpmoments.audit.settings import audit_plan
 from dpmoments.cli import main
 from dpmoments.mechanisms import Gaussian, Laplace
@@ -72,7 +72,7 @@ def test_what_k_rows_lose_is_the_stated_cost_and_no_more(mechanism: str, budget:
     of_people = make_trials(make_mechanism(mechanism), budget, unit_pairs(2, UNIT), True)
     of_rows = make_trials(make_mechanism(mechanism), budget, neighboring_pairs(2, "add_remove"), True)
     assert {trial.cost for trial in of_people} == {budget}
-    assert worst_exact(of_people)[0] == pytest.approx(worst_exact(of_rows)[0], rel=1e-6)
+    assert _worst_exact(of_people)[0] == pytest.approx(_worst_exact(of_rows)[0], rel=1e-6)
 
 
 @pytest.mark.parametrize("mechanism", ["inverse-wishart", "gaussian"])

@@ -10,12 +10,13 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.audit.replay import Recorder
-from dpmoments.mechanisms.auto import CANDIDATES
-from dpmoments.mechanisms.base import Mechanism, MomentShape
+from dpmoments.mechanisms.auto import _CANDIDATES
+from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.coinpress import CoinPressPlan
 from dpmoments.mechanisms.gaussian import Gaussian
 from dpmoments.mechanisms.laplace import Laplace
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.rows.rows import Rows
@@ -37,7 +38,7 @@ def test_the_plan_is_the_candidate_of_the_least_error(budget: PrivacyBudget, d: 
     names: dict[str, Mechanism] = {
         one.name: one for one in (MatrixLaplace(), dpm.mechanisms.Isotropic(), Gaussian(), Laplace())
     }
-    assert {one.name for one in CANDIDATES} == set(names)
+    assert {one.name for one in _CANDIDATES} == set(names)
     for name, mechanism in names.items():
         spend = (
             PrivacyBudget.pure(1.0) if budget is APPROXIMATE and budget.kind not in mechanism.budget_kinds else budget
@@ -82,7 +83,7 @@ def test_of_several_refusals_the_first_candidates_is_said() -> None:
             mechanism.plan(shape, budget, "add_remove")
         return str(caught.value)
 
-    said = [refusal(mechanism) for mechanism in CANDIDATES if PURE.kind in mechanism.budget_kinds]
+    said = [refusal(mechanism) for mechanism in _CANDIDATES if PURE.kind in mechanism.budget_kinds]
     assert len(set(said)) == len(said) == 3
     assert refusal(AUTO) == said[0]
 

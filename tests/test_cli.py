@@ -29,10 +29,11 @@ from cases import CASES, Case
 from dpmoments.audit.verification import checks
 from dpmoments.cli import main
 from dpmoments.cli.analyses import analyses
-from dpmoments.cli.catalogue import mechanisms_page
-from dpmoments.cli.errors import explain, has_own_words
+from dpmoments.cli.catalogue import _mechanisms_page
+from dpmoments.cli.errors import explain
+from dpmoments.foundation.errors import has_own_words
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
-from dpmoments.schema.drafting import Header, HeaderColumn, read_header, schema_template
+from dpmoments.schema.drafting import Header, HeaderColumn, _read_header, _schema_template
 from forged_files import FORGED_RECEIPTS, forge, more_noise, smaller_budget_everywhere
 
 COMMANDS = (
@@ -288,7 +289,7 @@ def test_init_never_overwrites(run: Run) -> None:
 def test_kinds_follow_from_declared_types(declared: Any, kind: str | None) -> None:
     column = HeaderColumn("x", declared)
     assert column.kind == kind
-    (written,) = yaml.safe_load(schema_template(Header((column,)), "table"))["columns"]
+    (written,) = yaml.safe_load(_schema_template(Header((column,)), "table"))["columns"]
     assert written["kind"] == kind
     assert ("lower" in written) == (kind in ("numeric", "date"))
     assert ("levels" in written) == (kind == "categorical")
@@ -299,7 +300,7 @@ def test_kinds_follow_from_declared_types(declared: Any, kind: str | None) -> No
 )
 def test_any_name_survives_the_template(tmp_path: Path, name: str) -> None:
     pq.write_table(pa.table({name: [1.0]}), tmp_path / "table.parquet")
-    text = schema_template(read_header(tmp_path / "table.parquet"), f"some\n{name}.parquet")
+    text = _schema_template(_read_header(tmp_path / "table.parquet"), f"some\n{name}.parquet")
     assert [column["name"] for column in yaml.safe_load(text)["columns"]] == [name]
 
 
@@ -1427,7 +1428,7 @@ def test_a_mechanism_is_described_with_its_options(run: Run, name: str) -> None:
 def test_mechanisms_as_markdown_is_the_page_and_nothing_else(run: Run) -> None:
     outcome = run("mechanisms", "--markdown")
     assert (outcome.code, outcome.err) == (0, "")
-    assert outcome.out == mechanisms_page()
+    assert outcome.out == _mechanisms_page()
     assert outcome.out.count("\n| [`") == len(MECHANISMS) + len(MEAN_MECHANISMS)
     refused = run("mechanisms", "laplace", "--markdown")
     assert (refused.code, refused.out) == (2, "")

@@ -16,9 +16,9 @@ from scipy import stats
 
 import dpmoments as dpm
 from cases import run_plan
-from dpmoments.mechanisms.base import MomentShape, NoisyMoments
-from dpmoments.mechanisms.coinpress import LastClip, run_diagnostics
+from dpmoments.mechanisms.coinpress import _LastClip, _run_diagnostics
 from dpmoments.mechanisms.noisy_step import StepNoise, noisy_step
+from dpmoments.mechanisms.shape import MomentShape, NoisyMoments
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.filter import PrivacyFilter
@@ -359,7 +359,7 @@ def test_most_rows_outside_is_more_than_half() -> None:
 
     def found(outside: float | None, radius: float = 4.0, fill: float = 0.0) -> int:
         steps = [{"radius": radius, "noise_scale": 0.5, "fill": fill, "center": [0.0] * 4}]
-        return len(run_diagnostics(steps, rules, LastClip(1.0, radius, outside), half_seen=False)["warnings"])
+        return len(_run_diagnostics(steps, rules, _LastClip(1.0, radius, outside), half_seen=False)["warnings"])
 
     assert [found(outside) for outside in (None, 0.0, 0.5, math.nextafter(0.5, 1.0), 0.7, 1.0)] == [0, 0, 0, 1, 1, 1]
     # Halfway between d and radius², and four deviations of the noise.
@@ -375,7 +375,7 @@ def test_lost_variance_is_said_by_whichever_shows_it(left_out: bool, half_seen: 
     """Rows seen too far out to widen the clip to them, or a direction seen by half."""
     rules: Any = SimpleNamespace(last_radius=3.0, n_rows=100.0, schedule=SimpleNamespace(predicted_error=0.1))
     steps = [{"radius": 3.0, "noise_scale": 0.01, "fill": 0.1, "center": [0.0] * 4}]
-    found = run_diagnostics(steps, rules, LastClip(1.0, 3.0, 0.0, left_out), half_seen)["warnings"]
+    found = _run_diagnostics(steps, rules, _LastClip(1.0, 3.0, 0.0, left_out), half_seen)["warnings"]
     assert ["gets its variance from few rows" in text for text in found] == [True] * (left_out or half_seen)
 
 

@@ -12,8 +12,8 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.audit.replay import Recorder
-from dpmoments.mechanisms.base import MomentShape, NoisyMoments
 from dpmoments.mechanisms.coinpress import CoinPress
+from dpmoments.mechanisms.shape import MomentShape, NoisyMoments
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.rows.rows import Rows

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 import dpmoments as dpm
-from dpmoments.mechanisms.base import MomentShape
-from dpmoments.mechanisms.coinpress import histogram_share
-from dpmoments.mechanisms.coinpress_ellipsoid import Evidence, Observation, upper
+from dpmoments.mechanisms.coinpress import _histogram_share
+from dpmoments.mechanisms.coinpress_ellipsoid import Evidence, Observation, _upper
 from dpmoments.mechanisms.norm_histogram import noisy_tail_histograms, tail_edges
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.rows import Rows
@@ -144,9 +144,9 @@ def test_upper_is_above_both() -> None:
     rng = np.random.default_rng(7)
     for _ in range(20):
         first, second = (matrix + matrix.T for matrix in rng.normal(size=(2, 4, 4)))
-        above = upper(first, second)
+        above = _upper(first, second)
         assert min(np.linalg.eigvalsh(above - one)[0] for one in (first, second)) > -1e-9
-    np.testing.assert_array_equal(upper(np.eye(3), -np.eye(3)), np.eye(3))
+    np.testing.assert_array_equal(_upper(np.eye(3), -np.eye(3)), np.eye(3))
 
 
 def test_a_direction_that_lost_its_rows_goes_back_to_where_they_fit() -> None:
@@ -177,7 +177,7 @@ def test_rows_along_an_enlarged_direction_are_counted_apart() -> None:
 
 
 def test_few_features_buy_a_finer_histogram() -> None:
-    shares = [histogram_share(d) for d in (1, 2, 4, 6, 10, 100)]
+    shares = [_histogram_share(d) for d in (1, 2, 4, 6, 10, 100)]
     assert shares == sorted(shares, reverse=True)
     assert (shares[0], shares[-1]) == (0.1, 0.02)
-    assert math.isclose(histogram_share(5), 0.02 * 2**1.5)
+    assert math.isclose(_histogram_share(5), 0.02 * 2**1.5)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from dpmoments.mechanisms.coinpress import FAR, LastClip, histogram_share, run_diagnostics, widened_clip
-from dpmoments.mechanisms.coinpress_ellipsoid import Ellipsoid, Evidence, Observation, StepRules, upper
+from dpmoments.mechanisms.coinpress import _FAR, _histogram_share, _LastClip, _run_diagnostics, _widened_clip
+from dpmoments.mechanisms.coinpress_ellipsoid import Ellipsoid, Evidence, Observation, StepRules, _upper
 from dpmoments.mechanisms.coinpress_schedule import Schedule
 from dpmoments.mechanisms.noisy_step import NoisyStep
 from dpmoments.noise.entropy import insecure_generator
@@ -39,13 +39,13 @@ def test_an_observation_bounds_the_covariance_below_its_noise() -> None:
 
 
 def test_the_upper_matrix_adds_what_is_missing_and_nothing_else() -> None:
-    np.testing.assert_allclose(upper(np.diag([1.0, 2.0]), np.diag([3.0, 1.0])), np.diag([3.0, 2.0]))
+    np.testing.assert_allclose(_upper(np.diag([1.0, 2.0]), np.diag([3.0, 1.0])), np.diag([3.0, 2.0]))
     first = np.diag([1.0, 2.0])
-    assert upper(first, first) is first
-    level = upper(np.diag([1.0, 2.0, 2.0]), np.diag([2.0, 3.0, 2.0]))  # one eigenvalue of the difference is 0
+    assert _upper(first, first) is first
+    level = _upper(np.diag([1.0, 2.0, 2.0]), np.diag([2.0, 3.0, 2.0]))  # one eigenvalue of the difference is 0
     np.testing.assert_allclose(level, np.diag([2.0, 3.0, 2.0]))
-    assert upper(first, first - 1e-300 * EYE) is first
-    assert upper(first, np.diag([1.0, 2.0 + 1e-9])) is not first
+    assert _upper(first, first - 1e-300 * EYE) is first
+    assert _upper(first, np.diag([1.0, 2.0 + 1e-9])) is not first
 
 
 def test_evidence_keeps_the_last_two_observations_the_last_one_first() -> None:
@@ -215,12 +215,12 @@ def test_negative_variances_are_released_as_none() -> None:
     np.testing.assert_allclose(found, np.diag([0.9, 0.3]), atol=1e-12)
 
 
-def widened(table: np.ndarray, rho: float, radius: float, n_rows: float, *, unchecked: tuple[bool, ...]) -> LastClip:
+def widened(table: np.ndarray, rho: float, radius: float, n_rows: float, *, unchecked: tuple[bool, ...]) -> _LastClip:
     d = table.shape[1]
     place = Ellipsoid(np.zeros(d), np.eye(d), Evidence(), np.zeros((d, d)), np.array(unchecked))
     rows = Rows.of(table, dpm.Schema.unbounded(d), neighbors="add_remove")
     paying = filter_that_pays(PrivacyBudget.zcdp(rho), "add_remove", insecure_generator(0))
-    return widened_clip(rows, paying, LastClip(rho, radius), place, n_rows=n_rows, mean=False)
+    return _widened_clip(rows, paying, _LastClip(rho, radius), place, n_rows=n_rows, mean=False)
 
 
 def rows_that_afford(radius: float, rho: float) -> float:
@@ -235,7 +235,7 @@ def test_rows_along_unchecked_directions_widen_the_clip_to_four_radii_or_where_n
     distance: float, typical: float
 ) -> None:
     """The bin they are in stands for its geometric middle."""
-    assert FAR == 4.0
+    assert _FAR == 4.0
     table, rho = np.zeros((1200, 2)), 1e4
     table[:1000, 0], table[1000:, 1] = 1.0, distance
     for afford, near in ((1.0, typical <= 8.0), (typical * DOWN, typical <= 8.0), (typical * UP, True)):
@@ -258,13 +258,13 @@ def test_a_clip_is_as_planned_where_no_rows_are_seen() -> None:
         assert (found.radius, found.outside, found.left_out) == (radius, 0.0, False)
         seen = 1.0 / math.sqrt(2.0 * 1e-4) * 4.6748854
         assert found.unseen_tail == pytest.approx(2.0 * seen / 3.0, rel=1e-6)
-    assert LastClip(0.5, 2.0) == LastClip(0.5, 2.0, outside=None, left_out=False, unseen_tail=0.0)
+    assert _LastClip(0.5, 2.0) == _LastClip(0.5, 2.0, outside=None, left_out=False, unseen_tail=0.0)
 
 
 def test_the_histograms_share_falls_with_the_features_from_a_tenth_to_a_fiftieth() -> None:
-    assert [histogram_share(d) for d in (1, 2, 3, 10, 11, 1000)] == [0.1, 0.1, 0.1, 0.02, 0.02, 0.02]
+    assert [_histogram_share(d) for d in (1, 2, 3, 10, 11, 1000)] == [0.1, 0.1, 0.1, 0.02, 0.02, 0.02]
     for d in (4, 5, 9):
-        assert histogram_share(d) == pytest.approx(0.02 * (10.0 / d) ** 1.5, rel=1e-12)
+        assert _histogram_share(d) == pytest.approx(0.02 * (10.0 / d) ** 1.5, rel=1e-12)
 
 
 FOUND = {
@@ -292,8 +292,8 @@ def warned(
 ) -> list[str]:
     schedule = Schedule((1.0,), (1.0,), predicted)
     steps = [{"radius": radius, "noise_scale": noise, "fill": fill, "center": [0.0] * d}]
-    rules, last = StepRules(n_rows, planned, planned, 0.0, 0.01, schedule), LastClip(1.0, radius, **clip)
-    found = run_diagnostics(steps, rules, last, half_seen)
+    rules, last = StepRules(n_rows, planned, planned, 0.0, 0.01, schedule), _LastClip(1.0, radius, **clip)
+    found = _run_diagnostics(steps, rules, last, half_seen)
     assert found["steps"] is steps
     assert found["predicted_mahalanobis"] == predicted
     assert (found["share_outside"], found["share_unseen"]) == (last.outside, last.unseen_tail)

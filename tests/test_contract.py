@@ -11,8 +11,8 @@ import pytest
 import dpmoments as dpm
 from cases import CASES, Case, run_plan, table_in_the_ball
 from dpmoments.foundation.values import from_plain, to_plain
-from dpmoments.mechanisms.base import MomentShape, NoisyMoments
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
+from dpmoments.mechanisms.shape import MomentShape, NoisyMoments
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors

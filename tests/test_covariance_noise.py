@@ -86,7 +86,7 @@ def require_right(deviations: np.ndarray) -> None:
 def deviations(mechanism: str, neighbors: str, repair: str = "none") -> np.ndarray:
     found = [release.with_repair(repair) for release in releases(mechanism, neighbors)]
     features = range(len(found[0].feature_names))
-    return np.array([(one.covariance - exact()) / stated.covariance_noise(one, features) for one in found])
+    return np.array([(one.covariance - exact()) / stated._covariance_noise(one, features) for one in found])
 
 
 @pytest.mark.parametrize(("mechanism", "neighbors"), CASES)
@@ -106,7 +106,7 @@ def test_levels_of_one_column_have_the_noise_of_their_shares() -> None:
     """Where the repair shows diag(p) − ppᵀ: of shares as released, which it then makes add up to 1, and so no less noisy."""
     levels = slice(3, 6)
     noise = np.median(
-        [stated.covariance_noise(one.with_repair("auto"), range(6)) for one in releases(*CASES[0])], axis=0
+        [stated._covariance_noise(one.with_repair("auto"), range(6)) for one in releases(*CASES[0])], axis=0
     )
     for repair in (Repair.AUTO, Repair.STRUCTURED):
         shown = np.array([one.with_repair(repair).covariance for one in releases(*CASES[0])]).std(axis=0)
@@ -150,7 +150,7 @@ def test_the_noise_of_the_count_is_in_it(monkeypatch: pytest.MonkeyPatch) -> Non
     errors = np.array([one.covariance[0, 1] for one in found]) - 0.25
 
     def spread() -> float:
-        return float(np.sqrt(np.mean((errors / [stated.covariance_noise(one, [0, 1])[0, 1] for one in found]) ** 2)))
+        return float(np.sqrt(np.mean((errors / [stated._covariance_noise(one, [0, 1])[0, 1] for one in found]) ** 2)))
 
     assert abs(spread() - 1.0) < 0.06
     right = NoisyMoments.of

@@ -33,9 +33,9 @@ from cases import CASES, MEAN_CASES, Case
 from dpmoments.cli import main
 from dpmoments.rows.histogram import RowCount
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources.dask import DaskFilesSource, DaskFrameSource, DaskSource, open_dask
+from dpmoments.rows.sources.dask import DaskSource, _DaskFilesSource, _DaskFrameSource, open_dask
 from dpmoments.rows.sources.dask_tasks import CutGraph, PartitionTask, merged_outcome, opened, partition_outcome, sealed
-from dpmoments.rows.sources.engine import Failure, Outcome, PartitionJob, PassProgress, Reading, Summarised
+from dpmoments.rows.sources.engine import Failure, Outcome, PartitionJob, PassProgress, Reading, _Summarised
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.sealing import Seal
 from table_forms import EXPECTED, N_ROWS, REGIONS, SCHEMA, TABLE, csv_text, decimals, make_table
@@ -113,7 +113,7 @@ def test_files_are_read_by_the_workers(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_large_parquet_file_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpmoments.rows.sources.arrow.LEAST_ROWS_PER_PIECE", 100)
+    monkeypatch.setattr("dpmoments.rows.sources.arrow._LEAST_ROWS_PER_PIECE", 100)
     pq.write_table(TABLE, tmp_path / "t.parquet", row_group_size=30)
     rows = Rows.of(dpm.EngineFiles(tmp_path / "t.parquet", "dask"), SCHEMA)
     assert len(rows.source.pieces) == 4  # type: ignore[attr-defined]
@@ -142,7 +142,7 @@ def test_a_frame_of_files_alone_is_read_as_files_and_no_other(tmp_path: Path) ->
         "groups": dd.read_parquet(tmp_path, split_row_groups=True),
     }
     for data in plain.values():
-        assert isinstance(Rows.of(data, SCHEMA).source, DaskFilesSource)
+        assert isinstance(Rows.of(data, SCHEMA).source, _DaskFilesSource)
         assert Rows.of(data, SCHEMA).moments() == EXPECTED
     some = Rows.of(TABLE.slice(150, 150), SCHEMA).moments()
     older = TABLE.filter(pc.greater(TABLE["age"], 40.0))
@@ -157,10 +157,10 @@ def test_a_frame_of_files_alone_is_read_as_files_and_no_other(tmp_path: Path) ->
     }
     for name, (data, expected) in others.items():
         rows = Rows.of(data, SCHEMA)
-        assert isinstance(rows.source, DaskFrameSource), name
+        assert isinstance(rows.source, _DaskFrameSource), name
         assert rows.moments() == expected or (expected is None and rows.moments() != EXPECTED), name
     pq.write_table(TABLE.set_column(1, "visits", TABLE["visits"].cast(pa.float64())), tmp_path / "0.parquet")
-    assert isinstance(Rows.of(dd.read_parquet(tmp_path), SCHEMA).source, DaskFrameSource)  # Dask casts
+    assert isinstance(Rows.of(dd.read_parquet(tmp_path), SCHEMA).source, _DaskFrameSource)  # Dask casts
 
 
 def test_a_list_of_groups_of_rows_is_not_taken_for_the_files(tmp_path: Path) -> None:
@@ -169,15 +169,15 @@ def test_a_list_of_groups_of_rows_is_not_taken_for_the_files(tmp_path: Path) -> 
     table = pd.DataFrame({"x": np.arange(10.0)})
     dd.from_pandas(table, npartitions=2).to_parquet(tmp_path, write_metadata_file=True)
     listed, plain = dd.read_parquet(tmp_path), dd.read_parquet(tmp_path, ignore_metadata_file=True)
-    assert isinstance(Rows.of(listed, schema).source, DaskFrameSource)
-    assert isinstance(Rows.of(plain, schema).source, DaskFilesSource)
+    assert isinstance(Rows.of(listed, schema).source, _DaskFrameSource)
+    assert isinstance(Rows.of(plain, schema).source, _DaskFilesSource)
     assert Rows.of(listed, schema).moments() == Rows.of(plain, schema).moments() == Rows.of(table, schema).moments()
 
 
 @pytest.mark.parametrize("order", [(2, 5), (5, 2)])
 def test_of_two_failures_that_of_the_lower_partition_is_told(order: tuple[int, int]) -> None:
     count = RowCount("drop", keep_dropped=True)
-    job = PartitionJob(Reading(SCHEMA, True), Summarised(count), count.merge, fingerprinted=False)
+    job = PartitionJob(Reading(SCHEMA, True), _Summarised(count), count.merge, fingerprinted=False)
     first, second = (Outcome(frozenset({n}), None, failure=Failure(ValueError, f"of {n}")) for n in order)
     found = job.joined(first, second).failure
     assert found is not None
@@ -583,7 +583,7 @@ def test_a_result_that_came_back_twice_or_not_at_all_is_never_merged() -> None:
     """What no scheduler should do: each partition's number vouches for its result."""
     source = open_source(dd.from_pandas(FRAME, npartitions=3), SCHEMA, True)
     summary = RowCount(missing="drop", keep_dropped=True)
-    job = PartitionJob(Reading(SCHEMA, True), Summarised(summary), summary.merge, fingerprinted=True)
+    job = PartitionJob(Reading(SCHEMA, True), _Summarised(summary), summary.merge, fingerprinted=True)
     outcomes = [job.outcome(FRAME.iloc[start : start + 100], start // 100) for start in range(0, N_ROWS, 100)]
     whole = job.merged(outcomes)
     assert (whole.result, whole.failure, whole.partitions) == (N_ROWS, None, {0, 1, 2, 3})

@@ -34,20 +34,20 @@ CONTENT = b"a file\nof two lines\n"
 FILE = PublishedFile("small.data", "https://archive.invalid/small.data", hashlib.md5(CONTENT).hexdigest())
 
 # The real files, where the machine has them: the folder named by the variable when the tests start.
-REAL_FOLDER = os.environ.get(files.FOLDER_VARIABLE, "")
+REAL_FOLDER = os.environ.get(files._FOLDER_VARIABLE, "")
 URLOPEN = urllib.request.urlopen
 
 
 def real(*names: str) -> pytest.MarkDecorator:
     present = bool(REAL_FOLDER) and all((Path(REAL_FOLDER) / name).is_file() for name in names)
-    return pytest.mark.skipif(not present, reason=f"needs {names} in the folder {files.FOLDER_VARIABLE}")
+    return pytest.mark.skipif(not present, reason=f"needs {names} in the folder {files._FOLDER_VARIABLE}")
 
 
 @pytest.fixture(autouse=True)
 def _isolated(monkeypatch, tmp_path):
     """An empty cache, no chosen folder, and a network that no test reaches by accident."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv(files.FOLDER_VARIABLE, raising=False)
+    monkeypatch.delenv(files._FOLDER_VARIABLE, raising=False)
 
     def refuse(url, timeout):
         raise AssertionError(f"a test tried to reach {url} (timeout {timeout})")
@@ -57,7 +57,7 @@ def _isolated(monkeypatch, tmp_path):
 
 @pytest.fixture
 def real_files(monkeypatch):
-    monkeypatch.setenv(files.FOLDER_VARIABLE, REAL_FOLDER)
+    monkeypatch.setenv(files._FOLDER_VARIABLE, REAL_FOLDER)
 
 
 class Network:
@@ -103,11 +103,11 @@ def test_the_chosen_folder_comes_before_the_cache(network, monkeypatch, tmp_path
     files.load(FILE)
     chosen = tmp_path / "chosen"
     chosen.mkdir()
-    monkeypatch.setenv(files.FOLDER_VARIABLE, str(chosen))
-    assert files.find_local(FILE) == CONTENT  # the folder lacks it, so the cache answers
+    monkeypatch.setenv(files._FOLDER_VARIABLE, str(chosen))
+    assert files._find_local(FILE) == CONTENT  # the folder lacks it, so the cache answers
     (chosen / FILE.name).write_bytes(b"other")
     with pytest.raises(ValueError, match="chosen"):  # now the folder is asked first, and its file is wrong
-        files.find_local(FILE)
+        files._find_local(FILE)
     (chosen / FILE.name).write_bytes(CONTENT)
     (tmp_path / "cache" / "dpmoments" / FILE.name).write_bytes(b"other")
     assert files.load(FILE) == CONTENT
@@ -154,14 +154,14 @@ def test_without_network_the_error_says_what_to_place_where(network, failure, tm
     with pytest.raises(ConnectionError) as caught:
         files.load(FILE)
     message = str(caught.value)
-    for part in (FILE.url, str(tmp_path / "cache" / "dpmoments" / "small.data"), files.FOLDER_VARIABLE):
+    for part in (FILE.url, str(tmp_path / "cache" / "dpmoments" / "small.data"), files._FOLDER_VARIABLE):
         assert part in message
 
 
 def test_a_chosen_folder_that_does_not_exist_is_an_error(monkeypatch, tmp_path):
-    monkeypatch.setenv(files.FOLDER_VARIABLE, str(tmp_path / "nowhere"))
+    monkeypatch.setenv(files._FOLDER_VARIABLE, str(tmp_path / "nowhere"))
     with pytest.raises(NotADirectoryError, match="nowhere"):
-        files.find_local(FILE)
+        files._find_local(FILE)
     with pytest.raises(NotADirectoryError):
         datasets.adult()
 
@@ -186,19 +186,19 @@ def test_a_failed_write_leaves_nothing_behind(network, monkeypatch, tmp_path):
 
 
 def test_the_cache_follows_xdg(monkeypatch, tmp_path):
-    assert files.cache_folder() == tmp_path / "cache" / "dpmoments"
+    assert files._cache_folder() == tmp_path / "cache" / "dpmoments"
     for unset in ("", "relative/path"):
         monkeypatch.setenv("XDG_CACHE_HOME", unset)
-        assert files.cache_folder() == Path.home() / ".cache" / "dpmoments"
+        assert files._cache_folder() == Path.home() / ".cache" / "dpmoments"
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert files.cache_folder() == Path.home() / ".cache" / "dpmoments"
+    assert files._cache_folder() == Path.home() / ".cache" / "dpmoments"
 
 
-POPRES = (genetic_components.COMPONENTS, genetic_components.EIGENVALUES, genetic_components.COLORS)
+POPRES = (genetic_components._COMPONENTS, genetic_components._EIGENVALUES, genetic_components._COLORS)
 
 
 def test_every_source_is_https_with_an_md5():
-    for source in (tables.ADULT_TRAIN, tables.ADULT_TEST, tables.AIRFOIL):
+    for source in (tables.ADULT_TRAIN, tables._ADULT_TEST, tables._AIRFOIL):
         assert source.url.startswith("https://archive.ics.uci.edu/")
         assert source.url.endswith("/" + source.name)
         assert len(source.md5) == 32
@@ -302,7 +302,7 @@ def tiny_adult(monkeypatch, tmp_path):
         source = replace(getattr(tables, attribute), md5=hashlib.md5(content).hexdigest())
         monkeypatch.setattr(tables, attribute, source)
         (folder / source.name).write_bytes(content)
-    monkeypatch.setenv(files.FOLDER_VARIABLE, str(folder))
+    monkeypatch.setenv(files._FOLDER_VARIABLE, str(folder))
 
 
 @pytest.mark.usefixtures("tiny_adult")
@@ -342,7 +342,7 @@ def test_an_unknown_subset_is_refused():
 @pytest.mark.usefixtures("real_files")
 def test_the_bundle_equals_the_complete_rows_of_the_published_file(monkeypatch):
     published = datasets.adult()
-    monkeypatch.delenv(files.FOLDER_VARIABLE)
+    monkeypatch.delenv(files._FOLDER_VARIABLE)
     assert datasets.adult().frame.equals(published.frame)
 
 
@@ -460,14 +460,14 @@ def test_genetic_components_are_fetched_once_and_kept_in_the_users_cache(tmp_pat
     ],
 )
 def test_what_is_wrong_with_a_fetched_file_is_said(publisher, tmp_path, fault, error, words):
-    source = genetic_components.COMPONENTS
+    source = genetic_components._COMPONENTS
     if fault == "gone":
         Publisher.answers = {}
     elif fault == "changed":
         Publisher.answers["/popres.eigs"] += b"one line more\n"
     else:
         url = f"{source.url}cut" if fault == "cut" else "http://127.0.0.1:9/popres.eigs"  # nobody listens at port 9
-        publisher.setattr(genetic_components, "COMPONENTS", replace(source, url=url))
+        publisher.setattr(genetic_components, "_COMPONENTS", replace(source, url=url))
     with pytest.raises(error, match=words):
         papers_datasets.popres()
     assert not (tmp_path / "cache").exists()

@@ -13,8 +13,8 @@ import pytest
 import dpmoments as dpm
 from analyses import FEATURES, records, released
 from cases import run_plan
-from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.registry import make_mechanism
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.rows.rows import Rows
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from doc_blocks import run_in_order
-from dpmoments.cli.catalogue import WITHOUT_A_PROOF, mechanisms_page
+from dpmoments.cli.catalogue import _WITHOUT_A_PROOF, _mechanisms_page
 from dpmoments.mechanisms.registry import MECHANISMS
 
 ROOT = Path(__file__).parent.parent
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 
 def test_the_table_of_mechanisms_is_current() -> None:
     written = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
-    assert written == mechanisms_page(), "run dpmoments mechanisms --markdown > docs/mechanisms.md"
+    assert written == _mechanisms_page(), "run dpmoments mechanisms --markdown > docs/mechanisms.md"
 
 
 def test_the_readmes_example_runs(
@@ -86,7 +86,7 @@ def test_links_of_the_readme_and_the_docs_lead_somewhere() -> None:
 def test_every_mechanism_has_its_derivation() -> None:
     for name, mechanism in MECHANISMS.items():
         module = mechanism.__module__.rsplit(".", 1)[-1]
-        assert (ROOT / "docs" / "derivations" / f"{module}.md").exists() == (name not in WITHOUT_A_PROOF), module
+        assert (ROOT / "docs" / "derivations" / f"{module}.md").exists() == (name not in _WITHOUT_A_PROOF), module
 
 
 def test_the_page_on_reading_tables_runs(

@@ -14,13 +14,13 @@ import dpmoments as dpm
 from cases import run_plan
 from dpmoments.audit.verification import checks
 from dpmoments.mechanisms import Gaussian, MatrixLaplace
-from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind
+from dpmoments.releases.release_warning import ReleaseWarning
 from dpmoments.rows.rows import Rows
-from dpmoments.spending.run import ReleaseWarning
 from test_means import OPTIONS
 
 N_ROWS, N_DROPPED = 5_000, 500

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from dpmoments.noise.orthonormal_frame import deflate, solve_secular_equation
+from dpmoments.noise.orthonormal_frame import _deflate, _solve_secular_equation
 
 
 def restricted_eigenvalues(eigenvalues, direction, rng):
@@ -43,7 +43,7 @@ CASES = [
 @pytest.mark.parametrize(("eigenvalues", "direction"), CASES)
 class TestDeflation:
     def test_eigenvalues_are_those_of_the_restriction(self, eigenvalues, direction):
-        found = deflate(eigenvalues, direction).eigenvalues
+        found = _deflate(eigenvalues, direction).eigenvalues
         scale = np.abs(eigenvalues).max()
         reference = restricted_eigenvalues(eigenvalues / scale, direction, np.random.default_rng(1))
         assert_allclose(found / scale, reference, atol=2e-14)
@@ -51,7 +51,7 @@ class TestDeflation:
         assert (found >= eigenvalues[1:]).all(), "eigenvalues must interlace"
 
     def test_eigenvectors_are_orthonormal_and_diagonalise(self, eigenvalues, direction):
-        deflation = deflate(eigenvalues, direction)
+        deflation = _deflate(eigenvalues, direction)
         lifted = deflation.lift(np.eye(len(direction) - 1))
         basis = np.column_stack([deflation.direction, lifted])
         assert_allclose(basis.T @ basis, np.eye(len(direction)), atol=1e-14)
@@ -59,12 +59,12 @@ class TestDeflation:
         assert_allclose((lifted.T * (eigenvalues / scale)) @ lifted, np.diag(deflation.eigenvalues / scale), atol=1e-14)
 
     def test_the_direction_removed_is_the_one_given(self, eigenvalues, direction):
-        removed = deflate(eigenvalues, direction).direction
+        removed = _deflate(eigenvalues, direction).direction
         assert_allclose(removed, direction, atol=5e-15)
 
     def test_columns_are_lifted_one_by_one(self, eigenvalues, direction):
         coordinates = np.random.default_rng(2).standard_normal((len(direction) - 1, 3))
-        deflation = deflate(eigenvalues, direction)
+        deflation = _deflate(eigenvalues, direction)
         dense = deflation.lift(np.eye(len(direction) - 1)) @ coordinates
         assert_allclose(deflation.lift(coordinates), dense, atol=1e-12)
 
@@ -77,7 +77,7 @@ def test_offsets_have_full_relative_accuracy(seed):
     poles = np.sort(rng.random(k))[::-1].copy()
     squared_weights = 10.0 ** -rng.uniform(0, 35, k)
     squared_weights /= squared_weights.sum()
-    roots, recomputed = solve_secular_equation(poles, squared_weights)
+    roots, recomputed = _solve_secular_equation(poles, squared_weights)
     with mpmath.workdps(60):
         p, w = [mpmath.mpf(x) for x in poles], [mpmath.mpf(x) for x in squared_weights]
         for j in range(k - 1):
@@ -98,7 +98,7 @@ def test_offsets_have_full_relative_accuracy(seed):
 
 
 def test_one_dimension_leaves_nothing():
-    deflation = deflate(np.array([3.0]), np.array([-1.0]))
+    deflation = _deflate(np.array([3.0]), np.array([-1.0]))
     assert deflation.eigenvalues.shape == (0,)
     assert deflation.lift(np.empty((0, 2))).shape == (1, 2)
     assert deflation.direction == [-1.0]
@@ -110,15 +110,15 @@ def test_many_chunks(monkeypatch):
     eigenvalues = np.sort(rng.standard_normal(40))[::-1].copy()
     direction = rng.standard_normal(40)
     direction /= np.linalg.norm(direction)
-    whole = deflate(eigenvalues, direction)
+    whole = _deflate(eigenvalues, direction)
     for cells in (1, 7 * 40):  # one row at a time; seven, and four at the end
-        monkeypatch.setattr("dpmoments.noise.orthonormal_frame.CHUNK_CELLS", cells)
-        pieces = deflate(eigenvalues, direction)
+        monkeypatch.setattr("dpmoments.noise.orthonormal_frame._CHUNK_CELLS", cells)
+        pieces = _deflate(eigenvalues, direction)
         assert_allclose(pieces.eigenvalues, whole.eigenvalues, rtol=1e-14)
         assert_allclose(pieces.lift(np.eye(39)), whole.lift(np.eye(39)), atol=1e-14)
 
 
 def test_the_buffer_size_of_the_caller_is_left_alone():
     before = np.getbufsize()
-    deflate(np.array([2.0, 1.0, 0.0]), np.full(3, 3**-0.5)).lift(np.eye(2))
+    _deflate(np.array([2.0, 1.0, 0.0]), np.full(3, 3**-0.5)).lift(np.eye(2))
     assert np.getbufsize() == before

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import dpmoments as dpm
 from dpmoments.rows.encode import encode_columns, largest_block
 from dpmoments.schema import Schema
-from dpmoments.schema.columns import Numeric
 from dpmoments.schema.encoding import Encoding
+from dpmoments.schema.numeric import Numeric
 
 EPSILON = 2.0**-53
 """Relative error of one rounding."""

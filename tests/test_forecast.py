@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from dpmoments.mechanisms.base import MomentShape, Plan
+from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means.base import NormalRows
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, make_mean_mechanism
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter

@@ -21,8 +21,8 @@ from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.planning import imagined_release
 from dpmoments.planning import imagined_release as planning_setting
 from dpmoments.planning.changes import changes
-from dpmoments.planning.forecast_table import refusals_in_a_line
-from dpmoments.planning.imagined_release import LawOfRun, NoiseInUnits, Setting, ball_laws
+from dpmoments.planning.forecast_table import _refusals_in_a_line
+from dpmoments.planning.imagined_release import LawOfRun, NoiseInUnits, Setting, _ball_laws
 from dpmoments.planning.needed import Wanted
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
@@ -215,7 +215,7 @@ def test_the_ball_is_never_worse_than_the_guarantee_and_no_better_than_its_small
     for budget, n_rows in itertools.product(BUDGETS, (30, 1000, 10**6)):
         plan = setting("adaptive-ball", NUMBERS, n_rows, **budget).plan
         assert isinstance(plan, AdaptiveBallPlan)
-        for part in ball_laws(plan, TypicalTable.of(NUMBERS), n_rows):
+        for part in _ball_laws(plan, TypicalTable.of(NUMBERS), n_rows):
             assert 0.0 < part.probability <= 1.0 + 1e-9
             assert part.law.frobenius_error <= plan.guaranteed_error * (1.0 + 1e-9)
 
@@ -483,7 +483,7 @@ def test_mechanisms_that_cannot_run_take_one_line(budget: dict[str, float]) -> N
     table = dpm.forecast(SCHEMA, n_rows=N_ROWS, **budget)
     refused = [row for row in table if row.refusal is not None]
     [line] = [line for line in str(table).splitlines() if line.startswith("cannot run here: ")]
-    assert line == refusals_in_a_line(table.rows)
+    assert line == _refusals_in_a_line(table.rows)
     assert "not possible" not in str(table)
     for row in refused:
         assert re.search(rf"[ ,]{row.mechanism}[ ,]", line)

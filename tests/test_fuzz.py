@@ -94,7 +94,7 @@ PLANTED: dict[str, tuple[str, dict[tuple[Any, str], Any]]] = {
     "line breaks end records": ("csv", {(text, "pa_csv"): ArrowCsv()}),
     "line ends cut in two": (
         "csv",
-        {(text.WholeLineEnds, "_following"): lambda self, size: bytes(self._stream.read(size))},
+        {(text._WholeLineEnds, "_following"): lambda self, size: bytes(self._stream.read(size))},
     ),
     "errors that quote cells": ("csv", {(text, "read_quietly"): told_as_it_is}),
     "a row lost at the end of a batch": ("parquet", {(arrow.ArrowSource, "sliced"): sliced_short}),

@@ -18,7 +18,7 @@ import dpmoments as dpm
 import mutations
 from dpmoments.audit.verification import checks
 from dpmoments.cli import main
-from dpmoments.cli.errors import has_own_words
+from dpmoments.foundation.errors import has_own_words
 from dpmoments.foundation.values import from_plain
 from dpmoments.privacy import receipt as receipt_module
 from dpmoments.privacy.budget import PrivacyBudget
@@ -173,7 +173,7 @@ def test_what_is_no_statement(key: str, value: Any) -> None:
 
 
 def test_a_receipt_whose_sum_takes_minutes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receipt_module, "MOST_DIFFERENT_LOSSES", 0)
+    monkeypatch.setattr(receipt_module, "_MOST_DIFFERENT_LOSSES", 0)
     assert "different losses" in refusal(lambda: MomentRelease.from_dict(content()))
 
 
@@ -319,7 +319,7 @@ def test_a_last_block_may_be_the_end_of_a_line(end: str, monkeypatch: pytest.Mon
     path.write_bytes(("age,code" + end + "".join(f"{index % 97}.5,{index}{end}" for index in range(40))).encode())
     whole = Rows.of(path, AGE).moments()
     for size in range(40, 120):
-        monkeypatch.setattr(text, "CSV_BLOCK_BYTES", size)
+        monkeypatch.setattr(text, "_CSV_BLOCK_BYTES", size)
         assert Rows.of(path, AGE).moments() == whole
 
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 import dpmoments as dpm
 from cases import run_plan
-from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilterError

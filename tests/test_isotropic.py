@@ -12,7 +12,7 @@ from scipy import special, stats
 import dpmoments as dpm
 from dpmoments.audit.exact import privacy_loss
 from dpmoments.mechanisms import Auto, Isotropic, MatrixLaplace
-from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.families import IsotropicNoise
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors

@@ -9,9 +9,9 @@ from scipy import stats
 
 import dpmoments as dpm
 from cases import run_plan
-from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
-from dpmoments.papers.mechanisms.padded_gram import default_degrees, paper_padding
+from dpmoments.papers.mechanisms.padded_gram import _default_degrees, paper_padding
 from dpmoments.privacy import curves
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
@@ -225,7 +225,7 @@ def test_count_and_mean_ride_in_the_same_matrix(mean):
 
 def test_default_degrees_nearly_minimise_the_worst_case():
     for n_rows, stays in [(100, False), (10_000, False), (10_000, True)]:
-        chosen = default_degrees(USUAL, Neighbors.ADD_REMOVE, 6, 6, float(n_rows), 1.0, stays)
+        chosen = _default_degrees(USUAL, Neighbors.ADD_REMOVE, 6, 6, float(n_rows), 1.0, stays)
         errors = {}
         for degrees in [6, *(2**power for power in range(3, 34))]:
             padding = curves.wishart_sampling_padding(1.0, 1e-6, degrees, "add_remove")
@@ -256,7 +256,7 @@ def test_default_degrees_are_the_fewest_within_a_twentieth(neighbors, stays, uni
     least = min(map(error, every))
     expected = next(degrees for degrees in every if error(degrees) <= 1.05 * least)
     budget = PrivacyBudget.approximate(epsilon, delta)
-    assert default_degrees(budget, neighbors, fewest, dimension, total, unit, stays) == expected
+    assert _default_degrees(budget, neighbors, fewest, dimension, total, unit, stays) == expected
 
 
 @pytest.mark.parametrize("neighbors", list(Neighbors))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpmoments.rows import kernel, lattice, threads
 from dpmoments.rows.kernel import MomentSummary, exact_moments, transformed_norms
-from dpmoments.rows.lattice import EXACT, Lattice, clip_rows, shrink_into_ball, squared_norms
+from dpmoments.rows.lattice import EXACT, Lattice, _shrink_into_ball, clip_rows, squared_norms
 from lattice_rows import lattice_rows
 from reference_lattice import reference_lattice_row, reference_sums
 
@@ -218,7 +218,7 @@ def test_fallback_shrinks_any_integer_rows(n_features: int) -> None:
         norms = squared_norms(rows)
         was_inside = norms <= small.squared_limit
         assert 20 < was_inside.sum() < 180
-        shrink_into_ball(rows, norms, small)
+        _shrink_into_ball(rows, norms, small)
         assert np.array_equal(rows[was_inside], before[was_inside])
         assert np.array_equal(np.sum(rows.astype(np.int64) ** 2, axis=1), norms)
         assert np.all(norms <= small.squared_limit)
@@ -230,7 +230,7 @@ def test_fallback_shrinks_any_integer_rows(n_features: int) -> None:
 def test_rows_without_an_exact_norm_are_never_let_through() -> None:
     for norm in (math.nan, math.inf, 2.0**54):
         with pytest.raises(FloatingPointError, match="exact norm"):
-            shrink_into_ball(np.ones((1, 3)), np.array([norm]), Lattice(3, bits=8, radius=1.0))
+            _shrink_into_ball(np.ones((1, 3)), np.array([norm]), Lattice(3, bits=8, radius=1.0))
 
 
 def test_fallback_catches_a_clip_that_aims_too_far(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,7 +239,7 @@ def test_fallback_catches_a_clip_that_aims_too_far(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Lattice, "clip_target", property(lambda self: 2.0**self.bits))
     caught = lattice_rows(rows, bits=10)
     assert np.all(np.sum(caught.astype(np.int64) ** 2, axis=1) <= 4**10)
-    monkeypatch.setattr(lattice, "shrink_into_ball", lambda *_: None)
+    monkeypatch.setattr(lattice, "_shrink_into_ball", lambda *_: None)
     missed = lattice_rows(rows, bits=10)
     assert np.any(np.sum(missed.astype(np.int64) ** 2, axis=1) > 4**10)
 
@@ -431,15 +431,17 @@ def test_blocks_are_refused(block: Any, error: type[Exception]) -> None:
 
 def test_reduced_precision_products_are_detected() -> None:
     """Planted fault: a library that multiplies in single precision, or that loses one unit."""
-    assert threads.products_are_exact()
-    assert not threads.products_are_exact(lambda a, b: (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float64))
+    assert threads._products_are_exact()
+    assert not threads._products_are_exact(
+        lambda a, b: (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float64)
+    )
 
     def off_by_one(a: FloatArray, b: FloatArray) -> FloatArray:
         product: FloatArray = a @ b
         product[-1, 0] += 1.0
         return product
 
-    assert not threads.products_are_exact(off_by_one)
+    assert not threads._products_are_exact(off_by_one)
 
 
 def test_blas_threads_are_restored() -> None:

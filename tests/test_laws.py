@@ -45,7 +45,7 @@ from dpmoments.privacy.laws import (
     RaisedWishartSampling,
     WishartSampling,
 )
-from dpmoments.privacy.sampling import KEPT_BITS, add_integers, coordinates_of, noised, without_low_bits
+from dpmoments.privacy.sampling import _KEPT_BITS, _add_integers, coordinates_of, noised, without_low_bits
 from dpmoments.privacy.sensitivity import (
     count,
     gram_frobenius,
@@ -1353,10 +1353,10 @@ def test_integers_near_the_ends_of_int64_are_added_exactly() -> None:
     ends = np.array([2**63 - 1, -(2**63) + 1, -(2**63), 2**62, -(2**62), 0], dtype=np.int64)
     for query in (ends, *ends.reshape(-1, 1)):
         for noise in (2**62 - 1, -(2**62) + 1):
-            total = add_integers(query, np.full(query.size, noise))
+            total = _add_integers(query, np.full(query.size, noise))
             assert total.tolist() == [cell + noise for cell in query.tolist()]
-    assert add_integers(ends[3:] // 2, np.ones(3, dtype=np.int64)).dtype == np.int64
-    assert add_integers(ends[:0], ends[:0]).size == 0
+    assert _add_integers(ends[3:] // 2, np.ones(3, dtype=np.int64)).dtype == np.int64
+    assert _add_integers(ends[:0], ends[:0]).size == 0
 
 
 # Rounding ------------------------------------------------------------------------------------------------------------
@@ -1372,11 +1372,11 @@ def carries_few_bits(rounding: Callable[[np.ndarray], np.ndarray]) -> bool:
     rng = np.random.default_rng(8)
     arrays = [rng.normal(size=(4, 4)) * 2.0**power for power in (-1000, -30, 0, 40, 900)]
     arrays += [np.array([1.0 - 2.0**-53]), np.array([1.0, 1e-12, -3e-5]), np.array(2.0**31 - 1.0), rng.normal(size=500)]
-    return all(bits_of(value) <= KEPT_BITS for array in arrays for value in rounding(array).ravel())
+    return all(bits_of(value) <= _KEPT_BITS for array in arrays for value in rounding(array).ravel())
 
 
 def test_outputs_carry_thirty_bits_at_most() -> None:
-    assert KEPT_BITS == 30
+    assert _KEPT_BITS == 30
     assert carries_few_bits(without_low_bits)
     assert carries_few_bits(lambda array: without_low_bits(array, down=True))
     assert not carries_few_bits(lambda array: array)
@@ -1385,7 +1385,7 @@ def test_outputs_carry_thirty_bits_at_most() -> None:
 
 def test_rounding_is_to_the_nearest_multiple_or_down() -> None:
     values = np.random.default_rng(1).normal(size=1000)
-    unit = 2.0 ** (math.frexp(np.abs(values).max())[1] - KEPT_BITS)
+    unit = 2.0 ** (math.frexp(np.abs(values).max())[1] - _KEPT_BITS)
     assert np.abs(without_low_bits(values) - values).max() <= unit / 2.0
     lower = without_low_bits(values, down=True)
     assert ((lower <= values) & (values - lower < unit)).all()
@@ -1407,7 +1407,7 @@ def test_rounding_is_to_the_nearest_multiple_or_down() -> None:
 )
 def test_floating_point_draws_carry_few_bits(law: DrawLaw, query: np.ndarray) -> None:
     generator = insecure_generator(6)
-    assert all(bits_of(value) <= KEPT_BITS for _ in range(20) for value in noised(law, query, generator).ravel())
+    assert all(bits_of(value) <= _KEPT_BITS for _ in range(20) for value in noised(law, query, generator).ravel())
 
 
 def bounds_from_below(law: EigenvalueBound, draw: Callable[..., float] = noised) -> bool:
@@ -1435,8 +1435,8 @@ def test_a_bound_on_an_eigenvalue_is_rounded_down_and_never_negative() -> None:
 def test_a_bound_on_an_eigenvalue_carries_few_bits() -> None:
     law = EigenvalueBound(0.25, 0.5)
     noisy = [noised(law, 7.0 + 1e-9 * seed, insecure_generator(seed)) + law.allowance for seed in range(50)]
-    assert all(bits_of(value) <= KEPT_BITS for value in noisy)
-    assert any(bits_of(value - 1e-9) > KEPT_BITS for value in noisy)
+    assert all(bits_of(value) <= _KEPT_BITS for value in noisy)
+    assert any(bits_of(value - 1e-9) > _KEPT_BITS for value in noisy)
 
 
 def test_padding_by_the_curve_is_just_enough() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.special import erfc
 
 import dpmoments as dpm
-from dpmoments.ledger.accounts import amount_left, amount_spent, why_not_counted
+from dpmoments.ledger.accounts import _amount_left, _amount_spent, _why_not_counted
 from dpmoments.ledger.amounts import as_written, from_text
 from dpmoments.ledger.composition import Sums, losses_of
 from dpmoments.ledger.grants import MOST_GAUSSIAN_RELEASES, Grant
@@ -68,7 +68,7 @@ COUNTED = {
 def test_the_table_of_what_is_counted(kind: str, what: str) -> None:
     sums = sums_of(ONE_OF_EACH[what], ONE_OF_EACH[what])
     assert sums.within(GRANTS[kind]) == (what in COUNTED[kind])
-    assert bool(why_not_counted(GRANTS[kind], sums)) == (what not in COUNTED[kind])
+    assert bool(_why_not_counted(GRANTS[kind], sums)) == (what not in COUNTED[kind])
 
 
 def test_costs_of_several_kinds_are_added_part_by_part_and_rho_has_no_part() -> None:
@@ -82,8 +82,8 @@ def test_costs_of_several_kinds_are_added_part_by_part_and_rho_has_no_part() -> 
     assert not sums_of((PURE(0.5), EPSILON), (APPROXIMATE(0.5, 6e-7), GAUSSIAN)).within(grant)  # half of δ
     assert sums_of((APPROXIMATE(0.5, 6e-7), PARTS), (PURE(0.5), EPSILON)).within(grant)  # all of it: the first has no ρ
     for order in itertools.permutations((concentrated, alone, rho)):
-        assert "has no δ of its own" in why_not_counted(grant, sums_of(*order))
-    assert "the grant counts in ρ" in why_not_counted(GRANTS["zcdp"], sums_of(concentrated, alone))
+        assert "has no δ of its own" in _why_not_counted(grant, sums_of(*order))
+    assert "the grant counts in ρ" in _why_not_counted(GRANTS["zcdp"], sums_of(concentrated, alone))
 
 
 @pytest.mark.parametrize("unit", [GAUSSIAN, RHO, PARTS])
@@ -94,7 +94,7 @@ def test_one_release_of_the_whole_grant_is_allowed_and_nothing_after_it(unit: Lo
     assert sums_of(whole).within(grant)
     assert not sums_of(whole, (PURE(1e-9), EPSILON)).within(grant) or (composition, unit) == ("zcdp", GAUSSIAN)
     assert not sums_of((APPROXIMATE(1.0000001, 1e-6), unit)).within(grant)
-    spent = amount_spent(grant, sums_of(whole))
+    spent = _amount_spent(grant, sums_of(whole))
     assert (spent.epsilon, spent.delta) == (1.0, 1e-6)
 
 
@@ -104,8 +104,8 @@ def test_decimals_add_up_as_they_are_written() -> None:
     ten = sums_of(*[(PURE(0.1), EPSILON)] * 10)
     assert ten.within(grant)
     assert ten.total("epsilon") == 1
-    assert amount_spent(grant, ten).epsilon == 1.0
-    assert amount_left(grant, ten).epsilon == 0.0
+    assert _amount_spent(grant, ten).epsilon == 1.0
+    assert _amount_left(grant, ten).epsilon == 0.0
     assert not (ten + losses_of(PURE(1e-12), EPSILON, ADD, ADD)).within(grant)
 
 
@@ -205,7 +205,7 @@ def test_no_composed_curve_is_above_what_the_ledger_says(mixture: str, compositi
         assert not sums.within(grant)
         return
     assert sums.within(grant)
-    spent = amount_spent(grant, sums)
+    spent = _amount_spent(grant, sums)
     assert spent.epsilon < 20.0
     assert composed_delta(list(losses), spent.epsilon) <= max(spent.delta, 1e-13)
 
@@ -214,7 +214,7 @@ def test_the_brute_force_finds_a_sum_that_is_too_low() -> None:
     """Planted: ε of half the releases."""
     releases, losses = zip(*MIXTURES["four Gaussian"], strict=True)
     grant = Grant.of(epsilon=20.0, delta=1e-5, composition="gaussian")
-    low = amount_spent(grant, sums_of(*releases[:3]))
+    low = _amount_spent(grant, sums_of(*releases[:3]))
     assert composed_delta(list(losses), low.epsilon) > low.delta
 
 
@@ -228,7 +228,7 @@ def test_the_brute_force_is_near_the_exact_curve() -> None:
 def test_gaussian_releases_in_mu_are_tighter_than_in_rho_and_part_by_part() -> None:
     releases = [(APPROXIMATE(0.5, 1e-7), GAUSSIAN)] * 4
     found = {
-        rule: amount_spent(Grant.of(epsilon=20.0, delta=1e-6, composition=rule), sums_of(*releases)).epsilon
+        rule: _amount_spent(Grant.of(epsilon=20.0, delta=1e-6, composition=rule), sums_of(*releases)).epsilon
         for rule in ("gaussian", "zcdp", "auto", "basic")
     }
     assert found["gaussian"] < found["auto"] < found["zcdp"] < found["basic"] == 2.0
@@ -254,7 +254,7 @@ def test_what_is_left_can_be_spent_and_no_more() -> None:
         grant, sums = GRANTS[name], sums_of(*(ONE_OF_EACH[what] for what in start))
         if not sums.within(grant):
             continue
-        left = amount_left(grant, sums)
+        left = _amount_left(grant, sums)
         for cost, unit, amount in (
             *((PURE(left.epsilon), EPSILON, left.epsilon) for _ in range(left.epsilon > 0)),
             *((ZCDP(left.rho), RHO, left.rho) for _ in range(left.rho > 0)),
@@ -293,7 +293,7 @@ def test_so_many_gaussian_releases_have_a_proven_margin() -> None:
     sums = sums_of(*[(APPROXIMATE(0.01, 1e-8), GAUSSIAN)] * MOST_GAUSSIAN_RELEASES)
     assert sums.within(grant)
     one_more = sums + losses_of(APPROXIMATE(0.01, 1e-8), GAUSSIAN, ADD, ADD)
-    assert f"proven for {MOST_GAUSSIAN_RELEASES} releases" in why_not_counted(grant, one_more)
+    assert f"proven for {MOST_GAUSSIAN_RELEASES} releases" in _why_not_counted(grant, one_more)
     assert one_more.within(Grant.of(rho=50.0))
 
 

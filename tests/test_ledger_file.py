@@ -61,7 +61,7 @@ def edited(path: str | Path) -> Iterator[sqlite3.Connection]:
             connection.execute(f"DROP TRIGGER {name}")
         connection.execute("PRAGMA foreign_keys = OFF")
         yield connection
-        for statement in ledger_file.OBJECTS:
+        for statement in ledger_file._OBJECTS:
             if statement.startswith("CREATE TRIGGER"):
                 connection.execute(statement)
 
@@ -78,7 +78,7 @@ def of_another_program(path: Path) -> None:
 def newer(path: Path) -> None:
     dpm.Ledger(path).grant("people", epsilon=1.0)
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"PRAGMA user_version = {ledger_file.VERSION + 1}")
+        connection.execute(f"PRAGMA user_version = {ledger_file._VERSION + 1}")
 
 
 def in_another_mode(path: Path) -> None:
@@ -448,7 +448,7 @@ def test_triggers_stop_mistakes(ledger: dpm.Ledger) -> None:
 
 def test_the_clock_is_shown_and_orders_nothing(ledger: dpm.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter(["2030-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "2029-01-01T00:00:00Z", "1999-01-01T00:00:00Z"])
-    monkeypatch.setattr(history, "now", lambda: next(times))
+    monkeypatch.setattr(history, "_now", lambda: next(times))
     spend(ledger, 2)
     kept = dpm.Ledger(ledger.path)
     assert [entry.time[:4] for entry in kept.history()[1:]] == ["2030", "1970", "2029", "1999"]

@@ -16,15 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpmoments as dpm
-from dpmoments.datasets.tables import adult_schema, wine_schema
+from dpmoments.datasets.tables import _adult_schema, _wine_schema
 from dpmoments.rows import level_sums
 from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.kernel import MomentSummary
 from dpmoments.rows.lattice import Lattice
-from dpmoments.rows.level_sums import LevelLayout, counting_levels, longest_row, scaled_limbs
+from dpmoments.rows.level_sums import LevelLayout, _longest_row, _scaled_limbs, counting_levels
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources.engine import PartitionJob, Reading, Summarised
+from dpmoments.rows.sources.engine import PartitionJob, Reading, _Summarised
 from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.memory import FrameSource
 from dpmoments.rows.sources.opening import open_source
@@ -54,8 +54,8 @@ def source_of(table: Any, schema: Schema, *, mean: bool = True) -> LocalSource[A
 
 
 def free_counting(patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(level_sums, "COST_OF_COUNTING", -1e9)
-    patched.setattr(level_sums, "ROWS_PER_STEP", 5)
+    patched.setattr(level_sums, "_COST_OF_COUNTING", -1e9)
+    patched.setattr(level_sums, "_ROWS_PER_STEP", 5)
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_a_level_that_is_rounded_up_is_what_the_row_norm_is_for() -> None:
     assert schema.row_norm == 65536 / 37837
     assert 0 < schema.row_norm / plain.row_norm - 1 < 1e-5
     layout, lattice = LevelLayout.of(plain, mean=True), Lattice(6, 19, 1.0)
-    assert longest_row(plain, layout, lattice) == 3 * 302698**2 > 4**19
+    assert _longest_row(plain, layout, lattice) == 3 * 302698**2 > 4**19
     summary = MomentSummary(6, 19, missing="drop")
     assert counting_levels(summary, plain, layout) is None
     source = source_of(pa.table({name: [name] * 3 for name in "abc"}), plain)
@@ -154,7 +154,7 @@ def test_the_longest_row_is_attained(mean: bool, bits: int) -> None:
     cells = {name: pa.array(column) for name, column in zip("xcb", zip(*rows, strict=True), strict=True)}
     block = encode_columns(cells, schema, mean=mean)
     layout, d = LevelLayout.of(schema, mean=mean), schema.n_features
-    longest = longest_row(schema, layout, Lattice(d, bits, 1.0))
+    longest = _longest_row(schema, layout, Lattice(d, bits, 1.0))
     # beyond the radius nothing is clipped, so that rows are seen as they are
     unclipped = lattice_rows(block, bits=bits + 1, radius=2.0)
     assert longest == int((unclipped**2).sum(axis=1).max())
@@ -192,9 +192,9 @@ def test_the_choice_is_the_schemas() -> None:
         return counting_levels(summary, schema, LevelLayout.of(schema, mean=True)) is not None
 
     wide = [dpm.Categorical(f"c{i}", range(1000 if i == 0 else 50)) for i in range(4)]
-    assert counted(adult_schema())
+    assert counted(_adult_schema())
     assert counted(Schema(*wide))
-    assert not counted(wine_schema(cultivar=True))  # 13 numbers and 3 levels: the product of 16 columns is less work
+    assert not counted(_wine_schema(cultivar=True))  # 13 numbers and 3 levels: the product of 16 columns is less work
     assert not counted(Schema(*(dpm.Numeric(f"x{i}", 0, 1) for i in range(50))))
 
 
@@ -232,7 +232,7 @@ def test_workers_of_engines_count_levels(expected: Moments, monkeypatch: pytest.
     """What a worker of Dask or Spark does, sent there and back."""
     monkeypatch.setattr(LocalSource, "encode", None)
     summary = MomentSummary(WIDE.n_features, missing="drop")
-    job = PartitionJob(Reading(WIDE, True), Summarised(summary), summary.merge, True)
+    job = PartitionJob(Reading(WIDE, True), _Summarised(summary), summary.merge, True)
     sent = pickle.loads(pickle.dumps(job))
     outcomes = [pickle.loads(pickle.dumps(sent.outcome(part, place))) for place, part in enumerate(jobs())]
     assert job.merged(outcomes).result == expected
@@ -273,7 +273,7 @@ def test_a_dense_summary_of_a_wide_schema_takes_few_rows_at_a_time(monkeypatch: 
         add(self, running, block)
 
     monkeypatch.setattr(MomentSummary, "add", watched)
-    monkeypatch.setattr("dpmoments.rows.level_sums.MOST_CELLS_PER_BLOCK", 64 * WIDE.n_features)
+    monkeypatch.setattr("dpmoments.rows.level_sums._MOST_CELLS_PER_BLOCK", 64 * WIDE.n_features)
     center = np.full(WIDE.n_features, 0.01)
     found = Rows.of(TABLE, WIDE).moments(center)
     assert max(held) == 64 * WIDE.n_features
@@ -312,7 +312,7 @@ def test_no_product_of_counts_overflows() -> None:
     factor=st.integers(0, 2**48),
 )
 def test_integers_times_a_factor_are_exact(values: list[int], factor: int) -> None:
-    high, low = scaled_limbs(np.array(values, np.int64), factor)
+    high, low = _scaled_limbs(np.array(values, np.int64), factor)
     assert [(int(one) << 60) + int(two) for one, two in zip(high, low, strict=True)] == [
         value * factor for value in values
     ]

@@ -14,24 +14,24 @@ import dpmoments as dpm
 from cases import run_plan
 from dpmoments.audit.replay import Recorder, Replayer
 from dpmoments.mechanisms import LogScaleHistogram
-from dpmoments.mechanisms.base import MomentShape
-from dpmoments.mechanisms.log_scale_histogram import AUGMENTATION
+from dpmoments.mechanisms.log_scale_histogram import _AUGMENTATION
 from dpmoments.mechanisms.means import LogScaleHistogramMean
 from dpmoments.mechanisms.norm_histogram import FALSE_TAIL
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.unbounded_column import (
-    LARGEST_EXPONENT,
-    UPPER_QUARTILE,
+    _LARGEST_EXPONENT,
+    _UPPER_QUARTILE,
     OctaveHistogram,
-    float_line,
-    private_center,
+    _float_line,
+    _private_center,
     pure_if_less_noise,
 )
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import query_distance
 from dpmoments.privacy.unit import Neighbors
+from dpmoments.releases.release_warning import ReleaseWarning
 from dpmoments.rows.rows import Rows
-from dpmoments.spending.run import ReleaseWarning
 from opened_filter import filter_that_pays
 
 ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
@@ -152,9 +152,9 @@ def test_values_beyond_the_stated_range_count_at_its_ends() -> None:
     values = np.full(3000, 1e300)
     for of in (None, LogScaleHistogramMean()):
         found = run(values, BUDGETS[0], of=of)
-        assert 1.0 < found.mean[0] / 2.0**LARGEST_EXPONENT < 10.0
+        assert 1.0 < found.mean[0] / 2.0**_LARGEST_EXPONENT < 10.0
         center = found.diagnostics["center" if of is None else "centers"]
-        np.testing.assert_allclose(center, 2.0**LARGEST_EXPONENT, rtol=0.02)
+        np.testing.assert_allclose(center, 2.0**_LARGEST_EXPONENT, rtol=0.02)
         assert any("were clipped" in text for text in found.diagnostics["warnings"])
     assert np.isfinite(run(np.where(np.arange(3000) % 2, 1e300, -1e300), BUDGETS[0]).gram).all()
 
@@ -191,7 +191,7 @@ def test_every_sensitivity_is_attained_by_one_row(budget: PrivacyBudget, neighbo
     recorder = Recorder(plan, insecure_generator(1))
     found = plan.run(rows_of(values, neighbors), recorder)
     center, radius = found.diagnostics["center"], found.diagnostics["radius"]
-    w = AUGMENTATION  # where normal noise is added the worst pair is opposite, else it is not
+    w = _AUGMENTATION  # where normal noise is added the worst pair is opposite, else it is not
     other = center - (w / 2.0 if plan.cost.kind is BudgetKind.PURE else 2.0) * radius
     second = values[:-1] if neighbors is ADD_REMOVE else np.append(values[:-1], other)
     replayer = Measuring(plan, recorder.exchanges)
@@ -209,8 +209,8 @@ def test_every_sensitivity_is_attained_by_one_row(budget: PrivacyBudget, neighbo
 def test_scores_are_the_distances_of_the_median_from_the_ranks_of_a_cell(neighbors: Neighbors) -> None:
     values = np.concatenate([np.random.default_rng(8).normal(2.0, 0.7, 99), [1e300, -1e300, 0.0, 0.0]])
     recorder = Recorder(plan_for(values, BUDGETS[0], neighbors), insecure_generator(0))
-    private_center(rows_of(values, neighbors), recorder, PrivacyBudget.pure(0.5), feature=0, n_rows=103.0)
-    scores, edges = recorder.exchanges[0].query, float_line()
+    _private_center(rows_of(values, neighbors), recorder, PrivacyBudget.pure(0.5), feature=0, n_rows=103.0)
+    scores, edges = recorder.exchanges[0].query, _float_line()
     assert len(edges) == 2 * (64 * 400 + 1)
     places = [0, 1, len(edges) // 2 - 1, *np.searchsorted(edges, [0.5, 2.0, 2.1, 4.0]), len(edges) - 2]
     for place in places:
@@ -238,7 +238,7 @@ def test_noise_is_what_the_diagnostics_say(budget: PrivacyBudget, neighbors: Nei
     stated = np.array([one.diagnostics["noise_on_variance"] for one in runs]) * n_rows
     if mean:
         of_mean = np.array([one.diagnostics["noise_on_mean"] for one in runs])
-        stated = of_mean * AUGMENTATION * np.array([one.diagnostics["radius"] for one in runs]) * n_rows
+        stated = of_mean * _AUGMENTATION * np.array([one.diagnostics["radius"] for one in runs]) * n_rows
         sums = np.array([one.sum[0] for one in runs]) + 3000 * centers
         assert stats.kstest(sums / (of_mean * n_rows), law.cdf).pvalue > 1e-3
     assert stats.kstest(noise / stated, law.cdf).pvalue > 0.01
@@ -275,7 +275,7 @@ def test_the_fullest_octave_and_the_quartile() -> None:
     distances = np.abs(np.random.default_rng(10).normal(0.0, 3.0, 100_000))
     found = octaves(distances)
     assert found.scale == 2.0
-    assert found.upper_quartile(100_000.0) == pytest.approx(3.0 * UPPER_QUARTILE, rel=0.08)
+    assert found.upper_quartile(100_000.0) == pytest.approx(3.0 * _UPPER_QUARTILE, rel=0.08)
     constant = octaves(np.zeros(50))
     assert (constant.fullest, constant.scale, constant.upper_quartile(50.0)) == (0, 2.0**-40, 2.0**-40)
 
@@ -308,12 +308,12 @@ def test_what_a_search_finds_is_near_the_median_as_often_as_the_exponential_mech
     epsilon, chosen = 0.2, []
     for seed in range(150):
         spent = filter_that_pays(PrivacyBudget.pure(100.0), REPLACE_ONE, insecure_generator(seed))
-        found = private_center(
+        found = _private_center(
             rows_of(values, REPLACE_ONE), spent, PrivacyBudget.pure(epsilon / 0.08), feature=0, n_rows=1e-9
         )
         chosen.append(found.value)
-    places = np.searchsorted(float_line(), chosen, side="right") - 1
-    edges = float_line()
+    places = np.searchsorted(_float_line(), chosen, side="right") - 1
+    edges = _float_line()
     ranks = np.searchsorted(np.sort(values), edges)
     ranks[0], ranks[-1] = 0, 40
     scores = -np.maximum(np.maximum(2 * ranks[:-1] - 40, 40 - 2 * ranks[1:]), 0)

@@ -11,13 +11,13 @@ import pytest
 import dpmoments as dpm
 from cases import run_plan
 from dpmoments.mechanisms.additive import LARGEST_NOISE, AdditivePlan, choose_bits
-from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.matrices import matrix_laplace
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import AdditiveWishartDraw, IsotropicDraw, MatrixLaplaceDraw
-from dpmoments.privacy.sampling import noised, round_to_lattice
+from dpmoments.privacy.sampling import _round_to_lattice, noised
 from rows_read_once import RowsReadOnce
 
 D = 400
@@ -123,13 +123,13 @@ def test_noise_is_rounded_to_the_lattice_and_refused_where_it_leaves_it() -> Non
     generator = insecure_generator(0)
     noise = np.array([[0.3, -0.7], [-0.7, 1.9]])
     # So little noise that no bit of it is replaced.
-    assert (round_to_lattice(noise, 4, 2.0**2, generator) == np.rint(noise * 256.0)).all()
+    assert (_round_to_lattice(noise, 4, 2.0**2, generator) == np.rint(noise * 256.0)).all()
     for size in (1.0, -1.0):
         at_the_end = np.array([[size * 2.0**52 * 4.0**-9]])
-        assert round_to_lattice(np.nextafter(at_the_end, 0.0), 9, 1e-3, generator).shape == (1, 1)
+        assert _round_to_lattice(np.nextafter(at_the_end, 0.0), 9, 1e-3, generator).shape == (1, 1)
         for beyond in (at_the_end, 2.0 * at_the_end, at_the_end * np.nan):
             with pytest.raises(ArithmeticError, match="left the lattice"):
-                round_to_lattice(beyond, 9, 1e-3, generator)
+                _round_to_lattice(beyond, 9, 1e-3, generator)
 
 
 def test_a_lattice_is_the_finest_on_which_the_noise_has_room() -> None:
@@ -169,6 +169,6 @@ def test_last_bits_of_a_direction_tell_no_tables_apart(monkeypatch: pytest.Monke
     assert zero <= allowed * lone + 0.02
     # planted fault: the draw with all its bits, released as it came
     monkeypatch.setattr("dpmoments.privacy.sampling.without_low_bits", lambda values: values)
-    monkeypatch.setattr("dpmoments.papers.mechanisms.iterative_eigenvectors.orthonormal", lambda vectors: vectors)
+    monkeypatch.setattr("dpmoments.papers.mechanisms.iterative_eigenvectors._orthonormal", lambda vectors: vectors)
     lone, zero = share_above_one([1.0, 0.0]), share_above_one([0.0, 0.0])
     assert max(lone, zero) > allowed * min(lone, zero) + 0.02

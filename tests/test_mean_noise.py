@@ -12,9 +12,9 @@ import pytest
 from scipy import stats
 
 import dpmoments as dpm
-from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means.base import NoisyMean
 from dpmoments.mechanisms.registry import make_mean_mechanism
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.families import MeanNoise
 from dpmoments.privacy.budget import PrivacyBudget

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means.base import NoisyMean
 from dpmoments.mechanisms.norm_histogram import NormHistogram, norm_edges
 from dpmoments.mechanisms.registry import make_mean_mechanism
@@ -22,6 +21,7 @@ from dpmoments.mechanisms.reliability import (
     shrunk_move,
     spread_about_mean,
 )
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from dpmoments.mechanisms import coordinatewise
-from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means import coinpress, variance_aware
 from dpmoments.mechanisms.means import variance_aware as far_rows_module
 from dpmoments.mechanisms.means.clipped_mean import ClippedSums
@@ -17,6 +16,7 @@ from dpmoments.mechanisms.means.coinpress import CoinPressMean
 from dpmoments.mechanisms.norm_histogram import NormHistogram
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.mechanisms.reliability import noise_margin, search_warnings
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -66,7 +66,7 @@ def test_tails_as_heavy_as_the_factor_says_are_not_heavier(monkeypatch: pytest.M
     assert widened > planned
     at_the_factor = factor_of(widened, shells[1])  # the second shell: that of the histogram
     for factor, radius in ((at_the_factor, planned), (below(at_the_factor), widened)):
-        monkeypatch.setattr(coinpress, "HEAVIER", factor)
+        monkeypatch.setattr(coinpress, "_HEAVIER", factor)
         assert recorded("coinpress", table, ZCDP, **options)[0].diagnostics["steps"][-1]["radius"] == radius
 
 
@@ -83,7 +83,7 @@ def test_a_clamped_mean_three_deviations_from_the_centre_is_more_than_noise(monk
     assert found.noise_scale > 0.3  # so that no value is farther from the centre than noise
     at_the_factor = factor_of(abs(found.mean), found.noise_scale)
     for factor, decides in ((at_the_factor, False), (above(at_the_factor), True)):
-        monkeypatch.setattr(coordinatewise, "FROM_CENTER", factor)
+        monkeypatch.setattr(coordinatewise, "_FROM_CENTER", factor)
         assert examined().noise_decides == decides
 
 
@@ -103,7 +103,7 @@ def test_the_search_stops_where_floating_point_ends() -> None:
 
 
 def far_from(run: variance_aware._Run) -> tuple[float, bool]:
-    found: tuple[float, bool] = far_rows_module.far_rows(
+    found: tuple[float, bool] = far_rows_module._far_rows(
         run.rows,
         run.privacy_filter,
         center=run.center,
@@ -155,7 +155,7 @@ def test_what_the_variance_aware_mean_says_of_its_last_step() -> None:
 
 def test_scales_and_radii_are_kept_in_the_range_of_the_lattice() -> None:
     for given, kept in ((1e-101, 1e-100), (1e-100, 1e-100), (3.0, 3.0), (1e100, 1e100), (1e101, 1e100)):
-        assert variance_aware.within_range(given) == kept
+        assert variance_aware._within_range(given) == kept
 
 
 # A quarter of the rows up to 1, half of them up to 2, all of them up to 4.
@@ -181,7 +181,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
     for stub in (histogram, clipped):
         monkeypatch.setattr(variance_aware._Run, stub.__name__, stub)
-    monkeypatch.setattr(variance_aware, "far_rows", far_rows)
+    monkeypatch.setattr(variance_aware, "_far_rows", far_rows)
     return asked
 
 
@@ -256,13 +256,13 @@ def test_what_two_counts_say_of_a_clamped_mean(monkeypatch: pytest.MonkeyPatch) 
     loss = PrivacyBudget.zcdp(0.01)
     count_noise = 2.0 / math.sqrt(2.0 * 0.02 * 0.01) / 2.0 / 50.0
     margin = noise_margin(count_noise, 1, pure=False)
-    monkeypatch.setattr(coordinatewise, "FROM_CENTER", 100.0)
+    monkeypatch.setattr(coordinatewise, "_FROM_CENTER", 100.0)
     for clamped, larger, shows, decides in (
         (0.01 + margin * 0.999999, 0.5, False, False),
         (0.01 + margin * 1.000001, below(0.5), True, True),
     ):
         shares = iter([clamped, larger])
-        monkeypatch.setattr(coordinatewise, "share_beyond", lambda *_, found=shares, **__: next(found))
+        monkeypatch.setattr(coordinatewise, "_share_beyond", lambda *_, found=shares, **__: next(found))
         found = coordinatewise.examined_mean(
             rows,
             filter_that_pays(loss, "replace_one", insecure_generator(1)),
@@ -278,7 +278,7 @@ def test_what_two_counts_say_of_a_clamped_mean(monkeypatch: pytest.MonkeyPatch) 
 def test_a_value_at_no_finite_distance_is_beyond() -> None:
     rows = Rows.of(np.array([[1.5e308], [0.0]]), Schema.unbounded(1), neighbors="replace_one", threads=1)
     loss = PrivacyBudget.zcdp(1e6)
-    share = coordinatewise.share_beyond(
+    share = coordinatewise._share_beyond(
         rows,
         filter_that_pays(loss, "replace_one", insecure_generator(0)),
         loss,

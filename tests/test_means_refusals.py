@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from cases import run_plan
-from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means import coinpress
 from dpmoments.mechanisms.means.coinpress import CoinPressMean
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, make_mean_mechanism
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.mechanisms.symmetric_quantiles import SymmetricQuantilesPlan
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget

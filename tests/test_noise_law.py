@@ -17,9 +17,10 @@ from scipy import integrate, stats
 
 import dpmoments as dpm
 from dpmoments.audit.exact import privacy_loss
-from dpmoments.audit.verification import FALSE_ALARM, checks
+from dpmoments.audit.verification import _FALSE_ALARM, checks
 from dpmoments.mechanisms.additive import AdditivePlan
-from dpmoments.mechanisms.base import Mechanism, MomentShape
+from dpmoments.mechanisms.base import Mechanism
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise import law as base
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.families import (
@@ -28,7 +29,7 @@ from dpmoments.noise.families import (
     LaplaceNoise,
     MatrixLaplaceNoise,
     WishartNoise,
-    gamma_difference_log_tail,
+    _gamma_difference_log_tail,
     gamma_difference_quantile,
     gamma_quantile,
 )
@@ -198,7 +199,7 @@ def test_the_tail_of_a_gamma_difference_is_that_of_its_definition(shape: float, 
         integrate.quad(lambda y: law.pdf(y) * law.sf(y + x), a, b, epsabs=0, epsrel=1e-9, limit=500)[0]
         for a, b in itertools.pairwise(pieces)
     )
-    assert math.exp(gamma_difference_log_tail(x, shape)) == pytest.approx(reference, rel=1e-6)
+    assert math.exp(_gamma_difference_log_tail(x, shape)) == pytest.approx(reference, rel=1e-6)
 
 
 @pytest.mark.parametrize("shape", [2.0, 7.0, 0.99e4, 1.01e4, 2.0**25, 1e10])
@@ -419,7 +420,7 @@ def test_a_count_is_doubted_from_where_noise_hardly_reaches(mechanism: Mechanism
     table = np.zeros((0, 3))
     arguments = {"rho": budget.rho} if budget.rho else {"epsilon": budget.epsilon, "delta": budget.delta}
     made = dpm.release(table, dpm.Schema.unit_ball(3), mechanism=mechanism, insecure_seed=0, **arguments)
-    for level, passed in ((1e-7, True), (FALSE_ALARM, True), (1e-12, False)):
+    for level, passed in ((1e-7, True), (_FALSE_ALARM, True), (1e-12, False)):
         count = made.noise.count_quantile(level)
         assert checks(replace(made, noisy_count=count))[3].passed is passed
 

@@ -27,7 +27,8 @@ from dpmoments.mechanisms import (
     KapralovTalwar,
     PrivatePreconditioning,
 )
-from dpmoments.mechanisms.base import Mechanism, MomentShape
+from dpmoments.mechanisms.base import Mechanism
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.eigenvector_noise import projected_cells, subtracted_cells
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.families import GaussianNoise

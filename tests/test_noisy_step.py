@@ -11,7 +11,6 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.audit.replay import Recorder
-from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.lattice_noise import COUNT_SHARE, count_error, count_scale, noisy_count, split_for_count
 from dpmoments.mechanisms.noisy_step import (
     NoisyStep,
@@ -21,6 +20,7 @@ from dpmoments.mechanisms.noisy_step import (
     noisy_step,
     require_workable_budget,
 )
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -35,7 +35,7 @@ PURE, ZCDP, APPROXIMATE = PrivacyBudget.pure(0.8), PrivacyBudget.zcdp(0.5), Priv
 
 
 def recorder(cost: PrivacyBudget, neighbors: Neighbors, seed: int = 0) -> Recorder:
-    unit = dpm.mechanisms.base.LOSS_UNITS[cost.kind]
+    unit = dpm.mechanisms.base._LOSS_UNITS[cost.kind]
     return Recorder(Allowance(cost, neighbors, unit), insecure_generator(seed))
 
 

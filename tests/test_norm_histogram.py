@@ -11,7 +11,7 @@ from scipy import stats
 
 import dpmoments as dpm
 from dpmoments.audit.replay import Recorder
-from dpmoments.mechanisms.base import LOSS_UNITS
+from dpmoments.mechanisms.base import _LOSS_UNITS
 from dpmoments.mechanisms.norm_histogram import (
     FALSE_TAIL,
     NormHistogram,
@@ -297,7 +297,7 @@ def test_a_row_is_apart_where_its_share_is_halfway_from_its_dimensions_to_one() 
 
 def test_all_of_rho_is_spent_on_one_draw() -> None:
     recorder = Recorder(
-        Allowance(dpm.PrivacyBudget.zcdp(0.2), Neighbors.ADD_REMOVE, LOSS_UNITS[dpm.PrivacyBudget.zcdp(0.2).kind]),
+        Allowance(dpm.PrivacyBudget.zcdp(0.2), Neighbors.ADD_REMOVE, _LOSS_UNITS[dpm.PrivacyBudget.zcdp(0.2).kind]),
         insecure_generator(0),
     )
     rows = Rows.of(np.ones((3, 2)), dpm.Schema.unbounded(2))

@@ -86,12 +86,12 @@ def check_same_law(first, second):
 @pytest.fixture
 def wrong_deflation(monkeypatch):
     """Planted fault: the next matrix keeps C's own smaller eigenvalues instead of those of the restriction."""
-    right = orthonormal_frame.deflate
+    right = orthonormal_frame._deflate
 
     def wrong(eigenvalues, direction):
         return dataclasses.replace(right(eigenvalues, direction), eigenvalues=eigenvalues[1:])
 
-    monkeypatch.setattr(orthonormal_frame, "deflate", wrong)
+    monkeypatch.setattr(orthonormal_frame, "_deflate", wrong)
 
 
 class TestLaw:

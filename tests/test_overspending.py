@@ -21,9 +21,10 @@ from dpmoments.mechanisms import (
     log_scale_histogram,
     unbounded_column,
 )
-from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.means import variance_aware as variance_aware_module
 from dpmoments.mechanisms.registry import make_mean_mechanism, make_mechanism
+from dpmoments.mechanisms.shape import MomentShape, NoisyMoments
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.mechanisms import (
     additive_wishart,
@@ -66,7 +67,7 @@ def a_histogram_not_paid_for(patch: Patch) -> None:
     class Whole(PrivacyBudget):
         def split(self, *shares: float) -> tuple[PrivacyBudget, ...]:
             parts = super().split(*shares)
-            return (parts[0], self) if shares[0] == coinpress.histogram_share(3) else parts
+            return (parts[0], self) if shares[0] == coinpress._histogram_share(3) else parts
 
     patch.setattr(coinpress, "PrivacyBudget", Whole)
 
@@ -379,6 +380,6 @@ def test_no_noise_is_a_last_place_too_small() -> None:
 def test_eigenvalues_on_a_lattice_are_paid_for_to_the_last_place() -> None:
     for d in range(1, 120):
         for relation in Neighbors:
-            by_l2 = spectral.eigenvalue_sensitivity(relation, d, 3, pure=False).rounding
+            by_l2 = spectral._eigenvalue_sensitivity(relation, d, 3, pure=False).rounding
             assert d <= (Fraction(by_l2) * 64) ** 2 <= d * (1 + Fraction(1, 2**50))
-            assert spectral.eigenvalue_sensitivity(relation, d, 3, pure=True).rounding == d / 64
+            assert spectral._eigenvalue_sensitivity(relation, d, 3, pure=True).rounding == d / 64

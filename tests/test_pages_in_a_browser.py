@@ -17,7 +17,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.mechanisms.registry import make_mechanism
-from dpmoments.reporting.planner import planner_words
+from dpmoments.reporting.planner import _planner_words
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 QUIET = (
@@ -131,7 +131,7 @@ def test_the_planner_answers_to_sliders_and_ticks(browser: Any, tmp_path: Path) 
     page.locator("#rows").press("ArrowLeft")
     again = dpm.forecast(dpm.Schema(*columns[1:], schema.columns[-1]), n_rows=2800, epsilon=1.4)
     assert again.setting is not None
-    words = planner_words(replace(again.setting, mechanism=make_mechanism("auto")), again.noise_of("auto"))
+    words = _planner_words(replace(again.setting, mechanism=make_mechanism("auto")), again.noise_of("auto"))
     assert page.locator("#said").inner_text() == f"ε = 1.4, 2,800 rows, 5 of 7 columns. {words}"
     assert opened.overflow <= 0
     assert opened.inaccessible() == []
@@ -148,7 +148,7 @@ def test_a_long_grid_is_inflated_by_the_browser(browser: Any, tmp_path: Path) ->
     page.get_by_label("x0", exact=True).uncheck()
     again = dpm.forecast(dpm.Schema(*columns[1:]), n_rows=4000, rho=0.5)
     assert again.setting is not None
-    words = planner_words(replace(again.setting, mechanism=make_mechanism("auto")), again.noise_of("auto"))
+    words = _planner_words(replace(again.setting, mechanism=make_mechanism("auto")), again.noise_of("auto"))
     assert page.locator("#said").inner_text() == f"ρ = 0.5, 4,000 rows, 59 of 60 columns. {words}"
     assert opened.happened == []
     old = browser.new_context(offline=True).new_page()

@@ -35,9 +35,10 @@ from dpmoments.mechanisms import (
     MatrixLaplace,
     PrivatePreconditioning,
 )
-from dpmoments.mechanisms.base import Mechanism, MomentShape
+from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.coinpress_schedule import covariance_theory
 from dpmoments.mechanisms.means import CoinPressMean
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.matrices import symmetric_gaussian
 from dpmoments.noise.sphere import sample_bingham_diagonal

@@ -22,8 +22,8 @@ from dpmoments.planning.imagined_release import NoiseInUnits, Setting
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
-from dpmoments.reporting.forecast_page import planner_grid, rows_of_grid
-from dpmoments.reporting.planner import planner_page, planner_rows, planner_words
+from dpmoments.reporting.forecast_page import _rows_of_grid, planner_grid
+from dpmoments.reporting.planner import _planner_rows, _planner_words, planner_page
 from read_page import Page
 
 SCRIPT = Path(dpm.__file__).parent / "reporting" / "templates" / "planner.js"
@@ -96,10 +96,10 @@ def same_as_forecast(plan: dict[str, Any], noise: NoiseInUnits, setting: Setting
     assert [feature["correlationIsNoise"] for feature in features] == noise.correlation_is_noise.tolist()
     assert found["correlationIsNoise"] == noise.typical_correlation_is_noise
     assert found["coefficientIsNoise"] == noise.coefficient_is_noise
-    for shown, known in zip(plan["rows"], planner_rows(noise), strict=True):
+    for shown, known in zip(plan["rows"], _planner_rows(noise), strict=True):
         assert len(shown) == len(known)
         assert all(map(alike, shown, known)), (shown, known)
-    assert plan["words"] == planner_words(setting, noise)
+    assert plan["words"] == _planner_words(setting, noise)
 
 
 def some_columns(schema: dpm.Schema, rng: np.random.Generator) -> list[bool]:
@@ -168,7 +168,7 @@ def test_a_grid_that_is_off_is_found() -> None:
 
 def test_the_sliders_stop_at_what_was_asked_for() -> None:
     for n_rows in (1, 7, 3117, 10**9):
-        rows = rows_of_grid(n_rows)
+        rows = _rows_of_grid(n_rows)
         assert n_rows in rows
         assert rows == sorted(set(rows))
         assert rows[0] >= 1
@@ -185,7 +185,7 @@ def test_the_page_reads_without_a_script_and_no_name_does_anything() -> None:
     page = Page(source)
     assert page.faults() == []
     assert page.tags["script"] == 2
-    for row in planner_rows(found.noise_of("auto")):
+    for row in _planner_rows(found.noise_of("auto")):
         assert all(" ".join(cell.split()) in page.text for cell in row)
     assert found.setting is not None
     assert all(str(change).replace("\u202e", "\\u202e") in page.text for change in found.changes)

@@ -151,14 +151,14 @@ def test_what_fits_into_memory_changes_nothing(monkeypatch: pytest.MonkeyPatch) 
     unit = dpm.PrivacyUnit("person_id", 5, "drop")
     whole = facts_of(visits(), unit)
     passes: list[int] = []
-    asked = unit_counts.Candidates.start
+    asked = unit_counts._Candidates.start
 
     def counted(self: Any) -> Any:
         passes.append(1)
         return asked(self)
 
-    monkeypatch.setattr(unit_counts, "COLLECTED_BYTES", 64 * 100)
-    monkeypatch.setattr(unit_counts.Candidates, "start", counted)
+    monkeypatch.setattr(unit_counts, "_COLLECTED_BYTES", 64 * 100)
+    monkeypatch.setattr(unit_counts._Candidates, "start", counted)
     assert facts_of(visits(), unit) == whole
     assert len(passes) > 5
 

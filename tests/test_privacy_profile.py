@@ -29,7 +29,7 @@ from dpmoments.privacy.curves.composed import (
 )
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Choice, DiscreteGaussian, DiscreteLaplace
-from dpmoments.privacy.profile import SETTLED, SHARES, RunCurve, proven_bounds, touched_draws
+from dpmoments.privacy.profile import _SETTLED, _SHARES, RunCurve, _proven_bounds, _touched_draws
 from dpmoments.privacy.receipt import Draw, PooledReceipt, Receipt
 from dpmoments.privacy.sampling import noised
 from dpmoments.privacy.sensitivity import count, count_l1, histogram_l1, rank_score
@@ -237,7 +237,7 @@ def test_a_profile_says_no_less_than_the_stated_budget(case: Case) -> None:
     name, receipt = receipt_of(case)
     curve = RunCurve.of(receipt, name)
     points = curve.profile.points
-    assert len(points) == len(SHARES) == 5
+    assert len(points) == len(_SHARES) == 5
     for point in points:
         assert 0.0 <= point.delta <= implied(receipt.cost, point.epsilon) * (1.0 + 1e-4) + 1e-14
         assert point.how
@@ -265,7 +265,7 @@ def varies(case: Case) -> bool:
     return len({tuple((d.law, d.sensitivity.value, d.loss.amount, d.size) for d in r.draws) for r in receipts}) > 1
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.mechanism.name in SETTLED], ids=lambda case: case.id)
+@pytest.mark.parametrize("case", [case for case in CASES if case.mechanism.name in _SETTLED], ids=lambda case: case.id)
 def test_draws_that_are_called_settled_are_the_same_on_every_table(case: Case) -> None:
     assert not varies(case)
 
@@ -273,7 +273,7 @@ def test_draws_that_are_called_settled_are_the_same_on_every_table(case: Case) -
 def test_draws_that_depend_on_results_are_found() -> None:
     adaptive = [case for case in CASES if case.mechanism.name in ("adaptive-ball", "iterative-eigenvectors")]
     assert any(varies(case) for case in adaptive)
-    assert {case.mechanism.name for case in CASES} & {"gaussian", "laplace", "matrix-laplace", "isotropic"} <= SETTLED
+    assert {case.mechanism.name for case in CASES} & {"gaussian", "laplace", "matrix-laplace", "isotropic"} <= _SETTLED
 
 
 def test_the_first_draw_is_the_same_on_every_table() -> None:
@@ -509,8 +509,8 @@ def test_groups_after_the_first_have_bounds_of_their_own() -> None:
     released = dpm.release_groups(
         pa.table(rows), schema, by="level", epsilon=1.0, mechanism="iterative-eigenvectors", insecure_seed=0
     )
-    parts = touched_draws(released.receipt)
-    bounds = [proven_bounds(released.receipt, draws, False) for draws in parts]
+    parts = _touched_draws(released.receipt)
+    bounds = [_proven_bounds(released.receipt, draws, False) for draws in parts]
     deltas = [min(bound.delta(0.5) for bound in found) for found in bounds]
     assert len(deltas) == 2
     assert released.privacy_curve.at(0.5).delta >= max(deltas)

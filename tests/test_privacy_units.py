@@ -25,7 +25,7 @@ from cases import CASES, MEAN_CASES, Case
 from dpmoments.audit.replay import replay
 from dpmoments.audit.verification import checks
 from dpmoments.cli import main
-from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import UnitsPlan, plan_for_rows
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance

@@ -11,9 +11,10 @@ import pytest
 import dpmoments as dpm
 from cases import run_plan
 from dpmoments.audit.replay import Recorder
-from dpmoments.mechanisms.base import MomentShape, NoisyMoments
+from dpmoments.mechanisms.shape import MomentShape, NoisyMoments
 from dpmoments.noise.entropy import insecure_generator
-from dpmoments.papers.mechanisms.private_preconditioning import CONTRACTION, RESCALE, SHRINK, _shrink_long
+from dpmoments.papers.bounds.lecture import CONTRACTION, RESCALE
+from dpmoments.papers.mechanisms.private_preconditioning import _SHRINK, _shrink_long
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.rows.rows import Rows
 
@@ -61,7 +62,7 @@ def test_a_round_takes_the_bound_down_and_keeps_the_lower_one() -> None:
     covariance = np.diag([1.0, 2.1])
     step = RESCALE * _shrink_long(covariance, 4.0 / 2)
     assert np.linalg.eigvalsh(step @ covariance @ step)[0] < 1.0
-    assert SHRINK**2 * 8.0 / 2 >= 1.0
+    assert _SHRINK**2 * 8.0 / 2 >= 1.0
 
 
 def test_the_product_of_rounds_is_undone_from_both_sides() -> None:

@@ -18,7 +18,7 @@ import yaml
 
 import dpmoments as dpm
 from dpmoments.cli.entry import main
-from dpmoments.releases.registry_entry import BLANK, CHOICES
+from dpmoments.releases.registry_entry import _BLANK, _CHOICES
 
 SCHEMA = dpm.Schema(
     dpm.Numeric("age", 0, 100), dpm.Categorical("region", ["north", "south"], other="zero"), dpm.Boolean("smoker")
@@ -321,7 +321,7 @@ def test_an_entry_that_is_filled_in_is_valid(released: Any) -> None:
 def test_what_only_the_curator_knows_is_a_marked_blank(released: Any) -> None:
     entry = released.registry_entry()
     assert len(entry.blanks) >= 10
-    assert len(entry.blanks) == entry.to_yaml().count(BLANK)
+    assert len(entry.blanks) == entry.to_yaml().count(_BLANK)
     # Blanks where one of a few words is asked for are not valid, so that no draft is sent in by mistake.
     assert list(faults(entry.to_dict(), FORM))
 
@@ -383,8 +383,8 @@ def test_an_entry_tells_nothing_that_the_release_does_not() -> None:
 
 def test_the_choices_offered_are_the_registrys() -> None:
     for field, place in (("sector", "data_product_sector?"),):
-        assert all(FORM["deployment"]["basic"][place](word) for word in CHOICES[field])
-    assert all(FORM["deployment"]["deployment_model"]["release_type"](word) for word in CHOICES["release_type"])
+        assert all(FORM["deployment"]["basic"][place](word) for word in _CHOICES[field])
+    assert all(FORM["deployment"]["deployment_model"]["release_type"](word) for word in _CHOICES["release_type"])
 
 
 # The command line ----------------------------------------------------------------------------------------------------
@@ -416,7 +416,7 @@ def test_show_for_the_registry(people_json: str, capsys: pytest.CaptureFixture[s
     assert captured.err == ""
     assert main(["show", "--registry", people_json, "--json"]) == 0
     captured = capsys.readouterr()
-    assert BLANK in json.loads(captured.out)["deployment"]["basic"]["name"]
+    assert _BLANK in json.loads(captured.out)["deployment"]["basic"]["name"]
     assert "left for the curator" in captured.err
 
 

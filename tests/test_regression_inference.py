@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import binom, kstest
 
 import dpmoments as dpm
-from dpmoments.analysis.inference import NormalEquations, smallest_statistic
+from dpmoments.analysis.inference import NormalEquations, _smallest_statistic
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.noise.families import GaussianNoise
 
@@ -69,7 +69,7 @@ def p_values(equations_of: Any, draws: int) -> np.ndarray:
 
     found = []
     for seed in range(draws):
-        statistic = smallest_statistic(equations_of(seed), {1: -SLOPES[0], K + 1: 1.0})
+        statistic = _smallest_statistic(equations_of(seed), {1: -SLOPES[0], K + 1: 1.0})
         found.append(float(chdtrc(1, statistic)))
     return np.array(found)
 

@@ -20,7 +20,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments.audit.replay import Recorder, Replayer, replay
 from dpmoments.audit.verification import checks
-from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy import origin
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means import coinpress
 from dpmoments.mechanisms.means.coinpress import CoinPressMean
 from dpmoments.mechanisms.norm_histogram import NormHistogram
@@ -25,6 +24,7 @@ from dpmoments.mechanisms.reliability import (
     shrunk_move,
     spread_about_mean,
 )
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter

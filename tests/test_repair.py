@@ -14,7 +14,7 @@ from scipy.integrate import quad
 from scipy.optimize import isotonic_regression
 
 import dpmoments as dpm
-from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.families import GaussianNoise, LaplaceNoise, MatrixLaplaceNoise, WishartNoise
 from dpmoments.noise.law import NoiseLaw
@@ -25,11 +25,11 @@ from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.repair.repair import Repair, repair_gram, repair_moments
 from dpmoments.repair.spectral import (
     SpectralNoise,
+    _stieltjes_transform,
+    _trace_estimate,
     bulk_and_outlier_eigenvalues,
     possible_eigenvalues,
     rotation_invariant_eigenvalues,
-    stieltjes_transform,
-    trace_estimate,
 )
 
 INFORMED = (Repair.SHRINK, Repair.ROTATION_INVARIANT, Repair.AUTO)
@@ -191,7 +191,7 @@ def test_stieltjes_transform_is_that_of_the_smoothed_density() -> None:
     def density(y: float) -> float:
         return float(np.exp(-(((y - eigenvalues) / bandwidth) ** 2) / 2).mean() / (bandwidth * math.sqrt(2 * math.pi)))
 
-    for x, found in zip(eigenvalues, stieltjes_transform(eigenvalues, bandwidth), strict=True):
+    for x, found in zip(eigenvalues, _stieltjes_transform(eigenvalues, bandwidth), strict=True):
         hilbert = quad(density, -8, 12, weight="cauchy", wvar=x)[0]  # of density(y)/(y − x)
         assert found.real == pytest.approx(-hilbert, abs=1e-7)
         assert found.imag == pytest.approx(math.pi * density(x), rel=1e-9)
@@ -320,8 +320,8 @@ def test_trace_estimate_weighs_its_bound_by_bayes(noisy: float, deviation: float
     elsewhere = (1 - attained) * quad(likelihood, 0, 100)[0] / 100
     share = attained * likelihood(100) / (attained * likelihood(100) + elsewhere)
     expected = share * 100 + (1 - share) * min(max(noisy, 0), 100)
-    assert trace_estimate(noisy, deviation, 100.0, attained) == pytest.approx(expected)
-    assert trace_estimate(noisy, deviation, None, attained) == max(noisy, 0)
+    assert _trace_estimate(noisy, deviation, 100.0, attained) == pytest.approx(expected)
+    assert _trace_estimate(noisy, deviation, None, attained) == max(noisy, 0)
 
 
 # --- accuracy: the right law, and no other, improves --------------------------------------------------------------

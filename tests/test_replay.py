@@ -12,9 +12,10 @@ import pytest
 
 from cases import CASES, MEAN_CASES, Case
 from dpmoments.audit.replay import replay_everywhere, replay_on_any_table
-from dpmoments.mechanisms.base import Mechanism, NoisyMoments
+from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplacePlan
+from dpmoments.mechanisms.shape import NoisyMoments
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss
 from dpmoments.papers.mechanisms.padded_gram import PaddedGramPlan

@@ -19,7 +19,7 @@ from dpmoments.reporting import page as page_module
 from dpmoments.reporting import sections as mean_sections
 from dpmoments.reporting import sections as section_module
 from dpmoments.reporting.page import Picture
-from dpmoments.reporting.report import group_asked_for, report_page
+from dpmoments.reporting.report import _report_page, group_asked_for
 from dpmoments.reporting.statements import promise_in_words
 from read_page import Page
 
@@ -82,7 +82,7 @@ def of_every_kind() -> dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]]:
 
 
 def asked_of_hostile(release: dpm.MomentRelease) -> str:
-    return report_page(release, regressions=["`שלום עולם` ~ `]]>-->`"], groups=[(BREAKS_OUT, HOSTILE[0])])
+    return _report_page(release, regressions=["`שלום עולם` ~ `]]>-->`"], groups=[(BREAKS_OUT, HOSTILE[0])])
 
 
 def unharmed(source: str) -> None:
@@ -117,7 +117,7 @@ def test_letters_of_every_script_are_left_to_the_browser() -> None:
     schema = dpm.Schema(*(dpm.Numeric(name, 0, 1) for name in names))
     rng = np.random.default_rng(0)
     table = pa.table({name: rng.random(500) for name in names})
-    page = report_page(dpm.release(table, schema, epsilon=5.0, insecure_seed=0))
+    page = _report_page(dpm.release(table, schema, epsilon=5.0, insecure_seed=0))
     texts = {re.sub(r"<.*?>", "", text) for text in re.findall(r"<text.*?</text>", page)}
     assert set(names) <= texts
     assert not any("\\u" in text for text in texts)
@@ -126,7 +126,7 @@ def test_letters_of_every_script_are_left_to_the_browser() -> None:
 def test_a_page_says_what_was_released_how_noisy_it_is_and_what_it_cost() -> None:
     before = dict(mpl.rcParams)
     release = released(insecure_seed=None)
-    source = report_page(release, regressions=["income ~ age + C(region)"], groups=[("region", "income")])
+    source = _report_page(release, regressions=["income ~ age + C(region)"], groups=[("region", "income")])
     assert dict(mpl.rcParams) == before
     page = Page(source)
     assert page.faults() == []
@@ -155,13 +155,13 @@ def test_a_page_says_what_was_released_how_noisy_it_is_and_what_it_cost() -> Non
 def test_a_seeded_release_says_that_it_protects_nobody() -> None:
     release = released()
     assert "This release protects nobody" in promise_in_words(release, 0.5)[0]
-    assert "NOT PRIVATE. Made with an insecure seed" in Page(report_page(release)).text
+    assert "NOT PRIVATE. Made with an insecure seed" in Page(_report_page(release)).text
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_what_noise_decides_says_so_where_it_is_read() -> None:
     release = released(60, epsilon=0.1)
-    source = report_page(release, regressions=["income ~ age"], groups=[("region", "income")])
+    source = _report_page(release, regressions=["income ~ age"], groups=[("region", "income")])
     page = Page(source)
     assert page.text.count("Too few rows for this budget") == 1
     assert page.text.count("caution at the head of this page applies") == 5
@@ -230,7 +230,7 @@ def test_releases_of_every_kind_have_a_page(
     of_every_kind: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]],
 ) -> None:
     for name, (release, asked, said) in of_every_kind.items():
-        page = Page(report_page(release, **asked))
+        page = Page(_report_page(release, **asked))
         assert page.faults() == [], name
         assert all(words in page.text for words in said), name
 
@@ -276,7 +276,7 @@ def test_the_command_writes_what_the_function_does(tmp_path: Path, capsys: pytes
     release.save(file)
     asked = ["--regression", "income ~ age", "--groups", "region:income", "--level", "0.9"]
     assert main(["report", str(file), "-o", str(path), *asked]) == 0
-    page = report_page(release, regressions=["income ~ age"], groups=[("region", "income")], level=0.9)
+    page = _report_page(release, regressions=["income ~ age"], groups=[("region", "income")], level=0.9)
     assert path.read_text(encoding="utf-8") == page
     assert main(["report", str(file), "-o", str(path), *asked]) == 1
     assert "name another, or pass --overwrite" in " ".join(capsys.readouterr().err.split())
@@ -343,9 +343,9 @@ def test_a_page_of_too_many_groups_is_refused(monkeypatch: pytest.MonkeyPatch) -
     table = pa.table({"by": ["a", "b"] * 100, "x": np.linspace(0.0, 1.0, 200)})
     schema = dpm.Schema(dpm.Categorical("by", ["a", "b"]), dpm.Numeric("x", 0, 1))
     groups = dpm.release_groups(table, schema, by="by", epsilon=5.0, mechanism="laplace", insecure_seed=0)
-    limits = report_page.__globals__  # the name of the module is that of the function in it
-    monkeypatch.setitem(limits, "MOST_GROUPS", 2)
-    assert "by = b" in report_page(groups)
-    monkeypatch.setitem(limits, "MOST_GROUPS", 1)
+    limits = _report_page.__globals__  # the name of the module is that of the function in it
+    monkeypatch.setitem(limits, "_MOST_GROUPS", 2)
+    assert "by = b" in _report_page(groups)
+    monkeypatch.setitem(limits, "_MOST_GROUPS", 1)
     with pytest.raises(ValueError, match="has 2 groups by by, and a page is of 1 at most"):
-        report_page(groups)
+        _report_page(groups)

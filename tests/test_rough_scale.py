@@ -17,7 +17,7 @@ import yaml
 
 import dpmoments as dpm
 from dpmoments.cli.entry import main
-from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.schema.entries import column_from_dict
 from dpmoments.schema.typical import RoughScale
 

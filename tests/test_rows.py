@@ -19,7 +19,7 @@ import pytest
 import dpmoments as dpm
 from cases import CASES
 from dpmoments.foundation.progress import Watch
-from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import UnitsPlan, plan_for_rows
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.kernel import transformed_norms
@@ -110,7 +110,7 @@ def test_progress_in_files_without_a_number_of_rows_goes_with_what_was_read(
     ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of two files, the first three times as long."""
-    monkeypatch.setattr(text, "CSV_BLOCK_BYTES", 1 << 16)
+    monkeypatch.setattr(text, "_CSV_BLOCK_BYTES", 1 << 16)
     rng = np.random.default_rng(0)
     for name, n_rows in (("a", 30_000), ("b", 10_000)):
         table = pa.table({"x": rng.random(n_rows), "y": rng.random(n_rows)})

@@ -39,9 +39,15 @@ RUN_BY = {
 """Pages whose blocks another test runs, with what they print."""
 
 
+def public_names(module: ModuleType) -> list[str]:
+    """The list of a package's face; of a file what it defines without an underscore."""
+    own = [n for n, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
+    return list(getattr(module, "__all__", [name for name in own if not name.startswith("_")]))
+
+
 def public_objects(module: ModuleType) -> Iterator[tuple[str, Any]]:
     """Classes and functions that can be reached from a module by public names."""
-    for name in module.__all__:
+    for name in public_names(module):
         value = getattr(module, name)
         if inspect.ismodule(value):
             yield from public_objects(value)

@@ -316,10 +316,10 @@ def test_any_table_through_files(
 
 @pytest.mark.parametrize("batch", [1, 7, 100_000])
 def test_block_sizes_do_not_matter(batch: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("dpmoments.rows.sources.arrow.ROWS_PER_BATCH", batch)
-    monkeypatch.setattr("dpmoments.rows.sources.text.CSV_BLOCK_BYTES", 300 if batch < 100_000 else 4 << 20)
-    monkeypatch.setattr("dpmoments.rows.level_sums.MOST_ROWS_PER_BLOCK", batch)
-    monkeypatch.setattr("dpmoments.rows.sources.memory.RAW_ROWS_PER_BLOCK", batch)
+    monkeypatch.setattr("dpmoments.rows.sources.arrow._ROWS_PER_BATCH", batch)
+    monkeypatch.setattr("dpmoments.rows.sources.text._CSV_BLOCK_BYTES", 300 if batch < 100_000 else 4 << 20)
+    monkeypatch.setattr("dpmoments.rows.level_sums._MOST_ROWS_PER_BLOCK", batch)
+    monkeypatch.setattr("dpmoments.rows.sources.memory._RAW_ROWS_PER_BLOCK", batch)
     for data in (parquet(tmp_path / "t.parquet", row_group_size=50), write(tmp_path / "t.csv", csv_text(TABLE)), TABLE):
         rows = Rows.of(data, SCHEMA, neighbors="replace_one")
         assert rows.moments() == EXPECTED
@@ -416,7 +416,7 @@ def test_a_line_break_in_quotes_on_the_edge_of_a_block_is_kept(
         path.write_bytes(text.encode())
         whole = Rows.of(str(path), schema).moments()
         with monkeypatch.context() as patch:
-            patch.setattr("dpmoments.rows.sources.text.CSV_BLOCK_BYTES", block_bytes)
+            patch.setattr("dpmoments.rows.sources.text._CSV_BLOCK_BYTES", block_bytes)
             assert Rows.of(str(path), schema).moments() == whole
         level = schema.feature_names.index(f"c=a{ending}b")
         assert whole.gram[level, level] > 59 * 4**19

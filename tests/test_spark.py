@@ -27,7 +27,7 @@ from dpmoments.cli import main
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.engine import PartitionJob
 from dpmoments.rows.sources.sealing import Seal
-from dpmoments.rows.sources.spark import SparkFilesSource, SparkFrameSource
+from dpmoments.rows.sources.spark import _SparkFilesSource, _SparkFrameSource
 from dpmoments.rows.sources.spark_scans import scanned_files
 from spark_session import of_spark
 from table_forms import EXPECTED, N_ROWS, SCHEMA, TABLE, csv_text, decimals, make_table, with_column
@@ -44,7 +44,7 @@ def test_any_partitioning_gives_the_same_bits(spark: Any, tmp_path: Path) -> Non
     assert rows.moments() == EXPECTED  # and again
     frame.write.parquet(str(tmp_path / "t.parquet"))
     files = spark.read.parquet(str(tmp_path / "t.parquet"))
-    for data, kind in (files, SparkFilesSource), (files.filter("age > -1e9 or age is null"), SparkFrameSource):
+    for data, kind in (files, _SparkFilesSource), (files.filter("age > -1e9 or age is null"), _SparkFrameSource):
         rows = Rows.of(data, SCHEMA, neighbors="replace_one")
         assert isinstance(rows.source, kind)
         assert (rows.moments(), rows.table_size()) == (EXPECTED, N_ROWS)
@@ -104,7 +104,7 @@ def test_large_results_come_in_several_jobs(spark: Any, monkeypatch: pytest.Monk
         return run_job(context, results, run, indices)
 
     monkeypatch.setattr(type(spark.sparkContext), "runJob", counted)
-    monkeypatch.setattr("dpmoments.rows.sources.spark.BYTES_PER_JOB", 5 * 8 * d * (d + 1))
+    monkeypatch.setattr("dpmoments.rows.sources.spark._BYTES_PER_JOB", 5 * 8 * d * (d + 1))
     table = pa.table({f"x{i}": np.random.default_rng(i).random(400) for i in range(d)})
     schema = dpm.Schema(*(dpm.Numeric(name, 0, 1) for name in table.column_names))
     frame = spark.createDataFrame(table).repartition(40)
@@ -121,7 +121,7 @@ def test_large_results_come_in_several_jobs(spark: Any, monkeypatch: pytest.Monk
 
 
 def test_very_many_partitions_are_read_several_in_a_task(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpmoments.rows.sources.spark.MIN_MAX_TASKS", 3)
+    monkeypatch.setattr("dpmoments.rows.sources.spark._MIN_MAX_TASKS", 3)
     rows = Rows.of(spark.createDataFrame(TABLE).repartition(20), SCHEMA)
     job = PartitionJob(rows.source.reading, len, max, False)
     assert rows.source.results(job, Seal())[1] == rows.source.max_tasks == 8  # four for each thread
@@ -181,7 +181,7 @@ def test_files_are_read_by_the_workers(
     for number, first in enumerate(range(0, N_ROWS, 150)):
         (tmp_path / "csv" / f"{number}.csv").write_bytes(csv_text(TABLE.slice(first, 150)))
     assert Rows.of(dpm.EngineFiles(tmp_path / "csv", "spark"), SCHEMA).moments() == EXPECTED
-    monkeypatch.setattr("dpmoments.rows.sources.arrow.LEAST_ROWS_PER_PIECE", 100)
+    monkeypatch.setattr("dpmoments.rows.sources.arrow._LEAST_ROWS_PER_PIECE", 100)
     pq.write_table(TABLE, tmp_path / "t.parquet", row_group_size=60)
     SCHEMA.save(tmp_path / "t.yaml")
     common = [str(tmp_path / "t.parquet"), "--schema", str(tmp_path / "t.yaml"), "--neighbors", "add_remove"]

@@ -73,8 +73,8 @@ if planted:  # workers merge results, as they are
         pieces = self.session.sparkContext.parallelize(list(enumerate(self.pieces)), len(self.pieces))
         return pieces.map(lambda numbered: job.outcome(numbered[1], numbered[0])).treeReduce(job.joined, 2), len(self.pieces)
 
-    from dpmoments.rows.sources.spark import SparkFilesSource
-    SparkFilesSource.outcome = outcome
+    from dpmoments.rows.sources.spark import _SparkFilesSource
+    _SparkFilesSource.outcome = outcome
 
 moments = Rows.of(table, schema).moments()
 by_file = [Rows.of(path, schema).moments() for path in sorted((root / "table").iterdir())]

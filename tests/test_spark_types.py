@@ -12,7 +12,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources.spark_types import FileScan, declares_types
+from dpmoments.rows.sources.spark_types import _declares_types, _FileScan
 from spark_session import of_spark
 
 pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'dpmoments[spark]'")
@@ -236,8 +236,8 @@ def test_one_text_among_codes_changes_no_other_row(spark: Any, tmp_path: Path) -
     ],
 )
 def test_formats_are_known_by_their_classes(name: str, declared: bool) -> None:
-    assert declares_types(name) == declared
-    scan = FileScan(name, {}, False, None, {1: "c"})
+    assert _declares_types(name) == declared
+    scan = _FileScan(name, {}, False, None, {1: "c"})
     assert (scan.problem is None) == declared
     of_delta = "delta" in name or "apache.iceberg" in name
     assert scan.inferred_keys == ({} if of_delta else {1: "c"})

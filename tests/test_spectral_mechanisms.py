@@ -16,7 +16,7 @@ import dpmoments.privacy.sampling as sampling
 from cases import run_plan
 from dpmoments.audit.replay import Recorder
 from dpmoments.mechanisms.additive import choose_bits
-from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.sphere import sample_bingham
 from dpmoments.papers.datasets import amin_synthetic

@@ -15,8 +15,8 @@ from dpmoments import Boolean, Categorical, Numeric, Schema
 from dpmoments.noise.families import GaussianNoise
 from dpmoments.repair.levels import CompletedLevels, _with_margins, level_shares, possible_covariance, possible_mean
 from dpmoments.repair.linear_constraints import CellVariances, NoisySums, implied_count, project
-from dpmoments.repair.repair import FEW_ROWS, Repair, few_rows_in_words, floored_count, repair_moments
-from dpmoments.repair.structured import SPREADS, _steadied, posterior_moments
+from dpmoments.repair.repair import _FEW_ROWS, Repair, few_rows_in_words, floored_count, repair_moments
+from dpmoments.repair.structured import _SPREADS, _posterior_moments, _steadied
 from dpmoments.schema.constraints import Constraints
 
 SCHEMA = Schema(
@@ -241,16 +241,16 @@ def test_posterior_moments_are_those_of_the_mixture() -> None:
     scales, noise = rng.uniform(0.1, 0.5, 5000), np.full(5000, 0.02**2)
     truth = scales * rng.choice([0.0, 0.3], 5000, p=[0.8, 0.2]) * rng.normal(size=5000)
     cells = truth + rng.normal(size=5000) * 0.02
-    means, variances = posterior_moments(cells, noise, scales)
+    means, variances = _posterior_moments(cells, noise, scales)
     assert np.mean((means - truth) ** 2) < 0.6 * np.mean((cells - truth) ** 2)
     assert ((means * cells >= 0) & (np.abs(means) <= np.abs(cells))).all()
     assert np.mean((means - truth) ** 2) == pytest.approx(np.mean(variances), rel=0.15)
-    same = posterior_moments(cells * 7.0, noise * 49.0, scales * 7.0)
+    same = _posterior_moments(cells * 7.0, noise * 49.0, scales * 7.0)
     np.testing.assert_allclose(same[0], means * 7.0, rtol=1e-9)
-    exact = posterior_moments(cells, np.zeros(5000), scales)[0]
+    exact = _posterior_moments(cells, np.zeros(5000), scales)[0]
     np.testing.assert_allclose(exact[np.abs(cells) > 0], cells[np.abs(cells) > 0], rtol=1e-6)
-    assert SPREADS[0] == 0.0
-    assert not posterior_moments(cells, noise, np.zeros(5000))[0].any()
+    assert _SPREADS[0] == 0.0
+    assert not _posterior_moments(cells, noise, np.zeros(5000))[0].any()
 
 
 def test_level_shares_are_the_projection_on_the_simplex() -> None:
@@ -396,7 +396,7 @@ def test_the_count_is_floored() -> None:
     public = GaussianNoise(2, 2.0, 1.0, 1.0, 0.0)
     assert floored_count(3.0, public) == 3.0
     assert few_rows_in_words(3.0, public) == ""
-    assert few_rows_in_words(FEW_ROWS * 20.0, law) == "" != few_rows_in_words(FEW_ROWS * 20.0 - 1.0, law)
+    assert few_rows_in_words(_FEW_ROWS * 20.0, law) == "" != few_rows_in_words(_FEW_ROWS * 20.0 - 1.0, law)
 
 
 def test_few_rows_do_not_explode_and_are_said_aloud() -> None:

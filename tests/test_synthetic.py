@@ -91,7 +91,7 @@ def test_correlations_that_are_not_calibrated_are_found(
         return float(np.sqrt(np.mean(((covariance - released.covariance) / scale) ** 2)))
 
     calibrated = off()
-    monkeypatch.setattr(synthetic, "ROUNDS", 1)
+    monkeypatch.setattr(synthetic, "_ROUNDS", 1)
     assert off() > 1.5 * calibrated
 
 

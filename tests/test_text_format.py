@@ -131,8 +131,8 @@ def test_a_table_in_any_format_gives_the_bits_of_its_frame(
     except UnicodeEncodeError:
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text, "CSV_BLOCK_BYTES", block)
-        patch.setattr(text_reading, "PIECE", 7 if block < 1000 else 1 << 20)  # characters that straddle pieces
+        patch.setattr(text, "_CSV_BLOCK_BYTES", block)
+        patch.setattr(text_reading, "_PIECE", 7 if block < 1000 else 1 << 20)  # characters that straddle pieces
         moments = Rows.of(path, SCHEMA, text_format=stated).moments()
     assert moments == Rows.of(frame_of(cells), SCHEMA).moments()
 
@@ -367,7 +367,7 @@ def test_streams_do_not_depend_on_where_reads_end(encoding: str, size: int, monk
     whole = (
         "länge,ö\r\n1,2\r\n" * 9 if encoding in ("latin-1", "utf-8", "utf-16", "utf-7") else "日本,語\r\n1,2\r\n" * 9
     )
-    monkeypatch.setattr(text_reading, "PIECE", size)
+    monkeypatch.setattr(text_reading, "_PIECE", size)
     raw, made = Utf8Stream(io.BytesIO(whole.encode(encoding)), encoding), b""
     while piece := raw.read(size):
         assert len(piece) <= size

@@ -11,7 +11,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.audit.verification import checks
-from dpmoments.rows.rows import rows_in_unit_ball
+from dpmoments.rows.rows import _rows_in_unit_ball
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpmoments.ReleaseWarning")
 
@@ -21,16 +21,16 @@ def test_a_row_is_shortened_the_same_alone_and_in_company() -> None:
     rows = rng.normal(size=(500, 7)) * 10.0 ** rng.integers(-3, 3, (500, 1))
     rows[0], rows[1], rows[2] = 1e300, 0.0, [3e300, 4e300, 0, 0, 0, 0, 0]
     rows[3, 2] = np.nan
-    together = rows_in_unit_ball(rows, "drop")
+    together = _rows_in_unit_ball(rows, "drop")
     for start, stop in ((0, 1), (1, 5), (5, 500)):
-        np.testing.assert_array_equal(together[start:stop], rows_in_unit_ball(rows[start:stop], "drop"))
+        np.testing.assert_array_equal(together[start:stop], _rows_in_unit_ball(rows[start:stop], "drop"))
     lengths = np.linalg.norm(together, axis=1)
     assert np.nanmax(lengths) <= 1.0 + 1e-15
     short = np.linalg.norm(np.where(np.isfinite(rows) & (np.abs(rows) < 10), rows, 10.0), axis=1) < 1.0
     np.testing.assert_array_equal(together[short], rows[short])
     assert np.isnan(together[3, 2])
     np.testing.assert_allclose(together[2, :2], [0.6, 0.8])
-    assert rows_in_unit_ball(rows, "center")[3, 2] == 0.0
+    assert _rows_in_unit_ball(rows, "center")[3, 2] == 0.0
 
 
 def test_a_missing_cell_that_counts_as_zero_does_so_about_a_centre() -> None:

@@ -224,12 +224,12 @@ def test_no_order_source_partition_or_thread_changes_a_bit(tmp_path: Path, form:
 def test_neither_does_what_fits_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = counted(bounded(TABLE))
     passes = []
-    monkeypatch.setattr(units, "COLLECTED_BYTES", 2_000)
+    monkeypatch.setattr(units, "_COLLECTED_BYTES", 2_000)
     original = units._ranked
     monkeypatch.setattr(units, "_ranked", lambda *given: passes.append(1) or original(*given))
     assert counted(bounded(TABLE)) == expected
     assert len(passes) > 3
-    monkeypatch.setattr(unit_tally, "BUCKET_BITS", 1)
+    monkeypatch.setattr(unit_tally, "_BUCKET_BITS", 1)
     assert counted(bounded(TABLE)) == expected
 
 
@@ -292,9 +292,9 @@ def test_of_equal_rows_exactly_as_many_count(k: int) -> None:
 @pytest.mark.parametrize("k", [1, 3, 7])
 def test_colliding_hashes_of_rows_change_which_count_and_not_how_many(monkeypatch: pytest.MonkeyPatch, k: int) -> None:
     def coarse(rows: np.ndarray, of_units: np.ndarray, key: int) -> np.ndarray:
-        return hashing.row_hashes(rows, of_units, key) % np.uint64(3)
+        return hashing._row_hashes(rows, of_units, key) % np.uint64(3)
 
-    monkeypatch.setattr(units, "row_hashes", coarse)
+    monkeypatch.setattr(units, "_row_hashes", coarse)
     expected = counted(bounded(TABLE, k))
     assert sum(expected.values()) == sum(reference(TABLE, k).values())
     for seed in range(3):
@@ -306,9 +306,9 @@ def test_colliding_hashes_of_copies_change_which_count_and_not_how_many(
     monkeypatch: pytest.MonkeyPatch, k: int
 ) -> None:
     def coarse(hashes: np.ndarray, copies: np.ndarray) -> np.ndarray:
-        return hashing.copy_hashes(hashes, copies) % np.uint64(2)
+        return hashing._copy_hashes(hashes, copies) % np.uint64(2)
 
-    monkeypatch.setattr(units, "copy_hashes", coarse)
+    monkeypatch.setattr(units, "_copy_hashes", coarse)
     expected = counted(bounded(TABLE, k))
     assert sum(expected.values()) == sum(reference(TABLE, k).values())
     assert counted(bounded(in_order(np.arange(len(TABLE))[::-1]), k)) == expected
@@ -447,7 +447,7 @@ def test_progress_does_not_tell_how_often_the_table_was_read(monkeypatch: pytest
     passes_of_rows: list[float | None] = []
     dpm.release(TABLE, SCHEMA, rho=1.0, mechanism="gaussian", progress=passes_of_rows.append)
     usual = told()
-    monkeypatch.setattr(units, "COLLECTED_BYTES", 2_000)
+    monkeypatch.setattr(units, "_COLLECTED_BYTES", 2_000)
     assert told() == usual
     assert len(usual) == len(passes_of_rows) + 200  # the rounds of the selection
 
@@ -548,7 +548,7 @@ def test_a_selection_by_place_is_seen_by_these_tests(monkeypatch: pytest.MonkeyP
         del of_units, key
         return np.arange(len(rows), dtype=np.uint64)
 
-    monkeypatch.setattr(units, "row_hashes", by_place)
+    monkeypatch.setattr(units, "_row_hashes", by_place)
     assert counted(bounded(TABLE)) != reference(TABLE, 3)
     assert counted(bounded(TABLE)) != counted(bounded(in_order(np.arange(len(TABLE))[::-1])))
 

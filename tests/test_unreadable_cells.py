@@ -425,7 +425,7 @@ def test_a_cell_that_is_no_number_changes_no_other_row_wherever_it_stands(
     at: int, stated: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In blocks of a few hundred rows: those before it were read in one way, those after it in the other."""
-    monkeypatch.setattr(text, "CSV_BLOCK_BYTES", 4096)
+    monkeypatch.setattr(text, "_CSV_BLOCK_BYTES", 4096)
     cells = [f"{place % 7}" for place in range(30_000)]
     cells[at] = SECRET
     mark = "," if stated is None or stated.decimal == "." else ";"
@@ -454,7 +454,7 @@ def test_a_cell_that_is_no_number_changes_no_other_row_wherever_it_stands(
 def test_progress_is_told_to_its_end_by_a_file_that_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text, "CSV_BLOCK_BYTES", 4096)
+    monkeypatch.setattr(text, "_CSV_BLOCK_BYTES", 4096)
     path = csv_file(tmp_path / "t.csv", [*(["1"] * 9_000), "x", *(["1"] * 9_000)])
     seen: list[int] = []
     Rows.of(path, Schema(dpm.Numeric("c", 0, 10, missing="drop")), on_block=seen.append).count()
@@ -511,7 +511,7 @@ BLOCK = 1_000
 def test_a_line_is_refused_by_its_own_length_alone(
     length: int, before: int, shape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text, "CSV_BLOCK_BYTES", BLOCK)
+    monkeypatch.setattr(text, "_CSV_BLOCK_BYTES", BLOCK)
     quote = b"" if shape == "plain" else b'"'
     filling = {"of many lines": b'ab\ncd\r\n,,\r""', "with a bare quote": b'a,5" b,""'}.get(shape, b"x")
     edges = len(b"1," + 2 * quote) if shape != "with a bare quote" else len(b"1,")
@@ -579,7 +579,7 @@ NO_TEXT: dict[str, tuple[str, bytes, bytes]] = {
 def test_bytes_that_are_not_text_are_one_unreadable_cell_in_any_encoding(
     name: str, piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_reading, "PIECE", piece)
+    monkeypatch.setattr(text_reading, "_PIECE", piece)
     encoding, good, odd = NO_TEXT[name]
     skip = int(name.endswith("a line"))
     stated = dpm.TextFormat(encoding=encoding, skip_lines=skip)
@@ -645,7 +645,7 @@ def test_a_line_of_too_many_cells_is_not_told_by_its_bytes(tmp_path: Path, capfd
 def test_names_are_those_of_the_first_line(
     header: bytes, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text, "BYTES_AT_A_TIME", size)
+    monkeypatch.setattr(text, "_BYTES_AT_A_TIME", size)
     path = tmp_path / "t.csv"
     for rows in (b"", b"1,2\n1,x\n", b'"1",2\n"1","\n"'):
         path.write_bytes(header + rows)
@@ -656,7 +656,7 @@ def test_names_are_those_of_the_first_line(
 def test_a_file_is_read_again_for_both_reasons_and_counts_every_line_once(
     first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text, "CSV_BLOCK_BYTES", BLOCK)
+    monkeypatch.setattr(text, "_CSV_BLOCK_BYTES", BLOCK)
     plain = [b"1,z\n"] * 700
     odd = [b"x,z\n", b"1," + b"y" * 1_990 + b"\n"]
     whole = [

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmoments.audit.exact import bingham_log_normalizer
+from dpmoments.audit.exact import _bingham_log_normalizer
 from dpmoments.mechanisms.assumed_table import AssumedTable
-from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise import sample_bingham
 from dpmoments.noise.orthonormal_frame import sample_orthonormal_frame
 from dpmoments.papers.bounds import (
@@ -97,7 +97,7 @@ def test_the_measure_of_a_cap_is_exact_and_above_lemma_7(n_features: int, radius
 
 def log_partition(gaps: np.ndarray) -> float:
     """−log E exp(−Σ gaps_i u_i²), u uniform."""
-    return -bingham_log_normalizer(-gaps)
+    return -_bingham_log_normalizer(-gaps)
 
 
 def test_the_partition_is_bounded_for_every_spectrum() -> None:

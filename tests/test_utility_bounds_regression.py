@@ -13,7 +13,7 @@ from scipy.special import bdtr, bdtrc
 
 import dpmoments as dpm
 from dpmoments import mechanisms, utility_bounds
-from dpmoments.analysis.line_fitting import coefficient_error_bound
+from dpmoments.analysis.line_fitting import _coefficient_error_bound
 from dpmoments.noise.dependent import InverseNormalPivot, LastStepPivot, WishartPivot
 from dpmoments.noise.extreme_eigenvalues import (
     normal_norm_quantile,
@@ -302,7 +302,7 @@ def test_the_bound_on_coefficients_holds_for_every_table_in_the_interval() -> No
         fit = np.linalg.solve(center[:-1, :-1] + penalty, center[:-1, -1])[constant:] + rng.choice(
             [0.0, 0.1]
         ) * rng.normal(size=k)
-        bound = coefficient_error_bound(interval, fit, alpha, 40.0, 0.0)
+        bound = _coefficient_error_bound(interval, fit, alpha, 40.0, 0.0)
         error = float(np.linalg.norm(fit - truth))
         assert error <= bound * (1 + 1e-6)
         closest = max(closest, error / bound)
@@ -370,10 +370,10 @@ def test_the_answer_says_what_a_bound_is_about_and_where_it_says_nothing() -> No
 
 def test_no_bound_is_worse_than_the_length_that_the_penalty_allows() -> None:
     wide = MomentInterval(np.eye(3), 100.0 * np.eye(3), False, 0.0)
-    assert coefficient_error_bound(wide, np.array([0.5, 0.0]), 0.5, 10.0, 0.0) == pytest.approx(
+    assert _coefficient_error_bound(wide, np.array([0.5, 0.0]), 0.5, 10.0, 0.0) == pytest.approx(
         0.5 + math.sqrt(101.0 / 10.0) / 2
     )
-    assert math.isinf(coefficient_error_bound(wide, np.array([0.5, 0.0]), 0.0, 10.0, 0.0))
+    assert math.isinf(_coefficient_error_bound(wide, np.array([0.5, 0.0]), 0.0, 10.0, 0.0))
 
 
 # Files ----------------------------------------------------------------------------------------------------------------

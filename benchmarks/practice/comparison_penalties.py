@@ -50,7 +50,7 @@ def graphs(seeds: int) -> list[str]:
                 chain(strength, seed), dpm.Schema.unit_ball(SIZE), epsilon=epsilon, delta=1e-9, insecure_seed=seed
             )
             for factor in PENALTIES:
-                graphical_model.PENALTY = factor
+                graphical_model._PENALTY = factor
                 edges = {(one, other) for one, other, _ in released.graphical_lasso().edges}
                 found[factor] += [len(edges & truth), len(edges - truth)]
         cells = [
@@ -84,7 +84,7 @@ def discriminants(seeds: int) -> list[str]:
         for seed in range(runs):
             released = dpm.release(frame, schema, epsilon=epsilon, delta=delta, insecure_seed=seed)
             for factor in SHRINKAGES:
-                discriminant.SHRINKAGE = factor
+                discriminant._SHRINKAGE = factor
                 right[factor] += float(np.mean(released.lda(by).predict(rows) == np.array(rows[by].to_pylist()))) / runs
         budget = f"ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else "")
         lines.append(f"| {name}, {budget} | {' | '.join(f'{share:.3f}' for share in right.values())} |")

@@ -18,8 +18,9 @@ import numpy as np
 import dpmoments as dpm
 from benchmarks.pages import DOCS
 from dpmoments.mechanisms.assumed_table import AssumedTable, Assumption
-from dpmoments.mechanisms.base import Mechanism, MomentShape
+from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import MECHANISMS
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter

@@ -26,14 +26,15 @@ from dpmoments.datasets.tables import ADULT_TRAIN, load
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms import AdaptiveBall, Gaussian, MatrixLaplace
 from dpmoments.mechanisms.additive import AdditivePlan
-from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import plan_for_rows
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
-from dpmoments.schema.columns import Boolean, Numeric
+from dpmoments.schema.columns import Boolean
+from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
 PAGE = DOCS / "people-not-rows.md"

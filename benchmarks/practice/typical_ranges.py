@@ -22,8 +22,9 @@ import dpmoments as dpm
 from benchmarks.pages import DOCS, write_part
 from benchmarks.practice.typical_tables import Table, looked_at_tables, tables, unseen_tables
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.schema.columns import Column
 from dpmoments.schema.numeric import Numeric
-from dpmoments.schema.schema import Column, Schema
+from dpmoments.schema.schema import Schema
 
 BUDGETS = [(epsilon, delta) for delta in (0.0, 1e-9) for epsilon in (0.3, 1.0, 3.0, 10.0)]
 METRICS = ("correlations", "covariance in own sd", "covariance in half-widths of the bounds")

@@ -16,8 +16,8 @@ import numpy as np
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.mechanisms import Auto, CoinPress, LogScaleHistogram
-from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.registry import make_mean_mechanism
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter

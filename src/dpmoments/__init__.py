@@ -19,8 +19,10 @@ from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.releases.pooling import PooledRelease, pool
 from dpmoments.releases.release_warning import ReleaseWarning
 from dpmoments.reporting.report import report
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate
+from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import Power, Product
+from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.release import release
 from dpmoments.spending.release_groups import release_groups

@@ -33,12 +33,12 @@ from contracts.entrances import (
 )
 from contracts.odd_rows import COLUMNS, ODD_UNITS, RULES, NotHeldError, OddRow, Row, odd_rows, odd_units, schema, table
 from dpmoments import estimators
-from dpmoments.foundation.table_files import COMPRESSIONS, CSV_DELIMITERS, ENGINES, FEATHER_ENDINGS, PARQUET_ENDINGS
+from dpmoments.foundation.table_files import _COMPRESSIONS, CSV_DELIMITERS, ENGINES, FEATHER_ENDINGS, PARQUET_ENDINGS
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import opening
-from dpmoments.rows.sources.engine import PACKAGES, EngineSource
+from dpmoments.rows.sources.engine import _PACKAGES, EngineSource
 from dpmoments.rows.sources.local import LocalSource
 from spark_session import of_spark
 
@@ -215,12 +215,12 @@ def interference(
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of forty rows are read in many blocks."""
-    monkeypatch.setattr("dpmoments.rows.sources.arrow.ROWS_PER_BATCH", ROWS_AT_A_TIME)
-    monkeypatch.setattr("dpmoments.rows.sources.arrow.LEAST_ROWS_PER_PIECE", ROWS_AT_A_TIME)
-    monkeypatch.setattr("dpmoments.rows.sources.memory.LEAST_ROWS_PER_PART", ROWS_AT_A_TIME)
-    monkeypatch.setattr("dpmoments.rows.sources.memory.RAW_ROWS_PER_BLOCK", ROWS_AT_A_TIME)
-    monkeypatch.setattr("dpmoments.rows.level_sums.MOST_ROWS_PER_BLOCK", ROWS_AT_A_TIME)
-    monkeypatch.setattr("dpmoments.rows.sources.text.CSV_BLOCK_BYTES", CSV_BLOCK_BYTES)
+    monkeypatch.setattr("dpmoments.rows.sources.arrow._ROWS_PER_BATCH", ROWS_AT_A_TIME)
+    monkeypatch.setattr("dpmoments.rows.sources.arrow._LEAST_ROWS_PER_PIECE", ROWS_AT_A_TIME)
+    monkeypatch.setattr("dpmoments.rows.sources.memory._LEAST_ROWS_PER_PART", ROWS_AT_A_TIME)
+    monkeypatch.setattr("dpmoments.rows.sources.memory._RAW_ROWS_PER_BLOCK", ROWS_AT_A_TIME)
+    monkeypatch.setattr("dpmoments.rows.level_sums._MOST_ROWS_PER_BLOCK", ROWS_AT_A_TIME)
+    monkeypatch.setattr("dpmoments.rows.sources.text._CSV_BLOCK_BYTES", CSV_BLOCK_BYTES)
 
 
 # --- rows, one by one -------------------------------------------------------------------------------------------------
@@ -651,7 +651,7 @@ def test_every_source_and_branch_is_in_the_list(tmp_path: Path) -> None:
     of_spark_alone = {name for name in concrete(EngineSource) if name.startswith("Spark")}
     assert concrete(LocalSource) | concrete(EngineSource) == {*found, *WORKERS_SOURCES, *of_spark_alone} - {None}
     lines = Path(opening.__file__).read_text().splitlines()
-    for function in (opening.open_source, opening.file_source):
+    for function in (opening.open_source, opening._file_source):
         code = function.__code__
         missed = {
             line for _, _, line in code.co_lines() if line not in reached and line not in (None, code.co_firstlineno)
@@ -688,9 +688,9 @@ def test_every_option_ending_engine_and_estimator_is_in_the_list(tmp_path: Path)
         for path in opening.expand_paths(made)
     ]
     assert {opening.file_ending(path) for path in files} == {*PARQUET_ENDINGS, *FEATHER_ENDINGS, *CSV_DELIMITERS}
-    assert {path.suffix for path in files} >= set(COMPRESSIONS)
+    assert {path.suffix for path in files} >= set(_COMPRESSIONS)
     engines = {"dask": DASK, "spark": SPARK}
-    assert set(engines) == set(ENGINES) == set(PACKAGES)
+    assert set(engines) == set(ENGINES) == set(_PACKAGES)
     assert all(any(f"{name} files" in one for one in entrances) for name, entrances in engines.items())
     made = {name.split(",")[0] for name in ESTIMATORS}
     assert made == {name for name in estimators.__all__ if inspect.isclass(getattr(estimators, name))}

@@ -21,8 +21,9 @@ import dpmoments as dpm
 from benchmarks.pages import DOCS, write_part
 from dpmoments.datasets import Dataset
 from dpmoments.mechanisms.assumed_table import AssumedTable, Assumption
-from dpmoments.mechanisms.base import MomentShape, Plan
+from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.registry import make_mechanism
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.datasets import standardized_unit_rows
 from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
 from dpmoments.privacy.budget import PrivacyBudget

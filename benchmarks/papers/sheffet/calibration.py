@@ -18,7 +18,7 @@ import numpy as np
 
 import dpmoments as dpm
 from dpmoments import mechanisms
-from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.mechanisms.padded_gram import paper_padding
 from dpmoments.privacy.curves import (
     additive_wishart_degrees,

@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 import dpmoments as dpm
-from dpmoments.mechanisms.base import Mechanism, MomentShape
+from dpmoments.mechanisms.base import Mechanism
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter

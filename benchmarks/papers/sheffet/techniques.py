@@ -14,7 +14,8 @@ from scipy.stats import invwishart, wishart
 
 import dpmoments as dpm
 from dpmoments import mechanisms
-from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
+from dpmoments.mechanisms.base import Mechanism, Plan
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy.curves import additive_wishart_degrees
 from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.privacy.unit import Neighbors

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import dpmoments as dpm
-from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
+from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.registry import make_mechanism
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.repair.repair import Repair

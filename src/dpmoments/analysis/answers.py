@@ -14,21 +14,6 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.table_libraries import pa
 
-__all__ = [
-    "LONGEST_LABEL",
-    "Answer",
-    "TableAnswer",
-    "aligned",
-    "escaped",
-    "finite_or_none",
-    "html_table",
-    "in_floating_point",
-    "label",
-    "number",
-    "number_or_none",
-    "unless_beyond_floating_point",
-]
-
 # Tables for notebooks: one that is wider than the screen scrolls in a box of its own.
 
 

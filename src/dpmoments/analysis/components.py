@@ -19,35 +19,11 @@ from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.noise.law import NoiseLaw
 from dpmoments.schema.schema import Schema
 
-__all__ = [
-    "PrincipalComponents",
-    "explained_variance_noise",
-    "fourth_cumulants",
-    "largest_possible_variance",
-    "number_of_components",
-    "pca",
-    "require_scaling",
-]
-
 # What is known of fourth moments from shares alone: how a sample's second moments of levels and Booleans vary.
 
 
-def fourth_cumulants(release: Released, chosen: IntegerArray, scale: FloatArray, weights: FloatArray) -> FloatArray:
-    """What columns of levels add to the variance of xᵀWx beyond that of normal rows with their covariance, shape (p,).
-
-    Of a row, x centred and divided by ``scale``; column by column, as though fourth cumulants between columns were 0, as those of
-    numbers are taken to be.
-
-    Parameters
-    ----------
-    release : Released
-        With a mean; without one nothing is added.
-    chosen : integer ndarray of shape (k,)
-        Features.
-    scale : ndarray of shape (k,)
-    weights : ndarray of shape (p, k, k)
-        Symmetric W.
-    """
+def _fourth_cumulants(release: Released, chosen: IntegerArray, scale: FloatArray, weights: FloatArray) -> FloatArray:
+    """What columns of levels add to the variance of xᵀWx beyond that of normal rows with their covariance, shape (p,)."""
     added = np.zeros(len(weights))
     if release.noisy_sum is None:
         return added
@@ -72,13 +48,13 @@ def fourth_cumulants(release: Released, chosen: IntegerArray, scale: FloatArray,
 
 # How sure an explained variance is: what noise and sampling do to it, to first order.
 
-LEAST_SAMPLING = 0.05
+_LEAST_SAMPLING = 0.05
 """The sampling variance is this share of that of normal rows at least."""
-LARGEST_BLOCK = 4_000_000
+_LARGEST_BLOCK = 4_000_000
 """Weights of several components at a time, so many numbers at most."""
 
 
-def explained_variance_noise(
+def _explained_variance_noise(
     release: Released,
     moments: NoisyMoments,
     chosen: IntegerArray,
@@ -89,30 +65,11 @@ def explained_variance_noise(
     *,
     by_deviation: bool,
 ) -> tuple[FloatArray, FloatArray]:
-    """Variances of vᵀSv, S the scaled covariance, by noise and by sampling, each of shape (k,).
-
-    Parameters
-    ----------
-    release : Released
-    moments : NoisyMoments
-        Of the release, about its mean, or about zero where it has none.
-    chosen : integer ndarray of shape (d,)
-        Features.
-    scale : ndarray of shape (d,)
-        What they are divided by, in the table's units.
-    components : ndarray of shape (k, d)
-        v, rows.
-    eigenvalues : ndarray of shape (k,)
-        vᵀSv.
-    matrix : ndarray of shape (d, d)
-        S.
-    by_deviation : bool
-        Whether the scale is the released standard deviation, which varies too: dR = dC − R·(dC_ii + dC_jj)/2 in its units.
-    """
+    """Variances of vᵀSv, S the scaled covariance, by noise and by sampling, each of shape (k,)."""
     d, n = len(chosen), moments.n_rows
     in_units = moments.unit[chosen] / scale
     privacy, sampling = np.empty(len(components)), np.empty(len(components))
-    step = max(1, LARGEST_BLOCK // d**2)
+    step = max(1, _LARGEST_BLOCK // d**2)
     for start in range(0, len(components), step):
         block = slice(start, start + step)
         vectors, values = components[block], eigenvalues[block]
@@ -121,8 +78,8 @@ def explained_variance_noise(
             weights[:, np.arange(d), np.arange(d)] -= values[:, None] * vectors**2
         product = weights @ matrix
         normal = np.maximum(2.0 * np.einsum("pij,pji->p", product, product), 0.0)
-        beyond = fourth_cumulants(release, chosen, scale, weights)
-        sampling[block] = np.maximum(normal + beyond, LEAST_SAMPLING * normal) / n
+        beyond = _fourth_cumulants(release, chosen, scale, weights)
+        sampling[block] = np.maximum(normal + beyond, _LEAST_SAMPLING * normal) / n
         on_moments = np.zeros((len(vectors), d + 1, d + 1))
         on_moments[:, 1:, 1:] = weights * np.outer(in_units, in_units)
         if not by_deviation:
@@ -132,7 +89,7 @@ def explained_variance_noise(
     return privacy, sampling
 
 
-def largest_possible_variance(release: Released, chosen: IntegerArray, scale: FloatArray) -> float:
+def _largest_possible_variance(release: Released, chosen: IntegerArray, scale: FloatArray) -> float:
     """The variance of all features together, each as far from the middle of its bounds as can be; about zero, from that."""
     lower, upper = (bound[chosen] / scale for bound in release.schema.feature_bounds)
     reach = (upper - lower) / 2.0 if release.noisy_sum is not None else np.maximum(np.abs(lower), np.abs(upper))
@@ -149,7 +106,7 @@ SCALINGS: Mapping[Scaling, str] = MappingProxyType(
     }
 )
 """Every scaling in words."""
-SHOWN_LOADINGS = 5
+_SHOWN_LOADINGS = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -253,7 +210,7 @@ class PrincipalComponents(TableAnswer):
         """A component a line: its variance, interval and share, and the features that weigh most."""
         lines = []
         for index, (component, (low, high)) in enumerate(zip(self.components, self.conf_int(), strict=True)):
-            order = np.argsort(-np.abs(component), kind="stable")[:SHOWN_LOADINGS]
+            order = np.argsort(-np.abs(component), kind="stable")[:_SHOWN_LOADINGS]
             loadings = ", ".join(f"{component[i]:+.2f} {self.feature_names[i]}" for i in order)
             lines.append(
                 (
@@ -382,7 +339,7 @@ def pca(
     raw = moments.moments[np.ix_(chosen + 1, chosen + 1)] * np.outer(in_units, in_units) / moments.n_rows
     noisy = np.einsum("pi,ij,pj->p", components[:k], raw, components[:k])
     cells = moments.cell_variances(chosen) * np.outer(in_units, in_units) ** 2 / moments.n_rows**2
-    privacy, sampling = explained_variance_noise(
+    privacy, sampling = _explained_variance_noise(
         release,
         moments,
         chosen,
@@ -405,7 +362,7 @@ def pca(
         sampling_noise=np.sqrt(sampling),
         noisy_variance=noisy[:k],
         noise_edge=noise_edges(cells, components[:k], moments.law),
-        largest_possible=float(d) if scaling == "correlation" else largest_possible_variance(release, chosen, scale),
+        largest_possible=float(d) if scaling == "correlation" else _largest_possible_variance(release, chosen, scale),
         schema=release.schema,
         noise=moments.law,
         warning=cautions(release),

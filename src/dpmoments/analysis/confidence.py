@@ -12,15 +12,6 @@ import scipy
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.law import NoiseLaw
 
-__all__ = [
-    "confidence_level",
-    "deviations_for",
-    "fieller_interval",
-    "level_in_words",
-    "probability_in_words",
-    "score_test",
-]
-
 
 def confidence_level(level: float) -> float:
     """The level, if it is a confidence of 0.5 or more.
@@ -129,7 +120,7 @@ def fieller_interval(
 
 # The score test of "nothing but noise and sampling": the one reference law behind every test of a release.
 
-NEGLIGIBLE = 1e-10
+_NEGLIGIBLE = 1e-10
 """Directions in which less than this share of the largest variance is left do not vary."""
 
 
@@ -171,7 +162,7 @@ def score_test(
     own = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0.0)
     eigenvalues, vectors = np.linalg.eigh((privacy + sampling) * np.outer(own, own))
     kept = np.arange(len(scores)) >= len(scores) - degrees
-    kept &= eigenvalues > NEGLIGIBLE * max(float(eigenvalues[-1]), 0.0)
+    kept &= eigenvalues > _NEGLIGIBLE * max(float(eigenvalues[-1]), 0.0)
     if not kept.any():
         return 0.0, 0, 1.0
     whitened = (vectors[:, kept] / np.sqrt(eigenvalues[kept])).T * own

@@ -24,27 +24,13 @@ from dpmoments.analysis.released import Released, cautions
 from dpmoments.analysis.standardised import SINGULAR, Standardised, without_redundant_levels
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 
-__all__ = [
-    "Correlations",
-    "correlation_of",
-    "correlations",
-    "fisher_interval",
-    "partial_correlation",
-    "sampling_variances",
-    "verdicts",
-]
-
 # How correlations vary from sample to sample, by what kind of features they are of.
 
 
-def sampling_variances(
+def _sampling_variances(
     correlation: FloatArray, variances: FeatureVariances, i: IntegerArray, j: IntegerArray
 ) -> FloatArray:
-    """n times the variance of correlations of rows drawn from a population, to first order.
-
-    Of two features that are 0 or 1, their joint shares tell. Of one and a number that is normal given it, Das Gupta's (1960)
-    (1 − r²)²·[1 + r²(1 − 6pq)/(4pq(1 − r²))]: the level's share varies with the sample. Else (1 − r²)².
-    """
+    """n times the variance of correlations of rows drawn from a population, to first order."""
     square = correlation**2
     found = (1.0 - square) ** 2
     spread = np.clip(variances.share * (1.0 - variances.share), 1e-9, None)
@@ -73,8 +59,8 @@ def _of_two_shares(correlation: FloatArray, p: FloatArray, q: FloatArray) -> Flo
 
 KNOWN_VARIANCE = 3.0
 """A variance below so many standard deviations of its noise makes no correlation (measured: ``docs/comparisons.md``)."""
-CLOSE_TO_ONE = 1.0 - 1e-12
-SHOWN_PAIRS = 60
+_CLOSE_TO_ONE = 1.0 - 1e-12
+_SHOWN_PAIRS = 60
 """The text shows so many pairs at most, those that stand out most first; frames and JSON hold all."""
 
 
@@ -119,7 +105,7 @@ class Correlations(TableAnswer):
     @property
     def verdict(self) -> tuple[tuple[str, ...], ...]:
         """What is said of each cell: positive, negative, not distinguishable from noise, noise unknown; empty on the diagonal."""
-        found = np.array(verdicts(self.lower.ravel(), self.upper.ravel()), dtype=object).reshape(self.lower.shape)
+        found = np.array(_verdicts(self.lower.ravel(), self.upper.ravel()), dtype=object).reshape(self.lower.shape)
         np.fill_diagonal(found, "")
         return tuple(map(tuple, found.tolist()))
 
@@ -145,7 +131,7 @@ class Correlations(TableAnswer):
             )
         first = self._pairs[0]
         certain = sum(
-            word in ("positive", "negative") for word in verdicts(self.lower[self._pairs], self.upper[self._pairs])
+            word in ("positive", "negative") for word in _verdicts(self.lower[self._pairs], self.upper[self._pairs])
         )
         return (f"{kind}: {certain} of {len(first)} stand out of the noise",)
 
@@ -155,7 +141,7 @@ class Correlations(TableAnswer):
         total = np.hypot(self.privacy_noise, self.sampling_noise)[first, second]
         size = np.abs(self.correlation[first, second])
         order = np.argsort(-np.divide(size, total, out=np.zeros_like(size), where=total > 0.0), kind="stable")
-        words = verdicts(self.lower[first, second], self.upper[first, second])
+        words = _verdicts(self.lower[first, second], self.upper[first, second])
         lines = [
             (
                 f"{self.feature_names[second[place]]} ~ {self.feature_names[first[place]]}",
@@ -165,14 +151,14 @@ class Correlations(TableAnswer):
                 f"[{_three(self.lower[first[place], second[place]])}, {_three(self.upper[first[place], second[place]])}]",
                 words[place],
             )
-            for place in order[:SHOWN_PAIRS].tolist()
+            for place in order[:_SHOWN_PAIRS].tolist()
         ]
         head = ("pair", "correlation", "± privacy", "± sampling", level_in_words(self.level), "verdict")
         return [head, *lines]
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        hidden = len(self._pairs_shown[0]) - SHOWN_PAIRS if self.identified else 0
+        hidden = len(self._pairs_shown[0]) - _SHOWN_PAIRS if self.identified else 0
         more = f"… {hidden} more pairs: to_pandas() and --json hold all" if hidden > 0 else ""
         return more, "" if self.noise_known else law_in_words(None), self.warning
 
@@ -187,7 +173,7 @@ class Correlations(TableAnswer):
             "sampling_noise": finite_or_none(self.sampling_noise[first, second]),
             "lower": finite_or_none(self.lower[first, second]),
             "upper": finite_or_none(self.upper[first, second]),
-            "verdict": verdicts(self.lower[first, second], self.upper[first, second]),
+            "verdict": _verdicts(self.lower[first, second], self.upper[first, second]),
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -222,12 +208,12 @@ def correlation_of(covariance: FloatArray) -> FloatArray:
     return np.asarray(correlation)
 
 
-def verdicts(lower: FloatArray, upper: FloatArray) -> list[str]:
+def _verdicts(lower: FloatArray, upper: FloatArray) -> list[str]:
     """What an interval says of a sign.
 
     Examples
     --------
-    >>> verdicts(np.array([0.1, -0.1, np.nan]), np.array([0.2, 0.1, np.nan]))
+    >>> _verdicts(np.array([0.1, -0.1, np.nan]), np.array([0.2, 0.1, np.nan]))
     ['positive', 'not distinguishable from noise', 'noise unknown']
     """
     found = np.full(len(lower), NOT_DISTINGUISHABLE, dtype=object)
@@ -236,15 +222,12 @@ def verdicts(lower: FloatArray, upper: FloatArray) -> list[str]:
     return [str(word) for word in found]
 
 
-def fisher_interval(
+def _fisher_interval(
     correlation: FloatArray, privacy: FloatArray, sampling: FloatArray, half: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """tanh(artanh r ± half·deviation/(1 − r²)): the interval of Fisher (1921) with the noise in its deviation.
-
-    r is moved towards 0 where it is so near to ±1 that the first order on this scale means nothing: to within a deviation of it.
-    """
+    """tanh(artanh r ± half·deviation/(1 − r²)): the interval of Fisher (1921) with the noise in its deviation."""
     deviation = np.sqrt(privacy + sampling)
-    most = np.minimum(CLOSE_TO_ONE, np.maximum(1.0 - deviation, 0.0))
+    most = np.minimum(_CLOSE_TO_ONE, np.maximum(1.0 - deviation, 0.0))
     inside = np.clip(correlation, -most, most)
     reach = half * deviation / (1.0 - inside**2)
     middle = np.arctanh(inside)
@@ -317,9 +300,9 @@ def correlations(release: Released, columns: Sequence[str] | None = None, *, lev
     places = np.stack([np.zeros(len(i), dtype=int), i + 1, j + 1], axis=1)
     weights[of_opposites] = 0.0  # one level is where the other is not, in every table
     privacy = moments.variances(places, weights)
-    sampling = sampling_variances(bounded, variances, i, j) / moments.n_rows
+    sampling = _sampling_variances(bounded, variances, i, j) / moments.n_rows
     half = deviations_for(level, moments.law, privacy, sampling)
-    lower, upper = fisher_interval(bounded, privacy, sampling, half)
+    lower, upper = _fisher_interval(bounded, privacy, sampling, half)
     lower[of_opposites] = upper[of_opposites] = -1.0
     lower[~usable], upper[~usable] = (np.nan, np.nan) if moments.law is None else (-1.0, 1.0)
     found = release.correlation[i, j]
@@ -416,7 +399,7 @@ def partial_correlation(
     sampling = (1.0 - found**2) ** 2 / max(n - k, 1.0)
     lower, upper = np.full((k, k), np.nan), np.full((k, k), np.nan)
     if law is not None:
-        lower, upper = fisher_interval(found, privacy, sampling, deviations_for(level, law, privacy, sampling))
+        lower, upper = _fisher_interval(found, privacy, sampling, deviations_for(level, law, privacy, sampling))
     for values, diagonal in ((found, 1.0), (lower, 1.0), (upper, 1.0), (privacy, 0.0), (sampling, 0.0)):
         np.fill_diagonal(values, diagonal)
     return Correlations(

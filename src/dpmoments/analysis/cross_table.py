@@ -23,11 +23,9 @@ from dpmoments.analysis.levels import Levels
 from dpmoments.analysis.released import Released, cautions
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 
-__all__ = ["CrossTable", "cross_table"]
-
-ROUNDS = 50
+_ROUNDS = 50
 """Of fitting counts to their margins in turn."""
-LEAST = 1e-3
+_LEAST = 1e-3
 """A cell's share at least, of what it would be under independence."""
 
 
@@ -238,9 +236,9 @@ def _possible_counts(release: Released, first: Levels, second: Levels) -> Intege
     crossed = first.weights[:, 1:] @ covariance[np.ix_(one, other)] @ second.weights[:, 1:].T
     p, q = np.clip(p, 0.0, 1.0), np.clip(q, 0.0, 1.0)
     # no cell is quite 0, so that every margin can be met
-    joint = np.maximum(crossed + np.outer(p, q), LEAST * np.outer(p, q))
+    joint = np.maximum(crossed + np.outer(p, q), _LEAST * np.outer(p, q))
     total = min(float(p.sum()), float(q.sum()), 1.0)
-    for _ in range(ROUNDS):
+    for _ in range(_ROUNDS):
         joint = joint * _ratio(p * (total / max(float(p.sum()), 1e-300)), joint.sum(axis=1))[:, None]
         joint = joint * _ratio(q * (total / max(float(q.sum()), 1e-300)), joint.sum(axis=0))[None, :]
     scaled = joint * n

@@ -19,8 +19,6 @@ from dpmoments.noise.law import NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.schema.constraints import Constraints
 
-__all__ = ["Description", "card", "describe", "release_card"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Description(TableAnswer):
@@ -275,13 +273,13 @@ def _count_noise(release: Released) -> float | None:
     return math.sqrt(release.noise.count_variance)
 
 
-MOST_FEATURES = 12
-LONGEST_TEXT = 2000
-LONGEST_NAME = 48
-FRAME = "border:1px solid rgba(128,128,128,.45);border-radius:4px;padding:.6em 1em;max-width:56em"
-WARNING = "border-left:4px solid #d55e00;padding-left:.6em;margin:.5em 0"
-NOT_PRIVATE = "NOT PRIVATE: made with an insecure seed."
-WAYS_ON = ("describe()", "plot.correlation()", "ols(…)", 'save("release.json")')
+_MOST_FEATURES = 12
+_LONGEST_TEXT = 2000
+_LONGEST_NAME = 48
+_FRAME = "border:1px solid rgba(128,128,128,.45);border-radius:4px;padding:.6em 1em;max-width:56em"
+_WARNING = "border-left:4px solid #d55e00;padding-left:.6em;margin:.5em 0"
+_NOT_PRIVATE = "NOT PRIVATE: made with an insecure seed."
+_WAYS_ON = ("describe()", "plot.correlation()", "ols(…)", 'save("release.json")')
 
 
 def card(
@@ -316,15 +314,15 @@ def card(
     False
     """
     head, *rows = table
-    hidden = len(rows) - MOST_FEATURES
-    shown = rows if hidden <= 1 else rows[:MOST_FEATURES]
+    hidden = len(rows) - _MOST_FEATURES
+    shown = rows if hidden <= 1 else rows[:_MOST_FEATURES]
     more = f"<p>… and {hidden:,} more</p>" if hidden > 1 else ""
-    insecure = "" if privacy.private else f'<p style="{WARNING}"><strong>{NOT_PRIVATE}</strong></p>'
-    warned = "".join(f'<p style="{WARNING}">{_escaped(said)}</p>' for said in warnings if said)
+    insecure = "" if privacy.private else f'<p style="{_WARNING}"><strong>{_NOT_PRIVATE}</strong></p>'
+    warned = "".join(f'<p style="{_WARNING}">{_escaped(said)}</p>' for said in warnings if said)
     summary = _escaped(f"Privacy: {privacy.budget}, {privacy.neighbors}")
     calls = " ".join(f'<code style="white-space:nowrap">{_escaped(call)}</code>' for call in ways_on)
     return (
-        f'<div style="{FRAME}"><p><strong>{_escaped(title)}</strong></p>{insecure}{warned}'
+        f'<div style="{_FRAME}"><p><strong>{_escaped(title)}</strong></p>{insecure}{warned}'
         f"{''.join(f'<p>{_escaped(fact)}</p>' for fact in facts if fact)}"
         f"{html_table([head, *shown], _escaped)}{more}"
         f'<details style="margin:1em 0"><summary>{summary}</summary>'
@@ -347,15 +345,15 @@ def release_card(release: Released) -> str:
         title,
         [f"rows: {found.rows_in_words}", law or found.noise_in_words],
         [
-            [label(cell, LONGEST_NAME) if place == 0 else cell for place, cell in enumerate(row)]
+            [label(cell, _LONGEST_NAME) if place == 0 else cell for place, cell in enumerate(row)]
             for row in found.table()
         ],
         release.privacy,
         [cautions(release)],
-        [f"release.{call}" for call in WAYS_ON],
+        [f"release.{call}" for call in _WAYS_ON],
     )
 
 
 def _escaped(text: str) -> str:
     """For HTML, and without characters that turn its direction or control a terminal."""
-    return html.escape(label(text, LONGEST_TEXT))
+    return html.escape(label(text, _LONGEST_TEXT))

@@ -22,9 +22,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.schema import Schema
 
-__all__ = ["LinearDiscriminant", "lda", "require_shrinkage"]
-
-SHRINKAGE = 0.1
+_SHRINKAGE = 0.1
 """Of the edge of the noise's spectrum, added to the within-group covariance (measured: ``docs/comparisons.md``)."""
 
 
@@ -257,7 +255,7 @@ def lda(
     shift = _shifts(release, levels, features, priors) / scale
     within = standardised.covariance - (shift.T * priors) @ shift
     edge = float(np.nan_to_num(standardised.edge.max(), nan=0.0))
-    added = SHRINKAGE * edge if shrinkage == "auto" else float(shrinkage)
+    added = _SHRINKAGE * edge if shrinkage == "auto" else float(shrinkage)
     eigenvalues, vectors = np.linalg.eigh((within + within.T) / 2.0)
     kept = np.maximum(eigenvalues, SINGULAR * float(eigenvalues[-1])) + added
     directions = ((shift @ vectors) / kept) @ vectors.T

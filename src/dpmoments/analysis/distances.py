@@ -16,9 +16,7 @@ from dpmoments.analysis.released import Released, cautions
 from dpmoments.analysis.standardised import Standardised
 from dpmoments.foundation.arrays import FloatArray
 
-__all__ = ["MahalanobisDistances", "mahalanobis"]
-
-SHOWN_ROWS = 20
+_SHOWN_ROWS = 20
 """The text shows so many rows at most, the furthest; frames and JSON hold all."""
 
 
@@ -62,13 +60,13 @@ class MahalanobisDistances(TableAnswer):
         """The furthest rows, furthest first."""
         if not self.n_directions:
             return [("row", "distance")]
-        order = np.argsort(-np.nan_to_num(self.distances, nan=-1.0), kind="stable")[:SHOWN_ROWS]
+        order = np.argsort(-np.nan_to_num(self.distances, nan=-1.0), kind="stable")[:_SHOWN_ROWS]
         return [("row", "distance"), *((str(row), number(float(self.distances[row]))) for row in order.tolist())]
 
     @property
     def remarks(self) -> tuple[str, ...]:
         m = len(self.distances)
-        more = f"the furthest {SHOWN_ROWS} of {m:,} rows" if m > SHOWN_ROWS else ""
+        more = f"the furthest {_SHOWN_ROWS} of {m:,} rows" if m > _SHOWN_ROWS else ""
         return more, "" if self.noise_known else law_in_words(None), self.warning
 
     def columns(self) -> Mapping[str, Sequence[Any]]:

@@ -17,9 +17,7 @@ from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn, derived_values, feature_slices
 from dpmoments.schema.schema import Schema
 
-__all__ = ["feature_values", "named_values"]
-
-SHOWN_LEVELS = 6
+_SHOWN_LEVELS = 6
 """Messages name so many levels at most."""
 
 
@@ -140,8 +138,8 @@ def _is_one_value(values: object) -> bool:
 def _one_hot(cells: Any, column: Categorical) -> FloatArray:
     codes = level_codes(cells, column)
     if n_unknown := int(np.count_nonzero(codes == UNKNOWN)):
-        levels = ", ".join(map(repr, column.levels[:SHOWN_LEVELS])) + (
-            ", …" if len(column.levels) > SHOWN_LEVELS else ""
+        levels = ", ".join(map(repr, column.levels[:_SHOWN_LEVELS])) + (
+            ", …" if len(column.levels) > _SHOWN_LEVELS else ""
         )
         raise ValueError(
             f"{n_unknown} of the frame's {len(codes)} rows hold a value of {column.name!r} that is none of its levels, {levels}: "

@@ -15,21 +15,6 @@ from dpmoments.repair.repair import Repair
 from dpmoments.repair.spectral import SpectralNoise
 from dpmoments.schema.constraints import Constraints
 
-__all__ = [
-    "NOISE_UNKNOWN",
-    "NOT_DISTINGUISHABLE",
-    "NO_MEAN",
-    "FeatureVariances",
-    "NoisyMoments",
-    "bilinear",
-    "indicators",
-    "law_in_words",
-    "noise_edge",
-    "noise_edges",
-    "opposite_levels",
-    "shows_shares",
-]
-
 NOT_DISTINGUISHABLE = "not distinguishable from noise"
 NOISE_UNKNOWN = "noise unknown"
 NO_MEAN = "it is made of deviations from the mean, and no mean was released (mean=False): release with mean=True"
@@ -220,22 +205,8 @@ def bilinear(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.asarray((product + np.swapaxes(product, -1, -2)) / 2.0)
 
 
-def noise_edge(row_sum: float, size: int, law: NoiseLaw | None) -> float:
-    """What the largest eigenvalue of the noise on a k × k matrix stays below in about 95 of 100 releases.
-
-    √r·(2 + k^(−2/3)), r the largest sum of a row of variances: the edge of the semicircle (for rows that differ, an upper one:
-    Bandeira & van Handel 2016, Theorem 1.1) and about the 95 % point of Tracy–Widom beyond it; times what the law's own
-    spectrum reaches beyond a semicircle.
-
-    Parameters
-    ----------
-    row_sum : float
-        r.
-    size : int
-        k.
-    law : NoiseLaw or None
-        NaN where it is None.
-    """
+def _noise_edge(row_sum: float, size: int, law: NoiseLaw | None) -> float:
+    """What the largest eigenvalue of the noise on a k × k matrix stays below in about 95 of 100 releases."""
     if law is None:
         return float("nan")
     spectral = SpectralNoise.of(law)
@@ -254,7 +225,7 @@ def noise_edges(cells: FloatArray, components: FloatArray, law: NoiseLaw | None)
         squares = projection**2
         shared = np.einsum("ij,ij->j", projection, (projection * (cells - np.diag(np.diag(cells)))) @ projection)
         rows = np.maximum(np.diag(projection), 0.0) @ cells @ squares + shared
-        found[place] = noise_edge(float(np.max(rows, initial=0.0)), d - place, law)
+        found[place] = _noise_edge(float(np.max(rows, initial=0.0)), d - place, law)
         projection = projection - np.outer(component, component)
     return found
 
@@ -285,7 +256,7 @@ def _cells_are_uncorrelated(law: NoiseLaw) -> bool:
 
 # Variances of features as inference reads them: of a level or a Boolean by its share, of others by the second moment.
 
-OFF_THE_SUM = 0.5
+_OFF_THE_SUM = 0.5
 """Largest distance from 1 of what a centre has of two levels together: moved rows lack a part of it, less than moving takes."""
 
 
@@ -312,7 +283,7 @@ def opposite_levels(release: Released) -> IntegerArray:
     center = None if release.center is None else release.encoding.decode_mean(release.center)
     for block in Constraints.of(release.schema, mean=True).blocks:
         if block.complete and block.size == 2:
-            if center is not None and abs(float(center[block.features].sum()) - 1.0) > OFF_THE_SUM:
+            if center is not None and abs(float(center[block.features].sum()) - 1.0) > _OFF_THE_SUM:
                 continue
             found[block.start], found[block.start + 1] = block.start + 1, block.start
     return found

@@ -16,12 +16,10 @@ from dpmoments.analysis.released import Released, cautions
 from dpmoments.analysis.standardised import Standardised, without_redundant_levels
 from dpmoments.foundation.arrays import FloatArray
 
-__all__ = ["GraphicalLasso", "graphical_lasso"]
-
-PENALTY = 3.0
+_PENALTY = 3.0
 """Of the noise on a correlation, noise and sampling together (measured: ``docs/comparisons.md``)."""
-LEAST_EIGENVALUE = 1e-6
-SHOWN_EDGES = 60
+_LEAST_EIGENVALUE = 1e-6
+_SHOWN_EDGES = 60
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,12 +70,12 @@ class GraphicalLasso(TableAnswer):
 
     def table(self) -> list[tuple[str, ...]]:
         """An edge a line, the strongest first."""
-        lines = [(f"{one} – {other}", f"{value:.3f}") for one, other, value in self.edges[:SHOWN_EDGES]]
+        lines = [(f"{one} – {other}", f"{value:.3f}") for one, other, value in self.edges[:_SHOWN_EDGES]]
         return [("edge", "partial correlation"), *lines]
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        hidden = len(self.edges) - SHOWN_EDGES
+        hidden = len(self.edges) - _SHOWN_EDGES
         known = not math.isnan(self.noise)
         return (
             f"… {hidden} more edges: to_pandas() and --json hold all" if hidden > 0 else "",
@@ -166,9 +164,9 @@ def graphical_lasso(
     apart = ~np.eye(k, dtype=bool)
     errors = np.sqrt(standardised.cells + 1.0 / standardised.moments.n_rows)
     noise = float(np.median(errors[apart]))
-    penalty, correlation = PENALTY * noise, standardised.covariance
+    penalty, correlation = _PENALTY * noise, standardised.covariance
     if alpha == "auto":
-        kept = np.maximum(np.abs(correlation) - PENALTY * np.maximum(errors - noise, 0.0), 0.0)
+        kept = np.maximum(np.abs(correlation) - _PENALTY * np.maximum(errors - noise, 0.0), 0.0)
         correlation = np.where(apart, np.sign(correlation) * kept, correlation)
     else:
         penalty = float(alpha)
@@ -190,7 +188,7 @@ def graphical_lasso(
 def _definite(correlation: FloatArray) -> FloatArray:
     """The correlation matrix mixed with the identity just as far as makes it positive definite."""
     smallest = float(np.linalg.eigvalsh(correlation)[0])
-    share = max(0.0, (LEAST_EIGENVALUE - smallest) / (1.0 - smallest)) if smallest < LEAST_EIGENVALUE else 0.0
+    share = max(0.0, (_LEAST_EIGENVALUE - smallest) / (1.0 - smallest)) if smallest < _LEAST_EIGENVALUE else 0.0
     return np.asarray((1.0 - share) * correlation + share * np.eye(len(correlation)))
 
 

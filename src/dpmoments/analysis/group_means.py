@@ -18,8 +18,6 @@ from dpmoments.analysis.levels import Levels, chosen_features
 from dpmoments.analysis.released import Released, cautions
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 
-__all__ = ["GroupDifferences", "GroupMeans", "group_means", "intervals_of_differences"]
-
 # Differences of the means of groups, pair by pair: estimates, intervals, and which mean is higher.
 
 
@@ -90,7 +88,7 @@ def _higher(one: str, other: str, lower: float, upper: float) -> str:
     return NOT_DISTINGUISHABLE
 
 
-def intervals_of_differences(sums: GroupSums, lower: FloatArray, upper: FloatArray) -> tuple[list[float], list[float]]:
+def _intervals_of_differences(sums: GroupSums, lower: FloatArray, upper: FloatArray) -> tuple[list[float], list[float]]:
     """Intervals of the differences of two groups' means, from theirs (Zou & Donner 2008, with correlated estimates)."""
     middle = np.clip(sums.location + sums.unit * sums.sums / sums.safe_counts, lower, upper)
     covariance = sums.covariance_of_means
@@ -113,7 +111,7 @@ def _combined(first: float, second: float, correlation: float) -> float:
     return math.sqrt(max(0.0, first**2 + second**2 - 2.0 * correlation * first * second))
 
 
-SHOWN_DIFFERENCES = 30
+_SHOWN_DIFFERENCES = 30
 """The text of the means ends with their differences where there are no more than these."""
 LOST = "lost in noise"
 
@@ -200,8 +198,8 @@ class GroupMeans(TableAnswer):
             if self.own_variance or not self.noise_known
             else "sampling: groups are taken to vary alike (pooled variance)",
             law_in_words(None) if not self.noise_known else "",
-            aligned(differences.table()) if 0 < n_pairs <= SHOWN_DIFFERENCES else "",
-            f"{n_pairs} differences of means: see .differences, or --json" if n_pairs > SHOWN_DIFFERENCES else "",
+            aligned(differences.table()) if 0 < n_pairs <= _SHOWN_DIFFERENCES else "",
+            f"{n_pairs} differences of means: see .differences, or --json" if n_pairs > _SHOWN_DIFFERENCES else "",
             self.warning,
         )
 
@@ -294,7 +292,7 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
     law = release.noise
     mean = found if law is None else np.clip(found, lower, upper)
     differences = [
-        intervals_of_differences(each, low, high) for each, low, high in zip(sums, lower, upper, strict=True)
+        _intervals_of_differences(each, low, high) for each, low, high in zip(sums, lower, upper, strict=True)
     ]
     of_pairs = np.array([[a - b for a, b in combinations(row, 2)] for row in mean.tolist()]).reshape(len(mean), -1)
     low_pairs = np.array([low for low, _ in differences]).reshape(of_pairs.shape)

@@ -11,9 +11,7 @@ from dpmoments.analysis.levels import Levels
 from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 
-__all__ = ["GroupSums"]
-
-OWN_VARIANCE = 2.0
+_OWN_VARIANCE = 2.0
 """A group's own second moment is used where it stands so many standard deviations of its noise out of it."""
 
 
@@ -133,7 +131,7 @@ def _total_variance(release: Released, feature: int) -> float:
     moments = NoisyMoments.of(release)
     every = FeatureVariances.of(release, moments)
     found, noise = float(every.values[feature]), float(np.nan_to_num(every.noise(moments)[feature], nan=0.0))
-    if found <= OWN_VARIANCE * noise:
+    if found <= _OWN_VARIANCE * noise:
         return max(0.0, float(release.unit_ball_covariance[feature, feature]))
     return found / moments.n_rows
 
@@ -176,7 +174,7 @@ def _put_own(
             noise = float(np.sqrt(moments.cell_variances(np.array([feature]))[0, 0]))
         else:
             continue
-        if counts[place] > 0.0 and square > OWN_VARIANCE * np.nan_to_num(noise, nan=0.0):
+        if counts[place] > 0.0 and square > _OWN_VARIANCE * np.nan_to_num(noise, nan=0.0):
             found = square / counts[place] - means[place] ** 2
             if found > 0.0:
                 variances[place], own[place] = found, True

@@ -25,8 +25,6 @@ from dpmoments.analysis.levels import Levels, feature_place, shown_names
 from dpmoments.analysis.released import Released, cautions
 from dpmoments.foundation.arrays import FloatArray
 
-__all__ = ["AnalysisOfVariance", "TwoGroups", "anova", "between_groups", "t_test"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TwoGroups(TableAnswer):

@@ -16,9 +16,7 @@ from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
 from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import FloatArray
 
-__all__ = ["CoefficientInference", "NoiseOfMoments", "NormalEquations", "confidence_limits", "smallest_statistic"]
-
-AGREEMENT = 30.0
+_AGREEMENT = 30.0
 """Standard deviations of a cell. A change of method at which the two differ would lose coverage by itself."""
 
 
@@ -154,7 +152,7 @@ class NormalEquations:
     @property
     def nearly_linear(self) -> bool:
         """Whether noise is so small that the delta method and the inverted test agree: λ ≥ 2√(v k) + 30√v."""
-        agree = self.noise_floor + AGREEMENT * math.sqrt(self.noise_variance)
+        agree = self.noise_floor + _AGREEMENT * math.sqrt(self.noise_variance)
         return self.identified and self.least_eigenvalue >= agree
 
     def residual_noise(self, beyond: FloatArray) -> float:
@@ -193,34 +191,17 @@ class NormalEquations:
 
 # The inverted test of Anderson & Rubin (1949): a confidence set that holds however noisy the regressors are.
 
-ROUNDS = 25
+_ROUNDS = 25
 """Re-weightings at most; nearly all searches need five."""
-SETTLED = 1e-6
-FARTHEST_STEPS = 60
+_SETTLED = 1e-6
+_FARTHEST_STEPS = 60
 """Doublings of the step in which an end of the set is looked for."""
 
 
-def smallest_statistic(
+def _smallest_statistic(
     equations: NormalEquations, fixed: Mapping[int, float], start: FloatArray | None = None
 ) -> float:
-    """min over the entries of b that are not fixed of gᵀ Cov(g)⁻¹ g, g = (M b)_A.
-
-    At the true b the statistic is χ² with as many degrees of freedom as coefficients are fixed, since each of the others takes
-    one away; that needs nothing of M_AA, so that it holds where noise hides the regressors.
-
-    Parameters
-    ----------
-    equations : NormalEquations
-    fixed : mapping of int to float
-        Entries of b = (−β, 1), the target's among them (last).
-    start : ndarray of shape (k + 1,), optional
-        Where to start.
-
-    Notes
-    -----
-    Cov(g) depends on b: the entries are found for given weights, the weights for given entries, in turn; the least value met is
-    returned, of all at weights that belong to their entries.
-    """
+    """min over the entries of b that are not fixed of gᵀ Cov(g)⁻¹ g, g = (M b)_A."""
     size = equations.n_regressors + 1
     beyond = np.zeros(size) if start is None else start.copy()
     held = np.array(sorted(fixed))
@@ -228,7 +209,7 @@ def smallest_statistic(
     free = np.setdiff1d(np.arange(size), held)
     system = equations.moments[:-1]
     best = math.inf
-    for _ in range(ROUNDS):
+    for _ in range(_ROUNDS):
         root = _inverse_root(equations.error_covariance(beyond))
         whitened = root @ system
         best = min(best, float(np.sum((whitened @ beyond) ** 2)))
@@ -237,7 +218,7 @@ def smallest_statistic(
         found = np.linalg.lstsq(whitened[:, free], -whitened[:, held] @ beyond[held], rcond=None)[0]
         moved = float(np.linalg.norm(found - beyond[free]))
         beyond[free] = found
-        if moved <= SETTLED * float(np.linalg.norm(beyond)):
+        if moved <= _SETTLED * float(np.linalg.norm(beyond)):
             break
     return best
 
@@ -257,13 +238,13 @@ def confidence_limits(equations: NormalEquations, place: int, limit: float, step
     """
     last = equations.n_regressors
     # Far out the target does not matter: both ends have one limit.
-    if smallest_statistic(equations, {place: 1.0, last: 0.0}) <= limit:
+    if _smallest_statistic(equations, {place: 1.0, last: 0.0}) <= limit:
         return -math.inf, math.inf
     middle = float(equations.solution[place])
     start = np.append(-equations.solution, 1.0)
 
     def excess(value: float) -> float:
-        return smallest_statistic(equations, {place: -value, last: 1.0}, start) - limit
+        return _smallest_statistic(equations, {place: -value, last: 1.0}, start) - limit
 
     if not excess(middle) <= 0.0:  # where rounding decides, nothing is bounded
         return -math.inf, math.inf
@@ -271,7 +252,7 @@ def confidence_limits(equations: NormalEquations, place: int, limit: float, step
     for side in (-1.0, 1.0):
         reach = step if step > 0.0 and math.isfinite(step) else 1.0
         inside = 0.0
-        for _ in range(FARTHEST_STEPS):
+        for _ in range(_FARTHEST_STEPS):
             if excess(middle + side * reach) > 0.0:
                 break
             inside, reach = reach, 2.0 * reach
@@ -320,7 +301,7 @@ class CoefficientInference:
     privacy's part from the law of the noise N and sampling's from the variance s² of the residuals, taken to be the same for all
     rows: a release holds no fourth moments. That is the delta method, and holds where noise is small beside the least eigenvalue
     of M_AA (``identified``). Intervals and p-values are those of the inverted test
-    (:func:`dpmoments.analysis.inference.smallest_statistic`), which holds everywhere and may be unbounded; where noise is so
+    (:func:`dpmoments.analysis.inference._smallest_statistic`), which holds everywhere and may be unbounded; where noise is so
     small that it is all one, they are the delta method's, which is faster.
 
     Attributes
@@ -441,7 +422,9 @@ class CoefficientInference:
         """
         equations = self._equations_of(place)
         fixed = {place: -value / float(self.units[place, place]), equations.n_regressors: 1.0}
-        return float(scipy.special.chdtrc(1, smallest_statistic(equations, fixed, np.append(-equations.solution, 1.0))))
+        return float(
+            scipy.special.chdtrc(1, _smallest_statistic(equations, fixed, np.append(-equations.solution, 1.0)))
+        )
 
     @cached_property
     @unless_beyond_floating_point(_unknown_value)
@@ -451,7 +434,7 @@ class CoefficientInference:
         fixed = dict.fromkeys(range(1 if self.equations.with_constant else 0, last), 0.0)
         if not fixed:
             return math.nan
-        return float(scipy.special.chdtrc(len(fixed), smallest_statistic(self.equations, fixed | {last: 1.0})))
+        return float(scipy.special.chdtrc(len(fixed), _smallest_statistic(self.equations, fixed | {last: 1.0})))
 
     def _equations_of(self, place: int) -> NormalEquations:
         """The equations in which a coefficient of the table's units is one of β, but for its unit."""

@@ -12,19 +12,9 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.derived import SchemaColumn, feature_slices
 
-__all__ = [
-    "Levels",
-    "chosen_features",
-    "columns_of",
-    "columns_with_places",
-    "feature_place",
-    "named_features",
-    "shown_names",
-]
-
-SHOWN_NAMES = 8
+_SHOWN_NAMES = 8
 """Messages name so many at most."""
-SHOWN_FEATURES = 4
+_SHOWN_FEATURES = 4
 """Of a categorical column they name so many features."""
 
 
@@ -124,8 +114,8 @@ def feature_place(release: Released, name: str) -> int:
         return names.index(name)
     for column in release.schema.columns:
         if column.name == name:
-            such_as = "such as " if len(column.feature_names) > SHOWN_FEATURES else ""
-            listed = ", ".join(map(repr, column.feature_names[:SHOWN_FEATURES]))
+            such_as = "such as " if len(column.feature_names) > _SHOWN_FEATURES else ""
+            listed = ", ".join(map(repr, column.feature_names[:_SHOWN_FEATURES]))
             raise ValueError(
                 f"{name!r} is categorical, and one feature is wanted: name one of its features, {such_as}{listed}"
             )
@@ -198,5 +188,5 @@ def shown_names(names: Sequence[str]) -> str:
     >>> shown_names(["a", "b"])
     "'a', 'b'"
     """
-    more = f", … ({len(names)} in all)" if len(names) > SHOWN_NAMES else ""
-    return ", ".join(map(repr, names[:SHOWN_NAMES])) + more
+    more = f", … ({len(names)} in all)" if len(names) > _SHOWN_NAMES else ""
+    return ", ".join(map(repr, names[:_SHOWN_NAMES])) + more

@@ -19,25 +19,14 @@ from dpmoments.foundation.values import is_finite_number, shown
 from dpmoments.noise.law import MomentInterval
 from dpmoments.repair.repair import few_rows_in_words
 
-__all__ = [
-    "ErrorBound",
-    "Fit",
-    "coefficient_error_bound",
-    "error_bound",
-    "fitted_line",
-    "inference_of",
-    "penalised_slopes",
-    "stated_penalty",
-]
-
 # How far the privacy noise can have moved the coefficients of a ridge fit (``docs/derivations/ridge-error-bound.md``).
 
-SHARES = (1.0, 0.9, 0.8, 0.65, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02, 0.01, 0.001, 0.0)
+_SHARES = (1.0, 0.9, 0.8, 0.65, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02, 0.01, 0.001, 0.0)
 """θ: every share of the lower bound on a positive semi-definite matrix is one too; the best of these is used."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fit:
+class _Fit:
     """A ridge fit as the bounds see it.
 
     Attributes
@@ -69,7 +58,7 @@ class ErrorBound:
     note: str = ""
 
 
-def error_bound(release: Released, fit: Fit, failure: float) -> ErrorBound:
+def _error_bound(release: Released, fit: _Fit, failure: float) -> ErrorBound:
     """A bound on ‖ŵ − w‖ that fails with probability ≤ ``failure``, w the fit on the table itself; encoded rows."""
     if release.noisy_count is None:
         return ErrorBound(None, "no number of rows was released")
@@ -94,7 +83,7 @@ def error_bound(release: Released, fit: Fit, failure: float) -> ErrorBound:
     return ErrorBound(operator * math.sqrt(1.0 + float(fit.weights @ fit.weights)) / curvature, note)
 
 
-def _moment_error_bound(release: Released, fit: Fit, failure: float) -> float:
+def _moment_error_bound(release: Released, fit: _Fit, failure: float) -> float:
     """Bound on ‖Ŝ − S‖_op on a block, Ŝ the moment matrix in use, for noise that is added cell by cell.
 
     ‖Ŝ − S‖ ≤ ‖Ŝ − Ŝ₀‖ + ‖Ŝ₀ − S‖, Ŝ₀ the unrepaired matrix: the first term is known exactly, the second is bounded by
@@ -121,7 +110,7 @@ def _moment_error_bound(release: Released, fit: Fit, failure: float) -> float:
     return bound
 
 
-def _by_interval(release: Released, fit: Fit, failure: float) -> ErrorBound:
+def _by_interval(release: Released, fit: _Fit, failure: float) -> ErrorBound:
     """The bound from the run's own law, whatever repair was made."""
     pivot = release.pivot
     assert pivot is not None
@@ -136,11 +125,11 @@ def _by_interval(release: Released, fit: Fit, failure: float) -> ErrorBound:
         found = MomentInterval(about_zero.center[1:, 1:], about_zero.spread[1:, 1:], False, found.count_error)
     n_rows = float(release.n_rows)
     of_count = 0.0 if release.count_is_public else found.count_error
-    value = coefficient_error_bound(found, fit.weights, fit.alpha, n_rows, of_count)
+    value = _coefficient_error_bound(found, fit.weights, fit.alpha, n_rows, of_count)
     return ErrorBound(value, pivot.covers)
 
 
-def coefficient_error_bound(
+def _coefficient_error_bound(
     interval: MomentInterval, weights: FloatArray, alpha: float, n_rows: float, count_error: float
 ) -> float:
     """Bound on ‖ŵ − w‖ for every table whose moments are in an interval, w its ridge coefficients.
@@ -170,9 +159,9 @@ def coefficient_error_bound(
     Examples
     --------
     >>> tight = MomentInterval(100 * np.eye(2), 1e-9 * np.eye(2), False, 0.0)
-    >>> round(coefficient_error_bound(tight, np.array([0.0]), 0.0, 100, 0.0), 9)
+    >>> round(_coefficient_error_bound(tight, np.array([0.0]), 0.0, 100, 0.0), 9)
     0.0
-    >>> round(coefficient_error_bound(tight, np.array([0.5]), 0.0, 100, 0.0), 9)
+    >>> round(_coefficient_error_bound(tight, np.array([0.5]), 0.0, 100, 0.0), 9)
     0.5
     """
     center, spread, k = interval.center, interval.spread, len(weights)
@@ -195,7 +184,7 @@ def coefficient_error_bound(
     # no coefficients are longer than √M_yy/(2√λ), whatever the features
     length, least = max(float(center[-1, -1] + spread[-1, -1]), 0.0), float(least_penalty[-1])
     best = float(np.linalg.norm(weights)) + math.sqrt(length / least) / 2.0 if least > 1e-300 else math.inf
-    for share in SHARES:
+    for share in _SHARES:
         eigenvalues, vectors = np.linalg.eigh(share * lower + np.diag(least_penalty))
         if eigenvalues[0] <= 1e-12 * max(float(eigenvalues[-1]), 0.0) or eigenvalues[0] < 1e-300:
             continue
@@ -288,7 +277,7 @@ def fitted_line(
     if method == "lasso":
         value, note = None, "the bound is for ridge fits"
     else:
-        bound = error_bound(release, Fit(moment, [*a, y], slopes, alpha, chosen.intercept, smallest), 1.0 - level)
+        bound = _error_bound(release, _Fit(moment, [*a, y], slopes, alpha, chosen.intercept, smallest), 1.0 - level)
         value, note = bound.value, bound.note
     return FittedLine(
         method=method,

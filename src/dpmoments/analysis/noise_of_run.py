@@ -15,11 +15,9 @@ from dpmoments.noise.eigenvector_noise import projected_cells, subtracted_cells
 from dpmoments.noise.law import MomentPivot, RotatedNoise
 from dpmoments.privacy.budget import BudgetKind
 
-__all__ = ["noise_of_run"]
-
-LINEARISED = "The law of the noise is linearised about the release: it holds where noise is small beside the moments."
-LAST_STEP = "The noise is known about the rows as the last step clipped them: what clipping took away comes on top."
-EIGENVECTORS = {"iterative-eigenvectors": projected_cells, "kapralov-talwar": subtracted_cells}
+_LINEARISED = "The law of the noise is linearised about the release: it holds where noise is small beside the moments."
+_LAST_STEP = "The noise is known about the rows as the last step clipped them: what clipping took away comes on top."
+_EIGENVECTORS = {"iterative-eigenvectors": projected_cells, "kapralov-talwar": subtracted_cells}
 """The mean squares of the cells in the released eigenbasis, by mechanism."""
 
 
@@ -57,7 +55,7 @@ def _of_pivot(release: Released, pivot: MomentPivot) -> RotatedNoise | None:
         # (G⁻¹ + Y)⁻¹ − G = −ĜYĜ to first order
         gram, cells = release.noisy_gram, _symmetric_cells(d, square)
         of_sum = 0.0 if pivot.sum_scale is None else pivot.sum_scale**2
-        return _beside(_count_variance(pivot), of_sum, gram, cells, f"{LINEARISED} It holds {pivot.covers}.")
+        return _beside(_count_variance(pivot), of_sum, gram, cells, f"{_LINEARISED} It holds {pivot.covers}.")
     return None
 
 
@@ -78,7 +76,7 @@ def _of_draw(release: Released, pivot: WishartPivot) -> RotatedNoise | None:
     cells = _symmetric_cells(len(drawn), 2.0 / (beyond if pivot.inverse else pivot.degrees))
     eigenvalues, vectors = np.linalg.eigh(drawn)
     root = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
-    about = f"{LINEARISED} It holds {pivot.covers}." if pivot.covers else LINEARISED
+    about = f"{_LINEARISED} It holds {pivot.covers}." if pivot.covers else _LINEARISED
     if not constant:
         return _beside(_count_variance(pivot), 0.0, root, cells, about)
     root[0] /= pivot.augmentation
@@ -95,12 +93,12 @@ def _of_last_step(release: Released, pivot: LastStepPivot) -> RotatedNoise:
     cells[0, 0] = _count_variance(pivot)
     cells[0, 1:] = cells[1:, 0] = pivot.sum_scale**2
     cells[1:, 1:] = _symmetric_cells(d, pivot.gram_scale**2)
-    return RotatedNoise(matrix, cells, about=LAST_STEP)
+    return RotatedNoise(matrix, cells, about=_LAST_STEP)
 
 
 def _of_record(release: Released) -> RotatedNoise | None:
     """Of mechanisms that have no pivot, from their plan's numbers and their diagnostics."""
-    if release.mechanism in EIGENVECTORS:
+    if release.mechanism in _EIGENVECTORS:
         return _of_eigenvectors(release)
     return _of_wishart_rows(release) if release.mechanism == "additive-wishart" else None
 
@@ -116,10 +114,10 @@ def _of_eigenvectors(release: Released) -> RotatedNoise | None:
     if scale is None or sum_scale is None:
         return None
     laplace = 2.0 if release.privacy.budget.kind is BudgetKind.PURE else 1.0
-    cells = EIGENVECTORS[release.mechanism](eigenvalues, temperatures, laplace * scale**2)
+    cells = _EIGENVECTORS[release.mechanism](eigenvalues, temperatures, laplace * scale**2)
     basis = np.linalg.eigh(release.noisy_gram)[1][:, ::-1]
     of_sum = laplace * sum_scale**2
-    return _beside(0.0 if release.count_is_public else of_sum, of_sum, basis, cells, LINEARISED)
+    return _beside(0.0 if release.count_is_public else of_sum, of_sum, basis, cells, _LINEARISED)
 
 
 def _of_wishart_rows(release: Released) -> RotatedNoise | None:

@@ -22,8 +22,6 @@ from dpmoments.analysis.regressors import Regressors, regressed_moment
 from dpmoments.analysis.released import Released
 from dpmoments.analysis.ridge_parameter import automatic_alpha
 
-__all__ = ["lasso", "ols", "ridge"]
-
 
 @in_floating_point
 def ols(

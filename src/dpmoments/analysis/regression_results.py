@@ -20,20 +20,9 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.schema.schema import Schema
 
-__all__ = [
-    "NO_EFFECT",
-    "ClippingEffect",
-    "CoefficientTable",
-    "ExplainedVariance",
-    "FittedLine",
-    "Identification",
-    "Intervals",
-    "Predictions",
-]
-
 # Predictions with intervals.
 
-SHOWN_ROWS = 20
+_SHOWN_ROWS = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,12 +67,12 @@ class Predictions(TableAnswer):
 
     def table(self) -> list[tuple[str, ...]]:
         """Rows of text, the head first; the first twenty."""
-        rows = list(zip(*self.columns().values(), strict=True))[:SHOWN_ROWS]
+        rows = list(zip(*self.columns().values(), strict=True))[:_SHOWN_ROWS]
         return [("row", *self.columns()), *((str(place), *map(number, row)) for place, row in enumerate(rows))]
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        return (f"… {len(self.prediction) - SHOWN_ROWS} more rows",) if len(self.prediction) > SHOWN_ROWS else ()
+        return (f"… {len(self.prediction) - _SHOWN_ROWS} more rows",) if len(self.prediction) > _SHOWN_ROWS else ()
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds them."""
@@ -297,9 +286,9 @@ class ExplainedVariance:
 
 # What moving rows or cells into bounds can have done to coefficients: as far as a release has paid to know.
 
-MANY = 0.25
+_MANY = 0.25
 """Where more of the rows than this may have been moved, the moments may be far from the table's."""
-OF_USE = 3.0
+_OF_USE = 3.0
 """A bound of more standard errors says nothing of use."""
 
 
@@ -356,7 +345,7 @@ class ClippingEffect:
             return (
                 "Clipping: values beyond the public bounds count as the bounds; how many there were was not measured."
             )
-        if self.share > MANY:
+        if self.share > _MANY:
             return (
                 f"WARNING: up to {self.share:.0%} of the rows were moved into a ball: coefficients and intervals are of the "
                 "moved rows, and may be far from the table's (AdaptiveBall(dominant_rows=True) moves none)."
@@ -365,7 +354,7 @@ class ClippingEffect:
             f"Clipping: at most {self.share:.2%} of the rows were moved into a ball (95 % confidence), which the intervals do "
             "not allow for"
         )
-        if self.standard_errors is not None and (largest := float(self.standard_errors.max())) <= OF_USE:
+        if self.standard_errors is not None and (largest := float(self.standard_errors.max())) <= _OF_USE:
             return f"{moved}: it moved no coefficient by more than {largest:.2g} of its standard errors."
         return (
             f"{moved}: rows keep their direction from the centre, so that it matters where those rows are unlike the others "
@@ -373,9 +362,9 @@ class ClippingEffect:
         )
 
 
-CONSTANT = "(intercept)"
+_CONSTANT = "(intercept)"
 NO_EFFECT = "not distinguishable from 0"
-SHARE_OF_PRIVACY = 0.5
+_SHARE_OF_PRIVACY = 0.5
 """Where privacy's part is below this share of the standard error, what a coefficient cannot be told from is 0, not noise."""
 
 
@@ -500,7 +489,7 @@ class CoefficientTable(TableAnswer):
         """
         level = self.level if level is None else confidence_level(level)
         found = self._intervals(level)
-        extra = {CONSTANT: (float(found[0, 0]), float(found[0, 1]))} if self.with_intercept else {}
+        extra = {_CONSTANT: (float(found[0, 0]), float(found[0, 1]))} if self.with_intercept else {}
         return Intervals(self.features, self._slopes(found), level, extra)
 
     @property
@@ -639,7 +628,7 @@ class CoefficientTable(TableAnswer):
     @property
     def names(self) -> tuple[str, ...]:
         """The features, after the intercept where there is one."""
-        return (CONSTANT, *self.features) if self.with_intercept else self.features
+        return (_CONSTANT, *self.features) if self.with_intercept else self.features
 
     def _compared(self) -> Mapping[str, str]:
         """The references of columns of which some other level is left."""
@@ -677,9 +666,9 @@ class CoefficientTable(TableAnswer):
         return tuple(self._verdict(*each) for each in zip(self.names, *errors, strict=True))
 
     def _verdict(self, name: str, std_err: float, privacy: float, p_value: float) -> str:
-        if name == CONSTANT or p_value < 1.0 - self.level:
+        if name == _CONSTANT or p_value < 1.0 - self.level:
             return ""
-        noisy = not self._is_identified or privacy > SHARE_OF_PRIVACY * std_err
+        noisy = not self._is_identified or privacy > _SHARE_OF_PRIVACY * std_err
         return NOT_DISTINGUISHABLE if noisy else NO_EFFECT
 
     def _bound_in_words(self) -> str:

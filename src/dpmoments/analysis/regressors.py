@@ -20,17 +20,15 @@ from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn, Product
 from dpmoments.schema.schema import Schema
 
-__all__ = ["Regressors", "read_formula", "regressed_moment"]
-
 # R formulas over released features.
 
-NO_ARITHMETIC = (
+_NO_ARITHMETIC = (
     "a release holds sums of products of its features, and nothing can be computed from cells any more: columns, C(column), "
     "a:b and a*b of products, and I(a**2) of powers that the schema has are all that a formula can name"
 )
 
 
-def read_formula(formula: str, schema: Schema) -> tuple[str, list[str], bool | None]:
+def _read_formula(formula: str, schema: Schema) -> tuple[str, list[str], bool | None]:
     """The target, the columns or features, and whether there is an intercept (None: as usual), of an R formula.
 
     ``income ~ age + C(region) + age:smoker``: terms are columns or features of the release, in backticks where their names have
@@ -46,7 +44,7 @@ def read_formula(formula: str, schema: Schema) -> tuple[str, list[str], bool | N
     --------
     >>> from dpmoments import Boolean, Numeric, Product
     >>> schema = Schema(Numeric("age", 0, 100), Boolean("smoker"), Numeric("y", 0, 1), Product("smoker", "age"))
-    >>> read_formula("y ~ age*smoker", schema)
+    >>> _read_formula("y ~ age*smoker", schema)
     ('y', ['age', 'smoker', 'smoker:age'], None)
     """
     from formulaic import Formula
@@ -97,7 +95,7 @@ def _feature(factors: list[str], schema: Schema) -> str:
             f"dpm.Product({names[0]!r}, {names[1]!r}) in the schema"
         )
     raise ValueError(
-        f"the formula has {':'.join(names)!r}, which is no column and no feature of the release: {NO_ARITHMETIC}; names with "
+        f"the formula has {':'.join(names)!r}, which is no column and no feature of the release: {_NO_ARITHMETIC}; names with "
         "other signs than letters, digits, points and underscores stand in backticks, `hours-per-week`"
     )
 
@@ -176,7 +174,7 @@ class Regressors:
                 raise ValueError(
                     f"{target!r} is a formula, which names its features: leave features={list(features)!r} out"
                 )
-            target, features, stated = read_formula(target, release.schema)
+            target, features, stated = _read_formula(target, release.schema)
             intercept = stated if intercept is None else intercept
             if stated is False and intercept:
                 raise ValueError(

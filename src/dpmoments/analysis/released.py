@@ -12,8 +12,6 @@ from dpmoments.repair.repair import Repair, few_rows_in_words
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
 
-__all__ = ["Released", "cautions", "rows_of_units_in_words"]
-
 
 class Released(Protocol):
     """Released moments as analyses see them; :class:`dpmoments.MomentRelease` describes each member.

@@ -16,22 +16,20 @@ from dpmoments.privacy import sensitivity
 from dpmoments.privacy.budget import BudgetKind
 from dpmoments.repair.spectral import SpectralNoise, noise_on_the_spread
 
-__all__ = ["automatic_alpha", "expected_coefficients"]
-
-TAKEN_BY_REPAIR = 0.5
+_TAKEN_BY_REPAIR = 0.5
 """Of the noise that a repair took off the features' moments, the share that counts as gone."""
-EXPLAINED_SHARES = (np.arange(40) + 0.5) / 40.0
+_EXPLAINED_SHARES = (np.arange(40) + 0.5) / 40.0
 """Prior of the share of the target's variance that the features explain: uniform."""
-VARIANCE_EXPONENTS = (0.0, 0.5)
+_VARIANCE_EXPONENTS = (0.0, 0.5)
 """Prior variance of a coefficient ∝ (variance of its direction)^(−a): a = 0 for coefficients alike in all directions."""
-SCALES = np.array([0.25, 1.0, 4.0])
+_SCALES = np.array([0.25, 1.0, 4.0])
 """A coefficient's own prior variance is the common one times one of these, equally likely."""
-LEAST_DIRECTION = 1e-9
+_LEAST_DIRECTION = 1e-9
 """Directions with less of the largest variance than this are taken for constant where a is above 0."""
-PENALTIES = 200
-LEAST_PENALTY, LARGEST_PENALTY = 0.02, 1e3
+_PENALTIES = 200
+_LEAST_PENALTY, _LARGEST_PENALTY = 0.02, 1e3
 """The grid of 2α: from this multiple of σ√k to that of σ√k or of the largest variance, whichever is more."""
-SINGULAR = 1e-11
+_SINGULAR = 1e-11
 """2α is at least this share of the trace, below which the system would count as singular."""
 
 
@@ -148,7 +146,7 @@ def _spectrum(release: Released, features: list[int], target: int, intercept: bo
         if noise_variance > 0.0:
             energy = noise_variance * k * (k + 1)  # E‖N_AA‖²
             taken = float(((moment - raw)[block] ** 2).sum()) / energy
-            noise_variance *= 1.0 - TAKEN_BY_REPAIR * min(taken, 1.0)
+            noise_variance *= 1.0 - _TAKEN_BY_REPAIR * min(taken, 1.0)
     return _Spectrum(
         variances=np.maximum(variances, 0.0),
         vectors=vectors,
@@ -193,7 +191,7 @@ def _typical_noise(release: Released, moment: FloatArray) -> float:
 def _posterior_means(spectrum: _Spectrum) -> FloatArray:
     """Posterior means of the coefficients along each eigenvector, shape (k,).
 
-    With c = s·w + e, Var e = v(1 + ‖w‖²) and w ~ N(0, τ²·s^(−a)·g), g one of ``SCALES``; τ² by the explained share
+    With c = s·w + e, Var e = v(1 + ‖w‖²) and w ~ N(0, τ²·s^(−a)·g), g one of ``_SCALES``; τ² by the explained share
     Σ s·E[w²] / Var(y), which is averaged over, as a is, with the likelihood of c as weights.
     """
     s, c, v = spectrum.variances, spectrum.observed, spectrum.noise_variance
@@ -202,17 +200,17 @@ def _posterior_means(spectrum: _Spectrum) -> FloatArray:
     if spectrum.target_variance == 0.0 or not s.any():
         return np.zeros_like(s)
     priors = []
-    for exponent in VARIANCE_EXPONENTS:
+    for exponent in _VARIANCE_EXPONENTS:
         profile = np.ones_like(s)
         if exponent:
             profile = np.where(
-                s > LEAST_DIRECTION * s.max(), np.maximum(s, LEAST_DIRECTION * s.max()) ** -exponent, 0.0
+                s > _LEAST_DIRECTION * s.max(), np.maximum(s, _LEAST_DIRECTION * s.max()) ** -exponent, 0.0
             )
-        share = EXPLAINED_SHARES[:, None] * spectrum.target_variance / (s @ profile)
+        share = _EXPLAINED_SHARES[:, None] * spectrum.target_variance / (s @ profile)
         priors.append(share * profile)
     prior = np.concatenate(priors)  # E[w²], one row a hypothesis
     noise = v * (1.0 + prior.sum(axis=1))[:, None, None]
-    own = prior[:, :, None] * (SCALES / SCALES.mean())
+    own = prior[:, :, None] * (_SCALES / _SCALES.mean())
     spread = s[:, None] ** 2 * own + noise
     log_density = -0.5 * (np.log(spread) + c[:, None] ** 2 / spread)
     largest = log_density.max(axis=2, keepdims=True)
@@ -228,9 +226,9 @@ def _nearest_penalty(spectrum: _Spectrum, expected: FloatArray) -> float:
     """2α of least Σ (s + σ)(ŵ(α) − E[w])²: a variance is known to about σ = √v."""
     s, deviation = spectrum.variances, math.sqrt(spectrum.noise_variance)
     unit = deviation * math.sqrt(len(s))
-    singular = SINGULAR * max(1.0, float(s.sum()))
-    least = max(LEAST_PENALTY * unit, singular)
-    penalties = np.geomspace(least, max(LARGEST_PENALTY * max(unit, float(s.max())), 2.0 * least), PENALTIES)
+    singular = _SINGULAR * max(1.0, float(s.sum()))
+    least = max(_LEAST_PENALTY * unit, singular)
+    penalties = np.geomspace(least, max(_LARGEST_PENALTY * max(unit, float(s.max())), 2.0 * least), _PENALTIES)
     fits = spectrum.solved / (s + penalties[:, None])
     losses = ((s + deviation) * (fits - expected) ** 2).sum(axis=1)
     return float(penalties[int(losses.argmin())])

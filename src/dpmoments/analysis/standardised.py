@@ -13,8 +13,6 @@ from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.schema.constraints import Constraints
 
-__all__ = ["SINGULAR", "Standardised", "precision", "without_redundant_levels"]
-
 SINGULAR = 1e-9
 """A direction of less than this share of the largest variance is one of none."""
 

@@ -23,29 +23,29 @@ from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.table_libraries import pa
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate
+from dpmoments.schema.dates import Date
+from dpmoments.schema.numeric import Numeric
 
-__all__ = ["synthetic_rows"]
-
-ROUNDS = 25
-DAMPING = 0.6
-FARTHEST_WISH = 1.5
+_ROUNDS = 25
+_DAMPING = 0.6
+_FARTHEST_WISH = 1.5
 """What the latents' correlations are asked to be, before they are made possible, is at most this."""
-LAST_ROUNDS = 20
-MOST_ROWS, FEWEST_ROWS, MOST_CELLS = 1 << 14, 1 << 12, 1 << 21
+_LAST_ROUNDS = 20
+_MOST_ROWS, _FEWEST_ROWS, _MOST_CELLS = 1 << 14, 1 << 12, 1 << 21
 """Latents that a calibration simulates: so many rows at most and at least, and so many cells in between."""
-GRID = np.linspace(-8.0, 8.0, 4001)
-NARROW = 1e7
+_GRID = np.linspace(-8.0, 8.0, 4001)
+_NARROW = 1e7
 """A beta law of larger parameters is normal to six digits."""
-NO_MEAN = (
+_NO_MEAN = (
     "rows are drawn with the released mean and covariance, and this release has no {absent}: release with mean=True, which "
     "releases both"
 )
-NOT_PRIVATE = (
+_NOT_PRIVATE = (
     "NOT PRIVATE: these rows were drawn from a release that was made with an insecure seed, and protect nobody. Never publish "
     "them."
 )
-WHAT_THEY_ARE = (
+_WHAT_THEY_ARE = (
     "Rows drawn at random with the moments of a private release: no row is a person's, and what the release does not hold "
     "(tails, skewness, dependence beyond correlation) is made up."
 )
@@ -61,23 +61,23 @@ class _Margin:
     def of(cls, mean: float, variance: float, lower: float, upper: float) -> _Margin:
         """The beta law on [lower, upper] with that mean and variance, a normal law where there are no bounds."""
         if not (math.isfinite(lower) and math.isfinite(upper)):
-            return cls(mean + math.sqrt(max(variance, 0.0)) * GRID)
+            return cls(mean + math.sqrt(max(variance, 0.0)) * _GRID)
         width = upper - lower
         share = min(max((mean - lower) / width, 0.0), 1.0)
         largest, spread = share * (1.0 - share), max(variance, 0.0) / width**2
         if spread <= 0.0 or largest <= 0.0:
-            return cls(np.full(len(GRID), lower + width * share))
+            return cls(np.full(len(_GRID), lower + width * share))
         if spread >= largest * (1.0 - 1e-6):  # at the bounds alone
-            return cls(np.where(scipy.special.ndtr(GRID) < 1.0 - share, lower, upper))
+            return cls(np.where(scipy.special.ndtr(_GRID) < 1.0 - share, lower, upper))
         size = largest / spread - 1.0
-        if size > NARROW:
-            return cls(np.clip(lower + width * (share + math.sqrt(spread) * GRID), lower, upper))
+        if size > _NARROW:
+            return cls(np.clip(lower + width * (share + math.sqrt(spread) * _GRID), lower, upper))
         return cls(
-            lower + width * scipy.special.betaincinv(size * share, size * (1.0 - share), scipy.special.ndtr(GRID))
+            lower + width * scipy.special.betaincinv(size * share, size * (1.0 - share), scipy.special.ndtr(_GRID))
         )
 
     def of_latents(self, latents: FloatArray) -> FloatArray:
-        found: FloatArray = np.interp(latents, GRID, self.values)
+        found: FloatArray = np.interp(latents, _GRID, self.values)
         return found
 
 
@@ -172,9 +172,9 @@ def synthetic_rows(
         found[:, block.places] = block.values(latents, offsets)
     _shorten(found, blocks, release.schema.row_norm)
     table = pa.table({block.column.name: _cells(block, found) for block in blocks})
-    about = {"synthetic": True, "private": release.privacy.private, "seed": int(seed), "about": WHAT_THEY_ARE}
+    about = {"synthetic": True, "private": release.privacy.private, "seed": int(seed), "about": _WHAT_THEY_ARE}
     if not release.privacy.private:
-        about["warning"] = NOT_PRIVATE
+        about["warning"] = _NOT_PRIVATE
     if format == "arrow":
         return table.replace_schema_metadata({"dpmoments": json.dumps(about)})
     return _as_pandas(table, about)
@@ -187,7 +187,7 @@ def _check(release: Released, n_rows: object, seed: object, format: object) -> N
     if format not in ("pandas", "arrow"):
         raise ValueError(f"format={format!r}: use 'pandas' or 'arrow'")
     if release.noisy_count is None or release.noisy_sum is None:
-        raise ValueError(NO_MEAN.format(absent="mean" if release.noisy_sum is None else "count"))
+        raise ValueError(_NO_MEAN.format(absent="mean" if release.noisy_sum is None else "count"))
 
 
 def _blocks(release: Released) -> tuple[list[_Block], npt.NDArray[np.intp]]:
@@ -227,7 +227,7 @@ def _calibrated(
 ) -> tuple[FloatArray, FloatArray]:
     """A root of R, shape (d, d), and the offsets of levels, shape (d,)."""
     d = len(target)
-    latents = _even_latents(min(MOST_ROWS, max(FEWEST_ROWS, MOST_CELLS // d)), d, rng)
+    latents = _even_latents(min(_MOST_ROWS, max(_FEWEST_ROWS, _MOST_CELLS // d)), d, rng)
     offsets, deviation, stretch = np.zeros(d), np.sqrt(np.maximum(np.diag(target), 0.0)), np.ones(d)
     across = np.ones((d, d), dtype=bool)
     for block in blocks:
@@ -246,7 +246,7 @@ def _calibrated(
     # As the latents would be correlated if they could; whatever lets them be so may stand within a block, but for the diagonal.
     wish = np.where(across, wanted_correlation * slope, 0.0)
     values, best = np.zeros_like(latents), (math.inf, np.eye(d))
-    for _ in range(ROUNDS):
+    for _ in range(_ROUNDS):
         root = _root(wish)
         correlated = latents @ root.T
         offsets = _with_shares(blocks, correlated, offsets)
@@ -257,9 +257,9 @@ def _calibrated(
         error = float((missed**2).sum())
         if error < best[0]:
             best = error, root
-        moved = np.clip(wish + DAMPING * missed * slope, -FARTHEST_WISH, FARTHEST_WISH)
+        moved = np.clip(wish + _DAMPING * missed * slope, -_FARTHEST_WISH, _FARTHEST_WISH)
         wish = np.where(across, moved, root @ root.T * (1.0 - np.eye(d)))
-    return best[1], _with_shares(blocks, latents @ best[1].T, offsets, rounds=LAST_ROUNDS)
+    return best[1], _with_shares(blocks, latents @ best[1].T, offsets, rounds=_LAST_ROUNDS)
 
 
 def _with_shares(blocks: Sequence[_Block], latents: FloatArray, offsets: FloatArray, rounds: int = 3) -> FloatArray:

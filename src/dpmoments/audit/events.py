@@ -13,7 +13,8 @@ import numpy.typing as npt
 from dpmoments.audit.statistics import epsilon_lower_bound
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.table_libraries import pa
-from dpmoments.mechanisms.base import CalibratedPlan, NoisyMoments
+from dpmoments.mechanisms.base import CalibratedPlan
+from dpmoments.mechanisms.shape import NoisyMoments
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, SelectionKey
 from dpmoments.rows.kernel import MomentSummary
@@ -23,22 +24,9 @@ from dpmoments.rows.summary import Summary
 from dpmoments.rows.threads import single_threaded_blas
 from dpmoments.schema.schema import Schema
 
-__all__ = [
-    "Event",
-    "RepeatedRows",
-    "RepeatedUnits",
-    "best_events",
-    "names_in",
-    "numbers_of",
-    "rarer_events",
-    "repeated_rows",
-    "repeated_units",
-    "run_repeatedly",
-]
-
-N_THRESHOLDS = 64
-SHARES = (0.5, 0.25, 0.125)
-LEAST_OCCURRENCES = 10
+_N_THRESHOLDS = 64
+_SHARES = (0.5, 0.25, 0.125)
+_LEAST_OCCURRENCES = 10
 SELECTION_FAILURE = 0.01
 """Confidence that candidates are compared at; the reported bound has its own draws and its own confidence."""
 
@@ -99,7 +87,7 @@ def best_events(
     for column, name in enumerate(names):
         ordered, other = np.sort(first[:, column]), np.sort(second[:, column])
         pooled = np.sort(np.concatenate([ordered, other]))
-        levels = np.unique(np.linspace(0, len(pooled) - 1, N_THRESHOLDS).round().astype(np.int64))
+        levels = np.unique(np.linspace(0, len(pooled) - 1, _N_THRESHOLDS).round().astype(np.int64))
         thresholds = np.unique(pooled[levels])
         for above in (True, False):
             hits, other_hits = (_counts(values, thresholds, above) for values in (ordered, other))
@@ -134,8 +122,8 @@ def rarer_events(event: Event, first: FloatArray, second: FloatArray) -> tuple[E
     if not event.above:
         occurred = occurred[::-1]
     thresholds = {event.threshold: None}  # a dict keeps the order
-    for share in SHARES:
-        if len(occurred) * share >= LEAST_OCCURRENCES:
+    for share in _SHARES:
+        if len(occurred) * share >= _LEAST_OCCURRENCES:
             thresholds[float(occurred[-int(len(occurred) * share)])] = None
     return tuple(replace(event, threshold=threshold) for threshold in thresholds)
 
@@ -152,9 +140,9 @@ Record = dict[str, float]
 Running = TypeVar("Running")
 Result = TypeVar("Result")
 
-SELECTIONS = 16
+_SELECTIONS = 16
 """So many keys stand for all: which rows count is found once for each, and not in every run."""
-MOST_NUMBERS = 400
+_MOST_NUMBERS = 400
 """Numbers of an output that are looked at; longer diagnostics are cut."""
 
 
@@ -236,7 +224,9 @@ def repeated_units(
     assert isinstance(rows, RepeatedUnits)
     plain = RepeatedRows(rows.schema, rows.neighbors, rows.source, 1, privacy_unit=privacy_unit, passes=rows.passes)
     selections = []
-    for key in range(1 if _selected_alike(table, np.array(units, dtype=object), privacy_unit.max_rows) else SELECTIONS):
+    for key in range(
+        1 if _selected_alike(table, np.array(units, dtype=object), privacy_unit.max_rows) else _SELECTIONS
+    ):
         found = plain.bounded((key, key))
         assert isinstance(found, RepeatedRows)
         selections.append(replace(found, remembered={}))
@@ -274,16 +264,16 @@ def run_repeatedly(
                 failure, n_failures = error, n_failures + 1
                 records.append({"failed": 1.0, "error": _code(type(error).__name__)})
             else:
-                records.append(numbers_of(noisy))
+                records.append(_numbers_of(noisy))
     return records, failure if n_failures == size else None
 
 
-def numbers_of(noisy: NoisyMoments) -> Record:
+def _numbers_of(noisy: NoisyMoments) -> Record:
     """Every number in an output, by name; texts as a number that stands for them.
 
     Examples
     --------
-    >>> numbers_of(NoisyMoments(3.0, None, np.eye(1), {"scales": [0.5]}))
+    >>> _numbers_of(NoisyMoments(3.0, None, np.eye(1), {"scales": [0.5]}))
     {'failed': 0.0, 'gram[0,0]': 1.0, 'count': 3.0, 'scales.length': 1.0, 'scales.0': 0.5}
     """
     record = {"failed": 0.0}
@@ -304,12 +294,12 @@ def numbers_of(noisy: NoisyMoments) -> Record:
 
 
 def names_in(*samples: Sequence[Record]) -> tuple[str, ...]:
-    """Names of the numbers that occur in any record, in order of appearance, at most ``MOST_NUMBERS``."""
+    """Names of the numbers that occur in any record, in order of appearance, at most ``_MOST_NUMBERS``."""
     found: dict[str, None] = {}
     for sample in samples:
         for record in sample:
             found.update(dict.fromkeys(record))
-    return tuple(found)[:MOST_NUMBERS]
+    return tuple(found)[:_MOST_NUMBERS]
 
 
 def _flatten(name: str, value: Any, record: Record) -> None:

@@ -20,18 +20,7 @@ from dpmoments.papers.mechanisms.spectral import temperature
 from dpmoments.privacy.curves import gaussian_epsilon, zcdp_epsilon
 from dpmoments.rows.moments import Moments
 
-__all__ = [
-    "bingham_epsilon",
-    "bingham_log_normalizer",
-    "bingham_rho",
-    "leading_scores",
-    "noise_epsilon",
-    "one_direction_epsilon",
-    "stated_temperature",
-    "temperature_at_least",
-]
-
-ORDERS = 1.0 + np.geomspace(1e-3, 1e3, 121)
+_ORDERS = 1.0 + np.geomspace(1e-3, 1e3, 121)
 """Rényi orders tried; the supremum over all of them is larger by less than a thousandth."""
 
 
@@ -90,11 +79,11 @@ def bingham_epsilon(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
     """
     ours, theirs = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     shifts = np.linalg.eigvalsh(ours - theirs)
-    constant = bingham_log_normalizer(np.linalg.eigvalsh(theirs)) - bingham_log_normalizer(np.linalg.eigvalsh(ours))
+    constant = _bingham_log_normalizer(np.linalg.eigvalsh(theirs)) - _bingham_log_normalizer(np.linalg.eigvalsh(ours))
     return float(max(abs(shifts[0] + constant), abs(shifts[-1] + constant)))
 
 
-def bingham_rho(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
+def _bingham_rho(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
     """The least ρ for which the Bingham densities ∝ exp(uᵀMu) of two matrices are ρ-zCDP apart, in either order.
 
     sup_α D_α/α, with D_α = (log Z(αM₁ + (1 − α)M₂) − α log Z(M₁) + (α − 1) log Z(M₂))/(α − 1).
@@ -106,21 +95,21 @@ def bingham_rho(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
 
     Examples
     --------
-    >>> 0.3 < bingham_rho(np.diag([3.0, 0.0]), np.diag([0.0, 3.0])) / (6.0**2 / 8.0) < 0.6
+    >>> 0.3 < _bingham_rho(np.diag([3.0, 0.0]), np.diag([0.0, 3.0])) / (6.0**2 / 8.0) < 0.6
     True
     """
     ours, theirs = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     largest = 0.0
     for one, other in ((ours, theirs), (theirs, ours)):
-        ends = [bingham_log_normalizer(np.linalg.eigvalsh(matrix)) for matrix in (one, other)]
-        for order in ORDERS:
-            mixed = bingham_log_normalizer(np.linalg.eigvalsh(order * one + (1.0 - order) * other))
+        ends = [_bingham_log_normalizer(np.linalg.eigvalsh(matrix)) for matrix in (one, other)]
+        for order in _ORDERS:
+            mixed = _bingham_log_normalizer(np.linalg.eigvalsh(order * one + (1.0 - order) * other))
             divergence = (mixed - order * ends[0] + (order - 1.0) * ends[1]) / (order - 1.0)
             largest = max(largest, float(divergence / order))
     return largest
 
 
-def bingham_log_normalizer(eigenvalues: npt.ArrayLike) -> float:
+def _bingham_log_normalizer(eigenvalues: npt.ArrayLike) -> float:
     """log E[exp(Σ eigenvalues_i u_i²)] for u uniform on the sphere, by one contour integral.
 
     With λ_i = max − eigenvalues_i the mean of e^{−uᵀΛu} is Γ(d/2)·(1/2πi)∫ e^s Π (s + λ_i)^{−1/2} ds
@@ -134,7 +123,7 @@ def bingham_log_normalizer(eigenvalues: npt.ArrayLike) -> float:
     Examples
     --------
     >>> from scipy.special import i0
-    >>> bool(abs(bingham_log_normalizer(np.array([1.0, 0.0])) - (0.5 + np.log(i0(0.5)))) < 1e-10)
+    >>> bool(abs(_bingham_log_normalizer(np.array([1.0, 0.0])) - (0.5 + np.log(i0(0.5)))) < 1e-10)
     True
     """
     values = np.asarray(eigenvalues, dtype=np.float64)
@@ -157,7 +146,7 @@ def bingham_log_normalizer(eigenvalues: npt.ArrayLike) -> float:
     return top + math.lgamma(d / 2.0) + log_scale + math.log(integral)
 
 
-DISTINCT = 1e-6
+_DISTINCT = 1e-6
 """Relative gap of two noisy eigenvalues above which the leading eigenvector of their sum is the direction that was drawn."""
 
 
@@ -224,7 +213,7 @@ def one_direction_epsilon(
     hot = t * grams[0], t * grams[1]
     if plan.pure:
         return math.fsum(map(abs, shifts)) + bingham_epsilon(*hot)
-    rho = math.fsum(shift**2 for shift in shifts) / 2.0 + bingham_rho(*hot)
+    rho = math.fsum(shift**2 for shift in shifts) / 2.0 + _bingham_rho(*hot)
     return zcdp_epsilon(rho, delta) if rho > 0.0 else 0.0
 
 
@@ -245,7 +234,7 @@ def leading_scores(grams: FloatArray, exact: FloatArray) -> FloatArray:
         is independent of it.
     """
     eigenvalues, vectors = np.linalg.eigh(grams)
-    shown = eigenvalues[:, -1] - eigenvalues[:, -2] > DISTINCT * np.abs(eigenvalues).max(axis=1)
+    shown = eigenvalues[:, -1] - eigenvalues[:, -2] > _DISTINCT * np.abs(eigenvalues).max(axis=1)
     u = vectors[shown, :, -1]
     gaps = np.linalg.eigvalsh(exact)[-1] * np.eye(len(exact)) - exact
     return np.asarray(-np.einsum("ni,ij,nj->n", u, gaps, u))
@@ -280,7 +269,7 @@ def temperature_at_least(scores: Sequence[FloatArray], exact: Sequence[FloatArra
     counted = [(len(part), spectrum - spectrum[-1]) for part, spectrum in zip(scores, spectra, strict=True)]
 
     def log_likelihood(t: float) -> float:
-        return t * total - math.fsum(size * bingham_log_normalizer(t * spectrum) for size, spectrum in counted)
+        return t * total - math.fsum(size * _bingham_log_normalizer(t * spectrum) for size, spectrum in counted)
 
     highest = 1.0
     while log_likelihood(2.0 * highest) > log_likelihood(highest):

@@ -12,16 +12,13 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.schema.schema import Schema
 
-__all__ = ["NeighboringPair", "distant_pairs", "everyday_pairs", "neighboring_pairs", "unit_pairs", "unrelated_tables"]
-
-
-SOME_ROWS = 16
-MANY_ROWS = 100
-ROWS_PER_AXIS = 30
-EVERYDAY_ROWS = 41
-TIMES_TOO_MANY = 3
+_SOME_ROWS = 16
+_MANY_ROWS = 100
+_ROWS_PER_AXIS = 30
+_EVERYDAY_ROWS = 41
+_TIMES_TOO_MANY = 3
 """A person of more rows than count has so many times too many."""
-FAR_OUT = 1000.0
+_FAR_OUT = 1000.0
 """Norm of a row that the unit ball must clip."""
 
 
@@ -164,9 +161,9 @@ def unit_pairs(n_features: int, privacy_unit: PrivacyUnit) -> tuple[NeighboringP
     """
     if n_features < 1:
         raise ValueError(f"n_features={n_features}: a table needs at least one feature")
-    k, many = privacy_unit.max_rows, TIMES_TOO_MANY * privacy_unit.max_rows
+    k, many = privacy_unit.max_rows, _TIMES_TOO_MANY * privacy_unit.max_rows
     axes, none = np.eye(n_features), np.zeros((0, n_features))
-    some, last = _copies(axes[0], SOME_ROWS), axes[-1]
+    some, last = _copies(axes[0], _SOME_ROWS), axes[-1]
     unlike = np.linspace(1.0, 0.9, many)[:, None] * last
     cases = [
         ("no row | a person of k equal rows", none, _copies(last, k)),
@@ -207,19 +204,19 @@ def everyday_pairs(
     generator : numpy.random.Generator
     """
     neighbors = Neighbors.of(neighbors)
-    table = generator.normal(0.1, 0.4 / math.sqrt(n_features), (EVERYDAY_ROWS, n_features))
-    table[3], table[17] = FAR_OUT, np.nan
+    table = generator.normal(0.1, 0.4 / math.sqrt(n_features), (_EVERYDAY_ROWS, n_features))
+    table[3], table[17] = _FAR_OUT, np.nan
     tables = {"random table": table, "sorted table": table[np.argsort(table[:, 0])]}
     rows = {
         "an ordinary row": generator.normal(0.0, 0.5 / math.sqrt(n_features), n_features),
         "a zero row": np.zeros(n_features),
         "a row that it holds": table[5],
-        "a row far outside the ball": np.full(n_features, -FAR_OUT),
+        "a row far outside the ball": np.full(n_features, -_FAR_OUT),
         "a dropped row": np.full(n_features, np.nan),
     }
     pairs = []
     for index, ((of, whole), (what, row)) in enumerate(product(tables.items(), rows.items())):
-        place = (0, EVERYDAY_ROWS // 2, EVERYDAY_ROWS - 1)[index % 3]
+        place = (0, _EVERYDAY_ROWS // 2, _EVERYDAY_ROWS - 1)[index % 3]
         second = np.insert(whole, place, row, axis=0)
         if neighbors is Neighbors.REPLACE_ONE:
             second = np.delete(second, place + 1, axis=0)
@@ -235,20 +232,20 @@ def _additions(d: int) -> list[tuple[str, FloatArray, FloatArray]]:
     first, last = axes[0], axes[-1]
     cases = [
         ("no row | one row", none, first),
-        ("heavy axis | one row more along it", _copies(first, MANY_ROWS), first),
-        ("some rows | one more, far outside the ball", _copies(first, SOME_ROWS), FAR_OUT * last),
-        ("some rows | one more, dropped", _copies(first, SOME_ROWS), np.full(d, np.nan)),
+        ("heavy axis | one row more along it", _copies(first, _MANY_ROWS), first),
+        ("some rows | one more, far outside the ball", _copies(first, _SOME_ROWS), _FAR_OUT * last),
+        ("some rows | one more, dropped", _copies(first, _SOME_ROWS), np.full(d, np.nan)),
     ]
     if d > 1:
-        others = np.resize(axes[:-1], (SOME_ROWS, d))
-        equal = np.vstack([_copies(first, SOME_ROWS), _copies(axes[1], SOME_ROWS)])
+        others = np.resize(axes[:-1], (_SOME_ROWS, d))
+        equal = np.vstack([_copies(first, _SOME_ROWS), _copies(axes[1], _SOME_ROWS)])
         cases += [
             ("no row | one row along the diagonal", none, np.full(d, 1.0 / math.sqrt(d))),
             ("some rows | a canary orthogonal to them", others, last),
-            ("heavy axis | a canary orthogonal to it", _copies(first, MANY_ROWS), last),
+            ("heavy axis | a canary orthogonal to it", _copies(first, _MANY_ROWS), last),
             ("equal leading eigenvalues | one row more", equal, first),
             ("one row on every axis | one more", axes, last),
-            ("many rows on every axis | one more", np.repeat(axes, ROWS_PER_AXIS, axis=0), last),
+            ("many rows on every axis | one more", np.repeat(axes, _ROWS_PER_AXIS, axis=0), last),
         ]
     return cases
 
@@ -257,11 +254,11 @@ def _replacements(d: int) -> list[tuple[str, FloatArray, FloatArray, FloatArray]
     """(name, rows in common, a row, what it is replaced by)."""
     axes, none = np.eye(d), np.zeros((0, d))
     first, last, zero = axes[0], axes[-1], np.zeros(d)
-    some = _copies(first, SOME_ROWS)
+    some = _copies(first, _SOME_ROWS)
     cases = [
         ("lone row | zero row", none, first, zero),
         ("lone row | its opposite", none, first, -first),
-        ("row | one far outside the ball", some, zero, FAR_OUT * last),
+        ("row | one far outside the ball", some, zero, _FAR_OUT * last),
         ("row | one that is dropped", some, last, np.full(d, np.nan)),
     ]
     if d > 1:
@@ -270,15 +267,15 @@ def _replacements(d: int) -> list[tuple[str, FloatArray, FloatArray, FloatArray]
         turned = math.cos(half) * first + math.sin(half) * second
         quarter = -math.sin(half) * first + math.cos(half) * second
         obtuse = -0.4 * first + math.sqrt(1.0 - 0.4**2) * second
-        others = np.resize(axes[:-1], (SOME_ROWS, d))
+        others = np.resize(axes[:-1], (_SOME_ROWS, d))
         cases += [
             ("lone row | its orthogonal", none, first, last),
             ("lone row | its orthogonal, turned", none, turned, quarter),
             ("lone row | one at an obtuse angle", none, first, obtuse),
             ("row | a canary orthogonal to all", others, first, last),
-            ("heavy axis | a canary orthogonal to it", _copies(first, MANY_ROWS), first, last),
+            ("heavy axis | a canary orthogonal to it", _copies(first, _MANY_ROWS), first, last),
             ("one row on every axis and one more | elsewhere", axes, first, last),
-            ("many rows on every axis and one more | elsewhere", np.repeat(axes, ROWS_PER_AXIS, axis=0), first, last),
+            ("many rows on every axis and one more | elsewhere", np.repeat(axes, _ROWS_PER_AXIS, axis=0), first, last),
         ]
         for size in (8, 50):
             common = np.vstack([_copies(first, size - 1), _copies(second, size - 1)])
@@ -301,7 +298,7 @@ def unrelated_tables(n_rows: int, n_features: int, generator: np.random.Generato
         "one row again and again": np.full(shape, 0.9 / math.sqrt(n_features)),
         "heavy tails": 5.0 * generator.standard_cauchy(shape),
         "half of the rows dropped": np.where(half, np.nan, generator.normal(0.0, 0.3, shape)),
-        "a few rows far out": np.where(few, FAR_OUT, generator.normal(0.0, 1e-3, shape)),
+        "a few rows far out": np.where(few, _FAR_OUT, generator.normal(0.0, 1e-3, shape)),
         "nothing but dropped rows": np.full(shape, np.nan),
         "rows far out": generator.normal(0.0, 1e9, shape),
     }

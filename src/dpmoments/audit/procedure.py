@@ -31,18 +31,17 @@ from dpmoments.audit.pairs import NeighboringPair, distant_pairs, neighboring_pa
 from dpmoments.audit.results import AuditEffort, AuditResult, MeasuredDirection
 from dpmoments.audit.statistics import LearnedScores, epsilon_lower_bound, learn_scores, noisy_grams, raw_statistics
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, Plan
 from dpmoments.mechanisms.registry import make_mechanism
+from dpmoments.mechanisms.shape import MomentShape, NoisyMoments
 from dpmoments.mechanisms.units import UnitsPlan, plan_before_release
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_epsilon
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
 
-__all__ = ["Trial", "audit", "default_pairs", "make_trials", "stated_promise", "worst_exact"]
-
 # A plan on the two tables of a pair: what an audit runs, and what it compares with.
 
-ZCDP_DELTA = 0.01
+_ZCDP_DELTA = 0.01
 """δ at which a ρ-zCDP promise is audited: large, so that the events it speaks of are seen."""
 
 
@@ -117,7 +116,7 @@ def make_trials(
     for pair in pairs:
         asked = _shape(pair, mean), pair.privacy_unit
         if isinstance(plan := plans[asked], Plan):
-            trials.append(Trial(pair, plan, runs[asked], *_tables(pair), cost, stated_promise(cost)[1]))
+            trials.append(Trial(pair, plan, runs[asked], *_tables(pair), cost, _stated_promise(cost)[1]))
     if trials:
         return trials
     if refusals := [plan for plan in plans.values() if isinstance(plan, ValueError)]:
@@ -142,14 +141,14 @@ def _shape(pair: NeighboringPair, mean: bool) -> MomentShape:
     return MomentShape.of(pair.schema, mean=mean, n_rows=n_rows)
 
 
-def stated_promise(cost: PrivacyBudget) -> tuple[float, float]:
+def _stated_promise(cost: PrivacyBudget) -> tuple[float, float]:
     """(ε, δ) as a cost states or implies it."""
     if cost.kind is BudgetKind.ZCDP:
-        return zcdp_epsilon(cost.rho, ZCDP_DELTA), ZCDP_DELTA
+        return zcdp_epsilon(cost.rho, _ZCDP_DELTA), _ZCDP_DELTA
     return cost.epsilon, cost.delta
 
 
-def worst_exact(trials: Sequence[Trial]) -> tuple[float | None, str]:
+def _worst_exact(trials: Sequence[Trial]) -> tuple[float | None, str]:
     """The largest exact loss over the pairs of neighbours, where the laws that the plan states are known."""
     worst: float | None = None
     where = ""
@@ -169,13 +168,13 @@ def worst_exact(trials: Sequence[Trial]) -> tuple[float | None, str]:
 
 LEVEL = 0.999
 """Confidence of a reported bound."""
-SCREENING = 4
+_SCREENING = 4
 """All pairs get one part in so many of the pilot draws, and so many pairs get all of them."""
-SCREENING_FAILURE = 0.2
+_SCREENING_FAILURE = 0.2
 """Confidence that events are compared at on the few draws of a screening, so that few of the bounds are 0."""
-DISTANT_LOG_RATIO = 2.0
+_DISTANT_LOG_RATIO = 2.0
 """About the largest log-ratio that some thousand draws show: pairs are so many rows apart that ε allows it."""
-MOST_ROWS_APART = 100
+_MOST_ROWS_APART = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -282,18 +281,18 @@ def audit(
         require_unit(privacy_unit, (), Neighbors.of(neighbors))
         pairs = unit_pairs(n_features, privacy_unit) if pairs is None else pairs
     if pairs is None:
-        pairs = default_pairs(n_features, budget, neighbors)
+        pairs = _default_pairs(n_features, budget, neighbors)
     trials = make_trials(mechanism, budget, pairs, mean)
     if effort is None:
         effort = AuditEffort().for_passes(max(trial.passes(generator) for trial in trials))
     shortlist = _most_promising(
-        (_candidate(trial, max(effort.pilot // SCREENING, 20), generator, SCREENING_FAILURE) for trial in trials),
-        max(SCREENING, effort.finalists),
+        (_candidate(trial, max(effort.pilot // _SCREENING, 20), generator, _SCREENING_FAILURE) for trial in trials),
+        max(_SCREENING, effort.finalists),
     )
     candidates = _most_promising(
         (_candidate(found.trial, effort.pilot, generator, SELECTION_FAILURE) for found in shortlist), effort.finalists
     )
-    exact, exact_pair = worst_exact(trials)
+    exact, exact_pair = _worst_exact(trials)
     failure = 1.0 - level
     direction = None
     if (warmest := _most_sensitive_to_temperature(trials)) is not None:
@@ -309,7 +308,7 @@ def audit(
         cost=found.trial.cost,
         n_features=found.trial.pair.n_features,
         mean=mean,
-        stated_epsilon=stated_promise(found.trial.cost)[0],
+        stated_epsilon=_stated_promise(found.trial.cost)[0],
         delta=found.trial.delta,
         lower_bound=lower_bound,
         exact=exact,
@@ -324,19 +323,19 @@ def audit(
     )
 
 
-def default_pairs(n_features: int, budget: PrivacyBudget, neighbors: Neighbors | str) -> tuple[NeighboringPair, ...]:
+def _default_pairs(n_features: int, budget: PrivacyBudget, neighbors: Neighbors | str) -> tuple[NeighboringPair, ...]:
     """Neighbours, and under a small pure ε pairs that are as many rows apart as make e^{kε} large enough to see.
 
     Examples
     --------
-    >>> pairs = default_pairs(2, PrivacyBudget.pure(0.1), "add_remove")
+    >>> pairs = _default_pairs(2, PrivacyBudget.pure(0.1), "add_remove")
     >>> {pair.rows_apart for pair in pairs}
     {1, 20}
     """
     pairs = neighboring_pairs(n_features, neighbors)
     if budget.kind is not BudgetKind.PURE:
         return pairs
-    rows_apart = round(min(DISTANT_LOG_RATIO / budget.epsilon, MOST_ROWS_APART))
+    rows_apart = round(min(_DISTANT_LOG_RATIO / budget.epsilon, _MOST_ROWS_APART))
     return pairs if rows_apart < 2 else (*pairs, *distant_pairs(n_features, neighbors, rows_apart))
 
 

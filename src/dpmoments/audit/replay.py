@@ -18,7 +18,8 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from dpmoments.audit.pairs import everyday_pairs, neighboring_pairs, unrelated_tables
-from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, MomentShape
+from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.distances import query_distance
@@ -30,20 +31,9 @@ from dpmoments.rows.rows import Rows
 from dpmoments.rows.summary import Summary
 from dpmoments.schema.schema import Schema
 
-__all__ = [
-    "TOLERANCE",
-    "Exchange",
-    "Recorder",
-    "Replayer",
-    "differences",
-    "replay",
-    "replay_everywhere",
-    "replay_on_any_table",
-]
-
 # Filters for tests and audits: one that keeps the queries and answers of a run, one that gives them to another run.
 
-TOLERANCE = 1e-9
+_TOLERANCE = 1e-9
 """Relative rounding error allowed where the distance of two queries is measured in floating point."""
 
 
@@ -124,7 +114,7 @@ class Replayer(PrivacyFilter):
                 f"draw {place}: {made.what} under {made.law}, before {before.made.what} under {before.made.law}"
             )
         moved = query_distance(made.sensitivity.norm, query, before.query, made.sensitivity.neighbors)
-        paid_for = 0.0 if self._same_rows else self._rows_per_unit * made.sensitivity.value * (1.0 + TOLERANCE)
+        paid_for = 0.0 if self._same_rows else self._rows_per_unit * made.sensitivity.value * (1.0 + _TOLERANCE)
         if not moved <= paid_for and not (self._any_table and np.shape(query) == np.shape(before.query)):
             self.faults.append(f"draw {place}, {made.what}: moved by {moved!r} where {paid_for!r} is paid for")
         if moved > 0.0 and made.group is not None and not self._any_table:
@@ -168,7 +158,7 @@ class WatchedRows(Rows):
 
 
 @dataclass(frozen=True)
-class Departure:
+class _Departure:
     """Everything that left a run."""
 
     result: Any
@@ -217,7 +207,7 @@ def replay(
     if before.error is not None:
         spent = "after it had spent" if recorder.exchanges else "before it spent anything"
         stopped.append(f"the run stopped {spent}: {before.error[0]}: {before.error[1]}")
-    return (*stopped, *_unfounded_floors(recorder), *replayer.faults, *differences(before, after, "the run's outcome"))
+    return (*stopped, *_unfounded_floors(recorder), *replayer.faults, *_differences(before, after, "the run's outcome"))
 
 
 def _unfounded_floors(recorder: Recorder) -> list[str]:
@@ -228,7 +218,7 @@ def _unfounded_floors(recorder: Recorder) -> list[str]:
             bounded.append(float(exchange.query))
         if isinstance(exchange.made.law, WishartSampling):
             eigenvalues = np.linalg.eigvalsh(exchange.query)
-            rounding = TOLERANCE * max(1.0, float(eigenvalues[-1]))
+            rounding = _TOLERANCE * max(1.0, float(eigenvalues[-1]))
             if eigenvalues[0] < -rounding:
                 found.append(f"{exchange.made.what} has a negative eigenvalue: its curve is for sums of squares")
             if any(bound > eigenvalues[0] + rounding for bound in bounded):
@@ -341,7 +331,7 @@ def replay_on_any_table(
     return tuple(found)
 
 
-def _departure(plan: CalibratedPlan[Any], rows: Rows, privacy_filter: PrivacyFilter) -> Departure:
+def _departure(plan: CalibratedPlan[Any], rows: Rows, privacy_filter: PrivacyFilter) -> _Departure:
     plan = deepcopy(plan)  # what one run keeps in its plan must not reach the other
     watched, result, error = WatchedRows.watching(rows), None, None
     with warnings.catch_warnings(record=True) as caught:
@@ -353,15 +343,15 @@ def _departure(plan: CalibratedPlan[Any], rows: Rows, privacy_filter: PrivacyFil
     said = tuple((warning.category.__name__, str(warning.message)) for warning in caught)
     # A release publishes its plan's numbers after the run.
     receipt = privacy_filter.close().to_dict()
-    return Departure(result, error, said, tuple(watched.asked), receipt, plan, plan.details)
+    return _Departure(result, error, said, tuple(watched.asked), receipt, plan, plan.details)
 
 
-def differences(first: Any, second: Any, name: str = "value") -> list[str]:
+def _differences(first: Any, second: Any, name: str = "value") -> list[str]:
     """Where two values of any plain kind, arrays or dataclasses differ, to the last bit; one sentence a place.
 
     Examples
     --------
-    >>> differences({"a": 1.0, "b": [2]}, {"a": 1.0, "b": [3]})
+    >>> _differences({"a": 1.0, "b": [2]}, {"a": 1.0, "b": [3]})
     ["value['b'][0] is 2 in one run and 3 in the other"]
     """
     if type(first) is not type(second):
@@ -374,18 +364,18 @@ def differences(first: Any, second: Any, name: str = "value") -> list[str]:
     if isinstance(first, Mapping):
         if list(first) != list(second):
             return [f"{name} has the entries {list(first)} in one run and {list(second)} in the other"]
-        return [found for key in first for found in differences(first[key], second[key], f"{name}[{key!r}]")]
+        return [found for key in first for found in _differences(first[key], second[key], f"{name}[{key!r}]")]
     if isinstance(first, Sequence) and not isinstance(first, str | bytes):
         if len(first) != len(second):
             return [f"{name} has {len(first)} entries in one run and {len(second)} in the other"]
         pairs = enumerate(zip(first, second, strict=True))
-        return [found for index, (a, b) in pairs for found in differences(a, b, f"{name}[{index}]")]
+        return [found for index, (a, b) in pairs for found in _differences(a, b, f"{name}[{index}]")]
     if is_dataclass(first) and not isinstance(first, type):
         names = [entry.name for entry in fields(first)]
         return [
             found
             for entry in names
-            for found in differences(getattr(first, entry), getattr(second, entry), f"{name}.{entry}")
+            for found in _differences(getattr(first, entry), getattr(second, entry), f"{name}.{entry}")
         ]
     if repr(first) == repr(second):  # repr of a float tells every bit, and NaN from no number but itself
         return []

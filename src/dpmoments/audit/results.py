@@ -9,9 +9,7 @@ from typing import Any
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
-__all__ = ["AuditEffort", "AuditResult", "MeasuredDirection"]
-
-TOLERANCE = 1e-6
+_TOLERANCE = 1e-6
 """Share by which an exact loss may exceed the stated ε: rounding of the noise to a lattice, and of sums here."""
 
 
@@ -132,7 +130,7 @@ class AuditResult:
             -math.inf if self.exact is None else self.exact,
             -math.inf if self.direction is None else self.direction.epsilon,
         )
-        return self.lower_bound > self.stated_epsilon or exact > self.stated_epsilon * (1.0 + TOLERANCE)
+        return self.lower_bound > self.stated_epsilon or exact > self.stated_epsilon * (1.0 + _TOLERANCE)
 
     def to_dict(self) -> dict[str, Any]:
         """The attributes by name, the cost as its own dictionary, and whether the stated ε is exceeded."""

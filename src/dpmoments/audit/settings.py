@@ -11,26 +11,17 @@ import numpy as np
 from dpmoments.audit.procedure import LEVEL, audit
 from dpmoments.audit.results import AuditEffort, AuditResult
 from dpmoments.mechanisms import CoinPress, InverseGaussian, PrivatePreconditioning
-from dpmoments.mechanisms.base import Mechanism, MomentShape
+from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
-__all__ = [
-    "DEFAULT_BUDGETS",
-    "AuditPlan",
-    "AuditSetting",
-    "audit_generator",
-    "audit_plan",
-    "audit_settings",
-    "configuration",
-]
-
 DEFAULT_BUDGETS = (PrivacyBudget.pure(1.0), PrivacyBudget.approximate(1.0, 0.01), PrivacyBudget.zcdp(0.5))
 """One of each kind. δ is large so that the events it allows for are seen among some ten thousand draws."""
-CHOSEN: Mapping[str, Mechanism] = {
+_CHOSEN: Mapping[str, Mechanism] = {
     # Few steps, so that some thousand runs can be afforded.
     "coinpress": CoinPress(eigenvalue_bounds=(0.1, 1.0), steps=2),
     "private-preconditioning": PrivatePreconditioning(eigenvalue_bounds=(0.1, 1.0)),
@@ -38,14 +29,14 @@ CHOSEN: Mapping[str, Mechanism] = {
     "inverse-gaussian": InverseGaussian(smallest_eigenvalue=30.0),
 }
 """Options for mechanisms whose defaults are slow or refuse; all others have their defaults."""
-ALWAYS_WITH_MEAN = ("adaptive-ball", "auto")
+_ALWAYS_WITH_MEAN = ("adaptive-ball", "auto")
 """Mechanisms audited only with count and mean: ``adaptive-ball`` has no release without; ``auto`` runs one of the others, and
 those are audited without the mean too."""
-SLOW = ("iterative-eigenvectors", "kapralov-talwar", "log-scale-histogram")
+_SLOW = ("iterative-eigenvectors", "kapralov-talwar", "log-scale-histogram")
 """Mechanisms of which a run takes several times as long as of the others."""
-SLOW_EFFORT = AuditEffort(pilot=300, final=2500)
-"""The default effort for the mechanisms in ``SLOW``."""
-TYPICAL_ROWS = 100
+_SLOW_EFFORT = AuditEffort(pilot=300, final=2500)
+"""The default effort for the mechanisms in ``_SLOW``."""
+_TYPICAL_ROWS = 100
 """The public number of rows for which a mechanism must have a plan to be audited under ``replace_one``."""
 
 
@@ -80,8 +71,8 @@ class AuditSetting:
 
         With fewer features where the mechanism takes no more.
         """
-        if effort is None and self.mechanism.name in SLOW:
-            effort = SLOW_EFFORT
+        if effort is None and self.mechanism.name in _SLOW:
+            effort = _SLOW_EFFORT
         return audit(
             self.mechanism,
             self.budget,
@@ -119,7 +110,7 @@ def configuration(mechanism: Mechanism | str) -> Mechanism:
     30.0
     """
     made = make_mechanism(mechanism)
-    return CHOSEN.get(made.name, made)
+    return _CHOSEN.get(made.name, made)
 
 
 def audit_plan(
@@ -137,7 +128,7 @@ def audit_plan(
     mechanisms : iterable of Mechanism, optional
         Default: all of the registry, each in its :func:`configuration`.
     budgets, neighbors, n_features, privacy_unit
-        As for :func:`audit_settings`.
+        As for :func:`_audit_settings`.
 
     Raises
     ------
@@ -154,7 +145,7 @@ def audit_plan(
     found, refusals = list[AuditSetting](), dict[str, str]()
     for mechanism in map(configuration, MECHANISMS) if mechanisms is None else mechanisms:
         try:
-            found += audit_settings(
+            found += _audit_settings(
                 mechanism, budgets=budgets, neighbors=neighbors, n_features=n_features, privacy_unit=privacy_unit
             )
         except ValueError as refusal:
@@ -188,7 +179,7 @@ def audit_generator(index: int, *, seed: int | None = None, exact_noise: bool = 
     return insecure_generator(secrets.randbits(64) if seed is None else seed + index)
 
 
-def audit_settings(
+def _audit_settings(
     mechanism: Mechanism,
     *,
     budgets: Sequence[PrivacyBudget] = DEFAULT_BUDGETS,
@@ -205,7 +196,7 @@ def audit_settings(
     budgets : sequence of PrivacyBudget
     neighbors : sequence of Neighbors
     means : sequence of bool, optional
-        Whether count and mean are released; default: with and without, for those in ``ALWAYS_WITH_MEAN`` with them alone.
+        Whether count and mean are released; default: with and without, for those in ``_ALWAYS_WITH_MEAN`` with them alone.
     n_features : int
         As many of them as the mechanism takes.
     privacy_unit : PrivacyUnit, optional
@@ -219,11 +210,11 @@ def audit_settings(
     Examples
     --------
     >>> from dpmoments.mechanisms import Laplace
-    >>> [(str(setting.neighbors), setting.mean) for setting in audit_settings(Laplace(), means=[False])]
+    >>> [(str(setting.neighbors), setting.mean) for setting in _audit_settings(Laplace(), means=[False])]
     [('add_remove', False), ('replace_one', False)]
     """
     if means is None:
-        means = (True,) if mechanism.name in ALWAYS_WITH_MEAN else (True, False)
+        means = (True,) if mechanism.name in _ALWAYS_WITH_MEAN else (True, False)
     features = _features_of(mechanism, n_features)
     found, refusal = [], ValueError(f"mechanism {mechanism.name!r} supports none of these budgets and relations")
     for budget in budgets:
@@ -232,7 +223,7 @@ def audit_settings(
                 continue
             if privacy_unit is not None and relation is not Neighbors.ADD_REMOVE:
                 continue
-            n_rows = TYPICAL_ROWS if relation.table_size_is_public else None
+            n_rows = _TYPICAL_ROWS if relation.table_size_is_public else None
             for mean in means:
                 try:
                     shape = MomentShape(features, n_rows=n_rows, mean=mean)

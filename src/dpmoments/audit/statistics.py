@@ -11,23 +11,12 @@ import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 
-__all__ = [
-    "LearnedScores",
-    "epsilon_lower_bound",
-    "gram_statistics",
-    "learn_scores",
-    "noisy_grams",
-    "probability_above",
-    "probability_below",
-    "raw_statistics",
-]
-
 Record = dict[str, float]
 
-LARGEST = 1e300
-N_BINS = 24
-TAILS = 0.005
-RIDGE = 1e-3
+_LARGEST = 1e300
+_N_BINS = 24
+_TAILS = 0.005
+_RIDGE = 1e-3
 
 
 def raw_statistics(
@@ -50,9 +39,9 @@ def raw_statistics(
     """
     values = np.array([[record.get(name, -np.inf) for name in names] for record in records], dtype=np.float64)
     values = values.reshape(len(records), len(names))
-    made = gram_statistics(noisy_grams(records, len(first)), first, second)
+    made = _gram_statistics(noisy_grams(records, len(first)), first, second)
     together = np.column_stack([values, *made.values()])
-    return np.nan_to_num(together, nan=-LARGEST, posinf=LARGEST, neginf=-LARGEST), (*names, *made)
+    return np.nan_to_num(together, nan=-_LARGEST, posinf=_LARGEST, neginf=-_LARGEST), (*names, *made)
 
 
 def noisy_grams(records: Sequence[Record], n_features: int) -> FloatArray:
@@ -64,21 +53,8 @@ def noisy_grams(records: Sequence[Record], n_features: int) -> FloatArray:
     return np.where(np.isfinite(grams), grams, 0.0)
 
 
-def gram_statistics(grams: FloatArray, first: FloatArray, second: FloatArray) -> dict[str, FloatArray]:
-    """Functions of noisy Gram matrices that tell two exact ones apart.
-
-    Parameters
-    ----------
-    grams : ndarray of shape (N, d, d), finite and symmetric
-    first, second : ndarray of shape (d, d)
-
-    Returns
-    -------
-    dict of ndarray, each of shape (N,)
-        With u the eigenvectors of the difference that have eigenvalue other than 0: uᵀĜu, uᵀĜ⁻¹u, the overlap of u with
-        each eigenvector of Ĝ; eigenvalues, trace and log-determinant of Ĝ; the extreme eigenvalues of Ĝ minus either matrix
-        (which noise of bounded support shows); the component of Ĝ along the difference.
-    """
+def _gram_statistics(grams: FloatArray, first: FloatArray, second: FloatArray) -> dict[str, FloatArray]:
+    """Functions of noisy Gram matrices that tell two exact ones apart."""
     eigenvalues, eigenvectors = np.linalg.eigh(grams)
     found = {f"eigenvalue {index} of Ĝ": eigenvalues[:, index] for index in range(grams.shape[1])}
     found["tr Ĝ"] = eigenvalues.sum(axis=1)
@@ -130,11 +106,11 @@ class LearnedScores:
 def learn_scores(first: FloatArray, second: FloatArray) -> LearnedScores:
     """Fit both scores to draws on two tables, each of shape (N, S)."""
     pooled = np.vstack([first, second])
-    lower, upper = np.quantile(pooled, [TAILS, 1.0 - TAILS], axis=0)
+    lower, upper = np.quantile(pooled, [_TAILS, 1.0 - _TAILS], axis=0)
     linear = _fisher(_trimmed(first, lower, upper), _trimmed(second, lower, upper))
     edges, log_ratios = [], []
     for ours, theirs, together in zip(first.T, second.T, pooled.T, strict=True):
-        inner = np.unique(np.quantile(together, np.linspace(0.0, 1.0, N_BINS + 1)[1:-1], method="lower"))
+        inner = np.unique(np.quantile(together, np.linspace(0.0, 1.0, _N_BINS + 1)[1:-1], method="lower"))
         counts = [
             np.bincount(np.searchsorted(inner, part, side="left"), minlength=len(inner) + 1) for part in (ours, theirs)
         ]
@@ -163,7 +139,7 @@ def _fisher(first: FloatArray, second: FloatArray) -> FloatArray:
     """Σ⁻¹(mean of second − mean of first), Σ the mean of the covariances, with a small ridge."""
     covariance = np.atleast_2d(np.cov(first.T) + np.cov(second.T)) / 2.0
     scale = float(np.trace(covariance)) / len(covariance)
-    ridge = RIDGE * (scale if scale > 0.0 else 1.0)
+    ridge = _RIDGE * (scale if scale > 0.0 else 1.0)
     weights: FloatArray = np.linalg.solve(
         covariance + ridge * np.eye(len(covariance)), second.mean(axis=0) - first.mean(axis=0)
     )
@@ -173,7 +149,7 @@ def _fisher(first: FloatArray, second: FloatArray) -> FloatArray:
 # Lower bounds on ε that hold with stated confidence, from how often an event was seen.
 
 
-def probability_above(successes: npt.ArrayLike, trials: int, failure: float) -> FloatArray:
+def _probability_above(successes: npt.ArrayLike, trials: int, failure: float) -> FloatArray:
     """Clopper–Pearson lower bounds: the probability is at least this, with confidence 1 − failure each.
 
     Parameters
@@ -185,22 +161,22 @@ def probability_above(successes: npt.ArrayLike, trials: int, failure: float) -> 
 
     Examples
     --------
-    >>> probability_above([0, 10], 10, 0.05).round(3).tolist()
+    >>> _probability_above([0, 10], 10, 0.05).round(3).tolist()
     [0.0, 0.741]
     """
     count = np.asarray(successes, dtype=np.float64)
     return np.where(count > 0, scipy.special.betaincinv(np.maximum(count, 1.0), trials - count + 1.0, failure), 0.0)
 
 
-def probability_below(successes: npt.ArrayLike, trials: int, failure: float) -> FloatArray:
-    """Clopper–Pearson upper bounds; parameters as in :func:`probability_above`.
+def _probability_below(successes: npt.ArrayLike, trials: int, failure: float) -> FloatArray:
+    """Clopper–Pearson upper bounds; parameters as in :func:`_probability_above`.
 
     Examples
     --------
-    >>> probability_below([0, 10], 10, 0.05).round(3).tolist()
+    >>> _probability_below([0, 10], 10, 0.05).round(3).tolist()
     [0.259, 1.0]
     """
-    return 1.0 - probability_above(trials - np.asarray(successes), trials, failure)
+    return 1.0 - _probability_above(trials - np.asarray(successes), trials, failure)
 
 
 def epsilon_lower_bound(
@@ -231,7 +207,7 @@ def epsilon_lower_bound(
     >>> float(epsilon_lower_bound(5000, 1800, 10_000, 0.0, 0.001).round(3))
     0.919
     """
-    p = probability_above(hits, trials, failure / 2.0) - delta
-    q = probability_below(other_hits, trials, failure / 2.0)
+    p = _probability_above(hits, trials, failure / 2.0) - delta
+    q = _probability_below(other_hits, trials, failure / 2.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(p > q, np.log(np.maximum(p, 0.0) / q), 0.0)

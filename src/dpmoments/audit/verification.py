@@ -12,8 +12,9 @@ import numpy as np
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.foundation.version import __version__
-from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, MomentShape, Plan
+from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism, make_mechanism
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.law import NoiseLaw
 from dpmoments.privacy.group_privacy import budget_for_rows
 from dpmoments.privacy.laws import WishartSampling
@@ -24,15 +25,13 @@ from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.releases.pooling import PooledRelease, pool
 from dpmoments.repair.repair import Repair
 
-__all__ = ["Check", "checks"]
-
-FALSE_ALARM = 1e-9
+_FALSE_ALARM = 1e-9
 """A sound release fails a check because of its noise with at most this probability."""
-COUNT_SHARE = 0.5
-"""Share of ``FALSE_ALARM`` that bounds on the noise of the count may use. The other half is for bounds on the noise of the
+_COUNT_SHARE = 0.5
+"""Share of ``_FALSE_ALARM`` that bounds on the noise of the count may use. The other half is for bounds on the noise of the
 Gram matrix. The check of the count alone leaves it unused, since noise on a lattice follows the quantiles of its law only
 nearly."""
-ROUNDING = 1e-9
+_ROUNDING = 1e-9
 """Differences of this relative size pass for rounding."""
 
 Released = TypeVar("Released", MomentRelease, MeanRelease)
@@ -200,7 +199,7 @@ def _symmetric(release: MomentRelease) -> Check:
     d = len(release.feature_names)
     gram = release.unit_ball_gram
     asymmetry = float(np.abs(gram - gram.T).max())
-    passed = gram.shape == (d, d) and asymmetry <= ROUNDING * max(1.0, float(np.abs(gram).max()))
+    passed = gram.shape == (d, d) and asymmetry <= _ROUNDING * max(1.0, float(np.abs(gram).max()))
     return Check("symmetric", passed, f"the second moment of {d} features, after repair")
 
 
@@ -216,7 +215,7 @@ def _no_negative_eigenvalue(release: MomentRelease) -> Check:
     if release.noisy_sum is not None:
         from_center = release.unit_ball_mean - (0.0 if release.center is None else release.center)
         offset = float(np.trace(matrix)) + float(from_center @ from_center)
-    passed = smallest >= -ROUNDING * max(1.0, float(np.trace(matrix))) - 2.0**-46 * offset
+    passed = smallest >= -_ROUNDING * max(1.0, float(np.trace(matrix))) - 2.0**-46 * offset
     return Check(what, passed, f"after repair {release.repair}" if passed else f"after repair one is {smallest:.3g}")
 
 
@@ -235,7 +234,7 @@ def _count(release: MomentRelease) -> Check:
 
 def _least_noise(law: NoiseLaw) -> float:
     """What the noise on a released count stays above, but for its share of false alarms."""
-    return law.count_quantile(COUNT_SHARE * FALSE_ALARM) - ROUNDING
+    return law.count_quantile(_COUNT_SHARE * _FALSE_ALARM) - _ROUNDING
 
 
 def _within_reach(release: MomentRelease) -> Check:
@@ -243,7 +242,7 @@ def _within_reach(release: MomentRelease) -> Check:
     what, law, count = "within reach of a possible table", release.noise, release.noisy_count
     if law is None or release.schema.row_norm is None:
         return Check(what, None, "the law of the noise or the bound on a row is not known")
-    reach = law.operator_norm_bound((1.0 - COUNT_SHARE) * FALSE_ALARM)
+    reach = law.operator_norm_bound((1.0 - _COUNT_SHARE) * _FALSE_ALARM)
     eigenvalues = np.linalg.eigvalsh(release.noisy_gram)
     highest = math.inf
     if count is not None and release.count_is_public:
@@ -251,7 +250,7 @@ def _within_reach(release: MomentRelease) -> Check:
     elif count is not None and law.count_variance is not None:
         highest = count - _least_noise(law)
     passed = float(eigenvalues[0]) >= -reach and float(eigenvalues[-1]) <= highest + reach
-    return Check(what, passed, f"the noise reaches {reach:.3g} at most (but with probability {FALSE_ALARM:g})")
+    return Check(what, passed, f"the noise reaches {reach:.3g} at most (but with probability {_FALSE_ALARM:g})")
 
 
 def _noise_as_calibrated(release: MomentRelease) -> Check:
@@ -334,7 +333,7 @@ def _equal(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
 
     def same(a: Any, b: Any) -> bool:
         if isinstance(a, float | int) and isinstance(b, float | int):
-            return a == b or (is_finite_number(a) and is_finite_number(b) and math.isclose(a, b, rel_tol=ROUNDING))
+            return a == b or (is_finite_number(a) and is_finite_number(b) and math.isclose(a, b, rel_tol=_ROUNDING))
         return bool(np.array_equal(a, b))
 
     return set(first) == set(second) and all(same(value, second[key]) for key, value in first.items())

@@ -14,11 +14,9 @@ import numpy.typing as npt
 from dpmoments.cells.objects import array_cells, series_cells
 from dpmoments.foundation.table_libraries import nw, pa
 
-__all__ = ["ColumnTable", "declared_array", "declared_column", "objects_of"]
-
-READABLE_KINDS = "biufOUSTM"
+_READABLE_KINDS = "biufOUSTM"
 """Kinds of NumPy's types that a column may have. What becomes of bytes, the reader of its column says."""
-ARROW_TIMES = ("D", "s", "ms", "us", "ns")
+_ARROW_TIMES = ("D", "s", "ms", "us", "ns")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,7 +84,7 @@ def declared_column(values: Any, name: str) -> Any:
     cells = declared_array(values, name)
     if cells.ndim != 1:
         raise ValueError(f"column {name!r} must have one dimension, one value for each row, and has {cells.ndim}")
-    if cells.dtype.kind not in READABLE_KINDS:
+    if cells.dtype.kind not in _READABLE_KINDS:
         raise TypeError(
             f"column {name!r} has NumPy's type {cells.dtype.type.__name__}, which is none of numbers, text or dates: convert it"
         )
@@ -127,7 +125,7 @@ def objects_of(cells: Iterable[object], n_cells: int) -> npt.NDArray[np.object_]
 def _array_cells(column: npt.NDArray[Any], name: str) -> Any:
     if column.dtype.kind in "UT":  # Arrow would refuse all cells for half of a surrogate pair in one
         return pa.array([_whole_text(cell) for cell in column.tolist()], pa.large_string())
-    if column.dtype.kind == "M" and np.datetime_data(column.dtype)[0] not in ARROW_TIMES:
+    if column.dtype.kind == "M" and np.datetime_data(column.dtype)[0] not in _ARROW_TIMES:
         return objects_of(column, len(column))
     with suppress(pa.ArrowException, TypeError, ValueError):  # whose message may quote a cell
         return array_cells(column)

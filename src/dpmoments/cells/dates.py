@@ -20,16 +20,14 @@ from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.schema.dates import MICROSECONDS, MONTHS, Date, date_pattern
 
-__all__ = ["date_numbers", "object_dates", "text_dates"]
-
-PER_SECOND = {"s": 1, "ms": 1_000, "us": MICROSECONDS, "ns": 1_000_000_000}
-DAY = 86_400 * MICROSECONDS
-FARTHEST = 2**62
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": MICROSECONDS, "ns": 1_000_000_000}
+_DAY = 86_400 * MICROSECONDS
+_FARTHEST = 2**62
 """Microseconds from 1970, 146 000 years: farther times count as these, which are beyond all bounds."""
-EPOCH = dt.datetime(1970, 1, 1)
-UNREADABLE: Any = object()
+_EPOCH = dt.datetime(1970, 1, 1)
+_UNREADABLE: Any = object()
 """In place of an object that is no date."""
-IntegerArray = npt.NDArray[np.int64]
+_IntegerArray = npt.NDArray[np.int64]
 
 
 def date_numbers(chunk: Any, column: Date) -> tuple[FloatArray, BoolArray | None]:
@@ -65,11 +63,11 @@ def date_numbers(chunk: Any, column: Date) -> tuple[FloatArray, BoolArray | None
         read = text_dates(chunk, column, TextFormat(), only_empty=True)
         return read.values, read.unparseable if read.unparseable.any() else None
     if pa.types.is_date32(kind):
-        times = _scaled(pc.cast(chunk, pa.int32()), DAY)
+        times = _scaled(pc.cast(chunk, pa.int32()), _DAY)
     elif pa.types.is_date64(kind):
         times = _scaled(pc.cast(chunk, pa.int64()), 1_000)
     elif pa.types.is_timestamp(kind):  # with a zone or without, it counts from 1970 in UTC
-        per_second = PER_SECOND[kind.unit]
+        per_second = _PER_SECOND[kind.unit]
         counts = pc.cast(chunk, pa.int64())
         times = _scaled(counts, MICROSECONDS // per_second) if per_second <= MICROSECONDS else _floored(counts, 1_000)
     else:
@@ -87,10 +85,10 @@ def object_dates(cells: npt.NDArray[np.object_], column: Date) -> tuple[FloatArr
     found = np.full(len(cells), np.nan)
     unreadable = np.zeros(len(cells), dtype=bool)
     texts: list[str | None] = [None] * len(cells)
-    for place, moment in enumerate(read_objects(cells, _moment, UNREADABLE)):
+    for place, moment in enumerate(read_objects(cells, _moment, _UNREADABLE)):
         if isinstance(moment, str):
             texts[place] = moment
-        elif moment is UNREADABLE:
+        elif moment is _UNREADABLE:
             unreadable[place] = True
         elif moment is not None:
             found[place] = column.numbers(np.array([moment]))[0]
@@ -141,41 +139,41 @@ def _distinct_dates(texts: Any, column: Date, text_format: TextFormat, *, only_e
 
 
 def _moment(cell: object) -> Any:
-    """Microseconds since 1970 in UTC; a text as it is, None where the cell is missing, ``UNREADABLE`` where it is no date."""
+    """Microseconds since 1970 in UTC; a text as it is, None where the cell is missing, ``_UNREADABLE`` where it is no date."""
     if is_missing(cell):
         return None
     if isinstance(cell, str):
         text = plain_text(cell)
-        return UNREADABLE if text is None else text
+        return _UNREADABLE if text is None else text
     if isinstance(cell, np.datetime64):
         return _numpy_moment(cell)
     if isinstance(cell, dt.datetime):
         shift = cell.utcoffset() or dt.timedelta(0)
-        return int((cell.replace(tzinfo=None) - EPOCH - shift) // dt.timedelta(microseconds=1))
+        return int((cell.replace(tzinfo=None) - _EPOCH - shift) // dt.timedelta(microseconds=1))
     if isinstance(cell, dt.date):
-        return int((cell - EPOCH.date()).days) * DAY
-    return UNREADABLE
+        return int((cell - _EPOCH.date()).days) * _DAY
+    return _UNREADABLE
 
 
 def _numpy_moment(cell: np.datetime64) -> int:
     """Microseconds since 1970 of one datetime64."""
     days = int(cell.astype("datetime64[D]").astype(np.int64))
-    if abs(days) > FARTHEST // DAY:
-        return FARTHEST if days > 0 else -FARTHEST
+    if abs(days) > _FARTHEST // _DAY:
+        return _FARTHEST if days > 0 else -_FARTHEST
     return int(cell.astype("datetime64[us]").astype(np.int64))
 
 
-def _scaled(counts: Any, factor: int) -> IntegerArray:
-    """Counts of some microseconds each as microseconds, no farther than ``FARTHEST``; 0 where null."""
+def _scaled(counts: Any, factor: int) -> _IntegerArray:
+    """Counts of some microseconds each as microseconds, no farther than ``_FARTHEST``; 0 where null."""
     plain = pc.fill_null(counts, 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    most = FARTHEST // factor
-    scaled: IntegerArray = np.clip(plain, -most, most) * factor
+    most = _FARTHEST // factor
+    scaled: _IntegerArray = np.clip(plain, -most, most) * factor
     return scaled
 
 
-def _floored(counts: Any, divisor: int) -> IntegerArray:
+def _floored(counts: Any, divisor: int) -> _IntegerArray:
     plain = pc.fill_null(counts, 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    floored: IntegerArray = plain // divisor
+    floored: _IntegerArray = plain // divisor
     return floored
 
 
@@ -183,11 +181,11 @@ def _nulls(chunk: Any) -> BoolArray:
     return np.asarray(pc.is_null(chunk).to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-def _times(parts: Any, groups: list[str]) -> tuple[IntegerArray, BoolArray]:
+def _times(parts: Any, groups: list[str]) -> tuple[_IntegerArray, BoolArray]:
     """Microseconds since 1970 of the parts of dates, and which are of a day and a time that there is."""
     matched = ~_nulls(parts)
 
-    def whole(group: str, usual: int = 0) -> IntegerArray:
+    def whole(group: str, usual: int = 0) -> _IntegerArray:
         if group not in groups:
             return np.full(len(parts), usual, dtype=np.int64)
         texts = pc.utf8_ltrim(pc.struct_field(parts, groups.index(group)), " ")
@@ -218,13 +216,13 @@ def _times(parts: Any, groups: list[str]) -> tuple[IntegerArray, BoolArray]:
     return np.where(possible, times, 0), possible
 
 
-def _first_of_month(year: IntegerArray, month: IntegerArray) -> IntegerArray:
+def _first_of_month(year: _IntegerArray, month: _IntegerArray) -> _IntegerArray:
     """Days from 1970 to the first of a month, in the Gregorian calendar throughout."""
     months = (year - 1970) * 12 + month - 1
     return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
 
 
-def _zone_minutes(zones: Any) -> tuple[IntegerArray, BoolArray]:
+def _zone_minutes(zones: Any) -> tuple[_IntegerArray, BoolArray]:
     """Minutes that zones such as ``+01:30`` are ahead of UTC, and whether they are less than a day."""
     texts = pc.replace_substring(pc.fill_null(zones, ""), ":", "")
     plain = pc.if_else(pc.is_in(texts, pa.array(["", "Z"], texts.type)), "+0000", pc.utf8_rpad(texts, 5, "0"))

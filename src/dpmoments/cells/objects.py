@@ -19,17 +19,6 @@ import numpy.typing as npt
 from dpmoments.foundation.arrays import BoolArray
 from dpmoments.foundation.table_libraries import nw, pa
 
-__all__ = [
-    "NO_LEVEL",
-    "array_cells",
-    "is_missing",
-    "object_numbers",
-    "object_texts",
-    "plain_text",
-    "read_objects",
-    "series_cells",
-]
-
 ObjectArray = npt.NDArray[np.object_]
 Found = TypeVar("Found")
 

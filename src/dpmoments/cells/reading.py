@@ -17,18 +17,9 @@ from dpmoments.cells.dates import date_numbers, object_dates
 from dpmoments.cells.objects import object_numbers, object_texts
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.table_libraries import pa, pc
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
-
-__all__ = [
-    "MISSING",
-    "UNKNOWN",
-    "CodeArray",
-    "NumberColumn",
-    "level_codes",
-    "numbers",
-    "strict_numbers",
-    "unreadable_cell",
-]
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate
+from dpmoments.schema.dates import Date
+from dpmoments.schema.numeric import Numeric
 
 CodeArray = npt.NDArray[np.int64]
 NumberColumn = Numeric | Date | Boolean | Coordinate
@@ -114,11 +105,11 @@ def strict_numbers(cells: Any, column: NumberColumn) -> FloatArray:
     """
     values, unreadable = numbers(cells, column)
     if unreadable is not None:
-        raise TypeError(unreadable_cell(column))
+        raise TypeError(_unreadable_cell(column))
     return values
 
 
-def unreadable_cell(column: NumberColumn) -> str:
+def _unreadable_cell(column: NumberColumn) -> str:
     """What is wrong where a cell of a column cannot be read, and what to do about it."""
     if isinstance(column, Date):
         written = "ISO 8601, as in 2020-01-31" if column.format is None else f"the format {column.format!r}"

@@ -17,19 +17,10 @@ from dpmoments.cells.objects import NO_LEVEL
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.foundation.text_format import TextFormat
-from dpmoments.schema.columns import Categorical, Date
+from dpmoments.schema.columns import Categorical
+from dpmoments.schema.dates import Date
 
-__all__ = [
-    "TextCells",
-    "decoded_bytes",
-    "decoded_levels",
-    "decoded_without",
-    "null_words",
-    "text_flags",
-    "text_numbers",
-]
-
-BLANKS = " \t"
+_BLANKS = " \t"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,7 +71,7 @@ def text_numbers(cells: Any, text_format: TextFormat) -> TextCells:
     """
     texts = _plain_texts(cells)
     nothing = is_nothing(texts, text_format.null_words)
-    trimmed = pc.utf8_trim(pc.fill_null(texts, ""), BLANKS)
+    trimmed = pc.utf8_trim(pc.fill_null(texts, ""), _BLANKS)
     readable = pc.match_substring_regex(trimmed, _pattern(text_format))
     trimmed = _with_a_point(trimmed, text_format)
     usable = pc.fill_null(pc.and_(readable, pc.invert(nothing)), False)

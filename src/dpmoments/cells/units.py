@@ -33,15 +33,13 @@ from dpmoments.cells.objects import is_missing, read_objects
 from dpmoments.foundation.arrays import BoolArray
 from dpmoments.foundation.table_libraries import pa, pc
 
-__all__ = ["NO_UNIT", "nameless_cells", "unit_ids"]
-
-NO_UNIT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "n/a", "#N/A", "-NaN", "-nan", "<NA>", "NaT")
+_NO_UNIT = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "n/a", "#N/A", "-NaN", "-nan", "<NA>", "NaT")
 """Texts that say that there is nothing. Rows of many people would else be one unit, and none of them protected as one."""
-WHOLE_FLOAT = r"\A(-?[0-9]+)\.0\z"
+_WHOLE_FLOAT = r"\A(-?[0-9]+)\.0\z"
 """To Arrow, whose ``$`` would be the end of the text alone, and that of Python also before a last line end."""
-UNREADABLE: bytes | None = b""
+_UNREADABLE: bytes | None = b""
 """In place of an object that names no unit: the name of none."""
-EXACT_INTEGERS = {2: 2.0**11, 4: 2.0**24, 8: 2.0**53}
+_EXACT_INTEGERS = {2: 2.0**11, 4: 2.0**24, 8: 2.0**53}
 """Whole numbers of smaller size stand each for one integer, by the number of bytes of the float."""
 
 
@@ -72,8 +70,8 @@ def unit_ids(cells: Any, column: str, *, strict: bool = True) -> Any:
     """
     with suppress(pa.ArrowException):  # whose message may quote a cell
         if isinstance(cells, np.ndarray):
-            found = read_objects(cells, _object_id, UNREADABLE)
-            if strict and UNREADABLE in found:
+            found = read_objects(cells, _object_id, _UNREADABLE)
+            if strict and _UNREADABLE in found:
                 raise TypeError(_refusal(column, "objects, one of which is no integer, text, bytes or UUID"))
             return pa.array([cell or None for cell in found], pa.large_binary())
         chunks = cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
@@ -112,10 +110,10 @@ def _chunk_ids(chunk: Any, column: str, *, strict: bool) -> Any:
 
 def _plain_texts(texts: Any) -> Any:
     """Null where a text says that there is nothing; the integer where it is a whole float."""
-    texts = _null_where(texts, pc.is_in(texts, value_set=pa.array(NO_UNIT, pa.large_string())))
+    texts = _null_where(texts, pc.is_in(texts, value_set=pa.array(_NO_UNIT, pa.large_string())))
     if pc.any(pc.ends_with(texts, pattern=".0")).as_py():
         texts = pc.if_else(pc.equal(texts, "-0.0"), "0", texts)  # a frame's −0.0, which is 0
-        texts = pc.replace_substring_regex(texts, pattern=WHOLE_FLOAT, replacement=r"\1")
+        texts = pc.replace_substring_regex(texts, pattern=_WHOLE_FLOAT, replacement=r"\1")
     return texts
 
 
@@ -132,7 +130,9 @@ def _ids_of_floats(chunk: Any, column: str, *, strict: bool) -> Any:
 def nameless_cells(cells: Any) -> BoolArray:
     """Which cells of a type that :func:`unit_ids` takes name no unit, and are not missing, shape (n,)."""
     if isinstance(cells, np.ndarray):
-        return np.array([found == UNREADABLE for found in read_objects(cells, _object_id, UNREADABLE)], dtype=np.bool_)
+        return np.array(
+            [found == _UNREADABLE for found in read_objects(cells, _object_id, _UNREADABLE)], dtype=np.bool_
+        )
     chunks = cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
     return np.concatenate([np.zeros(0, dtype=bool), *map(_nameless, chunks)])
 
@@ -151,7 +151,7 @@ def _nameless(chunk: Any) -> BoolArray:
 
 def _whole_or_missing(chunk: Any) -> BoolArray:
     """Which cells of an Arrow array of floats stand for one integer each, or for none, shape (n,)."""
-    limit = EXACT_INTEGERS[chunk.type.bit_width // 8]
+    limit = _EXACT_INTEGERS[chunk.type.bit_width // 8]
     values = chunk.cast(pa.float64()).to_numpy(zero_copy_only=False)
     return np.asarray(np.isnan(values) | ((values == np.rint(values)) & (np.abs(values) < limit)))
 
@@ -166,15 +166,15 @@ def _object_id(cell: object) -> bytes | None:
     if isinstance(cell, str):
         text = str.__str__(cell)
         # Halves of surrogate pairs are kept apart.
-        return None if text in NO_UNIT else _plain_text(text).encode(errors="surrogatepass")
+        return None if text in _NO_UNIT else _plain_text(text).encode(errors="surrogatepass")
     if isinstance(cell, float | np.floating):
-        number, limit = float(cell), EXACT_INTEGERS[min(cell.itemsize if isinstance(cell, np.floating) else 8, 8)]
-        return str(int(number)).encode() if number.is_integer() and abs(number) < limit else UNREADABLE
+        number, limit = float(cell), _EXACT_INTEGERS[min(cell.itemsize if isinstance(cell, np.floating) else 8, 8)]
+        return str(int(number)).encode() if number.is_integer() and abs(number) < limit else _UNREADABLE
     if isinstance(cell, int | np.integer) and not isinstance(cell, bool | np.timedelta64):
         whole = int.__int__(cell) if isinstance(cell, int) else int(cell)
         # Python refuses to write out integers of thousands of digits in decimal.
-        return int.__repr__(whole).encode() if abs(whole) < 10**1000 else UNREADABLE
-    return UNREADABLE
+        return int.__repr__(whole).encode() if abs(whole) < 10**1000 else _UNREADABLE
+    return _UNREADABLE
 
 
 def _plain_text(text: str) -> str:

@@ -19,8 +19,6 @@ from dpmoments.cli.options import AsJson, ReleaseFile
 from dpmoments.cli.tables import print_json, print_lines, print_text
 from dpmoments.foundation.table_files import CSV_DELIMITERS, FEATHER_ENDINGS, PARQUET_ENDINGS, file_ending, open_ipc
 
-__all__ = ["ParameterWords", "analyses", "command_of", "moments_in", "parameters_in_words"]
-
 # What a numpydoc docstring says of the parameters: the command line and the pages of the mechanisms read it.
 
 
@@ -62,10 +60,10 @@ def parameters_in_words(documented: Any) -> dict[str, ParameterWords]:
     return {name: ParameterWords(kind, " ".join(filter(None, lines.get(name, [])))) for name, kind in kinds.items()}
 
 
-SHORT_NAMES = {"n_components": ("-k", "--components")}
+_SHORT_NAMES = {"n_components": ("-k", "--components")}
 """Options that are not called like the parameter."""
-NUMBERS = (int, float)
-SEQUENCES = (Sequence, list, tuple)
+_NUMBERS = (int, float)
+_SEQUENCES = (Sequence, list, tuple)
 Analysis = Callable[..., Answer]
 
 
@@ -171,13 +169,13 @@ def _kind(parameter: inspect.Parameter, hint: Any) -> tuple[Any, bool, Callable[
     words = [word for member in members if get_origin(member) is Literal for word in get_args(member)]
     plain = [member for member in members if get_origin(member) is None]
     if all(isinstance(word, str) for word in words):
-        if not words and len(members) == 1 and plain and plain[0] in (str, bool, *NUMBERS):
+        if not words and len(members) == 1 and plain and plain[0] in (str, bool, *_NUMBERS):
             return plain[0], False, None
         if words and not plain and len(members) == 1:
             return StrEnum(parameter.name.title(), {word: word for word in words}), False, None
-        if words and len(members) == 2 and plain and plain[0] in NUMBERS:
+        if words and len(members) == 2 and plain and plain[0] in _NUMBERS:
             return Any, False, lambda text: text if text in words else plain[0](text)
-    if len(members) == 1 and get_origin(members[0]) in SEQUENCES:
+    if len(members) == 1 and get_origin(members[0]) in _SEQUENCES:
         kind, several, parser = _kind(parameter, get_args(members[0])[0])
         if not several:
             return kind, True, parser
@@ -222,8 +220,8 @@ def _members(hint: Any) -> tuple[Any, ...]:
 
 def _flags(name: str, kind: Any, several: bool) -> tuple[str, ...]:
     """``features`` is given as ``--feature``, again and again; what is true or false has ``--no-`` before its name."""
-    if name in SHORT_NAMES:
-        return SHORT_NAMES[name]
+    if name in _SHORT_NAMES:
+        return _SHORT_NAMES[name]
     dashed = name.replace("_", "-")
     if several:
         return (f"--{dashed.removesuffix('s')}",)

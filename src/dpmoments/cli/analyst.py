@@ -20,9 +20,7 @@ from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.repair.repair import Repair
 
-__all__ = ["groups", "pool", "show", "synthetic", "verify"]
-
-DESCRIBED = ("n_rows", "feature_names", "mean", "mean_noise", "standard_deviation", "root_mean_square")
+_DESCRIBED = ("n_rows", "feature_names", "mean", "mean_noise", "standard_deviation", "root_mean_square")
 
 
 def show(
@@ -301,7 +299,7 @@ def _as_dict(released: MomentRelease) -> dict[str, Any]:
         "warnings": list(released.warnings),
         "noise": None if released.noise is None else released.noise.to_dict(),
         "schema": released.schema.to_dict(),
-        **{key: described[key] for key in DESCRIBED if key in described},
+        **{key: described[key] for key in _DESCRIBED if key in described},
         "covariance": None if released.noisy_sum is None else released.covariance,
         "second_moment": None if released.noisy_count is None else released.second_moment,
         "gram": released.gram,

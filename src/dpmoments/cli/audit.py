@@ -14,10 +14,8 @@ from dpmoments.cli.tables import complain, print_json, print_table, print_text
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
-__all__ = ["audit"]
-
-HEADERS = ("neighbors", "mean", "budget", "at δ", "stated ε", "ε at least", "exact ε", "seconds")
-NUMBERS = HEADERS[3:]
+_HEADERS = ("neighbors", "mean", "budget", "at δ", "stated ε", "ε at least", "exact ε", "seconds")
+_NUMBERS = _HEADERS[3:]
 
 
 def audit(
@@ -104,7 +102,7 @@ def audit(
         for name, options in {result.mechanism: result.options for result in results}.items():
             shown = ", ".join(f"{key}={value}" for key, value in options.items())
             print_text(f"{name} ({shown})" if shown else name)
-            print_table(HEADERS, (_row(result) for result in results if result.mechanism == name), numbers=NUMBERS)
+            print_table(_HEADERS, (_row(result) for result in results if result.mechanism == name), numbers=_NUMBERS)
             for result in results:
                 if result.mechanism == name and (found := result.direction) is not None:
                     print_text(

@@ -16,13 +16,11 @@ from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.privacy.budget import BudgetKind
 from dpmoments.privacy.unit import Neighbors
 
-__all__ = ["BUDGETS_SHOWN", "derivation_page", "mechanisms", "mechanisms_page", "own_page"]
-
 Configured = type[ConfiguredMechanism[Any]]
 
-WITHOUT_A_PROOF = {"auto"}
+_WITHOUT_A_PROOF = {"auto"}
 """It chooses among the others, each of which has its own."""
-PAGE_HEAD = """\
+_PAGE_HEAD = """\
 # Mechanisms
 
 Written from the registry by `dpmoments mechanisms --markdown > docs/mechanisms.md`; `dpmoments mechanisms NAME` describes one
@@ -31,7 +29,7 @@ with its options. The page of each has its formula, its guarantee, its options, 
 | name | what it does | budgets | neighbours | needs a row norm | source | |
 | --- | --- | --- | --- | --- | --- | --- |
 """
-MEANS_HEAD = """
+_MEANS_HEAD = """
 ## Estimators of means alone
 
 For `dpmoments.release_mean` and `dpmoments release-mean`. Where rows need a bound, a schema with bounds implies it; else it is
@@ -61,7 +59,7 @@ def mechanisms(
     if markdown and name is not None:
         raise typer.BadParameter("the page lists all mechanisms: leave the name out", param_hint="--markdown")
     if markdown:
-        print_page(mechanisms_page())
+        print_page(_mechanisms_page())
     elif name is None:
         _list("mechanism", MECHANISMS)
         print_text()
@@ -93,11 +91,11 @@ def _list(noun: str, classes: Mapping[str, Configured]) -> None:
         print_text(f"{known}: {mechanism.summary}. Source: {mechanism.source}.", indent=2)
 
 
-def mechanisms_page() -> str:
+def _mechanisms_page() -> str:
     """The page of documentation with a line for every mechanism, in Markdown."""
     rows = (_page_row(mechanism, "proof") for mechanism in MECHANISMS.values())
     of_means = (_page_row(mechanism, "derivation") for mechanism in MEAN_MECHANISMS.values())
-    return "".join([PAGE_HEAD, *rows, MEANS_HEAD, *of_means])
+    return "".join([_PAGE_HEAD, *rows, _MEANS_HEAD, *of_means])
 
 
 def own_page(mechanism: Configured) -> str:
@@ -125,7 +123,7 @@ def derivation_page(mechanism: Configured) -> str | None:
     name = mechanism.registry_name()
     if issubclass(mechanism, MeanMechanism):
         return f"derivations/{name.replace('-', '_') if name in MECHANISMS else 'means'}.md"
-    return None if name in WITHOUT_A_PROOF else f"derivations/{mechanism.__module__.rpartition('.')[2]}.md"
+    return None if name in _WITHOUT_A_PROOF else f"derivations/{mechanism.__module__.rpartition('.')[2]}.md"
 
 
 def _page_row(mechanism: Configured, label: str) -> str:

@@ -34,8 +34,6 @@ from dpmoments.inspection.messages import Outcome
 from dpmoments.schema.drafting import default_output
 from dpmoments.schema.schema import Schema
 
-__all__ = ["init", "preflight"]
-
 
 def init(
     table: Annotated[

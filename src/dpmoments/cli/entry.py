@@ -24,13 +24,11 @@ from dpmoments.cli.spending import release, release_mean
 from dpmoments.cli.tables import OutputError, complain, drop_output, print_page, print_text, printing, tell_steps
 from dpmoments.foundation.version import __version__
 
-__all__ = ["app", "main"]
+_CURATOR = "With the table"
+_ANALYST = "With a release: these cost no privacy"
+_STOPPED = 130
 
-CURATOR = "With the table"
-ANALYST = "With a release: these cost no privacy"
-STOPPED = 130
-
-app = typer.Typer(
+_app = typer.Typer(
     add_completion=False, rich_markup_mode="rich", context_settings={"help_option_names": ["-h", "--help"]}
 )
 
@@ -44,7 +42,7 @@ class _UsageError(Protocol):
     def format_message(self) -> str: ...
 
 
-@app.callback(invoke_without_command=True)
+@_app.callback(invoke_without_command=True)
 def dpmoments_command(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
@@ -76,24 +74,24 @@ def dpmoments_command(
         print_page(f"{context.get_help()}\n")
 
 
-app.command("init", rich_help_panel=CURATOR)(init)
-app.command("preflight", rich_help_panel=CURATOR)(preflight)
-app.command("forecast", rich_help_panel=CURATOR)(forecast)
-app.command("forecast-mean", rich_help_panel=CURATOR)(forecast_mean)
-app.command("release", rich_help_panel=CURATOR)(release)
-app.command("release-mean", rich_help_panel=CURATOR)(release_mean)
-app.add_typer(ledger, name="ledger", rich_help_panel=CURATOR)
-app.command("mechanisms", rich_help_panel=CURATOR)(mechanisms)
-app.command("audit", rich_help_panel=CURATOR)(audit)
-app.command("show", rich_help_panel=ANALYST)(show)
-app.command("report", rich_help_panel=ANALYST)(report)
+_app.command("init", rich_help_panel=_CURATOR)(init)
+_app.command("preflight", rich_help_panel=_CURATOR)(preflight)
+_app.command("forecast", rich_help_panel=_CURATOR)(forecast)
+_app.command("forecast-mean", rich_help_panel=_CURATOR)(forecast_mean)
+_app.command("release", rich_help_panel=_CURATOR)(release)
+_app.command("release-mean", rich_help_panel=_CURATOR)(release_mean)
+_app.add_typer(ledger, name="ledger", rich_help_panel=_CURATOR)
+_app.command("mechanisms", rich_help_panel=_CURATOR)(mechanisms)
+_app.command("audit", rich_help_panel=_CURATOR)(audit)
+_app.command("show", rich_help_panel=_ANALYST)(show)
+_app.command("report", rich_help_panel=_ANALYST)(report)
 for method, analysis in analyses().items():
     name = method.replace("_", "-")
-    app.command(name, rich_help_panel=ANALYST)(command_of(name, analysis))
-app.command("groups", rich_help_panel=ANALYST)(groups)
-app.command("pool", rich_help_panel=ANALYST)(pool)
-app.command("synthetic", rich_help_panel=ANALYST)(synthetic)
-app.command("verify", rich_help_panel=ANALYST)(verify)
+    _app.command(name, rich_help_panel=_ANALYST)(command_of(name, analysis))
+_app.command("groups", rich_help_panel=_ANALYST)(groups)
+_app.command("pool", rich_help_panel=_ANALYST)(pool)
+_app.command("synthetic", rich_help_panel=_ANALYST)(synthetic)
+_app.command("verify", rich_help_panel=_ANALYST)(verify)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -118,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ε shows a question mark instead of failing
-    command, stopped = typer.main.get_command(app), "dpmoments: stopped"
+    command, stopped = typer.main.get_command(_app), "dpmoments: stopped"
     given = sys.argv[1:] if arguments is None else list(arguments)
     with warnings.catch_warnings():
         warnings.filterwarnings("always", category=UserWarning)
@@ -130,14 +128,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 standalone_mode=False,
             )
         except StoppedError as stop:
-            stopped, outcome = "; ".join(filter(None, [stopped, str(stop)])), STOPPED
+            stopped, outcome = "; ".join(filter(None, [stopped, str(stop)])), _STOPPED
         except (typer.Abort, KeyboardInterrupt):
-            outcome = STOPPED
+            outcome = _STOPPED
         except Exception as error:
             return _fail(error, given)
         finally:
             tell_steps(False)
-    if outcome == STOPPED:
+    if outcome == _STOPPED:
         complain(stopped)
     code = outcome if isinstance(outcome, int) else 0
     return code if _flushed() else 1

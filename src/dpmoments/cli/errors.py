@@ -15,11 +15,9 @@ from dpmoments.foundation.errors import has_own_words, place_of
 from dpmoments.foundation.values import number_as_text
 from dpmoments.spending.run import NOTES
 
-__all__ = ["StoppedError", "explain", "has_own_words", "in_options", "notes_of", "what_number_to_write"]
-
 # Messages of the library in the command line's words: they name keywords of Python, and a command has options.
 
-Words = str | Callable[[re.Match[str]], str]
+_Words = str | Callable[[re.Match[str]], str]
 
 
 def _option(found: re.Match[str]) -> str:
@@ -27,7 +25,7 @@ def _option(found: re.Match[str]) -> str:
     return f"{found[1]}--{found[2]} {shlex.quote(found[4])}"
 
 
-PHRASES: tuple[tuple[str, Words], ...] = (
+_PHRASES: tuple[tuple[str, _Words], ...] = (
     (
         r"there is no ledger (.+): ledger\.grant\('people-2026', epsilon=…\) makes one",
         lambda found: (
@@ -61,7 +59,7 @@ PHRASES: tuple[tuple[str, Words], ...] = (
     (r"(\b(?:[Uu]se|[Pp]ass|with) )(dataset|unit|neighbors|delimiter)=(['\"])(.*?)\3", _option),
 )
 """What a message of the library says, and what stands for it here."""
-GROUPED = re.compile(r"[+-]?\d{1,3}(?:([., _'’\u00a0\u202f])\d{3})(?:\1\d{3})*")
+_GROUPED = re.compile(r"[+-]?\d{1,3}(?:([., _'’\u00a0\u202f])\d{3})(?:\1\d{3})*")
 
 
 def in_options(message: str) -> str:
@@ -74,7 +72,7 @@ def in_options(message: str) -> str:
     >>> print(in_options('would have 2 by ";": pass delimiter=";"'))
     would have 2 by ";": pass --delimiter ';'
     """
-    for pattern, words in PHRASES:
+    for pattern, words in _PHRASES:
         message = re.sub(pattern, words, message)
     return message
 
@@ -117,14 +115,14 @@ def _given(options: Sequence[str], arguments: Sequence[str]) -> list[str]:
 
 def _whole_number(text: str) -> str:
     plain, advice = text.strip(), "digits alone, no unit and no mark between thousands"
-    if GROUPED.fullmatch(plain):
+    if _GROUPED.fullmatch(plain):
         advice = f"write {re.sub(r'[^0-9+-]', '', plain)}"
     elif re.fullmatch(r"\d{1,3}(\.\d+)?[eE]\+?\d{1,2}", plain) and float(plain).is_integer():
         advice = f"write {int(float(plain))}"
     return f"must be a whole number, got the text {text!r}: {advice}"
 
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class StoppedError(Exception):
@@ -174,7 +172,7 @@ def _refusal(error: OSError) -> str:
     refused = (
         f"{error.filename}: {words}" if error.filename else f"the operating system refused to read or write: {words}"
     )
-    if error.errno in NO_ROOM:
+    if error.errno in _NO_ROOM:
         refused += ". Make room there, or choose another place"
         if not error.filename:
             refused += f"; temporary files are in {tempfile.gettempdir()}, and TMPDIR names another folder for them"

@@ -32,8 +32,6 @@ from dpmoments.planning.forecast_table import Forecast
 from dpmoments.privacy.budget import BudgetKind
 from dpmoments.schema.schema import Schema
 
-__all__ = ["N_ROWS", "forecast", "forecast_mean"]
-
 ASSUMED = "What is assumed of the table"
 N_ROWS = "The number of rows you expect; it scales the errors. With --privacy-unit: of the rows that count."
 TURNED_ROUND = "What it takes: noise that is wanted, as its standard deviation"

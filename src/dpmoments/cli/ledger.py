@@ -15,23 +15,21 @@ from dpmoments.ledger.accounts import Account
 from dpmoments.ledger.grants import Composition, Grant, GrantKind
 from dpmoments.privacy.origin import LedgerEntry
 
-__all__ = ["ledger"]
-
 ledger = typer.Typer(
     rich_markup_mode="rich",
     help="Keep the privacy budgets of datasets: what was granted, what releases spent, what is left.\n\n"
     "Example:\n\n  dpmoments ledger grant budget.db people-2026 --epsilon 3 \\\n    --delta 1e-6 --neighbors add_remove",
 )
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.", show_default=False)]
-Name = Annotated[str, typer.Argument(metavar="DATASET", help="What releases call the table.", show_default=False)]
-OneName = Annotated[str | None, typer.Argument(metavar="DATASET", help="This one alone.", show_default=False)]
+_File = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.", show_default=False)]
+_Name = Annotated[str, typer.Argument(metavar="DATASET", help="What releases call the table.", show_default=False)]
+_OneName = Annotated[str | None, typer.Argument(metavar="DATASET", help="This one alone.", show_default=False)]
 
 
 @ledger.command("grant")
 def grant(
-    file: File,
-    dataset: Name,
+    file: _File,
+    dataset: _Name,
     neighbors: NeighborsOption,
     epsilon: Epsilon = None,
     delta: Delta = 0.0,
@@ -75,7 +73,7 @@ def grant(
 
 
 @ledger.command("show")
-def show(file: File, dataset: OneName = None, as_json: AsJson = False) -> None:
+def show(file: _File, dataset: _OneName = None, as_json: AsJson = False) -> None:
     """Show what is granted, spent and left. Reads no table, spends nothing.
 
     Example:
@@ -116,7 +114,7 @@ def show(file: File, dataset: OneName = None, as_json: AsJson = False) -> None:
 
 
 @ledger.command("history")
-def history(file: File, dataset: OneName = None, as_json: AsJson = False) -> None:
+def history(file: _File, dataset: _OneName = None, as_json: AsJson = False) -> None:
     """Show every grant, reservation, commit and refund, in their order.
 
     The order is that of the numbers. The times are what the clock showed, in UTC.
@@ -142,7 +140,7 @@ def history(file: File, dataset: OneName = None, as_json: AsJson = False) -> Non
 
 @ledger.command("verify")
 def verify(
-    file: File,
+    file: _File,
     release: Annotated[
         list[Path] | None,
         typer.Option("--release", help="A release that was charged to it; may be repeated.", show_default=False),

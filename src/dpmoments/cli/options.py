@@ -20,46 +20,6 @@ from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.registry_entry import registry_entry
 
-__all__ = [
-    "BUDGET_PANEL",
-    "AsJson",
-    "Data",
-    "Dataset",
-    "Decimal",
-    "Delimiter",
-    "Delta",
-    "Encoding",
-    "Engine",
-    "Epsilon",
-    "FalseText",
-    "InsecureSeed",
-    "LedgerFile",
-    "MaxRowsPerUnit",
-    "Mean",
-    "MechanismOptions",
-    "MissingUnit",
-    "NeighborsOption",
-    "Null",
-    "Output",
-    "PrivacyUnitColumn",
-    "Progress",
-    "Radius",
-    "ReleaseFile",
-    "Rho",
-    "Scale",
-    "SchemaFile",
-    "Thousands",
-    "TrueText",
-    "Yes",
-    "budget_of",
-    "data_of",
-    "mean_mechanism_of",
-    "mechanism_of",
-    "privacy_unit_of",
-    "registry_fields",
-    "text_format_of",
-]
-
 Configured = TypeVar("Configured", bound=ConfiguredMechanism[Any])
 
 BUDGET_PANEL = "Privacy: what is spent, and on what"
@@ -357,45 +317,45 @@ def privacy_unit_of(column: str | None, max_rows: int | None, missing: str = "er
 
 # Options that say how a text file is written.
 
-TEXT_PANEL = "Text files (CSV): how they are written"
+_TEXT_PANEL = "Text files (CSV): how they are written"
 Delimiter = Annotated[
     str | None,
     typer.Option(
         "--delimiter",
         metavar="MARK",
         help="Between cells: ';', '|', tab. Default: a comma; a tab in .tsv files.",
-        rich_help_panel=TEXT_PANEL,
+        rich_help_panel=_TEXT_PANEL,
     ),
 ]
 Encoding = Annotated[
     str | None,
-    typer.Option("--encoding", help="latin-1, cp1252, utf-16, …; default: utf-8.", rich_help_panel=TEXT_PANEL),
+    typer.Option("--encoding", help="latin-1, cp1252, utf-16, …; default: utf-8.", rich_help_panel=_TEXT_PANEL),
 ]
 Decimal = Annotated[
     str | None,
-    typer.Option("--decimal", metavar="MARK", help="The decimal mark; default: a point.", rich_help_panel=TEXT_PANEL),
+    typer.Option("--decimal", metavar="MARK", help="The decimal mark; default: a point.", rich_help_panel=_TEXT_PANEL),
 ]
 Thousands = Annotated[
     str | None,
     typer.Option(
-        "--thousands", metavar="MARK", help="The mark between groups of three digits.", rich_help_panel=TEXT_PANEL
+        "--thousands", metavar="MARK", help="The mark between groups of three digits.", rich_help_panel=_TEXT_PANEL
     ),
 ]
 Null = Annotated[
     list[str] | None,
     typer.Option(
-        "--null", metavar="TEXT", help="Stands for an empty cell; may be repeated.", rich_help_panel=TEXT_PANEL
+        "--null", metavar="TEXT", help="Stands for an empty cell; may be repeated.", rich_help_panel=_TEXT_PANEL
     ),
 ]
 TrueText = Annotated[
     list[str] | None,
     typer.Option(
-        "--true", metavar="TEXT", help="Stands for true, as 'ja' may; may be repeated.", rich_help_panel=TEXT_PANEL
+        "--true", metavar="TEXT", help="Stands for true, as 'ja' may; may be repeated.", rich_help_panel=_TEXT_PANEL
     ),
 ]
 FalseText = Annotated[
     list[str] | None,
-    typer.Option("--false", metavar="TEXT", help="Stands for false; may be repeated.", rich_help_panel=TEXT_PANEL),
+    typer.Option("--false", metavar="TEXT", help="Stands for false; may be repeated.", rich_help_panel=_TEXT_PANEL),
 ]
 
 

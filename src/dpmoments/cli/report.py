@@ -12,8 +12,6 @@ from dpmoments.cli.options import ReleaseFile
 from dpmoments.cli.tables import complain, print_text
 from dpmoments.reporting.report import group_asked_for
 
-__all__ = ["Overwrite", "report"]
-
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a page that is there already.")]
 
 

@@ -60,8 +60,6 @@ from dpmoments.repair.repair import Repair
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.run import COST_SPENT
 
-__all__ = ["release", "release_mean"]
-
 Released = TypeVar("Released", MomentRelease, MeanRelease, GroupReleases)
 
 

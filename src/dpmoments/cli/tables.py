@@ -19,20 +19,6 @@ from rich.table import Table
 from dpmoments.foundation.errors import visible
 from dpmoments.foundation.progress import log
 
-__all__ = [
-    "OutputError",
-    "complain",
-    "drop_output",
-    "print_command",
-    "print_json",
-    "print_lines",
-    "print_page",
-    "print_table",
-    "print_text",
-    "printing",
-    "tell_steps",
-]
-
 
 class OutputError(OSError):
     """Standard output took not all that was printed; a reader that went away early is no such error."""

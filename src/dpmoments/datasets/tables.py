@@ -16,11 +16,13 @@ import numpy as np
 
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.foundation.table_libraries import pa_csv as csv
-from dpmoments.schema.schema import Boolean, Categorical, Numeric, Schema
+from dpmoments.schema.columns import Boolean, Categorical
+from dpmoments.schema.numeric import Numeric
+from dpmoments.schema.schema import Schema
 
 # Fetch published files once, check them, and keep them in the user's cache.
 
-FOLDER_VARIABLE = "DPMOMENTS_DATA"
+_FOLDER_VARIABLE = "DPMOMENTS_DATA"
 _TIMEOUT_SECONDS = 30.0
 _LARGEST_DOWNLOAD = 64 * 2**20
 
@@ -34,7 +36,7 @@ class PublishedFile:
     md5: str
 
 
-def cache_folder() -> Path:
+def _cache_folder() -> Path:
     """Folder of the downloaded files: ``$XDG_CACHE_HOME/dpmoments``, by default ``~/.cache/dpmoments``."""
     configured = os.environ.get("XDG_CACHE_HOME", "")
     # The XDG specification asks that a relative path be ignored.
@@ -42,22 +44,14 @@ def cache_folder() -> Path:
     return base / "dpmoments"
 
 
-def find_local(file: PublishedFile) -> bytes | None:
-    """Bytes of the file from ``DPMOMENTS_DATA`` or the cache, checked; None where neither holds it.
-
-    Raises
-    ------
-    NotADirectoryError
-        If ``DPMOMENTS_DATA`` is set to something that is not a folder.
-    ValueError
-        If a file of that name is there and its md5 is wrong.
-    """
-    folders = [cache_folder()]
-    chosen = os.environ.get(FOLDER_VARIABLE)
+def _find_local(file: PublishedFile) -> bytes | None:
+    """Bytes of the file from ``DPMOMENTS_DATA`` or the cache, checked; None where neither holds it."""
+    folders = [_cache_folder()]
+    chosen = os.environ.get(_FOLDER_VARIABLE)
     if chosen:
         if not Path(chosen).is_dir():
             raise NotADirectoryError(
-                f"{FOLDER_VARIABLE} is set to {chosen!r}, which is not a folder; name the folder that holds "
+                f"{_FOLDER_VARIABLE} is set to {chosen!r}, which is not a folder; name the folder that holds "
                 f"{file.name}, or unset the variable"
             )
         folders.insert(0, Path(chosen))
@@ -76,17 +70,17 @@ def load(file: PublishedFile) -> bytes:
     Raises
     ------
     NotADirectoryError, ValueError
-        As `find_local`; and ValueError if the downloaded bytes have the wrong md5 (nothing is then stored).
+        As `_find_local`; and ValueError if the downloaded bytes have the wrong md5 (nothing is then stored).
     ConnectionError
         If the file cannot be downloaded. The message says where to put it by hand.
     OSError
         If the cache cannot be written.
     """
-    content = find_local(file)
+    content = _find_local(file)
     if content is None:
         content = _download(file)
         _check(file, content, file.url, "nothing was stored; try again later, or place the file by hand")
-        _store(cache_folder() / file.name, content)
+        _store(_cache_folder() / file.name, content)
     return content
 
 
@@ -107,7 +101,7 @@ def _download(file: PublishedFile) -> bytes:
     except (OSError, http.client.HTTPException) as error:
         raise ConnectionError(
             f"could not download {file.url} ({error}). Get {file.name} by other means and place it at "
-            f"{cache_folder() / file.name}, or set {FOLDER_VARIABLE} to a folder that holds it"
+            f"{_cache_folder() / file.name}, or set {_FOLDER_VARIABLE} to a folder that holds it"
         ) from error
     return content
 
@@ -126,7 +120,7 @@ def _store(path: Path, content: bytes) -> None:
             temporary.unlink(missing_ok=True)
         raise OSError(
             f"could not store {path} ({error}); set XDG_CACHE_HOME to a folder that can be written, or place "
-            f"the file in a folder of your own and name that in {FOLDER_VARIABLE}"
+            f"the file in a folder of your own and name that in {_FOLDER_VARIABLE}"
         ) from error
 
 
@@ -162,16 +156,8 @@ _NATIVE_COUNTRY = (
 )  # fmt: skip
 
 
-def adult_schema() -> Schema:
-    """Schema of Adult: 14 columns and the target ``income``.
-
-    The extraction kept people over 16 with at least one working hour a week (adult.names); the survey's
-    public-use file records ages up to 90, two digits of hours and five of capital gains. Weights count people
-    in hundredths: in the March file of 2006 the largest stands for under 16,000, so 20,000 is a bound.
-    Capital losses are held near the limit of 3,000 dollars a year that the tax law lets people deduct; 5,000
-    is round and above it. The three columns where the codebook has unknown values take missing cells as a
-    block of zeros.
-    """
+def _adult_schema() -> Schema:
+    """Schema of Adult: 14 columns and the target ``income``."""
     return Schema(
         Numeric("age", 17, 90),
         Categorical("workclass", _WORKCLASS, missing="zero"),
@@ -191,14 +177,8 @@ def adult_schema() -> Schema:
     )
 
 
-def airfoil_schema() -> Schema:
-    """Schema of Airfoil self-noise, from the description of the wind-tunnel tests.
-
-    Brooks, Pope & Marcolini 1989 report one-third-octave bands of the audible range, angles of attack up to
-    25.2 degrees, chords from 2.5 to 61 cm and Mach numbers up to 0.21, about 72 m/s. A boundary layer is
-    displaced by less than a tenth of a metre on such chords, and 80 to 160 dB holds the levels of such a
-    tunnel.
-    """
+def _airfoil_schema() -> Schema:
+    """Schema of Airfoil self-noise, from the description of the wind-tunnel tests."""
     return Schema(
         Numeric("frequency", 100, 20_000),
         Numeric("angle_of_attack", 0, 30),
@@ -209,7 +189,7 @@ def airfoil_schema() -> Schema:
     )
 
 
-def wine_schema(*, cultivar: bool) -> Schema:
+def _wine_schema(*, cultivar: bool) -> Schema:
     """Schema of Wine: round bounds that hold for table wines, in the units of the assays; the cultivars by their numbers."""
     return Schema(
         Numeric("alcohol", 8, 18),
@@ -231,8 +211,8 @@ def wine_schema(*, cultivar: bool) -> Schema:
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 ADULT_TRAIN = PublishedFile("adult.data", f"{_UCI}/adult/adult.data", "5d7c39d7b8804f071cdd1f2a7c460872")
-ADULT_TEST = PublishedFile("adult.test", f"{_UCI}/adult/adult.test", "35238206dfdf7f1fe215bbb874adecdc")
-AIRFOIL = PublishedFile(
+_ADULT_TEST = PublishedFile("adult.test", f"{_UCI}/adult/adult.test", "35238206dfdf7f1fe215bbb874adecdc")
+_AIRFOIL = PublishedFile(
     "airfoil_self_noise.dat", f"{_UCI}/00291/airfoil_self_noise.dat", "b12d5b7b475ec7b3971d97f21e377414"
 )
 _BUNDLES = {"adult.data": "adult_complete_train.csv.gz", "adult.test": "adult_complete_test.csv.gz"}
@@ -292,7 +272,7 @@ def wine(*, cultivar: bool = False) -> Dataset:
 
     bunch = load_wine()
     columns = {name: np.ascontiguousarray(bunch.data[:, i]) for i, name in enumerate(bunch.feature_names)}
-    schema = wine_schema(cultivar=cultivar)
+    schema = _wine_schema(cultivar=cultivar)
     if cultivar:
         columns["cultivar"] = np.array([str(level) for level in bunch.target + 1])
     return Dataset(
@@ -329,10 +309,10 @@ def airfoil() -> Dataset:
     >>> airfoil().frame.shape  # doctest: +SKIP
     (1503, 6)
     """
-    schema = airfoil_schema()
+    schema = _airfoil_schema()
     names = list(schema.names)
     frame = csv.read_csv(
-        pa.BufferReader(load(AIRFOIL)),
+        pa.BufferReader(load(_AIRFOIL)),
         read_options=csv.ReadOptions(column_names=names),
         parse_options=csv.ParseOptions(delimiter="\t"),
         convert_options=csv.ConvertOptions(column_types=dict.fromkeys(names, pa.float64())),
@@ -392,10 +372,10 @@ def adult(subset: Literal["train", "test", "all"] = "all", complete: bool = True
     >>> people.frame.shape, people.target
     ((45222, 15), 'income')
     """
-    files = {"train": (ADULT_TRAIN,), "test": (ADULT_TEST,), "all": (ADULT_TRAIN, ADULT_TEST)}
+    files = {"train": (ADULT_TRAIN,), "test": (_ADULT_TEST,), "all": (ADULT_TRAIN, _ADULT_TEST)}
     if subset not in files:
         raise ValueError(f"subset must be one of {', '.join(files)}; got {subset!r}")
-    schema = adult_schema()
+    schema = _adult_schema()
     parts = [_read_adult(_complete_rows(file) if complete else load(file), schema) for file in files[subset]]
     frame = pa.concat_tables(parts)
     return Dataset(
@@ -411,7 +391,7 @@ def adult(subset: Literal["train", "test", "all"] = "all", complete: bool = True
 
 def _complete_rows(file: PublishedFile) -> bytes:
     """The published file where it is at hand, else the bundled copy of its complete rows."""
-    content = find_local(file)
+    content = _find_local(file)
     if content is not None:
         return content
     bundle = resources.files("dpmoments.datasets").joinpath("data", _BUNDLES[file.name])

@@ -38,30 +38,28 @@ from dpmoments.schema.schema import Schema
 from dpmoments.spending.release import release
 from dpmoments.spending.run import recorded_runs, require_whole_numbers
 
-__all__ = ["PrivateEstimator", "UnreadableTableError"]
-
-FITTED_RELEASE = (
+_FITTED_RELEASE = (
     "the release was made, and its budget is spent: it is the estimator's release_, from which other analyses can be tried for "
     "nothing"
 )
-NOT_FINITE = (
+_NOT_FINITE = (
     "Input X contains NaN, infinity or an empty cell, and the schema's rule of some column is missing='error': fill the cells, "
     "leave the rows out, or release with another rule"
 )
-AS_SCIKIT_LEARN_SAYS = (
+_AS_SCIKIT_LEARN_SAYS = (
     "In scikit-learn's words: Input contains NaN or infinity, or the argument must be a table of strings and numbers"
 )
-REMEDY = (
+_REMEDY = (
     "Give it ledger= and dataset=, so that every fit is charged, and refused beyond the grant; or, if the budget is meant to be "
     "spent once more, make a new estimator"
 )
-FITTED_BEFORE = (
+_FITTED_BEFORE = (
     "without a ledger the budget of an estimator is for one fit, and this one, or a copy of it, was fitted before: fitting "
-    f"again, as cross-validation does with copies, would spend the budget again. Now nothing was spent. {REMEDY}"
+    f"again, as cross-validation does with copies, would spend the budget again. Now nothing was spent. {_REMEDY}"
 )
-FROM_ELSEWHERE = (
+_FROM_ELSEWHERE = (
     "this estimator is a copy from another process (joblib, pickle), and without a ledger nobody can tell how often its other "
-    f"copies are fitted: nothing was spent. {REMEDY}, in this process"
+    f"copies are fitted: nothing was spent. {_REMEDY}, in this process"
 )
 
 
@@ -69,7 +67,7 @@ class UnreadableTableError(ValueError, TypeError):
     """A cell of X or y stopped the release: scikit-learn's users expect either type. Nothing was spent."""
 
 
-class OneFit:
+class _OneFit:
     """Whether the fit of an estimator and its copies was made, in the memory of one process.
 
     Attributes
@@ -94,9 +92,9 @@ class OneFit:
         """
         with _LOCK:
             if self._process != os.getpid():
-                raise BudgetExceededError(FROM_ELSEWHERE)
+                raise BudgetExceededError(_FROM_ELSEWHERE)
             if self._taken:
-                raise BudgetExceededError(FITTED_BEFORE)
+                raise BudgetExceededError(_FITTED_BEFORE)
             self._taken = True
         with recorded_runs() as runs:
             try:
@@ -108,21 +106,21 @@ class OneFit:
 
 
 _LOCK = RLock()
-_HELD: WeakKeyDictionary[Any, OneFit] = WeakKeyDictionary()
+_HELD: WeakKeyDictionary[Any, _OneFit] = WeakKeyDictionary()
 """By estimator: no attribute of it, so that nothing that sets, copies or clears attributes loses it."""
-_KNOWN: WeakValueDictionary[str, OneFit] = WeakValueDictionary()
+_KNOWN: WeakValueDictionary[str, _OneFit] = WeakValueDictionary()
 
 
-def _hold(estimator: Any, one_fit: OneFit) -> None:
+def _hold(estimator: Any, one_fit: _OneFit) -> None:
     with _LOCK:
         _HELD[estimator] = one_fit
         _KNOWN[one_fit.identity] = one_fit
 
 
-def _known_fit(identity: object) -> OneFit:
+def _known_fit(identity: object) -> _OneFit:
     """The fit that a pickle was written with; in a process that does not know it, one that cannot be made."""
     known = _KNOWN.get(identity) if isinstance(identity, str) else None
-    return OneFit(process=None) if known is None else known
+    return _OneFit(process=None) if known is None else known
 
 
 class PrivateEstimator(BaseEstimator):
@@ -176,7 +174,7 @@ class PrivateEstimator(BaseEstimator):
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         made: Self = super().__new__(cls)
-        _hold(made, OneFit(os.getpid()))
+        _hold(made, _OneFit(os.getpid()))
         return made
 
     def __sklearn_clone__(self) -> Self:
@@ -322,7 +320,7 @@ class PrivateEstimator(BaseEstimator):
         try:
             self._read()
         except Exception as error:
-            error.add_note(FITTED_RELEASE)
+            error.add_note(_FITTED_RELEASE)
             raise
         return self
 
@@ -379,7 +377,7 @@ class PrivateEstimator(BaseEstimator):
             for place in range(schema.n_features)[slices[column.name]]
         ]
         if not np.isfinite(feature_values(schema, table, strict)[:, strict]).all():
-            raise ValueError(NOT_FINITE)
+            raise ValueError(_NOT_FINITE)
         return table
 
     @property
@@ -404,7 +402,7 @@ def _in_words_of_scikit_learn() -> Iterator[None]:
         except (ValueError, TypeError) as error:
             if not runs.begun or runs.spent or type(error) not in (ValueError, TypeError):
                 raise
-            refused = UnreadableTableError(f"{error}. {AS_SCIKIT_LEARN_SAYS}")
+            refused = UnreadableTableError(f"{error}. {_AS_SCIKIT_LEARN_SAYS}")
             for note in getattr(error, "__notes__", ()):
                 refused.add_note(note)
             raise refused from None

@@ -9,21 +9,19 @@ from typing import Any
 
 from dpmoments.privacy.unit import Neighbors
 
-__all__ = ["REASONS", "Reason", "expected_failed_checks"]
-
-NOISE = "it compares two fits of one table, and each draws its own noise"
-EMPTY = (
+_NOISE = "it compares two fits of one table, and each draws its own noise"
+_EMPTY = (
     "it asks for an error on an empty table: under neighbors='add_remove' how many rows there are is private, and a table "
     "of none is released like any other (under 'replace_one' it passes)"
 )
-PENALTY = (
+_PENALTY = (
     "it sets alpha=0.01, which is little in scikit-learn's units and much in those of the unit ball; with alpha='auto' the same "
     "data give the score it asks for"
 )
 
 
 @dataclass(frozen=True)
-class Reason:
+class _Reason:
     """Why a check cannot pass.
 
     Attributes
@@ -46,21 +44,21 @@ class Reason:
     under: Neighbors | None = None
 
 
-TRANSFORMERS = ("DPPCA", "DPLinearDiscriminant")
-REASONS: Mapping[str, Reason] = MappingProxyType(
+_TRANSFORMERS = ("DPPCA", "DPLinearDiscriminant")
+_REASONS: Mapping[str, _Reason] = MappingProxyType(
     {
-        "check_estimators_empty_data_messages": Reason(
-            EMPTY, ("DPCovariance", "DPPCA", "DPRidge", "DPLinearDiscriminant"), False, under=Neighbors.ADD_REMOVE
+        "check_estimators_empty_data_messages": _Reason(
+            _EMPTY, ("DPCovariance", "DPPCA", "DPRidge", "DPLinearDiscriminant"), False, under=Neighbors.ADD_REMOVE
         ),
-        "check_regressors_train": Reason(PENALTY, ("DPRidge",), False),
-        "check_fit_idempotent": Reason(NOISE, ("DPPCA", "DPRidge", "DPLinearDiscriminant")),
-        "check_supervised_y_2d": Reason(NOISE, ("DPRidge", "DPLinearDiscriminant")),
-        "check_regressors_int": Reason(NOISE, ("DPRidge",)),
-        "check_regressor_data_not_an_array": Reason(NOISE, ("DPRidge",)),
-        "check_classifier_data_not_an_array": Reason(NOISE, ("DPLinearDiscriminant",)),
-        "check_transformer_data_not_an_array": Reason(NOISE, TRANSFORMERS, skipped=True),
-        "check_transformer_general": Reason(NOISE, TRANSFORMERS, skipped=True),
-        "check_pipeline_consistency": Reason(NOISE, (*TRANSFORMERS, "DPRidge"), skipped=True),
+        "check_regressors_train": _Reason(_PENALTY, ("DPRidge",), False),
+        "check_fit_idempotent": _Reason(_NOISE, ("DPPCA", "DPRidge", "DPLinearDiscriminant")),
+        "check_supervised_y_2d": _Reason(_NOISE, ("DPRidge", "DPLinearDiscriminant")),
+        "check_regressors_int": _Reason(_NOISE, ("DPRidge",)),
+        "check_regressor_data_not_an_array": _Reason(_NOISE, ("DPRidge",)),
+        "check_classifier_data_not_an_array": _Reason(_NOISE, ("DPLinearDiscriminant",)),
+        "check_transformer_data_not_an_array": _Reason(_NOISE, _TRANSFORMERS, skipped=True),
+        "check_transformer_general": _Reason(_NOISE, _TRANSFORMERS, skipped=True),
+        "check_pipeline_consistency": _Reason(_NOISE, (*_TRANSFORMERS, "DPRidge"), skipped=True),
     }
 )
 """Every check that an estimator of this package does not pass, by its name in scikit-learn."""
@@ -88,6 +86,6 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     relation = Neighbors.of(estimator.neighbors)
     return {
         check: reason.words
-        for check, reason in REASONS.items()
+        for check, reason in _REASONS.items()
         if names & set(reason.estimators) and reason.under in (None, relation)
     }

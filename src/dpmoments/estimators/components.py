@@ -16,8 +16,6 @@ from dpmoments.mechanisms.base import Mechanism
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.schema.schema import Schema
 
-__all__ = ["DPPCA"]
-
 
 class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
     """Principal components under differential privacy.

@@ -18,8 +18,6 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.release_warning import ReleaseWarning
 from dpmoments.schema.schema import Schema
 
-__all__ = ["DPCovariance"]
-
 
 class DPCovariance(PrivateEstimator, EmpiricalCovariance):
     """Mean and covariance under differential privacy.

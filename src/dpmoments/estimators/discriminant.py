@@ -20,9 +20,7 @@ from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 from dpmoments.schema.schema import Schema
 
-__all__ = ["DPLinearDiscriminant"]
-
-MADE_UP = "y"
+_MADE_UP = "y"
 
 
 class DPLinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, PrivateEstimator):
@@ -126,14 +124,14 @@ class DPLinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cl
     def _schema_for(self, names: tuple[str, ...], y: Any) -> tuple[Schema, str]:  # noqa: ARG002
         beside = None
         if self.schema is None and self.bounds is not None:
-            beside = class_column(self.target or MADE_UP, self.classes)
+            beside = class_column(self.target or _MADE_UP, self.classes)
         elif self.classes is not None:
             raise ValueError("classes go with bounds, and a schema has the levels of every column: leave them out")
         schema = public_schema(self.schema, self.bounds, None, names, beside)
         return schema, self._target_of(schema)
 
     def _name_of_target(self, schema: Schema) -> str | None:
-        made_up = MADE_UP if self.schema is None and MADE_UP in schema.names else None
+        made_up = _MADE_UP if self.schema is None and _MADE_UP in schema.names else None
         return self.target or made_up
 
     def _target_of(self, schema: Schema) -> str:

@@ -13,12 +13,12 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.ledger import Ledger
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
-from dpmoments.schema.columns import Boolean, Coordinate, Date, Numeric
+from dpmoments.schema.columns import Boolean, Coordinate
+from dpmoments.schema.dates import Date
+from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
-__all__ = ["DPRidge"]
-
-MADE_UP = "y"
+_MADE_UP = "y"
 
 
 class DPRidge(RegressorMixin, PrivateEstimator):
@@ -121,7 +121,7 @@ class DPRidge(RegressorMixin, PrivateEstimator):
         return self._fit(X, column_of(y, of=self))
 
     def _schema_for(self, names: tuple[str, ...], y: Any) -> tuple[Schema, str]:  # noqa: ARG002
-        name = self.target or MADE_UP
+        name = self.target or _MADE_UP
         beside = None
         if self.schema is None and self.bounds is not None:
             if self.target_bounds is None:
@@ -136,7 +136,7 @@ class DPRidge(RegressorMixin, PrivateEstimator):
         return schema, self._target_of(schema)
 
     def _name_of_target(self, schema: Schema) -> str | None:
-        made_up = MADE_UP if self.schema is None and MADE_UP in schema.names else None
+        made_up = _MADE_UP if self.schema is None and _MADE_UP in schema.names else None
         return self.target or made_up
 
     def _target_of(self, schema: Schema) -> str:

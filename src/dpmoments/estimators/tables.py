@@ -16,22 +16,11 @@ from sklearn.exceptions import DataConversionWarning
 from dpmoments.cells.columns import ColumnTable, declared_array, declared_column, objects_of
 from dpmoments.foundation.table_libraries import nw, pa
 from dpmoments.foundation.values import shown
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
+from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
-__all__ = [
-    "Features",
-    "class_column",
-    "column_of",
-    "feature_columns",
-    "missing_cells_allowed",
-    "names_alone",
-    "numeric_column",
-    "public_schema",
-    "target_column",
-]
-
-NO_BOUNDS = (
+_NO_BOUNDS = (
     "no public bounds were given (schema, bounds and row_norm are None): noise must hide a row wherever it may lie, and bounds "
     "read off the table would publish its extremes. Give schema=dpm.Schema(dpm.Numeric('age', 0, 100), …), or bounds=(low, high) "
     "of every column, known without looking at the table"
@@ -63,7 +52,7 @@ def public_schema(
         name for name, value in (("schema", schema), ("bounds", bounds), ("row_norm", row_norm)) if value is not None
     ]
     if not given:
-        raise ValueError(NO_BOUNDS)
+        raise ValueError(_NO_BOUNDS)
     if len(given) > 1:
         raise ValueError(
             f"{' and '.join(given)} were given, and each says all that is public of the columns: keep one of them (a Schema has "

@@ -16,19 +16,11 @@ from typing import Any, TypeVar
 
 from dpmoments.foundation.values import require_known
 
-__all__ = [
-    "KEEPS_A_FILE",
-    "NEVER_OVERWRITTEN",
-    "DocumentKind",
-    "check_output",
-    "read_document",
-    "whole_file",
-    "write_text",
-]
-
 Result = TypeVar("Result")
 
-KEEPS_A_RELEASE = "a release cannot be made again without spending again, so it is not overwritten; choose another name"
+_KEEPS_A_RELEASE = (
+    "a release cannot be made again without spending again, so it is not overwritten; choose another name"
+)
 NEVER_OVERWRITTEN = "it is not overwritten; choose another name"
 KEEPS_A_FILE = f"{NEVER_OVERWRITTEN}, or pass overwrite=True"
 
@@ -70,7 +62,7 @@ class DocumentKind:
         """
         document = {"format": self.format, "version": self.version, "sha256": _digest(content), "content": content}
         text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
-        _write_whole(text, Path(path), overwrite, KEEPS_A_RELEASE)
+        _write_whole(text, Path(path), overwrite, _KEEPS_A_RELEASE)
 
 
 def write_text(text: str, path: str | Path, *, overwrite: bool = False, taken: str = KEEPS_A_FILE) -> None:
@@ -206,7 +198,7 @@ def _checked_content(path: str | Path, kinds: tuple[DocumentKind, ...]) -> tuple
     return kind, content
 
 
-def check_output(path: str | Path, *, overwrite: bool = False, taken: str = KEEPS_A_RELEASE) -> None:
+def check_output(path: str | Path, *, overwrite: bool = False, taken: str = _KEEPS_A_RELEASE) -> None:
     """Raise unless a file can be written at ``path``; done before any budget is spent.
 
     Parameters

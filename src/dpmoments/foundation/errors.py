@@ -7,10 +7,8 @@ import re
 from pathlib import Path
 from types import TracebackType
 
-__all__ = ["BudgetExceededError", "LedgerError", "has_own_words", "innermost_frame", "place_of", "visible"]
-
-PACKAGE = Path(__file__).parents[1]
-RAISE = opcode.opmap["RAISE_VARARGS"]
+_PACKAGE = Path(__file__).parents[1]
+_RAISE = opcode.opmap["RAISE_VARARGS"]
 
 
 def has_own_words(error: BaseException) -> bool:
@@ -30,14 +28,14 @@ def has_own_words(error: BaseException) -> bool:
     ...     has_own_words(error)
     False
     """
-    last = innermost_frame(error.__traceback__)
-    if last is None or not Path(last.tb_frame.f_code.co_filename).is_relative_to(PACKAGE):
+    last = _innermost_frame(error.__traceback__)
+    if last is None or not Path(last.tb_frame.f_code.co_filename).is_relative_to(_PACKAGE):
         return False
     # Code in C has no frame of its own: its errors stop at a call in our file, not at a raise.
-    return last.tb_frame.f_code.co_code[last.tb_lasti] == RAISE
+    return last.tb_frame.f_code.co_code[last.tb_lasti] == _RAISE
 
 
-def innermost_frame(traceback: TracebackType | None) -> TracebackType | None:
+def _innermost_frame(traceback: TracebackType | None) -> TracebackType | None:
     """Where an error began; None where there is no traceback."""
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
@@ -46,13 +44,13 @@ def innermost_frame(traceback: TracebackType | None) -> TracebackType | None:
 
 def place_of(traceback: TracebackType | None) -> str:
     """File and line of the innermost frame."""
-    last = innermost_frame(traceback)
+    last = _innermost_frame(traceback)
     return "an unknown place" if last is None else f"{Path(last.tb_frame.f_code.co_filename).name}:{last.tb_lineno}"
 
 
 # Text out of a file as it is shown: no character of it that a terminal or a page obeys instead of showing.
 
-HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that a terminal obeys instead of showing, or that turn the direction of what follows."""
 
 
@@ -64,7 +62,7 @@ def visible(text: str) -> str:
     >>> print(visible("a\x1b[2Jb"))
     a\x1b[2Jb
     """
-    return HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 # What a ledger says where it cannot do what it is asked.

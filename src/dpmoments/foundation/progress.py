@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-__all__ = ["Watch", "log", "watched"]
 
 # The library's log, ``logging.getLogger("dpmoments")``: the steps of a job, and no private value.
 
 log = logging.getLogger("dpmoments")
 log.addHandler(logging.NullHandler())  # silent, unless the caller's program wants to hear it
 
-STEPS = 100
-SECONDS_BETWEEN_SIGNS = 0.2
+_STEPS = 100
+_SECONDS_BETWEEN_SIGNS = 0.2
 
 
 class Watch:
@@ -39,7 +38,7 @@ class Watch:
         self._before = 0
         self._of: int | None = None
         self._planned = False
-        self._last_sign = -SECONDS_BETWEEN_SIGNS
+        self._last_sign = -_SECONDS_BETWEEN_SIGNS
 
     def plan(self, n_passes: int | None, n_rows: int | None) -> None:
         """Say what is public of a run: how many passes it makes, and the number of rows; None where that is not."""
@@ -52,7 +51,7 @@ class Watch:
         """One pass, or several in a row; ``length`` is what the calls for one add up to, where it is known."""
         self._expected = self._counted if length is None else length
         self._seen = self._told = 0
-        self._steps = n_passes * STEPS
+        self._steps = n_passes * _STEPS
         passes = f"pass {self._before + 1}" + (f" to {self._before + n_passes}" if n_passes > 1 else "")
         log.debug("%s over the table: begun", passes)
         self._show()
@@ -70,23 +69,23 @@ class Watch:
         if self._expected is None:
             self._give_sign()
         else:
-            self._tell(self._seen * STEPS // max(self._expected, 1))
+            self._tell(self._seen * _STEPS // max(self._expected, 1))
 
     def _tell(self, due: int) -> None:
         while self._report is not None and self._told < min(due, self._steps):
-            if self._told and self._told % STEPS == 0:
+            if self._told and self._told % _STEPS == 0:
                 self._show()
             self._told += 1
-            self._report(((self._told - 1) % STEPS + 1) / STEPS)
+            self._report(((self._told - 1) % _STEPS + 1) / _STEPS)
 
     def _show(self) -> None:
         if self._bar is not None:
-            place = f", pass {self._before + self._told // STEPS + 1}" + (f" of {self._of}" if self._of else "")
+            place = f", pass {self._before + self._told // _STEPS + 1}" + (f" of {self._of}" if self._of else "")
             self._bar.begin("reading rows" + (place if self._planned else ""))
 
     def _give_sign(self) -> None:
         now = time.monotonic()
-        if self._report is not None and now - self._last_sign >= SECONDS_BETWEEN_SIGNS:
+        if self._report is not None and now - self._last_sign >= _SECONDS_BETWEEN_SIGNS:
             self._last_sign = now
             self._report(None)
 

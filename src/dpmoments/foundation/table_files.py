@@ -11,24 +11,11 @@ from typing import Any
 
 from dpmoments.foundation.documents import whole_file
 
-__all__ = [
-    "CSV_DELIMITERS",
-    "ENGINES",
-    "FEATHER_ENDINGS",
-    "PARQUET_ENDINGS",
-    "EngineFiles",
-    "expand_paths",
-    "file_ending",
-    "fixed_folder",
-    "open_ipc",
-    "write_table",
-]
-
 PARQUET_ENDINGS = (".parquet", ".pq")
 FEATHER_ENDINGS = (".feather", ".arrow", ".ipc", ".arrows")
 CSV_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
-COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
-FORMULA = r"\A('*[=+\-@\t\r\n＝＋－＠])"
+_COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
+_FORMULA = r"\A('*[=+\-@\t\r\n＝＋－＠])"
 """Beginning of a text that spreadsheets run (as listed by OWASP under CSV injection), with apostrophes before it or none."""
 ENGINES = ("dask", "spark")
 
@@ -103,7 +90,7 @@ def file_ending(path: Path) -> str:
     >>> file_ending(Path("people.CSV.gz"))
     '.csv'
     """
-    name = path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
+    name = path.with_suffix("") if path.suffix.lower() in _COMPRESSIONS else path
     return name.suffix.lower()
 
 
@@ -196,7 +183,7 @@ def _without_formulas(table: Any) -> Any:
     import pyarrow.compute as pc
 
     columns = [
-        pc.replace_substring_regex(column, FORMULA, r"'\1") if pa.types.is_string(column.type) else column
+        pc.replace_substring_regex(column, _FORMULA, r"'\1") if pa.types.is_string(column.type) else column
         for column in table.columns
     ]
-    return pa.table(columns, names=[re.sub(FORMULA, r"'\1", name) for name in table.column_names])
+    return pa.table(columns, names=[re.sub(_FORMULA, r"'\1", name) for name in table.column_names])

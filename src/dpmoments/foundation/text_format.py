@@ -8,14 +8,12 @@ from dataclasses import dataclass, fields
 
 from dpmoments.foundation.values import shown
 
-__all__ = ["TextFormat"]
-
-ALWAYS_NULL = (
+_ALWAYS_NULL = (
     *("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "n/a", "#N/A", "-NaN", "-nan"),
 )  # fmt: skip
-TRUE = ("true", "True", "TRUE", "1", "1.0", "t", "T")
-FALSE = ("false", "False", "FALSE", "0", "0.0", "f", "F")
-DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
+_TRUE = ("true", "True", "TRUE", "1", "1.0", "t", "T")
+_FALSE = ("false", "False", "FALSE", "0", "0.0", "f", "F")
+_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,23 +120,23 @@ class TextFormat:
         >>> TextFormat().delimiter_for(".tsv"), TextFormat(delimiter=";").delimiter_for(".csv")
         ('\t', ';')
         """
-        return DELIMITERS[ending] if self.delimiter is None else self.delimiter
+        return _DELIMITERS[ending] if self.delimiter is None else self.delimiter
 
     @property
     def null_words(self) -> tuple[str, ...]:
         """What stands for an empty cell in columns of numbers, flags and dates."""
         told = {*self.true, *self.false}
-        return tuple(dict.fromkeys((*(word for word in ALWAYS_NULL if word not in told), *self.nulls)))
+        return tuple(dict.fromkeys((*(word for word in _ALWAYS_NULL if word not in told), *self.nulls)))
 
     @property
     def true_words(self) -> tuple[str, ...]:
         """What stands for true."""
-        return (*(word for word in TRUE if word not in (*self.false, *self.nulls)), *self.true)
+        return (*(word for word in _TRUE if word not in (*self.false, *self.nulls)), *self.true)
 
     @property
     def false_words(self) -> tuple[str, ...]:
         """What stands for false."""
-        return (*(word for word in FALSE if word not in (*self.true, *self.nulls)), *self.false)
+        return (*(word for word in _FALSE if word not in (*self.true, *self.nulls)), *self.false)
 
     @property
     def is_utf8(self) -> bool:

@@ -13,10 +13,8 @@ from typing import Any, Literal
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.foundation.text_format import TextFormat
 
-__all__ = ["EncodingError", "LineLengths", "LongLineError", "first_line", "names_in", "open_utf8", "other_delimiter"]
-
-PIECE = 1 << 20
-UNREADABLE_BYTES = "dpmoments.unreadable"
+_PIECE = 1 << 20
+_UNREADABLE_BYTES = "dpmoments.unreadable"
 """The name of what decoders do with bytes that are not text: half of a surrogate pair, which no text has, stands for them."""
 
 
@@ -26,7 +24,7 @@ def _marked(error: UnicodeError) -> tuple[str, int]:
     return "\udcff", error.end
 
 
-codecs.register_error(UNREADABLE_BYTES, _marked)
+codecs.register_error(_UNREADABLE_BYTES, _marked)
 
 
 class EncodingError(ValueError):
@@ -142,7 +140,7 @@ class Utf8Stream:
     def __init__(self, stream: Any, encoding: str, skip_lines: int = 0) -> None:
         self._stream = stream
         self._encoding = encoding
-        self._decoder = codecs.getincrementaldecoder(encoding)(UNREADABLE_BYTES)
+        self._decoder = codecs.getincrementaldecoder(encoding)(_UNREADABLE_BYTES)
         self._made = b""
         self._skipping = True
         self._ended = self._begun = self._past_names = self.closed = False
@@ -168,7 +166,7 @@ class Utf8Stream:
         self._stream.close()
 
     def _following(self) -> bytes:
-        raw = bytes(self._stream.read(PIECE))
+        raw = bytes(self._stream.read(_PIECE))
         self._ended = not raw
         fault = False
         try:
@@ -217,8 +215,8 @@ class Utf8Stream:
 
 # Names of columns in the first line of a text file; no record is looked at.
 
-HEADER_BYTES = 1 << 20
-DELIMITERS = {";": '";"', "\t": '"\\t", a tab', "|": '"|"', ",": '","'}
+_HEADER_BYTES = 1 << 20
+_DELIMITERS = {";": '";"', "\t": '"\\t", a tab', "|": '"|"', ",": '","'}
 """Those that are told of, and how they are written in a message."""
 
 
@@ -235,7 +233,7 @@ def first_line(path: Path, text_format: TextFormat) -> str:
     try:
         stream = open_utf8(path, text_format)
         try:
-            return _until_line_end(bytes(stream.read(HEADER_BYTES)), text_format).decode().removeprefix("\ufeff")
+            return _until_line_end(bytes(stream.read(_HEADER_BYTES)), text_format).decode().removeprefix("\ufeff")
         finally:
             stream.close()
     except PermissionError:
@@ -278,11 +276,11 @@ def other_delimiter(
     'its first line has 1 column by the delimiter "," and would have 2 by ";": pass delimiter=";"'
     """
     found = len(names_in(line, delimiter, text_format))
-    for mark, written in DELIMITERS.items():
+    for mark, written in _DELIMITERS.items():
         names = names_in(line, mark, text_format)
         if mark != delimiter and len(names) > found and fits(names):
             columns = "1 column" if found == 1 else f"{found} columns"
-            by = DELIMITERS.get(delimiter, repr(delimiter))
+            by = _DELIMITERS.get(delimiter, repr(delimiter))
             return (
                 f"its first line has {columns} by the delimiter {by} and would have {len(names)} by {written}: "
                 f"pass delimiter={written.split(', a')[0]}"

@@ -13,26 +13,9 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 
-__all__ = [
-    "LONGEST_DESCRIPTION",
-    "check_choice",
-    "check_description",
-    "check_name",
-    "check_text",
-    "finite_numbers",
-    "from_plain",
-    "is_finite_number",
-    "number_as_text",
-    "plain_mapping",
-    "require_kinds",
-    "require_known",
-    "shown",
-    "to_plain",
-]
-
-MOST_DEPTH = 128
+_MOST_DEPTH = 128
 """Lists and mappings in one another: what is read must not be too deep to be written again."""
-ARRAY_TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
+_ARRAY_TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
 
 
 def to_plain(value: Any) -> Any:
@@ -85,8 +68,8 @@ def from_plain(value: Any, *, depth: int = 0) -> Any:
     """
     if not isinstance(value, list | dict):
         return value
-    if depth > MOST_DEPTH:
-        raise ValueError(f"it holds values within values, more than {MOST_DEPTH} deep")
+    if depth > _MOST_DEPTH:
+        raise ValueError(f"it holds values within values, more than {_MOST_DEPTH} deep")
     if isinstance(value, list):
         return [from_plain(entry, depth=depth + 1) for entry in value]
     tag = next(iter(value), "")
@@ -162,7 +145,7 @@ def _escaped(key: str) -> str:
 def _array_to_plain(array: np.ndarray[Any, Any]) -> Any:
     if array.dtype == np.longdouble:
         array = array.astype(np.float64)
-    if array.dtype.name not in ARRAY_TYPES:
+    if array.dtype.name not in _ARRAY_TYPES:
         return to_plain(array.tolist())
     values = [to_plain(entry) for entry in array.ravel().tolist()]
     return {"$array": {"dtype": array.dtype.name, "shape": list(array.shape), "values": values}}
@@ -183,7 +166,7 @@ def _tagged(tag: str, held: Any, depth: int) -> Any:
 def _array_of(dtype: Any, shape: Any, entries: Any) -> np.ndarray[Any, Any]:
     """Raise ArithmeticError, TypeError or ValueError where they are not what an array is written as."""
     plain = (int,) if dtype not in ("bool", "float32", "float64") else (bool,) if dtype == "bool" else (float,)
-    if dtype not in ARRAY_TYPES or not isinstance(entries, list) or any(type(entry) not in plain for entry in entries):
+    if dtype not in _ARRAY_TYPES or not isinstance(entries, list) or any(type(entry) not in plain for entry in entries):
         raise ValueError
     if any(type(length) is not int or length < 0 for length in shape):
         raise ValueError
@@ -219,7 +202,7 @@ def require_kinds(content: Mapping[str, Any], **kinds: type) -> None:
 
 # Checks of the names, rules and texts of columns of every kind.
 
-LONGEST_DESCRIPTION = 300
+_LONGEST_DESCRIPTION = 300
 """Characters."""
 
 
@@ -255,9 +238,9 @@ def check_description(column: str, description: object) -> None:
         return
     if not isinstance(description, str) or not description.strip():
         raise TypeError(f"column {column!r}: description={shown(description)} must be a text, or left out")
-    if len(description) > LONGEST_DESCRIPTION or not description.isprintable():
+    if len(description) > _LONGEST_DESCRIPTION or not description.isprintable():
         raise ValueError(
-            f"column {column!r}: its description must be one line of printable characters, {LONGEST_DESCRIPTION} at most"
+            f"column {column!r}: its description must be one line of printable characters, {_LONGEST_DESCRIPTION} at most"
         )
 
 

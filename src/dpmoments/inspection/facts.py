@@ -15,9 +15,7 @@ from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.schema.columns import Categorical, Column
 from dpmoments.schema.schema import Schema
 
-__all__ = ["ColumnFacts", "FoundValue", "RuleFacts", "TableFacts", "UnitFacts", "nearest_level"]
-
-ALIKE = 0.6
+_ALIKE = 0.6
 """Least similarity (difflib) of a value and the level that is named beside it."""
 
 
@@ -292,7 +290,7 @@ def nearest_level(value: CellValue, levels: Sequence[str | int]) -> tuple[str | 
         return by_text[text], True
     if (number := _number(text)) is not None and number in by_number:
         return by_number[number], True
-    close = difflib.get_close_matches(text, by_text, n=1, cutoff=ALIKE) if text else []
+    close = difflib.get_close_matches(text, by_text, n=1, cutoff=_ALIKE) if text else []
     return (by_text[close[0]], False) if close else (None, False)
 
 

@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from dpmoments.inspection.facts import ColumnFacts, FoundValue, TableFacts, UnitFacts
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate
+from dpmoments.schema.dates import Date
+from dpmoments.schema.numeric import Numeric
 
-__all__ = ["BLANK", "Outcome", "Seriousness", "Verdict", "column_lines", "row_lines", "verdicts", "visible"]
-
-MOST_LISTED = 8
+_MOST_LISTED = 8
 """Values listed of a column."""
-LONGEST_SHOWN = 40
+_LONGEST_SHOWN = 40
 BLANK = "\0"
 """In place of a blank inside a value, where no line is to be broken; :func:`repr` leaves none."""
-MOST_RULES = 3
+_MOST_RULES = 3
 """Rules named in the verdict on rows; all of them are listed below it."""
-MOST = 0.5
+_MOST = 0.5
 """From this share on, cells or rows are most of them."""
 
 
@@ -71,8 +71,8 @@ def visible(text: str, *, quoted: bool = True) -> str:
     >>> print(visible("ICU"), visible("a\x1b[2Jb\nc"), visible("height", quoted=False))
     'ICU' 'a\x1b[2Jb\nc' height
     """
-    short = text[:LONGEST_SHOWN]
-    more = "…" if len(text) > LONGEST_SHOWN else ""
+    short = text[:_LONGEST_SHOWN]
+    more = "…" if len(text) > _LONGEST_SHOWN else ""
     shown = short if not quoted and short.isprintable() else repr(short)
     return shown.replace(" ", BLANK) + more
 
@@ -98,13 +98,13 @@ def _of_rows(facts: TableFacts) -> Iterator[Verdict]:
         left = (
             f"{facts.kept:,} of {facts.rows:,} rows are left" if facts.kept else f"none of {facts.rows:,} rows is left"
         )
-        by_rows = sorted(facts.rules, key=lambda rule: -rule.rows)[:MOST_RULES]
+        by_rows = sorted(facts.rules, key=lambda rule: -rule.rows)[:_MOST_RULES]
         rules = "; ".join(
             f"{visible(rule.column, quoted=False)}, {rule.rule}: drop: {rule.rows:,}" for rule in by_rows if rule.rows
         )
         words = f"{left}: rules drop {f'the other {lost:,}' if facts.kept else 'all'} ({rules})"
         as_asked = 0 if facts.unit is None else facts.unit.beyond  # rows beyond those of a unit that are to count
-        serious = facts.kept + as_asked <= (1.0 - MOST) * facts.rows
+        serious = facts.kept + as_asked <= (1.0 - _MOST) * facts.rows
         yield Verdict(Seriousness.ROWS_LOST if serious else Seriousness.PARTLY_LOST, lost / facts.rows, words)
     if facts.shortened:
         words = (
@@ -194,7 +194,7 @@ def _of_numbers(
             if cells
         ]
         words = "; ".join(sides)
-        if outside >= MOST * n_numbers:
+        if outside >= _MOST * n_numbers:
             words += ": is the column in other units, or another column than the schema means?"
             yield Verdict(Seriousness.COLUMN_LOST, outside / n_numbers, words)
         elif rough:
@@ -222,9 +222,9 @@ def _of_levels(facts: ColumnFacts, column: Categorical, name: str, n_rows: int) 
         yield _graded(facts.unknown, n_values, words)
     if facts.never_seen and n_values:
         levels = ", ".join(
-            visible(str(level)) if isinstance(level, str) else str(level) for level in facts.never_seen[:MOST_LISTED]
+            visible(str(level)) if isinstance(level, str) else str(level) for level in facts.never_seen[:_MOST_LISTED]
         )
-        more = f" and {len(facts.never_seen) - MOST_LISTED} more" if len(facts.never_seen) > MOST_LISTED else ""
+        more = f" and {len(facts.never_seen) - _MOST_LISTED} more" if len(facts.never_seen) > _MOST_LISTED else ""
         yield Verdict(Seriousness.REMARK, 0.0, f"no cell of {name} is {levels}{more}")
 
 
@@ -249,7 +249,7 @@ def _unreadable(facts: ColumnFacts, name: str, n_rows: int) -> str:
 
 
 def _listed(values: Sequence[FoundValue], complete: bool) -> str:
-    shown = [_value(value) for value in values[:MOST_LISTED]]
+    shown = [_value(value) for value in values[:_MOST_LISTED]]
     left = len(values) - len(shown)
     if not complete:
         return f"{', '.join(shown)} and more than {left} other values (of so many, these are a sample)"
@@ -285,7 +285,7 @@ def _edge(column: Numeric | Date | Boolean, side: str) -> str:
 
 
 def _graded(number: int, whole: int, words: str) -> Verdict:
-    serious = number >= MOST * whole
+    serious = number >= _MOST * whole
     return Verdict(Seriousness.COLUMN_LOST if serious else Seriousness.PARTLY_LOST, number / whole, words)
 
 

@@ -20,20 +20,18 @@ from dpmoments.rows.units import ROUNDS, UnitCounts
 from dpmoments.schema.columns import Categorical, Column
 from dpmoments.schema.schema import Schema
 
-__all__ = ["Preflight", "preflight"]
-
-MARK = "PRIVATE │ "
+_MARK = "PRIVATE │ "
 """Before every line, so that one that is copied stays marked."""
-HIDDEN = "Preflight(<private>: call .show())"
-FILLER = "\1"
+_HIDDEN = "Preflight(<private>: call .show())"
+_FILLER = "\1"
 """After a character that takes two cells of a terminal."""
-WIDTH = 100
-LEAST_WIDTH = 40
-WARNING = (
+_WIDTH = 100
+_LEAST_WIDTH = 40
+_WARNING = (
     "For the curator's eyes alone: exact facts about the table, with no privacy guarantee. Whatever keeps these lines (a "
     "notebook, a log, a terminal's history) keeps private facts. No budget was spent, nothing was written."
 )
-ADVICE = (
+_ADVICE = (
     "Change the schema from public knowledge alone (a codebook, the law, how the column was recorded): units, levels as they are "
     "written, the wrong column. A bound or a level that is chosen because of what stands here is read off the table, and the "
     "guarantee of a release rests on a schema that is not."
@@ -169,9 +167,9 @@ class Preflight:
         PRIVATE │ For the curator's eyes alone: ...
         """
         stream = sys.stdout if file is None else file
-        width = WIDTH
+        width = _WIDTH
         if stream.isatty():
-            width = max(min(shutil.get_terminal_size((WIDTH, 24)).columns, WIDTH), LEAST_WIDTH)
+            width = max(min(shutil.get_terminal_size((_WIDTH, 24)).columns, _WIDTH), _LEAST_WIDTH)
         encoding = getattr(stream, "encoding", None) or "utf-8"
         for line in self._marked_lines(width):
             stream.write(line.encode(encoding, "replace").decode(encoding) + "\n")
@@ -193,17 +191,17 @@ class Preflight:
             indent = len(line) - len(line.lstrip())
             wrapped = textwrap.wrap(
                 "".join(map(_as_wide_as_shown, line.strip())),
-                width - len(MARK),
+                width - len(_MARK),
                 initial_indent=" " * indent,
                 subsequent_indent=" " * (indent + 2 if indent else 0),
                 break_on_hyphens=False,
             )
             for piece in wrapped or [""]:
-                yield (MARK + piece.replace(FILLER, "").replace(BLANK, " ")).rstrip()
+                yield (_MARK + piece.replace(_FILLER, "").replace(BLANK, " ")).rstrip()
 
     def _lines(self) -> Iterator[str]:
         facts = self._facts
-        yield WARNING
+        yield _WARNING
         yield ""
         found = verdicts(facts)
         reasons = [
@@ -230,12 +228,12 @@ class Preflight:
         yield "Columns:"
         yield from column_lines(facts)
         yield ""
-        yield ADVICE
+        yield _ADVICE
         if facts.unit is not None:
             yield f"How many rows of a {visible(facts.unit.privacy_unit.column, quoted=False)} count is such a bound, too."
 
     def __repr__(self) -> str:
-        return HIDDEN
+        return _HIDDEN
 
     def _repr_html_(self) -> str:
         return "<code>Preflight(&lt;private&gt;: call .show())</code>"
@@ -248,7 +246,7 @@ def _as_wide_as_shown(character: str) -> str:
     """A character that a terminal can show, as many characters as it takes cells: no line may be broken by the terminal."""
     if not character.isprintable() and character != BLANK:
         return character.encode("unicode_escape", "backslashreplace").decode()
-    return character + FILLER if unicodedata.east_asian_width(character) in "WF" else character
+    return character + _FILLER if unicodedata.east_asian_width(character) in "WF" else character
 
 
 def _facts(schema: Schema, found: SurveyCounts, failures: list[str], unit: UnitFacts | None) -> TableFacts:

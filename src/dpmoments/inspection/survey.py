@@ -35,32 +35,23 @@ from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.threads import summarise_in_threads
 from dpmoments.rows.units import UnitBlock, UnitCounts, counts_of_units
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
+from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 from dpmoments.schema.encoding import may_be_shortened
+from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
-
-__all__ = [
-    "MOST_VALUES",
-    "Survey",
-    "SurveyCounts",
-    "SurveyPart",
-    "ValueSample",
-    "candidate_units",
-    "survey_table",
-    "survey_units",
-]
 
 # Values found in a table, counted: all of them where they are few, else those of least hash.
 
-MOST_VALUES = 256
-LONGEST_TEXT = 80
+_MOST_VALUES = 256
+_LONGEST_TEXT = 80
 """Characters kept of a value."""
 
 
 @dataclass(eq=False, repr=False)
 class ValueSample:
-    """The values of least hash, at most ``MOST_VALUES``, each with the exact number of its cells.
+    """The values of least hash, at most ``_MOST_VALUES``, each with the exact number of its cells.
 
     A value that is among those of the whole table is among those of every part that holds it. So its count is exact, what is
     kept does not depend on order, partitioning or threads, and memory does not grow with the table.
@@ -88,10 +79,10 @@ class ValueSample:
                 continue
             key = first + hashlib.blake2b(whole, digest_size=16).digest()
             # The text after the number of kept characters is told by an ellipsis.
-            short = text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
+            short = text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"
             known = self.counts.get(key, ((kind, short), 0))
             self.counts[key] = (known[0], known[1] + times)
-            if len(self.counts) > 4 * MOST_VALUES:
+            if len(self.counts) > 4 * _MOST_VALUES:
                 self._keep_least()
                 limit = self._limit()
         self._keep_least()
@@ -111,15 +102,15 @@ class ValueSample:
 
     def _limit(self) -> bytes | None:
         """The beginning of the largest hash kept, above which no value is among those of least hash; None while there is room."""
-        return max(self.counts)[:4] if len(self.counts) == MOST_VALUES else None
+        return max(self.counts)[:4] if len(self.counts) == _MOST_VALUES else None
 
     def _keep_least(self) -> None:
-        if len(self.counts) > MOST_VALUES:
-            self.counts = {key: self.counts[key] for key in nsmallest(MOST_VALUES, self.counts)}
+        if len(self.counts) > _MOST_VALUES:
+            self.counts = {key: self.counts[key] for key in nsmallest(_MOST_VALUES, self.counts)}
             self.complete = False
 
 
-ROUNDING = 1e-9
+_ROUNDING = 1e-9
 """Rows that are longer than the ball by less than this share are not told of: rows of length 1 are, by rounding."""
 
 
@@ -167,7 +158,7 @@ class SurveyCounts:
 
 
 @dataclass(frozen=True)
-class Survey(Summary[SurveyCounts, SurveyCounts]):
+class _Survey(Summary[SurveyCounts, SurveyCounts]):
     """A look at every cell; unlike other summaries it is given :class:`SurveyPart` instead of encoded rows.
 
     Attributes
@@ -206,7 +197,7 @@ class Survey(Summary[SurveyCounts, SurveyCounts]):
         return Schema(*map(_lenient, self.schema.columns), row_norm=self.schema.row_norm)
 
 
-def candidate_units(survey: Survey, part: SurveyPart) -> Any:
+def _candidate_units(survey: _Survey, part: SurveyPart) -> Any:
     """The units of the rows that no rule drops and that have one: a pyarrow large_binary array without nulls."""
     look = _Look(survey, SurveyCounts(), part)
     look.take()
@@ -216,7 +207,7 @@ def candidate_units(survey: Survey, part: SurveyPart) -> Any:
 class _Look:
     """One piece of a table, looked at."""
 
-    def __init__(self, survey: Survey, running: SurveyCounts, part: SurveyPart) -> None:
+    def __init__(self, survey: _Survey, running: SurveyCounts, part: SurveyPart) -> None:
         self._survey, self._running, self._part = survey, running, part
         nothing = np.zeros(part.n_rows, dtype=bool)
         self._stopping = nothing.copy()  # rows with a cell at which a release stops
@@ -368,7 +359,7 @@ def _shortened(block: FloatArray) -> BoolArray:
     with np.errstate(over="ignore"):  # infinite squares are of long rows
         for feature in block.T:
             squares += feature * feature
-    return np.asarray(squares > (1.0 + ROUNDING) ** 2)  # not of dropped rows, which are NaN
+    return np.asarray(squares > (1.0 + _ROUNDING) ** 2)  # not of dropped rows, which are NaN
 
 
 def survey_table(
@@ -449,7 +440,7 @@ class _SurveyedUnits:
         parts = _parts(self.source, lambda: None, [], on_block)
 
         def block(pair: tuple[LocalSource[Any], Any]) -> Any:
-            ids = candidate_units(survey, SurveyPart.of(*pair))
+            ids = _candidate_units(survey, SurveyPart.of(*pair))
             return UnitBlock(ids, np.zeros((len(ids), 0)))
 
         return summarise_in_threads(summary, parts, block, threads)
@@ -459,8 +450,8 @@ def _units_of_partition(summary: Summary[Any, Any], source: LocalSource[Any]) ->
     return _SurveyedUnits(source).summarise_units(summary, threads=1)
 
 
-def _survey_of(source: LocalSource[Any]) -> Survey:
-    return Survey(source.schema, source.mean, source.text_of_cells, source.privacy_unit)
+def _survey_of(source: LocalSource[Any]) -> _Survey:
+    return _Survey(source.schema, source.mean, source.text_of_cells, source.privacy_unit)
 
 
 def _parts(

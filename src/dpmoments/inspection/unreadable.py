@@ -31,28 +31,16 @@ from dpmoments.cells.units import nameless_cells, unit_ids
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.foundation.text_format import TextFormat
-from dpmoments.schema.columns import Boolean, Categorical, Date
-
-__all__ = [
-    "CellValue",
-    "LevelCells",
-    "NumberCells",
-    "UnitCells",
-    "UnreadableColumn",
-    "raised_by_reading",
-    "read_level_cells",
-    "read_number_cells",
-    "read_unit_cells",
-    "type_in_words",
-]
+from dpmoments.schema.columns import Boolean, Categorical
+from dpmoments.schema.dates import Date
 
 CellValue = tuple[Literal["text", "number", "form", "type"], str]
 """A cell as text, and what it is: text, a number, the form of a text (every digit a 9), or the name of its type."""
-NOT_UTF8: CellValue = ("type", "text that is not UTF-8")
-DIGITS = re.compile(r"\d")
+_NOT_UTF8: CellValue = ("type", "text that is not UTF-8")
+_DIGITS = re.compile(r"\d")
 
 
-def raised_by_reading() -> tuple[type[Exception], ...]:
+def _raised_by_reading() -> tuple[type[Exception], ...]:
     """What is raised where a column cannot be read."""
     return TypeError, ValueError, ArithmeticError, pa.ArrowException
 
@@ -136,7 +124,7 @@ def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat |
         return _of_texts(dates, column, text_dates(dates, column, TextFormat(), only_empty=True))
     try:
         values, wrong = numbers(cells, column)
-    except raised_by_reading():  # by the column's type: told below
+    except _raised_by_reading():  # by the column's type: told below
         values, wrong = np.full(len(cells), np.nan), np.ones(len(cells), dtype=bool)
     else:
         unreadable = np.zeros(len(cells), dtype=bool) if wrong is None else wrong
@@ -144,7 +132,7 @@ def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat |
             return NumberCells(values, unreadable)
         found, like_numbers = _forms(Counter(_written_objects(cells[unreadable])), column)
         return NumberCells(values, unreadable, found=found, like_numbers=like_numbers)
-    kind = type_in_words(cells.type)
+    kind = _type_in_words(cells.type)
     if (texts := _as_texts(cells)) is None:
         return NumberCells(values, wrong, kind)
     unreadable = ~_flags(pc.is_null(texts))
@@ -175,11 +163,11 @@ def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | N
         held, broken = decoded_levels(cells, null_words(column, written))
     try:
         codes = level_codes(held, column)
-    except raised_by_reading():  # by the column's type
-        return LevelCells(np.full(len(cells), MISSING), np.ones(len(cells), dtype=bool), type_in_words(cells.type))
+    except _raised_by_reading():  # by the column's type
+        return LevelCells(np.full(len(cells), MISSING), np.ones(len(cells), dtype=bool), _type_in_words(cells.type))
     unknown = _counted(held, (codes == UNKNOWN) & ~broken)
     if broken.any():
-        unknown[NOT_UTF8] += int(np.count_nonzero(broken))
+        unknown[_NOT_UTF8] += int(np.count_nonzero(broken))
     return LevelCells(codes, np.zeros(len(cells), dtype=bool), None, unknown)
 
 
@@ -218,7 +206,7 @@ def _counted(cells: Any, wanted: BoolArray) -> Counter[CellValue]:
         else:
             broken = np.zeros(len(values), dtype=bool)
         for value, is_broken, number in zip(values.to_pylist(), broken.tolist(), times.tolist(), strict=True):
-            found[NOT_UTF8 if is_broken else _written(value)] += number
+            found[_NOT_UTF8 if is_broken else _written(value)] += number
     return found
 
 
@@ -239,7 +227,7 @@ def _forms(found: Mapping[CellValue, int], column: NumberColumn) -> tuple[Counte
         if kind != "text":
             forms[kind, text] += times
         elif text not in like:
-            forms["form", DIGITS.sub("9", text)] += times
+            forms["form", _DIGITS.sub("9", text)] += times
     return forms, sum(times for (kind, text), times in found.items() if kind == "text" and text in like)
 
 
@@ -289,7 +277,7 @@ def _flags(cells: Any) -> BoolArray:
     return found
 
 
-def type_in_words(kind: Any) -> str:
+def _type_in_words(kind: Any) -> str:
     return "nested values" if pa.types.is_nested(kind) else str(kind)
 
 
@@ -336,8 +324,8 @@ def read_unit_cells(cells: Any, column: str, *, written: TextFormat | None = Non
         cells, unreadable = decoded_without(cells, written.nulls)
     try:
         ids = unit_ids(cells, column, strict=False)
-    except raised_by_reading():  # by the column's type
+    except _raised_by_reading():  # by the column's type
         return UnitCells(
-            pa.nulls(len(cells), pa.large_binary()), np.ones(len(cells), dtype=bool), type_in_words(cells.type)
+            pa.nulls(len(cells), pa.large_binary()), np.ones(len(cells), dtype=bool), _type_in_words(cells.type)
         )
     return UnitCells(ids, unreadable | nameless_cells(cells))

@@ -27,18 +27,13 @@ from dpmoments.privacy.curves.zcdp import zcdp_epsilon
 from dpmoments.privacy.origin import LedgerEntry
 from dpmoments.privacy.unit import Neighbors
 
-__all__ = ["Account", "Accounts", "Reservation", "amount_left", "amount_spent", "left_by_parts", "why_not_counted"]
-
 # What releases come to in the kind of their dataset's grant, what is left of it, and why a cost cannot be counted.
 
-STEPS = 60
+_STEPS = 60
 
 
-def amount_spent(grant: Grant, sums: Sums) -> Amount:
-    """The least that releases within a grant come to, in its kind: under (ε, δ), the least ε.
-
-    It says how much of the grant is used; the guarantee is the grant's.
-    """
+def _amount_spent(grant: Grant, sums: Sums) -> Amount:
+    """The least that releases within a grant come to, in its kind: under (ε, δ), the least ε."""
     if not sums.n_releases:
         return Amount(grant.kind)
     if grant.kind is GrantKind.PURE:
@@ -81,12 +76,8 @@ def _gaussian_epsilon(mu: float, delta: float) -> float:
     return safe_root(excess, gaussian_epsilon(delta, mu, 1.0) + 1e-5, safe="above")
 
 
-def amount_left(grant: Grant, sums: Sums) -> Amount:
-    """What one more release may cost, rounded down.
-
-    Under (ε, δ): ``epsilon`` is the most that a pure release may cost, ``rho`` a ρ-zCDP one, ``mu`` one of Gaussian draws, each
-    taken alone; ``delta`` the most of one that is counted part by part.
-    """
+def _amount_left(grant: Grant, sums: Sums) -> Amount:
+    """What one more release may cost, rounded down."""
     if grant.kind is GrantKind.PURE:
         return Amount(grant.kind, epsilon=downward(grant.limits["epsilon"] - sums.amounts[0]))
     if grant.kind is GrantKind.ZCDP:
@@ -108,13 +99,13 @@ def amount_left(grant: Grant, sums: Sums) -> Amount:
     return Amount(
         grant.kind,
         epsilon=_most(pure, exact, grant.amount.epsilon),
-        delta=left_by_parts(grant, sums)[1],
+        delta=_left_by_parts(grant, sums)[1],
         rho=_most(zcdp, rho, rho),
         mu=mu if ("mu_squared",) in sums.rules(grant) else 0.0,
     )
 
 
-def left_by_parts(grant: Grant, sums: Sums) -> tuple[float, float]:
+def _left_by_parts(grant: Grant, sums: Sums) -> tuple[float, float]:
     """The ε and δ of one more release that are left where they are added part by part; zeros where they are not."""
     nothing = 0.0, 0.0
     if grant.kind is not GrantKind.APPROXIMATE or grant.composition in (Composition.ZCDP, Composition.GAUSSIAN):
@@ -141,7 +132,7 @@ def _most(allowed: Callable[[float], bool], likely: float, most: float) -> float
         low = likely
     if high <= low or allowed(high):
         return max(low, high)
-    for _ in range(STEPS):
+    for _ in range(_STEPS):
         middle = 0.5 * (low + high)
         if not low < middle < high:
             break
@@ -149,7 +140,7 @@ def _most(allowed: Callable[[float], bool], likely: float, most: float) -> float
     return low
 
 
-def why_not_counted(grant: Grant, sums: Sums) -> str:
+def _why_not_counted(grant: Grant, sums: Sums) -> str:
     """Why no rule counts these releases together, and what would do; empty where one does."""
     if any(all(sums.total(name) is not None for name in rule) for rule in sums.rules(grant)):
         return ""
@@ -183,8 +174,8 @@ def why_not_counted(grant: Grant, sums: Sums) -> str:
     )
 
 
-RESERVE_ENTRIES = {"release", "mechanism", "cost", "loss_unit", "neighbors", "unit", "losses"}
-AGREEMENT = 1e-9
+_RESERVE_ENTRIES = {"release", "mechanism", "cost", "loss_unit", "neighbors", "unit", "losses"}
+_AGREEMENT = 1e-9
 """Losses on record are computed anew to within this, on another machine too; they are added up as recorded."""
 
 
@@ -238,12 +229,12 @@ class Account:
     @property
     def spent(self) -> Amount:
         """What the releases come to, open reservations included."""
-        return amount_spent(self.grant, self.sums)
+        return _amount_spent(self.grant, self.sums)
 
     @property
     def left(self) -> Amount:
         """What a further release may cost."""
-        return amount_left(self.grant, self.sums)
+        return _amount_left(self.grant, self.sums)
 
     @property
     def ways_left(self) -> tuple[tuple[str, str], ...]:
@@ -251,7 +242,7 @@ class Account:
         left = self.left
         if left.kind != GrantKind.APPROXIMATE:
             return (("", left.in_words(most=True)),)
-        epsilon, delta = left_by_parts(self.grant, self.sums)
+        epsilon, delta = _left_by_parts(self.grant, self.sums)
         ways = [
             ("pure", left.epsilon, f"ε = {no_more(left.epsilon)}"),
             ("ε and δ", epsilon, f"ε = {no_more(epsilon)}, δ = {no_more(delta)}"),
@@ -311,7 +302,7 @@ class Account:
         if sums.within(self.grant):
             return replace(self, sums=sums, n_open=self.n_open + 1)
         name, granted = repr(self.dataset), self.grant
-        if reason := why_not_counted(granted, sums):
+        if reason := _why_not_counted(granted, sums):
             raise BudgetExceededError(
                 f"a release that costs {cost} cannot be counted under the budget of {name}, {granted}: {reason}. Nothing was "
                 "read and nothing was spent"
@@ -424,7 +415,7 @@ class Accounts:
 
     def _reserved(self, entry: HistoryEntry) -> Account:
         content = entry.content
-        require_known(content, RESERVE_ENTRIES, "a reservation")
+        require_known(content, _RESERVE_ENTRIES, "a reservation")
         require_kinds(content, release=str, mechanism=str, cost=dict, losses=dict)
         check_unit(content["unit"])
         account = self.account(entry.dataset)
@@ -481,6 +472,6 @@ def _nearly(recorded: Mapping[str, Any], anew: Mapping[str, Any]) -> bool:
     def same(one: Any, other: Any) -> bool:
         if not isinstance(one, str) or not isinstance(other, str):
             return bool(one == other)
-        return math.isclose(Fraction(one), Fraction(other), rel_tol=AGREEMENT)
+        return math.isclose(Fraction(one), Fraction(other), rel_tol=_AGREEMENT)
 
     return all(same(recorded[name], anew[name]) for name in anew)

@@ -12,10 +12,8 @@ from typing import Any
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.rounding import no_less
 
-__all__ = ["Amount", "as_text", "as_written", "from_text"]
-
-RATIO = re.compile(r"(0|[1-9][0-9]*)/([1-9][0-9]*)")
-LONGEST_RATIO = 2_500
+_RATIO = re.compile(r"(0|[1-9][0-9]*)/([1-9][0-9]*)")
+_LONGEST_RATIO = 2_500
 """Longer than any sum of floats that a grant can hold."""
 
 
@@ -51,7 +49,7 @@ def from_text(text: object) -> Fraction:
     ValueError
         If it is anything else.
     """
-    if not isinstance(text, str) or len(text) > LONGEST_RATIO or not (found := RATIO.fullmatch(text)):
+    if not isinstance(text, str) or len(text) > _LONGEST_RATIO or not (found := _RATIO.fullmatch(text)):
         raise ValueError("an amount in the ledger is not a numerator and a denominator")
     number = Fraction(int(found[1]), int(found[2]))
     if as_text(number) != text:

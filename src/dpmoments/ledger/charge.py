@@ -15,8 +15,6 @@ from dpmoments.privacy.filter import PrivatePlan
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
-__all__ = ["Charge", "Held"]
-
 
 @dataclass(frozen=True)
 class Held:

@@ -28,10 +28,8 @@ from dpmoments.privacy.curves.gaussian import pure_to_gaussian
 from dpmoments.privacy.curves.zcdp import pure_to_zcdp
 from dpmoments.privacy.unit import Neighbors
 
-__all__ = ["Losses", "Sums", "losses_of"]
-
-AMOUNTS = ("epsilon", "delta", "rho", "mu_squared")
-LARGEST_EPSILON_TWICE = 700.0
+_AMOUNTS = ("epsilon", "delta", "rho", "mu_squared")
+_LARGEST_EPSILON_TWICE = 700.0
 """Beyond it e^ε, by which δ grows where a cost is counted twice, is no float."""
 
 
@@ -59,7 +57,7 @@ class Losses:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for the history."""
-        known = {name: getattr(self, name) for name in AMOUNTS}
+        known = {name: getattr(self, name) for name in _AMOUNTS}
         return {name: None if loss is None else as_text(loss) for name, loss in known.items()} | {
             "gaussian": self.gaussian
         }
@@ -73,8 +71,8 @@ class Losses:
         KeyError, TypeError, ValueError
             If an entry is absent, unknown, or not what it must be.
         """
-        require_known(values, (*AMOUNTS, "gaussian"), "the losses of a release")
-        known = {name: None if values[name] is None else from_text(values[name]) for name in AMOUNTS}
+        require_known(values, (*_AMOUNTS, "gaussian"), "the losses of a release")
+        known = {name: None if values[name] is None else from_text(values[name]) for name in _AMOUNTS}
         if not isinstance(values["gaussian"], bool):
             raise TypeError("gaussian must be true or false")
         losses = cls(**known, gaussian=values["gaussian"])
@@ -116,7 +114,7 @@ def losses_of(cost: PrivacyBudget, unit: LossUnit, neighbors: Neighbors, relatio
                 "a cost under replace_one says nothing about a row present or absent: release with neighbors='add_remove', or "
                 "grant a dataset of another name for replace_one"
             )
-        if cost.kind is BudgetKind.APPROXIMATE and cost.epsilon > LARGEST_EPSILON_TWICE:
+        if cost.kind is BudgetKind.APPROXIMATE and cost.epsilon > _LARGEST_EPSILON_TWICE:
             raise ValueError(f"a cost of {cost} under add_remove says nothing about a row replaced")
         steps = 2
     epsilon = delta = rho = mu_squared = None
@@ -157,7 +155,7 @@ class Sums:
         return self._moved(losses, -1)
 
     def _moved(self, losses: Losses, sign: int) -> Sums:
-        known = [getattr(losses, name) for name in AMOUNTS]
+        known = [getattr(losses, name) for name in _AMOUNTS]
         return replace(
             self,
             n_releases=self.n_releases + sign,
@@ -168,7 +166,7 @@ class Sums:
 
     def total(self, name: str) -> Fraction | None:
         """The sum in one unit; None where a release is not counted in it, or the sum is not proven."""
-        place = AMOUNTS.index("delta" if name == "half_delta" else name)
+        place = _AMOUNTS.index("delta" if name == "half_delta" else name)
         if self.unknown[place] or (name == "mu_squared" and self.n_gaussian > MOST_GAUSSIAN_RELEASES):
             return None
         return self.amounts[place]

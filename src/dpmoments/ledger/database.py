@@ -12,12 +12,10 @@ from typing import NoReturn
 
 from dpmoments.foundation.errors import LedgerError
 
-__all__ = ["LedgerFile"]
-
-APPLICATION = 0x64706D4C
+_APPLICATION = 0x64706D4C
 """Tells a ledger from other SQLite files."""
-VERSION = 1
-OBJECTS = (
+_VERSION = 1
+_OBJECTS = (
     "CREATE TABLE history (number INTEGER PRIMARY KEY, entry TEXT NOT NULL, hash TEXT NOT NULL)",
     "CREATE TABLE identity (id TEXT NOT NULL)",
     "CREATE TRIGGER history_is_never_cut BEFORE DELETE ON history "
@@ -26,8 +24,8 @@ OBJECTS = (
     "BEGIN SELECT RAISE(ABORT, 'the history of a ledger is never changed'); END",
 )
 """The triggers stop mistakes; who can write the file can drop them."""
-ID_DIGITS = 32
-TEMPORARY = (".dpmoments-", ".part")
+_ID_DIGITS = 32
+_TEMPORARY = (".dpmoments-", ".part")
 """Beginning and end of the name under which a ledger is made."""
 
 
@@ -70,16 +68,16 @@ class LedgerFile:
         LedgerError
             If the folder cannot be written to.
         """
-        temporary = self.path.parent / f"{TEMPORARY[0]}{secrets.token_hex(8)}{TEMPORARY[1]}"
+        temporary = self.path.parent / f"{_TEMPORARY[0]}{secrets.token_hex(8)}{_TEMPORARY[1]}"
         try:
             with closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
                 connection.execute("PRAGMA synchronous = EXTRA")
                 connection.execute("BEGIN IMMEDIATE")
-                connection.execute(f"PRAGMA application_id = {APPLICATION}")
-                connection.execute(f"PRAGMA user_version = {VERSION}")
-                for statement in OBJECTS:
+                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {_VERSION}")
+                for statement in _OBJECTS:
                     connection.execute(statement)
-                connection.execute("INSERT INTO identity VALUES (?)", (secrets.token_hex(ID_DIGITS // 2),))
+                connection.execute("INSERT INTO identity VALUES (?)", (secrets.token_hex(_ID_DIGITS // 2),))
                 connection.execute("COMMIT")
             _publish(temporary, self.path)
         except sqlite3.Error as reason:
@@ -143,15 +141,15 @@ class LedgerFile:
     def _check(self, connection: sqlite3.Connection) -> None:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if application != APPLICATION:
+        if application != _APPLICATION:
             empty = self.path.stat().st_size == 0
             found = (
                 "an empty file, perhaps the rest of a damaged ledger" if empty else "an SQLite file of another program"
             )
             raise LedgerError(f"{self.shown} is no ledger: it is {found}. Name another file; it was not changed")
-        if version != VERSION:
+        if version != _VERSION:
             raise LedgerError(
-                f"{self.shown} is a ledger of file version {version}, and this library knows version {VERSION}: use the version "
+                f"{self.shown} is a ledger of file version {version}, and this library knows version {_VERSION}: use the version "
                 "of dpmoments that wrote it, or a newer one; it was not changed"
             )
         (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
@@ -161,7 +159,7 @@ class LedgerFile:
                 "'delete' (PRAGMA journal_mode = DELETE puts it back)"
             )
         statements = connection.execute("SELECT sql FROM sqlite_master").fetchall()
-        if sorted(str(statement) for (statement,) in statements) != sorted(OBJECTS):
+        if sorted(str(statement) for (statement,) in statements) != sorted(_OBJECTS):
             raise LedgerError(
                 f"{self.shown} is damaged, or was changed by another program: its tables are not a ledger's"
             )
@@ -169,7 +167,7 @@ class LedgerFile:
     def identity(self, connection: sqlite3.Connection) -> str:
         """The ledger's id."""
         rows = connection.execute("SELECT id FROM identity").fetchall()
-        if len(rows) != 1 or not isinstance(rows[0][0], str) or len(rows[0][0]) != ID_DIGITS:
+        if len(rows) != 1 or not isinstance(rows[0][0], str) or len(rows[0][0]) != _ID_DIGITS:
             raise LedgerError(f"{self.shown} is damaged: it has no id of its own")
         return str(rows[0][0])
 
@@ -202,7 +200,7 @@ def _count_names(path: Path) -> int:
             return 1
         made_under = 0
         for entry in os.scandir(path.parent):
-            if entry.name.startswith(TEMPORARY[0]) and entry.name.endswith(TEMPORARY[1]):
+            if entry.name.startswith(_TEMPORARY[0]) and entry.name.endswith(_TEMPORARY[1]):
                 with suppress(FileNotFoundError):
                     made_under += os.path.samestat(entry.stat(follow_symlinks=False), before)
         if path.stat().st_nlink == before.st_nlink:

@@ -19,15 +19,13 @@ from dpmoments.privacy.curves.zcdp import zcdp_rho
 from dpmoments.privacy.origin import check_dataset
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
-__all__ = ["MOST_GAUSSIAN_RELEASES", "Composition", "Grant", "GrantKind", "check_unit", "unit_name"]
-
 ROW = "row"
 """What a ledger calls the protected unit where each row is one; else it is called by the column that tells units apart."""
 
 MOST_GAUSSIAN_RELEASES = 128
 """Their discrete noise is counted as Gaussian with one margin for all, proven for so many releases of a dataset."""
-LARGEST_MU = 1e50
-LONGEST_UNIT = 200
+_LARGEST_MU = 1e50
+_LONGEST_UNIT = 200
 
 
 class GrantKind(StrEnum):
@@ -197,8 +195,8 @@ def check_unit(unit: object) -> None:
     if not isinstance(unit, str):
         raise TypeError(f"unit must be a text that names whom the guarantee is for, such as 'row', got {shown(unit)}")
     check_text(unit, "the name of the protected unit")
-    if not unit.strip() or len(unit) > LONGEST_UNIT or not unit.isprintable():
-        raise ValueError(f"unit={shown(unit)} must be 1 to {LONGEST_UNIT} printable characters, such as 'row'")
+    if not unit.strip() or len(unit) > _LONGEST_UNIT or not unit.isprintable():
+        raise ValueError(f"unit={shown(unit)} must be 1 to {_LONGEST_UNIT} printable characters, such as 'row'")
 
 
 def require_dataset(dataset: object) -> str:
@@ -226,9 +224,9 @@ def _positive_mu(mu: object) -> float:
     if isinstance(mu, bool) or not isinstance(mu, Real):
         raise TypeError(f"mu must be a number, got {type(mu).__name__}")
     number = float(mu)
-    if not 0 < number <= LARGEST_MU:
+    if not 0 < number <= _LARGEST_MU:
         raise ValueError(
-            f"mu={number!r} is not a privacy budget: mu must be positive and finite (at most {LARGEST_MU:g})"
+            f"mu={number!r} is not a privacy budget: mu must be positive and finite (at most {_LARGEST_MU:g})"
         )
     return number
 

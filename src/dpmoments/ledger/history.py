@@ -15,9 +15,7 @@ from dpmoments.ledger.grants import Grant
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.origin import LedgerEntry
 
-__all__ = ["Action", "HistoryEntry", "first_link"]
-
-ENTRIES = ("number", "time", "action", "dataset", "content")
+_ENTRIES = ("number", "time", "action", "dataset", "content")
 
 
 class Action(StrEnum):
@@ -60,7 +58,7 @@ class HistoryEntry:
     @classmethod
     def after(cls, number: int, link: str, action: Action, dataset: str, content: Mapping[str, Any]) -> HistoryEntry:
         """The entry that follows the one of that number and hash."""
-        values = dict(number=number + 1, time=now(), action=str(action), dataset=dataset, content=dict(content))
+        values = dict(number=number + 1, time=_now(), action=str(action), dataset=dataset, content=dict(content))
         return cls.read(number + 1, _canonical(values), _linked(link, _canonical(values)), link)
 
     @classmethod
@@ -77,7 +75,7 @@ class HistoryEntry:
                 "it was changed, or one before it was changed, taken out or put in: its hash does not follow"
             )
         values = json.loads(text)
-        require_known(values, ENTRIES, "an entry")
+        require_known(values, _ENTRIES, "an entry")
         require_kinds(values, time=str, action=str, dataset=str)
         if not isinstance(values["content"], dict):
             raise TypeError("the content of an entry must be a mapping")
@@ -110,7 +108,7 @@ class HistoryEntry:
 
     def to_dict(self) -> dict[str, Any]:
         """The entry and its hash, for a program."""
-        return {name: getattr(self, name) for name in ENTRIES} | {"content": dict(self.content), "hash": self.hash}
+        return {name: getattr(self, name) for name in _ENTRIES} | {"content": dict(self.content), "hash": self.hash}
 
 
 def first_link(ledger: str) -> str:
@@ -118,7 +116,7 @@ def first_link(ledger: str) -> str:
     return hashlib.sha256(f"dpmoments ledger {ledger}".encode()).hexdigest()
 
 
-def now() -> str:
+def _now() -> str:
     """The time that the clock shows."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 

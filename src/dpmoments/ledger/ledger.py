@@ -22,8 +22,6 @@ from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.origin import LedgerEntry
 from dpmoments.privacy.unit import Neighbors
 
-__all__ = ["Appending", "KeptAccounts", "Ledger"]
-
 # What follows in a history: counted in, and written, within one transaction.
 
 
@@ -51,7 +49,7 @@ class Appending:
 # The accounts of a file, kept in memory between uses and brought up to the file at each of them.
 
 
-class KeptAccounts:
+class _KeptAccounts:
     """What was read of a file once is not read again; that it is still there is looked at.
 
     Parameters
@@ -118,7 +116,7 @@ class KeptAccounts:
         return accounts
 
 
-SECONDS_TO_WAIT = 30.0
+_SECONDS_TO_WAIT = 30.0
 
 
 class _Process:
@@ -177,8 +175,8 @@ class Ledger:
     >>> folder.cleanup()
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, timeout: float = SECONDS_TO_WAIT) -> None:
-        self._kept = KeptAccounts(LedgerFile(path, timeout))
+    def __init__(self, path: str | os.PathLike[str], *, timeout: float = _SECONDS_TO_WAIT) -> None:
+        self._kept = _KeptAccounts(LedgerFile(path, timeout))
         self._reserved: dict[
             LedgerEntry, object
         ] = {}  # by whom: never copied, written or sent, so that others cannot refund

@@ -13,8 +13,6 @@ from dpmoments.ledger.grants import unit_name
 from dpmoments.ledger.history import Action
 from dpmoments.privacy.origin import LedgerEntry
 
-__all__ = ["LedgerCheck", "check_head", "check_history", "check_release", "originals"]
-
 
 @dataclass(frozen=True, slots=True)
 class LedgerCheck:

@@ -5,7 +5,6 @@ from typing import Any
 from dpmoments.mechanisms import means
 from dpmoments.mechanisms.adaptive_ball import AdaptiveBall
 from dpmoments.mechanisms.auto import Auto
-from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.coinpress import CoinPress
 from dpmoments.mechanisms.entries import MOMENTS, class_named
 from dpmoments.mechanisms.gaussian import Gaussian
@@ -13,6 +12,7 @@ from dpmoments.mechanisms.isotropic import Isotropic
 from dpmoments.mechanisms.laplace import Laplace
 from dpmoments.mechanisms.log_scale_histogram import LogScaleHistogram
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
+from dpmoments.mechanisms.shape import MomentShape
 
 __all__ = [
     "AdaptiveBall",

@@ -1,13 +1,13 @@
 from dpmoments.mechanisms import means as means
 from dpmoments.mechanisms.adaptive_ball import AdaptiveBall as AdaptiveBall
 from dpmoments.mechanisms.auto import Auto as Auto
-from dpmoments.mechanisms.base import MomentShape as MomentShape
 from dpmoments.mechanisms.coinpress import CoinPress as CoinPress
 from dpmoments.mechanisms.gaussian import Gaussian as Gaussian
 from dpmoments.mechanisms.isotropic import Isotropic as Isotropic
 from dpmoments.mechanisms.laplace import Laplace as Laplace
 from dpmoments.mechanisms.log_scale_histogram import LogScaleHistogram as LogScaleHistogram
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace as MatrixLaplace
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.mechanisms.additive_wishart import AdditiveWishart as AdditiveWishart
 from dpmoments.papers.mechanisms.inverse_gaussian import InverseGaussian as InverseGaussian
 from dpmoments.papers.mechanisms.inverse_wishart import InverseWishart as InverseWishart

@@ -24,10 +24,11 @@ from dpmoments.mechanisms.ball_search import (
     radius_at,
     radius_places,
 )
-from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
 from dpmoments.mechanisms.lattice_noise import count_error, noisy_count
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplacePlan
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape, NoisyMoments
 from dpmoments.noise.law import NoiseLaw
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -37,21 +38,19 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 
-__all__ = ["AdaptiveBall", "AdaptiveBallPlan"]
-
 LARGEST_RADIUS = 0.9
 """A larger ball is not worth its clipping."""
-MEAN_SQUARE, COVARIANCE_SQUARE = 0.3, 0.4
+_MEAN_SQUARE, _COVARIANCE_SQUARE = 0.3, 0.4
 """What is taken for ‖μ‖² and the squared norm of the second moment of rows in a ball about their mean, in units of its
 radius."""
 EXCESS_FOR_NOISE = 2.0
 LENIENT_BELOW = 0.8
 """The excess beyond a ball may be so many times what its noise saves; and, by a standard deviation, more where the radius is
 small."""
-NOISE_FOR_NOISE = 1.05
+_NOISE_FOR_NOISE = 1.05
 """Under (ε, δ) the search is worth more with Gaussian noise, even where that is so many times the noise of pure ε in the
 end."""
-FAR_ROWS = (
+_FAR_ROWS = (
     "some rows may be far from the others: moments were released at the public bounds after a search that found no ball: "
     "AdaptiveBall(dominant_rows=True) spends nothing on one"
 )
@@ -134,7 +133,7 @@ class AdaptiveBallPlan(Plan):
         lenience = evidence.excess_deviation * max(0.0, 1.0 - (radius / LENIENT_BELOW) ** 2)
         if evidence.excess > EXCESS_FOR_NOISE * saved + lenience:
             return self._at_the_bounds(
-                moments, privacy_filter, "a smaller ball would move rows too far", warnings=[FAR_ROWS]
+                moments, privacy_filter, "a smaller ball would move rows too far", warnings=[_FAR_ROWS]
             )
         evidence = evidence.with_rows(distances, privacy_filter, self.budget, place)
         return self._in_the_ball(rows, privacy_filter, center, evidence)
@@ -260,7 +259,7 @@ class AdaptiveBall(Mechanism):
             _joint(shape, self.divisible(spent), neighbors, in_ball=True).noise.frobenius_error
             for spent in (pure, budget)
         )
-        return budget if by_gaussian <= NOISE_FOR_NOISE * by_pure else pure
+        return budget if by_gaussian <= _NOISE_FOR_NOISE * by_pure else pure
 
 
 def _joint(
@@ -281,8 +280,8 @@ def _augmentation(
         shape,
         lambda w: mechanism.noise_sensitivity(shape, neighbors, w),
         noisy_count=not shape.count_is_public(neighbors),
-        mean_square=MEAN_SQUARE if in_ball else 1.0,
-        covariance_square=COVARIANCE_SQUARE if in_ball else 1.0,
+        mean_square=_MEAN_SQUARE if in_ball else 1.0,
+        covariance_square=_COVARIANCE_SQUARE if in_ball else 1.0,
     )
 
 

@@ -15,28 +15,19 @@ from typing import Any, TypedDict
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
-from dpmoments.mechanisms.base import MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.base import Plan
+from dpmoments.mechanisms.shape import MomentShape, NoisyMoments
 from dpmoments.noise.law import NoiseLaw
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 
-__all__ = [
-    "AdditivePlan",
-    "MomentVariances",
-    "augmented_dimension",
-    "augmented_gram",
-    "choose_augmentation",
-    "choose_bits",
-    "taken_apart",
-]
-
-FINEST_BITS = 20
-COARSEST_BITS = 6
+_FINEST_BITS = 20
+_COARSEST_BITS = 6
 LARGEST_NOISE = 2.0**46
 """Standard deviations of noise in lattice units stay below this: far inside int64, and float64 draws below 2^52."""
-AUGMENTATION_STEPS = 64
+_AUGMENTATION_STEPS = 64
 """w is a multiple of 1/64, so that w·2^bits is an integer on every lattice in use."""
 
 
@@ -51,12 +42,12 @@ def choose_bits(noise_scale: float, n_features: int = 1) -> int:
     >>> choose_bits(1.0), choose_bits(1e6)
     (20, 13)
     """
-    if noise_scale * 4.0**COARSEST_BITS > LARGEST_NOISE:
+    if noise_scale * 4.0**_COARSEST_BITS > LARGEST_NOISE:
         raise ValueError(
             f"the budget is so small that the noise, {noise_scale:.3g} per entry, would drown a table of any size: "
             "give a larger budget"
         )
-    bits = min(FINEST_BITS, (53 - (n_features - 1).bit_length()) // 2)
+    bits = min(_FINEST_BITS, (53 - (n_features - 1).bit_length()) // 2)
     while noise_scale * 4.0**bits > LARGEST_NOISE:
         bits -= 1
     return bits
@@ -104,7 +95,7 @@ def choose_augmentation(
         terms = d * diagonal_ratio + d * (d - 1) + of_mean + of_size
         return sensitivity(w) ** 2 * terms
 
-    return min((step / AUGMENTATION_STEPS for step in range(1, AUGMENTATION_STEPS + 1)), key=mean_square_error)
+    return min((step / _AUGMENTATION_STEPS for step in range(1, _AUGMENTATION_STEPS + 1)), key=mean_square_error)
 
 
 class MomentVariances(TypedDict):

@@ -24,9 +24,7 @@ from dpmoments.rows.moments import LIMB_BITS, Moments
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 
-__all__ = ["AssumedTable", "Assumption", "ErrorsOnTable", "measured_errors"]
-
-DISTINCT_ROWS = 250
+_DISTINCT_ROWS = 250
 """Most rows that are made up, or four a feature where that is more; each stands for an equal share of the table."""
 
 
@@ -76,10 +74,10 @@ class AssumedTable:
         """Rows with these moments; ``bounded`` where the mechanism expects them in the unit ball."""
         d = len(self.spectrum)
         scales = np.sqrt(np.sort(self.spectrum)[::-1]) * (1.0 if self.units is None else self.units)
-        table = normal_rows(min(max(DISTINCT_ROWS, 4 * d), max(self.n_rows, 2)), d) * scales
+        table = _normal_rows(min(max(_DISTINCT_ROWS, 4 * d), max(self.n_rows, 2)), d) * scales
         plain = Rows.of(table, Schema.unbounded(d), neighbors=neighbors, threads=1)
         assumed = self.eigenvalues if bounded else None
-        return AssumedRows(
+        return _AssumedRows(
             schema=plain.schema,
             neighbors=neighbors,
             source=plain.source,
@@ -91,7 +89,7 @@ class AssumedTable:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class AssumedRows(Rows):
+class _AssumedRows(Rows):
     """Made-up rows, each of which counts ``size``/``n_distinct`` times.
 
     Moments in the unit ball are those of the stated Gram matrix to the last lattice unit: no row is clipped there.
@@ -151,7 +149,7 @@ def measured_errors(
 
 
 @lru_cache(maxsize=16)
-def normal_rows(n_rows: int, n_features: int) -> FloatArray:
+def _normal_rows(n_rows: int, n_features: int) -> FloatArray:
     """Rows of normal shape, mean 0 and second moment I, shape (n_rows, n_features).
 
     Normal quantiles of a Weyl sequence, whose mean and second moment are then made exact; where there are too few rows for
@@ -159,7 +157,7 @@ def normal_rows(n_rows: int, n_features: int) -> FloatArray:
 
     Examples
     --------
-    >>> rows = normal_rows(100, 3)
+    >>> rows = _normal_rows(100, 3)
     >>> bool(np.allclose(rows.T @ rows / 100, np.eye(3))), bool(np.allclose(rows.sum(axis=0), 0.0))
     (True, True)
     """
@@ -192,9 +190,9 @@ def _limbs(cells: IntegerArray) -> Any:
 
 # What a forecast assumes of a table, where the error of a mechanism depends on it.
 
-DECAY = 1.0
+_DECAY = 1.0
 """Eigenvalues fall as 1/i unless told otherwise: as they do, roughly, in tables of standardised columns."""
-MEAN_SQUARE_NORM = 0.5
+_MEAN_SQUARE_NORM = 0.5
 """Assumed mean of ‖x‖² where columns have bounds, which the cells of few tables reach; 1 for rows given in the unit ball."""
 
 
@@ -252,9 +250,9 @@ class Assumption:
             raise ValueError(f"decay={decay!r}: eigenvalues fall as i^−decay, which must be finite and not negative")
         if schema.row_norm is None and decay is None:
             return cls((1.0,) * d, units, "normal rows, standard deviations in the middle of their ranges")
-        power = DECAY if decay is None else decay
+        power = _DECAY if decay is None else decay
         weights = [float(place) ** -power for place in range(1, d + 1)]
-        total = float(d) if schema.row_norm is None else 1.0 if schema.is_coordinates else MEAN_SQUARE_NORM
+        total = float(d) if schema.row_norm is None else 1.0 if schema.is_coordinates else _MEAN_SQUARE_NORM
         scale = total / math.fsum(weights)
         falls = "1/i" if power == 1.0 else f"i^−{power:g}"
         words = f"normal rows, eigenvalues of their second moment as {falls} with sum {total:g}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from dpmoments.mechanisms.adaptive_ball import LARGEST_SPENT, AdaptiveBall, AdaptiveBallPlan
-from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
+from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.coinpress import CoinPress
 from dpmoments.mechanisms.entries import MOMENTS, class_at
 from dpmoments.mechanisms.gaussian import Gaussian
@@ -15,13 +15,12 @@ from dpmoments.mechanisms.isotropic import Isotropic
 from dpmoments.mechanisms.laplace import Laplace
 from dpmoments.mechanisms.log_scale_histogram import LogScaleHistogram
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
 
-__all__ = ["Auto"]
-
-FEWEST_FEATURES_FOR_BALL = 5
-CANDIDATES: tuple[Mechanism, ...] = (MatrixLaplace(), Isotropic(), Gaussian(), Laplace())
+_FEWEST_FEATURES_FOR_BALL = 5
+_CANDIDATES: tuple[Mechanism, ...] = (MatrixLaplace(), Isotropic(), Gaussian(), Laplace())
 
 
 @dataclass(frozen=True)
@@ -113,12 +112,12 @@ class Auto(Mechanism):
             self.rule == "practice"
             and shape.mean
             and shape.has_numbers
-            and shape.n_features >= FEWEST_FEATURES_FOR_BALL
+            and shape.n_features >= _FEWEST_FEATURES_FOR_BALL
         ):
             plan = AdaptiveBall().plan(shape, budget, neighbors)
             return replace(plan, chosen_because=_because_of_ball(plan))
         plans, refusals = list[Plan](), list[ValueError]()
-        for mechanism in CANDIDATES:
+        for mechanism in _CANDIDATES:
             spend = budget
             if budget.kind is BudgetKind.APPROXIMATE and BudgetKind.APPROXIMATE not in mechanism.budget_kinds:
                 spend = PrivacyBudget.pure(budget.epsilon)

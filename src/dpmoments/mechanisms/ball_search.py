@@ -36,42 +36,30 @@ from dpmoments.rows.kernel import transformed_norms
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 
-__all__ = [
-    "BallBudget",
-    "BallEvidence",
-    "DistanceFromCenter",
-    "RowDistances",
-    "draws_in_words",
-    "noisy_center",
-    "preference",
-    "radius_at",
-    "radius_places",
-]
-
 # How adaptive-ball divides a budget, step by step, from what it has learnt of the number of rows so far.
 
 COUNT_SHARE = 0.008
-CENTER_SHARES = (0.005, 0.08)
-CENTER_NOISE = 0.1
+_CENTER_SHARES = (0.005, 0.08)
+_CENTER_NOISE = 0.1
 """Norm of the noise on the centre that its share is to reach, in units of the ball."""
-SCREEN_ROWS = 0.01
-SCREEN_NOISE = 4.0
-SCREEN_SHARES = (0.0025, 0.045)
+_SCREEN_ROWS = 0.01
+_SCREEN_NOISE = 4.0
+_SCREEN_SHARES = (0.0025, 0.045)
 """A share of the rows may lie beyond the first radius looked at, which is so many noise scales; where that costs more, no such
 look is taken."""
-SEARCH_SHARES = (0.01, 0.12)
-SEARCH_SHARE_AT_EASE = 0.04
-ROWS_AT_EASE = 0.004
+_SEARCH_SHARES = (0.01, 0.12)
+_SEARCH_SHARE_AT_EASE = 0.04
+_ROWS_AT_EASE = 0.004
 """Where so small a share of the rows may lie beyond the ball anyway, no more than that is paid to know the radius better."""
-SEARCH_NOISE_PURE, SEARCH_NOISE_GAUSSIAN = 10.0, 6.0
+_SEARCH_NOISE_PURE, _SEARCH_NOISE_GAUSSIAN = 10.0, 6.0
 """Rows that may lie beyond the ball, at least: so many scales of the noise of the search, or it would find nothing."""
-ROWS_FOR_NOISE = 3.0
+_ROWS_FOR_NOISE = 3.0
 """Rows that may lie beyond the ball: so many times the Frobenius norm of the noise, in rows."""
-MOST_BEYOND = 0.25
+_MOST_BEYOND = 0.25
 """And never more than this share of all."""
 BEYOND_SHARE = 0.01
-EXCESS_SHARE_PER_GAIN = 0.02
-MOST_EXCESS_SHARE = 0.12
+_EXCESS_SHARE_PER_GAIN = 0.02
+_MOST_EXCESS_SHARE = 0.12
 """The last look before rows are clipped is paid for in proportion to what clipping gains."""
 SHARE_FOR_NOISE = 0.9
 """The share of the last step by which the others are planned."""
@@ -123,27 +111,27 @@ class BallBudget:
 
     def search_share(self, least_rows: float) -> float:
         """For the radius, in a table of about so many rows."""
-        aim = max(ROWS_FOR_NOISE * self.noise_rows, ROWS_AT_EASE * least_rows)
-        for_noise = self.share_for(ROWS_FOR_NOISE * self.noise_rows / self._search_noise)
+        aim = max(_ROWS_FOR_NOISE * self.noise_rows, _ROWS_AT_EASE * least_rows)
+        for_noise = self.share_for(_ROWS_FOR_NOISE * self.noise_rows / self._search_noise)
         wanted = max(
             self.share_for(aim / self._search_noise),
-            self.share_for(MOST_BEYOND * least_rows / self._search_noise),
-            min(SEARCH_SHARE_AT_EASE, for_noise),
+            self.share_for(_MOST_BEYOND * least_rows / self._search_noise),
+            min(_SEARCH_SHARE_AT_EASE, for_noise),
         )
-        return _within(wanted, SEARCH_SHARES)
+        return _within(wanted, _SEARCH_SHARES)
 
     def rows_beyond(self, least_rows: float) -> int | None:
         """K, how many rows may lie beyond the ball; None where the table has too few for a search."""
         least = self._search_noise * self.scale(self.search_share(least_rows))
-        most = MOST_BEYOND * least_rows
+        most = _MOST_BEYOND * least_rows
         if least > most:
             return None
-        return math.floor(max(least, min(ROWS_FOR_NOISE * self.noise_rows, most)))
+        return math.floor(max(least, min(_ROWS_FOR_NOISE * self.noise_rows, most)))
 
     def center_share(self, least_rows: float) -> float:
         """For the centre."""
-        norm = self.center_noise(1.0) / (CENTER_NOISE * least_rows)
-        return _within(norm if self.pure else norm * norm, CENTER_SHARES)
+        norm = self.center_noise(1.0) / (_CENTER_NOISE * least_rows)
+        return _within(norm if self.pure else norm * norm, _CENTER_SHARES)
 
     def center_scale(self, share: float) -> float:
         """Scale of the noise on every entry of the sum of rows."""
@@ -155,22 +143,22 @@ class BallBudget:
 
     def screen_share(self, least_rows: float) -> float | None:
         """For a first look at one large radius; None where it costs too much for a first look."""
-        share = self.share_for(SCREEN_ROWS * least_rows / SCREEN_NOISE)
-        return None if share > SCREEN_SHARES[1] else max(share, SCREEN_SHARES[0])
+        share = self.share_for(_SCREEN_ROWS * least_rows / _SCREEN_NOISE)
+        return None if share > _SCREEN_SHARES[1] else max(share, _SCREEN_SHARES[0])
 
     @staticmethod
     def screened_rows(least_rows: float, rows_beyond: int) -> float:
         """How many rows may lie beyond that radius."""
-        return max(float(rows_beyond), SCREEN_ROWS * least_rows)
+        return max(float(rows_beyond), _SCREEN_ROWS * least_rows)
 
     @staticmethod
     def excess_share(radius: float) -> float:
         """For what lies beyond the ball, given its radius."""
-        return min(MOST_EXCESS_SHARE, EXCESS_SHARE_PER_GAIN / radius**2)
+        return min(_MOST_EXCESS_SHARE, _EXCESS_SHARE_PER_GAIN / radius**2)
 
     @property
     def _search_noise(self) -> float:
-        return SEARCH_NOISE_PURE if self.pure else SEARCH_NOISE_GAUSSIAN
+        return _SEARCH_NOISE_PURE if self.pure else _SEARCH_NOISE_GAUSSIAN
 
     @property
     def _sum_sensitivity(self) -> float:
@@ -181,29 +169,29 @@ def _within(value: float, bounds: tuple[float, float]) -> float:
     return min(max(value, bounds[0]), bounds[1])
 
 
-LARGEST_RADIUS = 0.95
-FINENESS = 24
+_LARGEST_RADIUS = 0.95
+_FINENESS = 24
 """Distances are told apart to a factor of 2^(1/24)."""
-OUTERMOST = -26
-"""LARGEST_RADIUS·2^(26/24) is above 2, and no row of the unit ball is farther from a centre in it."""
-INNERMOST = 189
-STEP_PURE, STEP_GAUSSIAN = 4, 3
-N_RADII_PURE, N_RADII_GAUSSIAN = 40, 64
+_OUTERMOST = -26
+"""_LARGEST_RADIUS·2^(26/24) is above 2, and no row of the unit ball is farther from a centre in it."""
+_INNERMOST = 189
+_STEP_PURE, _STEP_GAUSSIAN = 4, 3
+_N_RADII_PURE, _N_RADII_GAUSSIAN = 40, 64
 """The radii that can be chosen: a sixth of an octave apart, or an eighth."""
 SCREEN_PLACE = 5
 """The first radius looked at: 0.82."""
-JOINT_RELEASE = "count, sum and Gram matrix"
+_JOINT_RELEASE = "count, sum and Gram matrix"
 COMPARISONS = 6
 """Of a binary search among 64 radii."""
-PREFERENCE = 2.0
+_PREFERENCE = 2.0
 """Among radii that the number of rows beyond does not tell apart, a choice has odds of radius^−2, as the noise would have
 it."""
-SHARE_BITS = 20
+_SHARE_BITS = 20
 """A row's part of a sum is a multiple of 2^-20."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DistanceFromCenter:
+class _DistanceFromCenter:
     """The statistic ‖x − center‖ of a row."""
 
     center: FloatArray
@@ -246,7 +234,7 @@ class RowDistances:
     Attributes
     ----------
     beyond : ndarray of int64
-        ``beyond[i]`` rows are farther than ``radius_at(OUTERMOST + i)``.
+        ``beyond[i]`` rows are farther than ``radius_at(_OUTERMOST + i)``.
     """
 
     beyond: IntegerArray
@@ -254,14 +242,14 @@ class RowDistances:
     @classmethod
     def of(cls, rows: Rows, center: FloatArray) -> RowDistances:
         """One pass over the table."""
-        edges = np.array([radius_at(place) for place in range(INNERMOST, OUTERMOST - 1, -1)])
-        counted = rows.histogram(DistanceFromCenter(center), edges)
+        edges = np.array([radius_at(place) for place in range(_INNERMOST, _OUTERMOST - 1, -1)])
+        counted = rows.histogram(_DistanceFromCenter(center), edges)
         from_outside = np.concatenate([[counted.above], counted.counts[::-1]])
         return cls(np.cumsum(from_outside))
 
     def at(self, place: int) -> int:
         """Rows farther than ``radius_at(place)``."""
-        return int(self.beyond[place - OUTERMOST])
+        return int(self.beyond[place - _OUTERMOST])
 
     def fills_the_bounds(self, privacy_filter: PrivacyFilter, budget: BallBudget, share: float, allowed: float) -> bool:
         """Whether more rows than are allowed lie beyond the first radius looked at, as seen through noise."""
@@ -284,16 +272,16 @@ class RowDistances:
             scores = [-abs(self.at(place) - rows_beyond) + preference(place, law.epsilon) for place in places]
             return places[int(privacy_filter.draw("radius", law, np.array(scores), rank_score(budget.neighbors)))]
         losses = part.split(*[1.0] * COMPARISONS)
-        step, half = 0, N_RADII_GAUSSIAN
+        step, half = 0, _N_RADII_GAUSSIAN
         for number, loss in enumerate(losses, 1):
             half //= 2
             sensitivity = count(budget.neighbors)
             scale = noise_scale_for(loss, sensitivity.value)
-            query = [self.at(STEP_GAUSSIAN * (step + half))]
+            query = [self.at(_STEP_GAUSSIAN * (step + half))]
             what = f"radius: comparison {number}"
             [noisy] = with_noise(privacy_filter, what, query, sensitivity, scale, bits=0, pure=False)
             step += half if noisy <= rows_beyond else 0
-        return STEP_GAUSSIAN * step
+        return _STEP_GAUSSIAN * step
 
     def noisy_rows_beyond(self, privacy_filter: PrivacyFilter, budget: BallBudget, share: float, place: int) -> float:
         """The number of rows beyond the radius at ``place``, with noise."""
@@ -314,16 +302,16 @@ class RowDistances:
         if most <= 0.0:
             return 0.0, 0.0
         query = 0
-        for outer in range(place, OUTERMOST, -1):
+        for outer in range(place, _OUTERMOST, -1):
             within = self.at(outer) - self.at(outer - 1)
             reach = min(radius_at(outer - 1), farthest) ** 2 - radius**2
             part = min(math.nextafter(reach / most, math.inf), 1.0)
-            query += within * math.ceil(part * 2.0**SHARE_BITS)
-        query += self.at(OUTERMOST) * 2**SHARE_BITS
+            query += within * math.ceil(part * 2.0**_SHARE_BITS)
+        query += self.at(_OUTERMOST) * 2**_SHARE_BITS
         sensitivity = share_of_rows_l1(budget.neighbors) if budget.pure else share_of_rows(budget.neighbors)
         scale = noise_scale_for(budget.part(share), sensitivity.value)
         what = "squared distance beyond the ball"
-        [noisy] = with_noise(privacy_filter, what, [query], sensitivity, scale, bits=SHARE_BITS, pure=budget.pure)
+        [noisy] = with_noise(privacy_filter, what, [query], sensitivity, scale, bits=_SHARE_BITS, pure=budget.pure)
         return float(noisy) * most, budget.deviation(share) * most
 
 
@@ -335,12 +323,12 @@ def radius_at(place: int) -> float:
     >>> radius_at(0), round(radius_at(24), 3), radius_at(-26) > 2.0
     (0.95, 0.475, True)
     """
-    return LARGEST_RADIUS * math.exp2(-place / FINENESS)
+    return _LARGEST_RADIUS * math.exp2(-place / _FINENESS)
 
 
 def radius_places(pure: bool) -> tuple[int, ...]:
     """Places of the radii that a run can choose."""
-    step, number = (STEP_PURE, N_RADII_PURE) if pure else (STEP_GAUSSIAN, N_RADII_GAUSSIAN)
+    step, number = (_STEP_PURE, _N_RADII_PURE) if pure else (_STEP_GAUSSIAN, _N_RADII_GAUSSIAN)
     return tuple(step * place for place in range(number))
 
 
@@ -350,13 +338,13 @@ def draws_in_words(pure: bool, *, in_ball: bool) -> str:
     screen = rf"(rows beyond {radius_at(SCREEN_PLACE):.2f}; )?"
     found, excess = "radius" if pure else comparisons, "(squared distance beyond the ball; )?"
     if in_ball:
-        return rf"(count; )?sum of rows; {screen}{found}; {excess}rows beyond the ball; {JOINT_RELEASE}"
-    return rf"(count; )?(sum of rows; {screen}({found}; {excess})?)?{JOINT_RELEASE}"
+        return rf"(count; )?sum of rows; {screen}{found}; {excess}rows beyond the ball; {_JOINT_RELEASE}"
+    return rf"(count; )?(sum of rows; {screen}({found}; {excess})?)?{_JOINT_RELEASE}"
 
 
 def preference(place: int, epsilon: float) -> int:
     """What a radius adds to its score, in whole rows, for odds of radius^−2 by itself."""
-    return round(2.0 * PREFERENCE * math.log(2.0) * place / FINENESS / epsilon)
+    return round(2.0 * _PREFERENCE * math.log(2.0) * place / _FINENESS / epsilon)
 
 
 def _noisy_count(privacy_filter: PrivacyFilter, what: str, exact: int, budget: BallBudget, share: float) -> float:
@@ -368,11 +356,11 @@ def _noisy_count(privacy_filter: PrivacyFilter, what: str, exact: int, budget: B
 
 # What a run of adaptive-ball learnt of the rows that it moved, and what it says of that.
 
-FAILURE = 0.05
+_FAILURE = 0.05
 """Probability that one of the bounds on what clipping did does not hold, the noisy answers being independent of one
 another."""
-BOUNDS = 3
-NEGLIGIBLE = 0.01
+_BOUNDS = 3
+_NEGLIGIBLE = 0.01
 """What clipping took at most is no matter below this share of all variances together."""
 
 
@@ -436,7 +424,7 @@ class BallEvidence:
         most_rows = max(0.0, self.rows_beyond + self._reach(self.rows_deviation))
         most_excess = max(0.0, self.excess + self._reach(self.excess_deviation))
         most_excess = min(most_excess, most_rows * max(0.0, self.farthest**2 - self.radius**2))
-        count_noise = noise.count_quantile(1.0 - FAILURE / BOUNDS) if noise.count_variance else 0.0
+        count_noise = noise.count_quantile(1.0 - _FAILURE / _BOUNDS) if noise.count_variance else 0.0
         least_count = max(1.0, count - count_noise)
         found = {
             "radius": self.radius,
@@ -457,7 +445,7 @@ class BallEvidence:
         lost *= 1.0 + min(1.0, moved / self.radius)
         spread = float(np.trace(noisy.gram)) / at_least_one - moved**2
         shown = max(spread, trace_noise)
-        if lost < NEGLIGIBLE * shown:
+        if lost < _NEGLIGIBLE * shown:
             return found
         may_be = f"by up to {lost / shown:.0%} of what is shown" if lost < shown else "by more than what is shown"
         warning = (
@@ -494,7 +482,7 @@ class BallEvidence:
         return _recorded(diagnostics, "radius") if "radius" in diagnostics else None
 
     def _reach(self, deviation: float) -> float:
-        failure = FAILURE / BOUNDS
+        failure = _FAILURE / _BOUNDS
         return deviation * (
             -math.log(2.0 * failure) / math.sqrt(2.0) if self.pure else float(-scipy.special.ndtri(failure))
         )

@@ -27,31 +27,18 @@ from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
 
-__all__ = [
-    "GAUSSIAN_LOSS_UNITS",
-    "LOSS_UNITS",
-    "ZCDP_LOSS_UNITS",
-    "Arithmetic",
-    "CalibratedPlan",
-    "ConfiguredMechanism",
-    "Mechanism",
-    "MomentShape",
-    "NoisyMoments",
-    "Plan",
-]
-
 # In which unit the losses of a mechanism's draws add up, by the kind of budget.
 
-LOSS_UNITS: Mapping[BudgetKind, LossUnit] = MappingProxyType(
+_LOSS_UNITS: Mapping[BudgetKind, LossUnit] = MappingProxyType(
     {
         BudgetKind.PURE: LossUnit.EPSILON,
         BudgetKind.ZCDP: LossUnit.RHO,
         BudgetKind.APPROXIMATE: LossUnit.EPSILON_DELTA,
     }
 )
-GAUSSIAN_LOSS_UNITS = MappingProxyType({**LOSS_UNITS, BudgetKind.APPROXIMATE: LossUnit.GAUSSIAN_RHO})
+GAUSSIAN_LOSS_UNITS = MappingProxyType({**_LOSS_UNITS, BudgetKind.APPROXIMATE: LossUnit.GAUSSIAN_RHO})
 """For mechanisms whose every draw under (ε, δ) is Gaussian."""
-ZCDP_LOSS_UNITS = MappingProxyType({**LOSS_UNITS, BudgetKind.APPROXIMATE: LossUnit.RHO})
+ZCDP_LOSS_UNITS = MappingProxyType({**_LOSS_UNITS, BudgetKind.APPROXIMATE: LossUnit.RHO})
 """For mechanisms whose draws under (ε, δ) are of several kinds, all of them zCDP."""
 
 Noisy = TypeVar("Noisy")
@@ -176,7 +163,7 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
 
     budget_kinds: ClassVar[frozenset[BudgetKind]]
     supported_neighbors: ClassVar[frozenset[Neighbors]] = frozenset(Neighbors)
-    loss_units: ClassVar[Mapping[BudgetKind, LossUnit]] = LOSS_UNITS
+    loss_units: ClassVar[Mapping[BudgetKind, LossUnit]] = _LOSS_UNITS
     """In which unit the losses of its draws add up, by the kind of budget."""
     needs_row_norm: ClassVar[bool] = True
     most_features: ClassVar[int | None] = None

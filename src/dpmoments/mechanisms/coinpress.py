@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.coinpress_ellipsoid import Ellipsoid, StepRules, spectral_edge
 from dpmoments.mechanisms.coinpress_schedule import (
     STAND_IN_ROWS,
@@ -31,28 +31,26 @@ from dpmoments.mechanisms.noisy_step import (
     require_workable_budget,
 )
 from dpmoments.mechanisms.norm_histogram import noisy_tail_histograms, tail_edges
-from dpmoments.mechanisms.shape import positive_definite
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape, NoisyMoments, positive_definite
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
-__all__ = ["FAR", "CoinPress", "CoinPressPlan", "LastClip", "histogram_share", "run_diagnostics", "widened_clip"]
-
 # The clipping radius of CoinPress's last step, widened where a private histogram of norms shows heavy tails.
 
-HISTOGRAM_SHARE = 0.02
+_HISTOGRAM_SHARE = 0.02
 """Share of the last step's budget that buys the histogram of norms, for ten features or more."""
-LARGEST_HISTOGRAM_SHARE = 0.1
-FAR = 4.0
+_LARGEST_HISTOGRAM_SHARE = 0.1
+_FAR = 4.0
 """A last radius above this multiple of the planned one is warned of."""
-AFFORDABLE = 0.1
+_AFFORDABLE = 0.1
 """Rows along unchecked directions widen the clip as far as that, or until noise is this fraction of every variance."""
 
 
 @dataclass(frozen=True, slots=True)
-class LastClip:
+class _LastClip:
     """The last step's budget and clipping radius, and what the histogram of norms says of it.
 
     Attributes
@@ -75,7 +73,7 @@ class LastClip:
     unseen_tail: float = 0.0
 
 
-def histogram_share(n_features: int) -> float:
+def _histogram_share(n_features: int) -> float:
     """Share of the last step's budget for the histogram of norms.
 
     A tail of c rows is worth a wider clip where its part in the covariance, c/√d, exceeds the noise, which is in proportion to
@@ -83,27 +81,24 @@ def histogram_share(n_features: int) -> float:
 
     Examples
     --------
-    >>> [round(histogram_share(d), 3) for d in (1, 3, 5, 10, 50)]
+    >>> [round(_histogram_share(d), 3) for d in (1, 3, 5, 10, 50)]
     [0.1, 0.1, 0.057, 0.02, 0.02]
     """
-    return min(LARGEST_HISTOGRAM_SHARE, HISTOGRAM_SHARE * max(1.0, math.pow(10.0 / n_features, 1.5)))
+    return min(_LARGEST_HISTOGRAM_SHARE, _HISTOGRAM_SHARE * max(1.0, math.pow(10.0 / n_features, 1.5)))
 
 
-def widened_clip(
+def _widened_clip(
     rows: Rows,
     privacy_filter: PrivacyFilter,
-    planned: LastClip,
+    planned: _LastClip,
     ellipsoid: Ellipsoid,
     *,
     n_rows: float,
     mean: bool,
-) -> LastClip:
-    """The clip after a part of the planned budget went into a histogram of norms.
-
-    **Privacy.** That part, by the histogram alone.
-    """
+) -> _LastClip:
+    """The clip after a part of the planned budget went into a histogram of norms."""
     d = len(ellipsoid.center)
-    share = histogram_share(d)
+    share = _histogram_share(d)
     for_histogram, rest = PrivacyBudget.zcdp(planned.rho).split(share, 1.0 - share)
     # A row very far out along directions enlarged unchecked only says how far these were enlarged: it is counted apart.
     whole, apart = noisy_tail_histograms(
@@ -118,11 +113,11 @@ def widened_clip(
     )
     noise = StepNoise.calibrated(d, rest.rho, rows.neighbors, mean=mean)
     noise_error = noise.noise_scale * math.sqrt(d * (d + 1) / 2.0) / n_rows
-    affordable = math.sqrt(AFFORDABLE * math.sqrt(d) / noise_error)
-    near = apart.typical_norms <= max(FAR * planned.radius, affordable)
+    affordable = math.sqrt(_AFFORDABLE * math.sqrt(d) / noise_error)
+    near = apart.typical_norms <= max(_FAR * planned.radius, affordable)
     histogram = replace(whole, counts=whole.counts + np.where(near, apart.occupied, 0.0))
     best = histogram.best_radius(2, noise_error, 1.0 / math.sqrt(d))
-    return LastClip(
+    return _LastClip(
         rest.rho,
         # Never below the planned radius: for normal rows that is the better choice, since it suffers from no bins and no noise.
         max(planned.radius, best or 0.0),
@@ -134,11 +129,11 @@ def widened_clip(
 
 # What a run of CoinPress says of itself: every step, and warnings in words.
 
-LARGE_TAIL = 0.06
+_LARGE_TAIL = 0.06
 """A tail of a larger share of the rows that the histogram could not see is warned of."""
 
 
-def run_diagnostics(steps: list[dict[str, Any]], rules: StepRules, clip: LastClip, half_seen: bool) -> dict[str, Any]:
+def _run_diagnostics(steps: list[dict[str, Any]], rules: StepRules, clip: _LastClip, half_seen: bool) -> dict[str, Any]:
     """Ellipsoid of every step, predicted error and warnings; all computed from noisy outputs and public numbers."""
     found: list[str] = []
     final, d = steps[-1], len(steps[-1]["center"])
@@ -157,9 +152,9 @@ def run_diagnostics(steps: list[dict[str, Any]], rules: StepRules, clip: LastCli
             "the budget is too small for this range of eigenvalues: the smallest ones are lost in the noise "
             "(more rows, a larger rho, or a narrower range)"
         )
-    if clip.radius > FAR * rules.last_radius:
+    if clip.radius > _FAR * rules.last_radius:
         found.append(
-            f"the last clip is more than {FAR:g} times as wide as planned, because some rows lie far out: the noise on every "
+            f"the last clip is more than {_FAR:g} times as wide as planned, because some rows lie far out: the noise on every "
             "column has grown with its square. Bounds, or a transformed column, serve such a table better"
         )
     if clip.left_out or half_seen:
@@ -171,7 +166,7 @@ def run_diagnostics(steps: list[dict[str, Any]], rules: StepRules, clip: LastCli
     signal = math.sqrt(d) * max(1.0, final["fill"] * final["radius"] ** 2 / d)
     if final["noise_scale"] * math.sqrt(d * (d + 1) / 2.0) > signal:
         found.append("the expected error is larger than the covariance itself: this release is mostly noise")
-    if clip.unseen_tail > LARGE_TAIL:
+    if clip.unseen_tail > _LARGE_TAIL:
         found.append(
             f"a tail of up to about {min(1.0, clip.unseen_tail):.0%} of the rows, however far out, would not have been seen and "
             "would have been clipped: if there is one, variances are too small"
@@ -189,9 +184,9 @@ def run_diagnostics(steps: list[dict[str, Any]], rules: StepRules, clip: LastCli
 
 FLOOR = 0.5
 """Before rescaling, a step raises eigenvalues below this fraction of the noise's spectral edge to it."""
-CAUTION = 0.7
+_CAUTION = 0.7
 """The schedule is planned as if the noise reached only this fraction of its spectral edge, which is what experiments show."""
-LEAST_EIGENVALUE = 0.1
+_LEAST_EIGENVALUE = 0.1
 """Default lower bound on the eigenvalues, relative to the schema's least variances: correlation makes eigenvalues smaller."""
 
 
@@ -243,9 +238,9 @@ class CoinPressPlan(Plan):
                 ellipsoid = ellipsoid.ridged(release, n_rows, rules.sampling_ridge, rules.failure)
             else:
                 ellipsoid = ellipsoid.floored(release, n_rows, FLOOR, final=len(steps) == len(early))
-        clip = LastClip(last.rho, rules.last_radius)
+        clip = _LastClip(last.rho, rules.last_radius)
         if options.widens_last_clip:
-            clip = widened_clip(rows, privacy_filter, clip, ellipsoid, n_rows=n_rows, mean=shape.mean)
+            clip = _widened_clip(rows, privacy_filter, clip, ellipsoid, n_rows=n_rows, mean=shape.mean)
         release = self._step(rows, privacy_filter, "last step", clip.rho, ellipsoid, clip.radius)
         steps.append(ellipsoid.record(clip.radius, last.rho, release, n_rows))
         covariance, mean = ellipsoid.covariance(release, n_rows)
@@ -254,7 +249,7 @@ class CoinPressPlan(Plan):
             sum=np.zeros_like(mean) if shape.mean else None,
             gram=n_rows * (covariance + covariance.T) / 2.0,
             center=mean if shape.mean else None,
-            diagnostics=run_diagnostics(steps, rules, clip, ellipsoid.half_seen(release, n_rows)),
+            diagnostics=_run_diagnostics(steps, rules, clip, ellipsoid.half_seen(release, n_rows)),
             pivot=release.pivot(ellipsoid.linear, ellipsoid.center, self.expected_count_error or 0.0),
         )
 
@@ -381,7 +376,7 @@ class CoinPress(CoinPressOptions, Mechanism):
 
         if self.constants == "practical":
             square = moment_clip_square(d, frobenius / math.sqrt(0.75 * rho))
-            clips = ClipSquares(square, square, contraction=CAUTION * spectral_edge(d))
+            clips = ClipSquares(square, square, contraction=_CAUTION * spectral_edge(d))
             return StepRules.of(n_rows, clips, scheduled(clips, self.splits))
 
         def by_theory(n_steps: int) -> ClipSquares:
@@ -415,7 +410,7 @@ class CoinPress(CoinPressOptions, Mechanism):
             if in_the_ball:
                 bounds = (1e-6, 1.0)
             elif rough is not None:
-                bounds = (LEAST_EIGENVALUE, rough.spread)
+                bounds = (_LEAST_EIGENVALUE, rough.spread)
             else:
                 raise ValueError(
                     "coinpress needs a rough range for the eigenvalues of the covariance: CoinPress(eigenvalue_bounds="

@@ -12,21 +12,19 @@ from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.mechanisms.coinpress_schedule import ClipSquares, Schedule, normal_matrix_norm
 from dpmoments.mechanisms.noisy_step import NoisyStep
 
-__all__ = ["Ellipsoid", "Evidence", "Observation", "StepRules", "spectral_edge", "upper"]
-
 # What earlier steps of CoinPress say of later ones: rows that a clip took away were once seen.
 
-SURE = 2.0
+_SURE = 2.0
 """A variance counts as seen where it is this many standard deviations of the noise above the noise's spectral edge."""
-VISIBLE = 0.75
+_VISIBLE = 0.75
 """A direction above this fraction of the noise's spectral edge, on average over the steps before, is not enlarged further."""
-STEPS_BEFORE = 2
+_STEPS_BEFORE = 2
 """How many steps are remembered."""
-RESOLVED = 0.5
+_RESOLVED = 0.5
 """Only directions of less measured variance than this can have lost most of their rows."""
 
 
-def upper(first: FloatArray, second: FloatArray) -> FloatArray:
+def _upper(first: FloatArray, second: FloatArray) -> FloatArray:
     """A matrix ⪰ both: ``first`` plus the positive part of ``second − first``; ``first`` itself where that is nothing."""
     eigenvalues, eigenvectors = np.linalg.eigh(second - first)
     if eigenvalues[-1] <= 0.0:
@@ -59,7 +57,7 @@ class Observation:
     @property
     def bound(self) -> FloatArray:
         """A lower bound on Cov(w)."""
-        matrix: FloatArray = self.covariance - (math.sqrt(2.0 * len(self.covariance)) + SURE) * self.noise
+        matrix: FloatArray = self.covariance - (math.sqrt(2.0 * len(self.covariance)) + _SURE) * self.noise
         return matrix
 
     def moved(self, step: FloatArray) -> Observation:
@@ -75,13 +73,13 @@ class Evidence:
 
     def raised(self, covariance: FloatArray) -> FloatArray:
         """The covariance, not below what the last step saw."""
-        return upper(covariance, self.observations[0].bound) if self.observations else covariance
+        return _upper(covariance, self.observations[0].bound) if self.observations else covariance
 
     def resolved(self, directions: FloatArray) -> BoolArray:
         """Of the columns of ``directions``, those in which the two last steps saw variance above their noise, shape (k,)."""
-        if len(self.observations) < STEPS_BEFORE:
+        if len(self.observations) < _STEPS_BEFORE:
             return np.full(directions.shape[1], False)
-        least = VISIBLE * math.sqrt(2.0 * len(directions))
+        least = _VISIBLE * math.sqrt(2.0 * len(directions))
         seen = [_forms(directions, one.covariance) / _forms(directions, one.noise) for one in self.observations]
         together: BoolArray = np.mean(seen, axis=0) > least
         return together
@@ -100,7 +98,7 @@ class Evidence:
 
     def moved(self, step: FloatArray, now: Observation) -> Evidence:
         """With the present step's observation, after w ← step·w."""
-        return Evidence(tuple(one.moved(step) for one in (now, *self.observations)[:STEPS_BEFORE]))
+        return Evidence(tuple(one.moved(step) for one in (now, *self.observations)[:_STEPS_BEFORE]))
 
 
 def _forms(vectors: FloatArray, matrix: FloatArray) -> FloatArray:
@@ -214,13 +212,13 @@ class Ellipsoid:
         least = floor * spectral_edge(len(center)) * release.gram_scale / n_rows
         kept = self.evidence.resolved(eigenvectors)
         if final:  # what noise made too large by less than a factor of two is put right before the last step
-            kept &= eigenvalues < RESOLVED
+            kept &= eigenvalues < _RESOLVED
         outer = (eigenvectors * np.maximum(eigenvalues, np.where(kept, 1.0, least))) @ eigenvectors.T
-        held = upper(self.held, self.evidence.held(now))
-        values, vectors = np.linalg.eigh(upper(self.evidence.raised(outer), held))
+        held = _upper(self.held, self.evidence.held(now))
+        values, vectors = np.linalg.eigh(_upper(self.evidence.raised(outer), held))
         step = vectors.T / np.sqrt(values)[:, None]
         measured = np.einsum("ij,ij->j", vectors, covariance @ vectors)
-        unchecked = (values < RESOLVED) | (measured < RESOLVED * values)
+        unchecked = (values < _RESOLVED) | (measured < _RESOLVED * values)
         return Ellipsoid(
             center,
             step @ self.linear,
@@ -261,9 +259,9 @@ class Ellipsoid:
         Either it varies less than was planned for, or few rows make up its variance, and these were clipped.
         """
         # Directions that are held are at a scale at which their rows fit.
-        enlarged = self.unchecked & (np.diag(self.held) < RESOLVED)
+        enlarged = self.unchecked & (np.diag(self.held) < _RESOLVED)
         measured, noise = np.diag(self.estimate(release, n_rows)[0])[enlarged], self.noise(release, n_rows)
-        return bool(((measured > 4.0 * noise) & (measured < 0.5 * RESOLVED)).any())
+        return bool(((measured > 4.0 * noise) & (measured < 0.5 * _RESOLVED)).any())
 
     def record(self, radius: float, rho: float, release: NoisyStep, n_rows: float) -> dict[str, Any]:
         """The step as plain values: rows were clipped to {x : ‖linear·(x − center)‖ ≤ radius}.

@@ -17,38 +17,12 @@ import scipy
 
 from dpmoments.foundation.values import check_probability
 
-__all__ = [
-    "FAILURE",
-    "STAND_IN_ROWS",
-    "BallClips",
-    "ClipSquares",
-    "CoinPressOptions",
-    "Schedule",
-    "checked_eigenvalue_bounds",
-    "clip_shrinkage",
-    "covariance_theory",
-    "fewest_steps",
-    "mean_clip",
-    "mean_schedule",
-    "mean_theory",
-    "moment_clip_square",
-    "normal_matrix_norm",
-    "normal_norm_square",
-    "normal_second_moment_error",
-    "normal_smallest_eigenvalue",
-    "paper_shares",
-    "predicted_bias",
-    "shell_quantile",
-    "shell_radius",
-    "spread_schedule",
-]
-
-MOST_STEPS = 60
-SLACK = 0.003
+_MOST_STEPS = 60
+_SLACK = 0.003
 """Of the schedules whose predicted error is within this fraction of the best, the one with the fewest steps is taken."""
-LARGEST = 1e150
+_LARGEST = 1e150
 """Predicted scales are capped here: such a schedule is useless anyway, and the cap keeps the arithmetic finite."""
-RATIOS: tuple[float, ...] = tuple(np.geomspace(0.02, 0.95, 80).tolist())
+_RATIOS: tuple[float, ...] = tuple(np.geomspace(0.02, 0.95, 80).tolist())
 """Contraction ratios of the first step that the search for a schedule tries."""
 
 
@@ -219,14 +193,14 @@ def spread_schedule(
     def follow(split: Sequence[float]) -> Schedule:
         scales = [spread]
         for share in split[:-1]:
-            scales.append(min(1.0 + (noise / math.sqrt(share * rho) + ridge) * scales[-1], LARGEST))
+            scales.append(min(1.0 + (noise / math.sqrt(share * rho) + ridge) * scales[-1], _LARGEST))
         error = math.hypot(math.sqrt(sampling_square), final_noise * scales[-1] / math.sqrt(split[-1] * rho))
         return Schedule(tuple(split), tuple(scales), error)
 
     def geometric(ratio: float) -> Iterator[list[float]]:
         before, after = spread, 1.0 + ratio * spread
         spent: list[float] = []
-        while len(spent) < MOST_STEPS - 1:
+        while len(spent) < _MOST_STEPS - 1:
             drop = after - 1.0 - ridge * before
             if drop <= 0.0:
                 return
@@ -284,7 +258,7 @@ def mean_schedule(
         scales = [radius]
         for share in split[:-1]:
             deviation = unit * spherical(scales[-1]) / math.sqrt(share * rho)
-            scales.append(min(ball_factor * math.hypot(math.sqrt(1.0 / n_rows), deviation), LARGEST))
+            scales.append(min(ball_factor * math.hypot(math.sqrt(1.0 / n_rows), deviation), _LARGEST))
         deviation = unit * (last_spherical or spherical)(scales[-1]) / math.sqrt(split[-1] * rho)
         # The ball's radius is a quantile of the centre's distance to the mean; the bias depends on its root mean square.
         distance = scales[-1] if len(split) == 1 else scales[-1] * math.sqrt(n_features) / ball_factor
@@ -295,7 +269,7 @@ def mean_schedule(
     def geometric(ratio: float) -> Iterator[list[float]]:
         current = radius
         spent: list[float] = []
-        while len(spent) < MOST_STEPS - 1:
+        while len(spent) < _MOST_STEPS - 1:
             room = (ratio * current / ball_factor) ** 2 - 1.0 / n_rows
             if room <= 0.0:
                 return
@@ -323,7 +297,7 @@ def _candidates(
     """The splits to compare: ``given``, or else one step and all that are searched; only those of ``n_steps``, if not None."""
     splits = given
     if splits is None:
-        splits = [[1.0], *(split for ratio in RATIOS for split in geometric(ratio))]
+        splits = [[1.0], *(split for ratio in _RATIOS for split in geometric(ratio))]
     if n_steps is None:
         return splits
     # Where the budget is too small for any searched split of that length, use the paper's split.
@@ -333,15 +307,15 @@ def _candidates(
 def fewest_steps(schedules: Sequence[Schedule]) -> Schedule:
     """The schedule with the fewest steps among those nearly as accurate as the best."""
     best = min(one.predicted_error for one in schedules)
-    close = [one for one in schedules if one.predicted_error <= best * (1.0 + SLACK)]
+    close = [one for one in schedules if one.predicted_error <= best * (1.0 + _SLACK)]
     return min(close, key=lambda one: (one.n_steps, one.predicted_error))
 
 
 # Options that both CoinPress mechanisms have, the covariance's and the mean's, and their checks.
 
-FAILURE = 0.05
+_FAILURE = 0.05
 """β where the paper's constants are asked for and none is given."""
-LAST_SHARE = MappingProxyType({"experiments": 0.75, "theorems": 0.5})
+_LAST_SHARE = MappingProxyType({"experiments": 0.75, "theorems": 0.5})
 """What the last step gets (Biswas et al. 2020, section 3; Theorems 2.2 and 2.4); the others get equal parts of the rest."""
 
 STAND_IN_ROWS = 1000
@@ -368,7 +342,7 @@ class CoinPressOptions:
     clip: Literal["adaptive", "gaussian"] = "adaptive"
     steps: int | None = None
     split: tuple[float, ...] | Literal["experiments", "theorems"] | None = None
-    failure: float = FAILURE
+    failure: float = _FAILURE
 
     @property
     def widens_last_clip(self) -> bool:
@@ -383,8 +357,8 @@ class CoinPressOptions:
         name = self.split or ("experiments" if self.constants == "paper" else None)
         if name is None:
             return None
-        lengths = range(1, MOST_STEPS + 1) if self.steps is None else [self.steps]
-        return [last_step_shares(n_steps, LAST_SHARE[name]) for n_steps in lengths]
+        lengths = range(1, _MOST_STEPS + 1) if self.steps is None else [self.steps]
+        return [last_step_shares(n_steps, _LAST_SHARE[name]) for n_steps in lengths]
 
     def step_failures(self, n_steps: int) -> tuple[float, float]:
         """β_s of each step before the last, β/(4(t − 1)), and of the last, β/4 (Biswas et al. 2020, Figure 2)."""
@@ -405,14 +379,16 @@ class CoinPressOptions:
             raise ValueError(f"steps={self.steps!r} must be a whole number from 1 to 1000")
         if isinstance(self.failure, bool) or not isinstance(self.failure, int | float) or not 0.0 < self.failure < 1.0:
             raise ValueError(f"failure={self.failure!r} is a probability, above 0 and below 1")
-        if self.failure != FAILURE and self.constants != "paper":
+        if self.failure != _FAILURE and self.constants != "paper":
             raise ValueError(
                 f"failure={self.failure!r} is the β of the paper's constants, and the practical ones have none: leave it out, or "
                 'give constants="paper"'
             )
         if isinstance(self.split, str):
-            if self.split not in LAST_SHARE:
-                raise ValueError(f"split={self.split!r}: use {' or '.join(map(repr, LAST_SHARE))}, or one share a step")
+            if self.split not in _LAST_SHARE:
+                raise ValueError(
+                    f"split={self.split!r}: use {' or '.join(map(repr, _LAST_SHARE))}, or one share a step"
+                )
         elif self.split is not None:
             split = tuple(map(float, self.split))
             if not split or not all(math.isfinite(share) and share > 0.0 for share in split):

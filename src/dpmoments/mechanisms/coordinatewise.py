@@ -22,25 +22,10 @@ from dpmoments.privacy.sensitivity import row_sum_l1, row_sum_l2
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
-__all__ = [
-    "CELLS",
-    "ClampedMean",
-    "Coordinate",
-    "DistanceFrom",
-    "choice_epsilon",
-    "choose",
-    "clamped_mean",
-    "examined_mean",
-    "examined_noise",
-    "require_workable_loss",
-    "share_beyond",
-    "zoom",
-]
-
 CELLS = 4096
 """Most cells of one level of a search; a range that needs more is searched in several levels."""
 
-CHECK_SHARE = 0.02
+_CHECK_SHARE = 0.02
 """Share of the loss of a clamped mean for each of the two counts that examine it."""
 
 
@@ -56,7 +41,7 @@ class ClampedMean:
     share_clamped : float
         Noisy share of values beyond the clamp, in [0, 1].
     clamping_shows : bool
-        Whether more of them are beyond it than LEAST_CLAMPED, beyond doubt.
+        Whether more of them are beyond it than _LEAST_CLAMPED, beyond doubt.
     noise_decides : bool
         Whether fewer than half of the values are farther than ``noise_scale`` from the clamp's centre, and the mean is no
         farther from it than noise explains.
@@ -69,9 +54,9 @@ class ClampedMean:
     noise_decides: bool
 
 
-LEAST_CLAMPED = 0.01
+_LEAST_CLAMPED = 0.01
 """Share of clamped values from which a warning tells of them."""
-FROM_CENTER = 3.0
+_FROM_CENTER = 3.0
 """A mean this many standard deviations of noise from the clamp's centre is more than noise."""
 
 
@@ -95,19 +80,19 @@ def examined_mean(
     )
     noise = examined_noise(loss, half_width, n_rows)
     beyond_clamp, beyond_noise = (
-        share_beyond(rows, privacy_filter, part, feature=feature, center=center, least=least, n_rows=n_rows, what=what)
+        _share_beyond(rows, privacy_filter, part, feature=feature, center=center, least=least, n_rows=n_rows, what=what)
         for part, least, what in zip(
             checks, (math.nextafter(half_width, math.inf), noise), ("clamp", "noise"), strict=True
         )
     )
     # A count's noise is 1/half_width of that of a mean clamped to ±half_width, on half the range.
-    margin = noise_margin(mean_noise(checks[0], 0.5, n_rows), rows.n_features, pure=loss.kind is BudgetKind.PURE)
+    margin = noise_margin(_mean_noise(checks[0], 0.5, n_rows), rows.n_features, pure=loss.kind is BudgetKind.PURE)
     return ClampedMean(
         mean,
         noise,
         min(max(beyond_clamp, 0.0), 1.0),
-        clamping_shows=beyond_clamp > LEAST_CLAMPED + margin,
-        noise_decides=beyond_noise < 0.5 and abs(mean - center) < FROM_CENTER * noise,
+        clamping_shows=beyond_clamp > _LEAST_CLAMPED + margin,
+        noise_decides=beyond_noise < 0.5 and abs(mean - center) < _FROM_CENTER * noise,
     )
 
 
@@ -118,15 +103,15 @@ def require_workable_loss(loss: PrivacyBudget) -> None:
 
 def examined_noise(loss: PrivacyBudget, half_width: float, n_rows: float) -> float:
     """Standard deviation of the noise on the mean of :func:`examined_mean`; replace-one."""
-    return mean_noise(_with_checks(loss)[0], half_width, n_rows)
+    return _mean_noise(_with_checks(loss)[0], half_width, n_rows)
 
 
 def _with_checks(loss: PrivacyBudget) -> tuple[PrivacyBudget, ...]:
     """The parts of a mean that is examined: for itself, and for each of the two counts."""
-    return loss.split(1.0 - 2.0 * CHECK_SHARE, CHECK_SHARE, CHECK_SHARE)
+    return loss.split(1.0 - 2.0 * _CHECK_SHARE, _CHECK_SHARE, _CHECK_SHARE)
 
 
-def mean_noise(loss: PrivacyBudget, half_width: float, n_rows: float) -> float:
+def _mean_noise(loss: PrivacyBudget, half_width: float, n_rows: float) -> float:
     """Standard deviation of the noise on a mean of values clamped to an interval of that half width; replace-one."""
     scale = noise_scale_for(loss, _of_total(Neighbors.REPLACE_ONE, loss).value) * half_width / n_rows
     return noise_deviation(scale, pure=loss.kind is BudgetKind.PURE)
@@ -137,7 +122,7 @@ def _of_total(neighbors: Neighbors, loss: PrivacyBudget) -> Sensitivity:
     return row_sum_l1(neighbors, 1) if loss.kind is BudgetKind.PURE else row_sum_l2(neighbors)
 
 
-def share_beyond(
+def _share_beyond(
     rows: Rows,
     privacy_filter: PrivacyFilter,
     loss: PrivacyBudget,
@@ -148,11 +133,7 @@ def share_beyond(
     n_rows: float,
     what: str,
 ) -> float:
-    """Noisy share of rows with |x − center| ≥ ``least``, x one coordinate; by noise it may pass [0, 1].
-
-    **Privacy.** ``loss`` under replace-one, for a public number of rows. Each row gives 1 or −1, so that their sum is one of rows
-    in the unit ball of one dimension.
-    """
+    """Noisy share of rows with |x − center| ≥ ``least``, x one coordinate; by noise it may pass [0, 1]."""
     exact = rows.histogram(DistanceFrom(feature, center), [least, math.inf])
     signed = int(exact.counts.sum()) + exact.above - exact.below
     pure, sensitivity = loss.kind is BudgetKind.PURE, _of_total(rows.neighbors, loss)

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
-__all__ = ["MEANS", "MOMENTS", "LoadedClasses", "class_at", "class_named"]
-
 Class = TypeVar("Class")
 
 MOMENTS: Mapping[str, str] = {

@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Literal
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.mechanisms.additive import AdditivePlan, choose_augmentation, choose_bits
-from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Arithmetic, Mechanism, MomentShape
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism
 from dpmoments.mechanisms.lattice_noise import off_diagonal, with_gaussian_noise
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.noise.families import GaussianNoise
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -18,8 +19,6 @@ from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.privacy.unit import Neighbors
-
-__all__ = ["Gaussian", "GaussianPlan"]
 
 
 @dataclass(frozen=True)

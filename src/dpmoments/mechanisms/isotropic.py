@@ -11,8 +11,9 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.mechanisms.additive import AdditivePlan, augmented_dimension, choose_augmentation, choose_bits
-from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape
+from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.lattice_noise import under_law
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.noise.families import IsotropicNoise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
@@ -20,8 +21,6 @@ from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import IsotropicDraw
 from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.privacy.unit import Neighbors
-
-__all__ = ["Isotropic", "IsotropicPlan"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class IsotropicPlan(AdditivePlan):
 
     @property
     def cell_variances(self) -> tuple[float, float]:
-        diagonal = (svec_length(self.dimension) + 1) / self.rate**2
+        diagonal = (_svec_length(self.dimension) + 1) / self.rate**2
         return diagonal, diagonal / 2.0
 
     @property
@@ -95,11 +94,11 @@ class Isotropic(Mechanism):
             neighbors=neighbors,
             cost=budget,
             augmentation=augmentation,
-            bits=choose_bits(math.sqrt(svec_length(dimension) + 1) / rate, shape.n_features),
+            bits=choose_bits(math.sqrt(_svec_length(dimension) + 1) / rate, shape.n_features),
             rate=rate,
         )
 
 
-def svec_length(dimension: int) -> int:
+def _svec_length(dimension: int) -> int:
     """m, the cells of the upper triangle."""
     return dimension * (dimension + 1) // 2

@@ -9,16 +9,15 @@ from typing import Any, ClassVar, Literal
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.mechanisms.additive import AdditivePlan, choose_augmentation, choose_bits
-from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape
+from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.lattice_noise import noise_scale_for, with_laplace_noise
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.noise.families import LaplaceNoise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sensitivity import gram_entrywise_l1
 from dpmoments.privacy.unit import Neighbors
-
-__all__ = ["Laplace", "LaplacePlan"]
 
 
 @dataclass(frozen=True)

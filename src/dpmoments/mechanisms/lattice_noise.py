@@ -22,21 +22,6 @@ from dpmoments.privacy.laws import DiscreteGaussian, DiscreteLaplace, DrawLaw
 from dpmoments.privacy.sensitivity import count, count_l1
 from dpmoments.privacy.unit import Neighbors
 
-__all__ = [
-    "COUNT_SHARE",
-    "count_error",
-    "count_scale",
-    "noise_deviation",
-    "noise_scale_for",
-    "noisy_count",
-    "off_diagonal",
-    "split_for_count",
-    "under_law",
-    "with_gaussian_noise",
-    "with_laplace_noise",
-    "with_noise",
-]
-
 
 def noise_scale_for(part: PrivacyBudget, sensitivity: float) -> float:
     """Laplace scale for a part in ε, standard deviation of Gaussian noise for one in ρ; rounded up."""
@@ -176,7 +161,7 @@ def _finer_bits(scale: float, least: float) -> int:
 
 COUNT_SHARE = 0.01
 """Share of ρ for the number of rows where a run of several steps counts first."""
-PLANNED_SHARES = MappingProxyType({BudgetKind.ZCDP: 0.05, BudgetKind.PURE: 0.1, BudgetKind.APPROXIMATE: 0.1})
+_PLANNED_SHARES = MappingProxyType({BudgetKind.ZCDP: 0.05, BudgetKind.PURE: 0.1, BudgetKind.APPROXIMATE: 0.1})
 """Share for the number of rows where every moment is divided by it at once: of ρ (Gaussian noise), or of ε (Laplace noise, which
 falls with the share and not with its root)."""
 
@@ -188,7 +173,7 @@ def split_for_count(whole: PrivacyBudget, share: float | None = None) -> tuple[P
     ----------
     whole : PrivacyBudget
     share : float, optional
-        Default: of PLANNED_SHARES.
+        Default: of _PLANNED_SHARES.
 
     Examples
     --------
@@ -196,7 +181,7 @@ def split_for_count(whole: PrivacyBudget, share: float | None = None) -> tuple[P
     >>> round(for_count.epsilon, 9), round(rest.epsilon, 9), rest.delta
     (0.1, 0.9, 1e-06)
     """
-    share = PLANNED_SHARES[whole.kind] if share is None else share
+    share = _PLANNED_SHARES[whole.kind] if share is None else share
     if whole.kind is not BudgetKind.APPROXIMATE:
         for_count, rest = whole.split(share, 1.0 - share)
         return for_count, rest

@@ -10,8 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from dpmoments.mechanisms.additive import choose_bits
-from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape, NoisyMoments
 from dpmoments.mechanisms.unbounded_column import (
     CLIP_SHARE,
     ClippedColumn,
@@ -28,11 +29,9 @@ from dpmoments.privacy.sensitivity import gram_entrywise_l1, gram_frobenius, sum
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
-__all__ = ["LogScaleHistogram", "LogScaleHistogramPlan"]
-
-AUGMENTATION = 0.625
+_AUGMENTATION = 0.625
 """w of the pair (wΣx, Σx²): for a clip at four standard deviations the mean and the standard deviation are then known alike."""
-NOISE_DECIDES = 0.5
+_NOISE_DECIDES = 0.5
 """Noise decides a variance of which it is more than this share, and a mean where it is more than this share of a deviation."""
 
 
@@ -75,12 +74,12 @@ class LogScaleHistogramPlan(Plan):
         exact = rows.moments(np.array([center]), np.eye(1), radius, bits=bits)
         query, what = [int(exact.gram[0, 0])], "sum of squares"
         if self.shape.mean:
-            query, what = [int(exact.sum[0]) * round(AUGMENTATION * 2**bits), *query], "sum and sum of squares"
+            query, what = [int(exact.sum[0]) * round(_AUGMENTATION * 2**bits), *query], "sum and sum of squares"
         values = with_noise(privacy_filter, what, query, sensitivity, scale, bits=2 * bits, pure=pure)
         square, deviation = float(values[-1]) * radius**2, noise_deviation(scale, pure=pure) / n_rows
         mean, of_mean = 0.0, 0.0
         if self.shape.mean:
-            mean, of_mean = float(values[0]) / AUGMENTATION * radius / n_rows, deviation / AUGMENTATION * radius
+            mean, of_mean = float(values[0]) / _AUGMENTATION * radius / n_rows, deviation / _AUGMENTATION * radius
         variance = square / n_rows - mean**2
         of_variance = math.hypot(deviation * radius**2, 2.0 * mean * of_mean)
         diagnostics = {
@@ -110,7 +109,7 @@ class LogScaleHistogramPlan(Plan):
         pure = loss.kind is BudgetKind.PURE
         if not self.shape.mean:
             return gram_entrywise_l1(self.neighbors, 1) if pure else gram_frobenius(self.neighbors, 1)
-        return (sum_and_square_l1 if pure else sum_and_square_l2)(self.neighbors, AUGMENTATION)
+        return (sum_and_square_l1 if pure else sum_and_square_l2)(self.neighbors, _AUGMENTATION)
 
     def _deviation(self, loss: PrivacyBudget) -> float:
         """Standard deviation of the noise on the sum of squares at radius 1."""
@@ -126,12 +125,12 @@ def _doubts(column: ClippedColumn, variance: float, of_variance: float, of_mean:
             "mean): the variance comes from the other values, and is too small where some of them were not seen"
         ]
     found = []
-    if of_variance > NOISE_DECIDES * variance:
+    if of_variance > _NOISE_DECIDES * variance:
         found.append(
             "noise decides the variance: the budget is too small for so few rows, or the values spread over too many scales"
         )
     # Where the variance is lost in noise the scale found stands for it.
-    if of_mean > NOISE_DECIDES * math.sqrt(max(variance, column.located.histogram.scale**2)):
+    if of_mean > _NOISE_DECIDES * math.sqrt(max(variance, column.located.histogram.scale**2)):
         found.append("noise decides the mean: it is large against the values' own spread")
     return found
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.mechanisms.additive import AdditivePlan, augmented_dimension, choose_augmentation, choose_bits
-from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape
+from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.lattice_noise import under_law
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.noise.families import MatrixLaplaceNoise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
@@ -20,8 +21,6 @@ from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import MatrixLaplaceDraw
 from dpmoments.privacy.sensitivity import gram_nuclear
 from dpmoments.privacy.unit import Neighbors
-
-__all__ = ["MatrixLaplace", "MatrixLaplacePlan"]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.additive import augmented_gram, choose_augmentation, choose_bits
-from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.lattice_noise import (
     COUNT_SHARE,
     count_scale,
@@ -19,6 +18,7 @@ from dpmoments.mechanisms.lattice_noise import (
     split_for_count,
     with_gaussian_noise,
 )
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.dependent import LastStepPivot
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
@@ -27,17 +27,7 @@ from dpmoments.privacy.sensitivity import sum_and_gram_frobenius
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
-__all__ = [
-    "NoisyStep",
-    "StepNoise",
-    "count_first",
-    "first_count_error",
-    "left_after_count",
-    "noisy_step",
-    "require_workable_budget",
-]
-
-SMALLEST_SHARE = 1e-4
+_SMALLEST_SHARE = 1e-4
 """Least share of ρ that a step can get, for runs whose shares are not known beforehand."""
 
 
@@ -105,14 +95,14 @@ class StepNoise:
     @classmethod
     def calibrated(cls, n_outputs: int, rho: float, neighbors: Neighbors, *, mean: bool) -> StepNoise:
         """Noise that costs ρ."""
-        augmentation = step_augmentation(n_outputs, neighbors, mean=mean)
+        augmentation = _step_augmentation(n_outputs, neighbors, mean=mean)
         sensitivity = sum_and_gram_frobenius(neighbors, n_outputs, augmentation)
         scale = zcdp_noise_scale(rho, sensitivity.value)
         return cls(neighbors, n_outputs, augmentation, scale, off_diagonal(scale), choose_bits(scale, n_outputs))
 
 
 @lru_cache(maxsize=64)
-def step_augmentation(n_outputs: int, neighbors: Neighbors, *, mean: bool) -> float:
+def _step_augmentation(n_outputs: int, neighbors: Neighbors, *, mean: bool) -> float:
     """The appended constant w of a step; it does not depend on the step's budget."""
 
     def sensitivity(w: float) -> float:
@@ -194,6 +184,6 @@ def require_workable_budget(rho: float, shares: Sequence[float] | None) -> None:
     shares : sequence of float or None
         The steps' shares of ρ; None where they are not known beforehand.
     """
-    smallest = rho * (min(shares) if shares is not None else SMALLEST_SHARE)
+    smallest = rho * (min(shares) if shares is not None else _SMALLEST_SHARE)
     # 6 is a little above twice the largest sensitivity of a step, 2√2 for rows augmented by w = 1.
     choose_bits(zcdp_noise_scale(smallest, 6.0))

@@ -16,9 +16,7 @@ from dpmoments.privacy.sensitivity import histogram_l2
 from dpmoments.rows.kernel import transformed_norms
 from dpmoments.rows.rows import Rows
 
-__all__ = ["NormHistogram", "noisy_norm_histogram", "noisy_tail_histograms", "norm_edges", "tail_edges"]
-
-FALSE_BIN = 1e-6
+_FALSE_BIN = 1e-6
 """Bound on the probability that noise alone makes some empty bin count as occupied."""
 FALSE_TAIL = 1e-4
 """The same in the histogram of a tail, where a bin overlooked costs more than one too many."""
@@ -66,7 +64,7 @@ class NormHistogram:
     edges: FloatArray
     counts: FloatArray
     noise_scale: float
-    false_bin: float = FALSE_BIN
+    false_bin: float = _FALSE_BIN
     pure: bool = False
 
     @property

@@ -9,8 +9,6 @@ from dpmoments.mechanisms.base import ConfiguredMechanism, Mechanism
 from dpmoments.mechanisms.entries import MEANS, MOMENTS, LoadedClasses
 from dpmoments.mechanisms.means.base import MeanMechanism
 
-__all__ = ["MEAN_MECHANISMS", "MECHANISMS", "make_mean_mechanism", "make_mechanism"]
-
 Configured = TypeVar("Configured", bound=ConfiguredMechanism[Any])
 
 

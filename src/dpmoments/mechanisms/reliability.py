@@ -16,55 +16,37 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.coinpress_schedule import shell_radius
 from dpmoments.mechanisms.norm_histogram import NormHistogram
 
-__all__ = [
-    "FALSE_ALARM",
-    "MOST_CLIPPED",
-    "MOST_SEEN",
-    "NOISE_DECIDES",
-    "beyond_radius",
-    "clipped_norm",
-    "coordinate_warnings",
-    "heavy_tails",
-    "last_step_warnings",
-    "listed",
-    "noise_margin",
-    "norm_quantile",
-    "search_warnings",
-    "shrunk_move",
-    "spread_about_mean",
-]
-
-FALSE_ALARM = 1e-3
+_FALSE_ALARM = 1e-3
 """Bound on the probability that noise alone raises one kind of warning in a run, all coordinates together."""
 MOST_CLIPPED = 0.75
 """Of normal rows within the bounds at most half lie beyond a clipping radius; three quarters leave room for noise."""
 MOST_SEEN = 0.75
 """A histogram that sees fewer of the rows cannot tell how heavy their tails are."""
-NOISE_DECIDES = 0.5
+_NOISE_DECIDES = 0.5
 """Noise decides where its root mean square passes this share of the rows' own from their mean."""
 FROM_EDGE = 4.0
 """By so many standard deviations of an entry noise does not pass a radius, nor its norm the root mean square of that."""
-FAR = 1.5
+_FAR = 1.5
 """A last step longer than this many radii of the ball that was to hold the mean shows that it was not in the ball."""
-HALF = 0.5
+_HALF = 0.5
 """Share of the rows that must be seen in the histogram of norms before it says that most are clipped."""
-UNSETTLED = 0.5
+_UNSETTLED = 0.5
 """Where the search did not settle, a last step longer than this share of the rows' norm shows that they are far."""
-HEAVIER = 1.3
+_HEAVIER = 1.3
 """Tails are heavy where the histogram's best radius exceeds that of normal rows of the same norm by this factor."""
-MOST_NAMED = 5
+_MOST_NAMED = 5
 """Features that one warning names; of more it says how many there are."""
 
 
 def noise_margin(standard_deviation: float, trials: int, *, pure: bool) -> float:
-    """What noise passes in none of ``trials`` draws, except with probability FALSE_ALARM.
+    """What noise passes in none of ``trials`` draws, except with probability _FALSE_ALARM.
 
     Examples
     --------
     >>> round(noise_margin(1.0, 1, pure=False), 2), round(noise_margin(1.0, 1, pure=True), 2)
     (3.09, 4.39)
     """
-    tail = FALSE_ALARM / trials
+    tail = _FALSE_ALARM / trials
     return standard_deviation * (-math.log(2.0 * tail) / math.sqrt(2.0) if pure else -float(scipy.special.ndtri(tail)))
 
 
@@ -134,7 +116,7 @@ def heavy_tails(histogram: NormHistogram, best: float, noise_error: float, sprea
     shares = spread / spread.max()
     alike = max(1, round(float(shares.sum()) ** 2 / float(shares @ shares)))
     of_normal = shell_radius(alike, noise_error, math.sqrt(1.0 / alike)) / math.sqrt(alike)
-    return best > HEAVIER * of_normal * norm
+    return best > _HEAVIER * of_normal * norm
 
 
 def last_step_warnings(
@@ -156,12 +138,12 @@ def last_step_warnings(
         Share of the rows that the histogram of norms saw, and share of those beyond the planned clipping radius.
     """
     found = []
-    far = moved > math.hypot(FAR * ball, noise) + FROM_EDGE * entry
-    if far or (seen is not None and seen[0] >= HALF and seen[1] > MOST_CLIPPED):
+    far = moved > math.hypot(_FAR * ball, noise) + FROM_EDGE * entry
+    if far or (seen is not None and seen[0] >= _HALF and seen[1] > MOST_CLIPPED):
         found.append(
             "most rows were clipped: they lie far outside the stated radius or scale (or have very heavy tails)"
         )
-    if noise > NOISE_DECIDES * spread:
+    if noise > _NOISE_DECIDES * spread:
         found.append(
             "noise decides the mean: it is not small against the rows' own spread. Give more rows, a larger budget, or a "
             "smaller scale where the stated one is too large"
@@ -174,11 +156,11 @@ def search_warnings(norm: float, moved: float, noise: float, *, settled: bool) -
 
     ``settled`` is whether the search for the rows ended by itself.
     """
-    if noise > NOISE_DECIDES * spread_about_mean(norm, moved, noise):
+    if noise > _NOISE_DECIDES * spread_about_mean(norm, moved, noise):
         return [
             "the budget is too small for so few rows: noise decides the mean, being large against the rows' own spread"
         ]
-    if not settled and moved > math.hypot(UNSETTLED * norm, noise):
+    if not settled and moved > math.hypot(_UNSETTLED * norm, noise):
         return [
             "the search for the rows had not settled when its share of the budget was spent: the mean's noise is that of "
             "their distance from 0, not of their spread. Give more rows or a larger budget, or use coinpress with a radius"
@@ -195,9 +177,9 @@ def listed(names: Sequence[str], chosen: Sequence[bool]) -> str:
     "'age', 'income'"
     """
     found = [repr(name) for name, one in zip(names, chosen, strict=True) if one]
-    if len(found) <= MOST_NAMED:
+    if len(found) <= _MOST_NAMED:
         return ", ".join(found)
-    return f"{', '.join(found[:MOST_NAMED])} and {len(found) - MOST_NAMED} more"
+    return f"{', '.join(found[:_MOST_NAMED])} and {len(found) - _MOST_NAMED} more"
 
 
 class Examined(Protocol):

@@ -16,8 +16,6 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.schema.schema import Schema
 from dpmoments.schema.typical import RoughScale
 
-__all__ = ["Arithmetic", "MomentShape", "NoisyMoments", "positive_definite"]
-
 
 @dataclass(frozen=True, slots=True)
 class MomentShape:

@@ -26,55 +26,37 @@ from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sensitivity import count, count_l1, histogram_l1, histogram_l2, median_score
 from dpmoments.rows.rows import Rows
 
-__all__ = [
-    "CLIP_SHARE",
-    "HISTOGRAM_SHARE",
-    "LARGE_TAIL",
-    "Center",
-    "ClippedColumn",
-    "LocatedColumn",
-    "OctaveHistogram",
-    "column_losses",
-    "column_warnings",
-    "log_scale_histogram",
-    "noisy_number_beyond",
-    "normal_clip",
-    "private_center",
-    "pure_if_less_noise",
-    "share_of",
-]
-
-LARGEST_EXPONENT = 200
+_LARGEST_EXPONENT = 200
 """Values from 2^−200 to 2^200, about 10^±60, are told apart; smaller ones count as 0, larger ones as the largest."""
-CELLS_PER_OCTAVE = 64
-CELLS = 2**16
+_CELLS_PER_OCTAVE = 64
+_CELLS = 2**16
 """Most cells of a level of the search after the first."""
-MOST_LEVELS = 6
+_MOST_LEVELS = 6
 """After as many a cell is as fine as floating point, wherever the rows are."""
-LEAST_CELLS = 8
-RANK_ERROR, LARGEST_RANK_ERROR = 0.125, 0.4
+_LEAST_CELLS = 8
+_RANK_ERROR, _LARGEST_RANK_ERROR = 0.125, 0.4
 """How far from the median a level may end, as a share of the rows: where it can afford it; for its answer to mean anything."""
-CERTAIN = 3.0
+_CERTAIN = 3.0
 """Exponent by which the cells nearer than that outweigh all others together."""
-CONCENTRATED = 0.65
+_CONCENTRATED = 0.65
 """A cell and its two neighbours are divided further where they hold more than this share of the rows."""
-COUNT_ERROR = 0.03
+_COUNT_ERROR = 0.03
 """Planned noise on that share: a third of the rows is ten times as much."""
-MOST_COUNT_NOISE = 2.0**40
+_MOST_COUNT_NOISE = 2.0**40
 """More would save next to nothing, and soon pass what can be drawn."""
 
 Shares = Mapping[BudgetKind, float]
-LEVEL_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.08, BudgetKind.ZCDP: 0.04})
-LEVEL_COUNT_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.02, BudgetKind.ZCDP: 0.01})
+_LEVEL_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.08, BudgetKind.ZCDP: 0.04})
+_LEVEL_COUNT_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.02, BudgetKind.ZCDP: 0.01})
 """Largest shares of a column's budget for a level of the search, and for the count that decides on another."""
 
-NEAR = 2
+_NEAR = 2
 """Octaves on either side of the fullest bin whose noisy counts are believed even where they do not stand out."""
-UPPER_QUARTILE = 1.1503493803760079
+_UPPER_QUARTILE = 1.1503493803760079
 """Of the absolute value of a standard normal variable."""
-LEAST_BEYOND, MOST_BEYOND = 0.5, 0.1
+_LEAST_BEYOND, _MOST_BEYOND = 0.5, 0.1
 """Rows, and share of the rows, that a clip leaves beyond it if they are normal, at least and at most."""
-PLACES = np.exp2((np.arange(8.0) + 1.0) / 8.0)
+_PLACES = np.exp2((np.arange(8.0) + 1.0) / 8.0)
 """Where the rows of a bin are taken to be, relative to its lower edge: up to the upper one."""
 
 
@@ -102,24 +84,17 @@ def share_of(whole: PrivacyBudget, share: float) -> PrivacyBudget:
     return part
 
 
-def private_center(
+def _private_center(
     rows: Rows, privacy_filter: PrivacyFilter, whole: PrivacyBudget, *, feature: int, n_rows: float
 ) -> Center:
-    """A value near the median of one column, to within its spread or the resolution of floating point.
-
-    The first level has 64 cells to an octave on either side of 0. Each further one divides the chosen cell and its neighbours,
-    where a noisy count finds most rows in them. A cell is chosen by the exponential mechanism, its score minus the distance
-    of n/2 from the ranks that it covers, doubled to be whole.
-
-    **Privacy.** ``whole`` at most MOST_LEVELS times the two shares, less where ``n_rows``, public or noisy, affords it.
-    """
-    edges, certain, value = float_line(), True, 0.0
+    """A value near the median of one column, to within its spread or the resolution of floating point."""
+    edges, certain, value = _float_line(), True, 0.0
     sensitivity = median_score(rows.neighbors)
-    for level in range(1, MOST_LEVELS + 1):
+    for level in range(1, _MOST_LEVELS + 1):
         # Of m cells, those more than r rows from the median have weight m·e^(−εr/Δ) in all.
-        exponent = sensitivity.value * (math.log(len(edges)) + CERTAIN) / n_rows
-        loss = _choice_loss(whole, exponent / RANK_ERROR)
-        certain = certain and choice_epsilon(loss) >= exponent / LARGEST_RANK_ERROR
+        exponent = sensitivity.value * (math.log(len(edges)) + _CERTAIN) / n_rows
+        loss = _choice_loss(whole, exponent / _RANK_ERROR)
+        certain = certain and choice_epsilon(loss) >= exponent / _LARGEST_RANK_ERROR
         histogram = rows.histogram(Coordinate(feature), edges)
         ranks = histogram.below + np.concatenate([[0], np.cumsum(histogram.counts)])
         if level == 1:  # values beyond count at the ends: else all cells would be alike where most lie there
@@ -130,30 +105,30 @@ def private_center(
         value = float(edges[chosen] + edges[chosen + 1]) / 2.0
         lower, upper = float(edges[max(chosen - 1, 0)]), float(edges[min(chosen + 2, len(edges) - 1)])
         finest = 2.0 * float(np.spacing(max(abs(lower), abs(upper))))
-        cells = min(CELLS, int((upper - lower) / finest))
-        if cells < LEAST_CELLS or float(edges[chosen]) < 0.0 < float(edges[chosen + 1]):
+        cells = min(_CELLS, int((upper - lower) / finest))
+        if cells < _LEAST_CELLS or float(edges[chosen]) < 0.0 < float(edges[chosen + 1]):
             return Center(value, True, certain)
-        beyond = noisy_number_beyond(
+        beyond = _noisy_number_beyond(
             rows,
             privacy_filter,
-            _count_loss(whole, COUNT_ERROR * n_rows),
+            _count_loss(whole, _COUNT_ERROR * n_rows),
             f"rows far from that median, level {level}",
             feature=feature,
             center=value,
             least=math.nextafter(max(upper - value, value - lower), math.inf),
         )
-        if beyond > (1.0 - CONCENTRATED) * n_rows:
+        if beyond > (1.0 - _CONCENTRATED) * n_rows:
             return Center(value, True, certain)
         edges = np.linspace(lower, upper, cells + 1)
     return Center(value, False, certain)
 
 
 @lru_cache(maxsize=1)
-def float_line() -> FloatArray:
+def _float_line() -> FloatArray:
     """Edges of the first level: 64 cells an octave for either sign, one cell about 0."""
-    octaves = np.exp2(np.arange(-LARGEST_EXPONENT, LARGEST_EXPONENT, dtype=np.float64))
-    within = 1.0 + np.arange(CELLS_PER_OCTAVE) / CELLS_PER_OCTAVE
-    positive = np.append(np.outer(octaves, within).ravel(), 2.0**LARGEST_EXPONENT)
+    octaves = np.exp2(np.arange(-_LARGEST_EXPONENT, _LARGEST_EXPONENT, dtype=np.float64))
+    within = 1.0 + np.arange(_CELLS_PER_OCTAVE) / _CELLS_PER_OCTAVE
+    positive = np.append(np.outer(octaves, within).ravel(), 2.0**_LARGEST_EXPONENT)
     edges: FloatArray = np.concatenate([-positive[::-1], positive])
     edges.setflags(write=False)
     return edges
@@ -162,14 +137,14 @@ def float_line() -> FloatArray:
 def _choice_loss(whole: PrivacyBudget, epsilon: float) -> PrivacyBudget:
     """What a choice of that ε costs, at most its share."""
     needed = epsilon if whole.kind is BudgetKind.PURE else epsilon**2 / 8.0
-    return _at_most(whole, needed, LEVEL_SHARE[whole.kind])
+    return _at_most(whole, needed, _LEVEL_SHARE[whole.kind])
 
 
 def _count_loss(whole: PrivacyBudget, deviation: float) -> PrivacyBudget:
-    """What a count with noise of that standard deviation, MOST_COUNT_NOISE at most, costs; no more than its share."""
-    deviation = min(deviation, MOST_COUNT_NOISE)
+    """What a count with noise of that standard deviation, _MOST_COUNT_NOISE at most, costs; no more than its share."""
+    deviation = min(deviation, _MOST_COUNT_NOISE)
     needed = math.sqrt(2.0) / deviation if whole.kind is BudgetKind.PURE else 0.5 / deviation**2
-    return _at_most(whole, needed, LEVEL_COUNT_SHARE[whole.kind])
+    return _at_most(whole, needed, _LEVEL_COUNT_SHARE[whole.kind])
 
 
 def _at_most(whole: PrivacyBudget, needed: float, share: float) -> PrivacyBudget:
@@ -177,7 +152,7 @@ def _at_most(whole: PrivacyBudget, needed: float, share: float) -> PrivacyBudget
     return share_of(whole, min(share, needed / available))
 
 
-def noisy_number_beyond(
+def _noisy_number_beyond(
     rows: Rows,
     privacy_filter: PrivacyFilter,
     loss: PrivacyBudget,
@@ -198,7 +173,7 @@ def noisy_number_beyond(
 
 def normal_clip(noise: float, n_rows: float) -> float:
     """How many standard deviations of normal rows are beyond a clip that as many rows pass as the noise counts."""
-    beyond = min(max(noise, LEAST_BEYOND), MOST_BEYOND * n_rows)
+    beyond = min(max(noise, _LEAST_BEYOND), _MOST_BEYOND * n_rows)
     return -float(scipy.special.ndtri(beyond / (2.0 * n_rows)))
 
 
@@ -225,7 +200,7 @@ class OctaveHistogram(NormHistogram):
     def believed(self) -> FloatArray:
         """The noisy counts that stand out, and those near the fullest bin, shape (m + 1,)."""
         found = self.occupied
-        near = slice(max(self.fullest - NEAR, 0), self.fullest + NEAR + 1)
+        near = slice(max(self.fullest - _NEAR, 0), self.fullest + _NEAR + 1)
         found[near] = np.maximum(self.counts[near], 0.0)
         return found
 
@@ -256,7 +231,7 @@ class OctaveHistogram(NormHistogram):
             Standard deviation of the noise on Σ|w|^p at radius 1.
         n_rows : float
         """
-        of_normal = self.upper_quartile(n_rows) / UPPER_QUARTILE * normal_clip(noise, n_rows)
+        of_normal = self.upper_quartile(n_rows) / _UPPER_QUARTILE * normal_clip(noise, n_rows)
         return max(of_normal, self._seen_radius(power, noise), float(self.edges[0]))
 
     def _seen_radius(self, power: int, noise: float) -> float:
@@ -267,22 +242,19 @@ class OctaveHistogram(NormHistogram):
             return 0.0
         farthest = float(self.edges[min(int(present[-1]), len(self.edges) - 1)])
         lower = np.concatenate([self.edges[:1] / 2.0, self.edges])[present] / farthest
-        places = np.minimum(np.outer(lower, PLACES), 1.0) ** power
+        places = np.minimum(np.outer(lower, _PLACES), 1.0) ** power
         radii = np.exp2(-np.arange(4.0 * len(self.edges)) / 4.0) ** power
         bias = np.maximum(places[None] - radii[:, None, None], 0.0).mean(axis=2) @ occupied[present]
         best = float(radii[int(np.argmin(np.hypot(noise * radii, bias)))])
         return farthest * math.pow(best, 1.0 / power)
 
 
-def log_scale_histogram(
+def _log_scale_histogram(
     rows: Rows, privacy_filter: PrivacyFilter, loss: PrivacyBudget, *, feature: int, center: float
 ) -> OctaveHistogram:
-    """Counts of |x − center| in all octaves up to 2^200, from 2^−200 or 8 units in the last place of the centre.
-
-    **Privacy.** ``loss``: a row is in one bin.
-    """
-    least = max(-LARGEST_EXPONENT, math.frexp(center)[1] - 50) if center else -LARGEST_EXPONENT
-    edges = np.exp2(np.arange(least, LARGEST_EXPONENT + 1, dtype=np.float64))
+    """Counts of |x − center| in all octaves up to 2^200, from 2^−200 or 8 units in the last place of the centre."""
+    least = max(-_LARGEST_EXPONENT, math.frexp(center)[1] - 50) if center else -_LARGEST_EXPONENT
+    edges = np.exp2(np.arange(least, _LARGEST_EXPONENT + 1, dtype=np.float64))
     exact = rows.histogram(DistanceFrom(feature, center), edges)
     pure = loss.kind is BudgetKind.PURE
     sensitivity = histogram_l1(rows.neighbors) if pure else histogram_l2(rows.neighbors)
@@ -295,15 +267,15 @@ def log_scale_histogram(
 
 # One column without bounds, from search to clip: the shares of its budget, what was found, and what speaks against it.
 
-COUNT_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.05, BudgetKind.ZCDP: 0.02})
+_COUNT_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.05, BudgetKind.ZCDP: 0.02})
 """Share of the whole budget for the number of rows, where it is private."""
 HISTOGRAM_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.15, BudgetKind.ZCDP: 0.1})
 """Share of a column's budget for the log-scale histogram."""
 CLIP_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.04, BudgetKind.ZCDP: 0.02})
 """Share of what is left then for the number of clipped rows."""
-LEAST_LEFT = 0.1
+_LEAST_LEFT = 0.1
 """Less than the share of a column's budget that its sums have in any run."""
-LEAST_CLIPPED = 0.01
+_LEAST_CLIPPED = 0.01
 """Share of clipped rows from which a warning tells of them."""
 LARGE_TAIL = 0.1
 """A tail of a larger share of the rows that the histogram could not see is warned of."""
@@ -340,14 +312,14 @@ class LocatedColumn:
         """Search for the centre, unless it is 0, and count the distances from it, by a part of ``whole``."""
         center = Center(0.0, settled=True, certain=True)
         if not about_zero:
-            center = private_center(rows, privacy_filter, whole, feature=feature, n_rows=n_rows)
+            center = _private_center(rows, privacy_filter, whole, feature=feature, n_rows=n_rows)
         loss = share_of(whole, HISTOGRAM_SHARE[whole.kind])
-        histogram = log_scale_histogram(rows, privacy_filter, loss, feature=feature, center=center.value)
+        histogram = _log_scale_histogram(rows, privacy_filter, loss, feature=feature, center=center.value)
         return cls(feature, center, histogram, n_rows)
 
     def clipped(self, rows: Rows, privacy_filter: PrivacyFilter, loss: PrivacyBudget, radius: float) -> ClippedColumn:
         """With a noisy count of the rows beyond ``radius``, which costs ``loss``."""
-        beyond = noisy_number_beyond(
+        beyond = _noisy_number_beyond(
             rows,
             privacy_filter,
             loss,
@@ -359,7 +331,7 @@ class LocatedColumn:
         pure = loss.kind is BudgetKind.PURE
         deviation = noise_deviation(noise_scale_for(loss, 1.0), pure=pure) / self.n_rows
         share = beyond / self.n_rows
-        shows = share > LEAST_CLIPPED + noise_margin(deviation, rows.n_features, pure=pure)
+        shows = share > _LEAST_CLIPPED + noise_margin(deviation, rows.n_features, pure=pure)
         return ClippedColumn(self, radius, min(max(share, 0.0), 1.0), shows)
 
 
@@ -374,7 +346,7 @@ class ClippedColumn:
     share_clipped : float
         Noisy, in [0, 1].
     clipping_shows : bool
-        Whether it is above LEAST_CLIPPED by more than noise.
+        Whether it is above _LEAST_CLIPPED by more than noise.
     """
 
     located: LocatedColumn
@@ -422,10 +394,10 @@ def column_losses(
     """
     for_count = None
     if private_count:
-        for_count, whole = split_for_count(whole, COUNT_SHARE[whole.kind])
+        for_count, whole = split_for_count(whole, _COUNT_SHARE[whole.kind])
     of_column, *_ = whole.split(*[1.0] * n_columns)
     # The sensitivity of a column's sums is 2 at most.
-    choose_bits(noise_scale_for(share_of(of_column, LEAST_LEFT), 2.0))
+    choose_bits(noise_scale_for(share_of(of_column, _LEAST_LEFT), 2.0))
     return for_count, of_column
 
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, MomentShape
+from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -18,8 +19,6 @@ from dpmoments.privacy.group_privacy import budget_for_rows
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.units import ROUNDS
-
-__all__ = ["UnitsPlan", "plan_before_release", "plan_for_rows"]
 
 Noisy = TypeVar("Noisy")
 PlanType = TypeVar("PlanType", bound=CalibratedPlan[Any])

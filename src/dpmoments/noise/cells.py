@@ -21,20 +21,10 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.families import gamma_difference_quantile, gamma_quantile
 from dpmoments.noise.law import cantelli_quantile
 
-__all__ = [
-    "CellFamily",
-    "GaussianCells",
-    "IsotropicCells",
-    "LaplaceCells",
-    "MatrixLaplaceCells",
-    "WishartCells",
-    "sum_quantile",
-]
-
 ComplexArray = npt.NDArray[np.complex128]
-TAIL_DIGITS = 1e-11
+_TAIL_DIGITS = 1e-11
 """Relative size at which the integral for a tail is cut off; the answer has about 8 digits."""
-MAX_POINTS = 2**17
+_MAX_POINTS = 2**17
 
 
 @dataclass(frozen=True)
@@ -341,11 +331,11 @@ def _log_tail(x: float, side: float, parts: Sequence[tuple[CellFamily, float, bo
     distance = min(saddle, pole - saddle)
     step, peak = 0.15 * distance, float(np.real(exponent(complex(saddle))))
     total, start, block = 0.5, 1, 256
-    while start < MAX_POINTS:
+    while start < _MAX_POINTS:
         u = step * np.arange(start, start + block)
         values = np.exp(exponent(saddle + 1j * u) - peak)
         total += float(np.real(values).sum())
-        if float(np.abs(values[-8:]).max()) * block < TAIL_DIGITS:
+        if float(np.abs(values[-8:]).max()) * block < _TAIL_DIGITS:
             break
         start, block = start + block, 2 * block
     return peak + math.log(max(total * step / math.pi, 1e-300))

@@ -13,8 +13,6 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile, wishart_eigenvalue_range
 from dpmoments.noise.law import MomentInterval, MomentPivot, register_moment_pivot
 
-__all__ = ["InverseNormalPivot", "LastStepPivot", "WishartPivot"]
-
 
 @register_moment_pivot
 @dataclass(frozen=True, kw_only=True, eq=False)

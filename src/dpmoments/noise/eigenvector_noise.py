@@ -7,8 +7,6 @@ import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 
-__all__ = ["projected_cells", "subtracted_cells"]
-
 
 def projected_cells(eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -> FloatArray:
     """Mean squares of the cells of V̂ᵀ(Ĝ − G)V̂ where each direction is drawn orthogonal to those before it.

@@ -11,8 +11,6 @@ import numpy as np
 if TYPE_CHECKING:
     from randomgen import AESCounter
 
-__all__ = ["SecureGenerator", "insecure_generator", "secure_generator"]
-
 
 class SecureGenerator(np.random.Generator):
     """A ``numpy.random.Generator`` keyed by the operating system; its type is what marks a release as private.

@@ -17,20 +17,18 @@ import scipy
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 
-__all__ = ["normal_norm_quantile", "wishart_eigenvalue_range", "wishart_frobenius_quantile"]
-
-SEED = 20_150_701
-MOST_DRAWS = 20_000
-MOST_ENTRIES = 200_000
-"""Simulated matrices times their rows, at most; but ``LEAST_DRAWS`` matrices."""
-LEAST_DRAWS = 4_000
-LARGEST_SIZE = 400
+_SEED = 20_150_701
+_MOST_DRAWS = 20_000
+_MOST_ENTRIES = 200_000
+"""Simulated matrices times their rows, at most; but ``_LEAST_DRAWS`` matrices."""
+_LEAST_DRAWS = 4_000
+_LARGEST_SIZE = 400
 """From here on the tail bound is within a few per cent, and serves alone."""
-SAFETY = 5.0
+_SAFETY = 5.0
 """Standard deviations of a simulated tail taken off it: it is too light with a chance below e^(−12.5), by Chernoff's bound."""
-FEWEST_BEYOND = 20.0
+_FEWEST_BEYOND = 20.0
 """Simulated matrices that must be left beyond a quantile; with fewer the tail bound serves alone."""
-BISECTIONS = 40
+_BISECTIONS = 40
 
 
 @lru_cache(maxsize=256)
@@ -102,7 +100,7 @@ def normal_norm_quantile(size: int, failure: float) -> float:
     if not beyond:
         return bound
     with np.errstate(all="ignore"):
-        generator = np.random.default_rng([SEED, size])
+        generator = np.random.default_rng([_SEED, size])
         main = generator.standard_normal((size, draws))
         beside = generator.chisquare(size - 1.0 - np.arange(size - 1), (draws, size - 1)).T / 2.0
         within = _least(
@@ -136,7 +134,7 @@ def wishart_frobenius_quantile(size: int, degrees: float, failure: float) -> flo
 
 def _wishart_draws(size: int, degrees: float, draws: int) -> tuple[FloatArray, FloatArray]:
     """Diagonals, and squared entries beside them, of tridiagonal matrices with the eigenvalues of Wishart ones: a column each."""
-    generator = np.random.default_rng([SEED, size])
+    generator = np.random.default_rng([_SEED, size])
     steps = np.arange(size)
     diagonal = generator.chisquare(degrees - steps, (draws, size)).T
     below = generator.chisquare(size - 1.0 - steps[:-1], (draws, size - 1)).T
@@ -148,15 +146,15 @@ def _wishart_draws(size: int, degrees: float, draws: int) -> tuple[FloatArray, F
 
 def _draws(size: int, tail: float) -> tuple[int, int]:
     """How many matrices to simulate, and how many of them may lie beyond a quantile; 0 where too few would."""
-    draws = max(LEAST_DRAWS, min(MOST_DRAWS, MOST_ENTRIES // size))
+    draws = max(_LEAST_DRAWS, min(_MOST_DRAWS, _MOST_ENTRIES // size))
     expected = draws * tail
-    left = expected - SAFETY * math.sqrt(expected)
-    return draws, math.floor(left) if left >= FEWEST_BEYOND and size <= LARGEST_SIZE else 0
+    left = expected - _SAFETY * math.sqrt(expected)
+    return draws, math.floor(left) if left >= _FEWEST_BEYOND and size <= _LARGEST_SIZE else 0
 
 
 def _least(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
     """Ends of a short interval from where a condition does not hold to where it does; it holds from some value on."""
-    for _ in range(BISECTIONS):
+    for _ in range(_BISECTIONS):
         middle = (low + high) / 2.0
         if holds(middle):
             high = middle

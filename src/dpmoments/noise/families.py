@@ -15,29 +15,17 @@ from dpmoments.foundation.values import finite_numbers, is_finite_number, requir
 from dpmoments.noise.law import NoiseLaw, cantelli_quantile, register_noise_law
 from dpmoments.noise.quadrature import log_gamma_density, log_integral
 
-__all__ = [
-    "GaussianNoise",
-    "IsotropicNoise",
-    "LaplaceNoise",
-    "MatrixLaplaceNoise",
-    "MeanNoise",
-    "WishartNoise",
-    "gamma_difference_log_tail",
-    "gamma_difference_quantile",
-    "gamma_quantile",
-]
-
 # Quantiles of a gamma variable and of the difference of two: the laws of one cell of noise made of Wisharts.
 
-SMALLEST_SHAPE = 0.5
+_SMALLEST_SHAPE = 0.5
 """That of one squared normal; no Wishart has cells below it, and Cantelli's inequality stands in, which is wider."""
-LARGEST_LIBRARY_SHAPE = 1e4
+_LARGEST_LIBRARY_SHAPE = 1e4
 """Far above it SciPy's incomplete gamma functions lose their lower tail (12 % of 5·10⁻¹⁰ at a shape of 2²⁵)."""
-LARGEST_SHAPE = 1e12
+_LARGEST_SHAPE = 1e12
 """From here on a gamma variable is normal: six deviations out they differ by 10⁻⁵ of one."""
-LARGEST_DIFFERENCE_SHAPE = 1e8
+_LARGEST_DIFFERENCE_SHAPE = 1e8
 """From here on a difference of two is: its fourth cumulant is 3/a of the squared variance, and it has no third."""
-REACH = 60.0
+_REACH = 60.0
 """Standard deviations beyond a quantile that are integrated; from a shape of 10⁴ on no law has tails that reach further."""
 
 
@@ -61,12 +49,12 @@ def gamma_quantile(level: float, shape: float) -> float:
     >>> round(gamma_quantile(0.5, 1.0), 6), round(math.log(2.0) - 1.0, 6)
     (-0.306853, -0.306853)
     """
-    if shape < SMALLEST_SHAPE:
+    if shape < _SMALLEST_SHAPE:
         return cantelli_quantile(level)
-    if shape > LARGEST_SHAPE:
+    if shape > _LARGEST_SHAPE:
         return float(scipy.special.ndtri(level))
     lower, root_shape = level < 0.5, math.sqrt(shape)
-    if shape <= LARGEST_LIBRARY_SHAPE:
+    if shape <= _LARGEST_LIBRARY_SHAPE:
         value = scipy.special.gammaincinv(shape, level) if lower else scipy.special.gammainccinv(shape, 1.0 - level)
         return (float(value) - shape) / root_shape
 
@@ -75,8 +63,8 @@ def gamma_quantile(level: float, shape: float) -> float:
 
     def log_tail(deviations: float) -> float:
         if lower:
-            return log_integral(log_density, max(deviations - REACH, -root_shape), deviations)
-        return log_integral(log_density, deviations, deviations + REACH)
+            return log_integral(log_density, max(deviations - _REACH, -root_shape), deviations)
+        return log_integral(log_density, deviations, deviations + _REACH)
 
     log_probability = math.log(min(level, 1.0 - level))
     furthest = math.sqrt(-2.0 * log_probability)
@@ -96,7 +84,7 @@ def gamma_difference_quantile(level: float, shape: float) -> float:
 
     Notes
     -----
-    The law is symmetric; its upper quantile is the root of :func:`gamma_difference_log_tail`, bracketed by Chernoff's
+    The law is symmetric; its upper quantile is the root of :func:`_gamma_difference_log_tail`, bracketed by Chernoff's
     inequality at half the largest exponent: P(G − G′ > x) ≤ e^{−x/2}(4/3)^a.
 
     Examples
@@ -106,30 +94,20 @@ def gamma_difference_quantile(level: float, shape: float) -> float:
     >>> round(gamma_difference_quantile(0.9, 1.0) * math.sqrt(2.0), 6), round(math.log(0.5 / 0.1), 6)
     (1.609438, 1.609438)
     """
-    if shape < SMALLEST_SHAPE:
+    if shape < _SMALLEST_SHAPE:
         return cantelli_quantile(level)
-    if shape > LARGEST_DIFFERENCE_SHAPE:
+    if shape > _LARGEST_DIFFERENCE_SHAPE:
         return float(scipy.special.ndtri(level))
     if level == 0.5:
         return 0.0
     deviation, log_probability = math.sqrt(2.0 * shape), math.log(min(level, 1.0 - level))
     furthest = 2.0 * (shape * math.log(4.0 / 3.0) - log_probability) / deviation
-    root = _root(lambda x: gamma_difference_log_tail(x * deviation, shape) - log_probability, 0.0, furthest)
+    root = _root(lambda x: _gamma_difference_log_tail(x * deviation, shape) - log_probability, 0.0, furthest)
     return math.copysign(root, level - 0.5)
 
 
-def gamma_difference_log_tail(x: float, shape: float) -> float:
-    """log P(G − G′ > x) for independent Gamma(a) variables, x ≥ 0.
-
-    E e^{it(G − G′)} = (1 + t²)^{−a} is that of a normal of variance 2Y, Y ~ Gamma(a): P = E Φ(−x/√(2Y)). In u = log Y the
-    logarithm of the integrand is concave (log Φ is concave and falls with x e^{−u/2}, which is convex): one peak.
-
-    Parameters
-    ----------
-    x : float
-    shape : float
-        a.
-    """
+def _gamma_difference_log_tail(x: float, shape: float) -> float:
+    """log P(G − G′ > x) for independent Gamma(a) variables, x ≥ 0."""
     if x == 0.0:
         return math.log(0.5)
 
@@ -375,10 +353,10 @@ class WishartNoise(NoiseOfWisharts):
 
 # The law of the noise on a mean released alone, coordinate by coordinate.
 
-LAWS = ("gaussian", "laplace")
-ALIKE = 1e-6
+_LAWS = ("gaussian", "laplace")
+_ALIKE = 1e-6
 """Laplace scales that differ by less than this share are taken for equal, where the general formula would lose all digits."""
-STANDARD_LAPLACE = math.sqrt(0.5)
+_STANDARD_LAPLACE = math.sqrt(0.5)
 """The scale of a Laplace variable of variance 1."""
 
 
@@ -419,8 +397,8 @@ class MeanNoise:
     bias_suspected: bool = False
 
     def __post_init__(self) -> None:
-        if self.law not in LAWS:
-            raise ValueError(f"the noise of a mean is {' or '.join(LAWS)}, not {shown(self.law)}")
+        if self.law not in _LAWS:
+            raise ValueError(f"the noise of a mean is {' or '.join(_LAWS)}, not {shown(self.law)}")
         if self.deviations.shape != self.count_deviations.shape or self.deviations.ndim != 1:
             raise ValueError("the noise of a mean has deviations and count_deviations, one of each a coordinate")
         for values in (self.deviations, self.count_deviations):
@@ -501,13 +479,13 @@ def _laplace_half_width(level: float, larger: float, smaller: float) -> float:
     left = 1.0 - level
     ratio = smaller / larger if larger > 0.0 else 0.0
     if ratio == 0.0:
-        return -math.log(left) * STANDARD_LAPLACE
+        return -math.log(left) * _STANDARD_LAPLACE
 
     def excess(t: float) -> float:
         """Beyond t of the larger scale, less what may be."""
-        if ratio > 1.0 - ALIKE:
+        if ratio > 1.0 - _ALIKE:
             return (1.0 + 0.5 * t) * math.exp(-t) - left
         return (math.exp(-t) - ratio * ratio * math.exp(-t / ratio)) / (1.0 - ratio * ratio) - left
 
     found = scipy.optimize.brentq(excess, 0.0, 2.0 * math.log(2.0 / left) + 1.0)
-    return float(found) * STANDARD_LAPLACE
+    return float(found) * _STANDARD_LAPLACE

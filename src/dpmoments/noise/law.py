@@ -15,22 +15,6 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import finite_numbers, is_finite_number, require_known
 
-__all__ = [
-    "MomentInterval",
-    "MomentPivot",
-    "NoiseLaw",
-    "RotatedNoise",
-    "UncorrelatedCells",
-    "cantelli_quantile",
-    "checked_level",
-    "covariance_of_product",
-    "moment_pivot_classes",
-    "noise_law_classes",
-    "register_moment_pivot",
-    "register_noise_law",
-    "variance_of_functional",
-]
-
 # Quantiles that hold for every law.
 
 
@@ -55,7 +39,9 @@ def checked_level(level: float) -> float:
 # What follows from the variances of cells of a symmetric matrix of noise that are uncorrelated.
 
 
-def covariance_of_product(variances: FloatArray, vector: FloatArray, chosen: Sequence[int] | None = None) -> FloatArray:
+def _covariance_of_product(
+    variances: FloatArray, vector: FloatArray, chosen: Sequence[int] | None = None
+) -> FloatArray:
     """Cov(C b), or that of some entries, for a symmetric C of uncorrelated cells with these variances."""
     rows = np.arange(len(vector)) if chosen is None else np.asarray(chosen)
     of_rows = variances[rows]
@@ -65,7 +51,7 @@ def covariance_of_product(variances: FloatArray, vector: FloatArray, chosen: Seq
     return covariance
 
 
-def variance_of_functional(variances: FloatArray, weights: FloatArray) -> float:
+def _variance_of_functional(variances: FloatArray, weights: FloatArray) -> float:
     """Var(Σ Aᵢⱼ Cᵢⱼ) for symmetric A and C, the cells of C uncorrelated with these variances."""
     squares = variances * weights**2
     return float(2.0 * squares.sum() - np.trace(squares))
@@ -89,14 +75,14 @@ class UncorrelatedCells(ABC):
         chosen : sequence of int, optional
             Entries of N b that are wanted (0 is that of the constant); default: all.
         """
-        return covariance_of_product(self.cell_variances, vector, chosen)
+        return _covariance_of_product(self.cell_variances, vector, chosen)
 
     def functional_variance(self, weights: FloatArray) -> float:
         """Var(Σ Aᵢⱼ Nᵢⱼ) for a symmetric A of shape (d + 1, d + 1)."""
-        return variance_of_functional(self.cell_variances, weights)
+        return _variance_of_functional(self.cell_variances, weights)
 
 
-NOT_RELEASED = ("sum_variance", "count_variance")
+_NOT_RELEASED = ("sum_variance", "count_variance")
 """The entries that are None where there is nothing to have noise."""
 
 LawClass = TypeVar("LawClass", bound="type[NoiseLaw]")
@@ -143,7 +129,7 @@ class NoiseLaw(UncorrelatedCells):
         for entry in fields(self):
             value = getattr(self, entry.name)
             if value is None:
-                if entry.name not in NOT_RELEASED:
+                if entry.name not in _NOT_RELEASED:
                     raise ValueError(f"the noise law has no {entry.name}")
             elif not (is_finite_number(value) and value >= 0):
                 raise ValueError(f"{entry.name} of the noise law is not a finite number, 0 or above")
@@ -439,7 +425,7 @@ class RotatedNoise:
         inner = self.matrix.T @ vector
         rotated = self.matrix[rows]
         # R Cov(C v) Rᵀ, v = Rᵀb
-        found: FloatArray = rotated @ covariance_of_product(self.variances, inner) @ rotated.T
+        found: FloatArray = rotated @ _covariance_of_product(self.variances, inner) @ rotated.T
         places = np.flatnonzero(rows == 0)
         if self.count_is_exact and len(places):
             # (N b)₀ without b₀N₀₀, N₀₀ = rᵀC r
@@ -449,7 +435,7 @@ class RotatedNoise:
             shared = vector[0] * (rotated @ (first * (twice @ (first * inner))))
             found[places] -= shared
             found[:, places] -= shared[:, None]
-            of_count = variance_of_functional(self.variances, np.outer(first, first))
+            of_count = _variance_of_functional(self.variances, np.outer(first, first))
             found[np.ix_(places, places)] += vector[0] ** 2 * of_count
         return found
 
@@ -458,7 +444,7 @@ class RotatedNoise:
         if self.count_is_exact:
             weights = weights.copy()
             weights[0, 0] = 0.0
-        return variance_of_functional(self.variances, self.matrix.T @ weights @ self.matrix)
+        return _variance_of_functional(self.variances, self.matrix.T @ weights @ self.matrix)
 
     def direction_variance(self, direction: FloatArray) -> float:
         """Var(uᵀN u)/2 for u over z, shape (d + 1,): the variance of a cell off the diagonal, were N alike in all directions."""

@@ -9,8 +9,6 @@ import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 
-__all__ = ["inverse_wishart", "isotropic", "matrix_laplace", "symmetric_gaussian", "wishart"]
-
 
 def symmetric_gaussian(
     n_features: int, noise_scale: float, rng: np.random.Generator, *, isotropic: bool = True

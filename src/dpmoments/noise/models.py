@@ -25,26 +25,13 @@ from dpmoments.noise.extreme_eigenvalues import normal_norm_quantile, wishart_ei
 from dpmoments.noise.law import MomentInterval
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm
 
-__all__ = [
-    "NOISE_MODELS",
-    "AdditiveModel",
-    "InverseNormalModel",
-    "LastStepModel",
-    "NoiseModel",
-    "PooledModel",
-    "ReleasedBasisModel",
-    "ReleasedMoments",
-    "ScaledWishartModel",
-    "WishartModel",
-]
-
-LINEARIZED = "linearized"
+_LINEARIZED = "linearized"
 """The law is linearized about the release: good if noise is small beside the moments."""
-CLIPPED_IN_LAST_STEP = "clipped-in-last-step"
+_CLIPPED_IN_LAST_STEP = "clipped-in-last-step"
 """The law is of the rows as the last step clipped them; what clipping took away is not in it."""
-ASSERTED_EIGENVALUE = "asserted-smallest-eigenvalue"
+_ASSERTED_EIGENVALUE = "asserted-smallest-eigenvalue"
 """The law holds if no eigenvalue is below the one that the caller asserted."""
-ROUNDING = 1e-9
+_ROUNDING = 1e-9
 
 
 class ReleasedMoments(Protocol):
@@ -75,7 +62,7 @@ class ReleasedMoments(Protocol):
 class NoiseModel(ABC):
     """What a file says of the noise of one run.
 
-    Subclasses form a closed table (:data:`NOISE_MODELS`). Their fields are numbers, flags, or arrays whose shapes follow from
+    Subclasses form a closed table (:data:`_NOISE_MODELS`). Their fields are numbers, flags, or arrays whose shapes follow from
     ``n_features``; the base class writes, reads and checks them.
 
     Attributes
@@ -159,12 +146,12 @@ class NoiseModel(ABC):
         if not isinstance(values, Mapping):
             raise TypeError("a noise model is a mapping of its name and its numbers")
         name = values.get("name")
-        if not isinstance(name, str) or name not in NOISE_MODELS:
+        if not isinstance(name, str) or name not in _NOISE_MODELS:
             raise ValueError(
-                f"the name of the noise model must be one of {', '.join(sorted(NOISE_MODELS))}, not {shown(name)}"
+                f"the name of the noise model must be one of {', '.join(sorted(_NOISE_MODELS))}, not {shown(name)}"
             )
         given = {key: value for key, value in values.items() if key != "name"}
-        return NOISE_MODELS[name].read(name, given)
+        return _NOISE_MODELS[name].read(name, given)
 
     @classmethod
     def read(cls, name: str, given: dict[str, Any]) -> NoiseModel:
@@ -187,7 +174,7 @@ def _require_exactly(given: Mapping[str, Any], known: Sequence[str], what: str) 
         raise ValueError(f"{what} has no {', '.join(absent)}")
 
 
-FAMILIES: Mapping[str, Callable[[float], CellFamily] | CellFamily] = {
+_FAMILIES: Mapping[str, Callable[[float], CellFamily] | CellFamily] = {
     "gaussian": GaussianCells(),
     "laplace": LaplaceCells(),
     "isotropic": lambda square: IsotropicCells(square / 2.0),
@@ -204,7 +191,7 @@ class AdditiveModel(NoiseModel):
     Attributes
     ----------
     family : str
-        A name in :data:`FAMILIES`, which is the name in files.
+        A name in :data:`_FAMILIES`, which is the name in files.
     diagonal_variance, off_diagonal_variance : float
         Of the cells of the Gram matrix.
     sum_variance : float or None
@@ -234,9 +221,9 @@ class AdditiveModel(NoiseModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.family not in FAMILIES:
-            raise ValueError(f"family={shown(self.family)} of the noise model is none of {', '.join(FAMILIES)}")
-        if isinstance(FAMILIES[self.family], CellFamily):
+        if self.family not in _FAMILIES:
+            raise ValueError(f"family={shown(self.family)} of the noise model is none of {', '.join(_FAMILIES)}")
+        if isinstance(_FAMILIES[self.family], CellFamily):
             if self.rate is not None:
                 raise ValueError(f"{self.family} noise has no rate")
             return
@@ -246,13 +233,13 @@ class AdditiveModel(NoiseModel):
             raise ValueError(
                 f"no {self.family} noise of rate={self.rate!r} has diagonal_variance={self.diagonal_variance!r}"
             )
-        if not math.isclose(self.diagonal_variance, 2.0 * self.off_diagonal_variance, rel_tol=ROUNDING):
+        if not math.isclose(self.diagonal_variance, 2.0 * self.off_diagonal_variance, rel_tol=_ROUNDING):
             raise ValueError(f"{self.family} noise has twice the variance on the diagonal")
 
     @property
     def cells(self) -> CellFamily:
         """The family of its cells."""
-        family = FAMILIES[self.family]
+        family = _FAMILIES[self.family]
         if isinstance(family, CellFamily):
             return family
         square = self.diagonal_variance * float(self.rate or 0.0) ** 2
@@ -392,7 +379,7 @@ def _sum_term(family: CellFamily, n_features: int, variance: float) -> NoiseTerm
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LastStepModel(WithOwnCount):
+class _LastStepModel(WithOwnCount):
     """Normal noise on the sums of w = linear·(x − center), clipped to a ball, that a recursive estimator ended with.
 
     Standard deviations σ on and σ/√2 off the diagonal of Σ w wᵀ, and s on Σ w. With κ = σ/(√2 s) the moments of (κ, w) have the
@@ -437,7 +424,7 @@ class LastStepModel(WithOwnCount):
         cells = np.zeros((d + 1, d + 1))
         cells[0, 1:] = cells[1:, 0] = self.sum_scale**2
         cells[1:, 1:] = _symmetric_cells(d, self.gram_scale**2)
-        return self._with_count([NoiseTerm(GaussianCells(), cells, matrix)], [CLIPPED_IN_LAST_STEP], shift)
+        return self._with_count([NoiseTerm(GaussianCells(), cells, matrix)], [_CLIPPED_IN_LAST_STEP], shift)
 
     def interval(self, released: ReleasedMoments, chosen: Sequence[int], failure: float) -> MomentInterval | None:
         # what the step released is used: the mechanism has repaired what was released of it
@@ -462,7 +449,7 @@ class LastStepModel(WithOwnCount):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class InverseNormalModel(WithOwnCount):
+class _InverseNormalModel(WithOwnCount):
     """Symmetric normal noise on the inverse of the Gram matrix; normal noise on the sum.
 
     Attributes
@@ -496,7 +483,7 @@ class InverseNormalModel(WithOwnCount):
         terms = [_gram_term(GaussianCells(), gram, _symmetric_cells(d, self.inverse_scale**2))]
         if self.sum_scale is not None:
             terms.append(_sum_term(GaussianCells(), d, self.sum_scale**2))
-        return self._with_count(terms, [ASSERTED_EIGENVALUE, LINEARIZED])
+        return self._with_count(terms, [_ASSERTED_EIGENVALUE, _LINEARIZED])
 
     def interval(self, released: ReleasedMoments, chosen: Sequence[int], failure: float) -> MomentInterval | None:
         count, total = released.noisy_count, released.noisy_sum
@@ -588,7 +575,7 @@ class WishartModel(WithOwnCount):
         family: CellFamily = GaussianCells() if self.inverse else WishartCells(self.degrees)
         eigenvalues, vectors = np.linalg.eigh(drawn)
         root = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
-        caveats = [LINEARIZED, *([ASSERTED_EIGENVALUE] if self.raised else [])]
+        caveats = [_LINEARIZED, *([_ASSERTED_EIGENVALUE] if self.raised else [])]
         if not self.augmentation:
             return self._with_count([_gram_term(family, root, cells)], caveats)
         root[0] /= self.augmentation
@@ -651,7 +638,7 @@ class WishartModel(WithOwnCount):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ReleasedBasisModel(NoiseModel):
+class _ReleasedBasisModel(NoiseModel):
     """Errors of a mechanism that draws eigenvectors: uncorrelated cells in the released eigenbasis.
 
     Attributes
@@ -685,11 +672,11 @@ class ReleasedBasisModel(NoiseModel):
         basis = np.linalg.eigh(released.noisy_gram)[1][:, ::-1]
         family: CellFamily = LaplaceCells() if self.laplace else GaussianCells()
         terms = _gram_term(GaussianCells(), basis, self.cells), NoiseTerm(family, beside)
-        return NoiseLaw(terms, (LINEARIZED,))
+        return NoiseLaw(terms, (_LINEARIZED,))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ScaledWishartModel(NoiseModel):
+class _ScaledWishartModel(NoiseModel):
     """k normal rows of covariance s²V beside the table's, less their mean.
 
     Attributes
@@ -734,15 +721,15 @@ class ScaledWishartModel(NoiseModel):
         return NoiseLaw((NoiseTerm(WishartCells(self.degrees), cells, matrix),))
 
 
-NOISE_MODELS: Mapping[str, type[NoiseModel]] = MappingProxyType(
-    dict.fromkeys(FAMILIES, AdditiveModel)
+_NOISE_MODELS: Mapping[str, type[NoiseModel]] = MappingProxyType(
+    dict.fromkeys(_FAMILIES, AdditiveModel)
     | {
         "pooled": PooledModel,
-        "last-step": LastStepModel,
-        "inverse-normal": InverseNormalModel,
+        "last-step": _LastStepModel,
+        "inverse-normal": _InverseNormalModel,
         "wishart-sampling": WishartModel,
-        "released-basis": ReleasedBasisModel,
-        "scaled-wishart": ScaledWishartModel,
+        "released-basis": _ReleasedBasisModel,
+        "scaled-wishart": _ScaledWishartModel,
     }
 )
 """The closed table of models that a file may name."""

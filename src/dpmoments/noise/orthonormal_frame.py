@@ -18,20 +18,11 @@ import numpy.typing as npt
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.sphere import sample_bingham_diagonal, symmetric_part
 
-__all__ = [
-    "Deflation",
-    "OrthonormalFrame",
-    "SecularRoots",
-    "deflate",
-    "sample_orthonormal_frame",
-    "solve_secular_equation",
-]
-
 # Roots of the secular equation Σ w_i/(λ_i − μ) = 0, and the eigenvectors that belong to them.
 
 IntArray = npt.NDArray[np.int64]
 
-CHUNK_CELLS = 1 << 17
+_CHUNK_CELLS = 1 << 17
 """Entries of a table worked on at a time: 1 MB an array, so that the passes stay in cache."""
 
 
@@ -82,7 +73,7 @@ class SecularRoots:
         return total
 
 
-def solve_secular_equation(poles: FloatArray, squared_weights: FloatArray) -> tuple[SecularRoots, FloatArray]:
+def _solve_secular_equation(poles: FloatArray, squared_weights: FloatArray) -> tuple[SecularRoots, FloatArray]:
     """Find the root between each pair of neighbouring poles.
 
     Parameters
@@ -106,7 +97,7 @@ def solve_secular_equation(poles: FloatArray, squared_weights: FloatArray) -> tu
 
     Examples
     --------
-    >>> roots, _ = solve_secular_equation(np.array([1.0, 0.0]), np.array([0.25, 0.75]))
+    >>> roots, _ = _solve_secular_equation(np.array([1.0, 0.0]), np.array([0.25, 0.75]))
     >>> roots.values()
     array([0.75])
     """
@@ -226,7 +217,7 @@ def _chunks(n_poles: int, n_tables: int) -> tuple[list[tuple[int, int]], FloatAr
     Fresh temporaries of this size would cost as much in page faults as the arithmetic done on them.
     """
     n_roots = max(n_poles - 1, 0)
-    rows = max(1, CHUNK_CELLS // max(n_poles, 1))
+    rows = max(1, _CHUNK_CELLS // max(n_poles, 1))
     ranges = [(first, min(first + rows, n_roots)) for first in range(0, n_roots, rows)]
     return ranges, np.empty((n_tables, min(rows, n_roots) + 1, n_poles))
 
@@ -242,15 +233,15 @@ def _unbuffered() -> Iterator[None]:
 # Spectrum and eigenvectors of a diagonal matrix restricted to the complement of one vector, in O(k²).
 
 
-RELATIVE_GAP = 1e-30
+_RELATIVE_GAP = 1e-30
 """Poles nearer than this share of the spectrum's range count as equal; far below rounding, so nothing is lost."""
 
-NEGLIGIBLE = 1e-20
+_NEGLIGIBLE = 1e-20
 """Coordinates of the removed vector below this count as zero."""
 
 
 @dataclass(frozen=True, slots=True)
-class Deflation:
+class _Deflation:
     """The restriction of diag(λ) to the complement of a unit vector.
 
     Attributes
@@ -292,7 +283,7 @@ class Deflation:
         return lifted if self._reflection is None else self._reflection.apply(lifted)
 
 
-def deflate(eigenvalues: FloatArray, direction: FloatArray) -> Deflation:
+def _deflate(eigenvalues: FloatArray, direction: FloatArray) -> _Deflation:
     """Restrict diag(eigenvalues) to the complement of a unit vector.
 
     Parameters
@@ -314,30 +305,30 @@ def deflate(eigenvalues: FloatArray, direction: FloatArray) -> Deflation:
 
     Examples
     --------
-    >>> deflation = deflate(np.array([3.0, 1.0]), np.array([0.6, 0.8]))
+    >>> deflation = _deflate(np.array([3.0, 1.0]), np.array([0.6, 0.8]))
     >>> deflation.eigenvalues, deflation.lift(np.eye(1)).ravel() @ [0.6, 0.8]
     (array([2.28]), ...)
     """
     # Dividing by a power of two near the range changes no significant digit and keeps cubes of differences finite.
     exponent = int(np.frexp(eigenvalues[0] - eigenvalues[-1])[1])
     scaled = np.ldexp(eigenvalues, -exponent)
-    starts = np.flatnonzero(np.r_[True, scaled[:-1] - scaled[1:] > RELATIVE_GAP])
+    starts = np.flatnonzero(np.r_[True, scaled[:-1] - scaled[1:] > _RELATIVE_GAP])
     reflection = None
     if starts.size < scaled.size:
         reflection = _Reflection.onto_first(direction, starts)
         direction = reflection.apply(direction[:, None])[:, 0]
     is_pole = np.zeros(scaled.size, dtype=bool)
-    is_pole[starts] = np.abs(direction[starts]) > NEGLIGIBLE
+    is_pole[starts] = np.abs(direction[starts]) > _NEGLIGIBLE
     poles, persistent = np.flatnonzero(is_pole), np.flatnonzero(~is_pole)
 
-    roots, squared_weights = solve_secular_equation(scaled[poles], direction[poles] ** 2)
+    roots, squared_weights = _solve_secular_equation(scaled[poles], direction[poles] ** 2)
     weights = np.copysign(np.sqrt(squared_weights), direction[poles])
     weights /= np.linalg.norm(weights)
     values = np.concatenate([np.ldexp(roots.values(), exponent), eigenvalues[persistent]])
     order = np.argsort(-values, kind="stable")
     cleaned = np.zeros((scaled.size, 1))
     cleaned[poles, 0] = weights
-    return Deflation(
+    return _Deflation(
         eigenvalues=values[order],
         direction=(cleaned if reflection is None else reflection.apply(cleaned))[:, 0],
         _order=order,
@@ -464,11 +455,11 @@ def _draw_block(
     eigenvalues: FloatArray, temperatures: FloatArray, rng: np.random.Generator
 ) -> tuple[FloatArray, npt.NDArray[np.int64]]:
     """Draw one vector for each temperature; columns are coordinates in the eigenbasis to which ``eigenvalues`` belong."""
-    deflations: list[Deflation] = []
+    deflations: list[_Deflation] = []
     n_proposals = np.empty(temperatures.size, dtype=np.int64)
     for step, temperature in enumerate(temperatures):
         direction, n_proposals[step] = sample_bingham_diagonal(temperature * eigenvalues, None, rng)
-        deflations.append(deflate(eigenvalues, direction))
+        deflations.append(_deflate(eigenvalues, direction))
         eigenvalues = deflations[-1].eigenvalues
     # Vector i was drawn in the i-th eigenbasis: carry all later ones back together, one basis at a time.
     coordinates = np.empty((eigenvalues.size, 0))

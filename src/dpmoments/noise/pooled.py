@@ -15,8 +15,6 @@ from dpmoments.foundation.values import finite_numbers, require_kinds, require_k
 from dpmoments.noise.families import GaussianNoise
 from dpmoments.noise.law import NoiseLaw, cantelli_quantile, register_noise_law
 
-__all__ = ["CarriedNoise", "PooledNoise"]
-
 
 @dataclass(frozen=True)
 class CarriedNoise:

@@ -13,9 +13,6 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 
-__all__ = ["log_gamma_density", "log_integral", "log_integral_above", "log_or_minus_infinity", "stirling_error"]
-
-
 _DROP = 45.0  # the enclosure leaves out values below exp(-45) of the peak
 _CELLS = 64
 _CELL_MIDDLES = (np.arange(_CELLS, dtype=np.float64) + 0.5) / _CELLS

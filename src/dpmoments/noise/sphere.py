@@ -15,10 +15,7 @@ import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
 
-__all__ = ["envelope_parameter", "sample_bingham", "sample_bingham_diagonal"]
-
-
-BATCH_CELLS = 1 << 18
+_BATCH_CELLS = 1 << 18
 """Normals drawn at a time: 2 MB, so that a batch stays in cache."""
 
 
@@ -141,7 +138,7 @@ def sample_bingham_diagonal(
     n_proposals = 0
     while n_accepted < n_draws:
         # The size is fixed before the batch is drawn, so it cannot bias which proposals are accepted.
-        batch = max(1, min(math.ceil(guess * (n_draws - n_accepted)), BATCH_CELLS // d))
+        batch = max(1, min(math.ceil(guess * (n_draws - n_accepted)), _BATCH_CELLS // d))
         normals = rng.standard_normal((batch, d))
         squares = normals * normals
         ratio = squares.sum(axis=1) / d

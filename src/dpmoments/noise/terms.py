@@ -20,17 +20,15 @@ from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.noise.cells import CellFamily, GaussianCells, sum_quantile
 from dpmoments.noise.law import checked_level
 
-__all__ = ["NoiseLaw", "NoiseTerm"]
-
 Cell = Literal["cell", "diagonal", "count"]
 Indices = npt.ArrayLike
 
-MAX_LOCAL = 2
+_MAX_LOCAL = 2
 """Columns of R beside the first that a row may use for R to count as local: a shifted, scaled feature or a contrast of two."""
-MAX_BLOCKS = 4
-MAX_ENTRIES = 2**22
+_MAX_BLOCKS = 4
+_MAX_ENTRIES = 2**22
 """Numbers in a temporary array of the dense path."""
-SAME = 1e-12
+_SAME = 1e-12
 """Relative difference of variances that are taken for equal."""
 
 
@@ -106,7 +104,7 @@ class NoiseTerm:
             return None
         used = self.matrix[:, 1:] != 0.0
         width = int(used.sum(axis=1).max(initial=0))
-        if width > MAX_LOCAL:
+        if width > _MAX_LOCAL:
             return None
         order = np.argsort(~used, axis=1, kind="stable")[:, :width]
         values = np.take_along_axis(self.matrix[:, 1:], order, axis=1)
@@ -126,7 +124,7 @@ class NoiseTerm:
         alike = np.round(halved / scale, 12) if scale > 0.0 else halved
         _, first, block = np.unique(alike, axis=0, return_index=True, return_inverse=True)
         block = block.ravel()
-        if len(first) > MAX_BLOCKS:
+        if len(first) > _MAX_BLOCKS:
             return None
         members = [self._rows[:, block == k] for k in range(len(first))]
         return _Blocks(halved[np.ix_(first, first)], np.array([part @ part.T for part in members]))
@@ -150,7 +148,7 @@ class NoiseTerm:
             return _of_cells(self.variances, indices, weights)
         if self._local is not None:
             return _of_cells(self.variances, *_spread(self._local, indices, weights))
-        step = max(1, MAX_ENTRIES // (indices.shape[1] * max(indices.shape[1], self._rows.shape[1])))
+        step = max(1, _MAX_ENTRIES // (indices.shape[1] * max(indices.shape[1], self._rows.shape[1])))
         found = np.empty(len(weights))
         for start in range(0, len(weights), step):
             part = slice(start, start + step)

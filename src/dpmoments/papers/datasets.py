@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from dpmoments.datasets.tables import Dataset, PublishedFile, load
 from dpmoments.foundation.table_libraries import pa, pc
-from dpmoments.schema.schema import Boolean, Categorical, Column, Coordinate, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
+from dpmoments.schema.numeric import Numeric
 
 
 def standardized_unit_rows(
@@ -362,10 +363,10 @@ def _require_sizes(n_rows: int, n_features: int) -> None:
 
 _REPOSITORY = "https://raw.githubusercontent.com/NovembreLab/Novembre_etal_2008_misc/master/files"
 _ANALYSIS = f"{_REPOSITORY}/POPRES_08_24_01.EuroThinFinal.LD_0.8.exLD.out0-PCA"
-COMPONENTS = PublishedFile("popres.eigs", f"{_ANALYSIS}.eigs", "a81d9a5fdba56f79a23a4d1aa2a5074d")
-EIGENVALUES = PublishedFile("popres.eval", f"{_ANALYSIS}.eval", "3b2f9c885d7cdd4e011e4314a3f55052")
-COLORS = PublishedFile("popres_color.txt", f"{_REPOSITORY}/POPRESID_Color.txt", "22e680e67c68e161558982a153ed8f92")
-N_COMPONENTS = 20
+_COMPONENTS = PublishedFile("popres.eigs", f"{_ANALYSIS}.eigs", "a81d9a5fdba56f79a23a4d1aa2a5074d")
+_EIGENVALUES = PublishedFile("popres.eval", f"{_ANALYSIS}.eval", "3b2f9c885d7cdd4e011e4314a3f55052")
+_COLORS = PublishedFile("popres_color.txt", f"{_REPOSITORY}/POPRESID_Color.txt", "22e680e67c68e161558982a153ed8f92")
+_N_COMPONENTS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -418,11 +419,11 @@ def popres() -> GeneticComponents:
     >>> popres().components.shape  # doctest: +SKIP
     (1387, 20)
     """
-    people = [line.split() for line in _lines(COMPONENTS)[1:]]  # the first line holds rounded eigenvalues
-    colors = dict(line.split() for line in _lines(COLORS))
+    people = [line.split() for line in _lines(_COMPONENTS)[1:]]  # the first line holds rounded eigenvalues
+    colors = dict(line.split() for line in _lines(_COLORS))
     return GeneticComponents(
-        components=np.array([cells[2 : 2 + N_COMPONENTS] for cells in people], dtype=np.float64),
-        eigenvalues=np.array(_lines(EIGENVALUES)[:N_COMPONENTS], dtype=np.float64),
+        components=np.array([cells[2 : 2 + _N_COMPONENTS] for cells in people], dtype=np.float64),
+        eigenvalues=np.array(_lines(_EIGENVALUES)[:_N_COMPONENTS], dtype=np.float64),
         colors=tuple(colors[cells[1]] for cells in people),
         source="Novembre et al. 2008, Genes mirror geography within Europe, Nature 456:98; POPRES (Nelson et al. 2008); "
         "github.com/NovembreLab/Novembre_etal_2008_misc",

@@ -14,15 +14,6 @@ import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 
-__all__ = [
-    "excess_ridge_risk",
-    "mahalanobis_error",
-    "mahalanobis_mean_error",
-    "normalized_frobenius_error",
-    "principal_angles",
-    "spectral_error",
-]
-
 ASYMMETRY = 1e-9
 """Largest |M − Mᵀ| that is taken for rounding, as a share of the largest entry."""
 

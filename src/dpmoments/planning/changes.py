@@ -14,18 +14,16 @@ from dpmoments.mechanisms.gaussian import Gaussian
 from dpmoments.planning.imagined_release import NoiseInUnits, Setting
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import LARGEST_LOSS, BudgetKind, PrivacyBudget
-from dpmoments.schema.columns import Numeric
 from dpmoments.schema.derived import DerivedColumn
 from dpmoments.schema.encoding import longest_row_norm
+from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
-__all__ = ["Change", "changes"]
-
-LARGEST_RATIO = 0.92
+_LARGEST_RATIO = 0.92
 """A change that leaves more of the noise than this is not worth a line."""
-SMALL_DELTA = 1e-9
-MOST_CHANGES = 6
-GAUSSIAN = (Gaussian, AdaptiveBall)
+_SMALL_DELTA = 1e-9
+_MOST_CHANGES = 6
+_GAUSSIAN = (Gaussian, AdaptiveBall)
 """What a small δ is for."""
 
 
@@ -89,8 +87,8 @@ def changes(setting: Setting) -> tuple[Change, ...]:
         *_of_size(setting, noise),
         *_with_delta(setting, noise),
     ]
-    useful = [change for change in found if change.before > 0.0 and change.ratio <= LARGEST_RATIO]
-    return tuple(sorted(useful, key=lambda change: change.ratio)[:MOST_CHANGES])
+    useful = [change for change in found if change.before > 0.0 and change.ratio <= _LARGEST_RATIO]
+    return tuple(sorted(useful, key=lambda change: change.ratio)[:_MOST_CHANGES])
 
 
 def _most_helpful(found: Iterator[Change]) -> list[Change]:
@@ -214,9 +212,9 @@ def _of_size(setting: Setting, noise: NoiseInUnits) -> Iterator[Change]:
 def _with_delta(setting: Setting, noise: NoiseInUnits) -> Iterator[Change]:
     if setting.budget.kind is not BudgetKind.PURE:
         return
-    budget = PrivacyBudget.approximate(setting.budget.epsilon, SMALL_DELTA)
-    after = _planned(replace(setting, budget=budget, rivals=tuple(kind() for kind in GAUSSIAN)))
-    yield from _compared("delta", f"δ = {SMALL_DELTA:g} beside ε", noise, after)
+    budget = PrivacyBudget.approximate(setting.budget.epsilon, _SMALL_DELTA)
+    after = _planned(replace(setting, budget=budget, rivals=tuple(kind() for kind in _GAUSSIAN)))
+    yield from _compared("delta", f"δ = {_SMALL_DELTA:g} beside ε", noise, after)
 
 
 def _without(typical: TypicalTable, names: set[str]) -> TypicalTable | None:

@@ -14,8 +14,9 @@ from numbers import Integral
 import numpy as np
 
 from dpmoments.mechanisms.assumed_table import AssumedTable, Assumption
-from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
+from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.registry import MECHANISMS
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.planning.changes import changes
 from dpmoments.planning.forecast_table import DerivedCost, Forecast, ForecastRow, short_refusal
@@ -26,9 +27,7 @@ from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
 from dpmoments.schema.schema import Schema
 
-__all__ = ["DerivedCost", "Forecast", "ForecastRow", "forecast", "require_row_count"]
-
-MOST_RIVALS = 2
+_MOST_RIVALS = 2
 """So many mechanisms beside the best are looked at when something is changed."""
 
 
@@ -158,7 +157,7 @@ def forecast(
     if not known:
         return table
     best, *others = sorted(known, key=lambda row: (row.typical_noise or math.inf, row.mechanism == "auto"))
-    rivals = tuple(MECHANISMS[row.mechanism]() for row in others if row.mechanism != "auto")[:MOST_RIVALS]
+    rivals = tuple(MECHANISMS[row.mechanism]() for row in others if row.mechanism != "auto")[:_MOST_RIVALS]
     setting = Setting(typical, n_rows, budget, relation, MECHANISMS[best.mechanism](), rivals, privacy_unit)
     return _in_units(table, setting)
 

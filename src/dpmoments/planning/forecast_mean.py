@@ -12,18 +12,16 @@ import numpy as np
 from dpmoments.analysis.answers import aligned
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import is_finite_number
-from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism, NormalRows
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.planning.forecast import require_row_count
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
 from dpmoments.schema.schema import Schema
 
-__all__ = ["MeanForecast", "MeanForecastRow", "forecast_mean"]
-
-ASSUMED = "~"
+_ASSUMED = "~"
 """Beside an error that rests on the rows assumed."""
 
 
@@ -108,13 +106,13 @@ class MeanForecast:
         ran = [row for row in self.rows if row.refusal is None]
         if not ran:
             return ""
-        marked = f"{ASSUMED} rests on rows assumed: independent normal values of public or given standard deviations. "
+        marked = f"{_ASSUMED} rests on rows assumed: independent normal values of public or given standard deviations. "
         beyond = "No error counts what clipping does to skewed rows, or to more of them than the public bounds allow."
         return (marked if any(row.assumes_rows for row in ran) else "") + beyond
 
     def table(self) -> list[tuple[str, str, str]]:
         """Rows of text, the head first: estimator, error, what the guarantee rests on."""
-        marks = {row.mechanism: ASSUMED if row.assumes_rows else "" for row in self._known}
+        marks = {row.mechanism: _ASSUMED if row.assumes_rows else "" for row in self._known}
         shown = {row.mechanism: f"{marks[row.mechanism]}{row.error:.3g}" for row in self._known}
         ran = (row for row in self.rows if row.refusal is None)
         return [

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dpmoments.analysis.answers import TableAnswer, aligned
 from dpmoments.mechanisms.assumed_table import Assumption
-from dpmoments.mechanisms.base import Mechanism, MomentShape
+from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.planning.changes import Change
 from dpmoments.planning.imagined_release import (
     NoiseInUnits,
@@ -31,11 +32,10 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["DerivedCost", "Forecast", "ForecastRow", "refusals_in_a_line", "short_refusal", "shown"]
 
 # A line of a forecast: one mechanism at one budget, or why it cannot run; and what derived features cost.
 
-NEEDED = {
+_NEEDED = {
     frozenset({BudgetKind.PURE}): "ε alone",
     frozenset({BudgetKind.APPROXIMATE}): "δ > 0",
     frozenset({BudgetKind.ZCDP}): "ρ",
@@ -90,12 +90,12 @@ class ForecastRow:
     @property
     def second_moment_shown(self) -> str:
         """``second_moment_error`` to three digits, or to two and marked with ~ where it is assumed."""
-        return shown(self.second_moment_error, self.assumed)
+        return _shown(self.second_moment_error, self.assumed)
 
     @property
     def mean_shown(self) -> str:
         """``mean_error`` in the same way."""
-        return shown(self.mean_error, self.mean_assumed)
+        return _shown(self.mean_error, self.mean_assumed)
 
     @property
     def correlation_shown(self) -> str:
@@ -159,12 +159,12 @@ class DerivedCost:
         }
 
 
-def shown(error: float | None, assumed: bool) -> str:
+def _shown(error: float | None, assumed: bool) -> str:
     """An error for people.
 
     Examples
     --------
-    >>> shown(0.12345, False), shown(0.12345, True), shown(None, False)
+    >>> _shown(0.12345, False), _shown(0.12345, True), _shown(None, False)
     ('0.123', '~0.12', '–')
     """
     if error is None:
@@ -175,7 +175,7 @@ def shown(error: float | None, assumed: bool) -> str:
 def short_refusal(mechanism: Mechanism, shape: MomentShape, budget: PrivacyBudget, refusal: str) -> str:
     """A refusal in a few words."""
     if budget.kind not in mechanism.budget_kinds:
-        return f"needs {NEEDED[mechanism.budget_kinds]}"
+        return f"needs {_NEEDED[mechanism.budget_kinds]}"
     if mechanism.most_features is not None and shape.n_features > mechanism.most_features:
         return f"takes {mechanism.most_features} feature at most"
     if mechanism.needs_row_norm and shape.row_norm is None:
@@ -184,13 +184,13 @@ def short_refusal(mechanism: Mechanism, shape: MomentShape, budget: PrivacyBudge
     return re.split(r"[:(;]|\. ", words)[0].strip()
 
 
-def refusals_in_a_line(rows: Sequence[ForecastRow]) -> str:
+def _refusals_in_a_line(rows: Sequence[ForecastRow]) -> str:
     """All mechanisms that cannot run, those with the same reason together; empty where there is none.
 
     Examples
     --------
     >>> rows = [ForecastRow(name, refusal="…", short_refusal="needs δ > 0") for name in ("gaussian", "inverse-wishart")]
-    >>> refusals_in_a_line(rows)
+    >>> _refusals_in_a_line(rows)
     'cannot run here: gaussian, inverse-wishart (needs δ > 0)'
     """
     reasons: dict[str, list[str]] = {}
@@ -202,8 +202,8 @@ def refusals_in_a_line(rows: Sequence[ForecastRow]) -> str:
     return "cannot run here: " + "; ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
 
 
-ABOUT_AS_MUCH = 1.05
-DEFAULT = "auto"
+_ABOUT_AS_MUCH = 1.05
+_DEFAULT = "auto"
 """What a release takes unless told."""
 
 
@@ -276,9 +276,9 @@ class Forecast(TableAnswer):
     @property
     def asked_of(self) -> str | None:
         """The mechanism of which rows and budgets needed are told, unless one is named."""
-        runs = any(row.mechanism == DEFAULT and row.refusal is None for row in self.rows)
-        known = runs and self.setting is not None and self._setting_of(DEFAULT).noise is not None
-        return DEFAULT if known else self.best
+        runs = any(row.mechanism == _DEFAULT and row.refusal is None for row in self.rows)
+        known = runs and self.setting is not None and self._setting_of(_DEFAULT).noise is not None
+        return _DEFAULT if known else self.best
 
     def rows_needed(self, *, mechanism: str | None = None, **wanted: Any) -> int:
         """The smallest number of rows at which the noise is as small as wanted, with the budget of this forecast.
@@ -391,7 +391,7 @@ class Forecast(TableAnswer):
         second = min(others, key=lambda row: row.typical_noise or math.inf)
         assert second.typical_noise is not None
         times = second.typical_noise / own
-        as_much = "about as much" if times < ABOUT_AS_MUCH else f"{times:.2g} × as much"
+        as_much = "about as much" if times < _ABOUT_AS_MUCH else f"{times:.2g} × as much"
         chosen = ", which auto takes" if self["auto"].chosen_because and self._auto_takes_it else ""
         named = "" if chosen or self.asked_of == self.best else f"; a release takes it if told, mechanism={self.best!r}"
         return f"{chosen} (the least noise; {second.mechanism} has {as_much}{named})"
@@ -439,7 +439,7 @@ class Forecast(TableAnswer):
             if row.guaranteed_error is not None and row.chosen_because is None
         ]
         derived = () if self.derived_cost is None else (str(self.derived_cost),)
-        refused = refusals_in_a_line(self.rows)
+        refused = _refusals_in_a_line(self.rows)
         return (
             *derived,
             *adaptive,

@@ -31,8 +31,9 @@ from dpmoments.mechanisms.ball_search import (
     radius_at,
     radius_places,
 )
-from dpmoments.mechanisms.base import Mechanism, MomentShape, Plan
+from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import count_error
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.noise.law import NoiseLaw
 from dpmoments.planning.typical_table import TypicalTable
@@ -40,26 +41,7 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.schema.constraints import Constraints
 
-__all__ = [
-    "EXPLAINED",
-    "LEVEL",
-    "MORE",
-    "NOISE",
-    "LawOfRun",
-    "NoiseInUnits",
-    "Setting",
-    "TableInWords",
-    "ball_laws",
-    "column_table",
-    "columns_in_words",
-    "digits",
-    "laws_of_plan",
-    "plain_columns",
-    "plain_noise",
-    "worst_laws",
-]
-
-LEVEL = 0.95
+_LEVEL = 0.95
 """Confidence of the half-widths."""
 EXPLAINED = 0.5
 """Share of the variance that the regressors of a typical regression explain together."""
@@ -332,7 +314,7 @@ class NoiseInUnits:
 
     def _deviations(self, noise: FloatArray) -> FloatArray:
         likely = max(self.laws, key=lambda part: part.probability).law
-        return deviations_for(LEVEL, likely, noise**2, np.zeros_like(noise))
+        return deviations_for(_LEVEL, likely, noise**2, np.zeros_like(noise))
 
 
 def _of_sum(law: NoiseLaw) -> float:
@@ -350,23 +332,8 @@ MOST_LEFT_OUT = 1e-2
 """Radii that are less likely are left out; all of them together are less likely than this."""
 
 
-def ball_laws(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) -> tuple[LawOfRun, ...]:
-    """The laws that a run can end with: about a centre for the radii it may choose, and at the public bounds.
-
-    The steps of a run as they are, with the probabilities of its choices: squared distances from the mean follow the gamma law
-    of :attr:`TypicalTable.squared_distance`.
-
-    Parameters
-    ----------
-    plan : AdaptiveBallPlan
-    typical : TypicalTable
-    n_rows : int
-
-    Returns
-    -------
-    tuple of LawOfRun
-        One for each radius that is likely enough, and that at the bounds.
-    """
+def _ball_laws(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) -> tuple[LawOfRun, ...]:
+    """The laws that a run can end with: about a centre for the radii it may choose, and at the public bounds."""
     budget = plan.budget
     spent = 0.0 if plan.count_is_public else COUNT_SHARE
     least_rows = n_rows - (count_error(budget.part(COUNT_SHARE)) if spent else 0.0)
@@ -575,7 +542,7 @@ class Setting:
 def laws_of_plan(plan: Plan, typical: TypicalTable, n_rows: int) -> tuple[LawOfRun, ...] | None:
     """What the law of the noise can turn out to be; None where no closed one is known, or no mean is released."""
     if isinstance(plan, AdaptiveBallPlan):
-        return ball_laws(plan, typical, n_rows)
+        return _ball_laws(plan, typical, n_rows)
     law = plan.noise
     if law is None or law.sum_variance is None or law.count_variance is None or plan.shape.row_norm is None:
         return None
@@ -591,7 +558,7 @@ NOISE = "noise"
 """Stands in place of a number that is noise: as large as what could be learnt."""
 MORE = ">"
 """Before a number that says too little."""
-FAR_WORSE = 1.5
+_FAR_WORSE = 1.5
 """The worst pair is named where it has so many times the noise of the typical one."""
 
 
@@ -653,7 +620,7 @@ def _correlations(noise: NoiseInUnits, worst: NoiseInUnits | None, mechanism: st
     shown = NOISE if noise.typical_correlation_is_noise else f"{correlation:.2g}"
     said = [f"± on a correlation (the median of two columns that are not correlated): {shown}{at_most}"]
     first, second, largest = noise.worst_correlation
-    if largest > FAR_WORSE * correlation:
+    if largest > _FAR_WORSE * correlation:
         said.append(
             f"± on the worst, {first} ~ {second}: {largest:.2g}" if largest < 1.0 else f"lost: {first} ~ {second}"
         )

@@ -13,13 +13,11 @@ from dpmoments.planning.imagined_release import NoiseInUnits, Setting
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import BudgetKind
 
-__all__ = ["LARGEST_BUDGET", "MOST_ROWS", "Wanted", "budget_needed", "rows_needed"]
-
-LARGEST_BUDGET = 100.0
-SMALLEST_BUDGET = 1e-9
-FINENESS = 1e-6
+_LARGEST_BUDGET = 100.0
+_SMALLEST_BUDGET = 1e-9
+_FINENESS = 1e-6
 """The smallest budget is found to this share of itself, from above."""
-MOST_ROWS = 10**12
+_MOST_ROWS = 10**12
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +111,8 @@ def rows_needed(setting: Setting, wanted: Wanted) -> int:
     most = 1
     while not enough(most):
         most *= 4
-        if most > MOST_ROWS:
-            raise ValueError(f"not within {MOST_ROWS:.0e} rows: give a larger budget, or ask for less")
+        if most > _MOST_ROWS:
+            raise ValueError(f"not within {_MOST_ROWS:.0e} rows: give a larger budget, or ask for less")
     least = most // 4
     while most - least > 1:
         middle = (least + most) // 2
@@ -135,12 +133,12 @@ def budget_needed(setting: Setting, wanted: Wanted) -> float:
     def enough(size: float) -> bool:
         return _holds(setting.with_budget(size), wanted)
 
-    if not enough(LARGEST_BUDGET):
+    if not enough(_LARGEST_BUDGET):
         raise ValueError(
-            f"not within {symbol} ≤ {LARGEST_BUDGET:g}: more rows, fewer columns or tighter bounds would do more"
+            f"not within {symbol} ≤ {_LARGEST_BUDGET:g}: more rows, fewer columns or tighter bounds would do more"
         )
-    most, least = LARGEST_BUDGET, SMALLEST_BUDGET
-    while most > least * (1.0 + FINENESS):
+    most, least = _LARGEST_BUDGET, _SMALLEST_BUDGET
+    while most > least * (1.0 + _FINENESS):
         middle = math.sqrt(least * most)
         least, most = (least, middle) if enough(middle) else (middle, most)
     return most

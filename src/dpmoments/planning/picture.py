@@ -29,14 +29,13 @@ from dpmoments.privacy.budget import BudgetKind
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["MOST_FEATURES", "plot_forecast"]
 
 MOST_FEATURES = 30
-FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+_FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Budgets looked at, times that of the forecast."""
-LINES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7")
+_LINES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7")
 """Okabe & Ito (2008)."""
-AS_LARGE = 1.0
+_AS_LARGE = 1.0
 
 
 def plot_forecast(
@@ -106,8 +105,8 @@ def _plot_columns(noise: NoiseInUnits, title: str, n_features: int, ax: Axes | N
     finite = np.concatenate([values[chosen][np.isfinite(values[chosen])] for values in (of_mean, of_spread)])
     finite = finite[finite > 0.0]
     low, high = (finite.min(), finite.max()) if len(finite) else (0.1, 0.1)
-    right = max(2.0 * float(high), 2.0 * AS_LARGE)
-    ax.axvspan(AS_LARGE, right, facecolor="#f3f3f3", edgecolor="#bdbdbd", hatch=HATCH, linewidth=0.0, zorder=0)
+    right = max(2.0 * float(high), 2.0 * _AS_LARGE)
+    ax.axvspan(_AS_LARGE, right, facecolor="#f3f3f3", edgecolor="#bdbdbd", hatch=HATCH, linewidth=0.0, zorder=0)
     ax.set_xlim(float(low) / 2.0, right)
     ax.set_ylim(len(chosen) - 0.4, -0.6)
     ax.set_yticks(place)
@@ -164,9 +163,9 @@ def _plot_against_budget(setting: Setting, title: str, ax: Axes | None) -> Axes:
     ax.set_xscale("log")
     ax.set_yscale("log")
     one_column = not math.isfinite(_noise_of(setting)[0])
-    sizes = [factor * setting.size_of_budget for factor in FACTORS]
+    sizes = [factor * setting.size_of_budget for factor in _FACTORS]
     any_lost = False
-    for mechanism, color in zip((setting.mechanism, *setting.rivals), LINES, strict=False):
+    for mechanism, color in zip((setting.mechanism, *setting.rivals), _LINES, strict=False):
         found = [_noise_at(setting, mechanism, size, one_column=one_column) for size in sizes]
         values, lost = np.array([value for value, _ in found]), np.array([gone for _, gone in found])
         ax.plot(sizes, values, "-", color=color, linewidth=1.4)

@@ -11,20 +11,19 @@ import numpy as np
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.values import is_finite_number
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
+from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
-__all__ = ["TypicalTable"]
-
-DEVIATION_SHARE = 0.1
+_DEVIATION_SHARE = 0.1
 """Standard deviation of a column of numbers as a share of its range: the median of 95 columns of real tables at codebook bounds,
 the design half of ``benchmarks/practice``, is 0.09, that of the tables' medians 0.10 (a uniform column has 0.29)."""
-MEAN_SHARE = 0.25
+_MEAN_SHARE = 0.25
 """Where its mean lies within the range, from the lower end: in those tables mostly below the middle."""
-FLAG_SHARE = 0.25
+_FLAG_SHARE = 0.25
 """Share of rows in which a flag is true."""
-DECAY = 1.0
+_DECAY = 1.0
 """Eigenvalues of the correlations of columns of numbers fall as 1/i."""
 
 
@@ -94,7 +93,7 @@ class TypicalTable:
             deviations[place], assumed[place] = value, 0.0
             if shares[place] and name not in (typical_mean or {}):
                 means[place] = (1.0 - math.sqrt(max(0.0, 1.0 - 4.0 * value**2))) / 2.0
-        falls = DECAY if decay is None else decay
+        falls = _DECAY if decay is None else decay
         numbers = max(1, int((~shares).sum()))
         values = spectrum or [float(place) ** -falls for place in range(1, numbers + 1)]
         for array in (deviations, means):
@@ -167,7 +166,7 @@ def _defaults(column: SchemaColumn, schema: Schema) -> tuple[FloatArray, FloatAr
     if isinstance(column, Categorical):
         return ones * math.sqrt((size - 1) / (size * (size + 1))), ones / size, ones, ones
     if isinstance(column, Boolean) or (isinstance(column, DerivedColumn) and column.is_flag):
-        return ones * math.sqrt(FLAG_SHARE * (1.0 - FLAG_SHARE)), ones * FLAG_SHARE, ones, ones
+        return ones * math.sqrt(_FLAG_SHARE * (1.0 - _FLAG_SHARE)), ones * _FLAG_SHARE, ones, ones
     if isinstance(column, Coordinate):
         reach = 1.0 if schema.row_norm is None else schema.row_norm
         return ones * reach / math.sqrt(schema.n_features + 2), zeros, ones, zeros
@@ -178,7 +177,7 @@ def _defaults(column: SchemaColumn, schema: Schema) -> tuple[FloatArray, FloatAr
     if typical is not None:
         return ones * (typical[1] / 4.0 - typical[0] / 4.0), ones * (typical[0] / 2.0 + typical[1] / 2.0), zeros, zeros
     width = upper - lower
-    return ones * DEVIATION_SHARE * width, ones * (lower + MEAN_SHARE * width), ones, zeros
+    return ones * _DEVIATION_SHARE * width, ones * (lower + _MEAN_SHARE * width), ones, zeros
 
 
 def _checked(schema: Schema, what: str, given: Mapping[str, float] | None) -> dict[str, float]:

@@ -20,8 +20,6 @@ from dpmoments.plots.steps import StepsOfRelease, plot_steps
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["MeanPlots", "ReleasePlots"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReleasePlots:

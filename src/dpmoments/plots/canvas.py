@@ -16,25 +16,6 @@ from dpmoments.plots.letters import ESCAPED, as_it_stands, drawable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "CERTAIN",
-    "DIVERGING",
-    "FAINT",
-    "HATCH",
-    "NOISE_COLOR",
-    "POINTS_AN_INCH",
-    "PRIVACY",
-    "SECONDARY",
-    "SMALL_TEXT",
-    "TEXT_SIZE",
-    "axes_of",
-    "entitle",
-    "ink_on",
-    "legend_below",
-    "require_count",
-    "require_mean",
-    "room_for_labels",
-]
 
 CERTAIN = "#0072b2"
 """What stands out of the noise: the blue of Okabe & Ito (2008), as are the others."""
@@ -48,12 +29,12 @@ DIVERGING = "RdBu_r"
 HATCH = "////"
 TEXT_SIZE = 9.0
 SMALL_TEXT = 8.0
-LINE_HEIGHT = 1.35
-LETTERS_AN_INCH, SMALL_LETTERS_AN_INCH = 12.0, 16.0
+_LINE_HEIGHT = 1.35
+_LETTERS_AN_INCH, _SMALL_LETTERS_AN_INCH = 12.0, 16.0
 """So many letters of a title, and of what stands below it, are as wide as an inch."""
-KEY = 0.5
+_KEY = 0.5
 """Inches that the mark beside a word of a legend takes, and what is between them."""
-NARROWEST = 2.5
+_NARROWEST = 2.5
 """Inches: in narrower axes a title runs over."""
 POINTS_AN_INCH = 72.0
 SECONDARY = "#595959"
@@ -115,7 +96,7 @@ def legend_below(ax: Axes) -> None:
     assert figure is not None
     room = (1.0 - ax.get_position().x0) * figure.get_size_inches()[0]
     longest = max(map(len, ax.get_legend_handles_labels()[1]), default=0)
-    columns = 2 if 2.0 * (longest / SMALL_LETTERS_AN_INCH + KEY) <= room else 1
+    columns = 2 if 2.0 * (longest / _SMALL_LETTERS_AN_INCH + _KEY) <= room else 1
     ax.legend(
         fontsize=SMALL_TEXT,
         loc="upper left",
@@ -153,12 +134,12 @@ def entitle(ax: Axes, title: str, *meaning: str, grow: bool) -> None:
     place, (wide, high) = ax.get_position(), figure.get_size_inches()
     alone = grow or len(figure.axes) == 1
     title, meaning = drawable(title), (*map(drawable, meaning), _of_escaped(ax, title))
-    width = max((1.0 - place.x0 if alone else place.width) * wide, NARROWEST)
-    lines = textwrap.wrap(title, int(width * LETTERS_AN_INCH))
-    small = [line for words in meaning for line in textwrap.wrap(words, int(width * SMALL_LETTERS_AN_INCH))]
-    block = LINE_HEIGHT * SMALL_TEXT * len(small)
+    width = max((1.0 - place.x0 if alone else place.width) * wide, _NARROWEST)
+    lines = textwrap.wrap(title, int(width * _LETTERS_AN_INCH))
+    small = [line for words in meaning for line in textwrap.wrap(words, int(width * _SMALL_LETTERS_AN_INCH))]
+    block = _LINE_HEIGHT * SMALL_TEXT * len(small)
     if grow:
-        figure.set_size_inches(wide, high + (block + LINE_HEIGHT * TEXT_SIZE * len(lines)) / POINTS_AN_INCH)
+        figure.set_size_inches(wide, high + (block + _LINE_HEIGHT * TEXT_SIZE * len(lines)) / POINTS_AN_INCH)
     ax.set_title("\n".join(lines), loc="left", fontsize=TEXT_SIZE + 2.0, pad=6.0 + block, **as_it_stands())
     ax.annotate(
         "\n".join(small),
@@ -169,7 +150,7 @@ def entitle(ax: Axes, title: str, *meaning: str, grow: bool) -> None:
         ha="left",
         va="bottom",
         fontsize=SMALL_TEXT,
-        linespacing=LINE_HEIGHT - 0.15,
+        linespacing=_LINE_HEIGHT - 0.15,
         color=SECONDARY,
         annotation_clip=False,
         in_layout=False,  # the title keeps its height free, and its width is no matter of the axes
@@ -179,7 +160,7 @@ def entitle(ax: Axes, title: str, *meaning: str, grow: bool) -> None:
 
 # What a picture says where it cannot be drawn: what was asked, why it cannot be, and what can.
 
-NO_COUNT = (
+_NO_COUNT = (
     "the release has no number of rows (mean=False under add_remove spends nothing on it), so that nothing can be divided by it: "
     "release with mean=True, or pass a public n_rows to release()"
 )
@@ -207,4 +188,4 @@ def require_count(release: Released, what: str) -> None:
         If there is none.
     """
     if release.noisy_count is None:
-        raise ValueError(f"no picture of {what}: {NO_COUNT}")
+        raise ValueError(f"no picture of {what}: {_NO_COUNT}")

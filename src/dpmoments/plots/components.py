@@ -29,10 +29,9 @@ from dpmoments.plots.matrices import NumberedCells, draw_matrix, matrix_axes, wi
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_components", "draw_spectrum", "plot_components", "plot_spectrum"]
 
-MOST_COMPONENTS = 5
-MOST_FEATURES = 25
+_MOST_COMPONENTS = 5
+_MOST_FEATURES = 25
 
 
 def plot_components(
@@ -41,24 +40,18 @@ def plot_components(
     columns: Sequence[str] | None = None,
     *,
     scaling: Scaling = "bounds",
-    n_features: int = MOST_FEATURES,
+    n_features: int = _MOST_FEATURES,
     ax: Axes | None = None,
 ) -> Axes:
     """Loadings as coloured cells; see :meth:`dpmoments.plots.accessor.ReleasePlots.components`."""
     require_count(release, "principal components")
     if n_components is None:
-        n_components = min(MOST_COMPONENTS, len(pca(release, 1, columns).feature_names))
-    return draw_components(pca(release, n_components, columns, scaling=scaling), n_features, ax)
+        n_components = min(_MOST_COMPONENTS, len(pca(release, 1, columns).feature_names))
+    return _draw_components(pca(release, n_components, columns, scaling=scaling), n_features, ax)
 
 
-def draw_components(found: PrincipalComponents, n_features: int = MOST_FEATURES, ax: Axes | None = None) -> Axes:
-    """The picture of the components of an answer of ``release.pca()``.
-
-    Raises
-    ------
-    ValueError
-        If no feature is to be shown.
-    """
+def _draw_components(found: PrincipalComponents, n_features: int = _MOST_FEATURES, ax: Axes | None = None) -> Axes:
+    """The picture of the components of an answer of ``release.pca()``."""
     from matplotlib.colors import Normalize
 
     if n_features < 1:
@@ -115,7 +108,7 @@ def _weighing_most(found: PrincipalComponents, n_features: int) -> IntegerArray:
 
 # The picture of a spectrum: the variances of the principal components against what noise alone would make of them.
 
-DECADES_BELOW = 1.5
+_DECADES_BELOW = 1.5
 """The axis ends so far below the least floor or variance that stands out; what is smaller is drawn at its end."""
 
 
@@ -216,4 +209,4 @@ def _least_shown(found: PrincipalComponents) -> float:
     every = np.concatenate([edges, certain])
     if not len(every):
         return 1.0
-    return float(max(every.min() * 10.0**-DECADES_BELOW, every.max() * 1e-12))
+    return float(max(every.min() * 10.0**-_DECADES_BELOW, every.max() * 1e-12))

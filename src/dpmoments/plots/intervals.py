@@ -35,29 +35,18 @@ from dpmoments.plots.letters import as_it_stands, label
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "PARTS",
-    "IntervalLine",
-    "draw_coefficients",
-    "draw_groups",
-    "draw_intervals",
-    "interval_axes",
-    "plot_coefficients",
-    "plot_groups",
-    "privacy_part",
-]
 
-PARTS = "thick: the part that is privacy's noise"
-SHORT = {NOT_DISTINGUISHABLE: "noise", NO_EFFECT: "may be 0"}
+_PARTS = "thick: the part that is privacy's noise"
+_SHORT = {NOT_DISTINGUISHABLE: "noise", NO_EFFECT: "may be 0"}
 """Words of the analyses as there is room for them."""
-ROOM = 1.15
-FAR = 3.0
+_ROOM = 1.15
+_FAR = 3.0
 """A number that noise decides widens the axis up to so many times what stands out; beyond, an arrow points to it."""
-INCHES_A_LINE = 0.3
+_INCHES_A_LINE = 0.3
 
 
 @dataclass(frozen=True)
-class IntervalLine:
+class _IntervalLine:
     """One line of the picture.
 
     Attributes
@@ -85,23 +74,13 @@ class IntervalLine:
         return [end for end in (self.value, self.lower, self.upper) if np.isfinite(end)]
 
 
-def interval_axes(ax: Axes | None, n_lines: int) -> Axes:
+def _interval_axes(ax: Axes | None, n_lines: int) -> Axes:
     """Axes with room for so many lines."""
-    return axes_of(ax, 7.2, min(max(2.6, 1.7 + INCHES_A_LINE * n_lines), 14.0))
+    return axes_of(ax, 7.2, min(max(2.6, 1.7 + _INCHES_A_LINE * n_lines), 14.0))
 
 
-def draw_intervals(ax: Axes, lines: Sequence[IntervalLine], words: str, *, about: float | None = None) -> None:
-    """Draw the lines from above, with arrows where an interval goes on beyond the axes.
-
-    Parameters
-    ----------
-    ax : Axes
-    lines : sequence of IntervalLine
-    words : str
-        Below the axis.
-    about : float, optional
-        A number that the axis holds, and that has a line of its own: 0 for coefficients.
-    """
+def _draw_intervals(ax: Axes, lines: Sequence[_IntervalLine], words: str, *, about: float | None = None) -> None:
+    """Draw the lines from above, with arrows where an interval goes on beyond the axes."""
     left, right = _limits(lines, about)
     if about is not None:
         ax.axvline(about, color="#404040", linewidth=0.8)
@@ -109,7 +88,7 @@ def draw_intervals(ax: Axes, lines: Sequence[IntervalLine], words: str, *, about
         _draw(ax, place, line, left, right)
         if line.word:
             ax.annotate(
-                SHORT.get(line.word, line.word),
+                _SHORT.get(line.word, line.word),
                 (1.0, place),
                 (6, 0),
                 xycoords=ax.get_yaxis_transform(),
@@ -129,12 +108,12 @@ def draw_intervals(ax: Axes, lines: Sequence[IntervalLine], words: str, *, about
     ax.grid(axis="x", alpha=0.3)
 
 
-def privacy_part(lower: FloatArray, upper: FloatArray, privacy: FloatArray, total: FloatArray) -> FloatArray:
+def _privacy_part(lower: FloatArray, upper: FloatArray, privacy: FloatArray, total: FloatArray) -> FloatArray:
     """Half the width that intervals would have of privacy's noise alone, by its share of the standard errors.
 
     Examples
     --------
-    >>> privacy_part(np.array([0.0]), np.array([10.0]), np.array([3.0]), np.array([5.0]))
+    >>> _privacy_part(np.array([0.0]), np.array([10.0]), np.array([3.0]), np.array([5.0]))
     array([3.])
     """
     share = np.divide(privacy, total, out=np.full_like(total, np.nan), where=total > 0.0)
@@ -142,7 +121,7 @@ def privacy_part(lower: FloatArray, upper: FloatArray, privacy: FloatArray, tota
     return np.asarray(np.where(np.isfinite(half), half, np.nan) * share)
 
 
-def _draw(ax: Axes, place: int, line: IntervalLine, left: float, right: float) -> None:
+def _draw(ax: Axes, place: int, line: _IntervalLine, left: float, right: float) -> None:
     color = CERTAIN if not line.word else NOISE_COLOR
     low, high = (float(np.clip(np.nan_to_num(end, nan=line.value), left, right)) for end in (line.lower, line.upper))
     if not np.isfinite(line.value):  # lost: all that is known is within this band
@@ -162,13 +141,13 @@ def _draw(ax: Axes, place: int, line: IntervalLine, left: float, right: float) -
         ax.plot(line.value, place, "o", color=color, markerfacecolor=color if not line.word else "white", markersize=6)
 
 
-def _limits(lines: Sequence[IntervalLine], about: float | None) -> tuple[float, float]:
+def _limits(lines: Sequence[_IntervalLine], about: float | None) -> tuple[float, float]:
     """Wide enough for what stands out; for all that is finite where nothing does."""
     certain = [end for line in lines if not line.word for end in line.ends]
     values = [line.value for line in lines if line.word and np.isfinite(line.value)]
     ends = certain or [end for line in lines for end in line.ends]
     if certain:
-        reach = FAR * max(map(abs, certain))
+        reach = _FAR * max(map(abs, certain))
         ends += [value for value in values if abs(value) <= reach]
     if about is not None:
         ends = [*ends, about]
@@ -176,13 +155,13 @@ def _limits(lines: Sequence[IntervalLine], about: float | None) -> tuple[float, 
         return -1.0, 1.0
     low, high = min(ends), max(ends)
     spread = (high - low) or abs(high) or 1.0
-    return low - (ROOM - 1.0) * spread, high + (ROOM - 1.0) * spread
+    return low - (_ROOM - 1.0) * spread, high + (_ROOM - 1.0) * spread
 
 
 # The picture of a regression's coefficients.
 
-FITS: dict[str, Any] = {"ols": ols, "ridge": ridge, "lasso": lasso}
-MOST_COEFFICIENTS = 25
+_FITS: dict[str, Any] = {"ols": ols, "ridge": ridge, "lasso": lasso}
+_MOST_COEFFICIENTS = 25
 
 
 def plot_coefficients(
@@ -192,19 +171,19 @@ def plot_coefficients(
     *,
     method: Literal["ols", "ridge", "lasso"] = "ols",
     per: Literal["deviation", "unit"] = "deviation",
-    n_coefficients: int = MOST_COEFFICIENTS,
+    n_coefficients: int = _MOST_COEFFICIENTS,
     ax: Axes | None = None,
     **options: Any,
 ) -> Axes:
     """Coefficients with their intervals; see :meth:`dpmoments.plots.accessor.ReleasePlots.coefficients`."""
-    if method not in FITS:
-        raise ValueError(f"method={method!r} is no regression of a release: use {', '.join(map(repr, FITS))}")
+    if method not in _FITS:
+        raise ValueError(f"method={method!r} is no regression of a release: use {', '.join(map(repr, _FITS))}")
     if per not in ("deviation", "unit"):
         raise ValueError(f"per={per!r}: use 'deviation', a feature's standard deviation, or 'unit', one unit of it")
     if n_coefficients < 1:
         raise ValueError(f"n_coefficients={n_coefficients!r} shows nothing: give 1 or more")
     require_count(release, "coefficients")
-    fit = FITS[method](release, target, features, **options)
+    fit = _FITS[method](release, target, features, **options)
     found = describe(release)
     spread = found.root_mean_square if found.standard_deviation is None else found.standard_deviation
     assert spread is not None
@@ -216,7 +195,7 @@ def plot_coefficients(
 def draw_coefficients(
     fit: CoefficientTable,
     deviations: FloatArray | None = None,
-    n_coefficients: int = MOST_COEFFICIENTS,
+    n_coefficients: int = _MOST_COEFFICIENTS,
     ax: Axes | None = None,
 ) -> Axes:
     """The picture of the answer of a regression.
@@ -233,10 +212,10 @@ def draw_coefficients(
     per = np.ones(len(fit.features)) if deviations is None else np.nan_to_num(deviations, nan=0.0)
     verdict = fit.verdict[1:] if fit.with_intercept else fit.verdict
     lower, upper = np.asarray(fit.conf_int()).T
-    half = privacy_part(lower, upper, fit.privacy_errors, fit.standard_errors)
+    half = _privacy_part(lower, upper, fit.privacy_errors, fit.standard_errors)
     order = np.argsort(np.nan_to_num(fit.p_values, nan=2.0), kind="stable")[:n_coefficients]
     lines = [
-        IntervalLine(
+        _IntervalLine(
             label(fit.features[place]),
             _times(fit.coefficients[place], per[place]),
             _times(lower[place], per[place]),
@@ -247,9 +226,9 @@ def draw_coefficients(
         for place in np.sort(order).tolist()
     ]
     grow = ax is None
-    ax = interval_axes(ax, len(lines))
+    ax = _interval_axes(ax, len(lines))
     target = label(fit.target)
-    draw_intervals(
+    _draw_intervals(
         ax,
         lines,
         f"change of {target} per standard deviation of the feature"
@@ -266,7 +245,7 @@ def _times(number: float, deviation: float) -> float:
     return number * deviation if deviation > 0.0 else float("nan")
 
 
-def _words(fit: CoefficientTable, lines: Sequence[IntervalLine]) -> list[str]:
+def _words(fit: CoefficientTable, lines: Sequence[_IntervalLine]) -> list[str]:
     """The title, and what the marks mean."""
     if fit.inference is None:
         title = f"{fit.method} regression of {label(fit.target)}: noise unknown"
@@ -283,7 +262,7 @@ def _words(fit: CoefficientTable, lines: Sequence[IntervalLine]) -> list[str]:
     said = {line.word for line in lines}
     hollow = [f"noise: {NOT_DISTINGUISHABLE}"] if NOT_DISTINGUISHABLE in said else []
     hollow += [f"may be 0: {NO_EFFECT}, whatever the noise"] if NO_EFFECT in said else []
-    thick = PARTS if any(np.isfinite(line.privacy) for line in lines) else ""
+    thick = _PARTS if any(np.isfinite(line.privacy) for line in lines) else ""
     k = len(fit.features)
     fewer = f"the {len(lines)} of {k} coefficients that stand out most; " if len(lines) < k else ""
     marks = "; ".join(
@@ -309,13 +288,13 @@ def plot_groups(release: Released, by: str, of: str, *, level: float = 0.95, ax:
 def draw_groups(found: GroupMeans, ax: Axes | None = None) -> Axes:
     """The picture of an answer of ``release.group_means()`` for one feature."""
     total = np.hypot(found.privacy_noise[0], found.sampling_noise[0])
-    half = privacy_part(found.lower[0], found.upper[0], found.privacy_noise[0], total)
+    half = _privacy_part(found.lower[0], found.upper[0], found.privacy_noise[0], total)
     lines = []
     for place, name in enumerate(found.groups):
         noise = f" ± {found.count_noise[place]:,.0f}" if np.isfinite(found.count_noise[place]) else ""
         level = name.removeprefix(f"{found.by}=")
         lines.append(
-            IntervalLine(
+            _IntervalLine(
                 f"{label(level, 20)}  ({found.counts[place]:,.0f}{noise})",
                 float(found.mean[0, place]),
                 float(found.lower[0, place]),
@@ -325,12 +304,12 @@ def draw_groups(found: GroupMeans, ax: Axes | None = None) -> Axes:
             )
         )
     grow = ax is None
-    ax = interval_axes(ax, len(lines))
+    ax = _interval_axes(ax, len(lines))
     feature = label(found.features[0])
-    draw_intervals(ax, lines, f"mean of {feature}")
+    _draw_intervals(ax, lines, f"mean of {feature}")
     ax.set_ylabel(f"{label(found.by)}  (rows ± noise)", parse_math=False, usetex=False)
     lost = f"hatched: {LOST}, the number of rows {NOT_DISTINGUISHABLE}" if found.lost.any() else ""
-    intervals = f"{found.level:.0%} intervals, {PARTS}" if found.noise_known else law_in_words(None)
+    intervals = f"{found.level:.0%} intervals, {_PARTS}" if found.noise_known else law_in_words(None)
     pooled = "" if found.own_variance or not found.noise_known else "; groups are taken to vary alike"
     entitle(ax, f"mean of {feature} by {label(found.by)}", f"{intervals}{pooled}", lost, found.warning, grow=grow)
     return ax

@@ -14,23 +14,12 @@ from dpmoments.analysis.answers import LONGEST_LABEL, escaped
 from dpmoments.analysis.answers import label as shortened
 from dpmoments.schema.schema import Schema
 
-__all__ = [
-    "ESCAPED",
-    "as_it_stands",
-    "drawable",
-    "fonts_for",
-    "fonts_of_reader",
-    "label",
-    "missing_letters",
-    "with_fonts_for_names",
-]
-
 ESCAPED = re.compile(r"\\u[0-9a-f]{4}|\\U[0-9a-f]{8}")
-NO_TEXT_FONT = re.compile("Last Resort|Color", re.IGNORECASE)
+_NO_TEXT_FONT = re.compile("Last Resort|Color", re.IGNORECASE)
 """Fonts of empty boxes, and of coloured pictures, which matplotlib does not draw."""
 
-WIDE_STAND_INS = tuple(map(chr, (*range(0x4DC0, 0x4E00), *range(0x1F600, 0x1F618))))
-STAND_INS = tuple(map(chr, range(0x2801, 0x2900)))
+_WIDE_STAND_INS = tuple(map(chr, (*range(0x4DC0, 0x4E00), *range(0x1F600, 0x1F618))))
+_STAND_INS = tuple(map(chr, range(0x2801, 0x2900)))
 """Hexagrams and faces, about as wide as an ideograph, and Braille, as wide as most letters: matplotlib's own font has them."""
 
 Arguments = ParamSpec("Arguments")
@@ -42,13 +31,13 @@ class StandIns:
 
     def __init__(self) -> None:
         self._of: dict[str, str] = {}
-        self._wide, self._others = list(WIDE_STAND_INS), list(STAND_INS)
+        self._wide, self._others = list(_WIDE_STAND_INS), list(_STAND_INS)
 
     def in_place_of(self, text: str) -> str:
         """The text as it is laid out; letters by their numbers where there are more than stand-ins."""
         if text.isascii():
             return text
-        missing = missing_letters(text) | {letter for letter in text if letter in _ALL_STAND_INS}
+        missing = _missing_letters(text) | {letter for letter in text if letter in _ALL_STAND_INS}
         return "".join(self._one(letter) if letter in missing else letter for letter in text)
 
     def _one(self, letter: str) -> str:
@@ -65,7 +54,7 @@ class StandIns:
         return text.translate({ord(other): letter for letter, other in self._of.items()})
 
 
-_ALL_STAND_INS = frozenset((*WIDE_STAND_INS, *STAND_INS))
+_ALL_STAND_INS = frozenset((*_WIDE_STAND_INS, *_STAND_INS))
 _OF_READER: ContextVar[StandIns | None] = ContextVar("for letters that a browser will draw", default=None)
 
 
@@ -87,7 +76,7 @@ _MORE: ContextVar[tuple[str, ...]] = ContextVar("families of fonts beside those 
 def fonts_for(schema: Schema) -> Iterator[None]:
     """Within it text that is drawn as it stands falls back on fonts of this machine that have the letters of a schema's names."""
     names = "".join(schema.feature_names) + "".join(column.name for column in schema.columns)
-    before = _MORE.set(_families_with(frozenset(missing_letters(names))))
+    before = _MORE.set(_families_with(frozenset(_missing_letters(names))))
     try:
         yield
     finally:
@@ -131,12 +120,12 @@ def drawable(text: str) -> str:
     """The text, letters that no font at hand has by their numbers: they would be drawn as empty boxes, all alike."""
     if (stand_ins := _OF_READER.get()) is not None:
         return stand_ins.in_place_of(text)
-    if not (missing := missing_letters(text)):
+    if not (missing := _missing_letters(text)):
         return text
     return "".join(escaped(letter) if letter in missing else letter for letter in text)
 
 
-def missing_letters(text: str) -> set[str]:
+def _missing_letters(text: str) -> set[str]:
     """Letters that none of the fonts set in matplotlib has."""
     if text.isascii():
         return set()
@@ -166,7 +155,7 @@ def _families_with(letters: frozenset[str]) -> tuple[str, ...]:
     missing, found = set(letters), []
     upright = [font for font in fontManager.ttflist if font.style == "normal" and font.weight in (400, "normal")]
     for font in sorted(upright, key=lambda font: ("Sans" not in font.name, font.name)):
-        if NO_TEXT_FONT.search(font.name):
+        if _NO_TEXT_FONT.search(font.name):
             continue
         try:
             face = FT2Font(font.fname)

@@ -45,27 +45,17 @@ if TYPE_CHECKING:
     from matplotlib.colors import Normalize
     from matplotlib.image import AxesImage
 
-__all__ = [
-    "MOST_NUMBERED",
-    "NumberedCells",
-    "covariance_noise",
-    "draw_matrix",
-    "matrix_axes",
-    "plot_correlation",
-    "plot_covariance",
-    "with_color_bar",
-]
 
-MOST_NUMBERED = 12
+_MOST_NUMBERED = 12
 """Cells hold their numbers where there are no more rows or columns than these."""
-MOST_LABELLED = 45
+_MOST_LABELLED = 45
 """With more features a column of levels has one label, its own name."""
-SMALLEST, LARGEST, NARROWEST_FIGURE = 3.2, 11.0, 6.4
+_SMALLEST, _LARGEST, _NARROWEST_FIGURE = 3.2, 11.0, 6.4
 """Inches of a side."""
-INCHES_A_FEATURE = 0.3
-MOST_HATCHED = 400
+_INCHES_A_FEATURE = 0.3
+_MOST_HATCHED = 400
 """More hatched cells are drawn as one shape: one by one they take a minute, and in a page megabytes."""
-SMALLEST_TEXT, LEADING = 6.5, 1.1
+_SMALLEST_TEXT, _LEADING = 6.5, 1.1
 
 
 @dataclass(frozen=True)
@@ -83,10 +73,10 @@ class NumberedCells:
 
 def matrix_axes(ax: Axes | None, n_rows: int, n_columns: int) -> Axes:
     """Axes for so many rows and columns of cells, with room for their labels."""
-    wide, high = (min(max(INCHES_A_FEATURE * size, 1.0), LARGEST - 2.8) for size in (n_columns, n_rows))
-    if max(n_rows, n_columns) <= MOST_NUMBERED:  # numbers want room
+    wide, high = (min(max(_INCHES_A_FEATURE * size, 1.0), _LARGEST - 2.8) for size in (n_columns, n_rows))
+    if max(n_rows, n_columns) <= _MOST_NUMBERED:  # numbers want room
         wide, high = 0.66 * n_columns, 0.5 * n_rows
-    return axes_of(ax, max(NARROWEST_FIGURE, wide + 2.8), max(SMALLEST, high + 1.6))
+    return axes_of(ax, max(_NARROWEST_FIGURE, wide + 2.8), max(_SMALLEST, high + 1.6))
 
 
 def draw_matrix(
@@ -122,13 +112,13 @@ def draw_matrix(
 
     colors = colormaps[DIVERGING].with_extremes(bad=FAINT)
     lost = np.asarray(is_noise) & np.isfinite(values)
-    few = max(values.shape) <= MOST_LABELLED
+    few = max(values.shape) <= _MOST_LABELLED
     # among many cells hatching alone is not enough for what stands out to be seen
     shown = np.ma.masked_invalid(values if few else np.where(lost, 0.0, values))
     image = ax.imshow(shown, cmap=colors, norm=norm, interpolation="nearest", aspect="auto")
     _hatched(ax, lost, HATCH, "noise decides", "#555555" if few else "#b5b5b5")
     _hatched(ax, ~np.isfinite(values), "xxxx", "no number", "#555555" if few else "#8c8c8c")
-    numbered = cells is not None and max(values.shape) <= MOST_NUMBERED
+    numbered = cells is not None and max(values.shape) <= _MOST_NUMBERED
     if cells is not None and numbered:
         _write(ax, values, norm, cells, is_noise)
     _separate(ax, groups)
@@ -168,7 +158,7 @@ def _hatched(ax: Axes, where: BoolArray, hatch: str, gid: str, color: str) -> No
         linewidth=0.0,
     )
     mesh.set_gid(gid)
-    if where.sum() > MOST_HATCHED:
+    if where.sum() > _MOST_HATCHED:
         _draw_as_one(ax, mesh)
 
 
@@ -231,8 +221,8 @@ def _name(ax: Axes, rows: Sequence[str], columns: Sequence[str], groups: Sequenc
         places, shown = _labels(names, groups)
         cell = inches / len(names) * POINTS_AN_INCH
         nearest = min((after - before for before, after in pairwise(places)), default=1.0)
-        text_size = min(TEXT_SIZE, max(SMALLEST_TEXT, cell * nearest / LEADING))
-        kept = room_for_labels(places, 0.999 * text_size * LEADING / cell)
+        text_size = min(TEXT_SIZE, max(_SMALLEST_TEXT, cell * nearest / _LEADING))
+        kept = room_for_labels(places, 0.999 * text_size * _LEADING / cell)
         axis.set_ticks([places[index] for index in kept])
         axis.set_ticklabels([label(shown[index]) for index in kept], fontsize=text_size, **as_it_stands())
     many = len(columns) > 4 or max(map(len, columns)) > 8
@@ -242,7 +232,7 @@ def _name(ax: Axes, rows: Sequence[str], columns: Sequence[str], groups: Sequenc
 
 def _labels(names: Sequence[str], groups: Sequence[str]) -> tuple[list[float], list[str]]:
     """Where labels stand and what they say: a feature each, or a column of the table each where features are many."""
-    if len(names) <= MOST_LABELLED or len(groups) != len(names):
+    if len(names) <= _MOST_LABELLED or len(groups) != len(names):
         return [float(place) for place in range(len(names))], list(names)
     of_column: dict[str, list[int]] = {}
     for place, group in enumerate(groups):
@@ -323,7 +313,7 @@ def _two(value: float, sign: str) -> str:
 # The noise on released covariances, to first order.
 
 
-def covariance_noise(release: Released, chosen: Sequence[int]) -> FloatArray:
+def _covariance_noise(release: Released, chosen: Sequence[int]) -> FloatArray:
     """Standard deviations of the noise on the covariances of some features, shape (k, k), in the table's units.
 
     Before repair; NaN where no law of the noise is known. Where the repair makes the covariances of a column's levels those of
@@ -341,7 +331,7 @@ def covariance_noise(release: Released, chosen: Sequence[int]) -> FloatArray:
     >>> import dpmoments as dpm
     >>> table = np.random.default_rng(0).uniform(-0.5, 0.5, (50_000, 2))
     >>> options = dict(rho=0.5, neighbors="replace_one", mechanism="gaussian", insecure_seed=0)
-    >>> covariance_noise(dpm.release(table, dpm.Schema.unit_ball(2), **options), [0, 1]).round(6)
+    >>> _covariance_noise(dpm.release(table, dpm.Schema.unit_ball(2), **options), [0, 1]).round(6)
     array([[4.2e-05, 3.0e-05],
            [3.0e-05, 4.2e-05]])
     """
@@ -377,9 +367,9 @@ def _read_off_shares(
 
 # The picture of covariances.
 
-ROUNDING = 1e-9
+_ROUNDING = 1e-9
 """Of the noise: what a repair made 0 comes out of floating point as less than this."""
-LEAST_SHARE = 1e-4
+_LEAST_SHARE = 1e-4
 """Of the largest colour: where the noise is smaller, or not known, colours are linear below this."""
 
 
@@ -391,13 +381,13 @@ def plot_covariance(
 
     require_mean(release, "covariances")
     chosen = chosen_features(release, columns)
-    values, noise = release.covariance[np.ix_(chosen, chosen)], covariance_noise(release, chosen)
+    values, noise = release.covariance[np.ix_(chosen, chosen)], _covariance_noise(release, chosen)
     half_widths = np.outer(release.encoding.unit[chosen], release.encoding.unit[chosen])
     shown = values / half_widths
     largest = float(np.abs(shown).max()) or 1.0
     known = np.isfinite(noise).all()
     typical = float(np.median(noise / half_widths)) if known else float("nan")
-    linear = min(max(typical if known else 0.0, LEAST_SHARE * largest), 0.99 * largest)
+    linear = min(max(typical if known else 0.0, _LEAST_SHARE * largest), 0.99 * largest)
     names = tuple(release.feature_names[place] for place in chosen)
     lost, warning = _decided_by_noise(release, chosen, level)
     grow = ax is None
@@ -411,7 +401,7 @@ def plot_covariance(
         is_noise=lost,
         groups=columns_of(release, chosen),
         cells=NumberedCells(
-            _numbers_of_covariance(np.where(np.abs(values) < ROUNDING * noise, 0.0, values)),
+            _numbers_of_covariance(np.where(np.abs(values) < _ROUNDING * noise, 0.0, values)),
             _numbers_of_covariance(noise, "±"),
         ),
     )
@@ -425,7 +415,7 @@ def plot_covariance(
     entitle(
         ax,
         f"covariances: {stand_out}" if len(chosen) > 1 else f"variance of {label(names[0])}",
-        cells if len(chosen) <= MOST_NUMBERED else "",
+        cells if len(chosen) <= _MOST_NUMBERED else "",
         f"{f'hatched: {NOT_DISTINGUISHABLE}; ' if lost.any() else ''}{colors}"
         if known
         else f"hatched: {law_in_words(None)}",

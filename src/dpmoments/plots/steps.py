@@ -29,11 +29,10 @@ from dpmoments.schema.schema import Schema
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Region", "Steps", "StepsOfRelease", "plot_steps", "steps_of"]
 
 # Where each step of a mechanism looked for the rows, or for their mean, as its diagnostics say.
 
-MOST_STEPS = 1000
+_MOST_STEPS = 1000
 
 
 class StepsOfRelease(Protocol):
@@ -92,17 +91,17 @@ class Region:
             back = np.full_like(linear, np.nan)
         shape = back @ back.T
         if not (np.isfinite(shape).all() and (np.diag(shape) > 0.0).all()):
-            raise ValueError(UNREADABLE)
+            raise ValueError(_UNREADABLE)
         return cls(encoding.decode_mean(center), shape, noise)
 
 
-UNREADABLE = (
+_UNREADABLE = (
     "no picture of steps: the diagnostics hold steps that no run makes, and the file was changed after the release"
 )
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
+class _Steps:
     """The regions of a run, one a step.
 
     Attributes
@@ -125,22 +124,8 @@ class Steps:
     remark: str = ""
 
 
-def steps_of(release: StepsOfRelease, center: FloatArray | None = None, hidden: float = math.nan) -> Steps:
-    """The regions of a release's run.
-
-    Parameters
-    ----------
-    release : StepsOfRelease
-    center : ndarray of shape (d,), optional
-        Of a release by ``adaptive-ball``, in the unit ball.
-    hidden : float
-        The standard deviation that its noise hides, in the unit ball.
-
-    Raises
-    ------
-    ValueError
-        If its mechanism has no steps, or its diagnostics were changed.
-    """
+def _steps_of(release: StepsOfRelease, center: FloatArray | None = None, hidden: float = math.nan) -> _Steps:
+    """The regions of a release's run."""
     said = release.diagnostics
     try:
         if "steps" in said:
@@ -157,12 +142,12 @@ def steps_of(release: StepsOfRelease, center: FloatArray | None = None, hidden: 
             else "no picture of steps: a pooled release was made by several runs. Draw those of one: "
             "release.parts[0].plot.steps()"
         )
-    raise ValueError(UNREADABLE)
+    raise ValueError(_UNREADABLE)
 
 
-def _recorded(release: StepsOfRelease, steps: list[Any]) -> Steps:
+def _recorded(release: StepsOfRelease, steps: list[Any]) -> _Steps:
     d, encoding = len(release.feature_names), release.schema.encoding(mean=_has_center(steps))
-    if not 0 < len(steps) <= MOST_STEPS:
+    if not 0 < len(steps) <= _MOST_STEPS:
         raise ValueError
     of_mean = "mean_radius" in steps[0]
     regions = []
@@ -178,7 +163,7 @@ def _recorded(release: StepsOfRelease, steps: list[Any]) -> Steps:
         # of a mean the noise is of the length of rows, of a covariance of its square
         noise = scale / radius if of_mean else math.sqrt(scale) / radius
         regions.append(Region.of(center, linear, radius, noise, encoding))
-    return Steps(
+    return _Steps(
         tuple(regions),
         "where the mean was known to be" if of_mean else "rows beyond it were moved into it",
         "noise on the mean" if of_mean else "standard deviations that noise hides",
@@ -190,21 +175,21 @@ def _has_center(steps: list[Any]) -> bool:
     return bool(steps) and "center" in steps[0]
 
 
-def _ball(release: StepsOfRelease, center: FloatArray | None, hidden: float) -> Steps:
+def _ball(release: StepsOfRelease, center: FloatArray | None, hidden: float) -> _Steps:
     d, encoding = len(release.feature_names), release.schema.encoding(mean=True)
     stayed = "radius" not in release.diagnostics
     at_bounds = Region.of(np.zeros(d), np.eye(d), 1.0, hidden if stayed else math.nan, encoding)
     what, of_noise = "rows beyond it were moved into it", "standard deviations that noise hides"
     if stayed:
         reason = str(release.diagnostics["public_bounds"])
-        return Steps((at_bounds,), what, of_noise, ("public bounds",), f"no smaller ball was taken: {reason}")
+        return _Steps((at_bounds,), what, of_noise, ("public bounds",), f"no smaller ball was taken: {reason}")
     radius = _positive(release.diagnostics["radius"])
     if center is None:
         raise ValueError
     found = Region.of(center, np.eye(d), radius, hidden / radius, encoding)
     beyond = release.diagnostics["share_beyond_bound"]
     remark = f"at most {beyond:.2%} of the rows were moved (95 % confidence)" if is_finite_number(beyond) else ""
-    return Steps((at_bounds, found), what, of_noise, ("public bounds", "ball found"), remark)
+    return _Steps((at_bounds, found), what, of_noise, ("public bounds", "ball found"), remark)
 
 
 def _positive(value: object) -> float:
@@ -213,12 +198,12 @@ def _positive(value: object) -> float:
     return float(value)  # type: ignore[arg-type]
 
 
-ZOOMED_BELOW = 0.15
+_ZOOMED_BELOW = 0.15
 """The last region has a picture of its own inside where it is smaller than this share of the first."""
-OUTLINE = 181
-FIRST_NAME, NEXT_NAME = 30, 25
-LOGARITHMIC_BELOW = 0.05
-MOST_NAMED = 8
+_OUTLINE = 181
+_FIRST_NAME, _NEXT_NAME = 30, 25
+_LOGARITHMIC_BELOW = 0.05
+_MOST_NAMED = 8
 
 
 def plot_steps(
@@ -231,7 +216,7 @@ def plot_steps(
     ax: Axes | None = None,
 ) -> Axes:
     """How the region shrank; see :meth:`dpmoments.plots.accessor.ReleasePlots.steps`."""
-    steps = steps_of(release, center, hidden)
+    steps = _steps_of(release, center, hidden)
     names = release.feature_names
     if features is None:
         chosen = [0, 1] if len(names) == 2 else []
@@ -247,7 +232,7 @@ def plot_steps(
     return _draw_regions(release, steps, chosen, mean, ax)
 
 
-def _draw_sizes(release: StepsOfRelease, steps: Steps, ax: Axes | None) -> Axes:
+def _draw_sizes(release: StepsOfRelease, steps: _Steps, ax: Axes | None) -> Axes:
     """Half-widths along every feature, over those of the first step."""
     grow = ax is None
     ax = axes_of(ax, min(max(5.6, 2.5 + 0.6 * len(steps.regions)), 10.0), 4.2)
@@ -263,11 +248,11 @@ def _draw_sizes(release: StepsOfRelease, steps: Steps, ax: Axes | None) -> Axes:
     noise = middle * np.array([region.noise for region in steps.regions])
     if np.isfinite(noise).any():
         ax.plot(place, noise, "s--", color=PRIVACY, markerfacecolor="white", label=steps.of_noise)
-    if min(middle.min(), np.nanmin(noise, initial=1.0)) < LOGARITHMIC_BELOW:
+    if min(middle.min(), np.nanmin(noise, initial=1.0)) < _LOGARITHMIC_BELOW:
         ax.set_yscale("log")
     else:
         ax.set_ylim(0.0, 1.08 * float(sizes.max()))
-    every = max(1, -(-len(place) // MOST_NAMED))
+    every = max(1, -(-len(place) // _MOST_NAMED))
     ax.set_xticks(place[::-every][::-1])
     ax.set_xticklabels(
         [steps.names[index - 1] for index in place[::-every][::-1]], fontsize=SMALL_TEXT, **as_it_stands()
@@ -283,7 +268,7 @@ def _draw_sizes(release: StepsOfRelease, steps: Steps, ax: Axes | None) -> Axes:
 
 
 def _draw_regions(
-    release: StepsOfRelease, steps: Steps, chosen: Sequence[int], mean: FloatArray | None, ax: Axes | None
+    release: StepsOfRelease, steps: _Steps, chosen: Sequence[int], mean: FloatArray | None, ax: Axes | None
 ) -> Axes:
     """Outlines of the regions in the plane of two features, the first the faintest."""
     grow = ax is None
@@ -302,7 +287,7 @@ def _draw_regions(
     sizes = [float(np.max(np.ptp(outline, axis=0))) for outline in outlines]
     shrunk = float(np.median(steps.regions[-1].half_widths / steps.regions[0].half_widths))
     inside: list[Axes] = []
-    if sizes[-1] < ZOOMED_BELOW * sizes[0]:
+    if sizes[-1] < _ZOOMED_BELOW * sizes[0]:
         inside = [_zoom(ax, outlines, steps)]
     if mean is not None:
         for each in (ax, *inside):
@@ -312,14 +297,14 @@ def _draw_regions(
     return ax
 
 
-def _draw_outlines(ax: Axes, outlines: Sequence[FloatArray], steps: Steps, *, named: bool = True) -> None:
+def _draw_outlines(ax: Axes, outlines: Sequence[FloatArray], steps: _Steps, *, named: bool = True) -> None:
     last = len(outlines) - 1
-    every = max(1, -(-len(outlines) // MOST_NAMED))
+    every = max(1, -(-len(outlines) // _MOST_NAMED))
     for place, outline in enumerate(outlines):
         color = CERTAIN if place == last else NOISE_COLOR
         ax.plot(*outline.T, color=color, linewidth=2.2 if place == last else 1.0)
         if named and (last - place) % every == 0:
-            at = outline[(FIRST_NAME + place * NEXT_NAME) % OUTLINE]  # apart, where regions hardly differ
+            at = outline[(_FIRST_NAME + place * _NEXT_NAME) % _OUTLINE]  # apart, where regions hardly differ
             ax.annotate(
                 steps.names[place],
                 (float(at[0]), float(at[1])),
@@ -331,7 +316,7 @@ def _draw_outlines(ax: Axes, outlines: Sequence[FloatArray], steps: Steps, *, na
             )
 
 
-def _zoom(ax: Axes, outlines: Sequence[FloatArray], steps: Steps) -> Axes:
+def _zoom(ax: Axes, outlines: Sequence[FloatArray], steps: _Steps) -> Axes:
     """The last region again, larger, beside the others."""
     left, right = ax.get_xlim()
     ax.set_xlim(left, right + 0.75 * (right - left))
@@ -349,14 +334,14 @@ def _zoom(ax: Axes, outlines: Sequence[FloatArray], steps: Steps) -> Axes:
 
 
 def _outline(shape: FloatArray) -> FloatArray:
-    """The edge of an ellipse about 0, shape (OUTLINE, 2); of a region's, its shadow on the plane."""
-    angles = np.linspace(0.0, 2.0 * np.pi, OUTLINE)
+    """The edge of an ellipse about 0, shape (_OUTLINE, 2); of a region's, its shadow on the plane."""
+    angles = np.linspace(0.0, 2.0 * np.pi, _OUTLINE)
     eigenvalues, eigenvectors = np.linalg.eigh(shape)
     circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     return np.asarray(circle * np.sqrt(np.maximum(eigenvalues, 0.0)) @ eigenvectors.T)
 
 
-def _words(release: StepsOfRelease, steps: Steps, size: float) -> list[str]:
+def _words(release: StepsOfRelease, steps: _Steps, size: float) -> list[str]:
     n = len(steps.regions)
     title = f"{release.mechanism}: after {n} steps the region is {size:.2g} × as wide as at first"
     return [title if n > 1 else f"{release.mechanism}: one region", steps.what, steps.remark]

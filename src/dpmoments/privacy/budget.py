@@ -14,8 +14,6 @@ from typing import Any
 from dpmoments.foundation.values import is_finite_number, require_known, shown
 from dpmoments.privacy.rounding import no_less, rounded_down, rounded_up
 
-__all__ = ["BudgetKind", "PrivacyBudget"]
-
 LARGEST_LOSS = 1e100
 """Largest ε or ρ accepted: far beyond any protection, and its square is still well within float64."""
 
@@ -244,9 +242,9 @@ class PrivacyBudget:
                 f"a {self.kind} and a {other.kind} budget do not add up: convert one (see dpmoments.privacy.curves)"
             )
         if self.kind is BudgetKind.ZCDP:
-            return PrivacyBudget.zcdp(add_up([self.rho, other.rho]))
-        epsilon = add_up([self.epsilon, other.epsilon])
-        delta = add_up([self.delta, other.delta])
+            return PrivacyBudget.zcdp(_add_up([self.rho, other.rho]))
+        epsilon = _add_up([self.epsilon, other.epsilon])
+        delta = _add_up([self.delta, other.delta])
         return PrivacyBudget.of(epsilon=epsilon, delta=delta)
 
     def __repr__(self) -> str:
@@ -270,12 +268,12 @@ def _parts(whole: float, weights: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(rounded_down(Fraction(whole) * Fraction(weight) / total) for weight in weights)
 
 
-def add_up(losses: Sequence[float]) -> float:
+def _add_up(losses: Sequence[float]) -> float:
     """Sum of privacy losses, rounded up.
 
     Examples
     --------
-    >>> add_up([0.1, 0.2])
+    >>> _add_up([0.1, 0.2])
     0.30000000000000004
     """
     return rounded_up(sum((Fraction(loss) for loss in losses), Fraction(0)))

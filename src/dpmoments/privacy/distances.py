@@ -16,8 +16,6 @@ import numpy.typing as npt
 from dpmoments.privacy.rounding import rounded_up
 from dpmoments.privacy.unit import Neighbors
 
-__all__ = ["Argument", "Norm", "Sensitivity", "query_distance"]
-
 Argument = float | tuple[float, ...]
 """A public number, or public weights."""
 

@@ -24,8 +24,6 @@ from dpmoments.privacy.sampling import coordinates_of, noised
 from dpmoments.privacy.sensitivity import sensitivity_from_dict
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, SelectionKey
 
-__all__ = ["GroupFilter", "PrivacyFilter", "PrivacyFilterError", "PrivatePlan"]
-
 
 class PrivacyFilterError(RuntimeError):
     """A run asked for a draw that its plan does not pay for. The whole stated cost counts as spent."""

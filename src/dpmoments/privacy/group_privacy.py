@@ -13,11 +13,9 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.inversion import safe_root
 from dpmoments.privacy.unit import PrivacyUnit
 
-__all__ = ["allowance_for_rows", "budget_for_rows", "loss_for_units"]
-
-ROUNDING = 1e-12
+_ROUNDING = 1e-12
 """Relative error allowed for where e^ε is computed."""
-MIN_EPSILON_SHARE = 2.0**-10
+_MIN_EPSILON_SHARE = 2.0**-10
 """Least fraction of ε/k at which δ stays; below it ρ hardly depends on ε, and a smaller δ is found instead."""
 
 
@@ -68,7 +66,7 @@ def allowance_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: P
 def _delta_factor(epsilon: float, k: int) -> float:
     """(e^ε − 1)/(e^(ε/k) − 1), no less than it is: the sum of e^(iε/k), i = 0, …, k − 1."""
     try:
-        factor = math.expm1(epsilon) / math.expm1(epsilon / k) * (1.0 + ROUNDING)
+        factor = math.expm1(epsilon) / math.expm1(epsilon / k) * (1.0 + _ROUNDING)
     except (OverflowError, ZeroDivisionError):
         factor = math.inf
     if not factor < math.inf:
@@ -138,7 +136,7 @@ def _smaller_budget(cost: PrivacyBudget, wanted: Loss) -> PrivacyBudget:
 
     share = math.sqrt(float(wanted.amount / allowance(cost, wanted.unit).amount))  # 1/k
     epsilon, delta = cost.epsilon * share, cost.delta
-    if excess(MIN_EPSILON_SHARE * cost.epsilon * share, cost.delta) < 0.0:
+    if excess(_MIN_EPSILON_SHARE * cost.epsilon * share, cost.delta) < 0.0:
         epsilon = safe_root(lambda epsilon: excess(epsilon, cost.delta), epsilon, safe="below")
     else:
         # No larger δ is asked about: with δ itself this ε allows too much already, and δ must stay below 1.

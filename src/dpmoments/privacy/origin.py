@@ -12,10 +12,8 @@ from typing import Any
 from dpmoments.foundation.values import check_name, check_text, require_kinds, require_known, shown
 from dpmoments.schema.constraints import Level
 
-__all__ = ["GroupOfRows", "HasOrigin", "LedgerEntry", "ReleaseOrigin", "check_dataset"]
-
-ID_BITS = 128
-LONGEST_DATASET = 200
+_ID_BITS = 128
+_LONGEST_DATASET = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +93,8 @@ class LedgerEntry:
         """
         require_known(values, (entry.name for entry in fields(cls)), "the entry of a ledger")
         ledger, number, digest = values["ledger"], values["number"], values["hash"]
-        if not isinstance(ledger, str) or not re.fullmatch(f"[0-9a-f]{{{ID_BITS // 4}}}", ledger):
-            raise ValueError(f"the id of a ledger is {ID_BITS // 4} hexadecimal digits")
+        if not isinstance(ledger, str) or not re.fullmatch(f"[0-9a-f]{{{_ID_BITS // 4}}}", ledger):
+            raise ValueError(f"the id of a ledger is {_ID_BITS // 4} hexadecimal digits")
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
             raise ValueError("the number of a ledger's entry must be a whole number, 1 or more")
         if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
@@ -225,9 +223,9 @@ def check_dataset(dataset: object) -> None:
     if not isinstance(dataset, str):
         raise TypeError(f"dataset must be a text that names the table, such as 'people-2026', got {shown(dataset)}")
     check_text(dataset, "the dataset's name")
-    if not dataset.strip() or len(dataset) > LONGEST_DATASET or not dataset.isprintable():
+    if not dataset.strip() or len(dataset) > _LONGEST_DATASET or not dataset.isprintable():
         raise ValueError(
-            f"dataset={shown(dataset)} must name the table in 1 to {LONGEST_DATASET} printable characters: 'people-2026'"
+            f"dataset={shown(dataset)} must name the table in 1 to {_LONGEST_DATASET} printable characters: 'people-2026'"
         )
 
 
@@ -236,16 +234,16 @@ def _plain(record: GroupOfRows | LedgerEntry) -> dict[str, Any]:
 
 
 def _checked_id(value: object) -> str:
-    if not isinstance(value, str) or not re.fullmatch(f"[0-9a-f]{{{ID_BITS // 4}}}", value):
-        raise ValueError(f"the id of a release is {ID_BITS // 4} hexadecimal digits")
+    if not isinstance(value, str) or not re.fullmatch(f"[0-9a-f]{{{_ID_BITS // 4}}}", value):
+        raise ValueError(f"the id of a release is {_ID_BITS // 4} hexadecimal digits")
     return value
 
 
 def _random_id() -> str:
-    return secrets.token_hex(ID_BITS // 8)
+    return secrets.token_hex(_ID_BITS // 8)
 
 
 def _id_of(*known: object) -> str:
     """An id made of what is known; other values, or values of another type, make another."""
     text = "\n".join(f"{type(value).__name__} {value!r}" for value in ("dpmoments", *known))
-    return hashlib.sha256(text.encode()).hexdigest()[: ID_BITS // 4]
+    return hashlib.sha256(text.encode()).hexdigest()[: _ID_BITS // 4]

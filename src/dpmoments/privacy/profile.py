@@ -40,43 +40,28 @@ from dpmoments.privacy.receipt import Draw, PooledReceipt, Receipt
 from dpmoments.privacy.rounding import no_less, rounded_up
 from dpmoments.privacy.unit import Neighbors
 
-__all__ = [
-    "Bound",
-    "PrivacyProfile",
-    "ProfilePoint",
-    "RunCurve",
-    "mu_of_run",
-    "proven_bounds",
-    "touched_draws",
-    "worst_neighbors",
-]
-
 # Which neighbouring tables attain the curve of a draw, where some do: then the curve is exact.
 
-ROUNDING = 1e-6
+_ROUNDING = 1e-6
 """Where rounding rows to the lattice adds more than this share to a sensitivity, no two tables are claimed to attain it."""
-WHOLE_LENGTH = {"count", "count_l1", "gram_frobenius", "gram_nuclear"}
+_WHOLE_LENGTH = {"count", "count_l1", "gram_frobenius", "gram_nuclear"}
 """Sensitivities that some two neighbours attain: ``tests/test_sensitivity.py`` has them."""
 
 
-def worst_neighbors(draw: Draw) -> str | None:
-    """Two neighbouring tables between which a draw has all the loss that its law and sensitivity allow, in words.
-
-    None where none are known. They are of encoded rows, which may be any of the unit ball: a schema of few levels may have no
-    such rows, and then the true δ of its tables is smaller.
-    """
+def _worst_neighbors(draw: Draw) -> str | None:
+    """Two neighbouring tables between which a draw has all the loss that its law and sensitivity allow, in words."""
     law, sensitivity = draw.law, draw.sensitivity
     adds = sensitivity.neighbors is Neighbors.ADD_REMOVE
-    if sensitivity.rounding > ROUNDING * sensitivity.value:
+    if sensitivity.rounding > _ROUNDING * sensitivity.value:
         return None
     if isinstance(law, DiscreteGaussian | GaussianDraw):
         # Off the diagonal no more noise than the Frobenius norm asks for, or no such cells.
         full = draw.size == 1 or (isinstance(law, GaussianDraw) and law.symmetric)
         if isinstance(law, DiscreteGaussian) and law.off_diagonal_scale is not None:
-            full = draw.size == 1 or law.off_diagonal_scale <= law.scale * math.sqrt(0.5) * (1.0 + ROUNDING)
-        found = full and sensitivity.name in WHOLE_LENGTH
+            full = draw.size == 1 or law.off_diagonal_scale <= law.scale * math.sqrt(0.5) * (1.0 + _ROUNDING)
+        found = full and sensitivity.name in _WHOLE_LENGTH
     elif isinstance(law, DiscreteLaplace | MatrixLaplaceDraw | IsotropicDraw):
-        found = draw.size == 1 and sensitivity.name in WHOLE_LENGTH
+        found = draw.size == 1 and sensitivity.name in _WHOLE_LENGTH
     elif isinstance(law, WishartSampling):
         found = law.floor == 0.0 and (adds or draw.size > 1)
     else:
@@ -94,13 +79,13 @@ def worst_neighbors(draw: Draw) -> str | None:
 
 # What is proven of δ(ε) of the draws that two neighbours touch: every bound of which a privacy profile takes the least.
 
-NOTHING_LEFT = Fraction(1, 10**9)
+_NOTHING_LEFT = Fraction(1, 10**9)
 """A run that has spent all but this share of what it may is taken to have spent it: what is left is added to ε."""
-FINE_SCALE = 2.0**16
+_FINE_SCALE = 2.0**16
 """Discrete Gaussian noise of at least this scale has a δ within a millionth of its bound."""
-FARTHEST = 40.0
+_FARTHEST = 40.0
 """Gaussian curves are followed to an ε of so many μ."""
-LEAST_DELTA = 1e-15
+_LEAST_DELTA = 1e-15
 """Gaussian losses are followed to where so little is left of them that it counts as certain."""
 
 
@@ -114,7 +99,7 @@ class Bound:
     """The neighbouring tables that attain it; None where none are known."""
 
 
-def touched_draws(receipt: Receipt) -> list[tuple[Draw, ...]]:
+def _touched_draws(receipt: Receipt) -> list[tuple[Draw, ...]]:
     """The draws whose queries may differ between two neighbours: those of no group, and of one group or two."""
     groups = list(dict.fromkeys(draw.group for draw in receipt.draws if draw.group is not None))
     stays = isinstance(receipt, PooledReceipt) or receipt.neighbors is Neighbors.ADD_REMOVE
@@ -125,12 +110,8 @@ def touched_draws(receipt: Receipt) -> list[tuple[Draw, ...]]:
     ]
 
 
-def proven_bounds(receipt: Receipt, draws: Sequence[Draw], settled: bool) -> tuple[Bound, ...]:
-    """All that is proven of the draws that two neighbours touch.
-
-    The curves of draws are those of one row. For units of several, group privacy says what the draws lose together, and no curve
-    of a single draw is used.
-    """
+def _proven_bounds(receipt: Receipt, draws: Sequence[Draw], settled: bool) -> tuple[Bound, ...]:
+    """All that is proven of the draws that two neighbours touch."""
     bounds = [Bound("the stated budget", partial(_stated_delta, receipt.cost))]
     unit, allowed, one_row = receipt.unit, receipt.allowance, receipt.rows_per_unit == 1
     spent = sum((draw.loss for draw in draws), Loss.none(unit)) if settled else allowed
@@ -182,9 +163,9 @@ def _composition_bound(draws: Sequence[Draw], left: Loss) -> Bound | None:
         failure += draw.loss.delta if isinstance(draw.law, EigenvalueBound) else 0
     rest, extra = rounded_up(left.amount), rounded_up(failure)
     names = " and ".join(dict.fromkeys(draw.law.name for draw in draws))
-    if len(curves) == 1 and left.amount <= NOTHING_LEFT * (known + left.amount):
+    if len(curves) == 1 and left.amount <= _NOTHING_LEFT * (known + left.amount):
         (curve,) = curves
-        attained_by = worst_neighbors(draws[0]) if extra <= NOTHING_LEFT * draws[0].loss.delta else None
+        attained_by = _worst_neighbors(draws[0]) if extra <= _NOTHING_LEFT * draws[0].loss.delta else None
         return Bound(f"the curve of one {names} draw", partial(_shifted_delta, curve, rest, extra), attained_by)
     if any(math.isinf(curve.reach) for curve in curves):
         return None
@@ -253,12 +234,12 @@ def _gaussian_bound(loss: Loss, draws: Sequence[Draw], least_scale: float, n_coo
 
     def delta(epsilon: float) -> float:
         # A larger μ is on the safe side: of a far smaller one δ is below e^−700, and the margin of discrete noise has no end.
-        sensitivity = max(mu, epsilon / FARTHEST) * least_scale * (1.0 + 2.0**-50)
+        sensitivity = max(mu, epsilon / _FARTHEST) * least_scale * (1.0 + 2.0**-50)
         log_delta = discrete_gaussian_log_delta(epsilon, sensitivity, least_scale, n_coordinates)
         return min(math.exp(log_delta) * (1.0 + 1e-10), 1.0)
 
-    whole = len(draws) == 1 and loss.amount <= draws[0].loss.amount * (1 + NOTHING_LEFT)
-    attained_by = worst_neighbors(draws[0]) if whole and least_scale >= FINE_SCALE else None
+    whole = len(draws) == 1 and loss.amount <= draws[0].loss.amount * (1 + _NOTHING_LEFT)
+    attained_by = _worst_neighbors(draws[0]) if whole and least_scale >= _FINE_SCALE else None
     return Bound(f"one Gaussian mechanism of μ = {no_less(mu)}", delta, attained_by)
 
 
@@ -270,7 +251,7 @@ def _mu_of(loss: Loss) -> float:
     return mu
 
 
-def mu_of_run(receipt: Receipt, settled: bool) -> float | None:
+def _mu_of_run(receipt: Receipt, settled: bool) -> float | None:
     """μ of a run whose draws are all Gaussian, whatever they told; None of any other."""
     if receipt.unit is LossUnit.GAUSSIAN_RHO:
         return _mu_of(_for_units(receipt.total if settled else receipt.allowance, receipt))
@@ -287,7 +268,7 @@ def _for_units(loss: Loss, receipt: Receipt) -> Loss:
 def _reach(delta: Callable[[float], float]) -> float:
     """An ε at which next to nothing is left."""
     reach = 1.0
-    while delta(reach) > LEAST_DELTA and reach < 1e3:
+    while delta(reach) > _LEAST_DELTA and reach < 1e3:
         reach *= 1.25
     return reach
 
@@ -299,12 +280,12 @@ def _at_any_epsilon(delta: Callable[[float], float], epsilon: float) -> float:
     return min(-math.expm1(epsilon) + math.exp(epsilon) * delta(-epsilon), 1.0)
 
 
-SHARES = (0.25, 0.5, 0.75, 1.0, 2.0)
+_SHARES = (0.25, 0.5, 0.75, 1.0, 2.0)
 """The ε of a profile, as multiples of the stated one; for a zCDP budget, of the ε that it implies at REFERENCE_DELTA."""
 REFERENCE_DELTA = 1e-6
-TESTED_POINTS = 400
+_TESTED_POINTS = 400
 """Points of the curve, from ε = 0 on, that bound an attacker's power; each is a bound by itself."""
-SETTLED = frozenset(
+_SETTLED = frozenset(
     {"additive-wishart", "gaussian", "inverse-gaussian", "isotropic", "kapralov-talwar", "laplace", "matrix-laplace"}
 )
 """Mechanisms whose plan fixes every draw, its law and its loss, before the first: no table changes their receipt."""
@@ -414,15 +395,15 @@ class RunCurve:
         mechanism : str
             The mechanism that ran. Its name says whether its draws were settled before the first.
         """
-        settled = mechanism in SETTLED
+        settled = mechanism in _SETTLED
         seen: dict[tuple[object, ...], tuple[Bound, ...]] = {}
-        for draws in touched_draws(receipt):
+        for draws in _touched_draws(receipt):
             # What is proven of draws depends on whether the first of them is the run's.
             first = bool(draws) and draws[0] is receipt.draws[0]
             key = (first, *((draw.law, draw.loss.amount, draw.loss.delta, draw.size) for draw in draws))
             if key not in seen:
-                seen[key] = proven_bounds(receipt, draws, settled)
-        return cls(tuple(seen.values()), receipt.cost, mu_of_run(receipt, settled))
+                seen[key] = _proven_bounds(receipt, draws, settled)
+        return cls(tuple(seen.values()), receipt.cost, _mu_of_run(receipt, settled))
 
     @classmethod
     def worst(cls, curves: Iterable[RunCurve], cost: PrivacyBudget) -> RunCurve:
@@ -496,8 +477,8 @@ class RunCurve:
             raise ValueError(f"false_positives={false_positives!r} must be a share, between 0 and 1")
         last = 2.0 * _reference_epsilon(self.cost)
         least = 1.0
-        for place in range(TESTED_POINTS + 1):
-            epsilon = last * place / TESTED_POINTS
+        for place in range(_TESTED_POINTS + 1):
+            epsilon = last * place / _TESTED_POINTS
             delta, factor = self.at(epsilon).delta, math.exp(min(epsilon, 700.0))
             missed = 1.0 - false_positives - delta
             least = min(least, delta + factor * false_positives, 1.0 - max(missed, 0.0) / factor)
@@ -507,7 +488,7 @@ class RunCurve:
     def profile(self) -> PrivacyProfile:
         """At the five ε that the stated budget gives, in this order: a rule that no table has a part in."""
         stated = _reference_epsilon(self.cost)
-        points = tuple(self.at(share * stated) for share in SHARES)
+        points = tuple(self.at(share * stated) for share in _SHARES)
         return PrivacyProfile(points, self.mu, self.epsilon_at(REFERENCE_DELTA))
 
 

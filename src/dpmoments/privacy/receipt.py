@@ -22,13 +22,11 @@ from dpmoments.privacy.sensitivity import sensitivity_from_dict
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
-__all__ = ["Draw", "PooledReceipt", "Receipt", "loss_by_group", "total_loss"]
-
-DRAW_ENTRIES = {"what", "law", "sensitivity", "loss", "delta", "size", "claim", "group"}
-RECEIPT_ENTRIES = {"protected_unit", "neighbors", "cost", "loss_unit", "allowance", "draws"}
-MOST_DIFFERENT_LOSSES = 10_000
+_DRAW_ENTRIES = {"what", "law", "sensitivity", "loss", "delta", "size", "claim", "group"}
+_RECEIPT_ENTRIES = {"protected_unit", "neighbors", "cost", "loss_unit", "allowance", "draws"}
+_MOST_DIFFERENT_LOSSES = 10_000
 """Exact sums of more different fractions take minutes: their denominators multiply."""
-EXHAUSTED = 1.0 - 1e-9
+_EXHAUSTED = 1.0 - 1e-9
 """A plan that says it exhausts its budget spends at least this share of it."""
 
 
@@ -82,7 +80,7 @@ class Draw:
             If an entry is absent, unknown, or less than it must be.
         """
         require_kinds(values, what=str)
-        require_known(values, DRAW_ENTRIES, "a draw of the receipt")
+        require_known(values, _DRAW_ENTRIES, "a draw of the receipt")
         entries = plain_mapping(values, "law")
         name = entries.pop("name")
         if not isinstance(name, str) or name not in LAWS:
@@ -137,7 +135,7 @@ class Receipt:
             raise ValueError("the draws of this receipt have more coordinates than their composition is proven for")
         bounded = False
         for draw in self.draws:
-            if needs_a_bound(draw.law) and not bounded:
+            if _needs_a_bound(draw.law) and not bounded:
                 raise ValueError(
                     "a draw of this receipt relies on a bound on the smallest eigenvalue that was not drawn"
                 )
@@ -156,12 +154,12 @@ class Receipt:
     @cached_property
     def total(self) -> Loss:
         """What they lose together."""
-        return total_loss(loss_by_group(self.draws), self.unit, self.neighbors)
+        return total_loss(_loss_by_group(self.draws), self.unit, self.neighbors)
 
     @property
     def exhausts(self) -> bool:
         """Whether all but a billionth of the stated cost was spent."""
-        spent, allowed, share = self.total, self.allowance, Fraction(EXHAUSTED)
+        spent, allowed, share = self.total, self.allowance, Fraction(_EXHAUSTED)
         return spent.amount >= share * allowed.amount and spent.delta >= share * allowed.delta
 
     def require_for(self, statement: PrivacyStatement) -> None:
@@ -226,7 +224,7 @@ class Receipt:
 
     @classmethod
     def _read(cls, values: Mapping[str, Any]) -> Receipt:
-        require_known(values, RECEIPT_ENTRIES, "the receipt")
+        require_known(values, _RECEIPT_ENTRIES, "the receipt")
         privacy_unit = PrivacyUnit.of_file(values["protected_unit"])
         if values["loss_unit"] not in tuple(LossUnit):
             raise ValueError(
@@ -244,9 +242,9 @@ class Receipt:
             raise ValueError("a draw of the receipt has the sensitivity of another relation")
         if not is_finite_number(values["allowance"]) or values["allowance"] != allowed:
             raise ValueError("the receipt's allowance is not what its cost comes to")
-        if len({draw.loss.amount for draw in draws}) > MOST_DIFFERENT_LOSSES:
+        if len({draw.loss.amount for draw in draws}) > _MOST_DIFFERENT_LOSSES:
             raise ValueError(
-                f"the draws of the receipt have more than {MOST_DIFFERENT_LOSSES:,} different losses, which no run has"
+                f"the draws of the receipt have more than {_MOST_DIFFERENT_LOSSES:,} different losses, which no run has"
             )
         return cls(neighbors, cost, unit, draws, privacy_unit)
 
@@ -291,19 +289,19 @@ class PooledReceipt(Receipt):
     @cached_property
     def total(self) -> Loss:
         """What the draws for the table that lost most lose together."""
-        return total_loss(loss_by_group(self.draws), self.unit, Neighbors.ADD_REMOVE)
+        return total_loss(_loss_by_group(self.draws), self.unit, Neighbors.ADD_REMOVE)
 
     def require_for(self, statement: PrivacyStatement) -> None:
         """As :meth:`require_within`: the tables are what the release is of."""
         self.require_within(statement)
 
 
-def needs_a_bound(law: DrawLaw) -> bool:
+def _needs_a_bound(law: DrawLaw) -> bool:
     """Whether a draw relies on a lower bound on the smallest eigenvalue that was drawn before."""
     return isinstance(law, WishartSampling) and law.floor > 0.0
 
 
-def loss_by_group(draws: Iterable[Draw]) -> dict[str | None, Loss]:
+def _loss_by_group(draws: Iterable[Draw]) -> dict[str | None, Loss]:
     """What the draws for each group of rows lose together; under None those for no group."""
     losses: dict[str | None, Loss] = {}
     for draw in draws:

@@ -6,8 +6,6 @@ import math
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 
-__all__ = ["no_less", "rounded_down", "rounded_up"]
-
 
 def rounded_up(value: Fraction) -> float:
     """The least float that is not below ``value``.

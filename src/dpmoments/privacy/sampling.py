@@ -29,10 +29,8 @@ from dpmoments.privacy.laws import (
     WishartSampling,
 )
 
-__all__ = ["coordinates_of", "lattice_scale", "noised", "round_to_lattice", "without_low_bits"]
-
-KEPT_BITS = 30
-DITHER_SHARE = 10
+_KEPT_BITS = 30
+_DITHER_SHARE = 10
 """Floating-point noise is resolved to 2^-10 standard deviations; below that, uniform integers replace its bits."""
 
 
@@ -65,21 +63,21 @@ def noised(law: DrawLaw, query: Any, generator: np.random.Generator) -> Any:  # 
 def _(law: DiscreteGaussian, query: Any, generator: np.random.Generator) -> IntegerArray:
     if law.off_diagonal_scale is None:
         exact = np.asarray(query)
-        return add_integers(exact, discrete_gaussian(law.scale, exact.size, generator))
-    exact = upper_triangle_mirrored(query)
+        return _add_integers(exact, discrete_gaussian(law.scale, exact.size, generator))
+    exact = _upper_triangle_mirrored(query)
     size = len(exact)
     diagonal = discrete_gaussian(law.scale, size, generator)
     off_diagonal = discrete_gaussian(law.off_diagonal_scale, size * (size - 1) // 2, generator)
-    return add_integers(exact, symmetric_from_triangle(diagonal, off_diagonal))
+    return _add_integers(exact, _symmetric_from_triangle(diagonal, off_diagonal))
 
 
 @noised.register
 def _(law: DiscreteLaplace, query: Any, generator: np.random.Generator) -> IntegerArray:
     draws = discrete_laplace(law.scale, coordinates_of(query), generator)
     if np.ndim(query) == 1:
-        return add_integers(np.asarray(query), draws)
-    exact = upper_triangle_mirrored(query)
-    return add_integers(exact, symmetric_from_triangle(draws[: len(exact)], draws[len(exact) :]))
+        return _add_integers(np.asarray(query), draws)
+    exact = _upper_triangle_mirrored(query)
+    return _add_integers(exact, _symmetric_from_triangle(draws[: len(exact)], draws[len(exact) :]))
 
 
 @noised.register
@@ -116,7 +114,7 @@ def _with_rounded(
     noise: FloatArray, deviation: float, bits: int, query: Any, generator: np.random.Generator
 ) -> IntegerArray:
     """A symmetric query with floating-point noise rounded to its lattice; ``deviation`` is that of a cell off the diagonal."""
-    return add_integers(upper_triangle_mirrored(query), round_to_lattice(noise, bits, deviation, generator))
+    return _add_integers(_upper_triangle_mirrored(query), _round_to_lattice(noise, bits, deviation, generator))
 
 
 @noised.register
@@ -160,7 +158,7 @@ def _(law: Directions, query: Any, generator: np.random.Generator) -> FloatArray
     return without_low_bits(np.column_stack([sample_bingham(t * matrix, None, generator) for t in law.temperatures]))
 
 
-def upper_triangle_mirrored(query: npt.ArrayLike) -> IntegerArray:
+def _upper_triangle_mirrored(query: npt.ArrayLike) -> IntegerArray:
     """The symmetric matrix with this upper triangle: noise is drawn for that, and nothing below it may come out without."""
     mirrored: IntegerArray = np.array(query)
     rows, columns = _above_diagonal(len(mirrored))
@@ -177,7 +175,7 @@ def _above_diagonal(size: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int
     return rows, columns
 
 
-def add_integers(matrix: IntegerArray, noise: npt.NDArray[np.int64]) -> IntegerArray:
+def _add_integers(matrix: IntegerArray, noise: npt.NDArray[np.int64]) -> IntegerArray:
     """Exact sum of two integer arrays, in int64 where it cannot overflow and in Python integers elsewhere."""
     # Not by the largest absolute value: that of −2^63 is itself in int64.
     fits = matrix.dtype != object and int(matrix.min(initial=0)) > -(2**62) and int(matrix.max(initial=0)) < 2**62
@@ -185,7 +183,7 @@ def add_integers(matrix: IntegerArray, noise: npt.NDArray[np.int64]) -> IntegerA
     return total
 
 
-def symmetric_from_triangle(
+def _symmetric_from_triangle(
     diagonal: npt.NDArray[np.int64], off_diagonal: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
     """The symmetric matrix with the given diagonal and, row by row, the cells above it."""
@@ -198,44 +196,24 @@ def symmetric_from_triangle(
     return matrix
 
 
-def round_to_lattice(
+def _round_to_lattice(
     noise: FloatArray, bits: int, noise_scale: float, generator: np.random.Generator
 ) -> npt.NDArray[np.int64]:
-    """Symmetric noise in unit-ball units, as integers in units of 2^(−2·bits).
-
-    Rounding the noise equals rounding the noisy sum, since the sum is an integer. But a float64 of size 2^l lies on a
-    grid of 2^(l−52), and ties round to even: the low bits of the rounded noise are not fair coins, and over many cells their
-    bias would show the low bits of the sum. So an independent uniform integer of k bits, k = ⌊log₂ σ⌋ − 10, is added to
-    every cell: the low k bits of the result are then exactly uniform, whatever the sum's are, and the noise grows by a
-    relative 10⁻⁷. On the idealised law it is post-processing (``docs/derivations/additive.md``).
-
-    Parameters
-    ----------
-    noise : ndarray of shape (D, D)
-    bits : int
-    noise_scale : float
-        σ: the public, calibrated standard deviation of an entry, unit-ball units.
-    generator : numpy.random.Generator
-
-    Raises
-    ------
-    ArithmeticError
-        If a draw is beyond 2^52 units (over 64 standard deviations).
-    """
+    """Symmetric noise in unit-ball units, as integers in units of 2^(−2·bits)."""
     scaled = noise * 4.0**bits
     if not float(np.abs(scaled).max()) < 2.0**52:
         raise ArithmeticError("a noise draw left the lattice: nothing was released; run again")
     rounded = np.rint(scaled).astype(np.int64)
-    uniform_bits = math.frexp(lattice_scale(noise_scale, bits))[1] - 1 - DITHER_SHARE
+    uniform_bits = math.frexp(_lattice_scale(noise_scale, bits))[1] - 1 - _DITHER_SHARE
     if uniform_bits < 1:
         return rounded
     size = len(rounded)
     half = 1 << (uniform_bits - 1)
     dither = generator.integers(-half, half, size * (size + 1) // 2, dtype=np.int64)
-    return rounded + symmetric_from_triangle(dither[:size], dither[size:])
+    return rounded + _symmetric_from_triangle(dither[:size], dither[size:])
 
 
-def lattice_scale(noise_scale: float, bits: int) -> float:
+def _lattice_scale(noise_scale: float, bits: int) -> float:
     """A noise scale in units of 2^(−2·bits); exact, as a power of two."""
     return math.ldexp(noise_scale, 2 * bits)
 
@@ -255,6 +233,6 @@ def without_low_bits(values: FloatArray, *, down: bool = False) -> FloatArray:
     largest = float(np.abs(values).max(initial=0.0))
     if not 0.0 < largest < np.inf:
         return values
-    exponent = int(np.frexp(largest)[1]) - KEPT_BITS
+    exponent = int(np.frexp(largest)[1]) - _KEPT_BITS
     rounding = np.floor if down else np.rint
     return np.asarray(np.ldexp(rounding(np.ldexp(values, -exponent)), exponent))

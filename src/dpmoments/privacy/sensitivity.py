@@ -23,34 +23,6 @@ from dpmoments.privacy.distances import Argument, Norm, Sensitivity
 from dpmoments.privacy.rounding import rounded_up
 from dpmoments.privacy.unit import Neighbors
 
-__all__ = [
-    "count",
-    "count_l1",
-    "gram_entrywise_l1",
-    "gram_frobenius",
-    "gram_nuclear",
-    "histogram_l1",
-    "histogram_l2",
-    "inverse_gram_frobenius",
-    "median_score",
-    "quadratic_form",
-    "rank_score",
-    "row_norm_square",
-    "row_sum_l1",
-    "row_sum_l2",
-    "sensitivity_from_dict",
-    "share_of_rows",
-    "share_of_rows_l1",
-    "smallest_eigenvalue",
-    "sorted_eigenvalues_l1",
-    "sorted_eigenvalues_l2",
-    "sum_and_count_l1",
-    "sum_and_count_l2",
-    "sum_and_gram_frobenius",
-    "sum_and_square_l1",
-    "sum_and_square_l2",
-]
-
 WEIGHTS = "weights"
 """An argument of this name is a tuple of public weights, one for each part of a row; every other argument is a number."""
 MAX_WEIGHTS = 2**16

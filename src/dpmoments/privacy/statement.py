@@ -11,8 +11,6 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.rounding import no_less
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
-__all__ = ["PrivacyStatement"]
-
 ARITHMETIC_WORDS = {
     "exact-lattice": "Sums are exact integers and the noise is drawn exactly from a discrete law, so the proof holds for the "
     "program as it ran.",

@@ -10,8 +10,6 @@ from typing import Any, Literal, get_args
 
 from dpmoments.foundation.values import require_known, shown
 
-__all__ = ["Neighbors", "PrivacyUnit", "SelectionKey", "require_unit"]
-
 # Neighbouring relations: which two tables a guarantee makes hard to tell apart, and what follows from that.
 
 
@@ -70,7 +68,7 @@ SelectionKey = tuple[int, int]
 """128 random bits, as two whole numbers."""
 
 MissingUnit = Literal["error", "drop"]
-MOST_ROWS = 2**31
+_MOST_ROWS = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +122,9 @@ class PrivacyUnit:
         if isinstance(self.max_rows, bool) or not isinstance(self.max_rows, Integral):
             raise TypeError(f"max_rows must be a whole number, got {type(self.max_rows).__name__}")
         object.__setattr__(self, "max_rows", int(self.max_rows))
-        if not 1 <= self.max_rows <= MOST_ROWS:
+        if not 1 <= self.max_rows <= _MOST_ROWS:
             raise ValueError(
-                f"max_rows={shown(self.max_rows)} cannot be: at least 1 row of a unit counts, and {MOST_ROWS:,} at most"
+                f"max_rows={shown(self.max_rows)} cannot be: at least 1 row of a unit counts, and {_MOST_ROWS:,} at most"
             )
         if self.missing not in get_args(MissingUnit):
             raise ValueError(

@@ -27,8 +27,6 @@ from dpmoments.releases.facts import (
     unprotected_quantities,
 )
 
-__all__ = ["AuditorStatement", "PyramidLevel", "auditor_statement"]
-
 
 @dataclass(frozen=True)
 class PyramidLevel:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from dpmoments.privacy.statement import PrivacyStatement
     from dpmoments.releases.registry_entry import RegistryEntry
 
-__all__ = ["Disclosed"]
-
 
 class Disclosed:
     """What a release is to an auditor; :class:`dpmoments.MomentRelease` and the others have these methods."""

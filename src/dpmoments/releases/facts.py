@@ -13,18 +13,6 @@ from dpmoments.privacy.profile import PrivacyProfile
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 
-__all__ = [
-    "NO_LEDGER",
-    "Told",
-    "composition_in_words",
-    "composition_so_far",
-    "neighbors_in_words",
-    "post_processing",
-    "protected_unit",
-    "runs_in_words",
-    "unprotected_quantities",
-]
-
 
 class Told(Protocol):
     """A release as an auditor sees it: of moments, of a mean, of groups, or pooled."""
@@ -152,7 +140,7 @@ def post_processing(release: Told) -> tuple[str, ...]:
 
 # What an auditor is told of the other releases of the same table: what a ledger knows, or that none was kept.
 
-NO_LEDGER = "No ledger was used: composition with other releases of the same people is not tracked here."
+_NO_LEDGER = "No ledger was used: composition with other releases of the same people is not tracked here."
 
 
 def composition_so_far(release: Told, ledger: Ledger | str | os.PathLike[str] | None = None) -> str:
@@ -175,7 +163,7 @@ def composition_so_far(release: Told, ledger: Ledger | str | os.PathLike[str] | 
     if ledger is None:
         entries = list(dict.fromkeys(entry for _, entry in charged if entry is not None))
         if not entries:
-            return NO_LEDGER
+            return _NO_LEDGER
         told = "; ".join(
             f"entry {entry.number} of the ledger {entry.ledger[:8]}…, hash {entry.hash[:16]}…" for entry in entries
         )

@@ -22,8 +22,6 @@ from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.constraints import Level, levels_of
 from dpmoments.schema.entries import column_from_dict
 
-__all__ = ["GROUPS_FILE", "GroupReleases"]
-
 GROUPS_FILE = DocumentKind("dpmoments-group-releases", 1, "release of groups")
 
 

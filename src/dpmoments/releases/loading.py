@@ -12,8 +12,6 @@ from dpmoments.releases.mean_release import MEAN_RELEASE_FILE, MeanRelease
 from dpmoments.releases.moment_release import RELEASE_FILE, MomentRelease
 from dpmoments.releases.pooling import POOLED_FILE, PooledRelease
 
-__all__ = ["load"]
-
 
 def load(path: str | Path) -> MomentRelease | Any:
     """Read a release, a mean release, a pooled release, or the releases of groups. No code in the file is ever run.

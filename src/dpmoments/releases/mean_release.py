@@ -30,9 +30,7 @@ from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.releases.disclosed import Disclosed
 from dpmoments.schema.schema import Schema
 
-__all__ = ["MEAN_RELEASE_FILE", "MeanRelease"]
-
-BIAS_SUSPECTED = (
+_BIAS_SUSPECTED = (
     "the stated noise on the mean is likely not all of its error: clipping may have moved the mean by more, since the rows have "
     "longer tails than normal rows have, or too few of them stood out of the noise to tell"
 )
@@ -113,7 +111,7 @@ class MeanRelease(HasOrigin, Disclosed):
         found = self.diagnostics.get("warnings", ())
         texts = tuple(map(str, found)) if isinstance(found, list | tuple) else ()
         if not texts and self.noise is not None and self.noise.bias_suspected:
-            return (BIAS_SUSPECTED,)
+            return (_BIAS_SUSPECTED,)
         return texts
 
     @property

@@ -36,12 +36,10 @@ from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
 
-__all__ = ["RELEASE_FILE", "MomentRelease", "read_moments", "written_moments"]
-
 # The numbers of a release's file: its noisy moments and the laws of their noise, written, and read with every check.
 
 
-class NoisyNumbers(Protocol):
+class _NoisyNumbers(Protocol):
     """What a release holds before any repair."""
 
     @property
@@ -69,7 +67,7 @@ class NoisyNumbers(Protocol):
         """The law of the run."""
 
 
-def written_moments(release: NoisyNumbers) -> dict[str, Any]:
+def _written_moments(release: _NoisyNumbers) -> dict[str, Any]:
     """Plain values of count, sum, Gram matrix, centre, noise law and pivot for a file; no bit is lost."""
     noisy_sum, center = release.noisy_sum, release.center
     return {
@@ -82,14 +80,8 @@ def written_moments(release: NoisyNumbers) -> dict[str, Any]:
     }
 
 
-def read_moments(content: Mapping[str, Any], n_features: int) -> dict[str, Any]:
-    """Count, sum, Gram matrix, centre, noise law and pivot of a release's file, under the names of the release's attributes.
-
-    Raises
-    ------
-    KeyError, TypeError, ValueError
-        If an entry is absent, is not what it must be, or is for another number of features.
-    """
+def _read_moments(content: Mapping[str, Any], n_features: int) -> dict[str, Any]:
+    """Count, sum, Gram matrix, centre, noise law and pivot of a release's file, under the names of the release's attributes."""
     d = n_features
     upper = finite_numbers(content["noisy_gram_upper_triangle"], d * (d + 1) // 2, "noisy_gram_upper_triangle")
     gram = np.empty((d, d))
@@ -115,7 +107,7 @@ def read_moments(content: Mapping[str, Any], n_features: int) -> dict[str, Any]:
 
 
 RELEASE_FILE = DocumentKind("dpmoments-release", 1, "release")
-NO_MEAN = "no mean was released (mean=False): release with mean=True"
+_NO_MEAN = "no mean was released (mean=False): release with mean=True"
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,7 +281,7 @@ class MomentRelease(HasOrigin, Disclosed):
         """E[x] of the encoded rows, repaired, shape (d,)."""
         mean = self._repaired[0]
         if mean is None:
-            raise ValueError(NO_MEAN)
+            raise ValueError(_NO_MEAN)
         return mean if self.center is None else self.center + mean
 
     @property
@@ -308,7 +300,7 @@ class MomentRelease(HasOrigin, Disclosed):
         """Cov(x) of the encoded rows, repaired, shape (d, d)."""
         mean, gram = self._repaired
         if mean is None:
-            raise ValueError(NO_MEAN)
+            raise ValueError(_NO_MEAN)
         return gram / self.n_rows - np.outer(mean, mean)
 
     @property
@@ -373,7 +365,7 @@ class MomentRelease(HasOrigin, Disclosed):
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file; no bit is lost."""
         return {
-            **written_moments(self),
+            **_written_moments(self),
             "origin": self.origin.to_dict(),
             "schema": self.schema.to_dict(),
             "privacy": self.privacy.to_dict(),
@@ -398,7 +390,7 @@ class MomentRelease(HasOrigin, Disclosed):
         known = {entry.name for entry in fields(cls)} - {"noisy_gram"} | {"noisy_gram_upper_triangle"}
         require_known(content, known, "it")
         schema = Schema.from_dict(content["schema"])
-        moments = read_moments(content, schema.n_features)
+        moments = _read_moments(content, schema.n_features)
         require_kinds(content, mechanism=str, mechanism_options=dict, details=dict, diagnostics=dict)
         require_kinds(content, privacy=dict, receipt=dict, origin=dict)
         chosen_because = content["chosen_because"]

@@ -28,12 +28,10 @@ from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.releases.release_warning import ReleaseWarning
 from dpmoments.repair.repair import Repair
 
-__all__ = ["POOLED_FILE", "PooledRelease", "pool"]
-
 POOLED_FILE = DocumentKind("dpmoments-pooled-release", 1, "pooled release")
-MAX_NAMED = 5
+_MAX_NAMED = 5
 """Releases that a warning names, at most."""
-ARITHMETICS = ("exact-lattice", "lattice-rounded", "idealized")
+_ARITHMETICS = ("exact-lattice", "lattice-rounded", "idealized")
 """From what takes least on trust to what takes most."""
 
 
@@ -275,7 +273,7 @@ def _unchecked(parts: tuple[MomentRelease, ...]) -> str:
     if not doubtful:
         return ""
     named = [part.origin.words for part in parts if part.id in doubtful]
-    shown = ", ".join(named[:MAX_NAMED]) + (f" and {len(named) - MAX_NAMED} more" if len(named) > MAX_NAMED else "")
+    shown = ", ".join(named[:_MAX_NAMED]) + (f" and {len(named) - _MAX_NAMED} more" if len(named) > _MAX_NAMED else "")
     return (
         f"nobody checked that the pooled tables are disjoint: no dataset is named by {shown}. If two releases are of one "
         "table, its rows count twice, and its privacy loss is the sum of both budgets. Make releases with dataset='…', one "
@@ -339,7 +337,7 @@ def _statement(parts: tuple[MomentRelease, ...], names: Mapping[str, str]) -> Pr
     return PrivacyStatement(
         budget=_largest([part.privacy.budget for part in parts]),
         neighbors=neighbors,
-        arithmetic=max((part.privacy.arithmetic for part in parts), key=ARITHMETICS.index),
+        arithmetic=max((part.privacy.arithmetic for part in parts), key=_ARITHMETICS.index),
         private=all(part.privacy.private for part in parts),
         rules=(*of_all, rule, *spent, *of_runs),
         version=__version__,

@@ -31,17 +31,15 @@ from dpmoments.releases.facts import (
     unprotected_quantities,
 )
 
-__all__ = ["CHOICES", "RegistryEntry", "registry_entry"]
-
-BLANK = "TO BE FILLED IN BY THE CURATOR"
-CHOICES: Mapping[str, tuple[str, ...]] = {
+_BLANK = "TO BE FILLED IN BY THE CURATOR"
+_CHOICES: Mapping[str, tuple[str, ...]] = {
     "curator_type": ("Government", "Industry", "Nonprofit"),
     "sector": ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance"),
     "release_type": ("One release", "Many releases"),
     "data_source_type": ("Static", "Dynamic"),
 }
 """Fields for which the registry takes one of a few words."""
-VARIANTS = {
+_VARIANTS = {
     BudgetKind.PURE: "Pure DP",
     BudgetKind.APPROXIMATE: "Approximate DP",
     BudgetKind.ZCDP: "Zero-concentrated DP",
@@ -63,7 +61,7 @@ class RegistryEntry:
     @property
     def blanks(self) -> tuple[str, ...]:
         """Places that only the curator can fill in, as paths: ``deployment/basic/intended_use``."""
-        return tuple(path for path, value in _leaves(self.content) if isinstance(value, str) and BLANK in value)
+        return tuple(path for path, value in _leaves(self.content) if isinstance(value, str) and _BLANK in value)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -169,10 +167,10 @@ def registry_entry(
     _check(known, authors)
 
     def told(field: str, question: str) -> str:
-        return known.get(field, f"{BLANK}: {question}")
+        return known.get(field, f"{_BLANK}: {question}")
 
     def chosen(field: str) -> str:
-        return told(field, f"one of {', '.join(CHOICES[field])}")
+        return told(field, f"one of {', '.join(_CHOICES[field])}")
 
     privacy, points = release.privacy, release.privacy_profile.points
     size = _number_of_units(release)
@@ -196,7 +194,7 @@ def registry_entry(
                 "publication_date": told("publication_date", "YYYY-MM-DD"),
             },
             "dp_variant": {
-                "variant_name": VARIANTS[privacy.budget.kind],
+                "variant_name": _VARIANTS[privacy.budget.kind],
                 "data_domain": told("data_domain", f"which tables might have been; their columns are {columns}"),
                 "unprotected_quantities": _listed(unprotected_quantities(release)),
             },
@@ -241,7 +239,7 @@ def registry_entry(
             },
             "administrative": {
                 "status": "Draft",
-                "registry_authors": list(authors) or [f"{BLANK}: who fills in this entry"],
+                "registry_authors": list(authors) or [f"{_BLANK}: who fills in this entry"],
                 "tier": 3,
             },
         },
@@ -273,9 +271,9 @@ def _check(known: Mapping[str, Any], authors: Sequence[str]) -> None:
     for field, value in known.items():
         if not isinstance(value, str):
             raise TypeError(f"{field} must be a text, got {type(value).__name__}")
-        if field in CHOICES and value not in CHOICES[field]:
+        if field in _CHOICES and value not in _CHOICES[field]:
             raise ValueError(
-                f"{field}={shown(value)} is none the registry knows: use one of {', '.join(CHOICES[field])}"
+                f"{field}={shown(value)} is none the registry knows: use one of {', '.join(_CHOICES[field])}"
             )
     if isinstance(authors, str) or not all(isinstance(author, str) for author in authors):
         raise TypeError("authors must be a list of names")

@@ -6,8 +6,6 @@ from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
 
-__all__ = ["ReleaseWarning"]
-
 
 class ReleaseWarning(UserWarning):
     """A reason not to trust a release as it stands.

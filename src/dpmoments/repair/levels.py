@@ -10,8 +10,6 @@ import numpy.typing as npt
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.schema.constraints import Constraints
 
-__all__ = ["CompletedLevels", "IndexArray", "LevelColumn", "level_shares", "possible_covariance", "possible_mean"]
-
 IndexArray = npt.NDArray[np.intp]
 
 
@@ -152,9 +150,9 @@ def level_shares(shares: FloatArray, *, complete: bool) -> FloatArray:
 
 # The last step of the structured repair: a covariance near a given one that no count, mean or correlation contradicts.
 
-ROUNDS = 30
+_ROUNDS = 30
 """Alternating projections at most; what they leave undone costs a share λ/(1 + λ) of all dependence."""
-NEGLIGIBLE = 1e-3
+_NEGLIGIBLE = 1e-3
 """Negative eigenvalues of a correlation matrix down to this are left to the mixture."""
 
 
@@ -195,9 +193,9 @@ def possible_covariance(extended: FloatArray, levels: CompletedLevels) -> FloatA
     """
     cells = _Cells.of(extended, levels)
     scaled = cells.scaled(cells.possible(extended, exact=False))
-    for _ in range(ROUNDS):
+    for _ in range(_ROUNDS):
         eigenvalues, eigenvectors = np.linalg.eigh(scaled)
-        if eigenvalues[0] >= -NEGLIGIBLE:
+        if eigenvalues[0] >= -_NEGLIGIBLE:
             break
         definite = (eigenvectors * np.maximum(eigenvalues, 0.0)) @ eigenvectors.T
         scaled = cells.scaled(cells.possible(cells.unscaled(definite), exact=False))

@@ -11,8 +11,6 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.law import NoiseLaw
 from dpmoments.schema.constraints import Constraints, LevelBlock
 
-__all__ = ["CellVariances", "NoisySums", "implied_count", "project"]
-
 
 @dataclass(frozen=True, slots=True)
 class CellVariances:

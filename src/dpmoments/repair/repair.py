@@ -26,45 +26,26 @@ from dpmoments.repair.spectral import (
 from dpmoments.repair.structured import possible_second_moment, structured_moments, structured_second_moment
 from dpmoments.schema.constraints import Constraints
 
-__all__ = [
-    "FEW_ROWS",
-    "Repair",
-    "adapt",
-    "clip",
-    "few_rows_in_words",
-    "floored_count",
-    "noise_shift",
-    "repair_gram",
-    "repair_moments",
-    "rotation_invariant",
-    "shift",
-    "shrink",
-    "within_bounds",
-]
-
 # Variances within what bounds and means allow.
 
-ROUNDING = 1e-12
+_ROUNDING = 1e-12
 
 
-def within_bounds(
+def _within_bounds(
     mean: FloatArray | None,
     gram: FloatArray,
     count: int | None,
     box: tuple[FloatArray, FloatArray] | None,
     center: FloatArray | None,
 ) -> tuple[FloatArray | None, FloatArray]:
-    """Moments whose variances are at most (u − μ)(μ − l), the most that values in [l, u] of mean μ can have.
-
-    A column with more is scaled down about its mean, which leaves its correlations as they are.
-    """
+    """Moments whose variances are at most (u − μ)(μ − l), the most that values in [l, u] of mean μ can have."""
     if mean is None or count is None or box is None:
         return mean, gram
     position = mean if center is None else center + mean
     most = np.maximum((box[1] - position) * (position - box[0]), 0.0)
     spread = gram / count - np.outer(mean, mean)
     variances = np.diag(spread)
-    over = variances > most * (1.0 + ROUNDING)
+    over = variances > most * (1.0 + _ROUNDING)
     if not over.any():
         return mean, gram
     shares = np.ones(len(mean))
@@ -72,10 +53,10 @@ def within_bounds(
     return mean, count * (spread * np.outer(shares, shares) + np.outer(mean, mean))
 
 
-TRACE_AT_BOUND = 0.2
+_TRACE_AT_BOUND = 0.2
 """Prior probability that a second moment has the largest trace its bound allows, as tables of rows scaled to norm 1 do."""
 
-SHIFT_FAILURE = 0.05
+_SHIFT_FAILURE = 0.05
 """Probability that the noise is larger than the shift of ``noise-shift``."""
 
 
@@ -161,9 +142,9 @@ def repair_moments(
     if structured and constraints is not None:
         spectral = repair_moments(count, noisy_sum, noisy_gram, noise, Repair.SPECTRAL, box=box, center=center)
         found = _structured(count, noisy_sum, noisy_gram, noise, constraints, spectral, center, rows_moved)
-        return within_bounds(*found, count, box, center)
+        return _within_bounds(*found, count, box, center)
     if noisy_sum is None or count is None:
-        return None, repair_gram(noisy_gram, noise, repair, None if box is None else count, TRACE_AT_BOUND)
+        return None, repair_gram(noisy_gram, noise, repair, None if box is None else count, _TRACE_AT_BOUND)
     mean = noisy_mean = noisy_sum / count
     if repair is Repair.NONE:
         return mean, noisy_gram
@@ -178,7 +159,7 @@ def repair_moments(
     if noise is not None:
         noise = noise_on_the_spread(noise, mean)
     repaired = repair_gram(spread, noise, repair, upper) + count * np.outer(mean, mean)
-    return within_bounds(mean, repaired, count, box, center) if repair is Repair.AUTO else (mean, repaired)
+    return _within_bounds(mean, repaired, count, box, center) if repair is Repair.AUTO else (mean, repaired)
 
 
 def _structured(
@@ -245,7 +226,7 @@ def repair_gram(
     if repair is Repair.SHRINK:
         return shrink(gram, noise, upper)
     if repair is Repair.ROTATION_INVARIANT:
-        return rotation_invariant(gram, noise, upper)
+        return _rotation_invariant(gram, noise, upper)
     return adapt(gram, noise, upper, attained)
 
 
@@ -293,7 +274,7 @@ def noise_shift(gram: FloatArray, noise: NoiseLaw) -> FloatArray:
     smallest = float(np.linalg.eigvalsh(gram)[0])
     if smallest >= 0:
         return gram
-    return gram + max(noise.operator_norm_bound(SHIFT_FAILURE), -smallest) * np.eye(len(gram))
+    return gram + max(noise.operator_norm_bound(_SHIFT_FAILURE), -smallest) * np.eye(len(gram))
 
 
 def shrink(gram: FloatArray, noise: NoiseLaw, upper: float | None = None) -> FloatArray:
@@ -322,7 +303,7 @@ def shrink(gram: FloatArray, noise: NoiseLaw, upper: float | None = None) -> Flo
     return _from_eigen(possible_eigenvalues(estimate, upper), eigenvectors)
 
 
-def rotation_invariant(gram: FloatArray, noise: NoiseLaw, upper: float | None = None) -> FloatArray:
+def _rotation_invariant(gram: FloatArray, noise: NoiseLaw, upper: float | None = None) -> FloatArray:
     """Give every noisy eigenvector v the value of vᵀ G v expected under the noise law, then the nearest possible ones.
 
     See :func:`dpmoments.repair.spectral.rotation_invariant_eigenvalues`.
@@ -331,7 +312,7 @@ def rotation_invariant(gram: FloatArray, noise: NoiseLaw, upper: float | None = 
     --------
     >>> from dpmoments.noise import GaussianNoise
     >>> law = GaussianNoise(3, 1.0, 0.5, None, 0.0)
-    >>> rotation_invariant(np.diag([100.0, 20.0, -1.0]), law).round(2)
+    >>> _rotation_invariant(np.diag([100.0, 20.0, -1.0]), law).round(2)
     array([[99.98,  0.  ,  0.  ],
            [ 0.  , 19.96,  0.  ],
            [ 0.  ,  0.  ,  0.  ]])
@@ -344,7 +325,7 @@ def rotation_invariant(gram: FloatArray, noise: NoiseLaw, upper: float | None = 
 def adapt(gram: FloatArray, noise: NoiseLaw, upper: float | None = None, attained: float = 0.0) -> FloatArray:
     """Pool the eigenvalues that are lost in the noise, and correct those that stand out of it one by one.
 
-    ``shrink`` and ``rotation_invariant`` are its two ends. See
+    ``shrink`` and ``_rotation_invariant`` are its two ends. See
     :func:`dpmoments.repair.spectral.bulk_and_outlier_eigenvalues`.
 
     Examples
@@ -369,9 +350,9 @@ def _from_eigen(eigenvalues: FloatArray, eigenvectors: FloatArray) -> FloatArray
 
 # The number of rows that sums are divided by, kept away from 0 where the noise on it is as large as itself.
 
-LEAST = 1.0
+_LEAST = 1.0
 """A noisy count is taken for at least this many standard deviations of its noise (``docs/derivations/repairs.md``)."""
-FEW_ROWS = 10.0
+_FEW_ROWS = 10.0
 """A noisy count below this many standard deviations of its noise is warned of."""
 
 
@@ -388,7 +369,7 @@ def floored_count(noisy_count: float, noise: NoiseLaw | None) -> float:
     >>> floored_count(1000.0, law), floored_count(-3.0, law), floored_count(-3.0, None)
     (1000.0, 10.0, 1.0)
     """
-    return max(1.0, noisy_count, LEAST * _deviation(noise))
+    return max(1.0, noisy_count, _LEAST * _deviation(noise))
 
 
 def few_rows_in_words(noisy_count: float | None, noise: NoiseLaw | None) -> str:
@@ -401,7 +382,7 @@ def few_rows_in_words(noisy_count: float | None, noise: NoiseLaw | None) -> str:
     'too few rows for this budget: their number was found to be 43 '
     """
     deviation = _deviation(noise)
-    if noisy_count is None or noisy_count >= FEW_ROWS * deviation:
+    if noisy_count is None or noisy_count >= _FEW_ROWS * deviation:
         return ""
     return (
         f"too few rows for this budget: their number was found to be {noisy_count:,.0f} ± {deviation:,.0f}, and all that is "

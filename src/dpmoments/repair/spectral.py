@@ -13,17 +13,6 @@ import scipy
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.law import NoiseLaw
 
-__all__ = [
-    "SpectralNoise",
-    "bulk_and_outlier_eigenvalues",
-    "noise_on_the_spread",
-    "pooled_spread",
-    "possible_eigenvalues",
-    "rotation_invariant_eigenvalues",
-    "stieltjes_transform",
-    "trace_estimate",
-]
-
 FloatOrComplex = TypeVar("FloatOrComplex", float, npt.NDArray[np.complex128])
 
 
@@ -167,9 +156,9 @@ def noise_on_the_spread(noise: NoiseLaw, mean: FloatArray) -> NoiseLaw:
 
 # Rotation-invariant repair: eigenvalues moved to what they are expected to be along the noisy eigenvectors.
 
-BANDWIDTH = 1.3
+_BANDWIDTH = 1.3
 """Of the kernel, in units of √v·d^(−1/3). Errors change by under 2 % between 1.0 and 1.5 (``docs/derivations/repairs.md``)."""
-LARGEST_BLOCK = 2**21
+_LARGEST_BLOCK = 2**21
 
 
 def rotation_invariant_eigenvalues(eigenvalues: FloatArray, noise: SpectralNoise) -> FloatArray:
@@ -202,30 +191,18 @@ def rotation_invariant_eigenvalues(eigenvalues: FloatArray, noise: SpectralNoise
     """
     if noise.variance == 0.0:
         return eigenvalues
-    bandwidth = BANDWIDTH * math.sqrt(noise.variance) * noise.size ** (-1.0 / 3.0)
-    g = stieltjes_transform(eigenvalues, bandwidth)
+    bandwidth = _BANDWIDTH * math.sqrt(noise.variance) * noise.size ** (-1.0 / 3.0)
+    g = _stieltjes_transform(eigenvalues, bandwidth)
     expected = eigenvalues - np.imag(noise.correction(g)) / np.imag(g)
     monotone = scipy.optimize.isotonic_regression(expected).x  # the true values ascend with λ; the estimates need not
     return np.clip(monotone, eigenvalues[0], eigenvalues[-1])
 
 
-def stieltjes_transform(eigenvalues: FloatArray, bandwidth: float) -> npt.NDArray[np.complex128]:
-    """g = h + iπρ at every eigenvalue, ρ their density smoothed by a normal kernel and h its Hilbert transform.
-
-    Parameters
-    ----------
-    eigenvalues : ndarray of shape (d,)
-    bandwidth : float
-        Standard deviation b of the kernel.
-
-    Returns
-    -------
-    ndarray of complex, shape (d,)
-        The limit from below of ∫ρ(y)/(x − y)dy. The kernel's own transform is (√2/b)·D(x/(√2 b)), D Dawson's function.
-    """
+def _stieltjes_transform(eigenvalues: FloatArray, bandwidth: float) -> npt.NDArray[np.complex128]:
+    """g = h + iπρ at every eigenvalue, ρ their density smoothed by a normal kernel and h its Hilbert transform."""
     d = len(eigenvalues)
     result = np.empty(d, dtype=np.complex128)
-    step = max(1, LARGEST_BLOCK // d)
+    step = max(1, _LARGEST_BLOCK // d)
     for start in range(0, d, step):
         distance = (eigenvalues[start : start + step, None] - eigenvalues[None, :]) / (math.sqrt(2.0) * bandwidth)
         result.real[start : start + step] = scipy.special.dawsn(distance).mean(axis=1) * math.sqrt(2.0) / bandwidth
@@ -257,15 +234,15 @@ def possible_eigenvalues(eigenvalues: FloatArray, upper: float | None) -> FloatA
     return within
 
 
-OUTLIER_CENTER = 1.5
+_OUTLIER_CENTER = 1.5
 """An eigenvalue so far beyond the edge is taken for an outlier with probability 1/2, in units of √v·d^(−2/3). In those units the
 largest eigenvalue of noise has mean −1.2 and standard deviation 1.3 (Tracy & Widom 1996)."""
-OUTLIER_WIDTH = 2.0
+_OUTLIER_WIDTH = 2.0
 """The odds are e times as high for every such distance more, in the same units."""
-PRIOR_TRACES = np.exp(np.linspace(math.log(1e-4), 0.0, 240))
-CLEAR = 20.0
+_PRIOR_TRACES = np.exp(np.linspace(math.log(1e-4), 0.0, 240))
+_CLEAR = 20.0
 """So many standard deviations above 0 a trace is taken as it is."""
-NEGLIGIBLE = 1e-3
+_NEGLIGIBLE = 1e-3
 """A bulk of less weight than this is left out of the average."""
 
 
@@ -309,7 +286,7 @@ def bulk_and_outlier_eigenvalues(
     if noise.variance == 0.0 or d < 2:
         return possible_eigenvalues(alone, upper)
     deviation = math.sqrt(noise.trace_variance)
-    trace = trace_estimate(float(eigenvalues.sum()), deviation, upper, attained)
+    trace = _trace_estimate(float(eigenvalues.sum()), deviation, upper, attained)
     above = np.append(
         np.cumsum(np.maximum(alone, 0.0)[::-1])[::-1], 0.0
     )  # above[b]: what outliers from b on take of the trace
@@ -322,7 +299,7 @@ def bulk_and_outlier_eigenvalues(
         within = noise.block(size)
         stands_out = _outlier_weight(float(eigenvalues[size - 1]) - mean, within, room) if size > 1 else 0.0
         weight, open_weight = open_weight * (1.0 - stands_out), open_weight * stands_out
-        if weight > NEGLIGIBLE:
+        if weight > _NEGLIGIBLE:
             estimate = alone.copy()
             if size > 1:
                 bulk = room / size + pooled_spread(eigenvalues[:size] - mean, within, _largest(room, deviation, upper))
@@ -331,7 +308,7 @@ def bulk_and_outlier_eigenvalues(
                 estimate[:size] = (1.0 - local) * bulk + local * alone[:size]
             total += weight * possible_eigenvalues(estimate, upper)
             assigned += weight
-        if open_weight < NEGLIGIBLE:
+        if open_weight < _NEGLIGIBLE:
             break
     return total / assigned
 
@@ -356,7 +333,7 @@ def pooled_spread(deviations: FloatArray, noise: SpectralNoise, largest_trace: f
     return deviations * (spread / observed)
 
 
-def trace_estimate(noisy_trace: float, deviation: float, upper: float | None, attained: float = 0.0) -> float:
+def _trace_estimate(noisy_trace: float, deviation: float, upper: float | None, attained: float = 0.0) -> float:
     """Estimate a trace known to lie in [0, upper], seen with noise of standard deviation ``deviation``.
 
     Its posterior mean, the noise being taken for normal. Prior: its logarithm uniform on four decades below ``upper``, since
@@ -365,11 +342,11 @@ def trace_estimate(noisy_trace: float, deviation: float, upper: float | None, at
 
     Examples
     --------
-    >>> trace_estimate(2000.0, 10.0, upper=1000.0)
+    >>> _trace_estimate(2000.0, 10.0, upper=1000.0)
     1000.0
-    >>> round(trace_estimate(5.0, 10.0, upper=1000.0), 1)
+    >>> round(_trace_estimate(5.0, 10.0, upper=1000.0), 1)
     3.6
-    >>> round(trace_estimate(95.0, 10.0, upper=100.0, attained=0.2), 1)
+    >>> round(_trace_estimate(95.0, 10.0, upper=100.0, attained=0.2), 1)
     97.8
     """
     limit = math.inf if upper is None else upper
@@ -377,9 +354,9 @@ def trace_estimate(noisy_trace: float, deviation: float, upper: float | None, at
     if upper is None or upper <= 0.0 or deviation == 0.0:
         return nearest
     if attained == 0.0:
-        if noisy_trace > CLEAR * deviation:
+        if noisy_trace > _CLEAR * deviation:
             return nearest
-        possible = upper * PRIOR_TRACES
+        possible = upper * _PRIOR_TRACES
         logarithms = -0.5 * ((noisy_trace - possible) / deviation) ** 2
         weights = np.exp(logarithms - logarithms.max())
         return float(weights @ possible / weights.sum())
@@ -394,7 +371,7 @@ def trace_estimate(noisy_trace: float, deviation: float, upper: float | None, at
 def _outlier_weight(height: float, noise: SpectralNoise, room: float) -> float:
     """Probability given to an eigenvalue, ``height`` above the mean of a bulk of which it is the largest, being an outlier."""
     unit = math.sqrt(noise.variance) * noise.size ** (-2.0 / 3.0)
-    beyond = ((height - noise.edge) / unit - OUTLIER_CENTER) / OUTLIER_WIDTH
+    beyond = ((height - noise.edge) / unit - _OUTLIER_CENTER) / _OUTLIER_WIDTH
     # An eigenvalue of G stands out only from the threshold on, and none is larger than the trace.
     threshold = noise.threshold
     can_stand_out = min(1.0, max(0.0, 2.0 * (room / threshold - 1.0))) if threshold > 0.0 else 1.0

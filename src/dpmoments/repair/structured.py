@@ -13,17 +13,15 @@ from dpmoments.repair.linear_constraints import CellVariances, NoisySums, implie
 from dpmoments.repair.spectral import SpectralNoise, bulk_and_outlier_eigenvalues, noise_on_the_spread
 from dpmoments.schema.constraints import Constraints
 
-__all__ = ["SPREADS", "possible_second_moment", "posterior_moments", "structured_moments", "structured_second_moment"]
-
-SPREADS = np.array([0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.5, 0.8])
+_SPREADS = np.array([0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.5, 0.8])
 """Standard deviations τ_k of the parts of the prior, in correlations."""
-STEPS = 40
+_STEPS = 40
 """Of the EM algorithm."""
-LEAST_SPREAD = 1e-40
+_LEAST_SPREAD = 1e-40
 """In squared correlations: a cell without noise stays as it is."""
 
 
-def posterior_moments(
+def _posterior_moments(
     cells: FloatArray, noise_variances: FloatArray, scales: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """E[θ_i | x_i] and Var(θ_i | x_i) for x_i ~ N(θ_i, s_i²) and θ_i ~ c_i·Σ_k π_k N(0, τ_k²), π of greatest likelihood.
@@ -49,7 +47,7 @@ def posterior_moments(
     Examples
     --------
     >>> cells = np.array([0.3, 0.01, -0.02, 0.005, 0.0, -0.01, 0.02, 0.01])
-    >>> posterior_moments(cells, np.full(8, 1e-4), np.ones(8))[0].round(2) + 0.0
+    >>> _posterior_moments(cells, np.full(8, 1e-4), np.ones(8))[0].round(2) + 0.0
     array([ 0.3 ,  0.  , -0.01,  0.  ,  0.  ,  0.  ,  0.01,  0.  ])
     """
     means, variances = np.zeros_like(cells), np.zeros_like(cells)
@@ -58,12 +56,12 @@ def posterior_moments(
         return means, variances
     x = cells[possible, None]
     noise = noise_variances[possible, None]
-    prior = (scales[possible, None] * SPREADS) ** 2
-    spread = np.maximum(noise + prior, LEAST_SPREAD * scales[possible, None] ** 2)
+    prior = (scales[possible, None] * _SPREADS) ** 2
+    spread = np.maximum(noise + prior, _LEAST_SPREAD * scales[possible, None] ** 2)
     log_likelihood = -0.5 * (np.log(spread) + x**2 / spread)
     likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
-    weights = np.full(len(SPREADS), 1.0 / len(SPREADS))
-    for _ in range(STEPS):
+    weights = np.full(len(_SPREADS), 1.0 / len(_SPREADS))
+    for _ in range(_STEPS):
         weights = weights * (likelihood.T @ (1.0 / (likelihood @ weights))) / len(x)
     posterior = likelihood * weights / (likelihood @ weights)[:, None]
     kept = prior / spread
@@ -73,27 +71,27 @@ def posterior_moments(
     return means, np.maximum(variances, 0.0)
 
 
-WEIGHT_OF_WHOLE = 0.5
+_WEIGHT_OF_WHOLE = 0.5
 """Times the share of features that are no levels: how much the spectral repair of all features counts, where one is none."""
-WEIGHT_OF_WHOLE_ON_LEVELS = 0.05
+_WEIGHT_OF_WHOLE_ON_LEVELS = 0.05
 """How much it counts in the cells of two levels."""
-WEIGHT_OF_PRIOR = 0.5
+_WEIGHT_OF_PRIOR = 0.5
 """Of the posterior mean, in a cell of a Boolean and a single feature; the rest is the spectral repair of the single features."""
 
-FRACTIONS = 6.0
+_FRACTIONS = 6.0
 """Standard deviations of the noise by which the squares of a Boolean fall short of the number of rows before it is taken to
 hold fractions."""
-MOVED = 0.1
+_MOVED = 0.1
 """What moving rows into a ball may take off those squares, as a share."""
-ROUNDING = 1e-4
+_ROUNDING = 1e-4
 """What rounding of rows to a lattice may take off those squares, as a share; the count itself is rounded, and at least 1."""
 
-LEVEL, FLAG, SINGLE = 2, 3, 5
+_LEVEL, _FLAG, _SINGLE = 2, 3, 5
 """Kinds of feature: their products tell pairs of kinds apart."""
 
-LEAST_UNCERTAINTY = 1e-280
+_LEAST_UNCERTAINTY = 1e-280
 """Variances that add up to less are none: quotients by them would pass what floating point holds."""
-SWEEPS = 5
+_SWEEPS = 5
 """Over all columns, each making its own margins agree."""
 
 
@@ -134,14 +132,14 @@ def structured_moments(
     1. Linear constraints (:func:`~dpmoments.repair.linear_constraints.project`).
     2. Means into their bounds, shares of levels onto the simplex.
     3. Cells of two levels, or of a level and a single feature: their posterior means
-       (:func:`~dpmoments.repair.structured.posterior_moments`), one prior for each pair of kinds of column.
+       (:func:`~dpmoments.repair.structured._posterior_moments`), one prior for each pair of kinds of column.
     4. Cells of single features (numeric or Boolean): the spectral repair, of them alone and of all features.
     5. The nearest possible covariance (:func:`~dpmoments.repair.levels.possible_covariance`).
     """
     scale = 1.0 if constraints.row_norm is None else constraints.row_norm
     variances = CellVariances.of(noise, scale)
     origin = np.zeros(constraints.n_features) if center is None else center
-    constraints = _without_fractions(noisy, noise, variances, constraints, origin, MOVED if rows_moved else ROUNDING)
+    constraints = _without_fractions(noisy, noise, variances, constraints, origin, _MOVED if rows_moved else _ROUNDING)
     projected = center is None and not rows_moved
     if projected:
         noisy = project(noisy, variances, constraints)
@@ -159,7 +157,7 @@ def structured_moments(
     if whole is not None:
         d = constraints.n_features
         of_levels = np.logical_and.outer(levels.is_level[:d], levels.is_level[:d])
-        weight = np.where(of_levels, WEIGHT_OF_WHOLE_ON_LEVELS, WEIGHT_OF_WHOLE * len(levels.single) / d)
+        weight = np.where(of_levels, _WEIGHT_OF_WHOLE_ON_LEVELS, _WEIGHT_OF_WHOLE * len(levels.single) / d)
         block = np.ix_(levels.single, levels.single)
         weight[block] = np.maximum(weight[block], _lost_in_noise(noise.frobenius_error * scale**2, noisy.count))
         estimate[:d, :d] += weight * (whole - estimate[:d, :d])
@@ -183,7 +181,7 @@ def _without_fractions(
     squares = noisy.gram[flags, flags] + 2.0 * about * noisy.sum[flags] + noisy.count * about**2
     of_sums = about**2 * noisy.sum_variance[flags]
     variance = variances.diagonal + 4.0 * of_sums + (1.0 - about**2) ** 2 * (noise.count_variance or 0.0)
-    whole = noisy.count - squares <= FRACTIONS * np.sqrt(variance) + 1.0 + tolerance * noisy.count
+    whole = noisy.count - squares <= _FRACTIONS * np.sqrt(variance) + 1.0 + tolerance * noisy.count
     return replace(constraints, flags=tuple(flags[whole].tolist()))
 
 
@@ -260,18 +258,18 @@ def _shrunk_to_independence(
     size = len(levels.is_level)
     estimate, uncertainty = np.zeros((size, size)), np.zeros((size, size))
     estimate[np.ix_(levels.single, levels.single)] = of_single
-    kind = np.where(levels.is_level, LEVEL, SINGLE)
-    kind[levels.flags] = FLAG
+    kind = np.where(levels.is_level, _LEVEL, _SINGLE)
+    kind[levels.flags] = _FLAG
     column_of = np.arange(size)
     for column in levels.columns:
         column_of[column.features] = column.features[0]
     first, second = np.triu_indices(size, 1)
     pair = np.where(column_of[first] == column_of[second], 0, kind[first] * kind[second])
-    for cells in (LEVEL * LEVEL, LEVEL * FLAG, LEVEL * SINGLE, FLAG * FLAG, FLAG * SINGLE):
+    for cells in (_LEVEL * _LEVEL, _LEVEL * _FLAG, _LEVEL * _SINGLE, _FLAG * _FLAG, _FLAG * _SINGLE):
         i, j = first[pair == cells], second[pair == cells]
-        found, variance = posterior_moments(spread[i, j], of_cells[i, j], deviations[i] * deviations[j])
-        if cells in (FLAG * FLAG, FLAG * SINGLE):
-            found = WEIGHT_OF_PRIOR * found + (1.0 - WEIGHT_OF_PRIOR) * estimate[i, j]
+        found, variance = _posterior_moments(spread[i, j], of_cells[i, j], deviations[i] * deviations[j])
+        if cells in (_FLAG * _FLAG, _FLAG * _SINGLE):
+            found = _WEIGHT_OF_PRIOR * found + (1.0 - _WEIGHT_OF_PRIOR) * estimate[i, j]
         estimate[i, j] = estimate[j, i] = found
         uncertainty[i, j] = uncertainty[j, i] = variance
     return estimate, uncertainty
@@ -279,14 +277,14 @@ def _shrunk_to_independence(
 
 def _make_margins_agree(estimate: FloatArray, uncertainty: FloatArray, levels: CompletedLevels) -> None:
     """Make the covariances of a feature with the levels of a column add up to 0, in place; uncertain cells give way."""
-    for _ in range(SWEEPS):
+    for _ in range(_SWEEPS):
         for column in levels.columns:
             inside = column.features
             weights = uncertainty[:, inside]
             total = weights.sum(axis=1, keepdims=True)
             sums = estimate[:, inside].sum(axis=1, keepdims=True)
             cells = estimate[:, inside] - weights * np.divide(
-                sums, total, out=np.zeros_like(sums), where=total > LEAST_UNCERTAINTY
+                sums, total, out=np.zeros_like(sums), where=total > _LEAST_UNCERTAINTY
             )
             estimate[:, inside] = cells
             estimate[inside, :] = cells.T
@@ -294,12 +292,12 @@ def _make_margins_agree(estimate: FloatArray, uncertainty: FloatArray, levels: C
 
 # The structured repair of a second moment that was released without a mean.
 
-LARGEST_SHARE = 0.5
-LARGEST_NOISE = 2.0
+_LARGEST_SHARE = 0.5
+_LARGEST_NOISE = 2.0
 """With more numeric columns than this share of the features, or more noise than so many rows for each row, the spectral repair
 is kept."""
-ROUNDS = 30
-NEGLIGIBLE = 1e-4
+_ROUNDS = 30
+_NEGLIGIBLE = 1e-4
 """Alternating projections at most, and the negative eigenvalues that they may leave, in units of the diagonal's roots."""
 
 
@@ -335,7 +333,7 @@ def structured_second_moment(
     n = max(1.0, (implied or 0.0) if count is None else count)
     complete = [block for block in constraints.blocks if block.complete]
     free = list(constraints.free)
-    outweighed = len(free) > LARGEST_SHARE * d or noise.frobenius_error * scale**2 > LARGEST_NOISE * n
+    outweighed = len(free) > _LARGEST_SHARE * d or noise.frobenius_error * scale**2 > _LARGEST_NOISE * n
     if not complete or (free and outweighed):
         return possible_second_moment(whole, count, constraints)
     sums, variance = np.zeros(d), np.full(d, np.inf)
@@ -386,9 +384,9 @@ def possible_second_moment(gram: FloatArray, count: float | None, constraints: C
     roots = np.where(diagonal > 0.0, np.sqrt(diagonal), 1.0)
     units = np.outer(roots, roots)
     possible = np.clip(gram, least, most)
-    for _ in range(ROUNDS):
+    for _ in range(_ROUNDS):
         eigenvalues, eigenvectors = np.linalg.eigh(possible / units)
-        if eigenvalues[0] >= -NEGLIGIBLE:
+        if eigenvalues[0] >= -_NEGLIGIBLE:
             break
         definite = (eigenvectors * np.maximum(eigenvalues, 0.0)) @ eigenvectors.T
         possible = np.clip(definite * units, least, most)

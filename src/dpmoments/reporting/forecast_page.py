@@ -32,48 +32,48 @@ from dpmoments.mechanisms.ball_search import (
     radius_at,
     radius_places,
 )
-from dpmoments.mechanisms.base import MomentShape, Plan
+from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.lattice_noise import count_error
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.noise.law import NoiseLaw
 from dpmoments.planning.imagined_release import EXPLAINED, LEAST_PROBABILITY, MOST_LEFT_OUT, Setting
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import LARGEST_LOSS
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 from dpmoments.schema.encoding import LATTICE, may_be_shortened
+from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 from dpmoments.schema.typical import DOUBT, MOST, TRUST, asked_share
 
-__all__ = ["budgets_of_grid", "planner_grid", "rows_of_grid"]
-
-MOST_LAWS = 420
+_MOST_LAWS = 420
 """So many laws are planned at most, shapes by budgets: with more shapes there are fewer budgets."""
-FEWEST_BUDGETS = 3
-KEPT_DIGITS = 10
+_FEWEST_BUDGETS = 3
+_KEPT_DIGITS = 10
 
 
-def rows_of_grid(n_rows: int) -> list[int]:
+def _rows_of_grid(n_rows: int) -> list[int]:
     """Numbers of rows from an eighth of those asked for to eight times as many, to two digits; that asked for as it is.
 
     Examples
     --------
-    >>> rows_of_grid(5000)
+    >>> _rows_of_grid(5000)
     [620, 880, 1200, 1800, 2500, 3500, 5000, 7100, 10000, 14000, 20000, 28000, 40000]
     """
     found = {_two_digits(n_rows * 2.0 ** (step / 2.0)) for step in range(-6, 7) if step}
     return sorted({number for number in found if number >= 1 and number != n_rows} | {n_rows})
 
 
-def budgets_of_grid(size: float, n_shapes: int) -> list[float]:
+def _budgets_of_grid(size: float, n_shapes: int) -> list[float]:
     """ε or ρ about the one asked for: from an eighth to eight times as much, in steps of √2, or fewer where shapes are many.
 
     Examples
     --------
-    >>> budgets_of_grid(1.0, 150)
+    >>> _budgets_of_grid(1.0, 150)
     [0.5, 1.0, 2.0]
     """
-    allowed = max(FEWEST_BUDGETS, MOST_LAWS // n_shapes)
+    allowed = max(_FEWEST_BUDGETS, _MOST_LAWS // n_shapes)
     if allowed >= 13:
         factors = [2.0 ** (step / 2.0) for step in range(-6, 7)]
     else:
@@ -94,8 +94,8 @@ def planner_grid(setting: Setting) -> dict[str, Any]:
     """
     typical, schema = setting.typical, setting.typical.schema
     shapes = _shapes(setting)
-    budgets = budgets_of_grid(setting.size_of_budget, len(shapes))
-    rows = rows_of_grid(setting.n_rows)
+    budgets = _budgets_of_grid(setting.size_of_budget, len(shapes))
+    rows = _rows_of_grid(setting.n_rows)
     shared = _Shared()
     laws = {
         _key(shape): [_law_entry(setting.with_budget(size), shape, rows, shared) for size in budgets]
@@ -121,7 +121,7 @@ def planner_grid(setting: Setting) -> dict[str, Any]:
 def _short(value: Any) -> Any:
     """The same with numbers of ten digits, which are half as long."""
     if isinstance(value, float):
-        return float(f"{value:.{KEPT_DIGITS}g}")
+        return float(f"{value:.{_KEPT_DIGITS}g}")
     if isinstance(value, Mapping):
         return {key: _short(entry) for key, entry in value.items()}
     return [_short(entry) for entry in value] if isinstance(value, list) else value

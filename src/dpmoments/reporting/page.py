@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["NOISE", "Cell", "PageTable", "Picture", "Section", "drawn", "filled_in", "table_of"]
-
 
 def filled_in(template: str, **content: Any) -> str:
     """A page as text.
@@ -69,13 +67,13 @@ def _shown(value: Any) -> Any:
 # What a page is made of: sections with paragraphs, tables and pictures, as templates read them.
 
 NOISE = "noise"
-NOTHING = "nothing"
-DECIDED_BY_NOISE = (NOISE, NOTHING, LOST, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, NO_EFFECT)
+_NOTHING = "nothing"
+_DECIDED_BY_NOISE = (NOISE, _NOTHING, LOST, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, NO_EFFECT)
 """Words that stand where a number would say nothing."""
-VERDICT = "verdict"
-LONG = 12
+_VERDICT = "verdict"
+_LONG = 12
 """A table of more rows scrolls in a box of its own."""
-NUMBER = re.compile(r"[<>~±]?\s*[-+−]?[\d,]*\.?\d+(e[-+]?\d+)?\s*%?|[-+−]?(inf|∞)|nan|–|\[.*\]")
+_NUMBER = re.compile(r"[<>~±]?\s*[-+−]?[\d,]*\.?\d+(e[-+]?\d+)?\s*%?|[-+−]?(inf|∞)|nan|–|\[.*\]")
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,7 @@ class PageTable:
     @property
     def is_long(self) -> bool:
         """Whether it scrolls in a box."""
-        return len(self.rows) > LONG
+        return len(self.rows) > _LONG
 
     @property
     def number_columns(self) -> tuple[bool, ...]:
@@ -133,7 +131,7 @@ class PageTable:
     @classmethod
     def of(cls, caption: str, rows: Sequence[Sequence[str]]) -> PageTable:
         """Rows of text, the head first; a verdict stands before the numbers, where a narrow screen shows it too."""
-        if rows[0][-1] == VERDICT:
+        if rows[0][-1] == _VERDICT:
             rows = [(row[0], row[-1], *row[1:-1]) for row in rows]
         head, *body = rows
         return cls(
@@ -194,16 +192,16 @@ def table_of(caption: str, answer: TableAnswer, most: int | None = None) -> Page
 
 
 def _cell(place: int, text: str) -> Cell:
-    decided = place > 0 and text in DECIDED_BY_NOISE
-    return Cell(text, decided, place > 0 and NUMBER.fullmatch(text) is not None)
+    decided = place > 0 and text in _DECIDED_BY_NOISE
+    return Cell(text, decided, place > 0 and _NUMBER.fullmatch(text) is not None)
 
 
-# Drawings inside a page: a figure as an SVG element that a screen reader reads out and no browser has to fetch.
+# Drawings inside a page: a figure as an _SVG element that a screen reader reads out and no browser has to fetch.
 
-SVG = "http://www.w3.org/2000/svg"
-XLINK = "http://www.w3.org/1999/xlink"
-DOTS_AN_INCH = 130
-FONTS = ["DejaVu Sans", "Verdana", "Arial", "Helvetica", "sans-serif"]
+_SVG = "http://www.w3.org/2000/svg"
+_XLINK = "http://www.w3.org/1999/xlink"
+_DOTS_AN_INCH = 130
+_FONTS = ["DejaVu Sans", "Verdana", "Arial", "Helvetica", "sans-serif"]
 
 
 def drawn(
@@ -231,7 +229,7 @@ def drawn(
         "svg.fonttype": "none",
         "svg.hashsalt": name,
         "font.family": ["sans-serif"],
-        "font.sans-serif": FONTS,
+        "font.sans-serif": _FONTS,
     }
     with rc_context(settings), fonts_of_reader() as stand_ins:
         figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
@@ -245,15 +243,18 @@ def _element(figure: Figure, name: str, title: str, description: str, stand_ins:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support", category=UserWarning)
         figure.savefig(
-            file, format="svg", dpi=DOTS_AN_INCH, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+            file,
+            format="svg",
+            dpi=_DOTS_AN_INCH,
+            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
         )
     root = ElementTree.fromstring(file.getvalue())
     for element in root.iter():
         element.text = element.text and stand_ins.restored(element.text)
     _name_apart(root, name)
     _describe(root, name, title, description)
-    ElementTree.register_namespace("", SVG)
-    ElementTree.register_namespace("xlink", XLINK)
+    ElementTree.register_namespace("", _SVG)
+    ElementTree.register_namespace("xlink", _XLINK)
     return ElementTree.tostring(root, encoding="unicode")
 
 
@@ -261,15 +262,15 @@ def _name_apart(root: ElementTree.Element, name: str) -> None:
     """Ids that no other picture of the page has, and no style or metadata that reaches beyond this one."""
     for parent in list(root.iter()):
         for child in list(parent):
-            if child.tag == f"{{{SVG}}}metadata" or (
-                child.tag == f"{{{SVG}}}defs" and child.find(f"{{{SVG}}}style") is not None
+            if child.tag == f"{{{_SVG}}}metadata" or (
+                child.tag == f"{{{_SVG}}}defs" and child.find(f"{{{_SVG}}}style") is not None
             ):
                 parent.remove(child)
     for element in root.iter():
         for key, value in list(element.attrib.items()):
             if key == "id":
                 element.set(key, f"{name}-{value}".replace(" ", "-"))
-            elif key in ("href", f"{{{XLINK}}}href") and value.startswith("#"):
+            elif key in ("href", f"{{{_XLINK}}}href") and value.startswith("#"):
                 element.set(key, f"#{name}-{value[1:]}".replace(" ", "-"))
             elif "url(#" in value:
                 element.set(key, value.replace("url(#", f"url(#{name}-"))
@@ -285,8 +286,8 @@ def _describe(root: ElementTree.Element, name: str, title: str, description: str
     )
     root.set("role", "img")
     root.set("aria-label", f"{visible(title)}. {visible(description)}")
-    named = ElementTree.Element(f"{{{SVG}}}title", id=f"{name}-title")
+    named = ElementTree.Element(f"{{{_SVG}}}title", id=f"{name}-title")
     named.text = visible(title)
-    said = ElementTree.Element(f"{{{SVG}}}desc", id=f"{name}-description")
+    said = ElementTree.Element(f"{{{_SVG}}}desc", id=f"{name}-description")
     said.text = visible(description)
     root[:0] = [named, said]

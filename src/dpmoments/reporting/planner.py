@@ -19,11 +19,9 @@ from dpmoments.privacy.budget import BudgetKind
 from dpmoments.reporting.forecast_page import planner_grid
 from dpmoments.reporting.page import PageTable, filled_in
 
-__all__ = ["planner_page", "planner_rows", "planner_words"]
-
-LONGEST_PLAIN = 100_000
+_LONGEST_PLAIN = 100_000
 """Characters: a longer grid is deflated, losing nothing; every browser since 2023 inflates it."""
-HEAD = ("feature", "typical sd", "± mean or share", "± sd", "of the sd", "± correlations", "learnt")
+_HEAD = ("feature", "typical sd", "± mean or share", "± sd", "of the sd", "± correlations", "learnt")
 
 
 def planner_page(forecast: Forecast) -> str:
@@ -60,8 +58,8 @@ def planner_page(forecast: Forecast) -> str:
         symbol="ρ" if zcdp else "ε",
         beside="" if setting.budget.kind is not BudgetKind.APPROXIMATE else f", δ = {setting.budget.delta:g}",
         rows_in_words=forecast.rows_in_words,
-        words=planner_words(setting, noise),
-        table=PageTable.of("What would be learnt of each feature", [HEAD, *planner_rows(noise)]),
+        words=_planner_words(setting, noise),
+        table=PageTable.of("What would be learnt of each feature", [_HEAD, *_planner_rows(noise)]),
         helpful=[str(change) for change in forecast.changes],
         mechanisms=PageTable.of("Every mechanism, with all columns, as asked for", forecast.mechanism_table()),
         remarks=[*forecast.mechanisms_in_words[1:], *forecast.mechanism_remarks],
@@ -72,12 +70,12 @@ def planner_page(forecast: Forecast) -> str:
 def _written(grid: dict[str, Any]) -> dict[str, Any]:
     """The grid for the page: as it is where it can be read, deflated where it would be a megabyte of repeated numbers."""
     text = json.dumps(grid, ensure_ascii=False, separators=(",", ":"))
-    if len(text) <= LONGEST_PLAIN:
+    if len(text) <= _LONGEST_PLAIN:
         return {"grid": grid, "packed": ""}
     return {"grid": None, "packed": base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")}
 
 
-def planner_words(setting: Setting, noise: NoiseInUnits) -> str:
+def _planner_words(setting: Setting, noise: NoiseInUnits) -> str:
     """A sentence on the release as a whole; the page's script has the same."""
     correlation, lost = noise.typical_correlation(), int(noise.correlation_is_noise.sum())
     if not math.isfinite(correlation):
@@ -98,7 +96,7 @@ def _runs(setting: Setting) -> str:
     return setting.plan.mechanism.name
 
 
-def planner_rows(noise: NoiseInUnits) -> list[tuple[str, ...]]:
+def _planner_rows(noise: NoiseInUnits) -> list[tuple[str, ...]]:
     """A line a feature, by the rules of the forecast's own table; the page's script has the same."""
     typical, correlations = noise.typical, noise.correlation
     lost = noise.mean_is_noise, noise.standard_deviation_is_noise, noise.correlation_is_noise

@@ -18,9 +18,8 @@ from dpmoments.schema.schema import Schema
 if TYPE_CHECKING:
     from dpmoments.reporting.page import Section
 
-__all__ = ["group_asked_for", "report"]
 
-MOST_GROUPS = 30
+_MOST_GROUPS = 30
 """Releases by groups of more are refused: a page of so many pictures is no page any more."""
 
 
@@ -85,24 +84,18 @@ def report(
 
         page = planner_page(subject)
     else:
-        page = report_page(subject, regressions=regressions, groups=groups, level=level)
+        page = _report_page(subject, regressions=regressions, groups=groups, level=level)
     write_text(page, path, overwrite=overwrite)
 
 
-def report_page(
+def _report_page(
     release: MomentRelease | MeanRelease | GroupReleases,
     *,
     regressions: Sequence[str] = (),
     groups: Sequence[tuple[str, str]] = (),
     level: float = 0.95,
 ) -> str:
-    """The page as text; see :func:`report`.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As :func:`report`.
-    """
+    """The page as text; see :func:`report`."""
     from dpmoments.reporting.page import PageTable, filled_in
     from dpmoments.reporting.statements import FALSE_ALARMS, appendix, limits_in_words, promise_in_words
 
@@ -156,9 +149,9 @@ def _chapters(
     if isinstance(release, MomentRelease):
         return [("", moment_sections(release, "", regressions, groups, level))]
     if isinstance(release, GroupReleases):
-        if len(release) > MOST_GROUPS:
+        if len(release) > _MOST_GROUPS:
             raise ValueError(
-                f"the release has {len(release)} groups by {release.by.name}, and a page is of {MOST_GROUPS} at most: "
+                f"the release has {len(release)} groups by {release.by.name}, and a page is of {_MOST_GROUPS} at most: "
                 "write the report of one, groups['level'], or save them one a file"
             )
         return [

@@ -22,17 +22,15 @@ from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.reporting.page import NOISE, PageTable, Section, drawn, table_of
 
-__all__ = ["mean_sections", "moment_sections"]
-
-SHOWN_PAIRS = 30
-SHOWN_COMPONENTS = 15
-NAMED_PAIRS = 5
-MOST_COEFFICIENTS = 25
-NOT_RELEASED = (
+_SHOWN_PAIRS = 30
+_SHOWN_COMPONENTS = 15
+_NAMED_PAIRS = 5
+_MOST_COEFFICIENTS = 25
+_NOT_RELEASED = (
     "No number of rows was released, and nothing can be divided by it: there is no mean, standard deviation, correlation or "
     "regression. All there is are noisy sums: those of squares are below, those of products in release.gram."
 )
-NO_MEAN = (
+_NO_MEAN = (
     "No mean was released (mean=False), so that there are no standard deviations and no correlations: root mean "
     "squares and second moments about zero stand in their place."
 )
@@ -92,9 +90,9 @@ def _numbers(release: MomentRelease, prefix: str) -> Iterator[Section]:
     found = release.describe()
     lead = [f"Rows: {found.rows_in_words}. {_kept(found)}"]
     if release.noisy_count is None:
-        lead = [f"Rows: {found.rows_in_words}.", NOT_RELEASED]
+        lead = [f"Rows: {found.rows_in_words}.", _NOT_RELEASED]
     elif release.noisy_sum is None:
-        lead.append(NO_MEAN)
+        lead.append(_NO_MEAN)
     tables = [table_of("Every feature, in the table's own units", found)]
     if release.noisy_count is None:
         tables = [_sums_of_squares(release)]
@@ -142,8 +140,8 @@ def _correlations(release: MomentRelease, prefix: str, level: float) -> Section:
     width, height = min(max(side + 2.8, 5.2), 9.6), min(max(side + 2.2, 4.6), 9.2)
     title = f"Heat map: {found.heading[0]}"
     rows = found.table()
-    caption = "All pairs" if len(rows) - 1 <= SHOWN_PAIRS else f"The {SHOWN_PAIRS} pairs that stand out most"
-    hidden = max(size * (size - 1) // 2 - SHOWN_PAIRS, 0)
+    caption = "All pairs" if len(rows) - 1 <= _SHOWN_PAIRS else f"The {_SHOWN_PAIRS} pairs that stand out most"
+    hidden = max(size * (size - 1) // 2 - _SHOWN_PAIRS, 0)
     more = (
         f"{hidden:,} more pairs are in release.correlations(), and in 'dpmoments correlations --json'."
         if hidden
@@ -163,7 +161,7 @@ def _correlations(release: MomentRelease, prefix: str, level: float) -> Section:
         ),
         tables=(
             table_of(
-                f"{caption}: each with its noise, its interval, and what can be said of its sign", found, SHOWN_PAIRS
+                f"{caption}: each with its noise, its interval, and what can be said of its sign", found, _SHOWN_PAIRS
             ),
         ),
         remarks=tuple(filter(None, [more, "" if found.noise_known else law_in_words(None)])),
@@ -177,7 +175,7 @@ def _pairs_in_words(found: Correlations) -> str:
         f"{pair}: {value}, {verdict}"
         for pair, value, _, _, _, verdict in found.table()[1:]
         if verdict in ("positive", "negative")
-    ][:NAMED_PAIRS]
+    ][:_NAMED_PAIRS]
     most = f"Those that stand out most: {'; '.join(named)}." if named else "No pair stands out of the noise."
     return f"A square cell for every two of {len(found.feature_names)} features. {most} The table below has the numbers"
 
@@ -190,7 +188,7 @@ def _spectrum(release: MomentRelease, prefix: str) -> Section:
         f"{certain} of {k} components stand out of the noise" if known else "the noise on the components is not known"
     )
     head, *rows = found.table()
-    caption = "The components" if k <= SHOWN_COMPONENTS else f"The first {SHOWN_COMPONENTS} of {k} components"
+    caption = "The components" if k <= _SHOWN_COMPONENTS else f"The first {_SHOWN_COMPONENTS} of {k} components"
     about = "principal components" if found.centered else "principal directions of the second moment about zero"
     return Section(
         "Spectrum against the noise floor",
@@ -212,7 +210,7 @@ def _spectrum(release: MomentRelease, prefix: str) -> Section:
         tables=(
             PageTable.of(
                 f"{caption}: variance, interval, share, and what weighs most",
-                [("component", *head[1:]), *rows[:SHOWN_COMPONENTS]],
+                [("component", *head[1:]), *rows[:_SHOWN_COMPONENTS]],
             ),
         ),
         remarks=tuple(line for line in found.remarks if line and line != found.warning),
@@ -225,7 +223,7 @@ def _components_in_words(found: PrincipalComponents) -> str:
         f"component {place}: {share:.0%} of the variance"
         for place, (share, noise) in enumerate(zip(found.explained_variance_ratio, found.is_noise, strict=True), 1)
         if not noise
-    ][:NAMED_PAIRS]
+    ][:_NAMED_PAIRS]
     return f"{'; '.join(shares)}. The table below has the numbers" if shares else "No component is above the floor"
 
 
@@ -236,7 +234,7 @@ def _regression(release: MomentRelease, formula: str, anchor: str, level: float)
     assert spread is not None
     of_feature = dict(zip(described.feature_names, spread.tolist(), strict=True))
     deviations = np.array([of_feature[name] for name in fit.features])
-    shown = min(len(fit.features), MOST_COEFFICIENTS)
+    shown = min(len(fit.features), _MOST_COEFFICIENTS)
     return Section(
         f"Regression: {formula}",
         anchor,
@@ -245,7 +243,7 @@ def _regression(release: MomentRelease, formula: str, anchor: str, level: float)
             f"{anchor}-picture",
             8.0,
             min(max(2.8, 2.0 + 0.3 * shown), 11.0),
-            lambda ax: draw_coefficients(replace(fit, warning=""), deviations, MOST_COEFFICIENTS, ax),
+            lambda ax: draw_coefficients(replace(fit, warning=""), deviations, _MOST_COEFFICIENTS, ax),
             title=f"Coefficients of the regression of {fit.target}, each per standard deviation of its feature, with intervals",
             description=_coefficients_in_words(fit),
         ),
@@ -315,8 +313,8 @@ def _sentence(words: str) -> str:
 
 # What a report says of a release of a mean alone.
 
-ALONE = "A mean alone was released: there is no second moment, and so no correlation, component or regression."
-BEYOND = (
+_ALONE = "A mean alone was released: there is no second moment, and so no correlation, component or regression."
+_BEYOND = (
     "Of the mean of the table's rows, but for what clipping moved: the rows are taken as they are, not as a sample."
 )
 
@@ -347,9 +345,9 @@ def mean_sections(release: MeanRelease, level: float) -> tuple[Section, ...]:
         Section(
             "What was released, and how noisy it is",
             "released",
-            lead=tuple(filter(None, [ALONE, said])),
+            lead=tuple(filter(None, [_ALONE, said])),
             tables=(PageTable.of("The mean of every feature, in the table's own units", rows),),
-            remarks=(release.noise_in_words, BEYOND if release.noise is not None else ""),
+            remarks=(release.noise_in_words, _BEYOND if release.noise is not None else ""),
             warning=" ".join(f"{text}." for text in release.warnings),
         ),
     )

@@ -15,10 +15,8 @@ from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.reporting.page import PageTable
 
-__all__ = ["Appendix", "appendix", "limits_in_words", "promise_in_words"]
-
 FALSE_ALARMS = 0.05
-CERTAIN = 0.9995
+_CERTAIN = 0.9995
 """Shares above it are not told from 1."""
 
 
@@ -52,7 +50,7 @@ def promise_in_words(release: Told, power: float) -> tuple[str, ...]:
         one, other = "“there are”", "there are none"
     how_often = (
         "in nearly all cases where that is true: against someone who knows so much this budget promises next to nothing"
-        if power > CERTAIN
+        if power > _CERTAIN
         else f"in at most {no_less(100.0 * power, 3)} % of the cases where that is true"
     )
     attacker = (

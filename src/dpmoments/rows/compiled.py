@@ -22,11 +22,9 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.rounding import RowMap
 
-__all__ = ["MOST_FEATURES", "CompiledSums", "can_be_compiled", "compiled_sums", "why_not_compiled"]
-
 MOST_FEATURES = 32
 """Wider rows gain nothing: their matrix product takes most of the time, and BLAS is best at that."""
-ROWS_PER_TILE = 512
+_ROWS_PER_TILE = 512
 """Rows that take all steps together; 32 columns of them are 128 kilobytes."""
 
 
@@ -61,8 +59,8 @@ class CompiledSums:
         self._constants = _constants(lattice)
         self._columns = np.empty((d, max_rows))  # for blocks that are not stored row by row
         # Columns 4096 bytes apart would share one set of the cache's lines.
-        self._tile = np.empty((d, ROWS_PER_TILE + 8))
-        self._squares = np.empty(ROWS_PER_TILE)
+        self._tile = np.empty((d, _ROWS_PER_TILE + 8))
+        self._squares = np.empty(_ROWS_PER_TILE)
         self._lower = np.zeros((d + 1, d + 1))
         self._special = np.empty(max_rows, dtype=np.int64)
 

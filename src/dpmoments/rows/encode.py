@@ -39,12 +39,11 @@ from dpmoments.foundation.arrays import BoolArray, FloatArray
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.rows.level_sums import LevelBlock, LevelLayout, dense_rows_at_a_time
 from dpmoments.rows.summary import BlockMemory, dropped_by_missing
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
+from dpmoments.schema.dates import Date
 from dpmoments.schema.encoding import Encoding, may_be_shortened
-from dpmoments.schema.numeric import LARGEST_CELL
+from dpmoments.schema.numeric import LARGEST_CELL, Numeric
 from dpmoments.schema.schema import Schema
-
-__all__ = ["encode_columns", "encode_levels", "largest_block"]
 
 
 def largest_block(schema: Schema, *, whole_rows: bool = False) -> int:

@@ -14,8 +14,6 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.rows.level_sums import LevelBlock
 from dpmoments.rows.summary import Missing, Summary, plain_rows
 
-__all__ = ["Histogram", "HistogramSummary", "RowCount", "RowStatistic", "require_rowwise"]
-
 CountArray: TypeAlias = npt.NDArray[np.int64]
 
 RowStatistic: TypeAlias = Callable[[FloatArray], FloatArray]

@@ -16,8 +16,6 @@ from dpmoments.rows.rounding import RowMap, RowRounder
 from dpmoments.rows.summary import Missing, Summary, checked_block
 from dpmoments.rows.threads import require_exact_products, single_threaded_blas, summarise_in_threads
 
-__all__ = ["MomentSummary", "exact_moments", "transformed_norms"]
-
 _CELLS_PER_STEP = 131_072  # one megabyte of float64: buffers stay in the processor's cache
 _LEAST_ROWS_PER_STEP = 1024  # below it, adding d × d results to the sums would take a noticeable time
 _STEPS_PER_TASK = 4

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EXACT", "NARROW", "Lattice", "clip_rows", "shrink_into_ball", "squared_norms"]
-
 EXACT = 2.0**53
 """Every integer of magnitude up to 2^53 is a float64, and so is every sum that stays below it."""
 
@@ -185,7 +183,7 @@ def clip_rows(
         few = np.rint(rows[marked] * (lattice.clip_target / np.sqrt(norms[marked]))[:, None])
         rows[marked] = few
         norms[marked] = squared_norms(few)
-    shrink_into_ball(rows, norms, lattice)
+    _shrink_into_ball(rows, norms, lattice)
 
 
 def _multiply_rows(rows: NDArray[np.float64], factors: NDArray[np.float64]) -> None:
@@ -197,7 +195,7 @@ def _multiply_rows(rows: NDArray[np.float64], factors: NDArray[np.float64]) -> N
         np.multiply(rows, factors[:, None], out=rows)
 
 
-def shrink_into_ball(rows: NDArray[np.float64], norms: NDArray[np.float64], lattice: Lattice) -> None:
+def _shrink_into_ball(rows: NDArray[np.float64], norms: NDArray[np.float64], lattice: Lattice) -> None:
     """Check every norm in exact integers; shrink rows beyond the radius, rounding toward zero, in place.
 
     After the scaling in :func:`clip_rows` no row is beyond it (lemma 3 of ``docs/derivations/exact-sums.md``).
@@ -221,7 +219,7 @@ def shrink_into_ball(rows: NDArray[np.float64], norms: NDArray[np.float64], latt
     Examples
     --------
     >>> rows = np.array([[3.0, 3.0], [4.0, 0.0]])
-    >>> shrink_into_ball(rows, squared_norms(rows), Lattice(2, bits=2, radius=1.0))
+    >>> _shrink_into_ball(rows, squared_norms(rows), Lattice(2, bits=2, radius=1.0))
     >>> rows.tolist()
     [[2.0, 2.0], [4.0, 0.0]]
     """

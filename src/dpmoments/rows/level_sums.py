@@ -28,27 +28,14 @@ from dpmoments.rows.kernel import MomentSummary, RunningMoments
 from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.moments import LIMB_BITS, Moments, add_limbs, split_limbs
 from dpmoments.rows.summary import Adapted, Summary
-from dpmoments.schema.columns import Categorical, Coordinate, Numeric
+from dpmoments.schema.columns import Categorical, Coordinate
 from dpmoments.schema.derived import feature_slices
 from dpmoments.schema.encoding import Encoding
+from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
-__all__ = [
-    "LevelBlock",
-    "LevelColumn",
-    "LevelLayout",
-    "LevelSums",
-    "LevelSumsSummary",
-    "OfEncodedRows",
-    "counting_levels",
-    "dense_rows_at_a_time",
-    "longest_row",
-    "moments_of_levels",
-    "scaled_limbs",
-]
-
-MOST_ROWS_PER_BLOCK = 65_536
-MOST_CELLS_PER_BLOCK = 1 << 22
+_MOST_ROWS_PER_BLOCK = 65_536
+_MOST_CELLS_PER_BLOCK = 1 << 22
 
 Running = TypeVar("Running")
 Result = TypeVar("Result")
@@ -56,7 +43,7 @@ Result = TypeVar("Result")
 
 def dense_rows_at_a_time(n_features: int) -> int:
     """How many rows of so many features are held at a time: 32 megabytes at most, or 64 rows."""
-    return min(MOST_ROWS_PER_BLOCK, max(64, MOST_CELLS_PER_BLOCK // n_features))
+    return min(_MOST_ROWS_PER_BLOCK, max(64, _MOST_CELLS_PER_BLOCK // n_features))
 
 
 @dataclass(frozen=True)
@@ -207,32 +194,22 @@ class OfEncodedRows(Adapted[Running, Result]):
 # The cells of Σz and Σzzᵀ, put together of counts and sums by level.
 
 IntegerArray = NDArray[np.int64]
-Pack = tuple[int, ...]
+_Pack = tuple[int, ...]
 
-PART_BITS = 14
+_PART_BITS = 14
 """Of the integers that are multiplied at a time: times a factor of 48 bits they stay inside int64."""
 
 
-def moments_of_levels(
+def _moments_of_levels(
     layout: LevelLayout,
     lattice: Lattice,
-    packs: Sequence[Pack],
+    packs: Sequence[_Pack],
     numbers: Moments | None,
     counts: Sequence[IntegerArray],
     joint: Sequence[IntegerArray],
     sums: Sequence[IntegerArray],
 ) -> IntegerArray:
-    """Σz (row 0) and Σzzᵀ (the others) as two-limb integers, shape (2, d + 1, d).
-
-    Parameters
-    ----------
-    layout : LevelLayout
-    lattice : Lattice
-    packs : sequence of tuple of int
-        Places of columns that are counted together.
-    numbers, counts, joint, sums
-        As :class:`~dpmoments.rows.level_sums.LevelSums` has them.
-    """
+    """Σz (row 0) and Σzzᵀ (the others) as two-limb integers, shape (2, d + 1, d)."""
     cells = _Cells(layout, lattice, np.zeros((2, layout.n_features + 1, layout.n_features), np.int64))
     if numbers is not None:
         rows = np.append(0, layout.numbers + 1)
@@ -256,7 +233,7 @@ class _Cells:
     lattice: Lattice
     limbs: IntegerArray
 
-    def marginal(self, table: IntegerArray, pack: Pack, kept: Pack) -> IntegerArray:
+    def marginal(self, table: IntegerArray, pack: _Pack, kept: _Pack) -> IntegerArray:
         """Sums over all columns of a pack but some, without the cells of rows that have no level."""
         columns = [self.layout.columns[place] for place in pack]
         others = tuple(axis for axis, place in enumerate(pack) if place not in kept)
@@ -265,15 +242,15 @@ class _Cells:
 
     def fill_column(self, place: int, counts: IntegerArray) -> None:
         features, value = self._features(place), self._value(place)
-        self.limbs[:, 0, features] = scaled_limbs(counts, value)
-        self.limbs[:, features + 1, features] = scaled_limbs(counts, value**2)
+        self.limbs[:, 0, features] = _scaled_limbs(counts, value)
+        self.limbs[:, features + 1, features] = _scaled_limbs(counts, value**2)
 
     def fill_numbers(self, place: int, sums: IntegerArray) -> None:
-        self._fill(self.layout.numbers, self._features(place), scaled_limbs(sums, self._value(place)))
+        self._fill(self.layout.numbers, self._features(place), _scaled_limbs(sums, self._value(place)))
 
     def fill_pair(self, one: int, two: int, counts: IntegerArray) -> None:
         factor = self._value(one) * self._value(two)
-        self._fill(self._features(one), self._features(two), scaled_limbs(counts, factor))
+        self._fill(self._features(one), self._features(two), _scaled_limbs(counts, factor))
 
     def _fill(self, rows: IntegerArray, columns: IntegerArray, limbs: IntegerArray) -> None:
         """A block of Σzzᵀ and its transpose."""
@@ -289,19 +266,19 @@ class _Cells:
         return int(np.rint(self.layout.columns[place].value * self.lattice.units_per_one))
 
 
-def scaled_limbs(values: IntegerArray, factor: int) -> IntegerArray:
+def _scaled_limbs(values: IntegerArray, factor: int) -> IntegerArray:
     """Integers times a factor from 0 to 2^48, as two limbs, shape (2, *s).
 
     Examples
     --------
-    >>> scaled_limbs(np.array([3, -(2**60)]), 2**20).tolist()
+    >>> _scaled_limbs(np.array([3, -(2**60)]), 2**20).tolist()
     [[0, -1048576], [3145728, 0]]
     """
     total = split_limbs(np.zeros_like(values))
     rest, shift = values, 0
-    while not np.all(np.abs(rest) < 1 << PART_BITS):
-        total = add_limbs(total, _shifted((rest & ((1 << PART_BITS) - 1)) * np.int64(factor), shift))
-        rest, shift = rest >> PART_BITS, shift + PART_BITS
+    while not np.all(np.abs(rest) < 1 << _PART_BITS):
+        total = add_limbs(total, _shifted((rest & ((1 << _PART_BITS) - 1)) * np.int64(factor), shift))
+        rest, shift = rest >> _PART_BITS, shift + _PART_BITS
     return add_limbs(total, _shifted(rest * np.int64(factor), shift))
 
 
@@ -311,17 +288,17 @@ def _shifted(values: IntegerArray, shift: int) -> IntegerArray:
     return np.stack([values >> (LIMB_BITS - shift), (values & low) << shift])
 
 
-LARGEST_PACK = 512
+_LARGEST_PACK = 512
 """Levels of a pack of several columns: the joint counts of two take two megabytes, of which most rows meet a small part."""
-COST_OF_COUNTING = 12
+_COST_OF_COUNTING = 12
 """Adding to one cell of a table takes about as long as so many multiplications and additions of a matrix product."""
-ROWS_PER_STEP = 16_384
+_ROWS_PER_STEP = 16_384
 """Rows that take all steps together, in the cache."""
-MOST_ROWS = 1 << 38
+_MOST_ROWS = 1 << 38
 """So many lattice values, each of magnitude 2^24 at most, add up in int64."""
 
 
-def longest_row(schema: Schema, layout: LevelLayout, lattice: Lattice) -> int | None:
+def _longest_row(schema: Schema, layout: LevelLayout, lattice: Lattice) -> int | None:
     """The largest Σz² of an encoded row on a lattice, over all cells there might be; None where nothing bounds a column.
 
     A number is largest at an end of its bounds, since every step to its lattice value is monotone. Of the features of a
@@ -331,7 +308,7 @@ def longest_row(schema: Schema, layout: LevelLayout, lattice: Lattice) -> int | 
     --------
     >>> from dpmoments import Categorical
     >>> schema = Schema(Categorical("region", ["north", "south"]), Numeric("age", 0, 100))
-    >>> longest_row(schema, LevelLayout.of(schema, mean=True), Lattice(3, bits=4, radius=1.0))  # 11² + 11²: 16/√2 is 11.3
+    >>> _longest_row(schema, LevelLayout.of(schema, mean=True), Lattice(3, bits=4, radius=1.0))  # 11² + 11²: 16/√2 is 11.3
     242
     """
     if any(
@@ -355,7 +332,7 @@ def counting_levels(summary: Summary[Any, Any], schema: Schema, layout: LevelLay
     if not isinstance(summary, MomentSummary) or summary.center is not None or summary.linear is not None:
         return None
     lattice = summary.row_map.lattice
-    longest = longest_row(schema, layout, lattice)
+    longest = _longest_row(schema, layout, lattice)
     if longest is None or longest > 4**lattice.bits or not layout.columns:
         return None
     counting = LevelSumsSummary(layout, summary)
@@ -388,7 +365,7 @@ class LevelSums:
     sums: tuple[IntegerArray, ...]
 
     def __post_init__(self) -> None:
-        if self.count > MOST_ROWS:
+        if self.count > _MOST_ROWS:
             raise ValueError("more than 2^38 rows are too many for one pass: read them with an engine, Dask or Spark")
 
     def merge(self, other: LevelSums) -> LevelSums:
@@ -411,7 +388,7 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
     ----------
     layout : LevelLayout
     moments : MomentSummary
-        Without centre and linear map, on a lattice on which no row is too long (:func:`longest_row`).
+        Without centre and linear map, on a lattice on which no row is too long (:func:`_longest_row`).
     """
 
     layout: LevelLayout
@@ -439,7 +416,7 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
         sizes = [column.n_codes for column in self.layout.columns]
         for place in sorted(range(len(sizes)), key=lambda place: -sizes[place]):
             for pack in packs:
-                if self.levels_of(pack) * sizes[place] <= LARGEST_PACK:
+                if self.levels_of(pack) * sizes[place] <= _LARGEST_PACK:
                     pack.append(place)
                     break
             else:
@@ -454,14 +431,14 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
     def cost(self) -> float:
         """Of one row, in multiplications and additions."""
         m, packs = len(self.layout.numbers), len(self.packs)
-        return m**2 / 2 + COST_OF_COUNTING * (packs * (packs + 1) / 2 + m * packs)
+        return m**2 / 2 + _COST_OF_COUNTING * (packs * (packs + 1) / 2 + m * packs)
 
     def start(self) -> RunningLevelSums:
         return RunningLevelSums(self)
 
     def add(self, running: RunningLevelSums, block: Any) -> None:
-        for start in range(0, len(block), ROWS_PER_STEP):
-            running.add(block.rows(start, start + ROWS_PER_STEP))
+        for start in range(0, len(block), _ROWS_PER_STEP):
+            running.add(block.rows(start, start + _ROWS_PER_STEP))
 
     def finish(self, running: RunningLevelSums) -> LevelSums:
         return running.sums()
@@ -471,7 +448,7 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
 
     def result(self, sums: LevelSums) -> Moments:
         """The moments of the rows, as the dense pass finds them."""
-        limbs = moments_of_levels(
+        limbs = _moments_of_levels(
             self.layout, self.lattice, self.packs, sums.numbers, sums.counts, sums.joint, sums.sums
         )
         found = Moments(sums.count, sums.dropped, 0, self.lattice.bits, self.lattice.radius, limbs)
@@ -486,14 +463,14 @@ class RunningLevelSums:
         self._count = self._dropped = 0
         self._numbers: RunningMoments | None = None if summary.of_numbers is None else summary.of_numbers.start()
         m, sizes = len(summary.layout.numbers), [summary.levels_of(pack) for pack in summary.packs]
-        self._scaled = np.empty((ROWS_PER_STEP, m), order="F")
-        self._values = np.empty((ROWS_PER_STEP, m), np.int64, order="F")
+        self._scaled = np.empty((_ROWS_PER_STEP, m), order="F")
+        self._values = np.empty((_ROWS_PER_STEP, m), np.int64, order="F")
         self._counts = tuple(np.zeros(size, np.int64) for size in sizes)
         self._joint = tuple(np.zeros(one * two, np.int64) for one, two in combinations(sizes, 2))
         self._sums = tuple(np.zeros((m, size), np.int64) for size in sizes)
 
     def add(self, block: LevelBlock) -> None:
-        """Add a block of at most ``ROWS_PER_STEP`` rows."""
+        """Add a block of at most ``_ROWS_PER_STEP`` rows."""
         summary = self._summary
         kept = block.kept()
         self._count += len(block)

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.rows.lattice import EXACT
 
-__all__ = ["add_rows"]
-
 IntegerArray = NDArray[np.int64]
 
 

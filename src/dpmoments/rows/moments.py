@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from dpmoments.rows.lattice import Lattice
 
-__all__ = ["Moments", "add_limbs", "split_limbs"]
-
 # An integer is stored as high·2^60 + low with 0 ≤ low < 2^60, which makes the pair unique. Two lows add up to
 # less than 2^61, so an addition carries at most one into the high limb.
 LIMB_BITS = 60

@@ -17,8 +17,6 @@ from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.constraints import Level, grouping_column, levels_of, schema_of_groups
 from dpmoments.schema.schema import Schema
 
-__all__ = ["Restriction"]
-
 
 @dataclass(frozen=True)
 class Restriction:

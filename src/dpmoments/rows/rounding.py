@@ -12,8 +12,6 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.rows.lattice import EXACT, NARROW, Lattice, clip_rows, squared_norms
 from dpmoments.rows.summary import Missing, fill_missing
 
-__all__ = ["LatticeRows", "RowMap", "RowRounder", "SlicedMatrix", "row_peaks"]
-
 # Matrix product rows @ matrixᵀ in which a row's result has the same bits wherever the row stands in a block.
 
 _MAX_ENTRY = 1e120
@@ -72,7 +70,7 @@ class SlicedMatrix:
         slice_bits = (53 - (n_inner - 1).bit_length()) // 2
         if slice_bits < 20:
             raise ValueError(f"{n_inner} columns are too many for an accurate exact product; at most 8192")
-        exponents = np.maximum(np.frexp(row_peaks(entries))[1], _LEAST_MATRIX_EXPONENT)[:, None]
+        exponents = np.maximum(np.frexp(_row_peaks(entries))[1], _LEAST_MATRIX_EXPONENT)[:, None]
         scaled = entries * np.ldexp(1.0, slice_bits - exponents)
         first = np.rint(scaled)
         second = np.rint((scaled - first) * 2.0 ** (slice_bits + 1))
@@ -107,7 +105,7 @@ class SlicedMatrix:
         values : ndarray, shape (n, d)
             Finite; **overwritten**.
         peaks : ndarray, shape (n,)
-            Largest magnitude of each row, from :func:`row_peaks`.
+            Largest magnitude of each row, from :func:`_row_peaks`.
         work : ndarray, shape (n, d), optional
         leading_out : ndarray, shape (n, 2k), optional
         out : ndarray, shape (n, k), optional
@@ -132,7 +130,7 @@ class SlicedMatrix:
         return image, exponents
 
 
-def row_peaks(values: NDArray[np.float64], *, scratch: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+def _row_peaks(values: NDArray[np.float64], *, scratch: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """Largest magnitude in each row, NaN where the row has one.
 
     Parameters
@@ -146,7 +144,7 @@ def row_peaks(values: NDArray[np.float64], *, scratch: NDArray[np.float64] | Non
 
     Examples
     --------
-    >>> row_peaks(np.array([[1.0, -3.0], [0.0, np.nan]]))
+    >>> _row_peaks(np.array([[1.0, -3.0], [0.0, np.nan]]))
     array([ 3., nan])
     """
     peaks: NDArray[np.float64] = np.maximum.reduce(np.abs(values, out=scratch), axis=1)
@@ -332,13 +330,13 @@ class RowRounder:
         values = _as_buffer(self._values, block.shape, order)
         work = _as_buffer(self._work, block.shape, order)
         self._load(block, out=values)
-        peaks = row_peaks(values, scratch=work)
+        peaks = _row_peaks(values, scratch=work)
         dropped = 0
         index = np.flatnonzero(~(peaks < np.inf))
         if index.size:
             filled = values[index]
             dropped = fill_missing(filled, self._map.missing)
-            values[index], peaks[index] = filled, row_peaks(filled)
+            values[index], peaks[index] = filled, _row_peaks(filled)
         shape = (n_rows, lattice.n_features)
         image, exponents = linear.image(
             values,
@@ -409,7 +407,7 @@ class _HugeRows:
         2^53, an exact integer. The scale is a power of two taken from the row's largest entry, so nothing is
         rounded before ``rint``, except entries so small that ``rint`` makes them 0.
         """
-        shifts = lattice.peak_bits - np.frexp(row_peaks(values))[1]
+        shifts = lattice.peak_bits - np.frexp(_row_peaks(values))[1]
         shrunk = np.rint(values * np.ldexp(1.0, shifts)[:, None])
         squares = squared_norms(shrunk)
         return cls(index, squares, np.ldexp(np.sqrt(squares), exponents - shifts)), shrunk

@@ -26,13 +26,11 @@ from dpmoments.schema.constraints import Level
 from dpmoments.schema.encoding import may_be_shortened
 from dpmoments.schema.schema import Schema
 
-__all__ = ["InUnitBall", "Rows", "rows_in_unit_ball", "summarise_selected"]
-
 Running = TypeVar("Running")
 Result = TypeVar("Result")
 
 
-def summarise_selected(
+def _summarise_selected(
     source: UnitSource,
     summary: Summary[Running, Result],
     selection: UnitSelection,
@@ -40,24 +38,9 @@ def summarise_selected(
     threads: int | None = None,
     on_block: Callable[[int], None] | None = None,
 ) -> Result:
-    """Summarise the rows that count, in one pass over the table.
-
-    Parameters
-    ----------
-    source : UnitSource
-    summary : Summary
-    selection : UnitSelection
-    threads, on_block
-        As for :meth:`dpmoments.rows.sources.source.Source.summarise`.
-
-    Raises
-    ------
-    ValueError
-        If the table is no longer what it was when the selection was made. What the pass found is then lost, so that no draw of
-        noise is made of it.
-    """
+    """Summarise the rows that count, in one pass over the table."""
     sent = replace(selection, repeated=selection.repeated[:0])  # wherever the source is, which needs no more
-    tallied = Tallied(SelectedRows(summary, sent), selection.key)
+    tallied = Tallied(_SelectedRows(summary, sent), selection.key)
     found, tally = source.summarise_units(tallied, threads=threads, on_block=on_block)
     require_same_table(selection.fingerprint, tally)
     repeated = np.array_split(selection.repeated, len(selection.repeated) // summary.rows_per_task + 1)
@@ -65,7 +48,7 @@ def summarise_selected(
 
 
 @dataclass(frozen=True)
-class SelectedRows(Adapted[Running, Result]):
+class _SelectedRows(Adapted[Running, Result]):
     """A summary of the rows of :class:`UnitBlock` that a selection keeps in place.
 
     Attributes
@@ -83,8 +66,8 @@ class SelectedRows(Adapted[Running, Result]):
 
 
 @dataclass(frozen=True)
-class InUnitBall(Summary[Running, Result]):
-    """A summary of the rows after :func:`rows_in_unit_ball`: about a centre, too, a long row is the shortened one.
+class _InUnitBall(Summary[Running, Result]):
+    """A summary of the rows after :func:`_rows_in_unit_ball`: about a centre, too, a long row is the shortened one.
 
     Attributes
     ----------
@@ -103,7 +86,7 @@ class InUnitBall(Summary[Running, Result]):
         return self.summary.start()
 
     def add(self, running: Running, block: npt.NDArray[Any]) -> None:
-        self.summary.add(running, rows_in_unit_ball(block, self.missing))
+        self.summary.add(running, _rows_in_unit_ball(block, self.missing))
 
     def finish(self, running: Running) -> Result:
         return self.summary.finish(running)
@@ -112,14 +95,14 @@ class InUnitBall(Summary[Running, Result]):
         return self.summary.merge(first, second)
 
 
-def rows_in_unit_ball(block: npt.NDArray[Any], missing: Missing) -> FloatArray:
+def _rows_in_unit_ball(block: npt.NDArray[Any], missing: Missing) -> FloatArray:
     """A copy whose rows have norm 1 at most, but for rounding; under ``"center"`` a missing cell is 0, else it stays missing.
 
     Each row of the result is a function of that row alone.
 
     Examples
     --------
-    >>> rows_in_unit_ball(np.array([[0.3, 0.4], [3.0, 4.0], [np.nan, 0.5]]), "center").round(3).tolist()
+    >>> _rows_in_unit_ball(np.array([[0.3, 0.4], [3.0, 4.0], [np.nan, 0.5]]), "center").round(3).tolist()
     [[0.3, 0.4], [0.6, 0.8], [0.0, 0.5]]
     """
     rows: FloatArray = np.array(block, dtype=np.float64, order="C")
@@ -249,11 +232,11 @@ class Rows:
         """
         if self.privacy_unit is not None and self.selection is None:
             raise ValueError("the rows of a unit are not bounded yet: ask rows.bounded(key), as a plan for units does")
-        asked = InUnitBall(summary, self.source.missing) if self.shortened else summary
+        asked = _InUnitBall(summary, self.source.missing) if self.shortened else summary
         with self._passing():
             if self.selection is None:
                 return self.source.summarise(asked, threads=self.threads, on_block=self.on_block)
-            return summarise_selected(self.source, asked, self.selection, threads=self.threads, on_block=self.on_block)
+            return _summarise_selected(self.source, asked, self.selection, threads=self.threads, on_block=self.on_block)
 
     def _passing(self, n_passes: int = 1) -> AbstractContextManager[None]:
         return nullcontext() if self.on_pass is None else self.on_pass(self.source.pass_length, n_passes)

@@ -13,17 +13,6 @@ from numpy.typing import NDArray
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 
-__all__ = [
-    "Adapted",
-    "BlockMemory",
-    "Missing",
-    "Summary",
-    "checked_block",
-    "dropped_by_missing",
-    "fill_missing",
-    "plain_rows",
-]
-
 Running = TypeVar("Running")
 Result = TypeVar("Result")
 

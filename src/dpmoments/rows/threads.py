@@ -19,17 +19,6 @@ from threadpoolctl import ThreadpoolController
 
 from dpmoments.rows.summary import Summary
 
-__all__ = [
-    "THREADS_VARIABLE",
-    "blas_threads",
-    "products_are_exact",
-    "require_exact_products",
-    "single_threaded_blas",
-    "stated_threads",
-    "summarise_in_threads",
-    "usable_cores",
-]
-
 # What the kernel needs of the linear algebra library: one thread a product, exact integer products.
 
 _lock = threading.Lock()
@@ -87,10 +76,10 @@ def single_threaded_blas() -> AbstractContextManager[None]:
     return blas_threads(1)
 
 
-Multiply = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+_Multiply = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 
 
-def products_are_exact(multiply: Multiply = np.matmul) -> bool:
+def _products_are_exact(multiply: _Multiply = np.matmul) -> bool:
     """Whether a matrix product is exact on integers whose partial sums exceed 2^51.
 
     The test is on fixed integers, not on data, in the shapes and layouts the kernel uses.
@@ -102,7 +91,7 @@ def products_are_exact(multiply: Multiply = np.matmul) -> bool:
 
     Examples
     --------
-    >>> products_are_exact()
+    >>> _products_are_exact()
     True
     """
     for n_rows, n_features in ((8192, 3), (4099, 17), (515, 130)):
@@ -130,7 +119,7 @@ def require_exact_products() -> None:
     RuntimeError
         If they are not.
     """
-    if not products_are_exact():
+    if not _products_are_exact():
         raise RuntimeError(
             "this linear algebra library rounds float64 products of integers below 2^53, but the exact sums "
             "that privacy rests on need them; use a NumPy built on a full-precision BLAS"
@@ -141,8 +130,8 @@ Part = TypeVar("Part")
 Running = TypeVar("Running")
 Result = TypeVar("Result")
 
-THREADS_VARIABLE = "DPMOMENTS_THREADS"
-WAITING_PER_THREAD = 4
+_THREADS_VARIABLE = "DPMOMENTS_THREADS"
+_WAITING_PER_THREAD = 4
 """Parts read ahead for each thread; it bounds what is kept of the table in memory."""
 
 
@@ -158,12 +147,12 @@ def stated_threads(threads: int | None) -> int | None:
         if threads < 1:
             raise ValueError(f"threads={threads} must be at least 1: leave it out for one a core")
         return threads
-    written = os.environ.get(THREADS_VARIABLE, "").strip()
+    written = os.environ.get(_THREADS_VARIABLE, "").strip()
     if not written:
         return None
     if not re.fullmatch("[0-9]{1,6}", written) or int(written) < 1:
         raise ValueError(
-            f"the environment variable {THREADS_VARIABLE}={written!r} is no number of threads: set it to a whole number from 1 "
+            f"the environment variable {_THREADS_VARIABLE}={written!r} is no number of threads: set it to a whole number from 1 "
             "up, or unset it for one a core"
         )
     return int(written)
@@ -217,7 +206,7 @@ def summarise_in_threads(
             pending: deque[Future[None]] = deque()
             try:
                 for part in parts:
-                    if len(pending) > WAITING_PER_THREAD * n_threads:
+                    if len(pending) > _WAITING_PER_THREAD * n_threads:
                         pending.popleft().result()
                     pending.append(pool.submit(add, part))
                 while pending:

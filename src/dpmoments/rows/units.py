@@ -27,42 +27,14 @@ from dpmoments.foundation.table_libraries import pa, pc
 from dpmoments.privacy.unit import PrivacyUnit, SelectionKey
 from dpmoments.rows.summary import Summary
 
-__all__ = [
-    "BUCKET_BITS",
-    "BYTES_BESIDE_ROW",
-    "COLLECTED_BYTES",
-    "HASH_BITS",
-    "ROUNDS",
-    "Candidates",
-    "HashArray",
-    "NoSummary",
-    "PartOfAPass",
-    "Tallied",
-    "UnitBlock",
-    "UnitCounts",
-    "UnitSelection",
-    "UnitSource",
-    "UnitTally",
-    "bucket_shares",
-    "buckets",
-    "candidate_hashes",
-    "copy_hashes",
-    "counts_of_units",
-    "mixed",
-    "require_same_table",
-    "row_hashes",
-    "selection_of_units",
-    "unit_hashes",
-]
-
 # Keyed hashes of units and of encoded rows, whole blocks at a time.
 
 HashArray = npt.NDArray[np.uint64]
 
-HASH_BITS = 32
+_HASH_BITS = 32
 """Of hashes of rows, so that a unit's number and one of them are sorted as one number."""
-ODD = np.uint64(0x9E3779B97F4A7C15)
-WORD = 8
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_WORD = 8
 
 
 def unit_hashes(ids: Any, key: int) -> HashArray:
@@ -86,48 +58,36 @@ def unit_hashes(ids: Any, key: int) -> HashArray:
     _, offsets, data = ids.buffers()
     ends = np.frombuffer(offsets, np.int64)[ids.offset : ids.offset + len(ids) + 1]
     held = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]] if data is not None else np.zeros(0, np.uint8)
-    padded = np.concatenate([held, np.zeros(WORD, np.uint8)])
+    padded = np.concatenate([held, np.zeros(_WORD, np.uint8)])
     starts, lengths = ends[:-1] - ends[0], np.diff(ends)
     hashes = mixed(lengths.astype(np.uint64) ^ np.uint64(key))
     active = np.arange(len(ids))
-    for done in range(0, int(lengths.max()), WORD):
+    for done in range(0, int(lengths.max()), _WORD):
         active = active[lengths[active] > done]
-        words = padded[(starts[active] + done)[:, None] + np.arange(WORD)]
-        words[np.arange(WORD) >= (lengths[active] - done)[:, None]] = 0
+        words = padded[(starts[active] + done)[:, None] + np.arange(_WORD)]
+        words[np.arange(_WORD) >= (lengths[active] - done)[:, None]] = 0
         hashes[active] = mixed(hashes[active] ^ words.view("<u8")[:, 0])
     return hashes
 
 
-def row_hashes(rows: FloatArray, of_units: HashArray, key: int) -> HashArray:
-    """The first ``HASH_BITS`` bits of :func:`candidate_hashes`, shape (n,)."""
-    return candidate_hashes(rows, of_units, key) >> np.uint64(64 - HASH_BITS)
+def _row_hashes(rows: FloatArray, of_units: HashArray, key: int) -> HashArray:
+    """The first ``_HASH_BITS`` bits of :func:`_candidate_hashes`, shape (n,)."""
+    return _candidate_hashes(rows, of_units, key) >> np.uint64(64 - _HASH_BITS)
 
 
-def candidate_hashes(rows: FloatArray, of_units: HashArray, key: int) -> HashArray:
-    """A keyed hash of unit and encoded row, 64 bits, shape (n,).
-
-    The unit is part of it, so that no row is ahead in all units at once. −0.0 is 0.0.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (n, d)
-        Finite.
-    of_units : ndarray of uint64, shape (n,)
-        From :func:`unit_hashes`.
-    key : int
-        64 bits.
-    """
+def _candidate_hashes(rows: FloatArray, of_units: HashArray, key: int) -> HashArray:
+    """A keyed hash of unit and encoded row, 64 bits, shape (n,)."""
     hashes = mixed(of_units ^ np.uint64(key))
     for column in rows.T:
         hashes ^= np.ascontiguousarray(column + 0.0).view(np.uint64)
-        hashes *= ODD
+        hashes *= _ODD
         hashes ^= hashes >> np.uint64(32)
     return mixed(hashes)
 
 
-def copy_hashes(hashes: HashArray, copies: npt.NDArray[np.int64]) -> HashArray:
-    """A hash of each copy of rows that are equal, ``HASH_BITS`` bits, from the row's and the number of the copy, shape (n,)."""
-    return mixed((hashes << np.uint64(HASH_BITS)) + ODD * copies.astype(np.uint64)) >> np.uint64(64 - HASH_BITS)
+def _copy_hashes(hashes: HashArray, copies: npt.NDArray[np.int64]) -> HashArray:
+    """A hash of each copy of rows that are equal, ``_HASH_BITS`` bits, from the row's and the number of the copy, shape (n,)."""
+    return mixed((hashes << np.uint64(_HASH_BITS)) + _ODD * copies.astype(np.uint64)) >> np.uint64(64 - _HASH_BITS)
 
 
 def mixed(values: HashArray) -> HashArray:
@@ -142,7 +102,7 @@ def mixed(values: HashArray) -> HashArray:
 Running = TypeVar("Running")
 Result = TypeVar("Result")
 
-BUCKET_BITS = 20
+_BUCKET_BITS = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -151,7 +111,7 @@ class UnitTally:
 
     Attributes
     ----------
-    counts : ndarray of int64, 2^``BUCKET_BITS`` of them
+    counts : ndarray of int64, 2^``_BUCKET_BITS`` of them
         Candidates by a hash of their unit.
     total : ndarray of uint64, shape (1,)
         The sum of the hashes of unit and row, modulo 2⁶⁴.
@@ -183,13 +143,13 @@ class Tallied(Summary[tuple[Running, UnitTally], tuple[Result, UnitTally]], Gene
         return self.summary.rows_per_task
 
     def start(self) -> tuple[Running, UnitTally]:
-        return self.summary.start(), UnitTally(np.zeros(1 << BUCKET_BITS, np.int64), np.zeros(1, np.uint64))
+        return self.summary.start(), UnitTally(np.zeros(1 << _BUCKET_BITS, np.int64), np.zeros(1, np.uint64))
 
     def add(self, running: tuple[Running, UnitTally], block: Any) -> None:
         inner, tally = running
         of_units = block.hashes(self.key[0])
-        np.add.at(tally.counts, buckets(of_units), 1)
-        tally.total[:] += candidate_hashes(block.rows, of_units, self.key[1]).sum(dtype=np.uint64)
+        np.add.at(tally.counts, _buckets(of_units), 1)
+        tally.total[:] += _candidate_hashes(block.rows, of_units, self.key[1]).sum(dtype=np.uint64)
         self.summary.add(inner, block)
 
     def finish(self, running: tuple[Running, UnitTally]) -> tuple[Result, UnitTally]:
@@ -200,9 +160,9 @@ class Tallied(Summary[tuple[Running, UnitTally], tuple[Result, UnitTally]], Gene
         return self.summary.merge(first[0], second[0]), tally
 
 
-def buckets(of_units: HashArray) -> npt.NDArray[np.int64]:
+def _buckets(of_units: HashArray) -> npt.NDArray[np.int64]:
     """The bucket of each unit, from its hash."""
-    return (of_units >> np.uint64(64 - BUCKET_BITS)).astype(np.int64)
+    return (of_units >> np.uint64(64 - _BUCKET_BITS)).astype(np.int64)
 
 
 def require_same_table(fingerprint: bytes, tally: UnitTally) -> None:
@@ -221,11 +181,11 @@ def require_same_table(fingerprint: bytes, tally: UnitTally) -> None:
         )
 
 
-CountArray = npt.NDArray[np.int64]
+_CountArray = npt.NDArray[np.int64]
 
-COLLECTED_BYTES = 1 << 29
+_COLLECTED_BYTES = 1 << 29
 """What the second round collects at a time, unless a single bucket has more."""
-BYTES_BESIDE_ROW = 64
+_BYTES_BESIDE_ROW = 64
 """Of a collected candidate: the name of its unit, its hash, and its places in the ranking."""
 ROUNDS = 2
 """Of the search for the rows that count. Each is told as one pass, however often the second goes over the table."""
@@ -292,7 +252,7 @@ class UnitSource(Protocol):
 
 
 @dataclass(frozen=True)
-class NoSummary(Summary[None, None]):
+class _NoSummary(Summary[None, None]):
     """What the first round asks beside the tally: nothing."""
 
     def start(self) -> None:
@@ -309,7 +269,7 @@ class NoSummary(Summary[None, None]):
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates(Summary[list[UnitBlock], tuple[UnitBlock, ...]]):
+class _Candidates(Summary[list[UnitBlock], tuple[UnitBlock, ...]]):
     """The candidates of some buckets. In which order they come depends on the partitions; what is made of them does not."""
 
     key: int
@@ -319,7 +279,7 @@ class Candidates(Summary[list[UnitBlock], tuple[UnitBlock, ...]]):
         return []
 
     def add(self, running: list[UnitBlock], block: Any) -> None:
-        found = self.wanted[buckets(block.hashes(self.key))]
+        found = self.wanted[_buckets(block.hashes(self.key))]
         if found.any():
             running.append(UnitBlock(block.ids.filter(pa.array(found)), block.rows[found]))
 
@@ -376,7 +336,7 @@ class UnitSelection:
             place[waiting] += 1
         if not len(over):
             return block.rows
-        ranked = row_hashes(block.rows[over], hashes[over], self.key[1])
+        ranked = _row_hashes(block.rows[over], hashes[over], self.key[1])
         kept = np.ones(len(block), dtype=bool)
         kept[over] = ranked < self.thresholds[unit]
         return block.rows[kept]
@@ -410,14 +370,14 @@ def selection_of_units(
     ValueError
         If the table is not the same in both rounds.
     """
-    _, tally = source.summarise_units(Tallied(NoSummary(), key), threads=threads, on_block=on_block)
+    _, tally = source.summarise_units(Tallied(_NoSummary(), key), threads=threads, on_block=on_block)
     fingerprint = tally.fingerprint()
-    most_rows = COLLECTED_BYTES // (8 * n_features + BYTES_BESIDE_ROW)
-    shares = list(bucket_shares(tally.counts, privacy_unit.max_rows, most_rows))
-    reported = None if on_block is None else PartOfAPass(on_block, len(shares))
+    most_rows = _COLLECTED_BYTES // (8 * n_features + _BYTES_BESIDE_ROW)
+    shares = list(_bucket_shares(tally.counts, privacy_unit.max_rows, most_rows))
+    reported = None if on_block is None else _PartOfAPass(on_block, len(shares))
     found = []
     for wanted in shares:
-        candidates = Tallied(Candidates(key[0], wanted), key)
+        candidates = Tallied(_Candidates(key[0], wanted), key)
         collected, tally = source.summarise_units(candidates, threads=threads, on_block=reported)
         require_same_table(fingerprint, tally)
         found.append(_ranked(collected, privacy_unit.max_rows, n_features, key))
@@ -435,7 +395,7 @@ def selection_of_units(
     )
 
 
-def bucket_shares(counts: CountArray, limit: int, most_rows: int) -> Iterator[BoolArray]:
+def _bucket_shares(counts: _CountArray, limit: int, most_rows: int) -> Iterator[BoolArray]:
     """The buckets in which a unit may be over a limit, cut into shares of so many candidates; one share at least."""
     over = np.flatnonzero(counts > limit)
     share = (np.cumsum(counts[over]) - 1) // max(most_rows, 1)
@@ -468,7 +428,7 @@ def _ranked(collected: tuple[UnitBlock, ...], k: int, n_features: int, key: Sele
     codes = (np.cumsum(over) - 1)[codes[wanted]]
     names = units.dictionary.filter(pa.array(over))
     of_units = unit_hashes(names, key[0])
-    hashes = row_hashes(rows, of_units[codes], key[1])
+    hashes = _row_hashes(rows, of_units[codes], key[1])
     order = np.argsort(_ranking(codes, hashes))
     codes, hashes = codes[order], hashes[order]
     starts = np.searchsorted(codes, np.arange(len(names)))
@@ -495,7 +455,7 @@ def _cut_with_copies(rows: FloatArray, codes: npt.NDArray[np.int64], hashes: Has
     place = np.arange(len(rows))
     first = np.maximum.accumulate(np.where(np.append(True, ~same)[: len(rows)], place, 0))
     copies = place - first
-    ranking = _ranking(codes, copy_hashes(hashes, copies))
+    ranking = _ranking(codes, _copy_hashes(hashes, copies))
     order = np.argsort(ranking)
     if np.any(
         ranking[order[1:]] == ranking[order[:-1]]
@@ -507,7 +467,7 @@ def _cut_with_copies(rows: FloatArray, codes: npt.NDArray[np.int64], hashes: Has
 
 def _ranking(codes: npt.NDArray[np.int64], hashes: HashArray) -> HashArray:
     """One number that sorts by unit and then by hash."""
-    return (codes.astype(np.uint64) << np.uint64(HASH_BITS)) | hashes
+    return (codes.astype(np.uint64) << np.uint64(_HASH_BITS)) | hashes
 
 
 def _equal(first: Any, second: Any) -> BoolArray:
@@ -515,7 +475,7 @@ def _equal(first: Any, second: Any) -> BoolArray:
     return equal
 
 
-class PartOfAPass:
+class _PartOfAPass:
     """Progress of several passes as that of one."""
 
     def __init__(self, on_block: Callable[[int], None], n_passes: int) -> None:
@@ -531,7 +491,7 @@ class PartOfAPass:
 
 # How many units there are, how many have more rows than count, and how many rows that leaves out: exact, and private.
 
-KEY = 0
+_KEY = 0
 """Of the hash into buckets. Which rows count is not asked here, so that nothing depends on it."""
 
 
@@ -574,13 +534,13 @@ def counts_of_units(
     threads, on_block
         As for :func:`dpmoments.rows.units.selection_of_units`.
     """
-    _, tally = source.summarise_units(Tallied(NoSummary(), (KEY, KEY)), threads=threads, on_block=on_block)
+    _, tally = source.summarise_units(Tallied(_NoSummary(), (_KEY, _KEY)), threads=threads, on_block=on_block)
     buckets = tally.counts
     units, over = int(np.count_nonzero(buckets == 1)), np.zeros(0, np.int64)
-    shares = list(bucket_shares(buckets, 1, COLLECTED_BYTES // BYTES_BESIDE_ROW))
-    reported = None if on_block is None else PartOfAPass(on_block, len(shares))
+    shares = list(_bucket_shares(buckets, 1, _COLLECTED_BYTES // _BYTES_BESIDE_ROW))
+    reported = None if on_block is None else _PartOfAPass(on_block, len(shares))
     for wanted in shares:
-        collected = source.summarise_units(Candidates(KEY, wanted), threads=threads, on_block=reported)
+        collected = source.summarise_units(_Candidates(_KEY, wanted), threads=threads, on_block=reported)
         of_units = _rows_of_units(collected)
         units += len(of_units)
         over = np.append(over, of_units[of_units > max_rows])

@@ -13,11 +13,9 @@ from dpmoments.foundation.values import check_choice, check_description, check_n
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import MissingNumber, Numeric
 
-__all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Date", "Numeric", "coordinates"]
-
 MissingLevel = Literal["error", "zero", "drop"]
 
-LARGEST_LEVEL = 2**53 - 1
+_LARGEST_LEVEL = 2**53 - 1
 """Largest integer level: float64, in which data frames hold integer columns with missing cells, is exact up to here."""
 
 
@@ -142,7 +140,7 @@ class Categorical:
             twice = next(level for place, level in enumerate(levels) if level in levels[:place])
             raise ValueError(f"column {self.name!r}: a level is listed twice in levels, {shown(twice)}")
         for level in levels:
-            if isinstance(level, int) and abs(level) > LARGEST_LEVEL:
+            if isinstance(level, int) and abs(level) > _LARGEST_LEVEL:
                 raise ValueError(
                     f"column {self.name!r}: integer levels go up to 2^53 − 1, which {level} is beyond: give the levels, and the "
                     "column, as text"

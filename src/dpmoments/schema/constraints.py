@@ -13,8 +13,6 @@ from dpmoments.schema.derived import DerivedColumn
 from dpmoments.schema.encoding import may_be_shortened
 from dpmoments.schema.schema import Schema
 
-__all__ = ["Constraints", "Level", "LevelBlock", "grouping_column", "levels_of", "schema_of_groups"]
-
 
 @dataclass(frozen=True)
 class LevelBlock:

@@ -15,35 +15,33 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import check_choice, check_description, check_name, shown
 from dpmoments.schema.numeric import MissingNumber
 
-__all__ = ["ISO_PATTERN", "MICROSECONDS", "MONTHS", "Date", "DateUnit", "date_pattern"]
-
 # How dates and times are written in text: formats as of ``strptime``, as patterns with a group for each part.
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-LONG_MONTHS = (
+_LONG_MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
-ZONE = r"(?P<zone>Z|[+-]\d{2}:?\d{2}|[+-]\d{2})"
+_ZONE = r"(?P<zone>Z|[+-]\d{2}:?\d{2}|[+-]\d{2})"
 # The alternatives of Python's strptime, which takes 2020131 for the 31st of January: 13 is no month.
-DIRECTIVES = {
+_DIRECTIVES = {
     "%Y": r"(?P<year>\d{4})",
     "%y": r"(?P<short_year>\d{2})",
     "%m": r"(?P<month>1[0-2]|0[1-9]|[1-9])",
     "%b": rf"(?P<month_name>(?i:{'|'.join(MONTHS)}))",
-    "%B": rf"(?P<month_name>(?i:{'|'.join(LONG_MONTHS)}))",
+    "%B": rf"(?P<month_name>(?i:{'|'.join(_LONG_MONTHS)}))",
     "%d": r"(?P<day>3[01]|[12]\d|0[1-9]|[1-9]| [1-9])",
     "%H": r"(?P<hour>2[0-3]|[01]\d|\d)",
     "%M": r"(?P<minute>[0-5]\d|\d)",
     "%S": r"(?P<second>6[01]|[0-5]\d|\d)",
     "%f": r"(?P<fraction>\d{1,9})",
-    "%z": ZONE,
+    "%z": _ZONE,
     "%%": "%",
 }
-ISO_PATTERN = (
+_ISO_PATTERN = (
     r"^(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})"
     r"(?:[T ](?P<hour>\d{2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d{1,9}))?)?"
-    rf" ?(?:{ZONE})?)?$"
+    rf" ?(?:{_ZONE})?)?$"
 )
 """``2020-01-31``, and ``2020-01-31T12:30``, with a blank for the T, seconds and their fraction, and a zone if need be."""
 
@@ -62,11 +60,11 @@ def date_pattern(date_format: str | None) -> str:
     '^(?P<day>3[01]|[12]\\d|0[1-9]|[1-9]| [1-9])\\.(?P<month>1[0-2]|0[1-9]|[1-9])\\.(?P<year>\\d{4})$'
     """
     if date_format is None:
-        return ISO_PATTERN
+        return _ISO_PATTERN
     parts = re.findall(r"%.|[^%]+|%$", date_format, re.S)
-    if unknown := [part for part in parts if part.startswith("%") and part not in DIRECTIVES]:
-        raise ValueError(f"format={date_format!r} has {unknown[0]!r}: known are {' '.join(DIRECTIVES)}")
-    pattern = "".join(DIRECTIVES.get(part) or _literal(part) for part in parts)
+    if unknown := [part for part in parts if part.startswith("%") and part not in _DIRECTIVES]:
+        raise ValueError(f"format={date_format!r} has {unknown[0]!r}: known are {' '.join(_DIRECTIVES)}")
+    pattern = "".join(_DIRECTIVES.get(part) or _literal(part) for part in parts)
     groups = re.findall(r"\(\?P<(\w+)>", pattern)
     if len(set(groups)) < len(groups):
         raise ValueError(f"format={date_format!r} has a directive twice")
@@ -86,7 +84,7 @@ def _literal(text: str) -> str:
 DateUnit = Literal["seconds", "minutes", "hours", "days", "weeks", "months", "years"]
 DateLike = str | dt.date | dt.datetime
 
-SECONDS = {
+_SECONDS = {
     "seconds": 1,
     "minutes": 60,
     "hours": 3_600,
@@ -97,8 +95,8 @@ SECONDS = {
 }
 """A year is 365.2425 days, the mean of the Gregorian calendar, and a month a twelfth of it."""
 MICROSECONDS = 1_000_000
-DAY_LENGTH = len("2015-01-01")
-EPOCH = dt.datetime(1970, 1, 1)
+_DAY_LENGTH = len("2015-01-01")
+_EPOCH = dt.datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -172,7 +170,7 @@ class Date:
     ) -> None:
         check_name(name)
         check_choice(name, "missing", missing, ("error", "center", "drop"))
-        check_choice(name, "unit", unit, tuple(SECONDS))
+        check_choice(name, "unit", unit, tuple(_SECONDS))
         check_description(name, description)
         dates = {option: _iso_date(name, option, value) for option, value in (("lower", lower), ("upper", upper))}
         dates["origin"] = dates["lower"] if origin is None else _iso_date(name, "origin", origin)
@@ -204,7 +202,7 @@ class Date:
     @property
     def unit_microseconds(self) -> int:
         """Microseconds in a unit."""
-        return SECONDS[self.counted_in] * MICROSECONDS
+        return _SECONDS[self.counted_in] * MICROSECONDS
 
     @cached_property
     def bounds(self) -> tuple[float, float]:
@@ -220,15 +218,15 @@ class Date:
     @property
     def holds_days(self) -> bool:
         """Whether bounds, origin and unit are of whole days, as the cells of a column of dates are."""
-        days = all(len(str(date)) == DAY_LENGTH for date in (self.lower, self.upper, self.origin))
-        return days and SECONDS[self.counted_in] >= SECONDS["days"]
+        days = all(len(str(date)) == _DAY_LENGTH for date in (self.lower, self.upper, self.origin))
+        return days and _SECONDS[self.counted_in] >= _SECONDS["days"]
 
     def datetimes(self, numbers: FloatArray) -> Any:
         """The inverse of :meth:`numbers`: days as datetime64[D] where the column holds days, else datetime64[us]."""
         since_origin = np.rint(numbers * self.unit_microseconds).astype(np.int64) + self.origin_microseconds
         if not self.holds_days:
             return since_origin.astype("datetime64[us]")
-        day = SECONDS["days"] * MICROSECONDS
+        day = _SECONDS["days"] * MICROSECONDS
         return ((since_origin + day // 2) // day).astype("datetime64[D]")
 
     @property
@@ -287,7 +285,7 @@ def _iso_date(column: str, option: str, value: object) -> str:
     found = value
     if isinstance(value, str):
         with suppress(ValueError):
-            found = dt.date.fromisoformat(value) if len(value) == DAY_LENGTH else dt.datetime.fromisoformat(value)
+            found = dt.date.fromisoformat(value) if len(value) == _DAY_LENGTH else dt.datetime.fromisoformat(value)
     with suppress(OverflowError):  # a zone at an end of the calendar
         if isinstance(found, dt.datetime):
             return (found.astimezone(dt.UTC).replace(tzinfo=None) if found.tzinfo else found).isoformat()
@@ -300,4 +298,4 @@ def _iso_date(column: str, option: str, value: object) -> str:
 
 def _microseconds(date: str) -> int:
     """Since 1970 of a date or time in ISO 8601."""
-    return (dt.datetime.fromisoformat(date) - EPOCH) // dt.timedelta(microseconds=1)
+    return (dt.datetime.fromisoformat(date) - _EPOCH) // dt.timedelta(microseconds=1)

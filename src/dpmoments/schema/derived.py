@@ -14,14 +14,13 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import check_name, shown
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric
-from dpmoments.schema.numeric import LARGEST_BOUND
-
-__all__ = ["DerivedColumn", "Power", "Product", "SchemaColumn", "derived_values", "feature_slices", "with_factors"]
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
+from dpmoments.schema.dates import Date
+from dpmoments.schema.numeric import LARGEST_BOUND, Numeric
 
 # Powers and products as they are stated, by the names of columns: what derived features are made of.
 
-EXPONENTS = (2, 3, 4)
+_EXPONENTS = (2, 3, 4)
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,7 +64,7 @@ class Power:
             raise TypeError(
                 f"power of {self.column!r}: the exponent must be a whole number, got {type(exponent).__name__}"
             )
-        if exponent not in EXPONENTS:
+        if exponent not in _EXPONENTS:
             raise ValueError(
                 f"power of {self.column!r}: exponent={shown(exponent)} must be 2, 3 or 4 (the column itself is its first power)"
             )

@@ -20,25 +20,11 @@ import yaml
 from dpmoments.foundation.values import shown
 from dpmoments.schema.entries import ENTRIES, FILL_IN, blank_entries, column_from_dict
 
-__all__ = [
-    "columns_without_blank",
-    "compose_yaml",
-    "format_yaml",
-    "mistakes_in",
-    "parse_yaml",
-    "read_text",
-    "read_yaml",
-    "read_yaml_nodes",
-    "slips_in",
-    "slips_of",
-    "slips_of_row_norm",
-]
-
-PLAIN_WORDS = re.compile(r"[^\W\d](?:[\w -]*\w)?")
+_PLAIN_WORDS = re.compile(r"[^\W\d](?:[\w -]*\w)?")
 """Text that is written without quotes: words that begin with a letter."""
-MOST_VALUES = 250_000
+_MOST_VALUES = 250_000
 """Values that a file may hold, those that an alias stands for counted each time: some 400 MB while they are read."""
-MOST_DEPTH = 32
+_MOST_DEPTH = 32
 """Lists and mappings in one another."""
 
 
@@ -57,24 +43,18 @@ def read_text(path: str | Path) -> str:
     raise ValueError(f"{path} is not a YAML file (it is not text in UTF-8)")
 
 
-def read_yaml(path: str | Path) -> Any:
-    """Parse a file of plain values.
-
-    Raises
-    ------
-    ValueError
-        If the file is not such YAML. The message names the line but quotes no text: the path may be the table's, by mistake.
-    """
+def _read_yaml(path: str | Path) -> Any:
+    """Parse a file of plain values."""
     return read_yaml_nodes(path)[0]
 
 
 def read_yaml_nodes(path: str | Path) -> tuple[Any, Any]:
-    """What :func:`read_yaml` reads, and the nodes that it was read from, with their places in the file.
+    """What :func:`_read_yaml` reads, and the nodes that it was read from, with their places in the file.
 
     Raises
     ------
     ValueError
-        As for :func:`read_yaml`.
+        As for :func:`_read_yaml`.
     """
     text = read_text(path)
     try:
@@ -97,7 +77,7 @@ def _syntax_fault(text: str, error: yaml.MarkedYAMLError) -> str:
     tabs = [number for number, line in enumerate(text.splitlines(), start=1) if re.match(r"[ ]*\t", line)]
     if tabs:
         return f" (line {tabs[0]}): it is indented with a tab, and YAML takes blanks alone"
-    if unspaced := columns_without_blank(text):
+    if unspaced := _columns_without_blank(text):
         return f" (line {unspaced[0]}): a blank belongs after the - that begins a column"
     problem, context = error.problem or "", error.context or ""
     if "while parsing a flow" in context and error.context_mark is not None:
@@ -117,7 +97,7 @@ def _syntax_fault(text: str, error: yaml.MarkedYAMLError) -> str:
     return f"{_place(error)}: look at its indents and quotes"
 
 
-def columns_without_blank(text: str) -> list[int]:
+def _columns_without_blank(text: str) -> list[int]:
     """The lines that begin with a - and go on without a blank, as in ``-name: age``."""
     return [number for number, line in enumerate(text.splitlines(), start=1) if re.match(r"\s*-[^\W\d][\w ]*:", line)]
 
@@ -131,7 +111,7 @@ def _indented_further(text: str, error: yaml.MarkedYAMLError) -> bool:
     return begun is not None and len(line) - len(line.lstrip()) > len(begun[1])
 
 
-def compose_yaml(text: str) -> Any:
+def _compose_yaml(text: str) -> Any:
     """The nodes of text that :func:`parse_yaml` reads, with their places in it."""
     return yaml.compose(text, Loader=_CoreLoader)
 
@@ -172,7 +152,7 @@ class _QuotingDumper(yaml.SafeDumper):
     """SafeDumper that quotes all text but plain words; in quotes every character can be written."""
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
-        style = None if PLAIN_WORDS.fullmatch(text) else '"'
+        style = None if _PLAIN_WORDS.fullmatch(text) else '"'
         return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
@@ -210,9 +190,9 @@ class _CoreLoader(yaml.SafeLoader):
             self._values += self._sizes.get(anchor, 0)
         self._values += 1
         self._depth += 1
-        if self._values > MOST_VALUES or self._depth > MOST_DEPTH:
+        if self._values > _MOST_VALUES or self._depth > _MOST_DEPTH:
             raise _NotPlainError(
-                problem=f"it holds more than {MOST_VALUES:,} values, aliases written out, or values {MOST_DEPTH} deep",
+                problem=f"it holds more than {_MOST_VALUES:,} values, aliases written out, or values {_MOST_DEPTH} deep",
                 problem_mark=event.start_mark,
             )
         node = super().compose_node(parent, index)
@@ -233,7 +213,7 @@ class _CoreLoader(yaml.SafeLoader):
         """A number, a truth value or null, where its text is one."""
         text = self.construct_scalar(node) if isinstance(node, yaml.ScalarNode) else ""
         kind = node.tag.rpartition(":")[2]
-        if not isinstance(node, yaml.ScalarNode) or not CORE_TYPES[kind].fullmatch(text):
+        if not isinstance(node, yaml.ScalarNode) or not _CORE_TYPES[kind].fullmatch(text):
             raise _NotPlainError(problem=f"a value that is marked as {kind} is none", problem_mark=node.start_mark)
         if kind == "null":
             return None
@@ -246,7 +226,7 @@ class _CoreLoader(yaml.SafeLoader):
         raise _NotPlainError(problem="it holds a value of a kind that no schema has", problem_mark=node.start_mark)
 
 
-CORE_TYPES = {
+_CORE_TYPES = {
     "bool": re.compile("true|True|TRUE|false|False|FALSE"),
     "null": re.compile("~|null|Null|NULL|"),
     "int": re.compile("[-+]?(0|[1-9][0-9]*)"),
@@ -259,7 +239,7 @@ for _kind, _first in (
     ("float", "-+.0123456789"),
 ):
     _tag = f"tag:yaml.org,2002:{_kind}"
-    _CoreLoader.add_implicit_resolver(_tag, re.compile(f"^(?:{CORE_TYPES[_kind].pattern})$"), list(_first))
+    _CoreLoader.add_implicit_resolver(_tag, re.compile(f"^(?:{_CORE_TYPES[_kind].pattern})$"), list(_first))
     _CoreLoader.add_constructor(_tag, _CoreLoader.construct_scalar_of)
 for _kind in ("str", "seq", "map"):
     _tag = f"tag:yaml.org,2002:{_kind}"
@@ -268,11 +248,11 @@ _CoreLoader.add_constructor(None, _CoreLoader.refuse)
 
 # Values of a schema file that YAML reads as something else than whoever wrote them is likely to mean.
 
-TEXT, INTEGER, NULL, FLOAT = (f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "null", "float"))
-IN_TYPOGRAPHIC_QUOTES = re.compile("[“”„‟«»‹›‘‚‛].*|.*[“”„‟«»‹›‘]|’.*’", re.DOTALL)
+_TEXT, _INTEGER, _NULL, _FLOAT = (f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "null", "float"))
+_IN_TYPOGRAPHIC_QUOTES = re.compile("[“”„‟«»‹›‘‚‛].*|.*[“”„‟«»‹›‘]|’.*’", re.DOTALL)
 """An apostrophe alone, ’, may begin or end a word."""
-TYPOGRAPHIC_QUOTES = "“”„‟«»‹›‘’‚‛"
-GROUPED_BY_POINT = re.compile(r"([+-]?[1-9]\d{0,2})\.000")
+_TYPOGRAPHIC_QUOTES = "“”„‟«»‹›‘’‚‛"
+_GROUPED_BY_POINT = re.compile(r"([+-]?[1-9]\d{0,2})\.000")
 """50.000, which is 50 in YAML and 50,000 to many who write it. Numbers such as 1.375 have digits to mean."""
 
 
@@ -284,23 +264,23 @@ def slips_in(root: yaml.Node) -> bool:
     root : yaml.Node
         The file.
     """
-    return any(slips_of(column) for column in columns_of(root)) or bool(slips_of_row_norm(root))
+    return any(_slips_of(column) for column in _columns_of(root)) or bool(_slips_of_row_norm(root))
 
 
-def columns_of(root: yaml.Node) -> list[yaml.Node]:
+def _columns_of(root: yaml.Node) -> list[yaml.Node]:
     """The nodes of the columns."""
     columns = _value(root, "columns")
     return list(columns.value) if isinstance(columns, yaml.SequenceNode) else []
 
 
-def slips_of(column: yaml.Node) -> list[tuple[int, str]]:
+def _slips_of(column: yaml.Node) -> list[tuple[int, str]]:
     """Such values of one column: the line of each, and what to write in its place.
 
     Examples
     --------
-    >>> from dpmoments.schema.document import compose_yaml
+    >>> from dpmoments.schema.document import _compose_yaml
     >>> text = "{name: ward, kind: categorical, levels: [A12 B03 ICU]}"
-    >>> for part in slips_of(compose_yaml(text))[0][1].split("; "):
+    >>> for part in _slips_of(_compose_yaml(text))[0][1].split("; "):
     ...     print(part)
     column 'ward': levels holds one level, 'A12 B03 ICU': with commas it would be levels: [A12, B03, ICU]
     if it really is one, quote it: levels: ["A12 B03 ICU"]
@@ -314,7 +294,7 @@ def slips_of(column: yaml.Node) -> list[tuple[int, str]]:
     return [slip for slip in slips if slip is not None]
 
 
-def slips_of_row_norm(root: yaml.Node) -> list[tuple[int, str]]:
+def _slips_of_row_norm(root: yaml.Node) -> list[tuple[int, str]]:
     """Such numbers in the entry above the columns."""
     return [(line, f"row_norm: {words}") for line, words in _grouped(_value(root, "row_norm"))]
 
@@ -347,10 +327,10 @@ def _line(node: yaml.Node) -> int:
 
 def _quoted(node: yaml.ScalarNode, which: str) -> tuple[int, str] | None:
     """A word in quotes that are none to YAML."""
-    if not IN_TYPOGRAPHIC_QUOTES.fullmatch(node.value):
+    if not _IN_TYPOGRAPHIC_QUOTES.fullmatch(node.value):
         return None
-    bare = node.value.strip(TYPOGRAPHIC_QUOTES)
-    marks = " and ".join(dict.fromkeys(mark for mark in (node.value[0], node.value[-1]) if mark in TYPOGRAPHIC_QUOTES))
+    bare = node.value.strip(_TYPOGRAPHIC_QUOTES)
+    marks = " and ".join(dict.fromkeys(mark for mark in (node.value[0], node.value[-1]) if mark in _TYPOGRAPHIC_QUOTES))
     return _line(node), (
         f"{which}: {node.value} has typographic quotes, {marks}, which YAML takes for a part of it: write {bare}, or "
         f'"{bare}" in straight quotes'
@@ -359,21 +339,21 @@ def _quoted(node: yaml.ScalarNode, which: str) -> tuple[int, str] | None:
 
 def _levels(node: yaml.Node | None, which: str) -> tuple[int, str] | None:
     """Levels that are no list, one that looks like several, and numbers beside digits that are text."""
-    if isinstance(node, yaml.ScalarNode) and node.tag != NULL and node.value.strip():
+    if isinstance(node, yaml.ScalarNode) and node.tag != _NULL and node.value.strip():
         parts = _parts(node.value)
         return _line(node), f"{which}: levels is a text and no list: put them in [ ], levels: [{', '.join(parts)}]"
     if not isinstance(node, yaml.SequenceNode):
         return None
     plain = [level for level in node.value if _is_plain(level)]
-    if len(node.value) == len(plain) == 1 and plain[0].tag == TEXT:
+    if len(node.value) == len(plain) == 1 and plain[0].tag == _TEXT:
         text = plain[0].value
         if "," in text or (node.flow_style and len(text.split()) > 1):
             return _line(plain[0]), (
                 f"{which}: levels holds one level, {shown(text)}: with commas it would be levels: [{', '.join(_parts(text))}]; "
                 f'if it really is one, quote it: levels: ["{text}"]'
             )
-    digits = [level for level in plain if level.tag == TEXT and re.fullmatch(r"0\d+", level.value)]
-    numbers = [level for level in plain if level.tag == INTEGER]
+    digits = [level for level in plain if level.tag == _TEXT and re.fullmatch(r"0\d+", level.value)]
+    numbers = [level for level in plain if level.tag == _INTEGER]
     if digits and numbers:
         first = ", ".join(f'"{level.value}"' for level in node.value[:2])
         more = ", …" if len(node.value) > 2 else ""
@@ -393,7 +373,7 @@ def _parts(text: str) -> list[str]:
 def _grouped(node: yaml.Node | None) -> Iterator[tuple[int, str]]:
     """Numbers whose point may be meant as a mark between thousands."""
     for scalar in () if node is None else _plain_scalars(node):
-        if scalar.tag == FLOAT and (found := GROUPED_BY_POINT.fullmatch(scalar.value)):
+        if scalar.tag == _FLOAT and (found := _GROUPED_BY_POINT.fullmatch(scalar.value)):
             number = found[1]
             yield (
                 _line(scalar),
@@ -459,13 +439,13 @@ def mistakes_in(text: str, values: object) -> str | None:
     line 6: column 'pay': upper must be a number, got the text '200,000': write 200000
     """
     if not isinstance(values, Mapping) or not isinstance(values.get("columns"), list):
-        lines_of_dashes = columns_without_blank(text)
+        lines_of_dashes = _columns_without_blank(text)
         return (
             f"line {lines_of_dashes[0]}: a blank belongs after the - that begins a column" if lines_of_dashes else None
         )
-    node = compose_yaml(text)
+    node = _compose_yaml(text)
     top = _Lines.of(node)
-    found = [f"line {line}: {slip}" for line, slip in slips_of_row_norm(node)]
+    found = [f"line {line}: {slip}" for line, slip in _slips_of_row_norm(node)]
     for key in values:
         if key not in ENTRIES:
             close = get_close_matches(str(key), ENTRIES, n=1)
@@ -476,7 +456,7 @@ def mistakes_in(text: str, values: object) -> str | None:
     blanks = False
     for column, place in zip(values["columns"], nodes, strict=True):
         lines = _Lines.of(place)
-        if slips := slips_of(place):  # what else the column gets wrong may follow from them
+        if slips := _slips_of(place):  # what else the column gets wrong may follow from them
             found += [f"line {line}: {slip}" for line, slip in slips]
             continue
         if (fault := _fault(column, lines)) is None:

@@ -26,18 +26,7 @@ from dpmoments.foundation.table_libraries import nw, pa, pq
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.text_reading import first_line, names_in, other_delimiter
 
-__all__ = [
-    "Header",
-    "HeaderColumn",
-    "SchemaDraft",
-    "default_output",
-    "draft",
-    "frame_header",
-    "read_header",
-    "schema_template",
-]
-
-PANDAS_INDEX = "__index_level_"
+_PANDAS_INDEX = "__index_level_"
 """What pandas calls an index without a name in a Parquet or Feather file."""
 
 
@@ -117,7 +106,7 @@ class Header:
             If there is none, or two have one name.
         """
         columns = list(found)
-        named = [column for column in columns if column.name and not column.name.startswith(PANDAS_INDEX)]
+        named = [column for column in columns if column.name and not column.name.startswith(_PANDAS_INDEX)]
         if not named:
             raise ValueError(f"{where} has no columns with names")
         if len({column.name for column in named}) < len(named):
@@ -125,18 +114,8 @@ class Header:
         return cls(tuple(named), len(columns) - len(named))
 
 
-def read_header(pattern: str | Path, text_format: TextFormat | None = None) -> Header:
-    """The columns of the first of the files that a path, a glob or a folder names.
-
-    Of a Parquet or Feather file by its footer, of a text file by its first line. Types are taken only where the file declares
-    them. A type guessed from the cells of a text file is a fact about them (one word among numbers turns a column into text),
-    and would be published with the schema. Columns that are in the names of folders (``year=2020``) come last, without a type.
-
-    Raises
-    ------
-    ValueError
-        If the file cannot be read, has no columns, repeats a name, or a text file's first line holds numbers.
-    """
+def _read_header(pattern: str | Path, text_format: TextFormat | None = None) -> Header:
+    """The columns of the first of the files that a path, a glob or a folder names."""
     path = expand_paths(pattern)[0]
     ending = file_ending(path)
     if text_format is not None and ending not in CSV_DELIMITERS:
@@ -158,16 +137,8 @@ def read_header(pattern: str | Path, text_format: TextFormat | None = None) -> H
     return Header.of([*columns, *(HeaderColumn(key) for key in keys if key not in own)], str(path))
 
 
-def frame_header(data: Any) -> Header:
-    """The columns of a frame, an Arrow table or dataset, or a DuckDB relation.
-
-    Of pandas objects no cell is looked at, and of categories none is listed.
-
-    Raises
-    ------
-    TypeError
-        If it is none of these, or an array, whose columns have no names.
-    """
+def _frame_header(data: Any) -> Header:
+    """The columns of a frame, an Arrow table or dataset, or a DuckDB relation."""
     if isinstance(data, np.ndarray):
         raise TypeError(
             "an array's columns have no names, so that there is nothing to draft: write the schema by hand, its columns in the "
@@ -267,7 +238,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-HEADING = """\
+_HEADING = """\
 # The public schema of {source}, for dpmoments. All that stands here is published with a release.
 #
 # Fill in every blank from public knowledge: a codebook, the law, physics, the questionnaire. Never from the table:
@@ -297,29 +268,20 @@ HEADING = """\
 #
 # Delete the columns that are not wanted: they are then never read, and every column that stays adds noise to the others.
 """
-TYPES_NOTE = """\
+_TYPES_NOTE = """\
 # Names and types are those that the {what} declares. The kinds follow from the types: check them.
 """
-FIRST_LINE_NOTE = """\
+_FIRST_LINE_NOTE = """\
 # The names are the first line of the file: check that it is not a record. A text file declares no types, and guessing
 # them would read the cells: every kind is yours to fill in.
 """
 
 
-def schema_template(header: Header, source: str, what: str = "file") -> str:
-    """YAML with a line of explanation for every blank.
-
-    Parameters
-    ----------
-    header : Header
-    source : str
-        What the table is called.
-    what : str
-        What declares its types: a file, or a frame.
-    """
+def _schema_template(header: Header, source: str, what: str = "file") -> str:
+    """YAML with a line of explanation for every blank."""
     typed = any(column.declared is not None for column in header.columns)
-    heading = HEADING.format(source="".join(letter if letter.isprintable() else "?" for letter in source))
-    notes = TYPES_NOTE.format(what=what) if typed else FIRST_LINE_NOTE
+    heading = _HEADING.format(source="".join(letter if letter.isprintable() else "?" for letter in source))
+    notes = _TYPES_NOTE.format(what=what) if typed else _FIRST_LINE_NOTE
     lines = [heading + notes, "format: dpmoments-schema", "version: 1"]
     lines += ["# row_norm: 1.5  # optional: a public bound on the length of an encoded row, below √(number of columns)"]
     lines += ["columns:"]
@@ -411,9 +373,9 @@ class SchemaDraft:
 def draft(data: Any, text_format: TextFormat | None = None) -> SchemaDraft:
     """The draft of a table in any form that is released: :meth:`dpmoments.Schema.draft`."""
     if isinstance(data, str | PathLike):
-        header = read_header(data if isinstance(data, str) else Path(data), text_format)
+        header = _read_header(data if isinstance(data, str) else Path(data), text_format)
         source, what = str(data), "file"
     else:
-        header, source, what = frame_header(data), "a table", "frame"
+        header, source, what = _frame_header(data), "a table", "frame"
     names = tuple(column.name for column in header.columns)
-    return SchemaDraft(schema_template(header, source, what), names)
+    return SchemaDraft(_schema_template(header, source, what), names)

@@ -12,11 +12,9 @@ import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import shown
-from dpmoments.schema.columns import Categorical, Coordinate, Numeric
+from dpmoments.schema.columns import Categorical, Coordinate
 from dpmoments.schema.derived import SchemaColumn
-from dpmoments.schema.numeric import LARGEST_BOUND
-
-__all__ = ["Encoding", "checked_row_norm", "lattice_weights", "longest_row_norm", "may_be_shortened"]
+from dpmoments.schema.numeric import LARGEST_BOUND, Numeric
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,10 +8,10 @@ from inspect import signature
 from typing import Any
 
 from dpmoments.foundation.values import shown
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
+from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import Power, Product
-
-__all__ = ["ENTRIES", "FILL_IN", "blank_entries", "column_from_dict"]
+from dpmoments.schema.numeric import Numeric
 
 ENTRIES = ("format", "version", "row_norm", "columns")
 """What a schema file has at its top level."""
@@ -20,12 +20,12 @@ FILL_IN = (
     "that are not wanted"
 )
 
-KINDS: Mapping[str, type[Column | Power | Product]] = {
+_KINDS: Mapping[str, type[Column | Power | Product]] = {
     column.kind: column for column in (Numeric, Categorical, Boolean, Date, Coordinate, Power, Product)
 }
-WRITTEN_KINDS = tuple(kind for kind in KINDS if kind != Coordinate.kind)
+_WRITTEN_KINDS = tuple(kind for kind in _KINDS if kind != Coordinate.kind)
 """Those that a person writes: coordinates are what an array has."""
-NEEDED = {
+_NEEDED = {
     "numeric": ("name", "kind", "lower", "upper"),
     "date": ("name", "kind", "lower", "upper"),
     "categorical": ("name", "kind", "levels"),
@@ -52,9 +52,9 @@ def column_from_dict(values: object) -> Column | Power | Product:
         raise ValueError("every column is a mapping with a name and a kind")
     entries = dict(values)
     which, kind = _which(entries), entries.pop("kind", None)
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(f"{which} has kind {shown(kind)}: use {', '.join(WRITTEN_KINDS)}")
-    made = KINDS[kind]
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise ValueError(f"{which} has kind {shown(kind)}: use {', '.join(_WRITTEN_KINDS)}")
+    made = _KINDS[kind]
     options = set(signature(made).parameters)
     if unknown := sorted(set(entries) - options, key=str):
         close = [near for key in unknown for near in get_close_matches(str(key), sorted(options), n=1)]
@@ -65,7 +65,7 @@ def column_from_dict(values: object) -> Column | Power | Product:
             f"{which} has unknown entries {', '.join(map(shown, unknown))}{meant}: use {', '.join(sorted(options | {'kind'}))}"
         )
     if made in (Power, Product):
-        if absent := [key for key in NEEDED[kind] if entries.get(key) is None]:
+        if absent := [key for key in _NEEDED[kind] if entries.get(key) is None]:
             raise ValueError(f"{which} has no {' and no '.join(absent)}")
         if made is Product:
             factors = entries["factors"]
@@ -75,7 +75,7 @@ def column_from_dict(values: object) -> Column | Power | Product:
         return Power(**entries)
     if entries.get("name") is None:
         raise ValueError("a column has no name")
-    for needed in NEEDED.get(kind, ("name", "kind"))[2:]:
+    for needed in _NEEDED.get(kind, ("name", "kind"))[2:]:
         entries.setdefault(needed, None)
     return made(**entries)
 
@@ -91,7 +91,7 @@ def blank_entries(values: object) -> str | None:
     if not isinstance(values, Mapping):
         return None
     kind = values.get("kind")
-    needed = NEEDED.get(kind if isinstance(kind, str) else "", ("name", "kind"))
+    needed = _NEEDED.get(kind if isinstance(kind, str) else "", ("name", "kind"))
     blank = [key for key in dict.fromkeys((*needed, *values)) if values.get(key) in (None, [])]
     if values.get("scale") is not None:  # in place of bounds
         blank = [key for key in blank if key not in ("lower", "upper")]

@@ -12,19 +12,17 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import check_choice, check_description, check_name, number_as_text, shown
 
-__all__ = ["LARGEST_BOUND", "LARGEST_CELL", "MissingNumber", "Numeric"]
-
 MissingNumber = Literal["error", "center", "drop"]
 
 LARGEST_BOUND = 1e100
 """Largest magnitude, and inverse of the least width, of bounds: beyond it squares of unit · noise could leave float64's range."""
 LARGEST_CELL = 1e200
 """Cells of a column without bounds are clamped to this magnitude, so that they stay finite after any change of units."""
-WIDEST_SCALE = 1e12
+_WIDEST_SCALE = 1e12
 """Largest ratio of the ends of a scale."""
-FARTHEST_MEAN = 1e15
+_FARTHEST_MEAN = 1e15
 """Largest distance of the mean from zero, in units of the least standard deviation: float64 resolves no more."""
-DEFAULT_RADIUS = 10.0
+_DEFAULT_RADIUS = 10.0
 """Default radius of the mean, in units of the largest standard deviation."""
 
 
@@ -143,16 +141,16 @@ class Numeric:
                 f"column {self.name!r}: scale=({least!r}, {largest!r}) must be a range of standard deviations, 0 < least ≤ "
                 "largest"
             )
-        if least < 1.0 / LARGEST_BOUND or largest > WIDEST_SCALE * least:
+        if least < 1.0 / LARGEST_BOUND or largest > _WIDEST_SCALE * least:
             raise ValueError(
                 f"column {self.name!r}: scale=({least!r}, {largest!r}) must begin at {1.0 / LARGEST_BOUND:g} or above and span a "
-                f"factor of {WIDEST_SCALE:g} at most"
+                f"factor of {_WIDEST_SCALE:g} at most"
             )
         center = 0.0 if self.center is None else self._number("center", self.center)
-        radius = DEFAULT_RADIUS * largest if self.radius is None else self._number("radius", self.radius)
+        radius = _DEFAULT_RADIUS * largest if self.radius is None else self._number("radius", self.radius)
         if radius < 0.0:
             raise ValueError(f"column {self.name!r}: radius={radius!r} must not be negative")
-        if abs(center) + radius > FARTHEST_MEAN * least:
+        if abs(center) + radius > _FARTHEST_MEAN * least:
             raise ValueError(
                 f"column {self.name!r}: a mean at {center!r} ± {radius!r} is too far from 0 for a standard deviation of "
                 f"{least!r}, which floating point does not resolve there: subtract a public constant, or raise the least scale"

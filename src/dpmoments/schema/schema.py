@@ -18,17 +18,15 @@ import numpy.typing as npt
 
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.foundation.values import shown
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric, coordinates
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, coordinates
 from dpmoments.schema.derived import DerivedColumn, Power, Product, SchemaColumn, with_factors
 from dpmoments.schema.drafting import SchemaDraft, draft
 from dpmoments.schema.encoding import Encoding, checked_row_norm, lattice_weights
 from dpmoments.schema.entries import ENTRIES, FILL_IN, blank_entries, column_from_dict
 from dpmoments.schema.typical import RoughScale, check_typical_ranges, column_weights, typical_center
 
-__all__ = ["Boolean", "Categorical", "Column", "Coordinate", "Date", "Numeric", "Schema"]
-
-FORMAT = "dpmoments-schema"
-FORMAT_VERSION = 1
+_FORMAT = "dpmoments-schema"
+_FORMAT_VERSION = 1
 
 
 @dataclass(frozen=True, init=False)
@@ -58,6 +56,7 @@ class Schema:
 
     Examples
     --------
+    >>> from dpmoments.schema.numeric import Numeric
     >>> schema = Schema(Numeric("age", 0, 100), Categorical("region", ["north", "south"]))
     >>> schema.feature_names
     ('age', 'region=north', 'region=south')
@@ -277,8 +276,8 @@ class Schema:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file."""
         return {
-            "format": FORMAT,
-            "version": FORMAT_VERSION,
+            "format": _FORMAT,
+            "version": _FORMAT_VERSION,
             "row_norm": self.row_norm,
             "columns": [column.to_dict() for column in self.columns],
         }
@@ -294,10 +293,10 @@ class Schema:
         """
         if not isinstance(values, Mapping) or not isinstance(values.get("columns"), list):
             raise ValueError("this is not a schema: a mapping with a list of columns is expected")
-        if values.get("format", FORMAT) != FORMAT or values.get("version", FORMAT_VERSION) != FORMAT_VERSION:
+        if values.get("format", _FORMAT) != _FORMAT or values.get("version", _FORMAT_VERSION) != _FORMAT_VERSION:
             raise ValueError(
                 f"this schema has format {shown(values.get('format'))} version {shown(values.get('version'))}; "
-                f"this release of dpmoments reads {FORMAT!r} version {FORMAT_VERSION}"
+                f"this release of dpmoments reads {_FORMAT!r} version {_FORMAT_VERSION}"
             )
         if unknown := sorted(set(values) - set(ENTRIES), key=str):
             raise ValueError(f"unknown entries in the schema: {', '.join(map(shown, unknown))}")

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Date, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate
+from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
-
-__all__ = ["RoughScale", "asked_share", "check_typical_ranges", "column_weights", "typical_center"]
+from dpmoments.schema.numeric import Numeric
 
 DOUBT = 1.75
 """Columns are told apart only as far as guesses that are each off by this factor leave no doubt."""
@@ -20,7 +20,7 @@ MOST = 3.0
 """No column asks for more, or less, than this factor times what most columns ask for: one that is lost anyway is not fed."""
 TRUST = 0.5
 """How much of the ball is divided by the typical ranges; the rest is divided equally. 1 − TRUST bounds what a guess can cost."""
-LEAST_SHARE = 1e-6
+_LEAST_SHARE = 1e-6
 """Typical rows that vary by less than this share of the column's half-width count as if they varied by it."""
 
 
@@ -137,14 +137,14 @@ def _mean_square(column: SchemaColumn, mean: bool) -> float:
         middle *= math.sqrt((levels - 1) / (levels + 1)) if mean else 1.0
     elif mean:
         middle = 0.0
-    return max(math.hypot(deviation, middle), LEAST_SHARE) ** 2
+    return max(math.hypot(deviation, middle), _LEAST_SHARE) ** 2
 
 
 # What a schema with rough scales says about the moments of encoded rows.
 
-ROUGH_SCALE_LEAST_SHARE = 1e-3
+_ROUGH_SCALE_LEAST_SHARE = 1e-3
 """Lower bound assumed for the standard deviation of a bounded feature, as a fraction of its unit."""
-LEAST_FLAG = 0.1
+_LEAST_FLAG = 0.1
 """The same for a feature of two values: one that varies less is 1 in so few rows that these would be clipped."""
 
 
@@ -184,11 +184,11 @@ class RoughScale:
         ranges: list[tuple[float, float, float, float]] = []
         for column in columns:
             if isinstance(column, Boolean | Categorical):
-                ranges += [(LEAST_FLAG, 1.0, 1.0, 1.0 / unit) for unit in column.unit(mean).tolist()]
+                ranges += [(_LEAST_FLAG, 1.0, 1.0, 1.0 / unit) for unit in column.unit(mean).tolist()]
                 continue
             rough = column.rough if isinstance(column, Numeric) else None
             if rough is None:
-                ranges.append((ROUGH_SCALE_LEAST_SHARE, 1.0, 1.0, 0.0))
+                ranges.append((_ROUGH_SCALE_LEAST_SHARE, 1.0, 1.0, 0.0))
                 continue
             unit = float(column.unit(mean)[0])
             least, largest, center, radius = rough

@@ -10,8 +10,9 @@ from dpmoments.foundation.progress import watched
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.ledger import Ledger
 from dpmoments.ledger.charge import Charge
-from dpmoments.mechanisms.base import Mechanism, MomentShape
+from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -31,8 +32,6 @@ from dpmoments.spending.run import (
     require_whole_numbers,
     warn_of_large_delta,
 )
-
-__all__ = ["release"]
 
 
 def release(

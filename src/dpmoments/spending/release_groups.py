@@ -11,8 +11,9 @@ from dpmoments.foundation.progress import watched
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.ledger import Ledger
 from dpmoments.ledger.charge import Charge
-from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, Plan
 from dpmoments.mechanisms.registry import make_mechanism
+from dpmoments.mechanisms.shape import MomentShape, NoisyMoments
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -36,12 +37,10 @@ from dpmoments.spending.run import (
     warn_of_large_delta,
 )
 
-__all__ = ["GroupsPlan", "group_label", "release_groups"]
-
 # One plan run on each of several disjoint groups of rows, by parallel composition.
 
 
-def group_label(by: str, level: Level) -> str:
+def _group_label(by: str, level: Level) -> str:
     """What a group is called in receipts and messages."""
     return f"{by} = {level}"
 
@@ -109,7 +108,7 @@ class GroupsPlan(CalibratedPlan[Mapping[Level, NoisyMoments]]):
         if any(column.missing == "error" for column in rows.schema.table_columns):
             rows.count()
         return {
-            level: self.of_group.run(rows.where(name, level), privacy_filter.for_group(group_label(name, level)))
+            level: self.of_group.run(rows.where(name, level), privacy_filter.for_group(_group_label(name, level)))
             for level in self.levels
         }
 
@@ -249,7 +248,7 @@ def release_groups(
                 moment_release(
                     plan,
                     noisy[level],
-                    receipt.of_group(group_label(by, level)),
+                    receipt.of_group(_group_label(by, level)),
                     of_groups,
                     repair=repair,
                     origin=held.origin.of_group(by, level, len(levels)),

@@ -10,9 +10,9 @@ from dpmoments.foundation.progress import watched
 from dpmoments.foundation.text_format import TextFormat
 from dpmoments.ledger import Ledger
 from dpmoments.ledger.charge import Charge
-from dpmoments.mechanisms.base import MomentShape
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import make_mean_mechanism
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.origin import ReleaseOrigin, check_dataset
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -32,8 +32,6 @@ from dpmoments.spending.run import (
     warn_of_large_delta,
     within_table,
 )
-
-__all__ = ["release_mean"]
 
 
 def release_mean(

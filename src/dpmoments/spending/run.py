@@ -15,7 +15,8 @@ from dpmoments.foundation.documents import check_output
 from dpmoments.foundation.progress import Watch, log
 from dpmoments.foundation.version import __version__
 from dpmoments.ledger.charge import Held
-from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
+from dpmoments.mechanisms.shape import MomentShape, NoisyMoments
 from dpmoments.mechanisms.units import UnitsPlan, plan_for_rows
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
@@ -32,40 +33,21 @@ from dpmoments.rows.rows import Rows
 from dpmoments.rows.threads import blas_threads
 from dpmoments.schema.schema import Schema
 
-__all__ = [
-    "NOTES",
-    "RunRecord",
-    "UnsavedReleaseError",
-    "carried_out",
-    "cost_spent",
-    "for_units",
-    "keep",
-    "moment_release",
-    "nothing_spent",
-    "planned",
-    "privacy_statement",
-    "recorded_runs",
-    "require_schema",
-    "require_whole_numbers",
-    "warn_of_large_delta",
-    "within_table",
-]
-
 PlanType = TypeVar("PlanType", bound=CalibratedPlan[Any])
 Noisy = TypeVar("Noisy")
 Count = TypeVar("Count", float, float | None)
 
-NOTHING_SPENT = "nothing was spent"
+_NOTHING_SPENT = "nothing was spent"
 COST_SPENT = "noise was drawn before this: the whole cost counts as spent"
-NOTES = (NOTHING_SPENT, COST_SPENT)
+NOTES = (_NOTHING_SPENT, COST_SPENT)
 """What an error that stops a job says beside its message. What raises it may run before the first draw, or after one."""
-SHARE_LEFT_OUT = 0.02
-NOISE_DEVIATIONS = 4.0
+_SHARE_LEFT_OUT = 0.02
+_NOISE_DEVIATIONS = 4.0
 """More dropped rows than this share of a table, and this many standard deviations of the noise on their number, are warned
 of."""
-LARGE_DELTA = 1e-3
+_LARGE_DELTA = 1e-3
 """A larger δ is warned of where the number of rows is private, since any table of a thousand rows is too large for it."""
-LITTLE_KNOWN = 0.1
+_LITTLE_KNOWN = 0.1
 """Noise on the number of rows kept above this share of it is warned of."""
 
 
@@ -109,7 +91,7 @@ def nothing_spent() -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        _note(error, NOTHING_SPENT)
+        _note(error, _NOTHING_SPENT)
         raise
 
 
@@ -144,7 +126,7 @@ def planned(
     if output is not None:
         check_output(output)
     # A text file is read through to count its rows, so whatever needs no count was refused before.
-    public_rows = public_row_count(rows, rows.neighbors, n_rows)
+    public_rows = _public_row_count(rows, rows.neighbors, n_rows)
     shape = replace(shape, n_rows=public_rows)
     plan = plan_for_rows(chosen, shape, budget, rows.neighbors, rows.privacy_unit)
     log.info("planned: %s, %d features, %s, %s", plan.mechanism.name, shape.n_features, budget, rows.neighbors)
@@ -181,7 +163,7 @@ def carried_out(
         raise  # a defect of the mechanism: its whole cost counts as spent, as the message says
     except BaseException as error:
         privacy_filter.close()
-        outcome = COST_SPENT if privacy_filter.spent else NOTHING_SPENT
+        outcome = COST_SPENT if privacy_filter.spent else _NOTHING_SPENT
         _note(error, outcome)
         log.info("the run was stopped: %s", outcome)
         if held.ledger is not None and not privacy_filter.spent:
@@ -285,14 +267,8 @@ def privacy_statement(
     )
 
 
-def public_row_count(rows: Rows, neighbors: Neighbors, n_rows: int | None = None) -> int | None:
-    """The number of rows of the table where it is public, counted or as given; None where it is private.
-
-    Raises
-    ------
-    ValueError
-        If the number given cannot be, or a table whose number of rows is public has none.
-    """
+def _public_row_count(rows: Rows, neighbors: Neighbors, n_rows: int | None = None) -> int | None:
+    """The number of rows of the table where it is public, counted or as given; None where it is private."""
     if n_rows is not None and (isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1):
         raise ValueError(f"n_rows={n_rows!r} must be a positive whole number")
     if not neighbors.table_size_is_public:
@@ -318,7 +294,7 @@ def within_table(
     if noisy_count is None or table_size is None or plan.count_is_public or not plan.neighbors.table_size_is_public:
         return noisy_count, diagnostics
     error = plan.expected_count_error
-    allowed = SHARE_LEFT_OUT * table_size + NOISE_DEVIATIONS * error if error is not None else 0.5 * table_size
+    allowed = _SHARE_LEFT_OUT * table_size + _NOISE_DEVIATIONS * error if error is not None else 0.5 * table_size
     found: list[str] = []
     if table_size - noisy_count > allowed:
         share = min(1.0 - noisy_count / table_size, 1.0)
@@ -326,7 +302,7 @@ def within_table(
             f"about {share:.0%} of the table's {table_size:,} rows were dropped by the schema's rules (missing cells, or levels "
             "that it does not list): the release is of the others"
         )
-    if error is not None and error > LITTLE_KNOWN * max(noisy_count, 1.0):
+    if error is not None and error > _LITTLE_KNOWN * max(noisy_count, 1.0):
         found.append(
             f"the number of rows that the schema's rules keep is known to ± {error:,.0f} only, and means and second moments are "
             "divided by it: more rows, a larger budget, or rules that drop no row"
@@ -342,7 +318,7 @@ def warn_of_large_delta(plan: CalibratedPlan[Any], public_rows: int | None) -> N
     allows = "such a delta allows whole rows to be published"
     if public_rows is not None and delta * public_rows >= 1:
         warnings.warn(f"delta={delta:g} is not below one over the number of rows: {allows}", stacklevel=3)
-    elif public_rows is None and delta > LARGE_DELTA:
+    elif public_rows is None and delta > _LARGE_DELTA:
         warnings.warn(
             f"delta={delta:g} is not below one over the number of rows of any but a small table: {allows}", stacklevel=3
         )

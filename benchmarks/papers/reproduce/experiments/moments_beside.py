@@ -23,7 +23,7 @@ from benchmarks.papers.reproduce.experiments.printed_acceptance import Misprinte
 from benchmarks.papers.reproduce.experiments.second_moments import planned, released_gram
 from benchmarks.papers.summed_once import SummedOnce
 from dpmoments import datasets
-from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers import datasets as papers_datasets
 from dpmoments.privacy.filter import PrivacyFilter

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from benchmarks.papers.amin.misprinted_bingham import printed_law, successive_directions
-from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, CalibratedPlan, ConfiguredMechanism, MomentShape
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, CalibratedPlan, ConfiguredMechanism
 from dpmoments.mechanisms.lattice_noise import split_for_count
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.families import MeanNoise
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -17,9 +18,7 @@ from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
-__all__ = ["MeanMechanism", "MeanPlan", "NoisyMean", "NormalRows"]
-
-SMALLEST, LARGEST = 1e-60, 1e60
+_SMALLEST, _LARGEST = 1e-60, 1e60
 """Public radii and scales: the squares of their ratios are finite."""
 
 
@@ -118,9 +117,9 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
                 continue
             if not (not isinstance(value, bool) and isinstance(value, int | float) and 0.0 < value < math.inf):
                 raise ValueError(f"{name}={value!r} must be a positive finite number")
-            if not SMALLEST <= value <= LARGEST:
+            if not _SMALLEST <= value <= _LARGEST:
                 raise ValueError(
-                    f"{name}={value!r} is beyond [{SMALLEST:g}, {LARGEST:g}]: give the table in other units"
+                    f"{name}={value!r} is beyond [{_SMALLEST:g}, {_LARGEST:g}]: give the table in other units"
                 )
 
     def known_radius(self, radius: float | None, shape: MomentShape) -> float:

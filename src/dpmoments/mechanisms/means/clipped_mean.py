@@ -17,8 +17,6 @@ from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sensitivity import gram_frobenius, row_sum_l2
 from dpmoments.rows.rows import Rows
 
-__all__ = ["ClippedSums", "noise_of_coordinates", "noise_of_last_step", "noisy_clipped_sums"]
-
 
 @dataclass(frozen=True, slots=True)
 class ClippedSums:

@@ -12,7 +12,6 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.coinpress_schedule import (
     STAND_IN_ROWS,
     CoinPressOptions,
@@ -42,7 +41,7 @@ from dpmoments.mechanisms.reliability import (
     last_step_warnings,
     spread_about_mean,
 )
-from dpmoments.mechanisms.shape import positive_definite
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape, positive_definite
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
@@ -50,13 +49,11 @@ from dpmoments.privacy.sensitivity import row_sum_l2
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
-__all__ = ["CoinPressMean", "CoinPressMeanPlan"]
-
-HISTOGRAM_SHARE = 0.02
+_HISTOGRAM_SHARE = 0.02
 """Share of the last step's budget that buys the histogram of norms."""
-HEAVIER = 1.06
+_HEAVIER = 1.06
 """Tails count as heavy where the histogram's best radius exceeds the one for normal rows by this factor."""
-OUTSIDE_BALL = 0.01
+_OUTSIDE_BALL = 0.01
 """Probability that, for normal rows, a step's error exceeds the radius of the ball planned for the next one."""
 
 
@@ -120,7 +117,7 @@ class CoinPressMeanPlan(MeanPlan):
         rho = self.rho if self.balls is not None else left_after_count(self.rho)
         balls = self.balls or options.balls(self.shape, float(n), rho, self.neighbors)
         *_, last = PrivacyBudget.zcdp(rho).split(*balls.schedule.shares)
-        spent = last.rho * (1.0 - HISTOGRAM_SHARE) if options.widens_last_clip else last.rho
+        spent = last.rho * (1.0 - _HISTOGRAM_SHARE) if options.widens_last_clip else last.rho
         unit = row_sum_l2(self.neighbors).value * balls.radii[-1] / n
         bias = predicted_bias(balls.schedule.predicted_error, unit, last.rho, d, n) / math.sqrt(d)
         back = np.linalg.inv(options.whitening(self.shape)).astype(np.float64)
@@ -199,7 +196,7 @@ class CoinPressMeanPlan(MeanPlan):
     ) -> LastClip:
         """What a histogram of norms, bought with a part of the last step's budget, says of that step."""
         d = self.shape.n_features
-        for_histogram, rest = PrivacyBudget.zcdp(rho).split(HISTOGRAM_SHARE, 1.0 - HISTOGRAM_SHARE)
+        for_histogram, rest = PrivacyBudget.zcdp(rho).split(_HISTOGRAM_SHARE, 1.0 - _HISTOGRAM_SHARE)
         histogram = noisy_norm_histogram(
             rows,
             privacy_filter,
@@ -210,9 +207,9 @@ class CoinPressMeanPlan(MeanPlan):
             linear=linear,
         )
         noise_error = row_sum_l2(self.neighbors).value * math.sqrt(d / (2.0 * rest.rho)) / balls.n_rows
-        weight = skewed_weight(d)
+        weight = _skewed_weight(d)
         best = histogram.best_radius(1, noise_error, weight) or 0.0
-        heavier = best > HEAVIER * shell_radius(d, noise_error, weight)
+        heavier = best > _HEAVIER * shell_radius(d, noise_error, weight)
         radius = max(planned, best) if heavier else planned
         return LastClip(
             rest.rho,
@@ -308,11 +305,11 @@ class CoinPressMean(CoinPressOptions, MeanMechanism):
         )
         if self.constants == "practical":
             noise_error = sensitivity * math.sqrt(d / (1.8 * rho)) / n_rows
-            shell = shell_radius(d, noise_error, normal_weight(d))
+            shell = shell_radius(d, noise_error, _normal_weight(d))
             clip = partial(mean_clip, shell=shell, quantile=shell_quantile(shell, d))
             schedule = planned(
                 spherical=clip,
-                ball_factor=math.sqrt(float(scipy.special.chdtri(d, OUTSIDE_BALL))),
+                ball_factor=math.sqrt(float(scipy.special.chdtri(d, _OUTSIDE_BALL))),
                 shrinkage=clip_shrinkage(shell, d),
                 shares=self.splits,
             )
@@ -335,11 +332,11 @@ class CoinPressMean(CoinPressOptions, MeanMechanism):
         return next(balls for balls in found if balls.schedule is best)
 
 
-def skewed_weight(n_features: int) -> float:
+def _skewed_weight(n_features: int) -> float:
     """The ``bias_weight`` of :func:`shell_radius` for a skewed product distribution: about √(1/(2d))."""
     return math.sqrt(0.5 / n_features)
 
 
-def normal_weight(n_features: int) -> float:
+def _normal_weight(n_features: int) -> float:
     """The same for rows whose norms look normal: a quarter of it, more in few dimensions, where a wider clip costs little."""
-    return skewed_weight(n_features) * max(0.25, 1.0 / math.sqrt(n_features))
+    return _skewed_weight(n_features) * max(0.25, 1.0 / math.sqrt(n_features))

@@ -9,11 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, MomentShape
+from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS
 from dpmoments.mechanisms.coordinatewise import clamped_mean
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.reliability import listed
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.mechanisms.unbounded_column import (
     CLIP_SHARE,
     HISTOGRAM_SHARE,
@@ -34,9 +35,7 @@ from dpmoments.privacy.sensitivity import row_sum_l1, row_sum_l2
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
-__all__ = ["LogScaleHistogramMean", "LogScaleHistogramMeanPlan"]
-
-NOISE_DECIDES = 0.5
+_NOISE_DECIDES = 0.5
 """Noise decides a mean where it is more than this share of the upper quartile of the distances from the centre."""
 
 
@@ -113,7 +112,7 @@ def _warnings(names: tuple[str, ...], columns: list[ClippedColumn], noises: list
     found = column_warnings(names, columns)
     spreads = [one.located.histogram.upper_quartile(one.located.n_rows) for one in columns]
     decided = [
-        noise > NOISE_DECIDES * spread and not one.is_constant
+        noise > _NOISE_DECIDES * spread and not one.is_constant
         for one, noise, spread in zip(columns, noises, spreads, strict=True)
     ]
     if any(decided):

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.mechanisms.base import Arithmetic, MomentShape
 from dpmoments.mechanisms.coinpress_schedule import shell_radius
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.means.clipped_mean import ClippedSums, noise_of_last_step, noisy_clipped_sums
@@ -30,6 +29,7 @@ from dpmoments.mechanisms.reliability import (
     search_warnings,
     shrunk_move,
 )
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
@@ -37,27 +37,25 @@ from dpmoments.privacy.sensitivity import gram_frobenius, histogram_l2, row_sum_
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
-__all__ = ["USEFUL", "VarianceAware", "VarianceAwarePlan", "far_rows", "far_rows_cost", "mean_error", "round_costs"]
-
 # A small noisy count of rows far beyond a clipping radius: it says what a mean of clipped rows leaves out.
 
-COUNT_ERROR = 0.003
+_COUNT_ERROR = 0.003
 """Planned noise on the count of far rows, as a share of the number of rows."""
-COUNT_SHARE = 0.02
+_COUNT_SHARE = 0.02
 """Largest share of ρ for that count."""
-FAR_ROWS = 4.0
+_FAR_ROWS = 4.0
 """A row this many clipping radii from the centre is far: most of its length is cut off."""
-LEAST_FAR = 0.01
+_LEAST_FAR = 0.01
 """Share of far rows from which a warning tells of them."""
 
 
-def far_rows_cost(neighbors: Neighbors, n_rows: float, total: float) -> float:
-    """What :func:`far_rows` spends of ``total``, in ρ."""
-    scale = histogram_l2(neighbors).value / (COUNT_ERROR * n_rows)
-    return min(scale**2 / 2.0, COUNT_SHARE * total)
+def _far_rows_cost(neighbors: Neighbors, n_rows: float, total: float) -> float:
+    """What :func:`_far_rows` spends of ``total``, in ρ."""
+    scale = histogram_l2(neighbors).value / (_COUNT_ERROR * n_rows)
+    return min(scale**2 / 2.0, _COUNT_SHARE * total)
 
 
-def far_rows(
+def _far_rows(
     rows: Rows,
     privacy_filter: PrivacyFilter,
     *,
@@ -67,66 +65,63 @@ def far_rows(
     n_rows: float,
     total: float,
 ) -> tuple[float, bool]:
-    """Noisy share of rows farther than FAR_ROWS clipping radii, in [0, 1], and whether it is more than noise.
-
-    **Privacy.** :func:`far_rows_cost` in ρ: a histogram of norms.
-    """
+    """Noisy share of rows farther than _FAR_ROWS clipping radii, in [0, 1], and whether it is more than noise."""
     counted = noisy_norm_histogram(
         rows,
         privacy_filter,
         "count of far rows",
-        far_rows_cost(rows.neighbors, n_rows, total),
-        edges=np.array([FAR_ROWS * radius, 2.0 * FAR_ROWS * radius]),
+        _far_rows_cost(rows.neighbors, n_rows, total),
+        edges=np.array([_FAR_ROWS * radius, 2.0 * _FAR_ROWS * radius]),
         center=center,
         linear=linear,
     )
     share = float(counted.counts[1:].sum()) / n_rows
     margin = noise_margin(math.sqrt(2.0) * counted.noise_scale / n_rows, 1, pure=False)
-    return min(max(share, 0.0), 1.0), share > LEAST_FAR + margin
+    return min(max(share, 0.0), 1.0), share > _LEAST_FAR + margin
 
 
 # What the rounds of a search for the rows cost, and the noise that a part of ρ buys.
 
-CONTRACTION = 0.25
+_CONTRACTION = 0.25
 """Planned noise of a round of the search, as a share of its clipping radius."""
-HISTOGRAM_ERROR = 0.06
+_HISTOGRAM_ERROR = 0.06
 """Planned noise on a bin of a histogram, as a share of the number of rows."""
-USEFUL = 0.5
+_USEFUL = 0.5
 """A round whose planned noise is more than this share of its clipping radius brings no centre nearer, and is not made."""
 
 
-def mean_error(neighbors: Neighbors, n_rows: float, rho: float, n_features: int) -> float:
+def _mean_error(neighbors: Neighbors, n_rows: float, rho: float, n_features: int) -> float:
     """Root mean square error of a mean from noise at clipping radius 1."""
     return row_sum_l2(neighbors).value * math.sqrt(n_features / (2.0 * rho)) / n_rows
 
 
-def round_costs(neighbors: Neighbors, n_rows: float, total: float, n_features: int) -> tuple[float, float]:
+def _round_costs(neighbors: Neighbors, n_rows: float, total: float, n_features: int) -> tuple[float, float]:
     """ρ of the histogram and of the mean of one round of the search."""
-    bin_scale = histogram_l2(neighbors).value / (HISTOGRAM_ERROR * max(n_rows, 1.0))
+    bin_scale = histogram_l2(neighbors).value / (_HISTOGRAM_ERROR * max(n_rows, 1.0))
     for_histogram = min(bin_scale**2 / 2.0, 0.02 * total)
-    # The ρ at which the noise is CONTRACTION.
-    for_mean = mean_error(neighbors, n_rows, 1.0, n_features) ** 2 / CONTRACTION**2
+    # The ρ at which the noise is _CONTRACTION.
+    for_mean = _mean_error(neighbors, n_rows, 1.0, n_features) ** 2 / _CONTRACTION**2
     # Six rounds at least, or two where only so few are worth making.
-    most = 0.04 if mean_error(neighbors, n_rows, 0.04 * total, n_features) <= USEFUL else 0.1
+    most = 0.04 if _mean_error(neighbors, n_rows, 0.04 * total, n_features) <= _USEFUL else 0.1
     return for_histogram, min(for_mean, most * total)
 
 
-MOST_ROUNDS = 40
-TYPICAL_ROUNDS = 4
+_MOST_ROUNDS = 40
+_TYPICAL_ROUNDS = 4
 """Of a search for rows near 0 or within a few thousand standard deviations of it."""
-EXPLORATION = 0.25
+_EXPLORATION = 0.25
 """Largest share of ρ that the search for the centre may spend."""
-CALM = 0.6
+_CALM = 0.6
 """The search has settled when a round's clipping radius is more than this share of the one before."""
-SCALES = 0.05
+_SCALES = 0.05
 """Share of ρ for estimating the spread of every coordinate."""
-LAST_HISTOGRAM = 0.02
-SEARCH_OCTAVES = 120
-SCALE_ERROR = 1.0
+_LAST_HISTOGRAM = 0.02
+_SEARCH_OCTAVES = 120
+_SCALE_ERROR = 1.0
 """Scales are estimated where the planned noise on a squared coordinate is at most this many times its mean."""
-SMALLEST, LARGEST = 1e-100, 1e100
+_SMALLEST, _LARGEST = 1e-100, 1e100
 """Clipping radii and scales that the lattice of rows takes, with room for a search about them."""
-RESOLUTION = 2.0**-40
+_RESOLUTION = 2.0**-40
 """The search stops at this share of the centre's largest coordinate: floating point tells no rows apart much below it."""
 
 
@@ -143,7 +138,7 @@ class VarianceAwarePlan(MeanPlan):
         return first_count_error(self.rho, self.shape.n_rows is None)
 
     def expected_errors(self, assumed: NormalRows) -> FloatArray | None:
-        """Of the noise of the last step, after a search of TYPICAL_ROUNDS rounds.
+        """Of the noise of the last step, after a search of _TYPICAL_ROUNDS rounds.
 
         None for one coordinate: no scale is estimated there, so that the centre stays where the search left it, and clipping
         about that brings more error than the noise (``docs/mean-error-bounds.md``).
@@ -152,13 +147,13 @@ class VarianceAwarePlan(MeanPlan):
             return None
         n, d, spread = assumed.n_rows, self.shape.n_features, assumed.standard_deviations
         total = self.rho if self.shape.n_rows is not None else left_after_count(self.rho)
-        for_histogram, for_mean = round_costs(self.neighbors, n, total, d)
+        for_histogram, for_mean = _round_costs(self.neighbors, n, total, d)
         # A round after the search has settled costs four times as much.
-        searched = min(TYPICAL_ROUNDS * for_histogram + (TYPICAL_ROUNDS + 3) * for_mean, EXPLORATION * total)
-        left = total - searched - SCALES * total
-        rest = (1.0 - LAST_HISTOGRAM) * left - far_rows_cost(self.neighbors, n, total)
+        searched = min(_TYPICAL_ROUNDS * for_histogram + (_TYPICAL_ROUNDS + 3) * for_mean, _EXPLORATION * total)
+        left = total - searched - _SCALES * total
+        rest = (1.0 - _LAST_HISTOGRAM) * left - _far_rows_cost(self.neighbors, n, total)
         alike = max(1, round(float(spread.sum()) ** 2 / float(spread @ spread)))
-        error = mean_error(self.neighbors, n, rest, d)
+        error = _mean_error(self.neighbors, n, rest, d)
         radius = shell_radius(alike, error, math.sqrt(1.0 / d)) * math.sqrt(float(spread.sum()) / alike)
         return error * radius * np.sqrt(spread / d)
 
@@ -240,8 +235,8 @@ class _Run:
         return len(self.center)
 
     def noise_error(self, rho: float) -> float:
-        """:func:`mean_error` for a part of ρ."""
-        return mean_error(self.neighbors, self.n_rows, rho, self.d)
+        """:func:`_mean_error` for a part of ρ."""
+        return _mean_error(self.neighbors, self.n_rows, rho, self.d)
 
     def histogram(self, rho: float, linear: FloatArray, typical: float, octaves: int) -> NormHistogram:
         return noisy_norm_histogram(
@@ -273,7 +268,7 @@ class _Run:
         self.moved = float(np.linalg.norm(move / radius)) * radius
         if shrink:
             move = shrunk_move(move / radius, sums.sum_scale / (self.n_rows * radius)) * radius
-        self.center = np.clip(self.center + move / np.diagonal(linear), -LARGEST, LARGEST)
+        self.center = np.clip(self.center + move / np.diagonal(linear), -_LARGEST, _LARGEST)
         return sums
 
     def record(self, linear: FloatArray, radius: float, rho: float) -> None:
@@ -289,38 +284,38 @@ class _Run:
 
     def find_center(self) -> None:
         """Clip at a radius from private distances to the centre, move the centre, and stop when the radius no longer shrinks."""
-        identity, least_left = np.eye(self.d), (1.0 - EXPLORATION) * self.total
-        for_histogram, for_mean = round_costs(self.neighbors, self.n_rows, self.total, self.d)
+        identity, least_left = np.eye(self.d), (1.0 - _EXPLORATION) * self.total
+        for_histogram, for_mean = _round_costs(self.neighbors, self.n_rows, self.total, self.d)
         unseen = 0.0  # ρ of a histogram that was too little
-        for _ in range(MOST_ROUNDS):
+        for _ in range(_MOST_ROUNDS):
             round_cost = for_mean * (4.0 if self.settled else 1.0)
-            useful = self.noise_error(round_cost) <= USEFUL
+            useful = self.noise_error(round_cost) <= _USEFUL
             room = self.left - least_left - (round_cost if useful else 0.0)
             if for_histogram > room:
                 if self.radius is not None or room <= unseen:
                     return
                 for_histogram = room  # all that is left, to see any row at all
             typical = 1.0 if self.radius is None else self.radius
-            histogram = self.histogram(for_histogram, identity, typical, SEARCH_OCTAVES)
+            histogram = self.histogram(for_histogram, identity, typical, _SEARCH_OCTAVES)
             radius = histogram.best_radius(1, self.noise_error(round_cost), 1.0)
             if radius is None:  # no bin stands out of the noise: spend more on the next histogram
                 unseen, for_histogram = for_histogram, for_histogram * 4.0
                 continue
-            radius = within_range(radius)
+            radius = _within_range(radius)
             before, self.radius = self.radius, radius
             if not useful:
-                self.radius = within_range(norm_quantile(histogram, 0.5) or radius)
+                self.radius = _within_range(norm_quantile(histogram, 0.5) or radius)
                 return
             self.clipped(round_cost, identity, radius)
             if self.settled or radius <= self.resolution:
                 self.settled = True
                 return
-            self.settled = before is not None and radius > CALM * before
+            self.settled = before is not None and radius > _CALM * before
 
     @property
     def resolution(self) -> float:
         """A radius below which floating point tells no rows apart."""
-        return max(2.0 * SMALLEST, RESOLUTION * float(np.abs(self.center).max()))
+        return max(2.0 * _SMALLEST, _RESOLUTION * float(np.abs(self.center).max()))
 
     def find_scales(self) -> None:
         """Estimate every coordinate's spread from noisy squares, in two rounds; variances below the noise are raised to it."""
@@ -329,8 +324,8 @@ class _Run:
         spread = np.full(self.d, self.radius / math.sqrt(self.d))
         self.spread = spread
         for share in (1.0 / 3.0, 2.0 / 3.0):
-            cost = share * SCALES * self.total
-            if self.squares_error(0.5 * cost) > SCALE_ERROR:
+            cost = share * _SCALES * self.total
+            if self.squares_error(0.5 * cost) > _SCALE_ERROR:
                 continue
             linear = np.diag(1.0 / self.spread)
             histogram = self.histogram(0.2 * cost, linear, math.sqrt(self.d), 24)
@@ -341,7 +336,7 @@ class _Run:
             # E[m̂²] exceeds m² by the variance of the noise.
             variance = sums.squares / self.n_rows - mean**2 + noise**2
             found = self.spread * np.sqrt(np.maximum(variance, sums.squares_scale / self.n_rows))
-            self.spread = np.clip(found, SMALLEST, LARGEST)
+            self.spread = np.clip(found, _SMALLEST, _LARGEST)
 
     def squares_error(self, rho: float) -> float:
         """Noise on the mean square of a coordinate of unit spread, at the clipping radius √d."""
@@ -354,12 +349,12 @@ class _Run:
         typical = math.sqrt(float(self.spread.sum()))
         if self.radius is not None and self.d == 1:
             typical = self.radius
-        histogram = self.histogram(LAST_HISTOGRAM * self.left, linear, typical, SEARCH_OCTAVES)
+        histogram = self.histogram(_LAST_HISTOGRAM * self.left, linear, typical, _SEARCH_OCTAVES)
         best = histogram.best_radius(1, self.noise_error(self.left), math.sqrt(1.0 / self.d))
         median = norm_quantile(histogram, 0.5)
         unseen = self.radius is None and median is None
-        radius = within_range(1.5 * typical if best is None or median is None else max(best, median))
-        far, far_shows = far_rows(
+        radius = _within_range(1.5 * typical if best is None or median is None else max(best, median))
+        far, far_shows = _far_rows(
             self.rows,
             self.privacy_filter,
             center=self.center,
@@ -409,6 +404,6 @@ class _Run:
         return NoisyMean(self.center, self.n_rows, diagnostics, law)
 
 
-def within_range(radius: float) -> float:
+def _within_range(radius: float) -> float:
     """The nearest radius that the lattice of rows takes, with room for a search about it."""
-    return min(max(radius, SMALLEST), LARGEST)
+    return min(max(radius, _SMALLEST), _LARGEST)

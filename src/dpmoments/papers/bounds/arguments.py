@@ -15,31 +15,20 @@ import numpy.typing as npt
 
 from dpmoments.foundation.arrays import FloatArray
 
-__all__ = [
-    "Constants",
-    "NoiseKind",
-    "check_dimension",
-    "check_draw",
-    "check_positive",
-    "checked",
-    "descending",
-    "least_rows",
-]
-
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 Constants = Literal["sharp", "paper"]
 """Whose constants: ours, or those of the paper's own proof."""
 NoiseKind = Literal["laplace", "gaussian"]
-CHOICES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
+_CHOICES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
     {"Constants": get_args(Constants), "NoiseKind": get_args(NoiseKind)}
 )
-PROBABILITIES = frozenset({"failure", "step_failure", "clip_failure", "delta"})
-POSITIVE = frozenset(
+_PROBABILITIES = frozenset({"failure", "step_failure", "clip_failure", "delta"})
+_POSITIVE = frozenset(
     {"rho", "epsilon", "error", "relative_error", "stop_at", "clip_constant", "row_norm_square", "degrees"}
 )
-UNBOUNDED = frozenset({"most", "largest", "near", "sampling", "noise"})
+_UNBOUNDED = frozenset({"most", "largest", "near", "sampling", "noise"})
 """Numbers that may be infinite."""
 
 
@@ -71,8 +60,8 @@ def checked(bound: Callable[Parameters, Result]) -> Callable[Parameters, Result]
 
 
 def _check(name: str, annotation: str, value: Any) -> None:
-    if annotation in CHOICES and value not in CHOICES[annotation]:
-        raise ValueError(f"{name}={value!r}: use {' or '.join(map(repr, CHOICES[annotation]))}")
+    if annotation in _CHOICES and value not in _CHOICES[annotation]:
+        raise ValueError(f"{name}={value!r}: use {' or '.join(map(repr, _CHOICES[annotation]))}")
     kind, _, optional = annotation.partition(" | ")
     if kind not in ("int", "float") or (optional == "None" and value is None):
         return
@@ -81,11 +70,11 @@ def _check(name: str, annotation: str, value: Any) -> None:
     if kind == "int":
         if float(value) < 1.0:
             raise ValueError(f"{name}={value!r} must be at least 1")
-    elif name in PROBABILITIES:
+    elif name in _PROBABILITIES:
         if not 0.0 < float(value) < 1.0:
             raise ValueError(f"{name}={value!r} is a probability, above 0 and below 1")
-    elif not (name in UNBOUNDED and value == math.inf):
-        check_positive(name, float(value), or_zero=name not in POSITIVE)
+    elif not (name in _UNBOUNDED and value == math.inf):
+        check_positive(name, float(value), or_zero=name not in _POSITIVE)
 
 
 def descending(eigenvalues: npt.ArrayLike) -> FloatArray:
@@ -113,7 +102,7 @@ def check_positive(name: str, value: float, *, or_zero: bool = False) -> None:
 
 # The number of rows at which a bound on an error is small enough.
 
-MOST_ROWS = 2**50
+_MOST_ROWS = 2**50
 
 
 def least_rows(error_at: Callable[[int], float], error: float) -> int:
@@ -134,7 +123,7 @@ def least_rows(error_at: Callable[[int], float], error: float) -> int:
     enough = 2
     while not error_at(enough) <= error:
         enough *= 2
-        if enough > MOST_ROWS:
+        if enough > _MOST_ROWS:
             raise ValueError(f"no number of rows brings the bound down to error={error!r}: ask for a larger one")
     few = enough // 2
     while enough - few > 1:

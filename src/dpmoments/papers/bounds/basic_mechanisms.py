@@ -9,8 +9,6 @@ import scipy
 from dpmoments.foundation.values import check_probability
 from dpmoments.papers.bounds.arguments import Constants, NoiseKind, check_positive, checked
 
-__all__ = ["exponential_mechanism_failure", "largest_noise", "noise_norm"]
-
 
 @checked
 def largest_noise(

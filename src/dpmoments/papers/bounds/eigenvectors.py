@@ -25,20 +25,6 @@ from dpmoments.papers.bounds.arguments import (
 )
 from dpmoments.papers.bounds.basic_mechanisms import largest_noise, noise_norm
 
-__all__ = [
-    "cap_measure",
-    "direction_failure",
-    "direction_shortfall",
-    "direction_shortfall_closed_form",
-    "eigenvector_release_error",
-    "least_leading_eigenvalue",
-    "log_partition_at_most",
-    "rank_error",
-    "reconstruction_error",
-    "released_eigenvector_error",
-    "weighted_shortfall",
-]
-
 # r"""How much a direction drawn by the exponential mechanism can miss (Amin et al. 2019, Lemmas 5, 7 and 8).
 
 

@@ -19,17 +19,6 @@ from dpmoments.papers.bounds.arguments import checked, least_rows
 from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.privacy.unit import Neighbors
 
-__all__ = [
-    "empirical_covariance_error",
-    "noisy_second_moment_error",
-    "noisy_second_moment_rows_needed",
-    "preconditioned_covariance_error",
-    "preconditioned_covariance_rows_needed",
-    "preconditioning_round_holds",
-    "preconditioning_rows_needed",
-    "spectral_sampling_error",
-]
-
 RESCALE = 1.05
 """Factor for all directions in a round: keeps the smallest variance above 1 although noise makes the projection imperfect."""
 CONTRACTION = 0.9

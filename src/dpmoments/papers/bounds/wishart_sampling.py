@@ -17,17 +17,6 @@ from dpmoments.papers.bounds.arguments import checked
 from dpmoments.privacy.curves import wishart_sampling_padding
 from dpmoments.privacy.unit import Neighbors
 
-__all__ = [
-    "ProjectionBound",
-    "additive_wishart_bound",
-    "gaussian_noise_bound",
-    "johnson_lindenstrauss_bound",
-    "posterior_draw_radius",
-    "projected_ridge_radius",
-    "released_coefficient_radius",
-    "ridge_distance_bound",
-]
-
 
 @checked
 def projected_ridge_radius(n_coefficients: int, degrees: float, failure: float) -> float:

@@ -18,9 +18,9 @@ from dpmoments.mechanisms.additive import (
     choose_bits,
     taken_apart,
 )
-from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import under_law
-from dpmoments.mechanisms.shape import positive_definite
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape, NoisyMoments, positive_definite
 from dpmoments.noise.families import WishartNoise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import (
@@ -36,13 +36,11 @@ from dpmoments.privacy.sensitivity import gram_frobenius, row_norm_square
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
-__all__ = ["AdditiveWishart", "AdditiveWishartPlan"]
-
-LARGEST_POWER = 26
+_LARGEST_POWER = 26
 """The default takes at most 2^26 degrees of freedom beyond the dimension."""
-SLACK = 1e-12
+_SLACK = 1e-12
 """An eigenvalue of V so little below 1 is rounding."""
-TOLERATED_EXCESS = 1.01
+_TOLERATED_EXCESS = 1.01
 """... and stops where the error is within this of its limit, that of the Gaussian mechanism."""
 
 
@@ -240,7 +238,7 @@ class AdditiveWishart(Mechanism):
         if self.scale_matrix is None:
             return
         matrix = positive_definite(self.scale_matrix, "scale_matrix")
-        if float(np.linalg.eigvalsh(np.array(matrix))[0]) < 1.0 - SLACK:
+        if float(np.linalg.eigvalsh(np.array(matrix))[0]) < 1.0 - _SLACK:
             raise ValueError(
                 "scale_matrix has an eigenvalue below 1: it must be at least the identity in every direction, for rows in the "
                 "unit ball"
@@ -294,10 +292,10 @@ class AdditiveWishart(Mechanism):
         if self.degrees_of_freedom is None:
             return _nearly_best(dimension, budget, neighbors)
         beyond = self.degrees_of_freedom - dimension
-        if not 1 <= beyond <= 2**LARGEST_POWER:
+        if not 1 <= beyond <= 2**_LARGEST_POWER:
             raise ValueError(
                 f"degrees_of_freedom={self.degrees_of_freedom} must be above {dimension}, the rows of the matrix (features, and "
-                f"one more for count and mean), and at most {dimension + 2**LARGEST_POWER}"
+                f"one more for count and mean), and at most {dimension + 2**_LARGEST_POWER}"
             )
         return beyond, additive_wishart_scale(budget.epsilon, budget.delta, beyond, neighbors)
 
@@ -310,10 +308,10 @@ def _nearly_best(dimension: int, budget: PrivacyBudget, neighbors: Neighbors) ->
     limit = gaussian_noise_scale(budget.epsilon, budget.delta, gram_frobenius(neighbors, max(dimension, 2)).value)
 
     def is_near(power: int) -> bool:
-        enough = TOLERATED_EXCESS * limit / math.sqrt(2.0 * (2**power + dimension))
+        enough = _TOLERATED_EXCESS * limit / math.sqrt(2.0 * (2**power + dimension))
         return additive_wishart_delta(budget.epsilon, 2**power, enough, neighbors) <= budget.delta
 
-    low, high = 0, LARGEST_POWER
+    low, high = 0, _LARGEST_POWER
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if is_near(middle) else (middle + 1, high)

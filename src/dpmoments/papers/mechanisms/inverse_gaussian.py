@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape, NoisyMoments
 from dpmoments.noise.dependent import InverseNormalPivot
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -22,9 +23,7 @@ from dpmoments.privacy.sensitivity import count, inverse_gram_frobenius, row_sum
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
-__all__ = ["InverseGaussian", "InverseGaussianPlan"]
-
-MEAN_SHARE = 0.1
+_MEAN_SHARE = 0.1
 """Share of the budget for count and mean, where they are wanted."""
 
 
@@ -174,7 +173,9 @@ class InverseGaussian(Mechanism):
             )
         with_count = shape.mean and not shape.count_is_public(neighbors)
         whole = self.divisible(budget)
-        parts = [1.0 - MEAN_SHARE, *([MEAN_SHARE / 2.0] * 2 if with_count else [MEAN_SHARE])] if shape.mean else [1.0]
+        parts = (
+            [1.0 - _MEAN_SHARE, *([_MEAN_SHARE / 2.0] * 2 if with_count else [_MEAN_SHARE])] if shape.mean else [1.0]
+        )
         for_inverse, *for_mean = [part.rho for part in whole.split(*parts)]
         return InverseGaussianPlan(
             mechanism=self,

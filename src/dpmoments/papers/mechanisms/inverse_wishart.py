@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpmoments.mechanisms.base import MomentShape
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.mechanisms.padded_gram import MOST_DEGREES, PaddedGram
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
-
-__all__ = ["InverseWishart"]
 
 
 @dataclass(frozen=True)

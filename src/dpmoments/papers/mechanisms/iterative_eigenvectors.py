@@ -12,8 +12,9 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import check_probability
 from dpmoments.mechanisms.assumed_table import AssumedTable
-from dpmoments.mechanisms.base import Mechanism, MomentShape
+from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.lattice_noise import count_scale
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.bounds.arguments import Constants, NoiseKind
 from dpmoments.papers.bounds.basic_mechanisms import largest_noise
 from dpmoments.papers.bounds.eigenvectors import eigenvector_release_error, released_eigenvector_error
@@ -24,11 +25,9 @@ from dpmoments.privacy.laws import Directions
 from dpmoments.privacy.sensitivity import quadratic_form
 from dpmoments.privacy.unit import Neighbors
 
-__all__ = ["IterativeEigenvectors", "IterativeEigenvectorsPlan"]
-
 Allocation = Literal["gaps", "adaptive", "uniform"]
 
-FAILURE = 0.05
+_FAILURE = 0.05
 """β where none is given."""
 
 
@@ -50,7 +49,7 @@ class IterativeEigenvectorsPlan(SpectralPlan):
             temperatures[:n_paid] = [temperature(part, self.neighbors, calibration) for part in parts]
         law = Directions(tuple(temperatures.tolist()), len(gram))
         drawn = privacy_filter.draw("directions", law, gram, quadratic_form(self.neighbors))
-        return orthonormal(drawn), temperatures.tolist()
+        return _orthonormal(drawn), temperatures.tolist()
 
     def _weights(self, eigenvalues: FloatArray, others: FloatArray | None = None) -> FloatArray:
         """Weights to which the directions' shares of the budget are proportional.
@@ -84,7 +83,7 @@ class IterativeEigenvectorsPlan(SpectralPlan):
         return found
 
     def error_bound_on(
-        self, assumed: AssumedTable, failure: float = FAILURE, *, constants: Constants = "sharp"
+        self, assumed: AssumedTable, failure: float = _FAILURE, *, constants: Constants = "sharp"
     ) -> float:
         """Bound on ‖G − Ĝ‖_F, with probability 1 − ``failure``, on a table with an assumed spectrum.
 
@@ -111,7 +110,7 @@ class IterativeEigenvectorsPlan(SpectralPlan):
         )
 
     def released_error_bound(
-        self, diagnostics: Mapping[str, Any], failure: float = FAILURE, *, constants: Constants = "sharp"
+        self, diagnostics: Mapping[str, Any], failure: float = _FAILURE, *, constants: Constants = "sharp"
     ) -> float:
         """The same from what a run released: the ``diagnostics`` of its result (Amin et al. 2019, Corollary 1)."""
         public = self.shape.n_rows if self.count_is_public else None
@@ -191,7 +190,7 @@ class IterativeEigenvectors(Mechanism):
     calibration: Calibration = "tight"
     sum_share: float | None = None
     eigenvalue_share: float | None = None
-    failure: float = FAILURE
+    failure: float = _FAILURE
 
     budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.PURE, BudgetKind.ZCDP})
     summary: ClassVar[str] = (
@@ -222,10 +221,7 @@ class IterativeEigenvectors(Mechanism):
         )
 
 
-def orthonormal(vectors: FloatArray) -> FloatArray:
-    """Orthonormal columns next to those of ``vectors``, which are orthonormal but for rounding.
-
-    The privacy filter has rounded the directions; rounding errors that depend on the table are gone, and none come back here.
-    """
+def _orthonormal(vectors: FloatArray) -> FloatArray:
+    """Orthonormal columns next to those of ``vectors``, which are orthonormal but for rounding."""
     basis, triangle = np.linalg.qr(vectors)
     return np.asarray(basis * np.where(np.diagonal(triangle) < 0.0, -1.0, 1.0))

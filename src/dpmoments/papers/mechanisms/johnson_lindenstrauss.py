@@ -7,8 +7,6 @@ from typing import ClassVar
 
 from dpmoments.papers.mechanisms.padded_gram import PaddedGram
 
-__all__ = ["JohnsonLindenstrauss"]
-
 
 @dataclass(frozen=True)
 class JohnsonLindenstrauss(PaddedGram):

@@ -8,15 +8,14 @@ from typing import ClassVar
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.mechanisms.base import Mechanism, MomentShape
+from dpmoments.mechanisms.base import Mechanism
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.mechanisms.spectral import Calibration, SpectralPlan, check_options, cut_budget, temperature
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Directions
 from dpmoments.privacy.sensitivity import quadratic_form
 from dpmoments.privacy.unit import Neighbors
-
-__all__ = ["KapralovTalwar", "KapralovTalwarPlan"]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, MomentShape
+from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS
 from dpmoments.mechanisms.coordinatewise import (
     ClampedMean,
     Coordinate,
@@ -26,6 +26,7 @@ from dpmoments.mechanisms.coordinatewise import (
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.means.clipped_mean import noise_of_coordinates
 from dpmoments.mechanisms.reliability import coordinate_warnings, listed
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.papers.mechanisms.symmetric_quantiles import CERTAIN, RESOLUTION, private_quantile
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -34,12 +35,10 @@ from dpmoments.privacy.sensitivity import rank_score
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
-__all__ = ["KarwaVadhan", "KarwaVadhanPlan", "private_scale"]
-
-LEAST_EXPONENT, LARGEST_EXPONENT = -40, 2
+_LEAST_EXPONENT, _LARGEST_EXPONENT = -40, 2
 """Scales are searched from 2^−40 to 4 times the radius: bins that floating point can resolve."""
 
-FULLEST_BIN = 0.3
+_FULLEST_BIN = 0.3
 """Share of normal values in the fullest bin as wide as their standard deviation: 0.38 at best, 0.34 where the bins lie badly."""
 
 
@@ -56,12 +55,12 @@ class KarwaVadhanPlan(MeanPlan):
     arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
 
     def expected_errors(self, assumed: NormalRows) -> FloatArray:
-        least, n_rows = math.ldexp(self.radius, LEAST_EXPONENT), assumed.n_rows
+        least, n_rows = math.ldexp(self.radius, _LEAST_EXPONENT), assumed.n_rows
         scales = [
-            likeliest_scale(deviation, self.radius) if self.scale is None else max(self.scale, least)
+            _likeliest_scale(deviation, self.radius) if self.scale is None else max(self.scale, least)
             for deviation in assumed.standard_deviations.tolist()
         ]
-        return np.array([examined_noise(self.mean_loss, half_width(scale, n_rows), n_rows) for scale in scales])
+        return np.array([examined_noise(self.mean_loss, _half_width(scale, n_rows), n_rows) for scale in scales])
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
@@ -72,7 +71,7 @@ class KarwaVadhanPlan(MeanPlan):
             scales[j] = self._scale(rows, privacy_filter, j)
             centers[j] = self._locate(rows, privacy_filter, j, float(scales[j]))
             certain.append(self._resolves(float(scales[j]), n_rows))
-            widths[j] = half_width(float(scales[j]), n_rows)
+            widths[j] = _half_width(float(scales[j]), n_rows)
             found.append(
                 examined_mean(
                     rows,
@@ -85,7 +84,7 @@ class KarwaVadhanPlan(MeanPlan):
                 )
             )
         # Noise below what the search can tell apart decides nothing.
-        least_noise = math.ldexp(self.radius, LEAST_EXPONENT)
+        least_noise = math.ldexp(self.radius, _LEAST_EXPONENT)
         names = rows.schema.feature_names
         warnings = coordinate_warnings(names, found, self.radius, least_noise=least_noise)
         if not all(certain):
@@ -107,7 +106,7 @@ class KarwaVadhanPlan(MeanPlan):
         return NoisyMean(np.clip(means, -self.radius, self.radius), n_rows, diagnostics, noise)
 
     def _scale(self, rows: Rows, privacy_filter: PrivacyFilter, feature: int) -> float:
-        least = math.ldexp(self.radius, LEAST_EXPONENT)
+        least = math.ldexp(self.radius, _LEAST_EXPONENT)
         if self.scale_loss is None:
             assert self.scale is not None
             return max(self.scale, least)
@@ -130,11 +129,11 @@ class KarwaVadhanPlan(MeanPlan):
         return lower, upper, zoom(lower, upper, scale)
 
     def _resolves(self, scale: float, n_rows: float) -> bool:
-        """Whether a bin with FULLEST_BIN of the rows outweighs all others together, by the room that SYMQ asks for."""
+        """Whether a bin with _FULLEST_BIN of the rows outweighs all others together, by the room that SYMQ asks for."""
         lower, upper, widths = self._bins(scale)
         part, *_ = self.location_loss.split(*[1.0] * len(widths))
         cells = round((upper - lower) / widths[0])
-        return choice_epsilon(part) * FULLEST_BIN * n_rows / 2.0 >= CERTAIN * math.log(cells)
+        return choice_epsilon(part) * _FULLEST_BIN * n_rows / 2.0 >= CERTAIN * math.log(cells)
 
 
 @dataclass(frozen=True)
@@ -191,25 +190,25 @@ class KarwaVadhan(MeanMechanism):
         )
 
 
-def half_width(scale: float, n_rows: float) -> float:
+def _half_width(scale: float, n_rows: float) -> float:
     """Of the clamp: half a bin, plus √(2 ln n) standard deviations; of n normal values about one at most lies farther out."""
     return scale * (0.5 + math.sqrt(2.0 * math.log(max(n_rows, 3.0))))
 
 
-def scale_edges(radius: float) -> FloatArray:
+def _scale_edges(radius: float) -> FloatArray:
     """Edges of the bins in which the scale is searched."""
-    return radius * np.exp2(np.arange(LEAST_EXPONENT, LARGEST_EXPONENT + 1, dtype=np.float64))
+    return radius * np.exp2(np.arange(_LEAST_EXPONENT, _LARGEST_EXPONENT + 1, dtype=np.float64))
 
 
-def likeliest_scale(deviation: float, radius: float) -> float:
+def _likeliest_scale(deviation: float, radius: float) -> float:
     """What :func:`private_scale` finds for normal values of that standard deviation, but for its noise.
 
     Examples
     --------
-    >>> likeliest_scale(1.0, 8.0), likeliest_scale(1.5, 8.0)
+    >>> _likeliest_scale(1.0, 8.0), _likeliest_scale(1.5, 8.0)
     (1.0, 2.0)
     """
-    edges = scale_edges(radius)
+    edges = _scale_edges(radius)
     below = 2.0 * scipy.special.ndtr(edges / deviation) - 1.0
     below[0], below[-1] = 0.0, 1.0  # what lies beyond the bins is counted in the outermost
     return float(edges[1:][int(np.argmax(np.diff(below)))])
@@ -228,7 +227,7 @@ def private_scale(
     median = private_quantile(
         rows, privacy_filter, for_median, feature=feature, level=0.5, radius=radius, width=RESOLUTION * radius
     )
-    edges = scale_edges(radius)
+    edges = _scale_edges(radius)
     exact = rows.histogram(DistanceFrom(feature, median), edges)
     counts = np.array(exact.counts)
     counts[0] += exact.below

@@ -19,8 +19,9 @@ import numpy as np
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.additive import augmented_dimension, augmented_gram, choose_augmentation, taken_apart
 from dpmoments.mechanisms.assumed_table import AssumedTable, ErrorsOnTable
-from dpmoments.mechanisms.base import Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import noise_scale_for
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape, NoisyMoments
 from dpmoments.noise.dependent import WishartPivot
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import (
@@ -39,13 +40,11 @@ from dpmoments.privacy.sensitivity import gram_frobenius, row_norm_square, small
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
-__all__ = ["PaddedGram", "PaddedGramPlan"]
-
 MOST_DEGREES = 2**34
 """Upper limit on the degrees of freedom: more would bring no gain visible in floating point."""
-TYPICAL_ROWS = 10**6
+_TYPICAL_ROWS = 10**6
 """Stands for a private number of rows in the choice of default degrees of freedom; privacy does not depend on it."""
-TOLERATED_EXCESS = 1.05
+_TOLERATED_EXCESS = 1.05
 """The default is the fewest degrees of freedom whose worst-case mean square error is within this factor of the least."""
 
 
@@ -257,8 +256,8 @@ class PaddedGram(Mechanism):
         """The degrees of freedom asked for, or the default."""
         if self.degrees_of_freedom is not None:
             return self.degrees_of_freedom
-        total = unit * (TYPICAL_ROWS if shape.n_rows is None else shape.n_rows)
-        return default_degrees(
+        total = unit * (_TYPICAL_ROWS if shape.n_rows is None else shape.n_rows)
+        return _default_degrees(
             budget,
             neighbors,
             dimension + self.fewest_beyond_dimension,
@@ -320,7 +319,7 @@ def paper_padding(budget: PrivacyBudget, degrees: int) -> float:
     return 4.0 / budget.epsilon * (math.sqrt(2.0 * degrees * log_term) + 2.0 * log_term)
 
 
-def default_degrees(
+def _default_degrees(
     budget: PrivacyBudget,
     neighbors: Neighbors,
     fewest: int,
@@ -329,12 +328,7 @@ def default_degrees(
     unit: float,
     padding_stays: bool,
 ) -> int:
-    """The fewest degrees of freedom (a power of two) that nearly minimise the worst-case error.
-
-    For a Gram matrix of trace at most T, concentrated in one direction, E‖M − Σ‖_F² = ((T + Dψ)² + (T + ψ)² + (D − 1)ψ²)/ν, and
-    Dψ² more where the padding is not subtracted; ψ is approximated by its form for large ν. The choice reads no data, so it
-    costs no privacy.
-    """
+    """The fewest degrees of freedom (a power of two) that nearly minimise the worst-case error."""
     sensitivity = gram_frobenius(neighbors, max(dimension, 2))
     noise = gaussian_noise_scale(budget.epsilon, budget.delta, sensitivity.value)
     tail = -math.log(budget.delta) / budget.epsilon
@@ -346,4 +340,4 @@ def default_degrees(
 
     choices = [fewest, *(1 << power for power in range(1, MOST_DEGREES.bit_length()) if 1 << power > fewest)]
     errors = [mean_square_error(degrees) for degrees in choices]
-    return next(d for d, error in zip(choices, errors, strict=True) if error <= TOLERATED_EXCESS * min(errors))
+    return next(d for d, error in zip(choices, errors, strict=True) if error <= _TOLERATED_EXCESS * min(errors))

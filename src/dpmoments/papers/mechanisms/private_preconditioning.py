@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import check_probability
-from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Arithmetic, Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.coinpress_ellipsoid import spectral_edge
 from dpmoments.mechanisms.coinpress_schedule import checked_eigenvalue_bounds
 from dpmoments.mechanisms.noisy_step import (
@@ -22,6 +22,7 @@ from dpmoments.mechanisms.noisy_step import (
     noisy_step,
     require_workable_budget,
 )
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape, NoisyMoments
 from dpmoments.papers.bounds.lecture import CONTRACTION, RESCALE, ROUNDS_SHARE, n_rounds
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -29,11 +30,9 @@ from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
-__all__ = ["PrivatePreconditioning", "PrivatePreconditioningPlan"]
-
-SHRINK = 0.5
+_SHRINK = 0.5
 """Factor for directions of large variance."""
-LEAST_STOP = 8.0
+_LEAST_STOP = 8.0
 """Least κ for another round: below it a halved direction could fall below variance 1, as κ/2 · SHRINK² ≥ 1 needs κ ≥ 8."""
 
 
@@ -158,7 +157,7 @@ class PrivatePreconditioning(Mechanism):
     """
 
     eigenvalue_bounds: tuple[float, float] | None = None
-    stop_at: float = LEAST_STOP
+    stop_at: float = _LEAST_STOP
     clip_constant: float = 2.0
     failure: float = 0.05
 
@@ -172,9 +171,9 @@ class PrivatePreconditioning(Mechanism):
     def __post_init__(self) -> None:
         if self.eigenvalue_bounds is not None:
             object.__setattr__(self, "eigenvalue_bounds", checked_eigenvalue_bounds(self.eigenvalue_bounds))
-        if not LEAST_STOP <= self.stop_at < math.inf:
+        if not _LEAST_STOP <= self.stop_at < math.inf:
             raise ValueError(
-                f"stop_at={self.stop_at!r} must be at least {LEAST_STOP:g}: shorter ranges cannot be halved"
+                f"stop_at={self.stop_at!r} must be at least {_LEAST_STOP:g}: shorter ranges cannot be halved"
             )
         if not 0.0 < self.clip_constant < math.inf:
             raise ValueError(f"clip_constant={self.clip_constant!r} must be positive")
@@ -222,7 +221,7 @@ def _shares(rounds: int) -> list[float]:
 def _shrink_long(second_moment: FloatArray, threshold: float) -> FloatArray:
     """(I − Π) + ½Π, where Π projects on the eigenvectors of eigenvalue ≥ threshold."""
     eigenvalues, eigenvectors = np.linalg.eigh(second_moment)
-    factors = np.where(eigenvalues >= threshold, SHRINK, 1.0)
+    factors = np.where(eigenvalues >= threshold, _SHRINK, 1.0)
     matrix: FloatArray = (eigenvectors * factors) @ eigenvectors.T
     return matrix
 

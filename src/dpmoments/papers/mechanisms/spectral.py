@@ -16,8 +16,9 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.additive import LARGEST_NOISE, choose_bits
-from dpmoments.mechanisms.base import Mechanism, MomentShape, NoisyMoments, Plan
+from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
+from dpmoments.mechanisms.shape import MomentShape, NoisyMoments
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
@@ -32,14 +33,12 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 
-__all__ = ["Calibration", "SpectralPlan", "check_options", "cut_budget", "temperature"]
-
 Calibration = Literal["tight", "paper"]
 
-PAPER_SENSITIVITY = 2.0
+_PAPER_SENSITIVITY = 2.0
 """Sensitivity of uᵀGu, and ℓ1 sensitivity of the eigenvalues, in Amin et al. (2019); never below the true values."""
 
-TOLERABLE = 0.2
+_TOLERABLE = 0.2
 """Target for the noise on the sum and on the eigenvalues, as a fraction of a public n; see :func:`cut_budget`."""
 
 
@@ -151,7 +150,7 @@ class SpectralPlan(Plan):
             privacy_filter,
             what,
             sums,
-            sum_sensitivity(self.neighbors, self.shape.n_features, pure=self.pure),
+            _sum_sensitivity(self.neighbors, self.shape.n_features, pure=self.pure),
             self.sum_scale,
             bits=self.bits,
             pure=self.pure,
@@ -167,7 +166,7 @@ class SpectralPlan(Plan):
             privacy_filter,
             "eigenvalues",
             on_lattice,
-            eigenvalue_sensitivity(self.neighbors, self.shape.n_features, self.bits, pure=self.pure),
+            _eigenvalue_sensitivity(self.neighbors, self.shape.n_features, self.bits, pure=self.pure),
             self.eigenvalue_scale,
             bits=2 * self.bits,
             pure=self.pure,
@@ -203,7 +202,7 @@ def temperature(part: PrivacyBudget, neighbors: Neighbors, calibration: Calibrat
     """
     bounded_range = part.epsilon if part.kind is BudgetKind.PURE else math.sqrt(8.0 * part.rho)
     if calibration == "paper":
-        width = 2.0 * PAPER_SENSITIVITY
+        width = 2.0 * _PAPER_SENSITIVITY
     else:
         width = quadratic_form(neighbors).value * (1.0 if neighbors is Neighbors.ADD_REMOVE else 2.0)
     return float(np.nextafter(np.nextafter(bounded_range / width, 0.0), 0.0))
@@ -242,17 +241,17 @@ def cut_budget(
     pure = budget.kind is BudgetKind.PURE
     tight = calibration == "tight"
     kind_of_eigenvalues = sorted_eigenvalues_l1 if pure else sorted_eigenvalues_l2
-    spread = kind_of_eigenvalues(neighbors, d).value if tight else PAPER_SENSITIVITY
-    of_sum = sum_sensitivity(neighbors, d, pure=pure).value
+    spread = kind_of_eigenvalues(neighbors, d).value if tight else _PAPER_SENSITIVITY
+    of_sum = _sum_sensitivity(neighbors, d, pure=pure).value
 
     def share(sensitivity: float, n_entries: int, least: float, most: float) -> float:
-        """Share of the budget at which noise on ``n_entries`` numbers has norm TOLERABLE·n, clipped to [least, most]."""
+        """Share of the budget at which noise on ``n_entries`` numbers has norm _TOLERABLE·n, clipped to [least, most]."""
         if not shape.n_rows:
             return least
         # What the whole budget would leave. The error is proportional to 1/ε, and to 1/√ρ.
         error = sensitivity * math.sqrt(n_entries)
         error *= math.sqrt(2.0) / budget.epsilon if pure else 1.0 / math.sqrt(2.0 * budget.rho)
-        ratio = error / (TOLERABLE * shape.n_rows)
+        ratio = error / (_TOLERABLE * shape.n_rows)
         return min(max(ratio if pure else ratio * ratio, least), most)
 
     if sum_share is None:
@@ -263,9 +262,9 @@ def cut_budget(
     eigenvalue_part, direction_part = rest.split(eigenvalue_share, 1.0 - eigenvalue_share) if n_paid else (rest, None)
 
     bits = choose_bits(math.sqrt(2.0) * noise_scale_for(eigenvalue_part, spread))
-    rounded = eigenvalue_sensitivity(neighbors, d, bits, pure=pure).value
+    rounded = _eigenvalue_sensitivity(neighbors, d, bits, pure=pure).value
     # The paper's constant is for eigenvalues that are not rounded.
-    spread = rounded if tight else max(rounded, PAPER_SENSITIVITY)
+    spread = rounded if tight else max(rounded, _PAPER_SENSITIVITY)
     sum_scale = None if sum_part is None else noise_scale_for(sum_part, of_sum)
     if sum_scale is not None and math.ldexp(sum_scale, bits) > LARGEST_NOISE:
         raise ValueError(
@@ -286,16 +285,13 @@ def cut_budget(
     )
 
 
-def sum_sensitivity(neighbors: Neighbors, n_features: int, *, pure: bool) -> Sensitivity:
+def _sum_sensitivity(neighbors: Neighbors, n_features: int, *, pure: bool) -> Sensitivity:
     """Of the sum, and of the count beside it where that is private."""
     return sum_and_count_l1(neighbors, n_features) if pure else sum_and_count_l2(neighbors)
 
 
-def eigenvalue_sensitivity(neighbors: Neighbors, n_features: int, bits: int, *, pure: bool) -> Sensitivity:
-    """Of the eigenvalues rounded to the lattice of spacing 2^(−2·bits).
-
-    Rounding changes the difference of two eigenvalues by at most one unit.
-    """
+def _eigenvalue_sensitivity(neighbors: Neighbors, n_features: int, bits: int, *, pure: bool) -> Sensitivity:
+    """Of the eigenvalues rounded to the lattice of spacing 2^(−2·bits)."""
     if pure:
         return sorted_eigenvalues_l1(neighbors, n_features).in_units(1.0, rounding=n_features * 4.0**-bits)
     rounding = math.nextafter(math.sqrt(n_features), math.inf) * 4.0**-bits

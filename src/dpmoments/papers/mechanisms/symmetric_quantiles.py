@@ -11,18 +11,17 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Arithmetic, MomentShape
+from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS
 from dpmoments.mechanisms.coordinatewise import CELLS, Coordinate, choice_epsilon, choose, zoom
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.reliability import listed
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sensitivity import rank_score
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
-
-__all__ = ["CERTAIN", "RESOLUTION", "SymmetricQuantiles", "SymmetricQuantilesPlan", "private_quantile"]
 
 RESOLUTION = 2.0**-34
 """Width of the finest cell of a search for a quantile, as a share of the radius."""

@@ -17,23 +17,13 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 
-__all__ = [
-    "ComposedCurve",
-    "PrivacyCurve",
-    "bounded_range_delta",
-    "composed",
-    "discrete_laplace_delta",
-    "laplace_delta",
-    "randomised_response_delta",
-]
-
-N_STEPS = 2_000
+_N_STEPS = 2_000
 """Of the grid, from 0 to the largest loss of all draws together."""
-MOST_LOSS = 100.0
+_MOST_LOSS = 100.0
 """Beyond it e^ε has no room beside 1 in floating point."""
-MOST_CURVES = 5_000
+_MOST_CURVES = 5_000
 """More take minutes; no mechanism has as many draws that are composed."""
-ROUNDING = 1e-10
+_ROUNDING = 1e-10
 """Added to δ: the second differences of a curve lose what its values do not have. The tests find less than a tenth of it."""
 
 
@@ -73,7 +63,7 @@ class ComposedCurve:
         """δ at an ε: never less than that of the draws."""
         above = self.losses > epsilon
         beyond = -np.expm1(epsilon - self.losses[above])
-        return min(float(self.masses[above] @ beyond) + self.infinite + ROUNDING, 1.0)
+        return min(float(self.masses[above] @ beyond) + self.infinite + _ROUNDING, 1.0)
 
 
 def composed(curves: Sequence[PrivacyCurve]) -> ComposedCurve | None:
@@ -96,9 +86,9 @@ def composed(curves: Sequence[PrivacyCurve]) -> ComposedCurve | None:
     (0.2418, 0.2418)
     """
     reach = math.fsum(curve.reach for curve in curves)
-    if not 0.0 < reach <= MOST_LOSS or len(curves) > MOST_CURVES:
+    if not 0.0 < reach <= _MOST_LOSS or len(curves) > _MOST_CURVES:
         return None
-    step = reach / N_STEPS
+    step = reach / _N_STEPS
     masses: FloatArray = np.ones(1)
     first, kept = 0, 1.0
     for curve in curves:

@@ -12,15 +12,6 @@ import math
 from dpmoments.privacy.curves.gaussian import RELATIVE_ERROR, gaussian_log_delta, gaussian_noise_scale
 from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 
-__all__ = [
-    "LEAST_COMPOSED_SCALE",
-    "MOST_COMPOSED_COORDINATES",
-    "discrete_gaussian_delta",
-    "discrete_gaussian_log_delta",
-    "discrete_gaussian_noise_scale",
-    "discrete_gaussian_rho",
-]
-
 LEAST_COMPOSED_SCALE = 2.0**20
 """Draws that are composed have at least this standard deviation, in lattice units, ..."""
 MOST_COMPOSED_COORDINATES = 2**30

@@ -21,15 +21,6 @@ import scipy
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 
-__all__ = [
-    "gaussian_delta",
-    "gaussian_epsilon",
-    "gaussian_log_delta",
-    "gaussian_noise_scale",
-    "log_delta_of_ratio",
-    "pure_to_gaussian",
-]
-
 # Relative error of gaussian_delta: below 1e-12 in the tests, against 60 digits. Inversions leave room for it.
 RELATIVE_ERROR = 1e-11
 

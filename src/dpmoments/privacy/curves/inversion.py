@@ -6,8 +6,6 @@ from typing import Literal
 
 import scipy
 
-__all__ = ["require_delta", "require_nonnegative", "require_positive", "safe_root"]
-
 _LARGEST_EXCESS = 1e300  # stands in for an infinite excess, which the root finder cannot interpolate
 _MOST_STEPS = 200
 

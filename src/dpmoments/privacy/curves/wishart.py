@@ -30,26 +30,11 @@ from dpmoments.privacy.curves.gaussian import log_delta_of_ratio
 from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 from dpmoments.privacy.unit import Neighbors
 
-__all__ = [
-    "additive_wishart_degrees",
-    "additive_wishart_delta",
-    "additive_wishart_log_delta",
-    "additive_wishart_scale",
-    "raised_wishart_degrees",
-    "raised_wishart_delta",
-    "raised_wishart_log_delta",
-    "raised_wishart_ratio",
-    "wishart_sampling_degrees",
-    "wishart_sampling_delta",
-    "wishart_sampling_log_delta",
-    "wishart_sampling_padding",
-]
-
-RELATIVE_ERROR = 1e-9
+_RELATIVE_ERROR = 1e-9
 """Error of delta that every inversion allows for; tests find it below 1e-10 (against 40-digit arithmetic)."""
 
 
-KNEES = (1.0, 6.0, 40.0)
+_KNEES = (1.0, 6.0, 40.0)
 """1 - exp(-loss) rises from 0 within losses of about 1, after which it is flat: the integrals are cut here."""
 
 
@@ -87,7 +72,7 @@ def _with_row(epsilon: float, degrees: float, padding: float) -> float:
         density: FloatArray = log_gamma_density((threshold + beyond) / unit, 0.5 * degrees) + np.log(2.0 * root / unit)
         return density + np.log(-np.expm1(-slope * beyond))
 
-    knees = sorted([0.0, math.sqrt(threshold), *(math.sqrt(knee / slope) for knee in KNEES)])
+    knees = sorted([0.0, math.sqrt(threshold), *(math.sqrt(knee / slope) for knee in _KNEES)])
     pieces = [log_integral(log_integrand, first, last) for first, last in pairwise(knees)]
     pieces.append(log_integral_above(log_integrand, knees[-1], math.sqrt(unit)))
     return _log_sum(pieces)
@@ -111,7 +96,7 @@ def _without_row(epsilon: float, degrees: float, padding: float) -> float:
         density: FloatArray = log_gamma_density(0.5 * (threshold - short), 0.5 * degrees) + np.log(root)
         return density + np.log(-np.expm1(-slope * short))
 
-    widths = [0.0, *(math.sqrt(min(knee / slope, 0.5 * threshold)) for knee in KNEES)]
+    widths = [0.0, *(math.sqrt(min(knee / slope, 0.5 * threshold)) for knee in _KNEES)]
     pieces = [log_integral(beside, first, last) for first, last in pairwise(widths) if first < last]
     return _log_sum([*pieces, log_integral(below, 0.0, math.sqrt(threshold - widths[-1] ** 2))])
 
@@ -201,7 +186,7 @@ def wishart_sampling_padding(
     270.45
     """
     epsilon = require_positive("epsilon", epsilon)
-    target = math.log(require_delta(delta)) - RELATIVE_ERROR
+    target = math.log(require_delta(delta)) - _RELATIVE_ERROR
     neighbors = Neighbors.of(neighbors)
 
     def excess(padding: float) -> float:
@@ -242,7 +227,7 @@ def wishart_sampling_degrees(epsilon: float, delta: float, padding: float, neigh
     1000
     """
     epsilon = require_positive("epsilon", epsilon)
-    target = math.log(require_delta(delta)) - RELATIVE_ERROR
+    target = math.log(require_delta(delta)) - _RELATIVE_ERROR
     neighbors = Neighbors.of(neighbors)
 
     def excess(degrees: float) -> float:
@@ -472,7 +457,7 @@ def additive_wishart_degrees(epsilon: float, delta: float, scale: float, neighbo
     (42, 85)
     """
     epsilon = require_positive("epsilon", epsilon)
-    target = math.log(require_delta(delta)) - RELATIVE_ERROR
+    target = math.log(require_delta(delta)) - _RELATIVE_ERROR
     a = 1.0 / require_positive("scale", scale)
     neighbors = Neighbors.of(neighbors)
 
@@ -519,7 +504,7 @@ def additive_wishart_scale(epsilon: float, delta: float, excess_degrees: float, 
     0.9964
     """
     epsilon = require_positive("epsilon", epsilon)
-    target = math.log(require_delta(delta)) - RELATIVE_ERROR
+    target = math.log(require_delta(delta)) - _RELATIVE_ERROR
     neighbors = Neighbors.of(neighbors)
 
     def excess(scale: float) -> float:
@@ -629,7 +614,7 @@ def raised_wishart_ratio(epsilon: float, delta: float, degrees_of_freedom: float
     29.86
     """
     epsilon = require_positive("epsilon", epsilon)
-    target = math.log(require_delta(delta)) - RELATIVE_ERROR
+    target = math.log(require_delta(delta)) - _RELATIVE_ERROR
     log_inverse_delta = -math.log(delta)
     start = 1.0 + (math.sqrt(degrees_of_freedom * log_inverse_delta) + log_inverse_delta) / epsilon
     return safe_root(
@@ -660,7 +645,7 @@ def raised_wishart_degrees(epsilon: float, delta: float, ratio: float) -> int:
     (50, 0)
     """
     epsilon = require_positive("epsilon", epsilon)
-    target = math.log(require_delta(delta)) - RELATIVE_ERROR
+    target = math.log(require_delta(delta)) - _RELATIVE_ERROR
 
     def excess(degrees: float) -> float:
         return raised_wishart_log_delta(epsilon, max(degrees, 1.0), ratio) - target

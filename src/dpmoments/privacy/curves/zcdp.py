@@ -19,8 +19,6 @@ import scipy
 
 from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 
-__all__ = ["pure_to_zcdp", "zcdp_delta", "zcdp_epsilon", "zcdp_log_delta", "zcdp_noise_scale", "zcdp_rho"]
-
 _UNIT = 2.0**-52
 _LARGEST_LOG = 690.0  # orders from 1 + exp(-690) to 1 + exp(690) are searched
 

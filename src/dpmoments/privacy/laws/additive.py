@@ -15,8 +15,6 @@ from dpmoments.privacy.distances import Norm, Sensitivity
 from dpmoments.privacy.laws.base import Answer, DrawLaw, pure_loss
 from dpmoments.privacy.rounding import rounded_up
 
-__all__ = ["DiscreteGaussian", "DiscreteLaplace", "GaussianDraw", "IsotropicDraw", "MatrixLaplaceDraw"]
-
 
 @dataclass(frozen=True)
 class DiscreteGaussian(DrawLaw):

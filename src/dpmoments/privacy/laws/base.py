@@ -16,8 +16,6 @@ from dpmoments.privacy.curves.composed import PrivacyCurve
 from dpmoments.privacy.curves.zcdp import pure_to_zcdp
 from dpmoments.privacy.distances import Norm, Sensitivity
 
-__all__ = ["Answer", "DrawLaw", "pure_loss"]
-
 
 class Answer(Enum):
     """What a law adds noise to, or chooses from."""
@@ -113,8 +111,8 @@ def pure_loss(law: DrawLaw, epsilon: Fraction, unit: LossUnit) -> Loss:
     raise law.refused(unit)
 
 
-MOST_BITS = 64
-POSITIVE = ("scale", "off_diagonal_scale", "rate")
+_MOST_BITS = 64
+_POSITIVE = ("scale", "off_diagonal_scale", "rate")
 
 
 def _check_parameter(law: str, name: str, kind: Any, value: Any) -> None:
@@ -128,7 +126,7 @@ def _check_parameter(law: str, name: str, kind: Any, value: Any) -> None:
     elif kind == "int":
         if isinstance(value, bool) or not isinstance(value, int):
             raise TypeError(f"{words} must be a whole number")
-        if value < (0 if name == "bits" else 1) or (name == "bits" and value > MOST_BITS):
+        if value < (0 if name == "bits" else 1) or (name == "bits" and value > _MOST_BITS):
             raise ValueError(f"{words} is out of range")
     else:
         several = kind == "tuple[float, ...]"
@@ -136,5 +134,5 @@ def _check_parameter(law: str, name: str, kind: Any, value: Any) -> None:
             raise TypeError(f"{words} must be a tuple")
         if not all(map(is_finite_number, value if several else (value,))):
             raise ValueError(f"{words} must be finite numbers" if several else f"{words} must be a finite number")
-        if not several and (value < 0.0 or (name in POSITIVE and value == 0.0)):
-            raise ValueError(f"{words} must be {'above 0' if name in POSITIVE else '0 or above'}")
+        if not several and (value < 0.0 or (name in _POSITIVE and value == 0.0)):
+            raise ValueError(f"{words} must be {'above 0' if name in _POSITIVE else '0 or above'}")

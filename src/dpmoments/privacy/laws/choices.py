@@ -15,8 +15,6 @@ from dpmoments.privacy.laws.base import Answer, DrawLaw, pure_loss
 from dpmoments.privacy.rounding import rounded_up
 from dpmoments.privacy.unit import Neighbors
 
-__all__ = ["Choice", "Directions"]
-
 
 @dataclass(frozen=True)
 class Choice(DrawLaw):

@@ -17,9 +17,6 @@ from dpmoments.privacy.distances import Norm, Sensitivity
 from dpmoments.privacy.laws.base import Answer, DrawLaw
 from dpmoments.privacy.rounding import rounded_up
 
-__all__ = ["AdditiveWishartDraw", "EigenvalueBound", "RaisedWishartSampling", "WishartSampling"]
-
-
 # A plan that is run many times asks for the same point of a curve every time.
 _additive_wishart_delta = lru_cache(maxsize=256)(additive_wishart_delta)
 _raised_wishart_delta = lru_cache(maxsize=256)(raised_wishart_delta)

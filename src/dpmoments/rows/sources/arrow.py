@@ -23,21 +23,11 @@ from dpmoments.rows.sources.memory import require_columns
 from dpmoments.rows.sources.source import DAMAGED_FILE, FAILED_QUERY, read_quietly
 from dpmoments.schema.columns import Categorical
 
-__all__ = [
-    "DatasetSource",
-    "FeatherSource",
-    "FileSource",
-    "ParquetSource",
-    "RelationSource",
-    "StreamedFileSource",
-    "with_bytes_read",
-]
-
-ROWS_PER_BATCH = 65_536
-PARQUET_BUFFER_BYTES = 1 << 20
-LEAST_ROWS_PER_PIECE = 1 << 18
+_ROWS_PER_BATCH = 65_536
+_PARQUET_BUFFER_BYTES = 1 << 20
+_LEAST_ROWS_PER_PIECE = 1 << 18
 """A worker reads so many rows of a Parquet file at least, as far as its groups of rows allow."""
-BYTES_READ = b"dpmoments.bytes_read"
+_BYTES_READ = b"dpmoments.bytes_read"
 """In the metadata of a batch: what was read of its file since the batch before."""
 
 
@@ -128,7 +118,7 @@ class StreamedFileSource(FileSource):
 
     def measured(self, parts: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, int]]:
         for part in parts:
-            yield part, int(part.schema.metadata[BYTES_READ])
+            yield part, int(part.schema.metadata[_BYTES_READ])
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +140,7 @@ class ParquetSource(FileSource):
             first, held = 0, 0
             for group in range(footer.num_row_groups):
                 held += footer.row_group(group).num_rows
-                if held >= LEAST_ROWS_PER_PIECE or group + 1 == footer.num_row_groups:
+                if held >= _LEAST_ROWS_PER_PIECE or group + 1 == footer.num_row_groups:
                     found.append(replace(self, paths=(path,), row_groups=range(first, group + 1)))
                     first, held = group + 1, 0
         return found
@@ -179,14 +169,14 @@ class ParquetSource(FileSource):
             path,
             metadata=footer,
             pre_buffer=False,
-            buffer_size=PARQUET_BUFFER_BYTES,
+            buffer_size=_PARQUET_BUFFER_BYTES,
             page_checksum_verification=True,
             # Text whose levels are looked up comes as the codes it is stored as: each text is looked up once a batch.
             read_dictionary=levels,
         )
         with read_quietly(open_file, path) as file:
             batches = file.iter_batches(
-                ROWS_PER_BATCH, row_groups=self.row_groups, columns=list(names), use_threads=False
+                _ROWS_PER_BATCH, row_groups=self.row_groups, columns=list(names), use_threads=False
             )
             yield from self.sliced(batches, path)
 
@@ -211,8 +201,8 @@ class RelationSource(ArrowSource):
         quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in self.names)
         projected = self.relation.project(quoted)
         if hasattr(projected, "to_arrow_reader"):
-            return projected.to_arrow_reader(ROWS_PER_BATCH)
-        return projected.fetch_record_batch(ROWS_PER_BATCH)  # before DuckDB 1.4
+            return projected.to_arrow_reader(_ROWS_PER_BATCH)
+        return projected.fetch_record_batch(_ROWS_PER_BATCH)  # before DuckDB 1.4
 
     def __repr__(self) -> str:
         return "RelationSource()"  # a relation's own repr prints rows
@@ -237,7 +227,7 @@ class DatasetSource(ArrowSource):
         scan = partial(
             self.dataset.to_batches,
             columns=list(self.names),
-            batch_size=ROWS_PER_BATCH,
+            batch_size=_ROWS_PER_BATCH,
             batch_readahead=2,
             fragment_readahead=1,
             use_threads=False,
@@ -253,7 +243,7 @@ def with_bytes_read(batches: Iterator[pa.RecordBatch], place: Callable[[], int])
     before = 0
     for batch in batches:
         reached = max(place(), before)
-        yield batch.replace_schema_metadata({BYTES_READ: str(reached - before)})
+        yield batch.replace_schema_metadata({_BYTES_READ: str(reached - before)})
         before = reached
 
 

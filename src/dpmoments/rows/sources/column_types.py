@@ -16,21 +16,14 @@ import numpy as np
 from dpmoments.cells.text_numbers import text_flags, text_numbers
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.foundation.text_format import TextFormat
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
+from dpmoments.schema.dates import Date
+from dpmoments.schema.numeric import Numeric
 
-__all__ = [
-    "folder_keys",
-    "guessed_formats",
-    "key_cells",
-    "require_keys_of_text",
-    "require_no_guess_of_duckdb",
-    "require_no_guess_of_polars",
-]
-
-POLARS_SCANS = re.compile(r"^\s*(Csv|NDJson) SCAN ", re.MULTILINE | re.IGNORECASE)
-POLARS_KEYS = re.compile(r"^\s*\w+ SCAN \[(.*)\]$", re.MULTILINE)
-DUCKDB_SCANS = re.compile(r"read_?\s?(csv|json|ndjson)", re.IGNORECASE)
-KEY = re.compile(r"(?:^|[/\\ ])([^/\\=]+)=[^/\\]*[/\\]")
+_POLARS_SCANS = re.compile(r"^\s*(Csv|NDJson) SCAN ", re.MULTILINE | re.IGNORECASE)
+_POLARS_KEYS = re.compile(r"^\s*\w+ SCAN \[(.*)\]$", re.MULTILINE)
+_DUCKDB_SCANS = re.compile(r"read_?\s?(csv|json|ndjson)", re.IGNORECASE)
+_KEY = re.compile(r"(?:^|[/\\ ])([^/\\=]+)=[^/\\]*[/\\]")
 
 
 def require_no_guess_of_polars(plan: str, names: list[str]) -> None:
@@ -47,12 +40,12 @@ def require_no_guess_of_polars(plan: str, names: list[str]) -> None:
     ------
     TypeError
     """
-    if found := POLARS_SCANS.search(plan):
+    if found := _POLARS_SCANS.search(plan):
         raise TypeError(
             f"the lazy frame scans {found[1].upper()} files, whose types Polars guesses from the first cells, so that one row "
             "would decide how others are read: pass the path of CSV files, or write the table to Parquet with stated types"
         )
-    keys = {unquote(key) for paths in POLARS_KEYS.findall(plan) for key in KEY.findall(paths)}
+    keys = {unquote(key) for paths in _POLARS_KEYS.findall(plan) for key in _KEY.findall(paths)}
     if used := sorted(key for key in keys if key in names or f'"{key}"' in plan):
         raise TypeError(
             f"the lazy frame's column {', '.join(map(repr, used))} is in the names of folders, whose types Polars guesses "
@@ -68,7 +61,7 @@ def require_no_guess_of_duckdb(plan: str) -> None:
     ------
     TypeError
     """
-    if found := DUCKDB_SCANS.search(plan):
+    if found := _DUCKDB_SCANS.search(plan):
         raise TypeError(
             f"the relation reads {found[1].upper()} files, whose types DuckDB guesses from their cells, so that one row would "
             "decide how others are read: pass the path of CSV files, or load them into a table of stated types, CREATE TABLE "
@@ -123,7 +116,7 @@ def guessed_formats(dataset: Any) -> list[str]:
 
 # Cells that the names of folders hold, as in ``year=2020/region=north/part.parquet`` (hive partitioning).
 
-NOTHING = ("", "__HIVE_DEFAULT_PARTITION__")
+_NOTHING = ("", "__HIVE_DEFAULT_PARTITION__")
 
 
 def folder_keys(path: Path, folder: Path | None) -> dict[str, str | None]:
@@ -137,7 +130,7 @@ def folder_keys(path: Path, folder: Path | None) -> dict[str, str | None]:
     if folder is None or not path.is_relative_to(folder):
         return {}
     pairs = [part.partition("=") for part in path.relative_to(folder).parts[:-1] if "=" in part]
-    return {unquote(name): None if text in NOTHING else unquote(text) for name, _, text in pairs}
+    return {unquote(name): None if text in _NOTHING else unquote(text) for name, _, text in pairs}
 
 
 def key_cells(text: str | None, column: Column | None, n_rows: int) -> Any:

@@ -45,26 +45,11 @@ from dpmoments.rows.summary import Missing
 from dpmoments.rows.threads import single_threaded_blas
 from dpmoments.schema.schema import Schema
 
-__all__ = ["is_of_dask", "open_dask", "open_files_on_dask", "scanned_files"]
-
 # Dask frames that are nothing but Parquet files: these are read as files, without a detour over pandas.
 
 
-def scanned_files(frame: Any, names: Sequence[str]) -> tuple[Path, ...] | None:
-    """The files whose rows are the rows of a frame, each once; None unless its plan says so beyond doubt.
-
-    Parameters
-    ----------
-    frame : dask.dataframe.DataFrame
-    names : sequence of str
-        The columns that are to be read.
-
-    Returns
-    -------
-    tuple of Path or None
-        Local Parquet files, all of which hold the columns, in one type each. None where the plan has any step more (a filter, a
-        selection of partitions, a cast), or reads with options that change what is read.
-    """
+def _scanned_files(frame: Any, names: Sequence[str]) -> tuple[Path, ...] | None:
+    """The files whose rows are the rows of a frame, each once; None unless its plan says so beyond doubt."""
     plan: Any = getattr(frame, "expr", None)
     while type(plan).__name__ in OF_COLUMNS:
         plan = plan.frame
@@ -122,7 +107,7 @@ class DaskSource(EngineSource):
         from dask.delayed import Delayed
         from dask.highlevelgraph import HighLevelGraph
 
-        client, in_memory = scheduler()
+        client, in_memory = _scheduler()
         try:
             cut = self.cut()
             if cut.stored:
@@ -156,7 +141,7 @@ class DaskSource(EngineSource):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DaskFrameSource(DaskSource):
+class _DaskFrameSource(DaskSource):
     """Rows of a Dask DataFrame: of each partition the columns that are read, and no others, leave the scan."""
 
     frame: Any
@@ -210,7 +195,7 @@ class DaskFrameSource(DaskSource):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DaskArraySource(DaskSource):
+class _DaskArraySource(DaskSource):
     """Rows of a two-dimensional Dask array, its columns those of the schema that a table has, in their order."""
 
     array: Any
@@ -254,7 +239,7 @@ class DaskArraySource(DaskSource):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DaskFilesSource(DaskSource):
+class _DaskFilesSource(DaskSource):
     """Rows of files, in pieces that Dask's workers read as this process would."""
 
     pieces: tuple[LocalSource[Any], ...]
@@ -286,31 +271,31 @@ def open_dask(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit |
     """
     reading = Reading(schema, mean, privacy_unit)
     if hasattr(data, "to_delayed") and hasattr(data, "columns") and getattr(data, "ndim", 0) == 2:
-        return _files_or_frame(DaskFrameSource(reading, data))
+        return _files_or_frame(_DaskFrameSource(reading, data))
     if hasattr(data, "rechunk") and hasattr(data, "map_blocks"):
         if privacy_unit is not None:
             raise TypeError(
                 f"an array has no column {privacy_unit.column!r} beside the schema's: pass a Dask DataFrame, or files"
             )
-        return DaskArraySource(replace(reading, array_type=np.dtype(data.dtype)), data)
+        return _DaskArraySource(replace(reading, array_type=np.dtype(data.dtype)), data)
     raise TypeError(
         f"cannot read a table from Dask's {type(data).__name__}: pass a Dask DataFrame or a two-dimensional Dask array"
     )
 
 
-def _files_or_frame(source: DaskFrameSource) -> DaskSource:
+def _files_or_frame(source: _DaskFrameSource) -> DaskSource:
     """The files that a frame is, where it is no more; else the frame."""
     reading = source.reading
-    paths = read_quietly(lambda: scanned_files(source.frame, reading.names), source.where, FAILED_QUERY)
+    paths = read_quietly(lambda: _scanned_files(source.frame, reading.names), source.where, FAILED_QUERY)
     if paths is None:
         source.require_read_row_by_row()
         return source
     return _of_files(ParquetSource(reading.schema, reading.mean, paths, privacy_unit=reading.privacy_unit))
 
 
-def _of_files(files: FileSource) -> DaskFilesSource:
+def _of_files(files: FileSource) -> _DaskFilesSource:
     reading = Reading(files.schema, files.mean, files.privacy_unit)
-    return DaskFilesSource(reading, tuple(files.pieces()), files.n_rows)
+    return _DaskFilesSource(reading, tuple(files.pieces()), files.n_rows)
 
 
 def open_files_on_dask(files: FileSource) -> DaskSource:
@@ -325,7 +310,7 @@ def open_files_on_dask(files: FileSource) -> DaskSource:
     return _of_files(files)
 
 
-def scheduler() -> tuple[Any, bool]:
+def _scheduler() -> tuple[Any, bool]:
     """Return the client of the cluster that runs tasks, if one does; and True if threads or processes of this machine do."""
     import dask
     from dask.base import get_scheduler, named_schedulers
@@ -337,7 +322,7 @@ def scheduler() -> tuple[Any, bool]:
 
 def _require_kept_in_memory(where: str, why: str) -> None:
     """Raise TypeError if what runs tasks may write their results to a disk."""
-    client, in_memory = scheduler()
+    client, in_memory = _scheduler()
     if not in_memory and (client is None or not _never_spills(client)):
         raise TypeError(
             f"{where} cannot be read on this cluster: {why}, so that workers keep rows between tasks and may write them to "

@@ -12,27 +12,15 @@ import numpy as np
 
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.rows.sources.engine import Reading
-from dpmoments.schema.columns import Categorical, Numeric
-
-__all__ = [
-    "OF_COLUMNS",
-    "columns_of_memory",
-    "graph_of_nodes",
-    "plan_nodes",
-    "require_array_in_memory",
-    "require_declared_types",
-    "require_no_disk",
-    "require_no_transfer",
-    "require_types_of_readers",
-    "storing_steps",
-]
+from dpmoments.schema.columns import Categorical
+from dpmoments.schema.numeric import Numeric
 
 OF_COLUMNS = ("ArrowStringConversion", "Projection")
 """Steps of a plan that leave every row and every cell as it is: how text is stored, and which columns are kept."""
-IN_MEMORY = ("FromPandas", "FromPandasDivisions")
-PARQUET = ("ReadParquetPyarrowFS", "ReadParquetFSSpec")
-ORC_READER = ("dask.dataframe.io.orc.core", "_read_orc")
-KEEPING_PARTITIONS = (
+_IN_MEMORY = ("FromPandas", "FromPandasDivisions")
+_PARQUET = ("ReadParquetPyarrowFS", "ReadParquetFSSpec")
+_ORC_READER = ("dask.dataframe.io.orc.core", "_read_orc")
+_KEEPING_PARTITIONS = (
     "Concat",
     "FromMap",
     "FromMapProjectable",
@@ -42,20 +30,20 @@ KEEPING_PARTITIONS = (
     "Repartition",
 )
 """Steps, beside those that work on each partition by itself, that make a partition of whole other partitions."""
-EXACT_IN_FLOAT64 = 2**53
-ON_DISK = ("DiskShuffle", "HashJoinP2P", "P2PShuffle")
-TRANSFER = ("distributed.shuffle.", "partd")
+_EXACT_IN_FLOAT64 = 2**53
+_ON_DISK = ("DiskShuffle", "HashJoinP2P", "P2PShuffle")
+_TRANSFER = ("distributed.shuffle.", "partd")
 
-FILES_INSTEAD = 'dpmoments.EngineFiles(path, engine="dask"), which reads every cell by the schema'
-OF_DELAYED = "is made of, or with, delayed objects (as from_delayed and read_json do)"
-UNDECLARED = (
+_FILES_INSTEAD = 'dpmoments.EngineFiles(path, engine="dask"), which reads every cell by the schema'
+_OF_DELAYED = "is made of, or with, delayed objects (as from_delayed and read_json do)"
+_UNDECLARED = (
     "the Dask frame {what}, so that pandas may guess types anew in every partition, and one row would decide how others are "
     "read (a long line of a CSV file shifts the columns of the lines around it, also with dtype=). Pass "
-    f"{FILES_INSTEAD}; or write the table to Parquet with stated types and pass dask.dataframe.read_parquet(path)"
+    f"{_FILES_INSTEAD}; or write the table to Parquet with stated types and pass dask.dataframe.read_parquet(path)"
 )
 
 
-def plan_nodes(expression: Any) -> Iterator[Any]:
+def _plan_nodes(expression: Any) -> Iterator[Any]:
     """Yield every expression of a plan once, those inside fused steps and arguments included."""
     waiting, seen = [expression], set()
     while waiting:
@@ -87,12 +75,12 @@ def require_declared_types(plan: Any) -> None:
     """
     from dask.base import is_dask_collection
 
-    for node in plan_nodes(plan):
+    for node in _plan_nodes(plan):
         operands = _operands(node)
         if not any(map(_is_expression, operands)):
             _require_declared(node)
         if any(is_dask_collection(operand) and not _is_expression(operand) for operand in operands):
-            raise TypeError(UNDECLARED.format(what=OF_DELAYED))
+            raise TypeError(_UNDECLARED.format(what=_OF_DELAYED))
 
 
 def require_types_of_readers(plan: Any, reading: Reading) -> None:
@@ -108,9 +96,9 @@ def require_types_of_readers(plan: Any, reading: Reading) -> None:
     ------
     TypeError
     """
-    only_columns = _kind(_behind_columns(plan)) in PARQUET
-    for node in plan_nodes(plan):
-        if _kind(node) in PARQUET:
+    only_columns = _kind(_behind_columns(plan)) in _PARQUET
+    for node in _plan_nodes(plan):
+        if _kind(node) in _PARQUET:
             _require_keys_of_text(node, reading, only_columns)
             _require_exact_levels(node, reading)
 
@@ -133,26 +121,26 @@ def _require_declared(leaf: Any) -> None:
     """Raise TypeError unless a leaf of a plan is a table in memory, or a file that states its types."""
     kind = _kind(leaf)
     of_dask = type(leaf).__module__.startswith("dask.dataframe.")
-    if of_dask and (kind in IN_MEMORY or kind in PARQUET or kind == "Literal"):
+    if of_dask and (kind in _IN_MEMORY or kind in _PARQUET or kind == "Literal"):
         return
     if of_dask and kind == "FromArray" and isinstance(leaf.operand("frame"), np.ndarray):
         return
     if of_dask and kind.startswith("FromMap"):
         reader = leaf.operand("func")
-        if (getattr(reader, "__module__", ""), getattr(reader, "__name__", "")) == ORC_READER:
+        if (getattr(reader, "__module__", ""), getattr(reader, "__name__", "")) == _ORC_READER:
             return
     if kind == "FromGraph":
         raise TypeError(
             "the Dask frame does not show how it was made: it was persisted, or comes from a bag, an array or a graph. Its "
-            f"types may be guessed from its cells. Pass the frame before persist(), Parquet files, or {FILES_INSTEAD}"
+            f"types may be guessed from its cells. Pass the frame before persist(), Parquet files, or {_FILES_INSTEAD}"
         )
     if kind in ("DelayedsExpr", "_DelayedExpr"):
-        what = OF_DELAYED
+        what = _OF_DELAYED
     elif kind.startswith("FromMap"):
         what = "is read by a function for each partition (as read_csv, read_table, read_fwf and from_map do)"
     else:
         what = f"comes from a source of the kind {kind}"
-    raise TypeError(UNDECLARED.format(what=what))
+    raise TypeError(_UNDECLARED.format(what=what))
 
 
 def _require_keys_of_text(reader: Any, reading: Reading, only_columns: bool) -> None:
@@ -209,7 +197,7 @@ def _require_exact_levels(reader: Any, reading: Reading) -> None:
 
 def _is_long(level: Any) -> bool:
     try:
-        return abs(int(level)) >= EXACT_IN_FLOAT64
+        return abs(int(level)) >= _EXACT_IN_FLOAT64
     except ValueError:
         return False
 
@@ -236,15 +224,15 @@ def storing_steps(expression: Any) -> list[str]:
     return sorted(
         {
             _kind(node)
-            for node in plan_nodes(expression)
-            if not isinstance(node, Blockwise) and _kind(node) not in KEEPING_PARTITIONS and _kind(node) != "Literal"
+            for node in _plan_nodes(expression)
+            if not isinstance(node, Blockwise) and _kind(node) not in _KEEPING_PARTITIONS and _kind(node) != "Literal"
         }
     )
 
 
 def columns_of_memory(expression: Any) -> Any:
     """Return the plan of columns of a pandas table without Dask's conversion of objects to text; None if it is another plan."""
-    if _kind(expression) in IN_MEMORY and "pyarrow_strings_enabled" in expression._parameters:
+    if _kind(expression) in _IN_MEMORY and "pyarrow_strings_enabled" in expression._parameters:
         return expression.substitute_parameters({"pyarrow_strings_enabled": False})
     if _kind(expression) not in OF_COLUMNS:
         return None
@@ -261,7 +249,7 @@ def require_no_disk(expression: Any) -> None:
     ------
     TypeError
     """
-    if found := sorted({_kind(node) for node in plan_nodes(expression)} & set(ON_DISK)):
+    if found := sorted({_kind(node) for node in _plan_nodes(expression)} & set(_ON_DISK)):
         raise TypeError(
             f'the Dask frame\'s plan has a {found[0]}, which writes rows to a disk: use shuffle_method="tasks", or write the '
             'prepared table to Parquet files and pass dpmoments.EngineFiles(path, engine="dask")'
@@ -284,7 +272,7 @@ def require_no_transfer(graph: Mapping[Any, Any]) -> None:
     TypeError
     """
     for node in graph.values():
-        if str(getattr(getattr(node, "func", None), "__module__", "")).startswith(TRANSFER):
+        if str(getattr(getattr(node, "func", None), "__module__", "")).startswith(_TRANSFER):
             raise TypeError(
                 'the Dask array is rechunked by files of workers (p2p): use rechunk(..., method="tasks"), or pass Parquet files'
             )

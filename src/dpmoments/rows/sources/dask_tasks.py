@@ -14,8 +14,6 @@ from typing import Any
 from dpmoments.rows.sources.engine import Failure, Outcome, PartitionJob
 from dpmoments.rows.sources.sealing import Seal
 
-__all__ = ["CutGraph", "PartitionTask", "merged_outcome", "opened", "partition_outcome", "sealed"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartitionTask:

@@ -29,32 +29,16 @@ from dpmoments.rows.summary import BlockMemory, Missing, Summary
 from dpmoments.rows.units import HashArray, mixed, unit_hashes
 from dpmoments.schema.schema import Schema
 
-__all__ = [
-    "FAN_IN",
-    "HUNDREDTHS",
-    "EngineSource",
-    "Failure",
-    "Fingerprint",
-    "Outcome",
-    "PartitionJob",
-    "PassProgress",
-    "Reading",
-    "Summarised",
-    "SummarisedUnits",
-    "Work",
-    "require_installed",
-]
-
 # A number for the rows of a table that does not depend on their order: two passes over one table give the same.
 
-WORD = (1 << 64) - 1
-STEP = 0xD1342543DE82EF95
+_WORD = (1 << 64) - 1
+_STEP = 0xD1342543DE82EF95
 """Odd; its powers are the columns' multipliers."""
-EMPTY = np.uint64(0x5851F42D4C957F2D)
+_EMPTY = np.uint64(0x5851F42D4C957F2D)
 """Stands for a cell that holds nothing."""
-READ = (str, bytes, Number, np.generic, date, UUID)
+_READ = (str, bytes, Number, np.generic, date, UUID)
 """Types of objects that some reader takes."""
-ROWS_AT_A_TIME = 8_192
+_ROWS_AT_A_TIME = 8_192
 """Their hashes stay in the processor's cache, and are too small for an allocator to give back to the system."""
 
 
@@ -77,35 +61,35 @@ class Fingerprint:
 
     def add(self, columns: Mapping[str, Any]) -> None:
         """Add rows, given as columns of one length: Arrow arrays, or arrays of Python objects."""
-        found = [cell_words(cells) for cells in columns.values()]
+        found = [_cell_words(cells) for cells in columns.values()]
         n_rows = len(found[0])
-        hashes, terms = np.empty((2, min(ROWS_AT_A_TIME, n_rows)), np.uint64)
-        for start in range(0, n_rows, ROWS_AT_A_TIME):
-            size, multiplier = min(ROWS_AT_A_TIME, n_rows - start), 1
+        hashes, terms = np.empty((2, min(_ROWS_AT_A_TIME, n_rows)), np.uint64)
+        for start in range(0, n_rows, _ROWS_AT_A_TIME):
+            size, multiplier = min(_ROWS_AT_A_TIME, n_rows - start), 1
             hashes[:size] = 0
             for words in found:
-                multiplier = multiplier * STEP & WORD
+                multiplier = multiplier * _STEP & _WORD
                 np.multiply(words[start : start + size], np.uint64(multiplier), out=terms[:size])
                 hashes[:size] += terms[:size]
-            self.value = (self.value + int(np.add.reduce(mixed(hashes[:size])))) & WORD
+            self.value = (self.value + int(np.add.reduce(mixed(hashes[:size])))) & _WORD
 
 
-def cell_words(cells: Any) -> HashArray:
+def _cell_words(cells: Any) -> HashArray:
     """A number of 64 bits for each cell, shape (n,): the same for equal cells of one type."""
     if isinstance(cells, np.ndarray):
         return np.array(read_objects(cells, _object_word, 0), np.uint64)
     if isinstance(cells, pa.ChunkedArray):
-        words = [cell_words(chunk) for chunk in cells.chunks]
+        words = [_cell_words(chunk) for chunk in cells.chunks]
         return words[0] if len(words) == 1 else np.concatenate([np.zeros(0, np.uint64), *words])
     if pa.types.is_run_end_encoded(cells.type):
-        return cell_words(pc.run_end_decode(cells))
+        return _cell_words(pc.run_end_decode(cells))
     found = _looked_up(_words(cells.dictionary), cells) if pa.types.is_dictionary(cells.type) else _words(cells)
-    return np.where(cells.is_null().to_numpy(zero_copy_only=False), EMPTY, found) if cells.null_count else found
+    return np.where(cells.is_null().to_numpy(zero_copy_only=False), _EMPTY, found) if cells.null_count else found
 
 
 def _object_word(cell: object) -> int:
     """Of an object that no reader takes, its type alone: what else it shows may be an address in memory."""
-    if isinstance(cell, READ) or cell is None:
+    if isinstance(cell, _READ) or cell is None:
         return zlib.crc32(repr(cell).encode(errors="backslashreplace"))
     return zlib.crc32(type(cell).__qualname__.encode(errors="backslashreplace"))
 
@@ -129,7 +113,7 @@ def _words(cells: Any) -> HashArray:
     with suppress(pa.ArrowException):
         texts = pc.fill_null(cells.cast(pa.large_binary()), b"").dictionary_encode()  # levels are few
         return _looked_up(unit_hashes(texts.dictionary, 0), texts)
-    return cell_words(np.array([*cells.to_pylist(), None], dtype=object)[:-1])
+    return _cell_words(np.array([*cells.to_pylist(), None], dtype=object)[:-1])
 
 
 def _looked_up(words: HashArray, cells: Any) -> HashArray:
@@ -274,7 +258,7 @@ class PartitionJob:
 
 
 @dataclass(frozen=True)
-class Summarised:
+class _Summarised:
     """A pass of a summary over one partition."""
 
     summary: Summary[Any, Any]
@@ -284,8 +268,8 @@ class Summarised:
 
 
 @dataclass(frozen=True)
-class SummarisedUnits:
-    """As :class:`Summarised`, of blocks that say whose each row is."""
+class _SummarisedUnits:
+    """As :class:`_Summarised`, of blocks that say whose each row is."""
 
     summary: Summary[Any, Any]
 
@@ -343,9 +327,9 @@ class FingerprintedSource(LocalSource[_Piece]):
 
 FAN_IN = 8
 """So many results are merged in one task: a worker holds no more of them, and the driver gets few."""
-HUNDREDTHS = 100
+_HUNDREDTHS = 100
 
-PACKAGES = {"dask": "dask", "spark": "pyspark"}
+_PACKAGES = {"dask": "dask", "spark": "pyspark"}
 
 Running = TypeVar("Running")
 Result = TypeVar("Result")
@@ -412,7 +396,7 @@ class EngineSource(ABC):
     @property
     def pass_length(self) -> int:
         """Progress is told in hundredths of the tasks."""
-        return HUNDREDTHS
+        return _HUNDREDTHS
 
     @property
     def missing(self) -> Missing:
@@ -433,7 +417,7 @@ class EngineSource(ABC):
         """Map a summary over the partitions and merge; how many run at a time is the engine's to say."""
         del threads
         nothing = summary.finish(summary.start())
-        found: Result = self.mapped(Summarised(summary), summary.merge, nothing, on_block)
+        found: Result = self.mapped(_Summarised(summary), summary.merge, nothing, on_block)
         return found
 
     def summarise_units(
@@ -441,7 +425,7 @@ class EngineSource(ABC):
     ) -> Any:
         """As :meth:`summarise`, of blocks that say whose each row is."""
         del threads
-        return self.mapped(SummarisedUnits(summary), summary.merge, summary.finish(summary.start()), on_block)
+        return self.mapped(_SummarisedUnits(summary), summary.merge, summary.finish(summary.start()), on_block)
 
     def mapped(
         self,
@@ -508,7 +492,7 @@ class PassProgress:
 
     def tell(self, share: float) -> None:
         """So much of the pass is done; less than before is not believed."""
-        due = int(share * HUNDREDTHS) - self._told
+        due = int(share * _HUNDREDTHS) - self._told
         if due > 0 and self._on_block is not None:
             self._told += due
             self._on_block(due)
@@ -522,7 +506,7 @@ def require_installed(engine: str) -> None:
     ModuleNotFoundError
         Naming the extra.
     """
-    if find_spec(PACKAGES[engine]) is None:
+    if find_spec(_PACKAGES[engine]) is None:
         raise ModuleNotFoundError(
             f"the engine {engine!r} is not installed here: pip install 'dpmoments[{engine}]' (and on every worker)"
         )

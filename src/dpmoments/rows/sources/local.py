@@ -21,8 +21,6 @@ from dpmoments.rows.threads import summarise_in_threads
 from dpmoments.rows.units import UnitBlock
 from dpmoments.schema.schema import Schema
 
-__all__ = ["LocalSource"]
-
 Part = TypeVar("Part")
 Running = TypeVar("Running")
 Result = TypeVar("Result")

@@ -17,10 +17,8 @@ from dpmoments.rows.sources.local import LocalSource
 from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
 from dpmoments.rows.summary import BlockMemory, Missing, Summary
 
-__all__ = ["ArraySource", "ColumnSource", "FrameSource", "LazySource", "require_columns"]
-
-RAW_ROWS_PER_BLOCK = 1 << 20
-LEAST_ROWS_PER_PART = 16_384
+_RAW_ROWS_PER_BLOCK = 1 << 20
+_LEAST_ROWS_PER_PART = 16_384
 """Smaller parts cost more in overhead than threads that end together gain."""
 
 
@@ -77,7 +75,7 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
         return rule
 
     def parts(self) -> Iterator[npt.NDArray[Any]]:
-        return self._slices(RAW_ROWS_PER_BLOCK if self.raw else _rows_per_part(self))
+        return self._slices(_RAW_ROWS_PER_BLOCK if self.raw else _rows_per_part(self))
 
     def parts_for(self, summary: Summary[Any, Any]) -> Iterator[npt.NDArray[Any]]:
         return self._slices(summary.rows_per_task) if self.raw else self.parts()
@@ -210,4 +208,4 @@ def require_columns(found: Sequence[object], wanted: Sequence[str], where: str) 
 
 def _rows_per_part(source: ArraySource | ColumnSource | FrameSource) -> int:
     """Rows that are encoded at a time: an eighth of a small table, so that all threads have work."""
-    return min(source.largest_part, max(LEAST_ROWS_PER_PART, source.n_rows // 8))
+    return min(source.largest_part, max(_LEAST_ROWS_PER_PART, source.n_rows // 8))

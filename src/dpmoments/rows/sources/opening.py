@@ -30,8 +30,6 @@ from dpmoments.rows.sources.spark import is_of_spark, open_files_on_spark, open_
 from dpmoments.rows.sources.text import CsvSource
 from dpmoments.schema.schema import Schema
 
-__all__ = ["open_source"]
-
 
 def open_source(
     data: Any,
@@ -52,10 +50,10 @@ def open_source(
     if text_format is not None and not isinstance(text_format, TextFormat):
         raise TypeError(f"text_format must be a dpmoments.TextFormat, got {type(text_format).__name__}")
     if isinstance(data, str | PathLike):
-        return file_source(data if isinstance(data, str) else Path(data), schema, mean, privacy_unit, text_format)
+        return _file_source(data if isinstance(data, str) else Path(data), schema, mean, privacy_unit, text_format)
     if isinstance(data, EngineFiles):
         open_files = open_files_on_dask if data.engine == "dask" else open_files_on_spark
-        return open_files(file_source(data.path, schema, mean, privacy_unit, text_format))
+        return open_files(_file_source(data.path, schema, mean, privacy_unit, text_format))
     if text_format is not None:
         raise TypeError(
             f"text_format says how text files are written, and the table is given as {type(data).__name__}: leave it out"
@@ -106,21 +104,14 @@ def open_source(
     )
 
 
-def file_source(
+def _file_source(
     pattern: str | Path,
     schema: Schema,
     mean: bool,
     privacy_unit: PrivacyUnit | None = None,
     text_format: TextFormat | None = None,
 ) -> FileSource:
-    """The source that reads the named files, told apart by their endings.
-
-    Raises
-    ------
-    ValueError
-        If an ending is unknown, the files mix formats, a column of the schema is absent, or files that are no text have a text
-        format.
-    """
+    """The source that reads the named files, told apart by their endings."""
     paths, folder = tuple(expand_paths(pattern)), fixed_folder(pattern)
     endings = {file_ending(path) for path in paths}
     if len(endings) == 1 and endings <= set(CSV_DELIMITERS):

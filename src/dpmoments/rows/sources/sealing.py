@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-__all__ = ["Seal"]
-
-KEY_BYTES = 32
-NONCE_BYTES = 12
+_KEY_BYTES = 32
+_NONCE_BYTES = 12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,13 +29,13 @@ class Seal:
     (False, b'n = 2001')
     """
 
-    key: bytes = field(default_factory=lambda: os.urandom(KEY_BYTES))
+    key: bytes = field(default_factory=lambda: os.urandom(_KEY_BYTES))
 
     def sealed(self, content: bytes) -> bytes:
         """Encrypt content."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-        nonce = os.urandom(NONCE_BYTES)
+        nonce = os.urandom(_NONCE_BYTES)
         return nonce + AESGCM(self.key).encrypt(nonce, content, None)
 
     def opened(self, sealed: bytes) -> bytes:
@@ -52,7 +50,7 @@ class Seal:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         try:
-            return AESGCM(self.key).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], None)
+            return AESGCM(self.key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None)
         except InvalidTag:
             pass
         raise ValueError("the result of a partition was changed on its way from a worker")

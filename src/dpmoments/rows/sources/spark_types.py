@@ -8,37 +8,40 @@ from typing import Any
 
 from dpmoments.rows.sources.spark_scans import items, kind_of, selected
 
-__all__ = ["FileScan", "declares_types", "in_memory", "undeclared_types"]
-
-SPARK = "org.apache.spark.sql."
-DATASOURCES = f"{SPARK}execution.datasources."
-JDBC_TABLE = f"{DATASOURCES}v2.jdbc.JDBCTable"
-LEAVES = frozenset(
+_SPARK = "org.apache.spark.sql."
+_DATASOURCES = f"{_SPARK}execution.datasources."
+_JDBC_TABLE = f"{_DATASOURCES}v2.jdbc.JDBCTable"
+_LEAVES = frozenset(
     [
-        *(f"{SPARK}catalyst.plans.logical.{name}" for name in ("LocalRelation", "OneRowRelation", "Range")),
-        *(f"{SPARK}catalyst.plans.logical.{name}" for name in ("CTERelationRef", "UnionLoopRef")),  # of a visible child
-        f"{SPARK}catalyst.catalog.HiveTableRelation",
+        *(f"{_SPARK}catalyst.plans.logical.{name}" for name in ("LocalRelation", "OneRowRelation", "Range")),
+        *(
+            f"{_SPARK}catalyst.plans.logical.{name}" for name in ("CTERelationRef", "UnionLoopRef")
+        ),  # of a visible child
+        f"{_SPARK}catalyst.catalog.HiveTableRelation",
     ]
 )
 """Leaves of a plan that read no file whose types Spark might infer."""
-DECLARED = frozenset(
+_DECLARED = frozenset(
     [
-        *(f"{DATASOURCES}{name}" for name in ("parquet.ParquetFileFormat", "orc.OrcFileFormat", "text.TextFileFormat")),
-        *(f"{DATASOURCES}v2.{name}" for name in ("parquet.ParquetTable", "orc.OrcTable", "text.TextTable")),
-        f"{DATASOURCES}jdbc.JDBCRelation",
-        JDBC_TABLE,
-        *(f"{SPARK}{name}" for name in ("hive.orc.OrcFileFormat", "avro.AvroFileFormat", "v2.avro.AvroTable")),
+        *(
+            f"{_DATASOURCES}{name}"
+            for name in ("parquet.ParquetFileFormat", "orc.OrcFileFormat", "text.TextFileFormat")
+        ),
+        *(f"{_DATASOURCES}v2.{name}" for name in ("parquet.ParquetTable", "orc.OrcTable", "text.TextTable")),
+        f"{_DATASOURCES}jdbc.JDBCRelation",
+        _JDBC_TABLE,
+        *(f"{_SPARK}{name}" for name in ("hive.orc.OrcFileFormat", "avro.AvroFileFormat", "v2.avro.AvroTable")),
     ]
 )
 """Formats and relations that hold the types of their columns."""
-DECLARED_WITH_KEYS = ("org.apache.spark.sql.delta.", "org.apache.iceberg.spark.")
+_DECLARED_WITH_KEYS = ("org.apache.spark.sql.delta.", "org.apache.iceberg.spark.")
 """Packages of table formats, which declare the types of partition columns as well."""
-CSV = frozenset([f"{DATASOURCES}csv.CSVFileFormat", f"{DATASOURCES}v2.csv.CSVTable"])
-INFERRED = frozenset(
-    [f"{DATASOURCES}{name}" for name in ("json.JsonFileFormat", "v2.json.JsonTable", "xml.XmlFileFormat")]
+_CSV = frozenset([f"{_DATASOURCES}csv.CSVFileFormat", f"{_DATASOURCES}v2.csv.CSVTable"])
+_INFERRED = frozenset(
+    [f"{_DATASOURCES}{name}" for name in ("json.JsonFileFormat", "v2.json.JsonTable", "xml.XmlFileFormat")]
 )
 """Formats of which Spark infers the columns, unless it is given a schema."""
-RDDS = frozenset(
+_RDDS = frozenset(
     f"org.apache.spark.{name}"
     for name in (
         "api.python.PythonRDD",
@@ -51,17 +54,17 @@ RDDS = frozenset(
     )
 )
 """What data of this process, handed to Spark, is made of; files, queries, shuffles and checkpoints are others."""
-PASSING = frozenset(
+_PASSING = frozenset(
     ["Filter", "GlobalLimit", "Join", "LocalLimit", "Repartition", "RepartitionByExpression", "ResolvedHint", "Sort"]
     + ["SubqueryAlias", "View"]
 )
 """Nodes that use the columns of their expressions and hand on the others."""
-REMEDY = "give the types, spark.read.schema('age double, region string'), or pass CSV files as EngineFiles(path, engine='spark')"
-ONE_ROW = "so that one row would decide how others are read"
+_REMEDY = "give the types, spark.read.schema('age double, region string'), or pass CSV files as EngineFiles(path, engine='spark')"
+_ONE_ROW = "so that one row would decide how others are read"
 
 
 @dataclass(frozen=True)
-class FileScan:
+class _FileScan:
     """What a plan shows of files that it reads.
 
     Attributes
@@ -87,38 +90,40 @@ class FileScan:
     @property
     def problem(self) -> str | None:
         """Why the types of its cells are not known to be declared; None if they are."""
-        if declares_types(self.format):
+        if _declares_types(self.format):
             return None
-        if self.format not in CSV | INFERRED:
+        if self.format not in _CSV | _INFERRED:
             return _unknown(self.format)
-        name = "CSV" if self.format in CSV else "XML" if "xml" in self.format else "JSON"
+        name = "CSV" if self.format in _CSV else "XML" if "xml" in self.format else "JSON"
         if self.in_catalog:
             return (
                 f"the Spark frame reads a table of {name} files from a catalog, which does not show that its types were "
-                f"declared rather than inferred: copy it to a table of Parquet files with stated types, or {REMEDY}"
+                f"declared rather than inferred: copy it to a table of Parquet files with stated types, or {_REMEDY}"
             )
         if self.schema is not None:
             return None
-        if self.format in INFERRED or self.options.get("inferschema", "false").casefold() != "false":
-            return f"the Spark frame reads {name} files, whose types Spark infers from their cells, {ONE_ROW}: {REMEDY}"
+        if self.format in _INFERRED or self.options.get("inferschema", "false").casefold() != "false":
+            return (
+                f"the Spark frame reads {name} files, whose types Spark infers from their cells, {_ONE_ROW}: {_REMEDY}"
+            )
         if self.options.get("header", "false").casefold() != "true":
             return (
                 "the Spark frame reads CSV files without a header line, whose first row decides how many columns there are: "
-                f"say header=True where they have one, or {REMEDY}"
+                f"say header=True where they have one, or {_REMEDY}"
             )
         return None
 
     @property
     def inferred_keys(self) -> dict[int, str]:
         """Columns from the names of folders whose types Spark inferred from all of them."""
-        if self.in_catalog or self.format.startswith(DECLARED_WITH_KEYS):
+        if self.in_catalog or self.format.startswith(_DECLARED_WITH_KEYS):
             return {}
         return {number: name for number, name in self.keys.items() if name.casefold() not in (self.schema or ())}
 
 
-def declares_types(class_name: str) -> bool:
+def _declares_types(class_name: str) -> bool:
     """Return True if a format, relation or table of this class holds the types of its columns."""
-    return class_name in DECLARED or class_name.startswith(DECLARED_WITH_KEYS)
+    return class_name in _DECLARED or class_name.startswith(_DECLARED_WITH_KEYS)
 
 
 def undeclared_types(frame: Any, names: Sequence[str]) -> str | None:
@@ -136,10 +141,10 @@ def undeclared_types(frame: Any, names: Sequence[str]) -> str | None:
     scans = []
     for leaf in leaves:
         name = str(leaf.getClass().getName())
-        if name in LEAVES:
+        if name in _LEAVES:
             continue
-        if name == f"{SPARK}execution.LogicalRDD":
-            if not in_memory(leaf.rdd()):
+        if name == f"{_SPARK}execution.LogicalRDD":
+            if not _in_memory(leaf.rdd()):
                 return (
                     "the Spark frame is made of an RDD, a checkpoint or a query that hides where its types come from: pass the "
                     "frame that it was made of, or write it to Parquet files with stated types and pass these"
@@ -152,18 +157,18 @@ def undeclared_types(frame: Any, names: Sequence[str]) -> str | None:
     keys = {number: name for scan in scans for number, name in scan.inferred_keys.items()}
     if not keys:
         return None
-    used = set(keys) if subqueries else used_attributes(plan, _ids(plan.output()))
+    used = set(keys) if subqueries else _used_attributes(plan, _ids(plan.output()))
     if named := sorted({keys[number] for number in used & set(keys)}):
         return (
             f"the Spark frame uses the column {', '.join(map(repr, named))} from the names of folders, whose type Spark infers "
-            f"from all of them, {ONE_ROW}: name it in the schema of the reader, spark.read.schema('{named[0]} string, ...')"
+            f"from all of them, {_ONE_ROW}: name it in the schema of the reader, spark.read.schema('{named[0]} string, ...')"
         )
     return None
 
 
-def in_memory(rdd: Any) -> bool:
+def _in_memory(rdd: Any) -> bool:
     """Return True if an RDD is made of data of this process, by steps that are rows' own."""
-    return all(str(one.getClass().getName()) in RDDS for one in lineage(rdd))
+    return all(str(one.getClass().getName()) in _RDDS for one in lineage(rdd))
 
 
 def lineage(rdd: Any) -> Iterable[Any]:
@@ -177,11 +182,8 @@ def lineage(rdd: Any) -> Iterable[Any]:
             waiting += [dependency.rdd() for dependency in items(one.dependencies())]
 
 
-def used_attributes(plan: Any, wanted: set[int]) -> set[int]:
-    """Return the numbers of the leaves' attributes that a plan uses for attributes of its result.
-
-    A column that a view hands on, and that nobody asks for, is not used.
-    """
+def _used_attributes(plan: Any, wanted: set[int]) -> set[int]:
+    """Return the numbers of the leaves' attributes that a plan uses for attributes of its result."""
     children = items(plan.children())
     if not children:
         return wanted
@@ -189,7 +191,7 @@ def used_attributes(plan: Any, wanted: set[int]) -> set[int]:
     if kind == "Project":
         kept = (one for one in items(plan.projectList()) if one.exprId().id() in wanted)
         needed = set().union(*(_ids(one.references().toSeq()) for one in kept))
-    elif kind in PASSING:
+    elif kind in _PASSING:
         needed = wanted | _ids(plan.references().toSeq())
     elif kind == "Union":
         indices = [index for index, one in enumerate(items(plan.output())) if one.exprId().id() in wanted]
@@ -197,34 +199,34 @@ def used_attributes(plan: Any, wanted: set[int]) -> set[int]:
         needed = {output[index].exprId().id() for output in outputs for index in indices}
     else:  # all that it is given
         needed = set().union(_ids(plan.references().toSeq()), *(_ids(child.output()) for child in children))
-    return set().union(*(used_attributes(child, needed) for child in children))
+    return set().union(*(_used_attributes(child, needed) for child in children))
 
 
 def _ids(attributes: Any) -> set[int]:
     return {one.exprId().id() for one in items(attributes)}
 
 
-def _scan_of(leaf: Any, name: str) -> FileScan:
+def _scan_of(leaf: Any, name: str) -> _FileScan:
     """Return what a leaf shows; of one that reads no files, its class alone."""
-    if name == f"{DATASOURCES}LogicalRelation":
+    if name == f"{_DATASOURCES}LogicalRelation":
         relation = leaf.relation()
         class_name = str(relation.getClass().getName())
-        if class_name != f"{DATASOURCES}HadoopFsRelation":
-            return FileScan(class_name, {}, False, None, {})
+        if class_name != f"{_DATASOURCES}HadoopFsRelation":
+            return _FileScan(class_name, {}, False, None, {})
         options = {str(pair._1()).casefold(): str(pair._2()) for pair in items(relation.options().toSeq())}
         keys = _keys(leaf, relation.partitionSchema())
         of_files, in_catalog = str(relation.fileFormat().getClass().getName()), leaf.catalogTable().isDefined()
-        return FileScan(of_files, options, in_catalog, _user_schema(relation.location()), keys)
-    if name == f"{DATASOURCES}v2.DataSourceV2Relation":
+        return _FileScan(of_files, options, in_catalog, _user_schema(relation.location()), keys)
+    if name == f"{_DATASOURCES}v2.DataSourceV2Relation":
         table = leaf.table()
         class_name = str(table.getClass().getName())
-        if class_name not in (DECLARED | CSV | INFERRED) - {JDBC_TABLE}:
-            return FileScan(class_name, {}, False, None, {})
+        if class_name not in (_DECLARED | _CSV | _INFERRED) - {_JDBC_TABLE}:
+            return _FileScan(class_name, {}, False, None, {})
         options = {str(key).casefold(): str(value) for key, value in dict(leaf.options()).items()}
         keys = _keys(leaf, table.fileIndex().partitionSchema())
         schema = _names(table.userSpecifiedSchema())
-        return FileScan(class_name, options, leaf.catalog().isDefined(), schema, keys)
-    return FileScan(name, {}, False, None, {})
+        return _FileScan(class_name, options, leaf.catalog().isDefined(), schema, keys)
+    return _FileScan(name, {}, False, None, {})
 
 
 def _keys(leaf: Any, schema: Any) -> dict[int, str]:
@@ -253,5 +255,5 @@ def _names(schema: Any) -> frozenset[str] | None:
 def _unknown(class_name: str) -> str:
     return (
         f"the Spark frame reads a source, {class_name.rpartition('.')[2]}, that does not show that its types were declared "
-        f"rather than inferred: write it to Parquet files with stated types and pass these, or {REMEDY}"
+        f"rather than inferred: write it to Parquet files with stated types and pass these, or {_REMEDY}"
     )

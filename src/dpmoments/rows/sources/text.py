@@ -35,18 +35,18 @@ from dpmoments.rows.sources.source import (
     read_quietly,
     unconverted_column,
 )
-from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Date, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
+from dpmoments.schema.dates import Date
+from dpmoments.schema.numeric import Numeric
 
-__all__ = ["CsvSource"]
-
-CSV_BLOCK_BYTES = 4 << 20
-HEADER_BYTES = 1 << 20
-BYTES_AT_A_TIME = 1 << 13
+_CSV_BLOCK_BYTES = 4 << 20
+_HEADER_BYTES = 1 << 20
+_BYTES_AT_A_TIME = 1 << 13
 """In which the end of the header is looked for."""
-AS_TEXT, LONG_LINES = "as text", "long lines"
+_AS_TEXT, _LONG_LINES = "as text", "long lines"
 """Ways in which a file is read again."""
-USUAL = TextFormat()
-NO_TEXT = (
+_USUAL = TextFormat()
+_NO_TEXT = (
     "damaged, or not text in UTF-8, for which pass the encoding it was saved in, text_format=TextFormat(encoding=...)"
 )
 
@@ -61,7 +61,7 @@ class CsvSource(StreamedFileSource):
         What Arrow's reader does not know of it, thousands marks and dates, is read off columns of text.
     """
 
-    text_format: TextFormat = USUAL
+    text_format: TextFormat = _USUAL
     on_ragged_line: Callable[[], None] | None = field(default=None, kw_only=True)
     """Where it is given, cells are not converted; see :meth:`unconverted`."""
 
@@ -74,16 +74,16 @@ class CsvSource(StreamedFileSource):
 
     def names_in(self, path: Path) -> list[str]:
         # Of the first line alone: what is wrong with others is no fault of the header.
-        header = read_quietly(partial(self._header, path), path, NO_TEXT)
-        with self._reader(path, why=NO_TEXT, header=header) as reader:
-            return read_quietly(lambda: list(reader.names), path, NO_TEXT)  # of which some may not be text
+        header = read_quietly(partial(self._header, path), path, _NO_TEXT)
+        with self._reader(path, why=_NO_TEXT, header=header) as reader:
+            return read_quietly(lambda: list(reader.names), path, _NO_TEXT)  # of which some may not be text
 
     def _header(self, path: Path) -> bytes:
         """The first line that is not empty, and those before it."""
         held, lines = b"", self._lines(path)
         stream = open_utf8(path, self.text_format)
         try:
-            while lines.first_end is None and (block := bytes(stream.read(BYTES_AT_A_TIME))):
+            while lines.first_end is None and (block := bytes(stream.read(_BYTES_AT_A_TIME))):
                 held += block
                 lines.add(block)
         finally:
@@ -91,7 +91,7 @@ class CsvSource(StreamedFileSource):
         return (held if lines.first_end is None else held[: lines.first_end]) + b"\n"
 
     def _lines(self, path: Path) -> LineLengths:
-        return LineLengths(self._delimiter(path), self.text_format.quote, 2 * CSV_BLOCK_BYTES)
+        return LineLengths(self._delimiter(path), self.text_format.quote, 2 * _CSV_BLOCK_BYTES)
 
     def __post_init__(self) -> None:
         for path in self.paths:
@@ -126,10 +126,10 @@ class CsvSource(StreamedFileSource):
         given, told = 0, 0
 
         def mended(said: str) -> str | None:
-            if LONG_LINE in said and LONG_LINES not in ways:
-                return LONG_LINES
+            if LONG_LINE in said and _LONG_LINES not in ways:
+                return _LONG_LINES
             name = unconverted_column(said, shown)
-            return AS_TEXT if name and self._goes_on(name) and AS_TEXT not in ways else None
+            return _AS_TEXT if name and self._goes_on(name) and _AS_TEXT not in ways else None
 
         while True:
             seen = 0
@@ -143,7 +143,7 @@ class CsvSource(StreamedFileSource):
 
             convert = pa_csv.ConvertOptions(
                 # What tells people apart is text in every file, whatever its cells look like.
-                column_types={name: self._type(name, as_text=AS_TEXT in ways) for name in names},
+                column_types={name: self._type(name, as_text=_AS_TEXT in ways) for name in names},
                 include_columns=list(names),
                 null_values=list(self.text_format.null_words),
                 true_values=list(self.text_format.true_words),
@@ -159,7 +159,7 @@ class CsvSource(StreamedFileSource):
                 ragged=None if self.on_ragged_line is None else _skipping(note_ragged_line),
                 raw=read_quietly(partial(pa.OSFile, str(path)), path),
                 mended=mended,
-                long_lines=LONG_LINES in ways,
+                long_lines=_LONG_LINES in ways,
             )
             try:
                 with opened as reader:
@@ -267,7 +267,7 @@ class CsvSource(StreamedFileSource):
         if header is not None:
             open_stream = partial(pa.BufferReader, header)
         lengths = self._lines(path) if long_lines else None
-        stream = WholeLineEnds(read_quietly(open_stream, path, why, columns=columns), raw, lengths)
+        stream = _WholeLineEnds(read_quietly(open_stream, path, why, columns=columns), raw, lengths)
         # Cells may hold line breaks, in quotes. In a file of one column an empty line is an empty cell.
         parse = pa_csv.ParseOptions(
             delimiter=self._delimiter(path),
@@ -276,7 +276,7 @@ class CsvSource(StreamedFileSource):
             ignore_empty_lines=not one_column,
             invalid_row_handler=ragged,
         )
-        block_size = len(header) + 1 if header is not None else CSV_BLOCK_BYTES * (4 if long_lines else 1)
+        block_size = len(header) + 1 if header is not None else _CSV_BLOCK_BYTES * (4 if long_lines else 1)
         open_reader = partial(
             pa_csv.open_csv,
             pa.PythonFile(stream, mode="r"),
@@ -286,12 +286,12 @@ class CsvSource(StreamedFileSource):
         )
         try:
             with read_quietly(open_reader, path, why, columns=columns, mended=mended) as reader:
-                yield Batches(reader, stream.places)
+                yield _Batches(reader, stream.places)
         finally:
             stream.end()
 
 
-class Batches:
+class _Batches:
     """The batches of Arrow's reader, and how far the file was read for them: each is made of one block, read ahead by Arrow.
 
     Parameters
@@ -319,7 +319,7 @@ class Batches:
         return self._places[min(self._n_batches, len(self._places)) - 1] if self._places else 0
 
 
-class WholeLineEnds:
+class _WholeLineEnds:
     """A binary stream, no read of which ends between the CR and the LF of one line end.
 
     Arrow's reader loses the LF of a quoted cell whose CR is the last byte of a block. Where blocks end depends on the rows
@@ -384,8 +384,8 @@ class WholeLineEnds:
         self._stream.close()
 
 
-_streams: WeakSet[WholeLineEnds] = WeakSet()
-SECONDS_TO_END = 0.05
+_streams: WeakSet[_WholeLineEnds] = WeakSet()
+_SECONDS_TO_END = 0.05
 """In which Arrow's thread finds that there is nothing more to read, and leaves Python."""
 
 
@@ -395,7 +395,7 @@ def _end_all() -> None:
     for stream in waiting:
         stream.end()
     if waiting:
-        time.sleep(SECONDS_TO_END)
+        time.sleep(_SECONDS_TO_END)
 
 
 def _skipping(note: Callable[[], None]) -> Callable[[Any], str]:
@@ -416,10 +416,10 @@ def _with_line_end(path: Path, text_format: TextFormat, raw: Any = None) -> Any:
     """
     stream = open_utf8(path, text_format)
     try:
-        head = bytes(stream.read(HEADER_BYTES))
+        head = bytes(stream.read(_HEADER_BYTES))
     finally:
         stream.close()
     line = head.removesuffix(b"\r")
-    if len(head) < HEADER_BYTES and line.strip() and b"\n" not in line and b"\r" not in line:
+    if len(head) < _HEADER_BYTES and line.strip() and b"\n" not in line and b"\r" not in line:
         return pa.BufferReader(line + b"\n")
     return open_utf8(path, text_format, raw)
