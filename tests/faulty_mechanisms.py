@@ -20,7 +20,7 @@ from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
 from dpmoments.mechanisms.laplace import Laplace, LaplacePlan
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplacePlan
-from dpmoments.mechanisms.shape import MomentShape, NoisyMoments
+from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.noise.matrices import wishart
 from dpmoments.noise.sphere import envelope_parameter, sample_bingham
 from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
@@ -160,7 +160,7 @@ class UnclippedPlan(MatrixLaplacePlan):
         self.check_rows(rows)
         gram = sum((block.T @ block for block in rows.source.blocks()), np.zeros((self.shape.n_features,) * 2))
         exact = np.array([[int(cell) for cell in row] for row in np.rint(gram * 4.0**self.bits)], dtype=object)
-        return NoisyMoments(None, None, self.add_noise(privacy_filter, "Gram matrix", exact))
+        return RunResult(None, None, self.add_noise(privacy_filter, "Gram matrix", exact))
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ class KeptCountPlan(GaussianPlan):
         moments = rows.moments(bits=self.bits)
         values = self.add_noise(privacy_filter, "everything", augmented_gram(moments, self.augmentation))
         count = float(moments.count)
-        return NoisyMoments(count, values[0, 1:] / self.augmentation, np.ascontiguousarray(values[1:, 1:]))
+        return RunResult(count, values[0, 1:] / self.augmentation, np.ascontiguousarray(values[1:, 1:]))
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class GramPlan(Plan):
         self.check_rows(rows)
         released = self.release(unit_gram(rows), self, privacy_filter._generator)
         gram, diagnostics = released if isinstance(released, tuple) else (released, {})
-        return NoisyMoments(None, None, gram, diagnostics)
+        return RunResult(None, None, gram, diagnostics)
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ import pytest
 
 from dpmoments.audit.replay import Exchange, Recorder
 from dpmoments.mechanisms.means.base import NoisyMean
-from dpmoments.mechanisms.norm_histogram import NormHistogram
 from dpmoments.mechanisms.registry import make_mean_mechanism
+from dpmoments.mechanisms.row_norm_histogram import NormHistogram
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget

@@ -18,10 +18,10 @@ from dpmoments.mechanisms.coinpress_schedule import (
     Schedule,
     clip_shrinkage,
     mean_schedule,
+    normal_norm_radius,
     paper_shares,
-    shell_radius,
 )
-from dpmoments.mechanisms.norm_histogram import NormHistogram, norm_edges
+from dpmoments.mechanisms.row_norm_histogram import NormHistogram, norm_edges
 from plain_answers import Answers, finest_bits, lengths
 
 
@@ -55,7 +55,7 @@ def coinpress(
             error = answers.of_sum * math.sqrt(d / (2.0 * 0.98 * cost)) / n_rows
             best = histogram.best_radius(1, error, math.sqrt(1.0 / (2.0 * d))) or 0.0
             outside = histogram.share_above(clipped_at)
-            if best > 1.06 * shell_radius(d, error, math.sqrt(1.0 / (2.0 * d))):
+            if best > 1.06 * normal_norm_radius(d, error, math.sqrt(1.0 / (2.0 * d))):
                 clipped_at = max(clipped_at, best)
             cost, last = 0.98 * cost, histogram
         noisy, entry = clipped_sum(f"step {index + 1}", w, clipped_at, cost, answers)
@@ -103,7 +103,7 @@ def coinpress_clips(
         return by_theory(d, n_rows, bound, rho, of_sum, steps=steps, split=split)
     shares: Sequence[Sequence[float]] | None = None
     weight = math.sqrt(1.0 / (2.0 * d)) * max(0.25, 1.0 / math.sqrt(d))
-    shell = shell_radius(d, of_sum * math.sqrt(d / (1.8 * rho)) / n_rows, weight)
+    shell = normal_norm_radius(d, of_sum * math.sqrt(d / (1.8 * rho)) / n_rows, weight)
     factor, shrinkage = math.sqrt(chi2.isf(0.01, d)), clip_shrinkage(shell, d)
     tail = max(0.0, float(norm.isf(chi.sf(shell, d))))
     if split is not None:

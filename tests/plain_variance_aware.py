@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import norm
 
 from dpmoments.mechanisms.means.base import NoisyMean
-from dpmoments.mechanisms.norm_histogram import NormHistogram, norm_edges
+from dpmoments.mechanisms.row_norm_histogram import NormHistogram, norm_edges
 from plain_answers import Answers, finest_bits, lengths
 from plain_balls import clipped_size, clipped_sum, shortened, spread_of
 

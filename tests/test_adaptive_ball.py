@@ -17,7 +17,7 @@ from dpmoments.audit.replay import Recorder, replay, replay_everywhere, replay_o
 from dpmoments.audit.verification import checks
 from dpmoments.mechanisms import AdaptiveBall, MomentShape
 from dpmoments.mechanisms.ball_search import BallEvidence
-from dpmoments.mechanisms.shape import NoisyMoments
+from dpmoments.mechanisms.shape import RunResult
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.law import NoiseLaw
 from dpmoments.privacy.budget import PrivacyBudget
@@ -75,7 +75,7 @@ def recorded(
     seed: int = 0,
     schema: Schema | None = None,
     drops: bool = False,
-) -> tuple[NoisyMoments, Recorder, Any]:
+) -> tuple[RunResult, Recorder, Any]:
     """One run, everything that it asked, and its plan."""
     schema = Schema.unit_ball(table.shape[1], missing="drop" if drops else "center") if schema is None else schema
     plan = AdaptiveBall().plan(
@@ -107,7 +107,7 @@ def plainly(
     return plain_ball.adaptive_ball(kept, loss, answers, count_is_public=public, box=box)
 
 
-def assert_same(noisy: NoisyMoments, found: Found) -> None:
+def assert_same(noisy: RunResult, found: Found) -> None:
     """Moments, centre, law, diagnostics, warning and rules, to rounding."""
     close = {"rtol": 1e-8, "atol": 1e-12}
     np.testing.assert_allclose(noisy.count, found.count, **close)
@@ -259,7 +259,7 @@ PATH_TABLES = {
 }
 
 
-def path_of(noisy: NoisyMoments) -> str:
+def path_of(noisy: RunResult) -> str:
     reason = str(noisy.diagnostics.get("public_bounds", ""))
     if "few" in reason:
         return "few"
@@ -335,13 +335,13 @@ def test_a_row_more_cannot_be_seen_where_few_rows_make_up_a_column() -> None:
     )
     np.testing.assert_allclose(released.noisy_gram, table.T @ table, atol=1e-2)
     assert "radius" not in released.diagnostics
-    assert len(released.privacy.rules) == len(Schema.unit_ball(3).rules_in_words())
+    assert len(released.privacy.rules) == len(Schema.unit_ball(3).describe_rules())
 
 
 # ---------------------------------------------------------------- what it says of the rows that were moved
 
 
-def moved(table: np.ndarray, noisy: NoisyMoments) -> np.ndarray:
+def moved(table: np.ndarray, noisy: RunResult) -> np.ndarray:
     """The rows as the release has them, about its centre."""
     about = table - noisy.center
     lengths = np.linalg.norm(about, axis=1, keepdims=True)
@@ -408,7 +408,7 @@ def test_the_covariance_loses_no_more_than_the_warning_allows_for() -> None:
 # ---------------------------------------------------------------- its noise, its files
 
 
-def squared_scores(noisy: NoisyMoments, table: np.ndarray, law: NoiseLaw) -> list[float]:
+def squared_scores(noisy: RunResult, table: np.ndarray, law: NoiseLaw) -> list[float]:
     """Mean squares of what is left after the moved rows' moments, in the law's deviations: diagonal, off it, sum, count."""
     rows = moved(table, noisy)
     off_gram, off_sum = noisy.gram - rows.T @ rows, np.asarray(noisy.sum) - rows.sum(axis=0)

@@ -11,10 +11,10 @@ import pytest
 
 import dpmoments as dpm
 from cases import CASES, N_ROWS, Case
-from dpmoments.mechanisms.assumed_table import AssumedTable, _normal_rows, measured_errors
 from dpmoments.mechanisms.base import Plan
-from dpmoments.mechanisms.norm_histogram import TransformedNorm
+from dpmoments.mechanisms.row_norm_histogram import TransformedNorm
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.mechanisms.synthetic_spectrum import SyntheticSpectrum, _normal_rows, measured_errors
 from dpmoments.papers.mechanisms.padded_gram import PaddedGramPlan
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -31,7 +31,7 @@ def filters(plan: Plan, runs: int) -> list[PrivacyFilter]:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_every_plan_has_an_error_on_an_assumed_table(case: Case) -> None:
     plan = case.plan()
-    errors = plan.errors_on(AssumedTable(N_ROWS, SPECTRUM[: case.n_features]), filters(plan, 1))
+    errors = plan.errors_on(SyntheticSpectrum(N_ROWS, SPECTRUM[: case.n_features]), filters(plan, 1))
     assert math.isfinite(errors.gram)
     assert errors.gram > 0.0
     if case.mean:
@@ -64,7 +64,7 @@ def test_wishart_errors_are_exact(mechanism: dpm.mechanisms.Mechanism, mean: boo
     """Against trials on the assumed table; an error half as large again is found."""
     plan = mechanism.plan(MomentShape(3, mean=mean), PrivacyBudget.approximate(1.0, 1e-6), "add_remove")
     assert isinstance(plan, PaddedGramPlan)
-    assumed, trials = AssumedTable(300, SPECTRUM), 800
+    assumed, trials = SyntheticSpectrum(300, SPECTRUM), 800
     stated = plan.exact_errors_on(assumed)
     assert stated is not None
     rows, squares, sums = assumed.rows(Neighbors.ADD_REMOVE, bounded=True), [], []
@@ -83,7 +83,7 @@ def test_wishart_errors_are_exact(mechanism: dpm.mechanisms.Mechanism, mean: boo
 
 
 def test_an_error_that_forgets_the_raised_eigenvalues_or_the_kept_padding_is_found() -> None:
-    assumed = AssumedTable(300, SPECTRUM)
+    assumed = SyntheticSpectrum(300, SPECTRUM)
     budget, shape = PrivacyBudget.approximate(1.0, 1e-6), MomentShape(3, mean=False)
 
     def error(plan: Any) -> float:
@@ -105,7 +105,7 @@ def test_an_error_that_forgets_the_raised_eigenvalues_or_the_kept_padding_is_fou
 @pytest.mark.parametrize("neighbors", list(Neighbors))
 def test_assumed_rows_answer_as_a_table_in_which_they_are_repeated(neighbors: Neighbors) -> None:
     copies, spectrum = 7, np.array([2.0, 1.0, 0.25])
-    assumed = AssumedTable(250 * copies, spectrum)
+    assumed = SyntheticSpectrum(250 * copies, spectrum)
     rows = assumed.rows(neighbors, bounded=False)
     distinct = _normal_rows(250, 3) * np.sqrt(spectrum)
     literal = Rows.of(np.repeat(distinct, copies, axis=0), dpm.Schema.unbounded(3), neighbors=neighbors)
@@ -127,7 +127,7 @@ def test_assumed_rows_answer_as_a_table_in_which_they_are_repeated(neighbors: Ne
 
 @pytest.mark.parametrize("n_rows", [1, 2, 5, 1000, 10**12])
 def test_the_gram_matrix_in_the_ball_is_the_stated_one(n_rows: int) -> None:
-    moments = AssumedTable(n_rows, SPECTRUM[::-1]).rows(Neighbors.REPLACE_ONE, bounded=True).moments(bits=20)
+    moments = SyntheticSpectrum(n_rows, SPECTRUM[::-1]).rows(Neighbors.REPLACE_ONE, bounded=True).moments(bits=20)
     assert moments.count == n_rows
     stated = [[round(n_rows * SPECTRUM[i] * 4**20) if i == j else 0 for j in range(3)] for i in range(3)]
     assert moments.gram.tolist() == stated
@@ -149,7 +149,7 @@ def test_made_up_rows_have_the_moments_they_state(n_rows: int, n_features: int) 
 def test_measured_errors_are_root_mean_squares_about_the_origin() -> None:
     """CoinPress releases its moments about its own centre."""
     plan = dpm.mechanisms.CoinPress().plan(MomentShape(3, n_rows=5000), PrivacyBudget.zcdp(0.5), "replace_one")
-    assumed = AssumedTable(5000, SPECTRUM)
+    assumed = SyntheticSpectrum(5000, SPECTRUM)
     measured = measured_errors(plan.run, assumed, plan.neighbors, 1.0, filters(plan, 4))
     rows, squares, sums = assumed.rows(plan.neighbors, bounded=True), [], []
     for privacy_filter in filters(plan, 4):
@@ -168,7 +168,7 @@ def test_few_runs_are_near_many() -> None:
         (dpm.mechanisms.KapralovTalwar(), PrivacyBudget.zcdp(0.5)),
     ):
         plan = mechanism.plan(MomentShape(6, n_rows=10_000, mean=False), budget, "replace_one")
-        assumed = AssumedTable(10_000, np.array([0.4, 0.2, 0.13, 0.1, 0.08, 0.07]))
+        assumed = SyntheticSpectrum(10_000, np.array([0.4, 0.2, 0.13, 0.1, 0.08, 0.07]))
         few = plan.errors_on(assumed, filters(plan, plan.measured_runs)).gram
         many = plan.errors_on(
             assumed, [PrivacyFilter.open(plan, insecure_seed=1000 + seed) for seed in range(200)]

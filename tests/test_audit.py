@@ -40,7 +40,7 @@ from dpmoments.audit.statistics import (
 from dpmoments.cli import main
 from dpmoments.mechanisms import IterativeEigenvectors
 from dpmoments.mechanisms.registry import MECHANISMS
-from dpmoments.mechanisms.shape import NoisyMoments
+from dpmoments.mechanisms.shape import RunResult
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.noise.families import GaussianNoise, LaplaceNoise, MatrixLaplaceNoise, WishartNoise
 from dpmoments.noise.law import NoiseLaw
@@ -232,12 +232,12 @@ def test_every_run_is_the_plans_own() -> None:
         cost, neighbors, loss_unit = PrivacyBudget.zcdp(0.5), ADD_REMOVE, LossUnit.RHO
         privacy_unit = None
 
-        def run(self, rows: Any, privacy_filter: PrivacyFilter) -> NoisyMoments:
+        def run(self, rows: Any, privacy_filter: PrivacyFilter) -> RunResult:
             seen.append(rows)
             if len(seen) % 2:
                 raise KeyError("private")
             noise = privacy_filter.draw("nothing", GaussianDraw(2.0), np.zeros(1), count(ADD_REMOVE))
-            return NoisyMoments(None, None, np.full((1, 1), noise[0]))
+            return RunResult(None, None, np.full((1, 1), noise[0]))
 
     records, failure = run_repeatedly(Counting(), "the rows", 6, insecure_generator(0))  # type: ignore[arg-type]
     assert seen == ["the rows"] * 6
@@ -259,7 +259,7 @@ class AlwaysFails(UnclippedRows):
 
 def test_numbers_of_an_output() -> None:
     diagnostics = {"flag": True, "nested": [{"a": np.float64(2.0)}, np.array([1, 2])], "words": "x", "none": None}
-    record = _numbers_of(NoisyMoments(4.0, np.array([1.0, 2.0]), np.array([[5.0, 6.0], [6.0, 7.0]]), diagnostics))
+    record = _numbers_of(RunResult(4.0, np.array([1.0, 2.0]), np.array([[5.0, 6.0], [6.0, 7.0]]), diagnostics))
     words = record.pop("words")
     assert record == {
         "failed": 0.0,
@@ -276,9 +276,9 @@ def test_numbers_of_an_output() -> None:
         "nested.1.0": 1.0,
         "nested.1.1": 2.0,
     }
-    assert words != _numbers_of(NoisyMoments(None, None, np.eye(1), {"words": "y"}))["words"]
+    assert words != _numbers_of(RunResult(None, None, np.eye(1), {"words": "y"}))["words"]
     with pytest.raises(TypeError, match="diagnostic 'odd' is a object"):
-        _numbers_of(NoisyMoments(None, None, np.eye(1), {"odd": object()}))
+        _numbers_of(RunResult(None, None, np.eye(1), {"odd": object()}))
 
 
 # Statistics -------------------------------------------------------------------------------------------------------------
@@ -313,7 +313,7 @@ def test_statistics_of_a_noisy_matrix_one_by_one() -> None:
 
 def test_statistics_hold_no_nan_whatever_the_output() -> None:
     odd = [np.zeros((2, 2)), np.full((2, 2), np.nan), np.full((2, 2), np.inf), np.diag([1e308, -1e308]), np.eye(2)]
-    records = [_numbers_of(NoisyMoments(None, None, gram)) for gram in odd] + [{"failed": 1.0}]
+    records = [_numbers_of(RunResult(None, None, gram)) for gram in odd] + [{"failed": 1.0}]
     statistics, names = raw_statistics(records, names_in(records), np.zeros((2, 2)), np.eye(2))
     assert statistics.shape == (6, len(names))
     assert np.isfinite(statistics).all()

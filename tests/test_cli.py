@@ -1054,7 +1054,7 @@ def test_forecast_mean_prints_what_the_library_forecasts(run: Run, monkeypatch: 
     assert expected.title in outcome.words
     for row in (*expected.table(), *expected.feature_table()[1:]):
         assert " ".join(" ".join(row).split()) in outcome.words
-    assert expected.assumption_in_words in outcome.words
+    assert expected.assumption_text in outcome.words
     assert json.loads(run(*FORECAST_MEAN, *flags, "--json").out) == expected.to_dict()
     for_all = dpm.forecast_mean(schema, n_rows=5000, rho=0.5, neighbors="replace_one", standard_deviation=3.0)
     assert json.loads(run(*FORECAST_MEAN, "--standard-deviation", "3", "--json").out) == for_all.to_dict()

@@ -18,7 +18,7 @@ import dpmoments as dpm
 from cases import run_plan
 from dpmoments.mechanisms.coinpress import _LastClip, _run_diagnostics
 from dpmoments.mechanisms.noisy_step import StepNoise, noisy_step
-from dpmoments.mechanisms.shape import MomentShape, NoisyMoments
+from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.filter import PrivacyFilter
@@ -55,7 +55,7 @@ def run(
     *,
     mean: bool = False,
     neighbors: str = "replace_one",
-) -> NoisyMoments:
+) -> RunResult:
     n, d = table.shape
     n_rows = n if neighbors == "replace_one" else None
     shape = MomentShape(d, n_rows=n_rows, mean=mean, row_norm=None)

@@ -13,7 +13,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments.audit.replay import Recorder
 from dpmoments.mechanisms.coinpress import CoinPress
-from dpmoments.mechanisms.shape import MomentShape, NoisyMoments
+from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.rows.rows import Rows
@@ -94,7 +94,7 @@ CASES = {
 }
 
 
-def released(case: Case) -> tuple[np.ndarray, NoisyMoments, Recorder, Any]:
+def released(case: Case) -> tuple[np.ndarray, RunResult, Recorder, Any]:
     table = case.table(np.random.default_rng(case.seed))
     neighbors = "replace_one" if case.replace else "add_remove"
     mean = case.mean_radius is not None or case.rough is not None

@@ -18,10 +18,10 @@ from dpmoments.mechanisms.coinpress_schedule import (
     mean_clip,
     mean_schedule,
     moment_clip_square,
+    normal_norm_radius,
     normal_norm_square,
     paper_shares,
     shell_quantile,
-    shell_radius,
     spread_schedule,
 )
 from reference_coinpress import candidate_splits, clip_square, fewest, predicted
@@ -53,7 +53,7 @@ def test_shell_radius_is_the_best_of_a_grid(d: int) -> None:
     norms, noise, weight = normal_norms(d), 0.02 / math.sqrt(d), math.sqrt(0.5 / d)
     grid = np.linspace(math.sqrt(stats.chi2.median(d)), math.sqrt(d) + 8, 400)
     loss = [(noise * c) ** 2 + (weight * np.maximum(norms - c, 0).mean()) ** 2 for c in grid]
-    chosen = shell_radius(d, noise, weight)
+    chosen = normal_norm_radius(d, noise, weight)
     assert (noise * chosen) ** 2 + (weight * np.maximum(norms - chosen, 0).mean()) ** 2 <= min(loss) * 1.02
 
 
@@ -161,16 +161,16 @@ def test_clips_are_where_noise_and_bias_balance(d: int) -> None:
             beyond, _ = integrate.quad(lambda r: stats.chi.sf(r, d), c, math.inf)
             return (noise * c) ** 2 + (0.3 * beyond) ** 2
 
-        chosen = shell_radius(d, noise, 0.3)
+        chosen = normal_norm_radius(d, noise, 0.3)
         if noise > 1e-9 and chosen > math.sqrt(median):
             assert loss(chosen) < min(loss(chosen * factor) for factor in (1.0 - 1e-3, 1.0 + 1e-3))
     for noise in (1e3, 1e6):
         assert moment_clip_square(d, noise) == pytest.approx(median, rel=1e-12)
-        assert shell_radius(d, noise, 0.3) == pytest.approx(math.sqrt(median), rel=1e-12)
+        assert normal_norm_radius(d, noise, 0.3) == pytest.approx(math.sqrt(median), rel=1e-12)
     # Without noise, or of no bias: as far out as floats reach, or as near as is allowed.
     assert stats.chi2.sf(moment_clip_square(d, 0.0), d) == 0.0
-    assert stats.chi.sf(shell_radius(d, 0.0, 0.3), d) == 0.0
-    assert shell_radius(d, 0.1, 0.0) == pytest.approx(math.sqrt(median), rel=1e-12)
+    assert stats.chi.sf(normal_norm_radius(d, 0.0, 0.3), d) == 0.0
+    assert normal_norm_radius(d, 0.1, 0.0) == pytest.approx(math.sqrt(median), rel=1e-12)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 40])

@@ -15,7 +15,7 @@ from scipy.stats import f as f_distribution
 
 import dpmoments as dpm
 from dpmoments.analysis.confidence import score_test
-from dpmoments.analysis.functionals import NoisyMoments, bilinear, opposite_levels
+from dpmoments.analysis.functionals import LocalMoments, bilinear, opposite_levels
 from dpmoments.analysis.group_sums import GroupSums
 from dpmoments.analysis.levels import Levels
 from dpmoments.noise.families import GaussianNoise
@@ -77,7 +77,7 @@ def test_variances_of_functionals_are_those_of_draws() -> None:
     law = release.noise
     assert law is not None
     assert release.center is None or law.sum_variance is not None
-    moments = NoisyMoments.of(release, [2, 3, 4])
+    moments = LocalMoments.of(release, [2, 3, 4])
     rng, d = np.random.default_rng(1), law.n_features
     draws = rng.normal(size=(20_000, d + 1, d + 1)) * np.sqrt(law.cell_variances)
     draws = np.triu(draws) + np.swapaxes(np.triu(draws, 1), 1, 2)
@@ -95,7 +95,7 @@ def test_variances_of_functionals_are_those_of_draws() -> None:
 
 
 def test_a_law_that_answers_by_itself_is_asked() -> None:
-    moments = NoisyMoments.of(released(rho=0.5, epsilon=None))
+    moments = LocalMoments.of(released(rho=0.5, epsilon=None))
     law = moments.law
     assert law is not None
     own = Overriding(
@@ -133,7 +133,7 @@ def test_two_levels_of_a_column_are_said_to_be_one_number() -> None:
                 -found.correlation[other, male], rel=1e-6, abs=1e-9
             )
         assert found.lower[female, male] == found.upper[female, male] == found.correlation[female, male] == -1.0
-        raw = NoisyMoments.of(release)
+        raw = LocalMoments.of(release)
         lone_verdicts_differ += bool((raw.moments[[1, 4], 2] * raw.moments[[1, 4], 3] > 0.0).any())
     assert lone_verdicts_differ  # the released cells are not of one voice
 
@@ -145,7 +145,7 @@ def test_the_noise_on_the_mean_of_two_levels_is_that_of_releases() -> None:
     places = np.array([[0, 1, 2], [0, 4, 3]])
     weights = np.tile(bilinear(np.array([0.3, 1.0, 0.0]), np.array([0.0, 0.2, 1.0])), (2, 1, 1))
     # moments about one location, so that all of them are the same functional of the noise
-    about = NoisyMoments.of(releases[0]).with_opposites(opposite)
+    about = LocalMoments.of(releases[0]).with_opposites(opposite)
     matrix = np.diag(np.concatenate([[1.0], about.stretch]))
     matrix[1:, 0] = about.shift
     halves = np.eye(5)
@@ -161,7 +161,7 @@ def test_the_noise_on_the_mean_of_two_levels_is_that_of_releases() -> None:
         found.append([np.sum(w * seen[np.ix_(p, p)]) for p, w in zip(places, weights, strict=True)])
     ratio = np.std(found, axis=0, ddof=1) / np.sqrt(about.variances(places, weights))
     assert np.abs(ratio - 1.0).max() < 0.13  # four standard errors of a deviation of 400
-    one_level_alone = np.sqrt(NoisyMoments.of(releases[0]).variances(places, weights))  # planted fault
+    one_level_alone = np.sqrt(LocalMoments.of(releases[0]).variances(places, weights))  # planted fault
     assert (np.std(found, axis=0, ddof=1) / one_level_alone).min() < 0.8
     with pytest.raises(ValueError, match="as they were released"):
         about.covariance(places[0], weights)

@@ -82,7 +82,7 @@ def test_few_rows_do_not_load_numba() -> None:
 
 
 def test_wide_rows_and_maps_are_numpys() -> None:
-    wide = compiled.MOST_FEATURES + 1
+    wide = compiled.MAX_FEATURES + 1
     assert not compiled.can_be_compiled(RowMap(wide, Lattice(wide, 20, 1.0), "drop", None, None))
     mapped = RowMap.of(2, bits=20, radius=1.0, center=None, linear=np.eye(2), missing="drop")
     assert not compiled.can_be_compiled(mapped)

@@ -12,7 +12,7 @@ import dpmoments as dpm
 from cases import CASES, Case, run_plan, table_in_the_ball
 from dpmoments.foundation.values import from_plain, to_plain
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
-from dpmoments.mechanisms.shape import MomentShape, NoisyMoments
+from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
@@ -21,7 +21,7 @@ from rows_read_once import RowsReadOnce
 every_case = pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 
 
-def run(case: Case, size: str, seed: int = 0) -> NoisyMoments:
+def run(case: Case, size: str, seed: int = 0) -> RunResult:
     return run_plan(case.plan(size), case.rows(), insecure_generator(seed))
 
 

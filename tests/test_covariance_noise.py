@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import dpmoments as dpm
-from dpmoments.analysis.functionals import NoisyMoments
+from dpmoments.analysis.functionals import LocalMoments
 from dpmoments.plots import matrices as stated
 from dpmoments.repair.repair import Repair
 
@@ -111,28 +111,28 @@ def test_levels_of_one_column_have_the_noise_of_their_shares() -> None:
     for repair in (Repair.AUTO, Repair.STRUCTURED):
         shown = np.array([one.with_repair(repair).covariance for one in releases(*CASES[0])]).std(axis=0)
         assert (shown <= 1.1 * noise)[levels, levels].all()
-    shares = np.array([NoisyMoments.of(one).location[levels] for one in releases(*CASES[0])])
+    shares = np.array([LocalMoments.of(one).location[levels] for one in releases(*CASES[0])])
     off = -shares[:, :, None] * shares[:, None, :]
     np.testing.assert_allclose(
         off.std(axis=0)[np.tril_indices(3, -1)] / noise[levels, levels][np.tril_indices(3, -1)], 1.0, atol=0.1
     )
 
 
-def _without_the_sums(moments: NoisyMoments) -> NoisyMoments:
+def _without_the_sums(moments: LocalMoments) -> LocalMoments:
     return replace(moments, shift=np.zeros_like(moments.shift))
 
 
-def _with_another_law(moments: NoisyMoments) -> NoisyMoments:
+def _with_another_law(moments: LocalMoments) -> LocalMoments:
     law: Any = moments.law
     return replace(moments, law=replace(law, off_diagonal_variance=1.6 * law.off_diagonal_variance))
 
 
 @pytest.mark.parametrize("fault", [_without_the_sums, _with_another_law])
 def test_noise_that_leaves_something_out_is_found(
-    fault: Callable[[NoisyMoments], NoisyMoments], monkeypatch: pytest.MonkeyPatch
+    fault: Callable[[LocalMoments], LocalMoments], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = NoisyMoments.of
-    monkeypatch.setattr(NoisyMoments, "of", lambda release, *_, **__: fault(right(release)))
+    right = LocalMoments.of
+    monkeypatch.setattr(LocalMoments, "of", lambda release, *_, **__: fault(right(release)))
     with pytest.raises(AssertionError):
         require_right(deviations(*CASES[0]))
 
@@ -153,13 +153,13 @@ def test_the_noise_of_the_count_is_in_it(monkeypatch: pytest.MonkeyPatch) -> Non
         return float(np.sqrt(np.mean((errors / [stated._covariance_noise(one, [0, 1])[0, 1] for one in found]) ** 2)))
 
     assert abs(spread() - 1.0) < 0.06
-    right = NoisyMoments.of
+    right = LocalMoments.of
 
-    def without_the_count(release: Any) -> NoisyMoments:
+    def without_the_count(release: Any) -> LocalMoments:
         moments = right(release)
         return replace(moments, moments=np.diag(np.diag(moments.moments)))
 
-    monkeypatch.setattr(NoisyMoments, "of", without_the_count)
+    monkeypatch.setattr(LocalMoments, "of", without_the_count)
     assert spread() > 1.09
 
 

@@ -113,7 +113,7 @@ def test_files_are_read_by_the_workers(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_large_parquet_file_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpmoments.rows.sources.arrow._LEAST_ROWS_PER_PIECE", 100)
+    monkeypatch.setattr("dpmoments.rows.sources.arrow._MIN_ROWS_PER_PIECE", 100)
     pq.write_table(TABLE, tmp_path / "t.parquet", row_group_size=30)
     rows = Rows.of(dpm.EngineFiles(tmp_path / "t.parquet", "dask"), SCHEMA)
     assert len(rows.source.pieces) == 4  # type: ignore[attr-defined]

@@ -121,7 +121,7 @@ def test_a_wrong_download_is_refused_and_not_stored(network, tmp_path):
 
 
 def test_an_endless_download_stops_at_the_limit(network, monkeypatch):
-    monkeypatch.setattr(files, "_LARGEST_DOWNLOAD", len(CONTENT) - 1)
+    monkeypatch.setattr(files, "_MAX_DOWNLOAD", len(CONTENT) - 1)
     fake = network(CONTENT * 1000)
     with pytest.raises(ValueError, match="md5"):
         files.load(FILE)

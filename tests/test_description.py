@@ -31,7 +31,7 @@ def test_with_mean_and_count() -> None:
     assert found.feature_names == FEATURES
     assert not found.count_is_public
     assert found.count_noise == np.sqrt(release.noise.count_variance)
-    assert found.rows_in_words == f"{release.n_rows:,} (noisy, standard deviation {found.count_noise:.5g})"
+    assert found.rows_text == f"{release.n_rows:,} (noisy, standard deviation {found.count_noise:.5g})"
     np.testing.assert_array_equal(found.standard_deviation, np.sqrt(np.diag(release.covariance)))
     assert found.root_mean_square is None
     assert "root_mean_square" not in found.to_dict()
@@ -39,7 +39,7 @@ def test_with_mean_and_count() -> None:
     assert head == ("feature", "mean", "± noise", "standard deviation", "± noise")
     assert [row[0] for row in rows] == list(FEATURES)
     lines = found.summary().splitlines()
-    assert lines[0] == f"rows: {found.rows_in_words}"
+    assert lines[0] == f"rows: {found.rows_text}"
     assert lines[len(FEATURES) + 3 :] == [found.warning]
     assert len({len(line) for line in lines[1 : len(FEATURES) + 2]}) == 1  # the columns are aligned
     assert lines[len(FEATURES) + 2].startswith("± noise")
@@ -48,14 +48,14 @@ def test_with_mean_and_count() -> None:
 def test_a_public_count() -> None:
     schema = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Boolean("employed"))
     told = dpm.release(records(), schema, epsilon=1.0, neighbors="replace_one")
-    assert told.describe().rows_in_words == "4,000 (public, exact)"
+    assert told.describe().rows_text == "4,000 (public, exact)"
     assert (told.describe().count_is_public, told.describe().count_noise) == (True, 0.0)
     # a rule of the schema can drop rows
     found = described(neighbors="replace_one")
-    assert found.rows_in_words.startswith(f"{found.n_rows:,} (noisy, standard deviation ")
+    assert found.rows_text.startswith(f"{found.n_rows:,} (noisy, standard deviation ")
     # public from elsewhere than the table, beside a second moment alone
     found = described(mean=False, n_rows=4_000)
-    assert found.rows_in_words == "4,000 (public, exact)"
+    assert found.rows_text == "4,000 (public, exact)"
 
 
 def test_without_a_mean() -> None:
@@ -65,7 +65,7 @@ def test_without_a_mean() -> None:
     assert found.standard_deviation is None
     np.testing.assert_array_equal(found.root_mean_square, np.sqrt(np.diag(release.second_moment)))
     assert np.isnan(found.mean_noise).all()
-    assert found.noise_in_words == ""
+    assert found.noise_text == ""
     assert found.table()[0][3] == "root mean square"
     assert found.to_dict()["mean_noise"] == [None] * len(FEATURES)
 
@@ -73,7 +73,7 @@ def test_without_a_mean() -> None:
 def test_without_a_count() -> None:
     found = described(mean=False)
     assert (found.n_rows, found.count_noise, found.count_is_public) == (None, None, False)
-    assert found.rows_in_words.startswith("not released")
+    assert found.rows_text.startswith("not released")
     assert {row[1:] for row in found.table()[1:]} == {("–", "–", "–", "–")}
     assert found.to_dict()["root_mean_square"] == [None] * len(FEATURES)
 
@@ -81,7 +81,7 @@ def test_without_a_count() -> None:
 def test_without_a_law_of_the_noise() -> None:
     found = described(mechanism="kapralov-talwar")
     assert found.count_noise is None
-    assert found.rows_in_words.endswith("(noisy)")
+    assert found.rows_text.endswith("(noisy)")
     assert np.isfinite(found.mean).all()
     assert np.isnan(found.mean_noise).all()
 

@@ -22,7 +22,7 @@ from dpmoments.planning import imagined_release
 from dpmoments.planning import imagined_release as planning_setting
 from dpmoments.planning.changes import changes
 from dpmoments.planning.forecast_table import _refusals_in_a_line
-from dpmoments.planning.imagined_release import LawOfRun, NoiseInUnits, Setting, _ball_laws
+from dpmoments.planning.imagined_release import NoiseInUnits, PossibleRun, ReleasePlan, _possible_runs
 from dpmoments.planning.needed import Wanted
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
@@ -50,11 +50,11 @@ def people(n_rows: int = N_ROWS) -> Any:
     )
 
 
-def setting(mechanism: str, schema: dpm.Schema = SCHEMA, n_rows: int = N_ROWS, **options: Any) -> Setting:
+def setting(mechanism: str, schema: dpm.Schema = SCHEMA, n_rows: int = N_ROWS, **options: Any) -> ReleasePlan:
     neighbors = options.pop("neighbors", "add_remove")
     budget = PrivacyBudget.of(**{key: options.pop(key) for key in ("epsilon", "delta", "rho") if key in options})
     typical = TypicalTable.of(schema, **options)
-    return Setting(typical, n_rows, budget, Neighbors.of(neighbors), MECHANISMS[mechanism]())
+    return ReleasePlan(typical, n_rows, budget, Neighbors.of(neighbors), MECHANISMS[mechanism]())
 
 
 # ---------------------------------------------------------------- as the release says it
@@ -215,7 +215,7 @@ def test_the_ball_is_never_worse_than_the_guarantee_and_no_better_than_its_small
     for budget, n_rows in itertools.product(BUDGETS, (30, 1000, 10**6)):
         plan = setting("adaptive-ball", NUMBERS, n_rows, **budget).plan
         assert isinstance(plan, AdaptiveBallPlan)
-        for part in _ball_laws(plan, TypicalTable.of(NUMBERS), n_rows):
+        for part in _possible_runs(plan, TypicalTable.of(NUMBERS), n_rows):
             assert 0.0 < part.probability <= 1.0 + 1e-9
             assert part.law.frobenius_error <= plan.guaranteed_error * (1.0 + 1e-9)
 
@@ -513,7 +513,9 @@ def test_a_law_for_more_rows_has_less_noise_in_proportion() -> None:
     noise = setting("gaussian", rho=0.5).noise
     assert noise is not None
     np.testing.assert_allclose(noise.at(2 * N_ROWS).mean, noise.mean / 2.0)
-    doubled = dataclasses.replace(noise, laws=(LawOfRun(0.5, noise.laws[0].law), LawOfRun(0.5, noise.laws[0].law)))
+    doubled = dataclasses.replace(
+        noise, laws=(PossibleRun(0.5, noise.laws[0].law), PossibleRun(0.5, noise.laws[0].law))
+    )
     np.testing.assert_allclose(doubled.mean, noise.mean)
 
 

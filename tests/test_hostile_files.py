@@ -173,7 +173,7 @@ def test_what_is_no_statement(key: str, value: Any) -> None:
 
 
 def test_a_receipt_whose_sum_takes_minutes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receipt_module, "_MOST_DIFFERENT_LOSSES", 0)
+    monkeypatch.setattr(receipt_module, "_MAX_DIFFERENT_LOSSES", 0)
     assert "different losses" in refusal(lambda: MomentRelease.from_dict(content()))
 
 

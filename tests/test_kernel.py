@@ -187,7 +187,7 @@ def test_a_block_of_several_steps_and_a_part_of_one(
 ) -> None:
     """Steps of five rows: every row is summed, and has a norm, whatever is left for the last step."""
     monkeypatch.setattr(kernel, "_CELLS_PER_STEP", 15)
-    monkeypatch.setattr(kernel, "_LEAST_ROWS_PER_STEP", 1)
+    monkeypatch.setattr(kernel, "_MIN_ROWS_PER_STEP", 1)
     rows = np.random.default_rng(n_rows).standard_normal((n_rows, 3))
     options: dict[str, Any] = {"bits": 10, "radius": 1.0, "missing": "drop", "linear": linear}
     rows[n_rows // 2, 1] = np.nan

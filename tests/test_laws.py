@@ -25,8 +25,8 @@ from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import raised_wishart_ratio, wishart_sampling_delta, wishart_sampling_padding
 from dpmoments.privacy.curves.discrete_gaussian import (
-    LEAST_COMPOSED_SCALE,
-    MOST_COMPOSED_COORDINATES,
+    MAX_COMPOSED_COORDINATES,
+    MIN_COMPOSED_SCALE,
     discrete_gaussian_rho,
 )
 from dpmoments.privacy.distances import Norm, Sensitivity, query_distance
@@ -220,7 +220,7 @@ def test_composed_discrete_gaussians_keep_the_stated_curve(epsilon: float, delta
     def keeps_the_curve(deltas: list[float]) -> bool:
         return max(deltas) <= delta * ROUNDING
 
-    at_least_scale = math.ceil(LEAST_COMPOSED_SCALE * mu)
+    at_least_scale = math.ceil(MIN_COMPOSED_SCALE * mu)
     exact = composed_delta(epsilon, mu, at_least_scale)
     assert keeps_the_curve([exact])
     assert exact > delta * (1.0 - 1e-3)  # nothing is given away
@@ -232,7 +232,7 @@ def test_composed_discrete_gaussians_keep_the_stated_curve(epsilon: float, delta
 
 def refuses_small_scales(law_class: type[DiscreteGaussian]) -> bool:
     """Whether noise below the least composed scale is refused under GAUSSIAN_RHO, and no other."""
-    least = LEAST_COMPOSED_SCALE
+    least = MIN_COMPOSED_SCALE
     too_small = [
         law_class(least * (1.0 - 2.0**-53)),
         law_class(1.0),
@@ -256,7 +256,7 @@ def test_scales_too_small_to_compose_are_refused() -> None:
     class LooksAtTheDiagonalAlone(DiscreteGaussian):
         def _loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None) -> Loss:
             del claim
-            if unit is LossUnit.GAUSSIAN_RHO and self.scale < LEAST_COMPOSED_SCALE:
+            if unit is LossUnit.GAUSSIAN_RHO and self.scale < MIN_COMPOSED_SCALE:
                 raise ValueError
             return Loss(unit, Fraction(sensitivity.value) ** 2 / Fraction(self.scale) ** 2 / 2)
 
@@ -268,8 +268,8 @@ def test_scales_too_small_to_compose_are_refused() -> None:
     assert refuses_small_scales(DiscreteGaussian)
     assert not refuses_small_scales(LooksAtTheDiagonalAlone)
     assert not refuses_small_scales(LooksAtNothing)
-    assert LossUnit.GAUSSIAN_RHO.least_lattice_scale == LEAST_COMPOSED_SCALE == 2.0**20
-    assert MOST_COMPOSED_COORDINATES == 2**30
+    assert LossUnit.GAUSSIAN_RHO.least_lattice_scale == MIN_COMPOSED_SCALE == 2.0**20
+    assert MAX_COMPOSED_COORDINATES == 2**30
 
 
 def discrete_laplace_is_paid_for(law: DiscreteLaplace, shift: list[int], unit: LossUnit, neighbors: Neighbors) -> bool:

@@ -17,7 +17,7 @@ import dpmoments as dpm
 from dpmoments.ledger.accounts import _amount_left, _amount_spent, _why_not_counted
 from dpmoments.ledger.amounts import as_written, from_text
 from dpmoments.ledger.composition import Sums, losses_of
-from dpmoments.ledger.grants import MOST_GAUSSIAN_RELEASES, Grant
+from dpmoments.ledger.grants import MAX_GAUSSIAN_RELEASES, Grant
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.curves import gaussian_delta, pure_to_gaussian, pure_to_zcdp, zcdp_delta, zcdp_rho
 from dpmoments.privacy.unit import Neighbors
@@ -290,10 +290,10 @@ def test_a_cost_for_one_row_more_or_less_counts_twice_for_a_row_replaced() -> No
 
 def test_so_many_gaussian_releases_have_a_proven_margin() -> None:
     grant = Grant.of(mu=10.0)
-    sums = sums_of(*[(APPROXIMATE(0.01, 1e-8), GAUSSIAN)] * MOST_GAUSSIAN_RELEASES)
+    sums = sums_of(*[(APPROXIMATE(0.01, 1e-8), GAUSSIAN)] * MAX_GAUSSIAN_RELEASES)
     assert sums.within(grant)
     one_more = sums + losses_of(APPROXIMATE(0.01, 1e-8), GAUSSIAN, ADD, ADD)
-    assert f"proven for {MOST_GAUSSIAN_RELEASES} releases" in _why_not_counted(grant, one_more)
+    assert f"proven for {MAX_GAUSSIAN_RELEASES} releases" in _why_not_counted(grant, one_more)
     assert one_more.within(Grant.of(rho=50.0))
 
 

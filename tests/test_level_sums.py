@@ -273,7 +273,7 @@ def test_a_dense_summary_of_a_wide_schema_takes_few_rows_at_a_time(monkeypatch: 
         add(self, running, block)
 
     monkeypatch.setattr(MomentSummary, "add", watched)
-    monkeypatch.setattr("dpmoments.rows.level_sums._MOST_CELLS_PER_BLOCK", 64 * WIDE.n_features)
+    monkeypatch.setattr("dpmoments.rows.level_sums._MAX_CELLS_PER_BLOCK", 64 * WIDE.n_features)
     center = np.full(WIDE.n_features, 0.01)
     found = Rows.of(TABLE, WIDE).moments(center)
     assert max(held) == 64 * WIDE.n_features

@@ -16,10 +16,10 @@ from dpmoments.audit.replay import Recorder, Replayer
 from dpmoments.mechanisms import LogScaleHistogram
 from dpmoments.mechanisms.log_scale_histogram import _AUGMENTATION
 from dpmoments.mechanisms.means import LogScaleHistogramMean
-from dpmoments.mechanisms.norm_histogram import FALSE_TAIL
+from dpmoments.mechanisms.row_norm_histogram import FALSE_TAIL
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.unbounded_column import (
-    _LARGEST_EXPONENT,
+    _MAX_EXPONENT,
     _UPPER_QUARTILE,
     OctaveHistogram,
     _float_line,
@@ -152,9 +152,9 @@ def test_values_beyond_the_stated_range_count_at_its_ends() -> None:
     values = np.full(3000, 1e300)
     for of in (None, LogScaleHistogramMean()):
         found = run(values, BUDGETS[0], of=of)
-        assert 1.0 < found.mean[0] / 2.0**_LARGEST_EXPONENT < 10.0
+        assert 1.0 < found.mean[0] / 2.0**_MAX_EXPONENT < 10.0
         center = found.diagnostics["center" if of is None else "centers"]
-        np.testing.assert_allclose(center, 2.0**_LARGEST_EXPONENT, rtol=0.02)
+        np.testing.assert_allclose(center, 2.0**_MAX_EXPONENT, rtol=0.02)
         assert any("were clipped" in text for text in found.diagnostics["warnings"])
     assert np.isfinite(run(np.where(np.arange(3000) % 2, 1e300, -1e300), BUDGETS[0]).gram).all()
 

@@ -10,7 +10,7 @@ import pytest
 
 import dpmoments as dpm
 from cases import run_plan
-from dpmoments.mechanisms.additive import LARGEST_NOISE, AdditivePlan, choose_bits
+from dpmoments.mechanisms.additive import MAX_NOISE, AdditivePlan, choose_bits
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.matrices import matrix_laplace
@@ -145,7 +145,7 @@ def test_a_lattice_is_the_finest_on_which_the_noise_has_room() -> None:
             assert scale * 4.0**bits <= 2.0**46
             assert 6 <= bits <= 20
             assert bits == 20 or scale * 4.0 ** (bits + 1) > 2.0**46
-    assert LARGEST_NOISE == 2.0**46
+    assert MAX_NOISE == 2.0**46
 
 
 def share_above_one(row: list[float], n_runs: int = 600) -> float:

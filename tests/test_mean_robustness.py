@@ -12,7 +12,6 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.mechanisms.means.base import NoisyMean
-from dpmoments.mechanisms.norm_histogram import NormHistogram, norm_edges
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.mechanisms.reliability import (
     listed,
@@ -21,6 +20,7 @@ from dpmoments.mechanisms.reliability import (
     shrunk_move,
     spread_about_mean,
 )
+from dpmoments.mechanisms.row_norm_histogram import NormHistogram, norm_edges
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget

@@ -19,7 +19,7 @@ from dpmoments.mechanisms.means.clipped_mean import noisy_clipped_sums
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator, secure_generator
-from dpmoments.papers.mechanisms.karwa_vadhan import _LARGEST_EXPONENT, _LEAST_EXPONENT, private_scale
+from dpmoments.papers.mechanisms.karwa_vadhan import _MAX_EXPONENT, _MIN_EXPONENT, private_scale
 from dpmoments.papers.mechanisms.symmetric_quantiles import private_quantile
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
@@ -275,7 +275,7 @@ def test_private_scale_has_the_law_of_its_bins(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("dpmoments.papers.mechanisms.karwa_vadhan.private_quantile", lambda *_, **__: 0.1)
     distances = np.r_[[0.0, 1e-30], [0.3] * 3, [0.6] * 2, [1.5] * 4, [20.0] * 3]
     column = 0.1 + distances * np.resize([1.0, -1.0], len(distances))
-    edges = np.exp2(np.arange(_LEAST_EXPONENT, _LARGEST_EXPONENT + 1.0))
+    edges = np.exp2(np.arange(_MIN_EXPONENT, _MAX_EXPONENT + 1.0))
     drawn = scales_of(column, 1.0, PrivacyBudget.pure(2.0), trials=2000)
     assert set(drawn) <= set(edges[1:])
 

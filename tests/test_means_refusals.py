@@ -117,7 +117,7 @@ def test_a_private_number_of_rows_is_paid_for_and_then_divided_by(name: str, bud
     private = mechanism.plan(unbounded(2, drops_rows=True), budget, "replace_one")
     assert private.count_loss is not None
     share = 0.1 if budget is PURE else 0.05
-    whole = mechanism.divisible(budget)
+    whole = mechanism.drawable_budget(budget)
     spent, all_of_it = (
         (private.count_loss.epsilon, whole.epsilon) if budget is PURE else (private.count_loss.rho, whole.rho)
     )
@@ -226,7 +226,7 @@ def test_which_budgets_are_served_and_how_their_losses_add_up(name: str) -> None
     mechanism, budget = make_mean_mechanism(name, **OPTIONS[name]), PrivacyBudget.approximate(1.0, 1e-6)
     choosing = ("karwa-vadhan", "symq", "log-scale-histogram")
     assert (BudgetKind.PURE in mechanism.budget_kinds) == (name in (*COORDINATEWISE, "log-scale-histogram"))
-    assert (mechanism.divisible(budget).rho > 1.05 * budget.to_rho()) == (name not in choosing)
+    assert (mechanism.drawable_budget(budget).rho > 1.05 * budget.to_rho()) == (name not in choosing)
     assert not mechanism.needs_row_norm
 
 

@@ -25,7 +25,7 @@ from benchmarks.practice.mechanism_pages import (
 )
 
 import dpmoments as dpm
-from dpmoments.cli.analyses import parameters_in_words
+from dpmoments.cli.analyses import describe_parameters
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 
 AGAIN = "run python -m benchmarks.practice.mechanism_pages"
@@ -71,7 +71,7 @@ def test_a_page_is_what_would_be_written_now(name: str, grid: dict[str, Panel]) 
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_a_page_describes_every_option(name: str) -> None:
     kind = SUBJECTS[name].kind
-    words = parameters_in_words(kind)
+    words = describe_parameters(kind)
     assert set(words) == {option.name for option in fields(kind)}
     assert all(word.kind and word.text for word in words.values())
 

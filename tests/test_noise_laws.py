@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmoments.noise.discrete import _LARGEST_SCALE, discrete_gaussian, discrete_laplace
+from dpmoments.noise.discrete import _MAX_SCALE, discrete_gaussian, discrete_laplace
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.noise.matrices import inverse_wishart, isotropic, matrix_laplace, symmetric_gaussian, wishart
 
@@ -71,20 +71,20 @@ def test_large_lattice_scales(secure: bool) -> None:
 
 
 def test_the_largest_scale_and_the_least_are_drawn() -> None:
-    assert _LARGEST_SCALE == 2.0**52
+    assert _MAX_SCALE == 2.0**52
     for draw in (discrete_gaussian, discrete_laplace):
         for generator in (secure_generator(), insecure_generator(1)):
-            large = draw(_LARGEST_SCALE, 300, generator)
+            large = draw(_MAX_SCALE, 300, generator)
             assert large.dtype == np.int64
             assert large.shape == (300,)
             assert 2.0**51.5 < np.std(large.astype(float)) < 2.0**53.5
             assert (draw(1e-3, 50, generator) == 0).all()
             assert draw(1.0, 0, generator).shape == (0,)
             with pytest.raises(ValueError, match="at most"):
-                draw(math.nextafter(_LARGEST_SCALE, math.inf), 3, generator)
+                draw(math.nextafter(_MAX_SCALE, math.inf), 3, generator)
 
 
-@pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, 2 * _LARGEST_SCALE])
+@pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, 2 * _MAX_SCALE])
 def test_impossible_scales_are_refused(scale: float) -> None:
     for draw in (discrete_gaussian, discrete_laplace):
         with pytest.raises(ValueError, match="scale"):

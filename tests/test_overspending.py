@@ -24,7 +24,7 @@ from dpmoments.mechanisms import (
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.means import variance_aware as variance_aware_module
 from dpmoments.mechanisms.registry import make_mean_mechanism, make_mechanism
-from dpmoments.mechanisms.shape import MomentShape, NoisyMoments
+from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.mechanisms import (
     additive_wishart,
@@ -305,7 +305,7 @@ def test_an_overspend_is_refused(
 class DoublePlan(Plan):
     """What a newcomer writes who takes ε for each of two parts."""
 
-    def run(self, rows: Rows, privacy_filter: Any) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
         d, bits = rows.n_features, 10
         moments = rows.moments(bits=bits)
         rate, unit = self.cost.epsilon / gram_nuclear(self.neighbors, d).value, 4.0**bits
@@ -320,7 +320,7 @@ class DoublePlan(Plan):
             1.0 / self.cost.epsilon,
             bits=0,
         )
-        return NoisyMoments(float(noisy_count[0]), None, np.asarray(gram, dtype=np.float64) / unit)
+        return RunResult(float(noisy_count[0]), None, np.asarray(gram, dtype=np.float64) / unit)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import yaml
 import dpmoments as dpm
 from dpmoments.cli import main
 from dpmoments.mechanisms.registry import make_mechanism
-from dpmoments.planning.imagined_release import NoiseInUnits, Setting
+from dpmoments.planning.imagined_release import NoiseInUnits, ReleasePlan
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
@@ -52,10 +52,10 @@ def guesses_for(schema: dpm.Schema) -> dict[str, float]:
     return {} if schema.is_coordinates else {name: sd for name, sd in GUESSES.items() if name in schema.feature_names}
 
 
-def setting(schema: dpm.Schema, n_rows: int, neighbors: str, **budget: float) -> Setting:
+def setting(schema: dpm.Schema, n_rows: int, neighbors: str, **budget: float) -> ReleasePlan:
     """What :func:`dpmoments.forecast` makes its numbers of, for the mechanism that a release takes unless told."""
     typical = TypicalTable.of(schema, typical_sd=guesses_for(schema))
-    return Setting(typical, n_rows, PrivacyBudget.of(**budget), Neighbors.of(neighbors), make_mechanism("auto"))
+    return ReleasePlan(typical, n_rows, PrivacyBudget.of(**budget), Neighbors.of(neighbors), make_mechanism("auto"))
 
 
 class Script:
@@ -86,7 +86,7 @@ def alike(shown: str, known: str) -> bool:
     return shown == known or bool({shown, known} <= {"1.0", "1.00"})
 
 
-def same_as_forecast(plan: dict[str, Any], noise: NoiseInUnits, setting: Setting) -> None:
+def same_as_forecast(plan: dict[str, Any], noise: NoiseInUnits, setting: ReleasePlan) -> None:
     found, features = plan["found"], plan["found"]["features"]
     close([feature["mean"] for feature in features], noise.mean)
     close([feature["sd"] for feature in features], noise.standard_deviation)

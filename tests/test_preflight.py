@@ -26,7 +26,7 @@ import dpmoments as dpm
 from dpmoments.cells.text_numbers import text_numbers
 from dpmoments.cli.entry import main
 from dpmoments.inspection.facts import nearest_level
-from dpmoments.inspection.survey import _MOST_VALUES, SurveyPart, ValueSample, _Survey
+from dpmoments.inspection.survey import _MAX_VALUES, SurveyPart, ValueSample, _Survey
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.opening import open_source
 from plain_preflight import require_equal
@@ -324,7 +324,7 @@ def test_threads_change_nothing() -> None:
 # ---------------------------------------------------------------- values that are no level
 
 
-@pytest.mark.parametrize("distinct", [_MOST_VALUES - 1, _MOST_VALUES, _MOST_VALUES + 1, 2_000])
+@pytest.mark.parametrize("distinct", [_MAX_VALUES - 1, _MAX_VALUES, _MAX_VALUES + 1, 2_000])
 def test_a_sample_of_values_does_not_depend_on_order_or_parts(distinct: int) -> None:
     rng = np.random.default_rng(distinct)
     cells = np.concatenate([np.arange(distinct), rng.integers(0, distinct, 3_000)])
@@ -346,9 +346,9 @@ def test_a_sample_of_values_does_not_depend_on_order_or_parts(distinct: int) -> 
     for sample in samples:
         assert sample.counts == samples[0].counts
         assert all(totals[int(value[1])] == times for value, times in sample.counts.values())
-        assert len(sample.counts) == min(distinct, _MOST_VALUES)
-        assert sample.complete == (distinct <= _MOST_VALUES)
-    assert set(samples[0].counts) == set(sorted(all_hashes(distinct))[:_MOST_VALUES])
+        assert len(sample.counts) == min(distinct, _MAX_VALUES)
+        assert sample.complete == (distinct <= _MAX_VALUES)
+    assert set(samples[0].counts) == set(sorted(all_hashes(distinct))[:_MAX_VALUES])
 
 
 def all_hashes(distinct: int) -> list[bytes]:
@@ -383,7 +383,7 @@ def test_many_unknown_values_are_sampled_and_counted_exactly() -> None:
     found = dpm.preflight(table, dpm.Schema(dpm.Categorical("ward", ["A"])))
     of_column = found.private_facts()["columns"]["ward"]
     assert of_column["unknown"] == 20_000
-    assert len(of_column["unknown_values"]) == _MOST_VALUES
+    assert len(of_column["unknown_values"]) == _MAX_VALUES
     assert {value["cells"] for value in of_column["unknown_values"]} == {4}
     assert not of_column["all_values_listed"]
     assert "of so many, these are a sample" in words(found)

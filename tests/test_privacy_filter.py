@@ -30,8 +30,8 @@ from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import raised_wishart_ratio, wishart_sampling_padding
 from dpmoments.privacy.curves.discrete_gaussian import (
-    LEAST_COMPOSED_SCALE,
-    MOST_COMPOSED_COORDINATES,
+    MAX_COMPOSED_COORDINATES,
+    MIN_COMPOSED_SCALE,
     discrete_gaussian_rho,
 )
 from dpmoments.privacy.distances import Norm, Sensitivity
@@ -110,13 +110,13 @@ class Overreach:
 
 
 CELLS = np.array([PRIVATE, -PRIVATE])
-LARGE = 4.0 * LEAST_COMPOSED_SCALE
+LARGE = 4.0 * MIN_COMPOSED_SCALE
 PADDING = wishart_sampling_padding(APPROXIMATE.epsilon / 2, APPROXIMATE.delta / 2, 9, ADD)
 RAISED = raised_wishart_ratio(APPROXIMATE.epsilon / 2, APPROXIMATE.delta / 2, 9)
 HALF = APPROXIMATE.split(1.0, 1.0)[1]
 BOUND = (EigenvalueBound(4.0, 60.0), float(PRIVATE), smallest_eigenvalue(ADD))
 GRAM = PRIVATE * np.eye(3)
-MANY = np.broadcast_to(np.int64(PRIVATE), (MOST_COMPOSED_COORDINATES + 1,))  # takes no memory
+MANY = np.broadcast_to(np.int64(PRIVATE), (MAX_COMPOSED_COORDINATES + 1,))  # takes no memory
 PURE, RHO = PrivacyBudget.pure(0.731), PrivacyBudget.zcdp(0.0731)
 
 OVERREACHES: dict[str, Overreach] = {
@@ -357,7 +357,7 @@ def test_as_many_coordinates_as_the_composition_is_proven_for() -> None:
         Receipt.from_dict(in_a_file(receipt) | {"draws": [draw.to_dict() for draw in larger]})
     opening = opened(RHO, LossUnit.RHO, kind=DrawsNothing)
     opening.draw("more", law, MANY, one_row)
-    assert opening.close().draws[0].size == MOST_COMPOSED_COORDINATES + 1
+    assert opening.close().draws[0].size == MAX_COMPOSED_COORDINATES + 1
 
 
 def test_a_floor_is_covered_by_the_highest_bound_that_was_drawn() -> None:
@@ -642,11 +642,11 @@ def test_receipt_of_a_release(case: Case) -> None:
     assert {draw.loss.unit for draw in receipt.draws} == {counted_in}
     assert (receipt.unit, receipt.neighbors, receipt.cost) == (plan.loss_unit, case.neighbors, plan.cost)
     # All of it is spent, δ too, unless the plan says why not.
-    if plan.leaves_unspent is None:
+    if plan.unspent_reason is None:
         assert receipt.exhausts
         assert receipt.total.delta >= receipt.allowance.delta * Fraction(1.0 - 1e-9)
     else:
-        assert plan.leaves_unspent.strip()
+        assert plan.unspent_reason.strip()
         assert not receipt.exhausts, "nothing is left: the reason is idle"
     # A file of it adds up again, to the same fractions.
     again = Receipt.from_dict(in_a_file(receipt))

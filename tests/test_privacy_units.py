@@ -88,11 +88,11 @@ def test_what_is_left_for_a_row_is_the_cost_for_a_unit_of_k_again(
             of_unit = delta * sum(mpmath.e ** (i * epsilon) for i in range(k))
             assert of_unit <= cost.delta <= of_unit * (1 + 1e-11)
     budget = budget_for_rows(cost, loss_unit, unit)
-    divisible = allowance(budget, loss_unit)
+    drawable_budget = allowance(budget, loss_unit)
     assert budget.kind is cost.kind
-    assert divisible.within(row)
-    assert divisible.amount >= row.amount * (1 - Fraction(1, 10**12))
-    assert divisible.delta >= row.delta * (1 - Fraction(1, 10**12))
+    assert drawable_budget.within(row)
+    assert drawable_budget.amount >= row.amount * (1 - Fraction(1, 10**12))
+    assert drawable_budget.delta >= row.delta * (1 - Fraction(1, 10**12))
 
 
 @pytest.mark.parametrize("loss_unit", [LossUnit.RHO, LossUnit.GAUSSIAN_RHO])
@@ -207,7 +207,7 @@ def test_every_mechanism_runs_for_units_and_spends_no_more_than_the_cost(case: C
     assert case.budget().covers(plan.cost)
     assert receipt.privacy_unit == UNIT
     assert Receipt.from_dict(receipt.to_dict()) == receipt
-    assert receipt.exhausts or plan.leaves_unspent is not None
+    assert receipt.exhausts or plan.unspent_reason is not None
     whole, spent = allowance(plan.cost, receipt.unit), receipt.total
     if receipt.unit is LossUnit.EPSILON_DELTA:
         assert 3 * spent.amount <= whole.amount

@@ -11,7 +11,7 @@ import pytest
 import dpmoments as dpm
 from cases import run_plan
 from dpmoments.audit.replay import Recorder
-from dpmoments.mechanisms.shape import MomentShape, NoisyMoments
+from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.bounds.lecture import CONTRACTION, RESCALE
 from dpmoments.papers.mechanisms.private_preconditioning import _SHRINK, _shrink_long
@@ -21,7 +21,7 @@ from dpmoments.rows.rows import Rows
 BOUNDS = (1.0, 100.0)
 
 
-def run(table: np.ndarray, mechanism: dpm.mechanisms.base.Mechanism, rho: float, seed: int = 0) -> NoisyMoments:
+def run(table: np.ndarray, mechanism: dpm.mechanisms.base.Mechanism, rho: float, seed: int = 0) -> RunResult:
     n, d = table.shape
     plan = mechanism.plan(
         MomentShape(d, n_rows=n, mean=False, row_norm=None), dpm.PrivacyBudget.zcdp(rho), "replace_one"

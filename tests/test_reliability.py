@@ -12,7 +12,6 @@ from scipy import stats
 
 from dpmoments.mechanisms.means import coinpress
 from dpmoments.mechanisms.means.coinpress import CoinPressMean
-from dpmoments.mechanisms.norm_histogram import NormHistogram
 from dpmoments.mechanisms.reliability import (
     beyond_radius,
     clipped_norm,
@@ -24,6 +23,7 @@ from dpmoments.mechanisms.reliability import (
     shrunk_move,
     spread_about_mean,
 )
+from dpmoments.mechanisms.row_norm_histogram import NormHistogram
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget

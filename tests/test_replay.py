@@ -15,7 +15,7 @@ from dpmoments.audit.replay import replay_everywhere, replay_on_any_table
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplacePlan
-from dpmoments.mechanisms.shape import NoisyMoments
+from dpmoments.mechanisms.shape import RunResult
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.papers.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss
 from dpmoments.papers.mechanisms.padded_gram import PaddedGramPlan
@@ -132,52 +132,52 @@ def test_what_leaves_a_run_on_tables_of_any_size_follows_from_its_answers_alone(
 class OrderedQueryPlan(GaussianPlan):
     """Releases the Gram matrix of differences of neighbouring rows, as if it moved no more than that of the rows."""
 
-    def run(self, rows: Rows, privacy_filter: Any) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
         table = np.concatenate([*rows.source.blocks(), np.zeros((0, self.shape.n_features))])
         pairs = (table[1::2] - table[: len(table) // 2 * 2 : 2]) / 2.0
         exact = np.rint(pairs.T @ pairs * 4.0**self.bits).astype(np.int64)
-        return NoisyMoments(None, None, self.add_noise(privacy_filter, "Gram matrix", exact))
+        return RunResult(None, None, self.add_noise(privacy_filter, "Gram matrix", exact))
 
 
 class NumberOfDrawsPlan(GaussianPlan):
     """Asks once more where the table has more than 16 rows; the second draw is paid for."""
 
-    def run(self, rows: Rows, privacy_filter: Any) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
         noisy = replace(self, noise_scale=2 * self.noise_scale, off_diagonal_scale=2 * self.off_diagonal_scale)
         gram = rows.moments(bits=self.bits).gram
         for _ in range(2 if rows.count() > 16 else 1):
             values = noisy.add_noise(privacy_filter, "Gram matrix", gram)
-        return NoisyMoments(None, None, values)
+        return RunResult(None, None, values)
 
 
 class TwoDrawsPlan(GaussianPlan):
     """The same without the fault: two draws, whatever the table."""
 
-    def run(self, rows: Rows, privacy_filter: Any) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
         noisy = replace(self, noise_scale=2 * self.noise_scale, off_diagonal_scale=2 * self.off_diagonal_scale)
         gram = rows.moments(bits=self.bits).gram
         for _ in range(2):
             values = noisy.add_noise(privacy_filter, "Gram matrix", gram)
-        return NoisyMoments(None, None, values)
+        return RunResult(None, None, values)
 
 
 class NumberOfPassesPlan(GaussianPlan):
     """Looks at a table of more than 16 rows once more, for nothing: progress and time tell."""
 
-    def run(self, rows: Rows, privacy_filter: Any) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
         if rows.count() > 16:
             rows.moments()
         return super().run(rows, privacy_filter)
 
 
 class TellingShapePlan(GaussianPlan):
-    def run(self, rows: Rows, privacy_filter: Any) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
         noisy = super().run(rows, privacy_filter)
         return replace(noisy, diagnostics={"spare": np.zeros(rows.count())})
 
 
 class TellingWarningPlan(GaussianPlan):
-    def run(self, rows: Rows, privacy_filter: Any) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
         if rows.moments().clipped:
             warnings.warn("rows were clipped", stacklevel=2)
         return super().run(rows, privacy_filter)
@@ -186,9 +186,9 @@ class TellingWarningPlan(GaussianPlan):
 class TellingReceiptPlan(GaussianPlan):
     """Names a draw after the number of rows."""
 
-    def run(self, rows: Rows, privacy_filter: Any) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
         gram = rows.moments(bits=self.bits).gram
-        return NoisyMoments(None, None, self.add_noise(privacy_filter, f"Gram matrix of {rows.count()} rows", gram))
+        return RunResult(None, None, self.add_noise(privacy_filter, f"Gram matrix of {rows.count()} rows", gram))
 
 
 class RelabelledSensitivityPlan(GaussianPlan):
@@ -203,33 +203,33 @@ class RelabelledSensitivityPlan(GaussianPlan):
 class WrongQueryPlan(MatrixLaplacePlan):
     """Pays for the sensitivity of the Gram matrix and asks for twice that matrix."""
 
-    def run(self, rows: Rows, privacy_filter: Any) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
         gram = rows.moments(bits=self.bits).gram
-        return NoisyMoments(None, None, self.add_noise(privacy_filter, "Gram matrix", 2 * gram) / 2.0)
+        return RunResult(None, None, self.add_noise(privacy_filter, "Gram matrix", 2 * gram) / 2.0)
 
 
 class DroppedRowPlan(GaussianPlan):
     """Adds to the Gram matrix, for every row that its column rules drop, a row of ones that nobody clipped."""
 
-    def run(self, rows: Rows, privacy_filter: Any) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
         moments = rows.moments(bits=self.bits)
         gram = moments.gram.astype(object) + (rows.table_size() - moments.count) * 4**self.bits * 2
-        return NoisyMoments(None, None, self.add_noise(privacy_filter, "Gram matrix", gram))
+        return RunResult(None, None, self.add_noise(privacy_filter, "Gram matrix", gram))
 
 
 class OwnNoisePlan(GaussianPlan):
     """Spends nothing at the filter and draws noise elsewhere."""
 
-    def run(self, rows: Rows, privacy_filter: Any) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
         del privacy_filter
         noise = insecure_generator(0).normal(0.0, 2.0, (self.shape.n_features,) * 2)
-        return NoisyMoments(None, None, rows.moments().gram * rows.moments().scale ** 2 + noise + noise.T)
+        return RunResult(None, None, rows.moments().gram * rows.moments().scale ** 2 + noise + noise.T)
 
 
 class TellingDetailsPlan(GaussianPlan):
     """Keeps what it saw in its plan, whose numbers a release publishes after the run."""
 
-    def run(self, rows: Rows, privacy_filter: Any) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
         object.__setattr__(self, "seen", rows.moments().clipped)
         return super().run(rows, privacy_filter)
 
@@ -241,18 +241,18 @@ class TellingDetailsPlan(GaussianPlan):
 class RememberingPlan(GaussianPlan):
     """Reads the first table it is run on, and answers of that for ever: with a query a thousand times too long."""
 
-    def run(self, rows: Rows, privacy_filter: Any) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
         if not hasattr(self, "kept"):
             object.__setattr__(self, "kept", rows.moments(bits=self.bits).gram * 1000)
-        return NoisyMoments(None, None, self.add_noise(privacy_filter, "Gram matrix", self.kept))
+        return RunResult(None, None, self.add_noise(privacy_filter, "Gram matrix", self.kept))
 
 
 class BetweenLatticePointsPlan(GaussianPlan):
     """Forgets to round before it asks for noise on a lattice."""
 
-    def run(self, rows: Rows, privacy_filter: Any) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
         gram = rows.moments(bits=self.bits).gram.astype(np.float64) + 0.25
-        return NoisyMoments(None, None, self.add_noise(privacy_filter, "Gram matrix", gram))
+        return RunResult(None, None, self.add_noise(privacy_filter, "Gram matrix", gram))
 
 
 @dataclass(frozen=True)
@@ -286,7 +286,7 @@ def faulty(plan: type[GaussianPlan] | type[MatrixLaplacePlan]) -> type[Mechanism
 class TellingOfManyPlan(GaussianPlan):
     """Says aloud where the rows' squares add up to less than 100: no two neighbours of a few rows differ in it."""
 
-    def run(self, rows: Rows, privacy_filter: Any) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: Any) -> RunResult:
         noisy = super().run(rows, privacy_filter)
         short = rows.moments().gram.trace() < 100.0 * 4.0**20
         return replace(noisy, diagnostics={"warnings": ["the rows are short"] if short else []})

@@ -20,7 +20,7 @@ from dpmoments.reporting import sections as mean_sections
 from dpmoments.reporting import sections as section_module
 from dpmoments.reporting.page import Picture
 from dpmoments.reporting.report import _report_page, group_asked_for
-from dpmoments.reporting.statements import promise_in_words
+from dpmoments.reporting.statements import describe_promise
 from read_page import Page
 
 BREAKS_OUT = '</svg><img src="x" onerror="alert(3)">'
@@ -154,7 +154,7 @@ def test_a_page_says_what_was_released_how_noisy_it_is_and_what_it_cost() -> Non
 @pytest.mark.usefixtures("undrawn")
 def test_a_seeded_release_says_that_it_protects_nobody() -> None:
     release = released()
-    assert "This release protects nobody" in promise_in_words(release, 0.5)[0]
+    assert "This release protects nobody" in describe_promise(release, 0.5)[0]
     assert "NOT PRIVATE. Made with an insecure seed" in Page(_report_page(release)).text
 
 
@@ -344,8 +344,8 @@ def test_a_page_of_too_many_groups_is_refused(monkeypatch: pytest.MonkeyPatch) -
     schema = dpm.Schema(dpm.Categorical("by", ["a", "b"]), dpm.Numeric("x", 0, 1))
     groups = dpm.release_groups(table, schema, by="by", epsilon=5.0, mechanism="laplace", insecure_seed=0)
     limits = _report_page.__globals__  # the name of the module is that of the function in it
-    monkeypatch.setitem(limits, "_MOST_GROUPS", 2)
+    monkeypatch.setitem(limits, "_MAX_GROUPS", 2)
     assert "by = b" in _report_page(groups)
-    monkeypatch.setitem(limits, "_MOST_GROUPS", 1)
+    monkeypatch.setitem(limits, "_MAX_GROUPS", 1)
     with pytest.raises(ValueError, match="has 2 groups by by, and a page is of 1 at most"):
         _report_page(groups)

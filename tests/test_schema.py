@@ -51,7 +51,7 @@ def test_every_column_says_its_public_values() -> None:
         "true or false": dpm.Boolean("x"),
         "row clipped in length": dpm.Coordinate("x"),
     }
-    assert {column.public_values_in_words: column for column in columns.values()} == columns
+    assert {column.public_values_text: column for column in columns.values()} == columns
 
 
 def distinct_features(candidates: list[Any]) -> bool:
@@ -333,8 +333,8 @@ def test_every_rule_is_told_in_words() -> None:
         Coordinate("x", missing="drop"),
         row_norm=1.5,
     )
-    told = " ".join(schema.rules_in_words())
+    told = " ".join(schema.describe_rules())
     for words in ("age: moved into [0, 100]; missing cells: center", "married: true or false; missing cells: drop",
                   "region: 2 public levels; missing cells: zero; other values: zero", "1 coordinates", "norm 1.5"):  # fmt: skip
         assert words in told
-    assert "no public bound" in " ".join(Schema.unbounded(2).rules_in_words())
+    assert "no public bound" in " ".join(Schema.unbounded(2).describe_rules())

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from dpmoments.mechanisms.additive import augmented_gram
-from dpmoments.mechanisms.norm_histogram import TransformedNorm
+from dpmoments.mechanisms.row_norm_histogram import TransformedNorm
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.distances import Norm, Sensitivity, query_distance

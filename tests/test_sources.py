@@ -318,7 +318,7 @@ def test_any_table_through_files(
 def test_block_sizes_do_not_matter(batch: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("dpmoments.rows.sources.arrow._ROWS_PER_BATCH", batch)
     monkeypatch.setattr("dpmoments.rows.sources.text._CSV_BLOCK_BYTES", 300 if batch < 100_000 else 4 << 20)
-    monkeypatch.setattr("dpmoments.rows.level_sums._MOST_ROWS_PER_BLOCK", batch)
+    monkeypatch.setattr("dpmoments.rows.level_sums._MAX_ROWS_PER_BLOCK", batch)
     monkeypatch.setattr("dpmoments.rows.sources.memory._RAW_ROWS_PER_BLOCK", batch)
     for data in (parquet(tmp_path / "t.parquet", row_group_size=50), write(tmp_path / "t.csv", csv_text(TABLE)), TABLE):
         rows = Rows.of(data, SCHEMA, neighbors="replace_one")

@@ -181,7 +181,7 @@ def test_files_are_read_by_the_workers(
     for number, first in enumerate(range(0, N_ROWS, 150)):
         (tmp_path / "csv" / f"{number}.csv").write_bytes(csv_text(TABLE.slice(first, 150)))
     assert Rows.of(dpm.EngineFiles(tmp_path / "csv", "spark"), SCHEMA).moments() == EXPECTED
-    monkeypatch.setattr("dpmoments.rows.sources.arrow._LEAST_ROWS_PER_PIECE", 100)
+    monkeypatch.setattr("dpmoments.rows.sources.arrow._MIN_ROWS_PER_PIECE", 100)
     pq.write_table(TABLE, tmp_path / "t.parquet", row_group_size=60)
     SCHEMA.save(tmp_path / "t.yaml")
     common = [str(tmp_path / "t.parquet"), "--schema", str(tmp_path / "t.yaml"), "--neighbors", "add_remove"]

@@ -507,7 +507,7 @@ def test_which_shares_and_plans_there_are():
                 IterativeEigenvectors(**{name: share})
     for calibration, says in (("tight", False), ("paper", True)):
         plan = IterativeEigenvectors(calibration=calibration).plan(MomentShape(3), PrivacyBudget.pure(1.0), ADD_REMOVE)
-        assert (plan.leaves_unspent is not None) == says
+        assert (plan.unspent_reason is not None) == says
 
 
 def test_the_lattice_has_room_for_the_noise_on_eigenvalues():

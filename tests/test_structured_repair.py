@@ -15,7 +15,7 @@ from dpmoments import Boolean, Categorical, Numeric, Schema
 from dpmoments.noise.families import GaussianNoise
 from dpmoments.repair.levels import CompletedLevels, _with_margins, level_shares, possible_covariance, possible_mean
 from dpmoments.repair.linear_constraints import CellVariances, NoisySums, implied_count, project
-from dpmoments.repair.repair import _FEW_ROWS, Repair, few_rows_in_words, floored_count, repair_moments
+from dpmoments.repair.repair import _FEW_ROWS, Repair, few_rows_message, floored_count, repair_moments
 from dpmoments.repair.structured import _SPREADS, _posterior_moments, _steadied
 from dpmoments.schema.constraints import Constraints
 
@@ -395,8 +395,8 @@ def test_the_count_is_floored() -> None:
     assert floored_count(21.5, law) == 21.5
     public = GaussianNoise(2, 2.0, 1.0, 1.0, 0.0)
     assert floored_count(3.0, public) == 3.0
-    assert few_rows_in_words(3.0, public) == ""
-    assert few_rows_in_words(_FEW_ROWS * 20.0, law) == "" != few_rows_in_words(_FEW_ROWS * 20.0 - 1.0, law)
+    assert few_rows_message(3.0, public) == ""
+    assert few_rows_message(_FEW_ROWS * 20.0, law) == "" != few_rows_message(_FEW_ROWS * 20.0 - 1.0, law)
 
 
 def test_few_rows_do_not_explode_and_are_said_aloud() -> None:

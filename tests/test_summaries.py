@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import dpmoments as dpm
 from cases import CASES, Case, run_plan
 from dpmoments.mechanisms.coordinatewise import Coordinate
-from dpmoments.mechanisms.norm_histogram import TransformedNorm
+from dpmoments.mechanisms.row_norm_histogram import TransformedNorm
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.rows import kernel
 from dpmoments.rows.histogram import Histogram, HistogramSummary, RowCount
@@ -52,7 +52,7 @@ def short_steps() -> Iterator[None]:
     """Five rows a step of the moment kernel, so that small blocks take several steps and a part of one."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(kernel, "_CELLS_PER_STEP", 5 * D)
-        patched.setattr(kernel, "_LEAST_ROWS_PER_STEP", 1)
+        patched.setattr(kernel, "_MIN_ROWS_PER_STEP", 1)
         yield
 
 

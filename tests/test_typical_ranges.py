@@ -134,7 +134,7 @@ def test_the_range_is_stated_wherever_the_bounds_are(tmp_path: Path, capsys: pyt
     assert "age: moved into [0, 120]; expected within 20 to 75;" in told
     assert "score: moved into [-1, 1]; missing" in told
     assert "Columns share the noise by the ranges expected" in told
-    assert "ranges expected" not in " ".join(WITHOUT.rules_in_words())
+    assert "ranges expected" not in " ".join(WITHOUT.describe_rules())
     read = dpm.load(tmp_path / "people.json")
     assert read.schema == SCHEMA
     np.testing.assert_array_equal(read.covariance, released.covariance)
@@ -192,7 +192,7 @@ def test_the_weights_make_the_noise_least_that_they_are_for(monkeypatch: pytest.
     """Σ over pairs of columns of (noise/typical size)² ∝ (Σ k/(V w²))², least over weights whose squares add up alike."""
     monkeypatch.setattr(typical_ranges, "TRUST", 1.0)
     monkeypatch.setattr(typical_ranges, "DOUBT", 1.0)
-    monkeypatch.setattr(typical_ranges, "MOST", math.inf)
+    monkeypatch.setattr(typical_ranges, "MAX", math.inf)
     # V of the typical ranges by hand: sd 13.75 of 60, 22,500 of 500,500, ½ of 1; levels (3 − 1)/(3 + 1); E[4p(1 − p)] = ⅔
     relative = np.array([1 / (13.75 / 60) ** 2, 1 / (22_500 / 500_500) ** 2, 4.0, 3 / 0.5, 1.5])
     weights = column_weights(SCHEMA.columns, mean=True)

@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 from dpmoments.audit.exact import _bingham_log_normalizer
-from dpmoments.mechanisms.assumed_table import AssumedTable
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.mechanisms.synthetic_spectrum import SyntheticSpectrum
 from dpmoments.noise import sample_bingham
 from dpmoments.noise.orthonormal_frame import sample_orthonormal_frame
 from dpmoments.papers.bounds import (
@@ -168,7 +168,7 @@ def test_the_reconstruction_error_is_attained() -> None:
 # ---------------------------------------------------------------- Theorem 2 and its corollaries
 
 
-def runs(plan: IterativeEigenvectorsPlan, assumed: AssumedTable, trials: int) -> list[tuple[float, Any]]:
+def runs(plan: IterativeEigenvectorsPlan, assumed: SyntheticSpectrum, trials: int) -> list[tuple[float, Any]]:
     rows = assumed.rows(plan.neighbors, bounded=True)
     found = []
     for seed in range(trials):
@@ -195,7 +195,7 @@ def plan_for(budget: PrivacyBudget, neighbors: Neighbors, mean: bool, **options:
 )
 def test_the_bounds_hold_on_runs(budget: PrivacyBudget, neighbors: Neighbors, mean: bool, options: Any) -> None:
     plan, trials, failure = plan_for(budget, neighbors, mean, **options), 60, 0.2
-    assumed = AssumedTable(2000, SPECTRUM / 2000)
+    assumed = SyntheticSpectrum(2000, SPECTRUM / 2000)
     beforehand = plan.error_bound_on(assumed, failure)
     over_prior = over_released = 0
     for error, diagnostics in runs(plan, assumed, trials):
@@ -215,7 +215,7 @@ def test_a_run_that_spends_a_hundredth_breaks_the_bounds() -> None:
     """Planted fault for the test above."""
     plan = plan_for(PrivacyBudget.pure(10.0), Neighbors.REPLACE_ONE, False)
     starved = plan_for(PrivacyBudget.pure(0.1), Neighbors.REPLACE_ONE, False)
-    assumed, trials, failure = AssumedTable(2000, SPECTRUM / 2000), 60, 0.2
+    assumed, trials, failure = SyntheticSpectrum(2000, SPECTRUM / 2000), 60, 0.2
     bound = plan.error_bound_on(assumed, failure)
     assert not within(sum(error > bound for error, _ in runs(starved, assumed, trials)), trials, failure)
 

@@ -17,10 +17,10 @@ import numpy as np
 
 import dpmoments as dpm
 from benchmarks.pages import DOCS
-from dpmoments.mechanisms.assumed_table import AssumedTable, Assumption
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.mechanisms.synthetic_spectrum import Assumption, SyntheticSpectrum
 from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -194,7 +194,7 @@ def shape_of(setting: str, value: float, n_rows: int) -> MomentShape:
     return MomentShape.of(schema(setting, value), mean=SETTINGS[setting].with_mean, n_rows=public)
 
 
-def configured(kind: type[Mechanism], assumed: AssumedTable) -> Mechanism:
+def configured(kind: type[Mechanism], assumed: SyntheticSpectrum) -> Mechanism:
     """The mechanism as it comes; one that needs a bound on the smallest eigenvalue is told that of the table assumed."""
     if kind.registry_name() == "inverse-gaussian":
         return kind(smallest_eigenvalue=float(assumed.eigenvalues[-1]))  # type: ignore[call-arg]

@@ -35,7 +35,7 @@ from benchmarks.practice.mechanism_maps import (
     words_of_map,
 )
 from dpmoments import ReleaseWarning
-from dpmoments.cli.analyses import parameters_in_words
+from dpmoments.cli.analyses import describe_parameters
 from dpmoments.cli.catalogue import BUDGETS_SHOWN, derivation_page, own_page
 from dpmoments.mechanisms.base import ConfiguredMechanism
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
@@ -231,7 +231,7 @@ def _plan(subject: Subject, budget: PrivacyBudget, value: float) -> Any:
 
 def _options(kind: type[ConfiguredMechanism[Any]]) -> list[str]:
     place = "dpm.mechanisms.means" if kind in MEAN_MECHANISMS.values() else "dpm.mechanisms"
-    words, options = parameters_in_words(kind), fields(kind)
+    words, options = describe_parameters(kind), fields(kind)
     head = f"`{place}.{kind.__name__}`, keyword arguments; [reference](../api/mechanisms.md)."
     if not options:
         return [f"`{place}.{kind.__name__}` has none."]

@@ -204,7 +204,7 @@ def measured(setting: Setting) -> tuple[Setting, Outcome | None]:
         identified = bool(inference.identified)
         if identified:
             widths.append(np.median(fit.standard_errors / fit.sampling_errors))
-        linear = inference.equations.nearly_linear
+        linear = inference.equations.delta_method_valid
         if linear:
             limits = np.asarray(fit.conf_int(LEVEL))
             covered = (limits[:, 0] <= truth) & (truth <= limits[:, 1])

@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 import dpmoments
 from benchmarks.pages import DOCS, write_part
 from dpmoments.rows import kernel
-from dpmoments.rows.compiled import MOST_FEATURES, why_not_compiled
+from dpmoments.rows.compiled import MAX_FEATURES, why_not_compiled
 from dpmoments.rows.kernel import exact_moments
 from dpmoments.rows.threads import usable_cores
 
@@ -105,7 +105,7 @@ def measure(
         "inside": lambda: exact_moments([inside], n_features, threads=threads),
         "clipped": lambda: exact_moments([rows], n_features, threads=threads),
     }
-    if n_features <= MOST_FEATURES:
+    if n_features <= MAX_FEATURES:
         jobs |= {"inside, NumPy": by_numpy(inside), "clipped, NumPy": by_numpy(rows)}
     if details:
         by_columns = np.asfortranarray(rows)

@@ -216,10 +216,10 @@ def interference(
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of forty rows are read in many blocks."""
     monkeypatch.setattr("dpmoments.rows.sources.arrow._ROWS_PER_BATCH", ROWS_AT_A_TIME)
-    monkeypatch.setattr("dpmoments.rows.sources.arrow._LEAST_ROWS_PER_PIECE", ROWS_AT_A_TIME)
-    monkeypatch.setattr("dpmoments.rows.sources.memory._LEAST_ROWS_PER_PART", ROWS_AT_A_TIME)
+    monkeypatch.setattr("dpmoments.rows.sources.arrow._MIN_ROWS_PER_PIECE", ROWS_AT_A_TIME)
+    monkeypatch.setattr("dpmoments.rows.sources.memory._MIN_ROWS_PER_PART", ROWS_AT_A_TIME)
     monkeypatch.setattr("dpmoments.rows.sources.memory._RAW_ROWS_PER_BLOCK", ROWS_AT_A_TIME)
-    monkeypatch.setattr("dpmoments.rows.level_sums._MOST_ROWS_PER_BLOCK", ROWS_AT_A_TIME)
+    monkeypatch.setattr("dpmoments.rows.level_sums._MAX_ROWS_PER_BLOCK", ROWS_AT_A_TIME)
     monkeypatch.setattr("dpmoments.rows.sources.text._CSV_BLOCK_BYTES", CSV_BLOCK_BYTES)
 
 

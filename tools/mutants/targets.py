@@ -288,12 +288,12 @@ TESTS = {
         "coinpress",
         "contract",
     ),
-    "mechanisms/norm_histogram": (
+    "mechanisms/row_norm_histogram": (
         "norm_histogram",
         "coinpress_reference",
         "coinpress_robustness",
     ),
-    "mechanisms/assumed_table": (
+    "mechanisms/synthetic_spectrum": (
         "assumed_table",
         "forecast",
     ),

@@ -20,10 +20,10 @@ from scipy import stats
 import dpmoments as dpm
 from benchmarks.pages import DOCS, write_part
 from dpmoments.datasets import Dataset
-from dpmoments.mechanisms.assumed_table import AssumedTable, Assumption
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.mechanisms.synthetic_spectrum import Assumption, SyntheticSpectrum
 from dpmoments.papers.datasets import standardized_unit_rows
 from dpmoments.papers.mechanisms.iterative_eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
 from dpmoments.privacy.budget import PrivacyBudget
@@ -96,10 +96,10 @@ class Table:
         return np.asarray(moments.gram, dtype=np.float64) * moments.scale**2
 
     @cached_property
-    def assumed(self) -> AssumedTable:
+    def assumed(self) -> SyntheticSpectrum:
         """What a forecast that is told the true spectrum knows."""
         n_rows = self.rows.count()
-        return AssumedTable(n_rows, np.maximum(np.linalg.eigvalsh(self.gram), 0.0) / n_rows)
+        return SyntheticSpectrum(n_rows, np.maximum(np.linalg.eigvalsh(self.gram), 0.0) / n_rows)
 
     def plan(self, mechanism: dpm.mechanisms.Mechanism, budget: PrivacyBudget) -> Plan:
         """As a release of the table would make it."""
@@ -221,7 +221,7 @@ def forecasts(trials: int) -> list[str]:
     return lines
 
 
-def forecast_on(plan: Plan, assumed: AssumedTable) -> float:
+def forecast_on(plan: Plan, assumed: SyntheticSpectrum) -> float:
     """What ``dpmoments.forecast`` states."""
     filters = (PrivacyFilter.open(plan, insecure_seed=seed) for seed in range(plan.measured_runs))
     return plan.errors_on(assumed, filters).gram / assumed.n_rows

@@ -39,8 +39,8 @@ def html_table(table: Sequence[Sequence[str]], escaped: Callable[[str], str] = h
 
 def _row(tag: str, cells: Sequence[str], escaped: Callable[[str], str]) -> str:
     shown = (
-        f'<{tag} style="text-align:{"right" if place else "left"}">{escaped(cell)}</{tag}>'
-        for place, cell in enumerate(cells)
+        f'<{tag} style="text-align:{"right" if index else "left"}">{escaped(cell)}</{tag}>'
+        for index, cell in enumerate(cells)
     )
     return f"<tr>{''.join(shown)}</tr>"
 
@@ -215,8 +215,8 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(
-            cell.rjust(width) if place else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.rjust(width) if index else cell.ljust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     )
@@ -224,10 +224,10 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 # Names as pictures and notebooks show them: they are data, and may hold anything.
 
-LONGEST_LABEL = 26
+MAX_LABEL_LENGTH = 26
 
 
-def label(name: str, longest: int = LONGEST_LABEL) -> str:
+def label(name: str, longest: int = MAX_LABEL_LENGTH) -> str:
     r"""A name as a picture shows it: control characters escaped, and no longer than there is room for.
 
     Examples

@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
-from dpmoments.analysis.confidence import confidence_level, deviations_for, level_in_words
+from dpmoments.analysis.confidence import confidence_level, deviations_for, format_level
 from dpmoments.analysis.frames import named_values
-from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE, NoisyMoments, indicators, law_in_words, noise_edges
+from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE, LocalMoments, describe_law, indicators, noise_edges
 from dpmoments.analysis.levels import chosen_features, columns_with_places
 from dpmoments.analysis.released import Released, cautions
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
@@ -29,16 +29,16 @@ def _fourth_cumulants(release: Released, chosen: IntegerArray, scale: FloatArray
         return added
     zero_one, mean = indicators(release), release.mean
     for _, features in columns_with_places(release):
-        places = np.flatnonzero(np.isin(chosen, features))
-        if not len(places) or not zero_one[chosen[places]].all():
+        indices = np.flatnonzero(np.isin(chosen, features))
+        if not len(indices) or not zero_one[chosen[indices]].all():
             continue
-        shares = np.clip(mean[chosen[places]], 0.0, 1.0)
+        shares = np.clip(mean[chosen[indices]], 0.0, 1.0)
         shares = shares / max(1.0, float(shares.sum()))
         # the values that the column takes: each level, and none of those chosen
-        outcomes = np.vstack([np.eye(len(places)), np.zeros(len(places))])
+        outcomes = np.vstack([np.eye(len(indices)), np.zeros(len(indices))])
         chances = np.concatenate([shares, [1.0 - float(shares.sum())]])
-        deviations = (outcomes - shares) / scale[places]
-        own = weights[:, places[:, None], places[None, :]]
+        deviations = (outcomes - shares) / scale[indices]
+        own = weights[:, indices[:, None], indices[None, :]]
         forms = np.einsum("oi,pij,oj->po", deviations, own, deviations)
         covariance = (deviations.T * chances) @ deviations
         normal = 2.0 * np.einsum("pij,jk,pkl,li->p", own, covariance, own, covariance, optimize=True)
@@ -48,15 +48,15 @@ def _fourth_cumulants(release: Released, chosen: IntegerArray, scale: FloatArray
 
 # How sure an explained variance is: what noise and sampling do to it, to first order.
 
-_LEAST_SAMPLING = 0.05
+_MIN_SAMPLING = 0.05
 """The sampling variance is this share of that of normal rows at least."""
-_LARGEST_BLOCK = 4_000_000
+_MAX_BLOCK = 4_000_000
 """Weights of several components at a time, so many numbers at most."""
 
 
 def _explained_variance_noise(
     release: Released,
-    moments: NoisyMoments,
+    moments: LocalMoments,
     chosen: IntegerArray,
     scale: FloatArray,
     components: FloatArray,
@@ -69,7 +69,7 @@ def _explained_variance_noise(
     d, n = len(chosen), moments.n_rows
     in_units = moments.unit[chosen] / scale
     privacy, sampling = np.empty(len(components)), np.empty(len(components))
-    step = max(1, _LARGEST_BLOCK // d**2)
+    step = max(1, _MAX_BLOCK // d**2)
     for start in range(0, len(components), step):
         block = slice(start, start + step)
         vectors, values = components[block], eigenvalues[block]
@@ -79,13 +79,13 @@ def _explained_variance_noise(
         product = weights @ matrix
         normal = np.maximum(2.0 * np.einsum("pij,pji->p", product, product), 0.0)
         beyond = _fourth_cumulants(release, chosen, scale, weights)
-        sampling[block] = np.maximum(normal + beyond, _LEAST_SAMPLING * normal) / n
+        sampling[block] = np.maximum(normal + beyond, _MIN_SAMPLING * normal) / n
         on_moments = np.zeros((len(vectors), d + 1, d + 1))
         on_moments[:, 1:, 1:] = weights * np.outer(in_units, in_units)
         if not by_deviation:
             on_moments[:, 0, 0] = -values  # the count divides, and has noise of its own
-        places = np.broadcast_to(np.concatenate([[0], chosen + 1]), (len(vectors), d + 1))
-        privacy[block] = moments.variances(places, on_moments) / n**2
+        indices = np.broadcast_to(np.concatenate([[0], chosen + 1]), (len(vectors), d + 1))
+        privacy[block] = moments.variances(indices, on_moments) / n**2
     return privacy, sampling
 
 
@@ -223,12 +223,12 @@ class PrincipalComponents(TableAnswer):
                     NOT_DISTINGUISHABLE if self.is_noise[index] else loadings,
                 )
             )
-        level = level_in_words(0.95)
+        level = format_level(0.95)
         return [("", "variance", "± privacy", "± sampling", level, "share", "largest loadings"), *lines]
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        return law_in_words(self.noise), self.warning
+        return describe_law(self.noise), self.warning
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """A component a row, loadings by feature."""
@@ -334,7 +334,7 @@ def pca(
     components = components * np.where(leading < 0, -1.0, 1.0)[:, None]
     total = float(np.maximum(eigenvalues, 0.0).sum())
     ratio = eigenvalues / total if total > 0 else np.zeros(d)
-    moments = NoisyMoments.of(release, about_zero=True)
+    moments = LocalMoments.of(release, about_zero=True)
     in_units = moments.unit[chosen] / scale
     raw = moments.moments[np.ix_(chosen + 1, chosen + 1)] * np.outer(in_units, in_units) / moments.n_rows
     noisy = np.einsum("pi,ij,pj->p", components[:k], raw, components[:k])

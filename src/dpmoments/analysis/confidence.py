@@ -33,12 +33,12 @@ def confidence_level(level: float) -> float:
     return float(level)
 
 
-def level_in_words(level: float) -> str:
+def format_level(level: float) -> str:
     """As a head of a column.
 
     Examples
     --------
-    >>> level_in_words(0.95), level_in_words(0.999)
+    >>> format_level(0.95), format_level(0.999)
     ('95 %', '99.9 %')
     """
     return f"{100.0 * level:.6g} %"
@@ -174,12 +174,12 @@ def score_test(
     return value, int(kept.sum()), float(scipy.stats.chi2.sf(value * (normal / heavy) ** 2, int(kept.sum())))
 
 
-def probability_in_words(value: float) -> str:
+def format_probability(value: float) -> str:
     """A p-value as it is printed.
 
     Examples
     --------
-    >>> probability_in_words(0.04321), probability_in_words(1e-9), probability_in_words(float("nan"))
+    >>> format_probability(0.04321), format_probability(1e-9), format_probability(float("nan"))
     ('p = 0.0432', 'p < 0.0001', 'noise unknown')
     """
     if math.isnan(value):

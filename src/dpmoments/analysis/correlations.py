@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
-from dpmoments.analysis.confidence import confidence_level, deviations_for, level_in_words
+from dpmoments.analysis.confidence import confidence_level, deviations_for, format_level
 from dpmoments.analysis.functionals import (
     NO_MEAN,
     NOISE_UNKNOWN,
     NOT_DISTINGUISHABLE,
     FeatureVariances,
-    NoisyMoments,
-    law_in_words,
+    LocalMoments,
+    describe_law,
     opposite_levels,
 )
 from dpmoments.analysis.levels import chosen_features, columns_of
@@ -32,17 +32,17 @@ def _sampling_variances(
 ) -> FloatArray:
     """n times the variance of correlations of rows drawn from a population, to first order."""
     square = correlation**2
-    found = (1.0 - square) ** 2
+    result = (1.0 - square) ** 2
     spread = np.clip(variances.share * (1.0 - variances.share), 1e-9, None)
     for of_share, other in ((i, j), (j, i)):
         mixed = variances.of_share[of_share] & ~variances.of_share[other]
         p_q = spread[of_share]
         biserial = (1.0 - square) * (1.0 - 1.5 * square + square / (4.0 * p_q))
-        found[mixed] = biserial[mixed]
+        result[mixed] = biserial[mixed]
     both: BoolArray = variances.of_share[i] & variances.of_share[j]
     if both.any():
-        found[both] = _of_two_shares(correlation[both], variances.share[i[both]], variances.share[j[both]])
-    return np.maximum(found, 0.0)
+        result[both] = _of_two_shares(correlation[both], variances.share[i[both]], variances.share[j[both]])
+    return np.maximum(result, 0.0)
 
 
 def _of_two_shares(correlation: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:
@@ -105,9 +105,9 @@ class Correlations(TableAnswer):
     @property
     def verdict(self) -> tuple[tuple[str, ...], ...]:
         """What is said of each cell: positive, negative, not distinguishable from noise, noise unknown; empty on the diagonal."""
-        found = np.array(_verdicts(self.lower.ravel(), self.upper.ravel()), dtype=object).reshape(self.lower.shape)
-        np.fill_diagonal(found, "")
-        return tuple(map(tuple, found.tolist()))
+        result = np.array(_verdicts(self.lower.ravel(), self.upper.ravel()), dtype=object).reshape(self.lower.shape)
+        np.fill_diagonal(result, "")
+        return tuple(map(tuple, result.tolist()))
 
     @property
     def _pairs(self) -> tuple[Any, Any]:
@@ -153,21 +153,21 @@ class Correlations(TableAnswer):
             )
             for place in order[:_SHOWN_PAIRS].tolist()
         ]
-        head = ("pair", "correlation", "± privacy", "± sampling", level_in_words(self.level), "verdict")
+        head = ("pair", "correlation", "± privacy", "± sampling", format_level(self.level), "verdict")
         return [head, *lines]
 
     @property
     def remarks(self) -> tuple[str, ...]:
         hidden = len(self._pairs_shown[0]) - _SHOWN_PAIRS if self.identified else 0
         more = f"… {hidden} more pairs: to_pandas() and --json hold all" if hidden > 0 else ""
-        return more, "" if self.noise_known else law_in_words(None), self.warning
+        return more, "" if self.noise_known else describe_law(None), self.warning
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """A pair a row."""
         first, second = self._pairs
         return {
-            "feature": [self.feature_names[place] for place in second],
-            "other": [self.feature_names[place] for place in first],
+            "feature": [self.feature_names[index] for index in second],
+            "other": [self.feature_names[index] for index in first],
             "correlation": finite_or_none(self.correlation[first, second]),
             "privacy_noise": finite_or_none(self.privacy_noise[first, second]),
             "sampling_noise": finite_or_none(self.sampling_noise[first, second]),
@@ -216,10 +216,10 @@ def _verdicts(lower: FloatArray, upper: FloatArray) -> list[str]:
     >>> _verdicts(np.array([0.1, -0.1, np.nan]), np.array([0.2, 0.1, np.nan]))
     ['positive', 'not distinguishable from noise', 'noise unknown']
     """
-    found = np.full(len(lower), NOT_DISTINGUISHABLE, dtype=object)
-    found[lower > 0.0], found[upper < 0.0] = "positive", "negative"
-    found[np.isnan(lower)] = NOISE_UNKNOWN
-    return [str(word) for word in found]
+    result = np.full(len(lower), NOT_DISTINGUISHABLE, dtype=object)
+    result[lower > 0.0], result[upper < 0.0] = "positive", "negative"
+    result[np.isnan(lower)] = NOISE_UNKNOWN
+    return [str(word) for word in result]
 
 
 def _fisher_interval(
@@ -280,7 +280,7 @@ def correlations(release: Released, columns: Sequence[str] | None = None, *, lev
     if len(chosen) < 2:
         raise ValueError("a correlation is of two features: name two columns at least")
     opposite = opposite_levels(release)
-    moments = NoisyMoments.of(release).with_opposites(opposite)
+    moments = LocalMoments.of(release).with_opposites(opposite)
     variances = FeatureVariances.of(release, moments)
     first, second = np.tril_indices(len(chosen), -1)
     i, j = chosen[first], chosen[second]
@@ -294,22 +294,22 @@ def correlations(release: Released, columns: Sequence[str] | None = None, *, lev
     bounded = np.clip(np.where(of_opposites, -1.0, raw), -1.0, 1.0)
     weights = np.zeros((len(i), 3, 3))
     weights[:, 1, 2] = weights[:, 2, 1] = 0.5 / root
-    for place, feature in ((1, i), (2, j)):
-        corner = np.ix_(np.arange(len(i)), np.array([0, place]), np.array([0, place]))
+    for index, feature in ((1, i), (2, j)):
+        corner = np.ix_(np.arange(len(i)), np.array([0, index]), np.array([0, index]))
         weights[corner] -= variances.weights[feature] * (bounded / (2.0 * safe[feature]))[:, None, None]
-    places = np.stack([np.zeros(len(i), dtype=int), i + 1, j + 1], axis=1)
+    indices = np.stack([np.zeros(len(i), dtype=int), i + 1, j + 1], axis=1)
     weights[of_opposites] = 0.0  # one level is where the other is not, in every table
-    privacy = moments.variances(places, weights)
+    privacy = moments.variances(indices, weights)
     sampling = _sampling_variances(bounded, variances, i, j) / moments.n_rows
     half = deviations_for(level, moments.law, privacy, sampling)
     lower, upper = _fisher_interval(bounded, privacy, sampling, half)
     lower[of_opposites] = upper[of_opposites] = -1.0
     lower[~usable], upper[~usable] = (np.nan, np.nan) if moments.law is None else (-1.0, 1.0)
-    found = release.correlation[i, j]
-    shown = np.clip(found, lower, upper) if moments.law is not None else found
+    result = release.correlation[i, j]
+    shown = np.clip(result, lower, upper) if moments.law is not None else result
     privacy[~usable] = sampling[~usable] = np.nan
     return Correlations(
-        feature_names=tuple(release.feature_names[place] for place in chosen),
+        feature_names=tuple(release.feature_names[index] for index in chosen),
         correlation=_symmetric(shown, len(chosen), 1.0),
         privacy_noise=_symmetric(np.sqrt(privacy), len(chosen), 0.0),
         sampling_noise=_symmetric(np.sqrt(sampling), len(chosen), 0.0),
@@ -393,18 +393,18 @@ def partial_correlation(
         return _not_identified(release, features.tolist(), level)
     inverse = np.linalg.inv(standardised.noisy)
     root = np.sqrt(np.diag(inverse))
-    found = np.clip(-inverse / np.outer(root, root), -1.0, 1.0)
-    np.fill_diagonal(found, 0.0)
-    privacy = _privacy_variances(standardised, inverse / root, found)
-    sampling = (1.0 - found**2) ** 2 / max(n - k, 1.0)
+    result = np.clip(-inverse / np.outer(root, root), -1.0, 1.0)
+    np.fill_diagonal(result, 0.0)
+    privacy = _privacy_variances(standardised, inverse / root, result)
+    sampling = (1.0 - result**2) ** 2 / max(n - k, 1.0)
     lower, upper = np.full((k, k), np.nan), np.full((k, k), np.nan)
     if law is not None:
-        lower, upper = _fisher_interval(found, privacy, sampling, deviations_for(level, law, privacy, sampling))
-    for values, diagonal in ((found, 1.0), (lower, 1.0), (upper, 1.0), (privacy, 0.0), (sampling, 0.0)):
+        lower, upper = _fisher_interval(result, privacy, sampling, deviations_for(level, law, privacy, sampling))
+    for values, diagonal in ((result, 1.0), (lower, 1.0), (upper, 1.0), (privacy, 0.0), (sampling, 0.0)):
         np.fill_diagonal(values, diagonal)
     return Correlations(
         feature_names=tuple(release.feature_names[feature] for feature in features),
-        correlation=found,
+        correlation=result,
         privacy_noise=np.sqrt(privacy),
         sampling_noise=np.sqrt(sampling),
         lower=lower,
@@ -450,6 +450,6 @@ def _privacy_variances(standardised: Standardised, scaled: FloatArray, found: Fl
         weights = np.zeros((i, k + 1, k + 1))
         weights[:, 1:, 1:] = (product + np.swapaxes(product, 1, 2)) / 2.0
         weights[:, 1:, 1:] += found[i, :i, None, None] * (own[i] + own[:i]) / 2.0
-        places = np.broadcast_to(np.concatenate([[0], features + 1]), (i, k + 1))
-        variances[i, :i] = variances[:i, i] = moments.variances(places, weights) / moments.n_rows**2
+        indices = np.broadcast_to(np.concatenate([[0], features + 1]), (i, k + 1))
+        variances[i, :i] = variances[:i, i] = moments.variances(indices, weights) / moments.n_rows**2
     return variances

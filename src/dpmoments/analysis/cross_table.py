@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number, number_or_none
-from dpmoments.analysis.confidence import confidence_level, probability_in_words, score_test
+from dpmoments.analysis.confidence import confidence_level, format_probability, score_test
 from dpmoments.analysis.functionals import (
     NO_MEAN,
     NOISE_UNKNOWN,
     NOT_DISTINGUISHABLE,
-    NoisyMoments,
+    LocalMoments,
     bilinear,
-    law_in_words,
+    describe_law,
 )
 from dpmoments.analysis.levels import Levels
 from dpmoments.analysis.released import Released, cautions
@@ -25,7 +25,7 @@ from dpmoments.foundation.arrays import FloatArray, IntegerArray
 
 _ROUNDS = 50
 """Of fitting counts to their margins in turn."""
-_LEAST = 1e-3
+_MIN = 1e-3
 """A cell's share at least, of what it would be under independence."""
 
 
@@ -94,14 +94,14 @@ class CrossTable(TableAnswer):
     @property
     def remarks(self) -> tuple[str, ...]:
         if math.isnan(self.p_value):
-            return law_in_words(None), self.warning
+            return describe_law(None), self.warning
         least, most = float(self.noise.min()), float(self.noise.max())
         span = f"± {number(least)}" if most - least <= 0.01 * most else f"± {number(least)} to {number(most)}"
         words = {"dependent": "the columns depend on each other"}.get(self.verdict, f"dependence {self.verdict}")
         return (
             f"noise on a count: {span} (one standard deviation, before impossible counts were made possible)",
             f"independence: χ² = {number(self.statistic)} on {self.degrees} degrees of freedom, "
-            f"{probability_in_words(self.p_value)}, of noise and sampling together: {words}",
+            f"{format_probability(self.p_value)}, of noise and sampling together: {words}",
             self.warning,
         )
 
@@ -190,7 +190,7 @@ def cross_table(release: Released, by: str, other: str, *, level: float = 0.95) 
         other=other,
         rows=first.names,
         labels=second.names,
-        counts=_possible_counts(release, first, second),
+        counts=_feasible_counts(release, first, second),
         noise=noise,
         n_rows=release.n_rows,
         statistic=statistic,
@@ -205,14 +205,14 @@ def _joint_counts(
     release: Released, first: Levels, second: Levels
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Joint counts before repair and their noise, (k, l); covariances of noise and of sampling, (kl, kl)."""
-    moments = NoisyMoments.of(release, [*first.features, *second.features])
-    places = np.array([0, *(place + 1 for place in first.features + second.features)])
+    moments = LocalMoments.of(release, [*first.features, *second.features])
+    indices = np.array([0, *(index + 1 for index in first.features + second.features)])
     m, k, c = len(first.features), len(first.names), len(second.names)
-    rows = np.concatenate([first.weights, np.zeros((k, len(places) - 1 - m))], axis=1)
+    rows = np.concatenate([first.weights, np.zeros((k, len(indices) - 1 - m))], axis=1)
     columns = np.concatenate([second.weights[:, :1], np.zeros((c, m)), second.weights[:, 1:]], axis=1)
     weights = bilinear(np.repeat(rows, c, axis=0), np.tile(columns, (k, 1)))
-    joint = np.einsum("pij,ij->p", weights, moments.moments[np.ix_(places, places)]).reshape(k, c)
-    privacy = moments.covariance(places, weights)
+    joint = np.einsum("pij,ij->p", weights, moments.moments[np.ix_(indices, indices)]).reshape(k, c)
+    privacy = moments.covariance(indices, weights)
     noise = np.sqrt(np.diag(privacy)).reshape(k, c)
     p, q = _shares(joint.sum(axis=1)), _shares(joint.sum(axis=0))
     expected = np.outer(p, q).ravel()
@@ -226,7 +226,7 @@ def _shares(counts: FloatArray) -> FloatArray:
     return np.asarray(possible / possible.sum())
 
 
-def _possible_counts(release: Released, first: Levels, second: Levels) -> IntegerArray:
+def _feasible_counts(release: Released, first: Levels, second: Levels) -> IntegerArray:
     """Whole counts, 0 or above, near to the repaired ones, that add up to near the repaired margins."""
     repaired = release.with_repair("structured")
     mean, covariance, n = repaired.mean, repaired.covariance, float(release.n_rows)
@@ -236,7 +236,7 @@ def _possible_counts(release: Released, first: Levels, second: Levels) -> Intege
     crossed = first.weights[:, 1:] @ covariance[np.ix_(one, other)] @ second.weights[:, 1:].T
     p, q = np.clip(p, 0.0, 1.0), np.clip(q, 0.0, 1.0)
     # no cell is quite 0, so that every margin can be met
-    joint = np.maximum(crossed + np.outer(p, q), _LEAST * np.outer(p, q))
+    joint = np.maximum(crossed + np.outer(p, q), _MIN * np.outer(p, q))
     total = min(float(p.sum()), float(q.sum()), 1.0)
     for _ in range(_ROUNDS):
         joint = joint * _ratio(p * (total / max(float(p.sum()), 1e-300)), joint.sum(axis=1))[:, None]

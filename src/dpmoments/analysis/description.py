@@ -12,7 +12,7 @@ import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, html_table, in_floating_point, label, number
 from dpmoments.analysis.confidence import confidence_level, deviations_for
-from dpmoments.analysis.functionals import FeatureVariances, NoisyMoments
+from dpmoments.analysis.functionals import FeatureVariances, LocalMoments
 from dpmoments.analysis.released import Released, cautions
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.law import NoiseLaw
@@ -68,7 +68,7 @@ class Description(TableAnswer):
     warning: str = ""
 
     @property
-    def rows_in_words(self) -> str:
+    def rows_text(self) -> str:
         """The number of rows and how far it can be trusted."""
         if self.n_rows is None:
             return "not released (the number of rows is private and nothing was spent on it)"
@@ -78,7 +78,7 @@ class Description(TableAnswer):
         return f"{self.n_rows:,} (noisy{deviation})"
 
     @property
-    def noise_in_words(self) -> str:
+    def noise_text(self) -> str:
         """What the noise in the table is; empty where none of it is known."""
         if self.mean is None:
             return ""
@@ -130,7 +130,7 @@ class Description(TableAnswer):
 
     @property
     def heading(self) -> tuple[str, ...]:
-        return (f"rows: {self.rows_in_words}",)
+        return (f"rows: {self.rows_text}",)
 
     def table(self) -> list[tuple[str, ...]]:
         """Rows of text, the head first: feature, mean, noise on the mean, spread, noise on that."""
@@ -152,7 +152,7 @@ class Description(TableAnswer):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        return self.noise_in_words, self.warning
+        return self.noise_text, self.warning
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """Feature, mean and spread, each with its noise, as plain values; the words of the table are flags."""
@@ -213,7 +213,7 @@ def describe(release: Released) -> Description:
     >>> table = np.random.default_rng(0).uniform(-0.5, 0.5, (50_000, 2))
     >>> released = dpm.release(table, dpm.Schema.unit_ball(2), rho=0.5, neighbors="replace_one", insecure_seed=0)
     >>> found = released.describe()
-    >>> found.standard_deviation.round(2), found.rows_in_words
+    >>> found.standard_deviation.round(2), found.rows_text
     (array([0.29, 0.29]), '50,000 (public, exact)')
     """
     with_mean, with_count = release.noisy_sum is not None, release.noisy_count is not None
@@ -229,7 +229,7 @@ def describe(release: Released) -> Description:
         n_rows=release.n_rows if with_count else None,
         count_noise=_count_noise(release),
         count_is_public=release.count_is_public,
-        noisy_mean=NoisyMoments.of(release).location if with_mean else None,
+        noisy_mean=LocalMoments.of(release).location if with_mean else None,
         bounds=release.schema.feature_bounds,
         noise=release.noise,
         warning=cautions(release),
@@ -257,7 +257,7 @@ def _mean_noise(release: Released) -> FloatArray:
 
 def _deviation_noise(release: Released, deviations: FloatArray) -> FloatArray:
     """Of a standard deviation of 0, or of a negative variance: the root of the noise on the variance."""
-    moments = NoisyMoments.of(release)
+    moments = LocalMoments.of(release)
     variances = FeatureVariances.of(release, moments, as_shown=True)
     noise = variances.noise_per_row(moments) * moments.unit**2
     known = np.nan_to_num(deviations, nan=0.0)
@@ -273,9 +273,9 @@ def _count_noise(release: Released) -> float | None:
     return math.sqrt(release.noise.count_variance)
 
 
-_MOST_FEATURES = 12
-_LONGEST_TEXT = 2000
-_LONGEST_NAME = 48
+_MAX_FEATURES = 12
+_MAX_TEXT_LENGTH = 2000
+_MAX_NAME_LENGTH = 48
 _FRAME = "border:1px solid rgba(128,128,128,.45);border-radius:4px;padding:.6em 1em;max-width:56em"
 _WARNING = "border-left:4px solid #d55e00;padding-left:.6em;margin:.5em 0"
 _NOT_PRIVATE = "NOT PRIVATE: made with an insecure seed."
@@ -314,8 +314,8 @@ def card(
     False
     """
     head, *rows = table
-    hidden = len(rows) - _MOST_FEATURES
-    shown = rows if hidden <= 1 else rows[:_MOST_FEATURES]
+    hidden = len(rows) - _MAX_FEATURES
+    shown = rows if hidden <= 1 else rows[:_MAX_FEATURES]
     more = f"<p>… and {hidden:,} more</p>" if hidden > 1 else ""
     insecure = "" if privacy.private else f'<p style="{_WARNING}"><strong>{_NOT_PRIVATE}</strong></p>'
     warned = "".join(f'<p style="{_WARNING}">{_escaped(said)}</p>' for said in warnings if said)
@@ -337,16 +337,16 @@ def release_card(release: Released) -> str:
     of_columns = f" of {n_columns} columns" if n_columns != d else ""
     title = f"Release of {d:,} feature{'s' if d != 1 else ''}{of_columns} by {release.mechanism}"
     try:
-        found = describe(release)
+        result = describe(release)
     except ValueError as refusal:  # a file may hold any numbers, and is to be shown all the same
         return card(title, [str(refusal)], [("",)], release.privacy, [], [])
     law = "" if release.noise is not None else "noise unknown: this mechanism has no closed law of its noise"
     return card(
         title,
-        [f"rows: {found.rows_in_words}", law or found.noise_in_words],
+        [f"rows: {result.rows_text}", law or result.noise_text],
         [
-            [label(cell, _LONGEST_NAME) if place == 0 else cell for place, cell in enumerate(row)]
-            for row in found.table()
+            [label(cell, _MAX_NAME_LENGTH) if index == 0 else cell for index, cell in enumerate(row)]
+            for row in result.table()
         ],
         release.privacy,
         [cautions(release)],
@@ -356,4 +356,4 @@ def release_card(release: Released) -> str:
 
 def _escaped(text: str) -> str:
     """For HTML, and without characters that turn its direction or control a terminal."""
-    return html.escape(label(text, _LONGEST_TEXT))
+    return html.escape(label(text, _MAX_TEXT_LENGTH))

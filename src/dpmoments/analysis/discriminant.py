@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number, number_or_none
-from dpmoments.analysis.confidence import confidence_level, probability_in_words
+from dpmoments.analysis.confidence import confidence_level, format_probability
 from dpmoments.analysis.frames import named_values
-from dpmoments.analysis.functionals import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, law_in_words
+from dpmoments.analysis.functionals import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.group_sums import GroupSums
 from dpmoments.analysis.group_tests import between_groups
 from dpmoments.analysis.levels import Levels
@@ -115,9 +115,9 @@ class LinearDiscriminant(TableAnswer):
         eigenvalues, vectors = np.linalg.eigh((between + between.T) / 2.0)
         kept = eigenvalues[::-1] > SINGULAR * max(float(eigenvalues[-1]), 0.0)
         kept[len(kept) - 1 :] = False  # k deviations from their mean span k − 1 directions
-        found = (vectors.T[::-1][kept] @ towards) / np.sqrt(eigenvalues[::-1][kept])[:, None]
-        leading = found[np.arange(len(found)), np.argmax(np.abs(found), axis=1)]
-        return np.asarray(found * np.where(leading < 0, -1.0, 1.0)[:, None])
+        result = (vectors.T[::-1][kept] @ towards) / np.sqrt(eigenvalues[::-1][kept])[:, None]
+        leading = result[np.arange(len(result)), np.argmax(np.abs(result), axis=1)]
+        return np.asarray(result * np.where(leading < 0, -1.0, 1.0)[:, None])
 
     def transform(self, frame: Any) -> FloatArray:
         """Scores of the rows of a frame on :attr:`axes`, about the mean of the classes, shape (m, r); NaN where a cell is empty.
@@ -139,7 +139,7 @@ class LinearDiscriminant(TableAnswer):
 
     @property
     def heading(self) -> tuple[str, ...]:
-        tested = "" if math.isnan(self.p_value) else f" ({probability_in_words(self.p_value)})"
+        tested = "" if math.isnan(self.p_value) else f" ({format_probability(self.p_value)})"
         return (f"linear discriminant of {self.by}: between-group differences: {self.verdict}{tested}",)
 
     def table(self) -> list[tuple[str, ...]]:
@@ -157,7 +157,7 @@ class LinearDiscriminant(TableAnswer):
         lost = ", ".join(name for name, share in zip(self.class_names, self.priors, strict=True) if share <= 0.0)
         return (
             f"{lost}: rows {NOT_DISTINGUISHABLE}, never predicted" if lost else "",
-            law_in_words(None) if math.isnan(self.p_value) else "",
+            describe_law(None) if math.isnan(self.p_value) else "",
             self.warning,
         )
 
@@ -167,7 +167,7 @@ class LinearDiscriminant(TableAnswer):
             "class": self.class_names,
             "prior": self.priors.tolist(),
             "intercept": finite_or_none(self.intercept),
-            **{f"coef {name}": finite_or_none(self.coef[:, place]) for place, name in enumerate(self.feature_names)},
+            **{f"coef {name}": finite_or_none(self.coef[:, index]) for index, name in enumerate(self.feature_names)},
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -305,9 +305,9 @@ def _priors(release: Released, levels: Levels, sums: GroupSums) -> FloatArray:
 
 def _shifts(release: Released, levels: Levels, features: Any, priors: FloatArray) -> FloatArray:
     """Means of groups less that of all rows, in the table's units, those means within bounds, shape (k, d)."""
-    places = list(levels.features)
-    crossed = levels.weights[:, 1:] @ release.covariance[np.ix_(places, features)]
-    shares = levels.weights[:, 0] + levels.weights[:, 1:] @ release.mean[places]
+    indices = list(levels.features)
+    crossed = levels.weights[:, 1:] @ release.covariance[np.ix_(indices, features)]
+    shares = levels.weights[:, 0] + levels.weights[:, 1:] @ release.mean[indices]
     usable = (priors > 0.0) & (shares > 0.0)
     shift = np.divide(crossed, shares[:, None], out=np.zeros_like(crossed), where=usable[:, None])
     mean = release.mean[features]

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
 from dpmoments.analysis.frames import feature_values
-from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, law_in_words
+from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.levels import chosen_features
 from dpmoments.analysis.released import Released, cautions
 from dpmoments.analysis.standardised import Standardised
@@ -67,7 +67,7 @@ class MahalanobisDistances(TableAnswer):
     def remarks(self) -> tuple[str, ...]:
         m = len(self.distances)
         more = f"the furthest {_SHOWN_ROWS} of {m:,} rows" if m > _SHOWN_ROWS else ""
-        return more, "" if self.noise_known else law_in_words(None), self.warning
+        return more, "" if self.noise_known else describe_law(None), self.warning
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """A row of the frame a row, in its order."""

@@ -55,7 +55,7 @@ def feature_values(schema: Schema, frame: Any, features: Sequence[int]) -> Float
     array([[41.,  0.,  1.]])
     """
     wanted = set(features)
-    slices = {column.name: place for column, place in zip(schema.columns, feature_slices(schema.columns), strict=True)}
+    slices = {column.name: index for column, index in zip(schema.columns, feature_slices(schema.columns), strict=True)}
     asked = [column for column in schema.columns if wanted & set(range(schema.n_features)[slices[column.name]])]
     named = {
         factor.name
@@ -78,8 +78,8 @@ def feature_values(schema: Schema, frame: Any, features: Sequence[int]) -> Float
 
 def named_values(schema: Schema, frame: Any, names: Sequence[str]) -> FloatArray:
     """Values of the features that are named, in their order, shape (m, k): :func:`feature_values` says how they are read."""
-    places = [schema.feature_names.index(name) for name in names]
-    return feature_values(schema, frame, places)[:, places]
+    indices = [schema.feature_names.index(name) for name in names]
+    return feature_values(schema, frame, indices)[:, indices]
 
 
 def _of_array(schema: Schema, array: Any) -> FloatArray:

@@ -21,7 +21,7 @@ NO_MEAN = "it is made of deviations from the mean, and no mean was released (mea
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyMoments:
+class LocalMoments:
     """Σ w wᵀ as released, before any repair, w = (1, (value − location)/unit), and the law of its noise.
 
     A functional is a symmetric matrix of weights W on it, ΣᵢⱼWᵢⱼUᵢⱼ: to first order everything that an analysis says is one, its
@@ -55,7 +55,7 @@ class NoisyMoments:
     opposite: IntegerArray | None = None
 
     @classmethod
-    def of(cls, release: Released, as_they_are: Collection[int] = (), *, about_zero: bool = False) -> NoisyMoments:
+    def of(cls, release: Released, as_they_are: Collection[int] = (), *, about_zero: bool = False) -> LocalMoments:
         """The moments of a release about its unrepaired mean.
 
         Parameters
@@ -91,7 +91,7 @@ class NoisyMoments:
         matrix[1:, 0] = shift
         return cls(matrix @ released @ matrix.T, n_rows, location, unit, release.noise, shift, stretch)
 
-    def with_opposites(self, opposite: IntegerArray) -> NoisyMoments:
+    def with_opposites(self, opposite: IntegerArray) -> LocalMoments:
         """The moments of (w_f − w_g)/2 in place of w_f, for features f and g of which one is 1 and the other 0 in every row.
 
         Noise makes two answers of what is one number: their mean is less noisy, and says the same of both, but for the sign.
@@ -124,13 +124,13 @@ class NoisyMoments:
             return np.full(len(weights), np.nan)
         if self.opposite is not None:
             places, weights = _on_both(places, weights, self.opposite)
-        found = self._of_released(places, weights)
+        result = self._of_released(places, weights)
         if _cells_are_uncorrelated(self.law):
-            cells = self.law.cell_variances[places[:, :, None], places[:, None, :]] * found**2
+            cells = self.law.cell_variances[places[:, :, None], places[:, None, :]] * result**2
             diagonal = np.einsum("pii->p", cells)
             return np.asarray(2.0 * cells.sum(axis=(1, 2)) - diagonal)
         return np.array(
-            [self._of_one(self.law, place, weight) for place, weight in zip(places, found, strict=True)], dtype=float
+            [self._of_one(self.law, index, weight) for index, weight in zip(places, result, strict=True)], dtype=float
         )
 
     def covariance(self, places: IntegerArray, weights: FloatArray) -> FloatArray:
@@ -146,16 +146,16 @@ class NoisyMoments:
             raise ValueError("covariances are of the moments as they were released")
         if self.law is None:
             return np.full((len(weights), len(weights)), np.nan)
-        found = self._of_released(np.broadcast_to(places, (len(weights), len(places))), weights)
+        result = self._of_released(np.broadcast_to(places, (len(weights), len(places))), weights)
         if _cells_are_uncorrelated(self.law):
             upper = np.triu_indices(len(places))
             deviations = np.sqrt(self.law.cell_variances[np.ix_(places, places)][upper])
-            cells = found[:, upper[0], upper[1]] * deviations * np.where(upper[0] == upper[1], 1.0, 2.0)
+            cells = result[:, upper[0], upper[1]] * deviations * np.where(upper[0] == upper[1], 1.0, 2.0)
             return np.asarray(cells @ cells.T)
-        own = [self._of_one(self.law, places, weight) for weight in found]
+        own = [self._of_one(self.law, places, weight) for weight in result]
         covariance = np.diag(np.array(own, dtype=float))
-        for i, first in enumerate(found):
-            for j, second in enumerate(found[:i]):
+        for i, first in enumerate(result):
+            for j, second in enumerate(result[:i]):
                 both = self._of_one(self.law, places, first + second)
                 covariance[i, j] = covariance[j, i] = (both - own[i] - own[j]) / 2.0
         return covariance
@@ -164,14 +164,14 @@ class NoisyMoments:
         """Variances of the noise on the cells of Σ w wᵀ of some features, shape (k, k)."""
         size = len(chosen)
         first, second = np.divmod(np.arange(size * size), size)
-        places = np.stack([np.zeros(size * size, dtype=int), chosen[first] + 1, chosen[second] + 1], axis=1)
+        indices = np.stack([np.zeros(size * size, dtype=int), chosen[first] + 1, chosen[second] + 1], axis=1)
         weights = np.zeros((size * size, 3, 3))
         weights[:, 1, 2] = weights[:, 2, 1] = 0.5
         on_diagonal = first == second
-        places[on_diagonal, 2] = 0  # a place stands once; its weights are 0
+        indices[on_diagonal, 2] = 0  # a place stands once; its weights are 0
         weights[on_diagonal] = 0.0
         weights[on_diagonal, 1, 1] = 1.0
-        return self.variances(places, weights).reshape(size, size)
+        return self.variances(indices, weights).reshape(size, size)
 
     def _of_released(self, places: IntegerArray, weights: FloatArray) -> FloatArray:
         """Weights on Σ w wᵀ as weights on Σ z zᵀ, z = (1, x)."""
@@ -180,11 +180,11 @@ class NoisyMoments:
         shift = np.concatenate([np.ones((len(places), 1)), np.where(used, self.shift[chosen], 0.0)], axis=1)
         stretch = np.where(used, self.stretch[chosen], 0.0)
         on_shift = np.einsum("pij,pj->pi", weights, shift)
-        found = np.empty_like(weights)
-        found[:, 0, 0] = np.einsum("pi,pi->p", on_shift, shift)
-        found[:, 0, 1:] = found[:, 1:, 0] = on_shift[:, 1:] * stretch
-        found[:, 1:, 1:] = weights[:, 1:, 1:] * stretch[:, :, None] * stretch[:, None, :]
-        return found
+        result = np.empty_like(weights)
+        result[:, 0, 0] = np.einsum("pi,pi->p", on_shift, shift)
+        result[:, 0, 1:] = result[:, 1:, 0] = on_shift[:, 1:] * stretch
+        result[:, 1:, 1:] = weights[:, 1:, 1:] * stretch[:, :, None] * stretch[:, None, :]
+        return result
 
     def _of_one(self, law: NoiseLaw, places: IntegerArray, weights: FloatArray) -> float:
         whole = np.zeros((law.n_features + 1,) * 2)
@@ -220,17 +220,17 @@ def noise_edges(cells: FloatArray, components: FloatArray, law: NoiseLaw | None)
     With P the projection on that, E‖PNPe_j‖² = tr(P Cov(N b)), b = Pe_j, is the sum of a row of variances.
     """
     d = cells.shape[0]
-    found, projection = np.empty(len(components)), np.eye(d)
-    for place, component in enumerate(components):
+    result, projection = np.empty(len(components)), np.eye(d)
+    for index, component in enumerate(components):
         squares = projection**2
         shared = np.einsum("ij,ij->j", projection, (projection * (cells - np.diag(np.diag(cells)))) @ projection)
         rows = np.maximum(np.diag(projection), 0.0) @ cells @ squares + shared
-        found[place] = _noise_edge(float(np.max(rows, initial=0.0)), d - place, law)
+        result[index] = _noise_edge(float(np.max(rows, initial=0.0)), d - index, law)
         projection = projection - np.outer(component, component)
-    return found
+    return result
 
 
-def law_in_words(law: NoiseLaw | None) -> str:
+def describe_law(law: NoiseLaw | None) -> str:
     """What stands below a table whose noise is not known; empty where it is."""
     unknown = "noise unknown: this mechanism has no closed law of its noise, so nothing here has an interval"
     return "" if law is not None else unknown
@@ -246,8 +246,8 @@ def _on_both(places: IntegerArray, weights: FloatArray, opposite: IntegerArray) 
     )
     row = np.arange(1, places.shape[1])
     spread[:, row, places.shape[1] + row - 1] = np.where(has_one, -0.5, 0.0)
-    found = np.einsum("pij,pik,pjl->pkl", weights, spread, spread, optimize=True)
-    return np.concatenate([places, np.where(has_one, others + 1, 0)], axis=1), found
+    result = np.einsum("pij,pik,pjl->pkl", weights, spread, spread, optimize=True)
+    return np.concatenate([places, np.where(has_one, others + 1, 0)], axis=1), result
 
 
 def _cells_are_uncorrelated(law: NoiseLaw) -> bool:
@@ -265,13 +265,13 @@ def indicators(release: Released) -> BoolArray:
 
     A Boolean is taken to hold no fractions.
     """
-    found = np.zeros(len(release.feature_names), dtype=bool)
+    result = np.zeros(len(release.feature_names), dtype=bool)
     constraints = Constraints.of(release.schema, mean=True)
     if release.center is None:  # only mechanisms that clip rows about a centre have one
         for block in constraints.blocks:
-            found[block.features] = True
-        found[list(constraints.flags)] = True
-    return found
+            result[block.features] = True
+        result[list(constraints.flags)] = True
+    return result
 
 
 def opposite_levels(release: Released) -> IntegerArray:
@@ -279,14 +279,14 @@ def opposite_levels(release: Released) -> IntegerArray:
 
     Rows that were moved towards a noisy centre keep a sum near 1; intervals do not allow for any moving, and answers say so.
     """
-    found = np.full(len(release.feature_names), -1)
+    result = np.full(len(release.feature_names), -1)
     center = None if release.center is None else release.encoding.decode_mean(release.center)
     for block in Constraints.of(release.schema, mean=True).blocks:
         if block.complete and block.size == 2:
             if center is not None and abs(float(center[block.features].sum()) - 1.0) > _OFF_THE_SUM:
                 continue
-            found[block.start], found[block.start + 1] = block.start + 1, block.start
-    return found
+            result[block.start], result[block.start + 1] = block.start + 1, block.start
+    return result
 
 
 def shows_shares(release: Released) -> bool:
@@ -303,7 +303,7 @@ class FeatureVariances:
     Attributes
     ----------
     values : ndarray of shape (d,)
-        In squared units of the :class:`NoisyMoments`.
+        In squared units of the :class:`LocalMoments`.
     weights : ndarray of shape (d, 2, 2)
         The gradient on (1, w_f).
     of_share : ndarray of bool, shape (d,)
@@ -318,13 +318,13 @@ class FeatureVariances:
     share: FloatArray
 
     @classmethod
-    def of(cls, release: Released, moments: NoisyMoments, *, as_shown: bool = False) -> FeatureVariances:
+    def of(cls, release: Released, moments: LocalMoments, *, as_shown: bool = False) -> FeatureVariances:
         """Those of all features, about ``moments.location``, which must be the mean of every feature.
 
         Parameters
         ----------
         release : Released
-        moments : NoisyMoments
+        moments : LocalMoments
         as_shown : bool
             Whether they are those of ``release.covariance``: most repairs leave a level's variance to its second moment.
         """
@@ -347,11 +347,11 @@ class FeatureVariances:
         values[certain], weights[certain] = 0.0, 0.0  # a column of one level: its share is 1 in every table
         return cls(values, weights, zero_one, possible)
 
-    def noise(self, moments: NoisyMoments) -> FloatArray:
+    def noise(self, moments: LocalMoments) -> FloatArray:
         """Standard deviation of the noise on the values, shape (d,); NaN where it is not known."""
         return np.sqrt(moments.variances(self._places, self.weights))
 
-    def noise_per_row(self, moments: NoisyMoments) -> FloatArray:
+    def noise_per_row(self, moments: LocalMoments) -> FloatArray:
         """Standard deviation of the noise on the values over n, which has noise of its own, shape (d,)."""
         weights = self.weights.copy()
         weights[:, 0, 0] -= self.values / moments.n_rows

@@ -11,14 +11,14 @@ from typing import Any, Literal
 import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number, number_or_none
-from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, law_in_words
+from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.released import Released, cautions
 from dpmoments.analysis.standardised import Standardised, without_redundant_levels
 from dpmoments.foundation.arrays import FloatArray
 
 _PENALTY = 3.0
 """Of the noise on a correlation, noise and sampling together (measured: ``docs/comparisons.md``)."""
-_LEAST_EIGENVALUE = 1e-6
+_MIN_EIGENVALUE = 1e-6
 _SHOWN_EDGES = 60
 
 
@@ -49,9 +49,9 @@ class GraphicalLasso(TableAnswer):
     def partial_correlation(self) -> FloatArray:
         """−P_ij/√(P_ii P_jj), 1 on the diagonal, shape (k, k)."""
         root = np.sqrt(np.diag(self.precision))
-        found = -self.precision / np.outer(root, root)
-        np.fill_diagonal(found, 1.0)
-        return np.asarray(found)
+        result = -self.precision / np.outer(root, root)
+        np.fill_diagonal(result, 1.0)
+        return np.asarray(result)
 
     @property
     def edges(self) -> tuple[tuple[str, str, float], ...]:
@@ -64,8 +64,8 @@ class GraphicalLasso(TableAnswer):
 
     @property
     def heading(self) -> tuple[str, ...]:
-        k, found = len(self.feature_names), len(self.edges)
-        words = f"{found} of {k * (k - 1) // 2} edges" if found else f"no edge: dependence {NOT_DISTINGUISHABLE}"
+        k, result = len(self.feature_names), len(self.edges)
+        words = f"{result} of {k * (k - 1) // 2} edges" if result else f"no edge: dependence {NOT_DISTINGUISHABLE}"
         return (f"graphical lasso, alpha = {number(self.alpha)}: {words}",)
 
     def table(self) -> list[tuple[str, ...]]:
@@ -79,7 +79,7 @@ class GraphicalLasso(TableAnswer):
         known = not math.isnan(self.noise)
         return (
             f"… {hidden} more edges: to_pandas() and --json hold all" if hidden > 0 else "",
-            f"noise and sampling error on a correlation: {number(self.noise)}" if known else law_in_words(None),
+            f"noise and sampling error on a correlation: {number(self.noise)}" if known else describe_law(None),
             self.warning,
         )
 
@@ -188,7 +188,7 @@ def graphical_lasso(
 def _definite(correlation: FloatArray) -> FloatArray:
     """The correlation matrix mixed with the identity just as far as makes it positive definite."""
     smallest = float(np.linalg.eigvalsh(correlation)[0])
-    share = max(0.0, (_LEAST_EIGENVALUE - smallest) / (1.0 - smallest)) if smallest < _LEAST_EIGENVALUE else 0.0
+    share = max(0.0, (_MIN_EIGENVALUE - smallest) / (1.0 - smallest)) if smallest < _MIN_EIGENVALUE else 0.0
     return np.asarray((1.0 - share) * correlation + share * np.eye(len(correlation)))
 
 

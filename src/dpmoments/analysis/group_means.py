@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import TableAnswer, aligned, finite_or_none, in_floating_point, number
-from dpmoments.analysis.confidence import confidence_level, deviations_for, fieller_interval, level_in_words
-from dpmoments.analysis.functionals import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, law_in_words
+from dpmoments.analysis.confidence import confidence_level, deviations_for, fieller_interval, format_level
+from dpmoments.analysis.functionals import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.group_sums import GroupSums
 from dpmoments.analysis.levels import Levels, chosen_features
 from dpmoments.analysis.released import Released, cautions
@@ -61,7 +61,7 @@ class GroupDifferences(TableAnswer):
             for name, *rest in zip(self.features, self.difference, self.lower, self.upper, self.verdict, strict=True)
             for (one, other), difference, low, high, words in zip(self.pairs, *rest, strict=True)
         ]
-        return [("feature", "difference of means", "estimate", level_in_words(self.level), "verdict"), *lines]
+        return [("feature", "difference of means", "estimate", format_level(self.level), "verdict"), *lines]
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """A feature and a pair a row."""
@@ -168,10 +168,10 @@ class GroupMeans(TableAnswer):
     def table(self) -> list[tuple[str, ...]]:
         """A feature and a group a line."""
         lines = []
-        for place, name in enumerate(self.features):
+        for index, name in enumerate(self.features):
             for group, label in enumerate(self.groups):
                 lost = bool(self.lost[group])
-                mean, low, high = (float(values[place, group]) for values in (self.mean, self.lower, self.upper))
+                mean, low, high = (float(values[index, group]) for values in (self.mean, self.lower, self.upper))
                 lines.append(
                     (
                         name,
@@ -179,12 +179,12 @@ class GroupMeans(TableAnswer):
                         f"{self.counts[group]:,.0f}",
                         number(float(self.count_noise[group])),
                         LOST if lost else number(mean),
-                        "–" if lost else number(float(self.privacy_noise[place, group])),
-                        "–" if lost else number(float(self.sampling_noise[place, group])),
+                        "–" if lost else number(float(self.privacy_noise[index, group])),
+                        "–" if lost else number(float(self.sampling_noise[index, group])),
                         f"[{number(low)}, {number(high)}]",
                     )
                 )
-        level = level_in_words(self.level)
+        level = format_level(self.level)
         return [("feature", "group", "rows", "± noise", "mean", "± privacy", "± sampling", level), *lines]
 
     @property
@@ -197,7 +197,7 @@ class GroupMeans(TableAnswer):
             ""
             if self.own_variance or not self.noise_known
             else "sampling: groups are taken to vary alike (pooled variance)",
-            law_in_words(None) if not self.noise_known else "",
+            describe_law(None) if not self.noise_known else "",
             aligned(differences.table()) if 0 < n_pairs <= _SHOWN_DIFFERENCES else "",
             f"{n_pairs} differences of means: see .differences, or --json" if n_pairs > _SHOWN_DIFFERENCES else "",
             self.warning,
@@ -282,15 +282,15 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
     if not chosen:
         raise ValueError(f"there is no feature besides those of {by!r}: nothing has a mean by it")
     sums = [GroupSums.of(release, feature, levels) for feature in chosen]
-    counts, found = _repaired(release, levels, chosen)
+    counts, result = _repaired(release, levels, chosen)
     bounds = [
-        (float(low[place]), float(high[place])) for place in chosen for low, high in [release.schema.feature_bounds]
+        (float(low[index]), float(high[index])) for index in chosen for low, high in [release.schema.feature_bounds]
     ]
     parts = [_intervals(each, *limits, level) for each, limits in zip(sums, bounds, strict=True)]
-    lower, upper, privacy, sampling = (np.array([part[place] for part in parts]) for place in range(4))
+    lower, upper, privacy, sampling = (np.array([part[index] for part in parts]) for index in range(4))
     lost = _lost(sums[0], level)
     law = release.noise
-    mean = found if law is None else np.clip(found, lower, upper)
+    mean = result if law is None else np.clip(result, lower, upper)
     differences = [
         _intervals_of_differences(each, low, high) for each, low, high in zip(sums, lower, upper, strict=True)
     ]
@@ -325,9 +325,9 @@ def group_means(release: Released, by: str, of: Sequence[str] | None = None, *, 
 def _repaired(release: Released, levels: Levels, chosen: Sequence[int]) -> tuple[FloatArray, FloatArray]:
     """Counts and means of the groups by the repaired moments, counts 0 or above and means within bounds, (k,) and (m, k)."""
     mean, covariance, n = release.mean, release.covariance, float(release.n_rows)
-    places = list(levels.features)
-    shares = levels.weights[:, 0] + levels.weights[:, 1:] @ mean[places]
-    crossed = covariance[np.ix_(list(chosen), places)] @ levels.weights[:, 1:].T
+    indices = list(levels.features)
+    shares = levels.weights[:, 0] + levels.weights[:, 1:] @ mean[indices]
+    crossed = covariance[np.ix_(list(chosen), indices)] @ levels.weights[:, 1:].T
     shift = np.divide(crossed, shares, out=np.zeros_like(crossed), where=shares > 1.0 / (2.0 * n))
     low, high = (bound[list(chosen)][:, None] for bound in release.schema.feature_bounds)
     return np.clip(shares, 0.0, 1.0) * n, np.clip(mean[list(chosen)][:, None] + shift, low, high)

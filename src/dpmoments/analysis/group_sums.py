@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmoments.analysis.functionals import FeatureVariances, NoisyMoments, bilinear, indicators
+from dpmoments.analysis.functionals import FeatureVariances, LocalMoments, bilinear, indicators
 from dpmoments.analysis.levels import Levels
 from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import BoolArray, FloatArray
@@ -46,7 +46,7 @@ class GroupSums:
     n_rows: float
     location: float
     unit: float
-    moments: NoisyMoments
+    moments: LocalMoments
 
     @classmethod
     def of(cls, release: Released, feature: int, levels: Levels) -> GroupSums:
@@ -63,15 +63,15 @@ class GroupSums:
             )
         products = levels.own_values(release, release.feature_names[feature])
         as_they_are = [*levels.features, *(product for product in products if product is not None)]
-        moments = NoisyMoments.of(release, as_they_are)
-        places = np.array([0, *(place + 1 for place in levels.features), feature + 1])
+        moments = LocalMoments.of(release, as_they_are)
+        indices = np.array([0, *(index + 1 for index in levels.features), feature + 1])
         k = len(levels.names)
         group = np.concatenate([levels.weights, np.zeros((k, 1))], axis=1)
-        constant, value = np.eye(len(places))[0], np.eye(len(places))[-1]
+        constant, value = np.eye(len(indices))[0], np.eye(len(indices))[-1]
         weights = np.concatenate([bilinear(group, constant), bilinear(group, value)])
-        released = np.einsum("pij,ij->p", weights, moments.moments[np.ix_(places, places)])
+        released = np.einsum("pij,ij->p", weights, moments.moments[np.ix_(indices, indices)])
         counts, sums = released[:k], released[k:]
-        covariance = moments.covariance(places, weights)
+        covariance = moments.covariance(indices, weights)
         total = _total_variance(release, feature)
         means = _shrunk_means(sums, counts, total)
         # what the noise alone makes groups differ by is not between them
@@ -88,7 +88,7 @@ class GroupSums:
         return cls(
             counts,
             sums,
-            moments.covariance(places, weights),
+            moments.covariance(indices, weights),
             variances,
             own,
             total,
@@ -128,12 +128,12 @@ class GroupSums:
 
 def _total_variance(release: Released, feature: int) -> float:
     """Of a feature over all rows, in units of the encoding: the repaired one where the other is lost in its noise."""
-    moments = NoisyMoments.of(release)
+    moments = LocalMoments.of(release)
     every = FeatureVariances.of(release, moments)
-    found, noise = float(every.values[feature]), float(np.nan_to_num(every.noise(moments)[feature], nan=0.0))
-    if found <= _OWN_VARIANCE * noise:
+    result, noise = float(every.values[feature]), float(np.nan_to_num(every.noise(moments)[feature], nan=0.0))
+    if result <= _OWN_VARIANCE * noise:
         return max(0.0, float(release.unit_ball_covariance[feature, feature]))
-    return found / moments.n_rows
+    return result / moments.n_rows
 
 
 def _shrunk_means(sums: FloatArray, counts: FloatArray, variance: float) -> FloatArray:
@@ -144,7 +144,7 @@ def _shrunk_means(sums: FloatArray, counts: FloatArray, variance: float) -> Floa
 
 
 def _put_own(
-    moments: NoisyMoments,
+    moments: LocalMoments,
     levels: Levels,
     feature: int,
     products: list[int | None],
@@ -156,17 +156,17 @@ def _put_own(
     """Where Σy² over a group's rows is the second moment of a product feature, its variance in place of the pooled one."""
     location, unit = moments.location[feature], moments.unit[feature]
     whole = moments.moments[feature + 1, feature + 1] * unit**2
-    for place, product in enumerate(products):
+    for index, product in enumerate(products):
         if product is not None:
             # about the mean of all rows, from values as they are: Σ(v − m)² = Σv² − 2mΣv + m²·count
             of_level = moments.moments
             total, sum_of = of_level[product + 1, product + 1], of_level[0, product + 1]
-            square = (total - 2.0 * location * sum_of + location**2 * counts[place]) / unit**2
+            square = (total - 2.0 * location * sum_of + location**2 * counts[index]) / unit**2
             weight = np.zeros((1, 2, 2))
             weight[0] = [[location**2, -location], [-location, 1.0]]
             weight /= unit**2
             noise = float(np.sqrt(moments.variances(np.array([[0, product + 1]]), weight)[0]))
-        elif len(products) == 2 and len(levels.features) == 1 and products[1] is not None and place == 0:
+        elif len(products) == 2 and len(levels.features) == 1 and products[1] is not None and index == 0:
             other = products[1]
             total, sum_of = moments.moments[other + 1, other + 1], moments.moments[0, other + 1]
             of_true = total - 2.0 * location * sum_of + location**2 * counts[1]
@@ -174,7 +174,7 @@ def _put_own(
             noise = float(np.sqrt(moments.cell_variances(np.array([feature]))[0, 0]))
         else:
             continue
-        if counts[place] > 0.0 and square > _OWN_VARIANCE * np.nan_to_num(noise, nan=0.0):
-            found = square / counts[place] - means[place] ** 2
-            if found > 0.0:
-                variances[place], own[place] = found, True
+        if counts[index] > 0.0 and square > _OWN_VARIANCE * np.nan_to_num(noise, nan=0.0):
+            result = square / counts[index] - means[index] ** 2
+            if result > 0.0:
+                variances[index], own[index] = result, True

@@ -11,14 +11,8 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number, number_or_none
-from dpmoments.analysis.confidence import (
-    confidence_level,
-    deviations_for,
-    level_in_words,
-    probability_in_words,
-    score_test,
-)
-from dpmoments.analysis.functionals import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, law_in_words
+from dpmoments.analysis.confidence import confidence_level, deviations_for, format_level, format_probability, score_test
+from dpmoments.analysis.functionals import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.group_means import group_means
 from dpmoments.analysis.group_sums import GroupSums
 from dpmoments.analysis.levels import Levels, feature_place, shown_names
@@ -92,16 +86,16 @@ class TwoGroups(TableAnswer):
         ]
         interval = f"[{number(self.lower)}, {number(self.upper)}]"
         parts = (number(self.privacy_noise), number(self.sampling_noise))
-        head = ("", "rows", "mean", "± privacy", "± sampling", level_in_words(self.level))
+        head = ("", "rows", "mean", "± privacy", "± sampling", format_level(self.level))
         return [head, *lines, ("difference", "", number(self.difference), *parts, interval)]
 
     @property
     def remarks(self) -> tuple[str, ...]:
         if math.isnan(self.p_value):
-            return law_in_words(None), self.warning
+            return describe_law(None), self.warning
         needed = f"; each group's own variance needs the product {self.target}:{self.by} in the schema"
         return (
-            f"t = {number(self.statistic)}, {number(self.degrees)} degrees of freedom, {probability_in_words(self.p_value)}, "
+            f"t = {number(self.statistic)}, {number(self.degrees)} degrees of freedom, {format_probability(self.p_value)}, "
             f"of noise and sampling together{'' if self.own_variances else needed}",
             self.warning,
         )
@@ -188,7 +182,7 @@ def t_test(
     sums = GroupSums.of(release, feature, every)
     pair = [every.names.index(name) for name in two.names]
     means = group_means(release, by, [target], level=level)
-    place = next(place for place, names in enumerate(means.differences.pairs) if names == two.names)
+    index = next(index for index, names in enumerate(means.differences.pairs) if names == two.names)
     statistic, degrees, parts, p_value = _tested(sums, pair)
     return TwoGroups(
         target=target,
@@ -196,9 +190,9 @@ def t_test(
         levels=two.names,
         counts=means.counts[pair],
         means=means.mean[0, pair],
-        difference=float(means.differences.difference[0, place]),
-        lower=float(means.differences.lower[0, place]),
-        upper=float(means.differences.upper[0, place]),
+        difference=float(means.differences.difference[0, index]),
+        lower=float(means.differences.lower[0, index]),
+        upper=float(means.differences.upper[0, index]),
         privacy_noise=parts[0] * sums.unit,
         sampling_noise=parts[1] * sums.unit,
         statistic=statistic,
@@ -309,7 +303,7 @@ class AnalysisOfVariance(TableAnswer):
                 f"{upper:,.0f}",
                 number(float(squares[0])),
                 "noise" if self.lost else number(self.f),
-                probability_in_words(self.p_value).removeprefix("p = ").removeprefix("p "),
+                format_probability(self.p_value).removeprefix("p = ").removeprefix("p "),
             ),
             ("within groups", number(within), f"{lower:,.0f}", number(float(squares[1])), "", ""),
             ("total", number(between + within), f"{upper + lower:,.0f}", "", "", ""),
@@ -318,7 +312,7 @@ class AnalysisOfVariance(TableAnswer):
     @property
     def remarks(self) -> tuple[str, ...]:
         if np.isnan(self.p_value):
-            return law_in_words(None), self.warning
+            return describe_law(None), self.warning
         eta = "noise" if self.lost else number(self.eta_squared)
         return (
             f"eta² = {eta}; sums of squares are less what the noise is expected to add ({number(self.noise_between)} between "

@@ -63,7 +63,7 @@ class NormalEquations:
     n_rows: float
     with_constant: bool
     noise: NoiseOfMoments
-    carry: FloatArray
+    design_map: FloatArray
 
     @classmethod
     def of(
@@ -97,14 +97,14 @@ class NormalEquations:
         if release.noisy_sum is not None:
             whole[0, 1:] = whole[1:, 0] = release.noisy_sum
         chosen = [*features, target]
-        carry = np.zeros((len(chosen), d + 1))
-        carry[np.arange(len(chosen)), np.array(chosen) + 1] = 1.0
+        design_map = np.zeros((len(chosen), d + 1))
+        design_map[np.arange(len(chosen)), np.array(chosen) + 1] = 1.0
         if about_zero:
-            carry[:, 0] = release.zero_of_units[chosen]
+            design_map[:, 0] = release.zero_of_units[chosen]
         if constant:
-            carry = np.vstack([np.eye(1, d + 1), carry])
-        moments = carry @ whole @ carry.T
-        return cls((moments + moments.T) / 2.0, float(whole[0, 0]), constant, noise, carry)
+            design_map = np.vstack([np.eye(1, d + 1), design_map])
+        moments = design_map @ whole @ design_map.T
+        return cls((moments + moments.T) / 2.0, float(whole[0, 0]), constant, noise, design_map)
 
     @property
     def n_regressors(self) -> int:
@@ -128,7 +128,7 @@ class NormalEquations:
         return float(self._spectrum[0][0])
 
     @cached_property
-    def possible_gram(self) -> FloatArray:
+    def psd_gram(self) -> FloatArray:
         """The positive semi-definite matrix nearest to M_AA."""
         eigenvalues, vectors = self._spectrum
         return np.asarray((vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T)
@@ -136,7 +136,7 @@ class NormalEquations:
     @cached_property
     def noise_variance(self) -> float:
         """v: the variance of a cell of noise, where the regressors vary least."""
-        return self.noise.direction_variance(self.carry[:-1].T @ self._spectrum[1][:, 0])
+        return self.noise.direction_variance(self.design_map[:-1].T @ self._spectrum[1][:, 0])
 
     @property
     def noise_floor(self) -> float:
@@ -150,21 +150,21 @@ class NormalEquations:
         return least >= self.noise_floor and least > 1e-12 * float(np.trace(self.gram))
 
     @property
-    def nearly_linear(self) -> bool:
+    def delta_method_valid(self) -> bool:
         """Whether noise is so small that the delta method and the inverted test agree: λ ≥ 2√(v k) + 30√v."""
         agree = self.noise_floor + _AGREEMENT * math.sqrt(self.noise_variance)
         return self.identified and self.least_eigenvalue >= agree
 
     def residual_noise(self, beyond: FloatArray) -> float:
         """Standard deviation of the noise on bᵀM b."""
-        carried = self.carry.T @ beyond
+        carried = self.design_map.T @ beyond
         return math.sqrt(max(self.noise.functional_variance(np.outer(carried, carried)), 0.0))
 
     def noise_covariance(self, beyond: FloatArray) -> FloatArray:
         """Cov((N b)_A) for b over regressors and target, shape (k + 1,) → (k, k)."""
-        used = np.flatnonzero(self.carry[:-1].any(axis=0))
-        rows = self.carry[:-1, used]
-        return np.asarray(rows @ self.noise.product_covariance(self.carry.T @ beyond, used.tolist()) @ rows.T)
+        used = np.flatnonzero(self.design_map[:-1].any(axis=0))
+        rows = self.design_map[:-1, used]
+        return np.asarray(rows @ self.noise.product_covariance(self.design_map.T @ beyond, used.tolist()) @ rows.T)
 
     def residual_variance(self, beyond: FloatArray, degrees_of_freedom: float | None = None) -> float:
         """bᵀM b over the number of rows, or over the degrees of freedom; 0 where noise made it negative."""
@@ -173,16 +173,16 @@ class NormalEquations:
 
     def error_covariance(self, beyond: FloatArray) -> FloatArray:
         """Cov(g) at b: of the noise, and of a sample whose residuals have one variance."""
-        return self.noise_covariance(beyond) + self.residual_variance(beyond) * self.possible_gram
+        return self.noise_covariance(beyond) + self.residual_variance(beyond) * self.psd_gram
 
     @cached_property
     def solution(self) -> FloatArray:
         """β of the equations as they are, shape (k,)."""
-        found = np.linalg.lstsq(self.gram, self.moments[:-1, -1], rcond=None)[0]
-        return np.asarray(found, dtype=np.float64)
+        result = np.linalg.lstsq(self.gram, self.moments[:-1, -1], rcond=None)[0]
+        return np.asarray(result, dtype=np.float64)
 
     @cached_property
-    def rough_errors(self) -> FloatArray:
+    def delta_method_errors(self) -> FloatArray:
         """What standard errors would be by the delta method, whether it holds or not, shape (k,)."""
         solved = np.linalg.pinv(self.gram)
         covariance = solved @ self.error_covariance(np.append(-self.solution, 1.0)) @ solved.T
@@ -205,7 +205,7 @@ def _smallest_statistic(
     size = equations.n_regressors + 1
     beyond = np.zeros(size) if start is None else start.copy()
     held = np.array(sorted(fixed))
-    beyond[held] = [fixed[place] for place in held]
+    beyond[held] = [fixed[index] for index in held]
     free = np.setdiff1d(np.arange(size), held)
     system = equations.moments[:-1]
     best = math.inf
@@ -215,9 +215,9 @@ def _smallest_statistic(
         best = min(best, float(np.sum((whitened @ beyond) ** 2)))
         if not len(free):
             break
-        found = np.linalg.lstsq(whitened[:, free], -whitened[:, held] @ beyond[held], rcond=None)[0]
-        moved = float(np.linalg.norm(found - beyond[free]))
-        beyond[free] = found
+        result = np.linalg.lstsq(whitened[:, free], -whitened[:, held] @ beyond[held], rcond=None)[0]
+        moved = float(np.linalg.norm(result - beyond[free]))
+        beyond[free] = result
         if moved <= _SETTLED * float(np.linalg.norm(beyond)):
             break
     return best
@@ -259,10 +259,10 @@ def confidence_limits(equations: NormalEquations, place: int, limit: float, step
         else:
             ends.append(side * math.inf)
             continue
-        found = scipy.optimize.brentq(
+        result = scipy.optimize.brentq(
             lambda offset, side=side: excess(middle + side * offset), inside, reach, rtol=1e-4
         )
-        ends.append(middle + side * float(found))
+        ends.append(middle + side * float(result))
     return ends[0], ends[1]
 
 
@@ -342,10 +342,10 @@ class CoefficientInference:
     @cached_property
     def coefficients(self) -> FloatArray:
         """In the table's units, the constant first where there is one, shape (k,)."""
-        found = np.asarray(self.units @ self.equations.solution, dtype=np.float64)
+        result = np.asarray(self.units @ self.equations.solution, dtype=np.float64)
         if self.equations.with_constant:
-            found[0] += self.offset
-        return found
+            result[0] += self.offset
+        return result
 
     @cached_property
     @unless_beyond_floating_point(_unknown_matrix)
@@ -358,7 +358,7 @@ class CoefficientInference:
     def sampling_covariance(self) -> FloatArray:
         """The part of Cov(β̂) that is there without privacy, in the table's units, shape (k, k)."""
         variance = self.equations.residual_variance(self.beyond, self.degrees_of_freedom)
-        return self._carried(variance * self.equations.possible_gram)
+        return self._carried(variance * self.equations.psd_gram)
 
     @cached_property
     def privacy_errors(self) -> FloatArray:
@@ -398,21 +398,21 @@ class CoefficientInference:
     @unless_beyond_floating_point(_unbounded)
     def intervals(self, level: float) -> FloatArray:
         """Confidence intervals in the table's units, shape (k, 2); infinite ends where the release bounds nothing."""
-        if self.equations.nearly_linear:
+        if self.equations.delta_method_valid:
             reach = float(scipy.special.stdtrit(self.degrees_of_freedom, 0.5 + 0.5 * level)) * self.standard_errors
             return np.column_stack([self.coefficients - reach, self.coefficients + reach])
         limit = float(scipy.special.chdtri(1, 1.0 - level))
-        return np.array([self._inverted(place, limit) for place in range(self.equations.n_regressors)])
+        return np.array([self._inverted(index, limit) for index in range(self.equations.n_regressors)])
 
     @cached_property
     @unless_beyond_floating_point(_unknown_values)
     def p_values(self) -> FloatArray:
         """Of the hypothesis that the coefficient is 0, two-sided, shape (k,)."""
-        if self.equations.nearly_linear:
+        if self.equations.delta_method_valid:
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = np.abs(self.coefficients) / self.standard_errors
             return np.asarray(2.0 * scipy.special.stdtr(self.degrees_of_freedom, -ratio))
-        return np.array([self.inverted_p_value(place, 0.0) for place in range(self.equations.n_regressors)])
+        return np.array([self.inverted_p_value(index, 0.0) for index in range(self.equations.n_regressors)])
 
     @unless_beyond_floating_point(_unknown_value)
     def inverted_p_value(self, place: int, value: float) -> float:
@@ -442,7 +442,7 @@ class CoefficientInference:
 
     def _inverted(self, place: int, limit: float) -> tuple[float, float]:
         equations = self._equations_of(place)
-        step = 2.0 * float(equations.rough_errors[place])
+        step = 2.0 * float(equations.delta_method_errors[place])
         lower, upper = confidence_limits(equations, place, limit, step)
         unit = float(self.units[place, place])
         return lower * unit, upper * unit

@@ -60,11 +60,11 @@ class Levels:
             if isinstance(column, Categorical | Boolean):
                 sorting.append(column.name)
             if column.name == name:
-                places = tuple(features)
+                indices = tuple(features)
                 if isinstance(column, Categorical):
-                    return cls(name, column.feature_names, places, np.eye(len(places) + 1)[1:])
+                    return cls(name, column.feature_names, indices, np.eye(len(indices) + 1)[1:])
                 if isinstance(column, Boolean):
-                    return cls(name, (f"{name}=false", f"{name}=true"), places, np.array([[1.0, -1.0], [0.0, 1.0]]))
+                    return cls(name, (f"{name}=false", f"{name}=true"), indices, np.array([[1.0, -1.0], [0.0, 1.0]]))
         which = f"of columns that do there are {shown_names(sorting)}" if sorting else "no column of this release does"
         if name in [column.name for column in release.schema.columns]:
             raise ValueError(f"{name!r} holds numbers, and groups are made by a categorical or Boolean column: {which}")
@@ -87,18 +87,18 @@ class Levels:
             )
         if len(set(full)) < len(full):
             raise ValueError("a level is named twice")
-        places = [place for place, name in enumerate(self.names) if name in full]
-        return Levels(self.column, tuple(self.names[place] for place in places), self.features, self.weights[places])
+        indices = [index for index, name in enumerate(self.names) if name in full]
+        return Levels(self.column, tuple(self.names[index] for index in indices), self.features, self.weights[indices])
 
     def own_values(self, release: Released, feature: str) -> list[int | None]:
         """For each group, the feature that is ``feature`` in its rows and 0 elsewhere, where the schema has it as a product."""
         names = release.feature_names
-        found: list[int | None] = []
+        result: list[int | None] = []
         for name in self.names:
             of_level = self.column if name == f"{self.column}=true" and len(self.features) == 1 else name
             both = [f"{feature}:{of_level}", f"{of_level}:{feature}"]
-            found.append(next((names.index(product) for product in both if product in names), None))
-        return found
+            result.append(next((names.index(product) for product in both if product in names), None))
+        return result
 
 
 def feature_place(release: Released, name: str) -> int:
@@ -156,22 +156,22 @@ def named_features(release: Released, names: Sequence[str], *, word: str) -> lis
     """
     if isinstance(names, str):
         raise TypeError(f"{word} are a list of names, not one string")
-    of_columns = {column.name: places for column, places in columns_with_places(release)}
-    found: list[int] = []
+    of_columns = {column.name: indices for column, indices in columns_with_places(release)}
+    result: list[int] = []
     for name in names:
-        found += of_columns[name] if name in of_columns else [feature_place(release, name)]
-    if not found:
+        result += of_columns[name] if name in of_columns else [feature_place(release, name)]
+    if not result:
         raise ValueError(f"no {word}: name at least one")
-    if len(set(found)) < len(found):
+    if len(set(result)) < len(result):
         raise ValueError("a feature is named twice")
-    return found
+    return result
 
 
 def columns_with_places(release: Released) -> list[tuple[SchemaColumn, range]]:
     """The columns of the schema, each with the places of its features."""
     columns = release.schema.columns
     every = range(release.schema.n_features)
-    return [(column, every[place]) for column, place in zip(columns, feature_slices(columns), strict=True)]
+    return [(column, every[index]) for column, index in zip(columns, feature_slices(columns), strict=True)]
 
 
 def columns_of(release: Released, features: Sequence[int]) -> tuple[str, ...]:

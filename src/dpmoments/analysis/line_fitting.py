@@ -13,11 +13,11 @@ from dpmoments.analysis.inference import CoefficientInference, NormalEquations
 from dpmoments.analysis.noise_of_run import noise_of_run
 from dpmoments.analysis.regression_results import ClippingEffect, ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import Regressors
-from dpmoments.analysis.released import Released, rows_of_units_in_words
+from dpmoments.analysis.released import Released, describe_contribution
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import is_finite_number, shown
 from dpmoments.noise.law import MomentInterval
-from dpmoments.repair.repair import few_rows_in_words
+from dpmoments.repair.repair import few_rows_message
 
 # How far the privacy noise can have moved the coefficients of a ridge fit (``docs/derivations/ridge-error-bound.md``).
 
@@ -114,18 +114,18 @@ def _by_interval(release: Released, fit: _Fit, failure: float) -> ErrorBound:
     """The bound from the run's own law, whatever repair was made."""
     pivot = release.pivot
     assert pivot is not None
-    found = pivot.interval(release.noisy_count, release.noisy_sum, release.noisy_gram, fit.chosen, failure)
-    if found is None:
+    result = pivot.interval(release.noisy_count, release.noisy_sum, release.noisy_gram, fit.chosen, failure)
+    if result is None:
         return ErrorBound(None, "the law of the run gives none for so many features at this confidence")
-    if found.constant and not fit.intercept:
+    if result.constant and not fit.intercept:
         # moments about the zero of the table's units, in units of the encoding's scale
-        matrix = np.eye(len(found.center))
+        matrix = np.eye(len(result.center))
         matrix[1:, 0] = (release.encoding.offset / release.encoding.scale)[fit.chosen]
-        about_zero = found.mapped(matrix)
-        found = MomentInterval(about_zero.center[1:, 1:], about_zero.spread[1:, 1:], False, found.count_error)
+        about_zero = result.mapped(matrix)
+        result = MomentInterval(about_zero.center[1:, 1:], about_zero.spread[1:, 1:], False, result.count_error)
     n_rows = float(release.n_rows)
-    of_count = 0.0 if release.count_is_public else found.count_error
-    value = _coefficient_error_bound(found, fit.weights, fit.alpha, n_rows, of_count)
+    of_count = 0.0 if release.count_is_public else result.count_error
+    value = _coefficient_error_bound(result, fit.weights, fit.alpha, n_rows, of_count)
     return ErrorBound(value, pivot.covers)
 
 
@@ -282,7 +282,7 @@ def fitted_line(
     return FittedLine(
         method=method,
         target=names[y],
-        features=tuple(names[place] for place in a),
+        features=tuple(names[index] for index in a),
         coefficients=coefficients,
         intercept=constant,
         alpha=alpha,
@@ -298,9 +298,9 @@ def fitted_line(
         released_r_squared=min(max(explained / variance, 0.0), 1.0) if variance > 0 else 0.0,
         n_rows=release.n_rows,
         with_intercept=chosen.intercept,
-        help=_help(inference, [names[place] for place in a]),
+        help=_help(inference, [names[index] for index in a]),
         warning=". ".join(
-            filter(None, [few_rows_in_words(release.noisy_count, release.noise), rows_of_units_in_words(release)])
+            filter(None, [few_rows_message(release.noisy_count, release.noise), describe_contribution(release)])
         ),
         schema=release.schema,
     )

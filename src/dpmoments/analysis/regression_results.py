@@ -68,7 +68,7 @@ class Predictions(TableAnswer):
     def table(self) -> list[tuple[str, ...]]:
         """Rows of text, the head first; the first twenty."""
         rows = list(zip(*self.columns().values(), strict=True))[:_SHOWN_ROWS]
-        return [("row", *self.columns()), *((str(place), *map(number, row)) for place, row in enumerate(rows))]
+        return [("row", *self.columns()), *((str(index), *map(number, row)) for index, row in enumerate(rows))]
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -243,7 +243,7 @@ class ExplainedVariance:
             middle = float(moments[0, -1] - moments[0, 1:-1] @ slopes) / float(moments[0, 0])
             solution = np.concatenate([[middle], slopes])
             ridge = np.diag([0.0, *np.diag(ridge)])
-        eigenvalues, vectors = np.linalg.eigh(equations.possible_gram + ridge)
+        eigenvalues, vectors = np.linalg.eigh(equations.psd_gram + ridge)
         inverse = (vectors / np.maximum(eigenvalues, max(equations.noise_floor, 1e-300))) @ vectors.T
         return cls._of(equations, solution, inverse, times=2.0)
 
@@ -265,7 +265,7 @@ class ExplainedVariance:
         residual = float(beyond @ moments @ beyond) + times * float(np.trace(product))
         share = min(max(1.0 - residual / total, 0.0), 1.0)
         gradient = (1.0 - share) * np.outer(of_target, of_target) - np.outer(beyond, beyond)
-        carried = equations.carry.T @ gradient @ equations.carry / total
+        carried = equations.design_map.T @ gradient @ equations.design_map / total
         second_order = 2.0 * times * float(np.trace(product @ product)) / total**2
         privacy = equations.noise.functional_variance(carried) + max(second_order, 0.0)
         sampling = 4.0 * share * (1.0 - share) ** 2 / n_rows + 2.0 * (k - equations.with_constant) / n_rows**2
@@ -317,12 +317,12 @@ class ClippingEffect:
         off the length of the sum; ``adaptive-ball`` releases bounds on both. With E what was taken and b = (−β, 1), coefficients
         move by M_AA⁻¹(E b)_A to first order, and ‖(E b)_x‖ ≤ n(m|b₀| + t‖b_x‖), |(E b)₀| ≤ n·m‖b_x‖.
         """
-        found = [
+        result = [
             release.diagnostics.get(name) for name in ("share_beyond_bound", "trace_bias_bound", "mean_bias_bound")
         ]
-        if not all(is_finite_number(value) for value in found):
+        if not all(is_finite_number(value) for value in result):
             return cls(None, None)
-        share, trace, mean = (float(value) for value in found)  # type: ignore[arg-type]
+        share, trace, mean = (float(value) for value in result)  # type: ignore[arg-type]
         if inference is None or not inference.identified:
             return cls(share, None)
         equations, beyond = inference.equations, inference.beyond
@@ -488,9 +488,9 @@ class CoefficientTable(TableAnswer):
             If it is below 0.5: a level is a confidence (1 less statsmodels' ``alpha``).
         """
         level = self.level if level is None else confidence_level(level)
-        found = self._intervals(level)
-        extra = {_CONSTANT: (float(found[0, 0]), float(found[0, 1]))} if self.with_intercept else {}
-        return Intervals(self.features, self._slopes(found), level, extra)
+        result = self._intervals(level)
+        extra = {_CONSTANT: (float(result[0, 0]), float(result[0, 1]))} if self.with_intercept else {}
+        return Intervals(self.features, self._slopes(result), level, extra)
 
     @property
     def r_squared(self) -> float:
@@ -524,7 +524,7 @@ class CoefficientTable(TableAnswer):
         noise = ""
         if self.inference is not None and self.is_noise:
             noise = f"THE WHOLE FIT IS {NOT_DISTINGUISHABLE.upper()} (p = {self.p_value_of_fit:.2g}). {self.help}"
-        p_value = "" if self.inference is None else f"; p of the whole fit = {_p_in_words(self.p_value_of_fit)}"
+        p_value = "" if self.inference is None else f"; p of the whole fit = {_format_p_value(self.p_value_of_fit)}"
         compared = "; ".join(f"levels of {name} are compared with {level}" for name, level in self._compared().items())
         count = f"{len(self.features)} feature{'' if len(self.features) == 1 else 's'}"
         title = f"{self.method} regression of {self.target} on {count}{alpha}, {self.n_rows:,} rows"
@@ -543,7 +543,7 @@ class CoefficientTable(TableAnswer):
         columns = [self._with_constant(self.intercept, self.coefficients), *parts, *self._intervals(self.level).T]
         lines = []
         for name, verdict, *values in zip(self.names, self.verdict, *columns, strict=True):
-            shown = [*map(number, values[:4]), _p_in_words(values[4]), *map(_limit, values[5:])]
+            shown = [*map(number, values[:4]), _format_p_value(values[4]), *map(_limit, values[5:])]
             lines.append((name, *shown, verdict))
         return [head, *lines]
 
@@ -565,19 +565,19 @@ class CoefficientTable(TableAnswer):
         if self._is_identified:
             about += self.inference.about_residuals
         law = self.inference.equations.noise.about
-        return tuple(filter(None, [about, law, self.clipping.in_words, self._bound_in_words(), self.warning]))
+        return tuple(filter(None, [about, law, self.clipping.in_words, self._describe_bound(), self.warning]))
 
     def columns(self) -> dict[str, list[Any]]:
         """Columns for frames: feature, coef, std_err, its two parts, p_value, lower, upper, identified."""
-        found = self._intervals(self.level)
+        result = self._intervals(self.level)
         values = {
             "coef": self._with_constant(self.intercept, self.coefficients),
             "std_err": self._errors("standard_errors"),
             "privacy_err": self._errors("privacy_errors"),
             "sampling_err": self._errors("sampling_errors"),
             "p_value": self._errors("p_values"),
-            "lower": found[:, 0],
-            "upper": found[:, 1],
+            "lower": result[:, 0],
+            "upper": result[:, 1],
         }
         return {"feature": list(self.names)} | {name: array.tolist() for name, array in values.items()}
 
@@ -587,19 +587,19 @@ class CoefficientTable(TableAnswer):
         def by_feature(values: FloatArray) -> dict[str, float | None]:
             return dict(zip(self.features, finite_or_none(values), strict=True))
 
-        bound, found = self.unit_ball_error_bound, self._intervals(self.level)
+        bound, result = self.unit_ball_error_bound, self._intervals(self.level)
         return {
             "method": self.method,
             "target": self.target,
             "intercept": self.intercept,
-            **self._intercept_to_dict(found),
+            **self._intercept_to_dict(result),
             "coefficients": by_feature(self.coefficients),
             "standard_errors": by_feature(self.standard_errors),
             "privacy_errors": by_feature(self.privacy_errors),
             "sampling_errors": by_feature(self.sampling_errors),
             "p_values": by_feature(self.p_values),
-            "lower": by_feature(self._slopes(found[:, 0])),
-            "upper": by_feature(self._slopes(found[:, 1])),
+            "lower": by_feature(self._slopes(result[:, 0])),
+            "upper": by_feature(self._slopes(result[:, 1])),
             "identified": self._is_identified,
             "is_noise": self.is_noise,
             "p_value_of_fit": number_or_none(self.p_value_of_fit),
@@ -622,8 +622,8 @@ class CoefficientTable(TableAnswer):
             return {}
         lower, upper = limits[0]
         errors = {name: float(self._errors(f"{name}s")[0]) for name in ("standard_error", "p_value")}
-        found = errors | {"lower": float(lower), "upper": float(upper)}
-        return {f"intercept_{name}": number_or_none(value) for name, value in found.items()}
+        result = errors | {"lower": float(lower), "upper": float(upper)}
+        return {f"intercept_{name}": number_or_none(value) for name, value in result.items()}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -641,10 +641,10 @@ class CoefficientTable(TableAnswer):
 
     def _errors(self, name: str) -> FloatArray:
         """One of the inference's arrays, the intercept first; NaN where there is none."""
-        found: FloatArray = (
+        result: FloatArray = (
             np.full(len(self.names), np.nan) if self.inference is None else getattr(self.inference, name)
         )
-        return found
+        return result
 
     def _intervals(self, level: float) -> FloatArray:
         if self.inference is None:
@@ -671,7 +671,7 @@ class CoefficientTable(TableAnswer):
         noisy = not self._is_identified or privacy > _SHARE_OF_PRIVACY * std_err
         return NOT_DISTINGUISHABLE if noisy else NO_EFFECT
 
-    def _bound_in_words(self) -> str:
+    def _describe_bound(self) -> str:
         """Lemma 1's bound, where it says something of some coefficient."""
         bound = self.unit_ball_error_bound
         size = float(np.linalg.norm(self.unit_ball_coefficients))
@@ -683,7 +683,7 @@ class CoefficientTable(TableAnswer):
         )
 
 
-def _p_in_words(value: float) -> str:
+def _format_p_value(value: float) -> str:
     return "–" if math.isnan(value) else "<0.001" if value < 0.001 else f"{value:.3f}"
 
 

@@ -191,7 +191,7 @@ class Regressors:
         if y in named:
             raise ValueError(f"the target {names[y]!r} is among the features: leave it out")
         related = _computed_with(release, y)
-        if computed := [names[place] for place in named if place in related]:
+        if computed := [names[index] for index in named if index in related]:
             raise ValueError(
                 f"{computed[0]!r} and the target {names[y]!r} are computed one from the other: leave it out"
             )
@@ -204,8 +204,8 @@ class Regressors:
         if not kept:
             raise ValueError("no features: name at least one")
         lost = _lost_levels(release, kept, references)
-        too_few = tuple(names[place] for place in kept if place in lost)
-        kept = [place for place in kept if place not in lost]
+        too_few = tuple(names[index] for index in kept if index in lost)
+        kept = [index for index in kept if index not in lost]
         if not kept:
             raise ValueError(
                 f"noise hides how many rows {', '.join(too_few)} have, so that nothing can be compared with {references}"
@@ -214,21 +214,21 @@ class Regressors:
 
 
 def _default_features(release: Released, target: int) -> list[int]:
-    own = next(places for _, places in columns_with_places(release) if target in places)
+    own = next(indices for _, indices in columns_with_places(release) if target in indices)
     left_out = {*own, *_computed_with(release, target)}
-    return [place for place in range(len(release.feature_names)) if place not in left_out]
+    return [index for index in range(len(release.feature_names)) if index not in left_out]
 
 
 def _computed_with(release: Released, target: int) -> set[int]:
     """Features that are powers or products of the target's column, or that it is one of."""
     columns = columns_with_places(release)
-    own = next(column for column, places in columns if target in places)
+    own = next(column for column, indices in columns if target in indices)
     return {
-        place
-        for column, places in columns
+        index
+        for column, indices in columns
         for derived, other in ((column, own), (own, column))
         if isinstance(derived, DerivedColumn) and other.name in derived.stated.factors
-        for place in places
+        for index in indices
     }
 
 
@@ -240,17 +240,17 @@ def _stated_references(release: Released, reference: Sequence[str] | Mapping[str
         raise TypeError("reference is a list of features, or a mapping of column to level, not one string")
     features = [f"{name}={level}" for name, level in reference.items()] if isinstance(reference, Mapping) else reference
     blocks = [column for column in release.schema.columns if isinstance(column, Categorical)]
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for feature in features:
         column = next((column for column in blocks if feature in column.feature_names), None)
         if column is None:
             raise ValueError(
                 f"reference {shown(feature)} is no level of a categorical column of the release: give one as 'column=level'"
             )
-        if column.name in found:
+        if column.name in result:
             raise ValueError(f"reference names two levels of {column.name!r}: give one")
-        found[column.name] = feature
-    return found
+        result[column.name] = feature
+    return result
 
 
 def _without_references(
@@ -262,31 +262,31 @@ def _without_references(
     of its levels, unless its reference is stated.
     """
     names, chosen = release.feature_names, set(named)
-    blocks = [(column, places) for column, places in columns_with_places(release) if set(places) <= chosen]
+    blocks = [(column, indices) for column, indices in columns_with_places(release) if set(indices) <= chosen]
     references: dict[str, str] = {}
     dropped: set[int] = set()
     keeps_all = not constant
-    for column, places in blocks:
+    for column, indices in blocks:
         if not isinstance(column, Categorical):
             continue
         if keeps_all and column.name not in stated:
             keeps_all = False
             continue
-        reference = stated.get(column.name) or names[_most_frequent(release, places)]
+        reference = stated.get(column.name) or names[_most_frequent(release, indices)]
         references[column.name] = reference
         dropped.add(names.index(reference))
-    for column, places in blocks:
+    for column, indices in blocks:
         if isinstance(column, DerivedColumn) and column.levels is not None:
             (other,) = (factor for factor in column.factors if not isinstance(factor, Categorical))
             if names.index(other.name) not in chosen:
                 continue
             feature = references.get(column.levels.name) or stated.get(column.levels.name)
             levels = column.levels.feature_names
-            own = next(places for block, places in columns_with_places(release) if block.name == column.levels.name)
+            own = next(indices for block, indices in columns_with_places(release) if block.name == column.levels.name)
             left_out = levels.index(feature) if feature else _most_frequent(release, own) - own.start
             references[column.name] = column.feature_names[left_out]
-            dropped.add(places[left_out])
-    return [place for place in named if place not in dropped], references
+            dropped.add(indices[left_out])
+    return [index for index in named if index not in dropped], references
 
 
 def _lost_levels(release: Released, kept: Sequence[int], references: Mapping[str, str]) -> set[int]:
@@ -296,10 +296,10 @@ def _lost_levels(release: Released, kept: Sequence[int], references: Mapping[str
     mean = release.unit_ball_mean if release.center is None else release.unit_ball_mean - release.center
     spread = np.diag(release.unit_ball_covariance) * release.n_rows
     levels = {
-        place
-        for column, places in columns_with_places(release)
+        index
+        for column, indices in columns_with_places(release)
         if isinstance(column, Categorical) and column.name in references
-        for place in places
+        for index in indices
     }
 
     def floor(place: int) -> float:
@@ -307,7 +307,7 @@ def _lost_levels(release: Released, kept: Sequence[int], references: Mapping[str
         direction[0], direction[place + 1] = -mean[place], 1.0
         return 2.0 * math.sqrt(noise.direction_variance(direction) * (len(kept) + 1))
 
-    return {place for place in kept if place in levels and spread[place] < floor(place)}
+    return {index for index in kept if index in levels and spread[index] < floor(index)}
 
 
 def _most_frequent(release: Released, places: range) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.law import MomentPivot, NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
-from dpmoments.repair.repair import Repair, few_rows_in_words
+from dpmoments.repair.repair import Repair, few_rows_message
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
 
@@ -144,12 +144,12 @@ def cautions(release: Released) -> str:
     >>> cautions(released)[:32]
     'too few rows for this budget: th'
     """
-    few = few_rows_in_words(release.noisy_count, release.noise)
-    said = (few, rows_of_units_in_words(release), *release.warnings)
+    few = few_rows_message(release.noisy_count, release.noise)
+    said = (few, describe_contribution(release), *release.warnings)
     return ". ".join(dict.fromkeys(words.rstrip(".") for words in said if words))
 
 
-def rows_of_units_in_words(release: Released) -> str:
+def describe_contribution(release: Released) -> str:
     """That rows of one unit may be alike, where several of them count and intervals take rows as independent; else empty."""
     unit = release.privacy.privacy_unit
     if unit is None or unit.max_rows == 1:

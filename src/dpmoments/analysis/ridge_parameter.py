@@ -24,10 +24,10 @@ _VARIANCE_EXPONENTS = (0.0, 0.5)
 """Prior variance of a coefficient ∝ (variance of its direction)^(−a): a = 0 for coefficients alike in all directions."""
 _SCALES = np.array([0.25, 1.0, 4.0])
 """A coefficient's own prior variance is the common one times one of these, equally likely."""
-_LEAST_DIRECTION = 1e-9
+_MIN_DIRECTION = 1e-9
 """Directions with less of the largest variance than this are taken for constant where a is above 0."""
 _PENALTIES = 200
-_LEAST_PENALTY, _LARGEST_PENALTY = 0.02, 1e3
+_MIN_PENALTY, _MAX_PENALTY = 0.02, 1e3
 """The grid of 2α: from this multiple of σ√k to that of σ√k or of the largest variance, whichever is more."""
 _SINGULAR = 1e-11
 """2α is at least this share of the trace, below which the system would count as singular."""
@@ -203,9 +203,7 @@ def _posterior_means(spectrum: _Spectrum) -> FloatArray:
     for exponent in _VARIANCE_EXPONENTS:
         profile = np.ones_like(s)
         if exponent:
-            profile = np.where(
-                s > _LEAST_DIRECTION * s.max(), np.maximum(s, _LEAST_DIRECTION * s.max()) ** -exponent, 0.0
-            )
+            profile = np.where(s > _MIN_DIRECTION * s.max(), np.maximum(s, _MIN_DIRECTION * s.max()) ** -exponent, 0.0)
         share = _EXPLAINED_SHARES[:, None] * spectrum.target_variance / (s @ profile)
         priors.append(share * profile)
     prior = np.concatenate(priors)  # E[w²], one row a hypothesis
@@ -227,8 +225,8 @@ def _nearest_penalty(spectrum: _Spectrum, expected: FloatArray) -> float:
     s, deviation = spectrum.variances, math.sqrt(spectrum.noise_variance)
     unit = deviation * math.sqrt(len(s))
     singular = _SINGULAR * max(1.0, float(s.sum()))
-    least = max(_LEAST_PENALTY * unit, singular)
-    penalties = np.geomspace(least, max(_LARGEST_PENALTY * max(unit, float(s.max())), 2.0 * least), _PENALTIES)
+    least = max(_MIN_PENALTY * unit, singular)
+    penalties = np.geomspace(least, max(_MAX_PENALTY * max(unit, float(s.max())), 2.0 * least), _PENALTIES)
     fits = spectrum.solved / (s + penalties[:, None])
     losses = ((s + deviation) * (fits - expected) ** 2).sum(axis=1)
     return float(penalties[int(losses.argmin())])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmoments.analysis.functionals import NO_MEAN, NoisyMoments, noise_edges
+from dpmoments.analysis.functionals import NO_MEAN, LocalMoments, noise_edges
 from dpmoments.analysis.levels import chosen_features
 from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
@@ -49,7 +49,7 @@ class Standardised:
     eigenvalues: FloatArray
     directions: FloatArray
     edge: FloatArray
-    moments: NoisyMoments
+    moments: LocalMoments
 
     @classmethod
     def of(cls, release: Released, chosen: Sequence[int], *, by_deviation: bool = True) -> Standardised:
@@ -78,7 +78,7 @@ class Standardised:
             )
         scale = np.sqrt(variances[features]) if by_deviation else release.encoding.scale[features]
         covariance = release.covariance[np.ix_(features, features)] / np.outer(scale, scale)
-        moments = NoisyMoments.of(release)
+        moments = LocalMoments.of(release)
         in_units = moments.unit[features] / scale
         squares = np.outer(in_units, in_units) / moments.n_rows
         cells = moments.cell_variances(features) * squares**2
@@ -103,8 +103,8 @@ class Standardised:
         varies = self.eigenvalues > SINGULAR * max(float(self.eigenvalues[0]), 0.0)
         if self.moments.law is None:
             return np.asarray(varies)
-        found = np.einsum("pi,ij,pj->p", self.directions, self.noisy, self.directions)
-        return np.asarray(varies & (found > self.edge))
+        result = np.einsum("pi,ij,pj->p", self.directions, self.noisy, self.directions)
+        return np.asarray(varies & (result > self.edge))
 
     @property
     def precision(self) -> FloatArray:
@@ -142,14 +142,14 @@ def precision(release: Released) -> tuple[FloatArray, int]:
            [ 0., 25.]]), 0)
     """
     d = len(release.feature_names)
-    found = np.zeros((d, d))
+    result = np.zeros((d, d))
     if release.noisy_sum is None:
         raise ValueError(NO_MEAN)
     if not (np.diag(release.covariance) > 0.0).any():
-        return found, d
+        return result, d
     standardised = Standardised.of(release, range(d), by_deviation=False)
-    found[np.ix_(standardised.features, standardised.features)] = standardised.precision
-    return found, d - int(standardised.stands_out.sum())
+    result[np.ix_(standardised.features, standardised.features)] = standardised.precision
+    return result, d - int(standardised.stands_out.sum())
 
 
 def without_redundant_levels(release: Released, columns: Sequence[str] | None) -> list[int]:

@@ -32,7 +32,7 @@ _DAMPING = 0.6
 _FARTHEST_WISH = 1.5
 """What the latents' correlations are asked to be, before they are made possible, is at most this."""
 _LAST_ROUNDS = 20
-_MOST_ROWS, _FEWEST_ROWS, _MOST_CELLS = 1 << 14, 1 << 12, 1 << 21
+_MAX_ROWS, _MIN_ROWS, _MAX_CELLS = 1 << 14, 1 << 12, 1 << 21
 """Latents that a calibration simulates: so many rows at most and at least, and so many cells in between."""
 _GRID = np.linspace(-8.0, 8.0, 4001)
 _NARROW = 1e7
@@ -77,8 +77,8 @@ class _Margin:
         )
 
     def of_latents(self, latents: FloatArray) -> FloatArray:
-        found: FloatArray = np.interp(latents, _GRID, self.values)
-        return found
+        result: FloatArray = np.interp(latents, _GRID, self.values)
+        return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,9 +104,9 @@ class _Block:
         heights = own + offsets[self.places]
         if self.may_be_none:
             heights = np.column_stack([heights, np.zeros(len(own))])
-        found = np.zeros((len(own), heights.shape[1]))
-        found[np.arange(len(own)), heights.argmax(axis=1)] = 1.0
-        return found[:, : len(self.places)]
+        result = np.zeros((len(own), heights.shape[1]))
+        result[np.arange(len(own)), heights.argmax(axis=1)] = 1.0
+        return result[:, : len(self.places)]
 
 
 @in_floating_point
@@ -166,12 +166,12 @@ def synthetic_rows(
     blocks, drawn = _blocks(release)
     target = np.asarray(release.covariance)[np.ix_(drawn, drawn)]
     root, offsets = _calibrated(blocks, target, np.random.default_rng([0, 0]))
-    found = np.zeros((n_rows, len(drawn)))
+    result = np.zeros((n_rows, len(drawn)))
     latents = rng.standard_normal((n_rows, len(root))) @ root.T
     for block in blocks:
-        found[:, block.places] = block.values(latents, offsets)
-    _shorten(found, blocks, release.schema.row_norm)
-    table = pa.table({block.column.name: _cells(block, found) for block in blocks})
+        result[:, block.places] = block.values(latents, offsets)
+    _shorten(result, blocks, release.schema.row_norm)
+    table = pa.table({block.column.name: _cells(block, result) for block in blocks})
     about = {"synthetic": True, "private": release.privacy.private, "seed": int(seed), "about": _WHAT_THEY_ARE}
     if not release.privacy.private:
         about["warning"] = _NOT_PRIVATE
@@ -196,7 +196,7 @@ def _blocks(release: Released) -> tuple[list[_Block], npt.NDArray[np.intp]]:
     Features that are computed of other columns are no columns of the table, and are not drawn: whoever reads the rows with the
     schema computes them.
     """
-    place_of = {name: place for place, name in enumerate(release.feature_names)}
+    place_of = {name: index for index, name in enumerate(release.feature_names)}
     mean, variance = release.mean, np.diag(release.covariance)
     lower, upper = release.schema.feature_bounds
     blocks, drawn = list[_Block](), list[int]()
@@ -204,7 +204,7 @@ def _blocks(release: Released) -> tuple[list[_Block], npt.NDArray[np.intp]]:
         if not isinstance(column, Numeric | Date | Boolean | Categorical | Coordinate):
             continue
         features = np.array([place_of[name] for name in column.feature_names], dtype=np.intp)
-        places = np.arange(len(drawn), len(drawn) + len(features))
+        indices = np.arange(len(drawn), len(drawn) + len(features))
         drawn += features.tolist()
         shares = np.clip(mean[features], 0.0, 1.0)
         first = features[0]
@@ -213,12 +213,12 @@ def _blocks(release: Released) -> tuple[list[_Block], npt.NDArray[np.intp]]:
             total = float(shares.sum())
             if not may_be_none or total > 1.0:
                 shares = shares / total if total > 0.0 else np.full(len(shares), 1.0 / len(shares))
-            blocks.append(_Block(column, places, None, shares, may_be_none and float(shares.sum()) < 1.0 - 1e-9))
+            blocks.append(_Block(column, indices, None, shares, may_be_none and float(shares.sum()) < 1.0 - 1e-9))
         elif isinstance(column, Boolean):
-            blocks.append(_Block(column, places, None, shares))
+            blocks.append(_Block(column, indices, None, shares))
         else:
             margin = _Margin.of(mean[first], variance[first], lower[first], upper[first])
-            blocks.append(_Block(column, places, margin, shares))
+            blocks.append(_Block(column, indices, margin, shares))
     return blocks, np.array(drawn, dtype=np.intp)
 
 
@@ -227,7 +227,7 @@ def _calibrated(
 ) -> tuple[FloatArray, FloatArray]:
     """A root of R, shape (d, d), and the offsets of levels, shape (d,)."""
     d = len(target)
-    latents = _even_latents(min(_MOST_ROWS, max(_FEWEST_ROWS, _MOST_CELLS // d)), d, rng)
+    latents = _even_latents(min(_MAX_ROWS, max(_MIN_ROWS, _MAX_CELLS // d)), d, rng)
     offsets, deviation, stretch = np.zeros(d), np.sqrt(np.maximum(np.diag(target), 0.0)), np.ones(d)
     across = np.ones((d, d), dtype=bool)
     for block in blocks:
@@ -252,8 +252,8 @@ def _calibrated(
         offsets = _with_shares(blocks, correlated, offsets)
         for block in blocks:
             values[:, block.places] = block.values(correlated, offsets)
-        found = np.cov(values.T, bias=True).reshape(d, d)
-        missed = np.divide(target - found, scale, out=np.zeros((d, d)), where=across)
+        result = np.cov(values.T, bias=True).reshape(d, d)
+        missed = np.divide(target - result, scale, out=np.zeros((d, d)), where=across)
         error = float((missed**2).sum())
         if error < best[0]:
             best = error, root
@@ -273,8 +273,8 @@ def _with_shares(blocks: Sequence[_Block], latents: FloatArray, offsets: FloatAr
             continue
         wanted = scipy.special.ndtri(np.clip(block.shares, least, 1.0 - least))
         for _ in range(rounds):
-            found = block.values(latents, offsets).mean(axis=0)
-            offsets[block.places] += wanted - scipy.special.ndtri(np.clip(found, least, 1.0 - least))
+            result = block.values(latents, offsets).mean(axis=0)
+            offsets[block.places] += wanted - scipy.special.ndtri(np.clip(result, least, 1.0 - least))
             if not block.may_be_none:  # offsets matter by their differences alone
                 offsets[block.places] -= offsets[block.places].mean()
     return offsets
@@ -296,10 +296,10 @@ def _root(latent: FloatArray) -> FloatArray:
 
 def _shorten(rows: FloatArray, blocks: Sequence[_Block], row_norm: float | None) -> None:
     """Rows of coordinates within their norm."""
-    places = [place for block in blocks if isinstance(block.column, Coordinate) for place in block.places]
-    if places and row_norm is not None:
-        lengths = np.linalg.norm(rows[:, places], axis=1, keepdims=True)
-        rows[:, places] *= np.minimum(1.0, row_norm / np.maximum(lengths, row_norm))
+    indices = [index for block in blocks if isinstance(block.column, Coordinate) for index in block.places]
+    if indices and row_norm is not None:
+        lengths = np.linalg.norm(rows[:, indices], axis=1, keepdims=True)
+        rows[:, indices] *= np.minimum(1.0, row_norm / np.maximum(lengths, row_norm))
 
 
 def _cells(block: _Block, rows: FloatArray) -> Any:

@@ -14,7 +14,7 @@ from dpmoments.audit.statistics import epsilon_lower_bound
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.table_libraries import pa
 from dpmoments.mechanisms.base import CalibratedPlan
-from dpmoments.mechanisms.shape import NoisyMoments
+from dpmoments.mechanisms.shape import RunResult
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, SelectionKey
 from dpmoments.rows.kernel import MomentSummary
@@ -26,7 +26,7 @@ from dpmoments.schema.schema import Schema
 
 _N_THRESHOLDS = 64
 _SHARES = (0.5, 0.25, 0.125)
-_LEAST_OCCURRENCES = 10
+_MIN_OCCURRENCES = 10
 SELECTION_FAILURE = 0.01
 """Confidence that candidates are compared at; the reported bound has its own draws and its own confidence."""
 
@@ -123,7 +123,7 @@ def rarer_events(event: Event, first: FloatArray, second: FloatArray) -> tuple[E
         occurred = occurred[::-1]
     thresholds = {event.threshold: None}  # a dict keeps the order
     for share in _SHARES:
-        if len(occurred) * share >= _LEAST_OCCURRENCES:
+        if len(occurred) * share >= _MIN_OCCURRENCES:
             thresholds[float(occurred[-int(len(occurred) * share)])] = None
     return tuple(replace(event, threshold=threshold) for threshold in thresholds)
 
@@ -142,7 +142,7 @@ Result = TypeVar("Result")
 
 _SELECTIONS = 16
 """So many keys stand for all: which rows count is found once for each, and not in every run."""
-_MOST_NUMBERS = 400
+_MAX_NUMBERS = 400
 """Numbers of an output that are looked at; longer diagnostics are cut."""
 
 
@@ -218,7 +218,7 @@ def repeated_units(
     (3, True)
     """
     schema = Schema.unit_ball(table.shape[1]) if schema is None else schema
-    cells = {name: table[:, place] for place, name in enumerate(schema.names)}
+    cells = {name: table[:, index] for index, name in enumerate(schema.names)}
     frame = pa.table({**cells, privacy_unit.column: pa.array(list(units), pa.string())})
     rows = RepeatedUnits.of(frame, schema, threads=1, privacy_unit=privacy_unit)
     assert isinstance(rows, RepeatedUnits)
@@ -227,9 +227,9 @@ def repeated_units(
     for key in range(
         1 if _selected_alike(table, np.array(units, dtype=object), privacy_unit.max_rows) else _SELECTIONS
     ):
-        found = plain.bounded((key, key))
-        assert isinstance(found, RepeatedRows)
-        selections.append(replace(found, remembered={}))
+        result = plain.bounded((key, key))
+        assert isinstance(result, RepeatedRows)
+        selections.append(replace(result, remembered={}))
     return replace(rows, selections=tuple(selections))
 
 
@@ -240,7 +240,7 @@ def _selected_alike(table: FloatArray, units: npt.NDArray[Any], max_rows: int) -
 
 
 def run_repeatedly(
-    plan: CalibratedPlan[NoisyMoments], rows: Rows, size: int, generator: np.random.Generator
+    plan: CalibratedPlan[RunResult], rows: Rows, size: int, generator: np.random.Generator
 ) -> tuple[list[Record], Exception | None]:
     """The plan's own ``run``, ``size`` times.
 
@@ -268,12 +268,12 @@ def run_repeatedly(
     return records, failure if n_failures == size else None
 
 
-def _numbers_of(noisy: NoisyMoments) -> Record:
+def _numbers_of(noisy: RunResult) -> Record:
     """Every number in an output, by name; texts as a number that stands for them.
 
     Examples
     --------
-    >>> _numbers_of(NoisyMoments(3.0, None, np.eye(1), {"scales": [0.5]}))
+    >>> _numbers_of(RunResult(3.0, None, np.eye(1), {"scales": [0.5]}))
     {'failed': 0.0, 'gram[0,0]': 1.0, 'count': 3.0, 'scales.length': 1.0, 'scales.0': 0.5}
     """
     record = {"failed": 0.0}
@@ -294,12 +294,12 @@ def _numbers_of(noisy: NoisyMoments) -> Record:
 
 
 def names_in(*samples: Sequence[Record]) -> tuple[str, ...]:
-    """Names of the numbers that occur in any record, in order of appearance, at most ``_MOST_NUMBERS``."""
-    found: dict[str, None] = {}
+    """Names of the numbers that occur in any record, in order of appearance, at most ``_MAX_NUMBERS``."""
+    result: dict[str, None] = {}
     for sample in samples:
         for record in sample:
-            found.update(dict.fromkeys(record))
-    return tuple(found)[:_MOST_NUMBERS]
+            result.update(dict.fromkeys(record))
+    return tuple(result)[:_MAX_NUMBERS]
 
 
 def _flatten(name: str, value: Any, record: Record) -> None:

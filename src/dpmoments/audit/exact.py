@@ -274,10 +274,10 @@ def temperature_at_least(scores: Sequence[FloatArray], exact: Sequence[FloatArra
     highest = 1.0
     while log_likelihood(2.0 * highest) > log_likelihood(highest):
         highest *= 2.0
-    found = scipy.optimize.minimize_scalar(
+    result = scipy.optimize.minimize_scalar(
         lambda t: -log_likelihood(t), bounds=(0.0, 2.0 * highest), method="bounded", options={"xatol": 1e-9}
     )
-    likeliest = float(found.x)
+    likeliest = float(result.x)
     enough = log_likelihood(likeliest) + math.log(failure)
     if enough <= 0.0:  # the uniform distribution, where f is 0, is not excluded
         return 0.0

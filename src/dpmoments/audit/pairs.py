@@ -182,7 +182,7 @@ def unit_pairs(n_features: int, privacy_unit: PrivacyUnit) -> tuple[NeighboringP
             others,
             np.vstack([others, theirs]),
             privacy_unit=privacy_unit,
-            first_units=(people := tuple(f"person {place}" for place in range(len(others)))),
+            first_units=(people := tuple(f"person {index}" for index in range(len(others)))),
             second_units=(*people, *(len(theirs) * ("one more",))),
         )
         for name, others, theirs in cases

@@ -33,7 +33,7 @@ from dpmoments.audit.statistics import LearnedScores, epsilon_lower_bound, learn
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, Plan
 from dpmoments.mechanisms.registry import make_mechanism
-from dpmoments.mechanisms.shape import MomentShape, NoisyMoments
+from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.mechanisms.units import UnitsPlan, plan_before_release
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_epsilon
@@ -59,7 +59,7 @@ class Trial:
 
     pair: NeighboringPair
     plan: Plan
-    run_plan: CalibratedPlan[NoisyMoments]
+    run_plan: CalibratedPlan[RunResult]
     first: RepeatedRows
     second: RepeatedRows
     cost: PrivacyBudget
@@ -174,7 +174,7 @@ _SCREENING_FAILURE = 0.2
 """Confidence that events are compared at on the few draws of a screening, so that few of the bounds are 0."""
 _DISTANT_LOG_RATIO = 2.0
 """About the largest log-ratio that some thousand draws show: pairs are so many rows apart that ε allows it."""
-_MOST_ROWS_APART = 100
+_MAX_ROWS_APART = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -290,7 +290,7 @@ def audit(
         max(_SCREENING, effort.finalists),
     )
     candidates = _most_promising(
-        (_candidate(found.trial, effort.pilot, generator, SELECTION_FAILURE) for found in shortlist), effort.finalists
+        (_candidate(result.trial, effort.pilot, generator, SELECTION_FAILURE) for result in shortlist), effort.finalists
     )
     exact, exact_pair = _worst_exact(trials)
     failure = 1.0 - level
@@ -300,26 +300,26 @@ def audit(
         direction = _measured_direction(warmest, max(effort.final // 2, 20), failure, generator)
     bounds = [candidate.bound(effort.final, failure / len(candidates), generator) for candidate in candidates]
     best = int(np.argmax([bound for bound, _ in bounds]))
-    found, (lower_bound, event) = candidates[best], bounds[best]
+    result, (lower_bound, event) = candidates[best], bounds[best]
     return AuditResult(
         mechanism=mechanism.name,
         options=mechanism.options,
         neighbors=Neighbors.of(neighbors),
-        cost=found.trial.cost,
-        n_features=found.trial.pair.n_features,
+        cost=result.trial.cost,
+        n_features=result.trial.pair.n_features,
         mean=mean,
-        stated_epsilon=_stated_promise(found.trial.cost)[0],
-        delta=found.trial.delta,
+        stated_epsilon=_stated_promise(result.trial.cost)[0],
+        delta=result.trial.delta,
         lower_bound=lower_bound,
         exact=exact,
         direction=direction,
-        pair=found.trial.pair.name,
+        pair=result.trial.pair.name,
         event=str(event),
         exact_pair=exact_pair,
         draws=effort.final,
         level=level,
         seconds=time.process_time() - started,
-        privacy_unit=found.trial.pair.privacy_unit,
+        privacy_unit=result.trial.pair.privacy_unit,
     )
 
 
@@ -335,7 +335,7 @@ def _default_pairs(n_features: int, budget: PrivacyBudget, neighbors: Neighbors 
     pairs = neighboring_pairs(n_features, neighbors)
     if budget.kind is not BudgetKind.PURE:
         return pairs
-    rows_apart = round(min(_DISTANT_LOG_RATIO / budget.epsilon, _MOST_ROWS_APART))
+    rows_apart = round(min(_DISTANT_LOG_RATIO / budget.epsilon, _MAX_ROWS_APART))
     return pairs if rows_apart < 2 else (*pairs, *distant_pairs(n_features, neighbors, rows_apart))
 
 

@@ -103,26 +103,26 @@ class Replayer(PrivacyFilter):
         self._moved_groups: set[str] = set()
 
     def _answer(self, made: Draw, query: Any) -> Any:
-        place = len(self._draws) - 1
-        if place >= len(self._recorded):
-            fault = f"draw {place}, {made.what}: the other run did not make it"
+        index = len(self._draws) - 1
+        if index >= len(self._recorded):
+            fault = f"draw {index}, {made.what}: the other run did not make it"
             self.faults.append(fault)
             raise PrivacyFilterError(fault)
-        before = self._recorded[place]
+        before = self._recorded[index]
         if replace(made, size=before.made.size) != before.made:  # another shape is an infinite distance
             self.faults.append(
-                f"draw {place}: {made.what} under {made.law}, before {before.made.what} under {before.made.law}"
+                f"draw {index}: {made.what} under {made.law}, before {before.made.what} under {before.made.law}"
             )
         moved = query_distance(made.sensitivity.norm, query, before.query, made.sensitivity.neighbors)
         paid_for = 0.0 if self._same_rows else self._rows_per_unit * made.sensitivity.value * (1.0 + _TOLERANCE)
         if not moved <= paid_for and not (self._any_table and np.shape(query) == np.shape(before.query)):
-            self.faults.append(f"draw {place}, {made.what}: moved by {moved!r} where {paid_for!r} is paid for")
+            self.faults.append(f"draw {index}, {made.what}: moved by {moved!r} where {paid_for!r} is paid for")
         if moved > 0.0 and made.group is not None and not self._any_table:
             self._moved_groups.add(made.group)
             # A row is in one group at most, and may leave it for another where it is replaced: the rest is not paid for.
             touched = 1 if made.sensitivity.neighbors is Neighbors.ADD_REMOVE else 2
             if len(self._moved_groups) > touched:
-                self.faults.append(f"draw {place}, {made.what}: moved in {len(self._moved_groups)} groups of rows")
+                self.faults.append(f"draw {index}, {made.what}: moved in {len(self._moved_groups)} groups of rows")
         answer = before.answer
         return answer.copy() if answer.ndim else answer.item()
 
@@ -212,7 +212,7 @@ def replay(
 
 def _unfounded_floors(recorder: Recorder) -> list[str]:
     """Where the matrix of a Wishart draw is not the one that a bound was drawn for, or is no sum of squares."""
-    found, bounded = [], list[float]()
+    result, bounded = [], list[float]()
     for exchange in recorder.exchanges:
         if isinstance(exchange.made.law, EigenvalueBound):
             bounded.append(float(exchange.query))
@@ -220,10 +220,10 @@ def _unfounded_floors(recorder: Recorder) -> list[str]:
             eigenvalues = np.linalg.eigvalsh(exchange.query)
             rounding = _TOLERANCE * max(1.0, float(eigenvalues[-1]))
             if eigenvalues[0] < -rounding:
-                found.append(f"{exchange.made.what} has a negative eigenvalue: its curve is for sums of squares")
+                result.append(f"{exchange.made.what} has a negative eigenvalue: its curve is for sums of squares")
             if any(bound > eigenvalues[0] + rounding for bound in bounded):
-                found.append(f"{exchange.made.what} relies on a bound that is for another matrix")
-    return found
+                result.append(f"{exchange.made.what} relies on a bound that is for another matrix")
+    return result
 
 
 def replay_everywhere(
@@ -264,7 +264,7 @@ def replay_everywhere(
     >>> replay_everywhere(MatrixLaplace(), PrivacyBudget.pure(1.0), "add_remove", insecure_generator(0))
     ()
     """
-    neighbors, found = Neighbors.of(neighbors), list[str]()
+    neighbors, result = Neighbors.of(neighbors), list[str]()
     pairs = (*neighboring_pairs(n_features, neighbors), *everyday_pairs(n_features, neighbors, generator))
     pairs = pairs[first_pair::every]
     plans = dict[MomentShape, CalibratedPlan[Any]]()
@@ -280,8 +280,8 @@ def replay_everywhere(
         # A distance is the same both ways; what follows from the answers is tried from either table in turn.
         first, second = rows[:: -1 if index // len(rules) % 2 else 1]
         findings = replay(plans[shape], first, second, generator, same_rows=pair.same_rows)
-        found += [f"{pair.name}: {finding}" for finding in findings]
-    return tuple(found)
+        result += [f"{pair.name}: {finding}" for finding in findings]
+    return tuple(result)
 
 
 def replay_on_any_table(
@@ -313,7 +313,7 @@ def replay_on_any_table(
     >>> replay_on_any_table(MatrixLaplace(), PrivacyBudget.pure(1.0), "add_remove", insecure_generator(0))
     ()
     """
-    neighbors, found = Neighbors.of(neighbors), list[str]()
+    neighbors, result = Neighbors.of(neighbors), list[str]()
     rules: tuple[Literal["drop", "center"], ...] = ("drop", "center")
     for n_rows, rule in product(sizes, rules):
         schema = Schema.unit_ball(n_features, missing=rule)
@@ -327,8 +327,8 @@ def replay_on_any_table(
                 Rows.of(table, schema, mean=mean, neighbors=neighbors, threads=1) for table in (tables[first], other)
             )
             findings = replay(plan, one, another, generator, any_table=True)
-            found += [f"{first}, then {second}, {n_rows} rows: {finding}" for finding in findings]
-    return tuple(found)
+            result += [f"{first}, then {second}, {n_rows} rows: {finding}" for finding in findings]
+    return tuple(result)
 
 
 def _departure(plan: CalibratedPlan[Any], rows: Rows, privacy_filter: PrivacyFilter) -> _Departure:
@@ -364,18 +364,18 @@ def _differences(first: Any, second: Any, name: str = "value") -> list[str]:
     if isinstance(first, Mapping):
         if list(first) != list(second):
             return [f"{name} has the entries {list(first)} in one run and {list(second)} in the other"]
-        return [found for key in first for found in _differences(first[key], second[key], f"{name}[{key!r}]")]
+        return [result for key in first for result in _differences(first[key], second[key], f"{name}[{key!r}]")]
     if isinstance(first, Sequence) and not isinstance(first, str | bytes):
         if len(first) != len(second):
             return [f"{name} has {len(first)} entries in one run and {len(second)} in the other"]
         pairs = enumerate(zip(first, second, strict=True))
-        return [found for index, (a, b) in pairs for found in _differences(a, b, f"{name}[{index}]")]
+        return [result for index, (a, b) in pairs for result in _differences(a, b, f"{name}[{index}]")]
     if is_dataclass(first) and not isinstance(first, type):
         names = [entry.name for entry in fields(first)]
         return [
-            found
+            result
             for entry in names
-            for found in _differences(getattr(first, entry), getattr(second, entry), f"{name}.{entry}")
+            for result in _differences(getattr(first, entry), getattr(second, entry), f"{name}.{entry}")
         ]
     if repr(first) == repr(second):  # repr of a float tells every bit, and NaN from no number but itself
         return []

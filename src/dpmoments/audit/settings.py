@@ -142,17 +142,17 @@ def audit_plan(
     >>> len(plan.settings), list(plan.refusals)
     (4, ['gaussian'])
     """
-    found, refusals = list[AuditSetting](), dict[str, str]()
+    result, refusals = list[AuditSetting](), dict[str, str]()
     for mechanism in map(configuration, MECHANISMS) if mechanisms is None else mechanisms:
         try:
-            found += _audit_settings(
+            result += _audit_settings(
                 mechanism, budgets=budgets, neighbors=neighbors, n_features=n_features, privacy_unit=privacy_unit
             )
         except ValueError as refusal:
             refusals[mechanism.name] = str(refusal)
-    if not found:
+    if not result:
         raise ValueError(f"nothing to audit: {'; '.join(refusals.values())}")
-    return AuditPlan(tuple(found), refusals)
+    return AuditPlan(tuple(result), refusals)
 
 
 def audit_generator(index: int, *, seed: int | None = None, exact_noise: bool = False) -> np.random.Generator:
@@ -216,7 +216,7 @@ def _audit_settings(
     if means is None:
         means = (True,) if mechanism.name in _ALWAYS_WITH_MEAN else (True, False)
     features = _features_of(mechanism, n_features)
-    found, refusal = [], ValueError(f"mechanism {mechanism.name!r} supports none of these budgets and relations")
+    result, refusal = [], ValueError(f"mechanism {mechanism.name!r} supports none of these budgets and relations")
     for budget in budgets:
         for relation in neighbors:
             if budget.kind not in mechanism.budget_kinds or relation not in mechanism.supported_neighbors:
@@ -231,10 +231,10 @@ def _audit_settings(
                 except ValueError as error:
                     refusal = error
                 else:
-                    found.append(AuditSetting(mechanism, budget, relation, mean, privacy_unit))
-    if not found:
+                    result.append(AuditSetting(mechanism, budget, relation, mean, privacy_unit))
+    if not result:
         raise refusal
-    return tuple(found)
+    return tuple(result)
 
 
 def _features_of(mechanism: Mechanism, n_features: int) -> int:

@@ -13,7 +13,7 @@ from dpmoments.foundation.arrays import FloatArray
 
 Record = dict[str, float]
 
-_LARGEST = 1e300
+_MAX = 1e300
 _N_BINS = 24
 _TAILS = 0.005
 _RIDGE = 1e-3
@@ -41,7 +41,7 @@ def raw_statistics(
     values = values.reshape(len(records), len(names))
     made = _gram_statistics(noisy_grams(records, len(first)), first, second)
     together = np.column_stack([values, *made.values()])
-    return np.nan_to_num(together, nan=-_LARGEST, posinf=_LARGEST, neginf=-_LARGEST), (*names, *made)
+    return np.nan_to_num(together, nan=-_MAX, posinf=_MAX, neginf=-_MAX), (*names, *made)
 
 
 def noisy_grams(records: Sequence[Record], n_features: int) -> FloatArray:
@@ -56,27 +56,27 @@ def noisy_grams(records: Sequence[Record], n_features: int) -> FloatArray:
 def _gram_statistics(grams: FloatArray, first: FloatArray, second: FloatArray) -> dict[str, FloatArray]:
     """Functions of noisy Gram matrices that tell two exact ones apart."""
     eigenvalues, eigenvectors = np.linalg.eigh(grams)
-    found = {f"eigenvalue {index} of Ĝ": eigenvalues[:, index] for index in range(grams.shape[1])}
-    found["tr Ĝ"] = eigenvalues.sum(axis=1)
+    result = {f"eigenvalue {index} of Ĝ": eigenvalues[:, index] for index in range(grams.shape[1])}
+    result["tr Ĝ"] = eigenvalues.sum(axis=1)
     with np.errstate(divide="ignore"):
-        found["log |det Ĝ|"] = np.log(np.abs(eigenvalues)).sum(axis=1)
+        result["log |det Ĝ|"] = np.log(np.abs(eigenvalues)).sum(axis=1)
     difference = second - first
-    found["⟨Ĝ, difference⟩"] = np.einsum("nij,ij->n", grams, difference)
+    result["⟨Ĝ, difference⟩"] = np.einsum("nij,ij->n", grams, difference)
     shifts, directions = np.linalg.eigh(difference)
     moved = np.flatnonzero(np.abs(shifts) > 1e-6)
     for label, index in zip("uv", moved, strict=False):
         u = directions[:, index]
         overlaps = np.einsum("nij,i->nj", eigenvectors, u) ** 2
-        found[f"{label}ᵀĜ{label}"] = np.einsum("nij,i,j->n", grams, u, u)
+        result[f"{label}ᵀĜ{label}"] = np.einsum("nij,i,j->n", grams, u, u)
         with np.errstate(divide="ignore", invalid="ignore"):
-            found[f"{label}ᵀĜ⁻¹{label}"] = (overlaps / eigenvalues).sum(axis=1)
+            result[f"{label}ᵀĜ⁻¹{label}"] = (overlaps / eigenvalues).sum(axis=1)
         for place, name in ((-1, "leading"), (0, "last")):
-            found[f"overlap of {label} and the {name} eigenvector"] = overlaps[:, place]
+            result[f"overlap of {label} and the {name} eigenvector"] = overlaps[:, place]
     for label, matrix in (("G₁", first), ("G₂", second)):
         spread = np.linalg.eigvalsh(grams - matrix)
-        found[f"smallest eigenvalue of Ĝ − {label}"] = spread[:, 0]
-        found[f"largest eigenvalue of Ĝ − {label}"] = spread[:, -1]
-    return found
+        result[f"smallest eigenvalue of Ĝ − {label}"] = spread[:, 0]
+        result[f"largest eigenvalue of Ĝ − {label}"] = spread[:, -1]
+    return result
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -70,10 +70,10 @@ def checks(release: MomentRelease | MeanRelease | GroupReleases) -> tuple[Check,
         return _checks_of_pooled(release)
     if isinstance(release, GroupReleases):
         by, of_groups = release.by.name, {level: checks(group) for level, group in release.items()}
-        found = [
+        result = [
             replace(check, what=f"{by} = {level}: {check.what}") for level, made in of_groups.items() for check in made
         ]
-        return (*found, _parallel(release))
+        return (*result, _parallel(release))
     if isinstance(release, MeanRelease):
         of_mean = (_finite_mean, _count_of_mean, _rules, _receipt, _estimator)
         return tuple(_made(check, release) for check in of_mean)
@@ -91,11 +91,11 @@ def checks(release: MomentRelease | MeanRelease | GroupReleases) -> tuple[Check,
 
 def _checks_of_pooled(pooled: PooledRelease) -> tuple[Check, ...]:
     """Those of every release in it, and that it is what they come to."""
-    found = []
-    for place, part in enumerate(pooled.parts, start=1):
-        found += [replace(check, what=f"{place}. {part.origin.words}: {check.what}") for check in checks(part)]
+    result = []
+    for index, part in enumerate(pooled.parts, start=1):
+        result += [replace(check, what=f"{index}. {part.origin.words}: {check.what}") for check in checks(part)]
     own = [_made(check, pooled) for check in (_finite, _symmetric, _no_negative_eigenvalue, _count)]
-    return (*found, *own, _made(_as_pooled_anew, pooled))
+    return (*result, *own, _made(_as_pooled_anew, pooled))
 
 
 def _as_pooled_anew(pooled: MomentRelease) -> Check:
@@ -137,7 +137,7 @@ def _receipt(release: MomentRelease | MeanRelease) -> Check:
     if wrong := _foreign_draw(anew, release):
         return Check(what, False, wrong)
     *_, (_, _, allowed, spent) = anew.lines()
-    on_a_unit = "" if anew.on_a_unit_in_words is None else f" on one row; {anew.on_a_unit_in_words}"
+    on_a_unit = "" if anew.on_a_unit_text is None else f" on one row; {anew.on_a_unit_text}"
     draws = "1 draw" if len(anew.draws) == 1 else f"{len(anew.draws)} draws"
     return Check(
         what,
@@ -181,7 +181,7 @@ def _public_count(what: str, count: float) -> Check:
 
 
 def _rules(release: MeanRelease) -> Check:
-    passed = release.privacy.rules == release.schema.rules_in_words()
+    passed = release.privacy.rules == release.schema.describe_rules()
     detail = "those of the schema" if passed else "not those of the schema"
     return Check("rules of the statement", passed, detail)
 
@@ -310,7 +310,7 @@ def _shapes(release: MomentRelease) -> list[MomentShape]:
 def _agrees(plan: Plan, release: MomentRelease) -> bool:
     noise = plan.noise_of_run(release.diagnostics, release.receipt)
     law = {} if noise is None else noise.to_dict()
-    rules = (*release.schema.rules_in_words(), *plan.rules_of_run(release.diagnostics), *release.origin.rules)
+    rules = (*release.schema.describe_rules(), *plan.rules_of_run(release.diagnostics), *release.origin.rules)
     same_rules = release.privacy.rules == rules
     same_rules &= plan.has_center(release.diagnostics) in (None, release.center is not None)
     same_law = _equal(law, _law(release)) and _equal(plan.details, release.details)
@@ -321,7 +321,7 @@ def _spends_alike(plan: CalibratedPlan[Any], release: MomentRelease | MeanReleas
     """A plan that gives no reason to leave something unspent spends what it states."""
     receipt = release.receipt
     same_arithmetic = release.privacy.arithmetic == str(plan.arithmetic)
-    return same_arithmetic and receipt.unit is plan.loss_unit and (receipt.exhausts or plan.leaves_unspent is not None)
+    return same_arithmetic and receipt.unit is plan.loss_unit and (receipt.exhausts or plan.unspent_reason is not None)
 
 
 def _law(release: MomentRelease) -> Mapping[str, Any]:

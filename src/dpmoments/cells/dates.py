@@ -75,28 +75,28 @@ def date_numbers(chunk: Any, column: Date) -> tuple[FloatArray, BoolArray | None
             f"column {column.name!r} has a type that holds no dates in the table, and a date column needs dates, timestamps or "
             "text: convert it, or describe it as Numeric"
         )
-    found = column.numbers(times)
-    found[_nulls(chunk)] = np.nan
-    return found, None
+    result = column.numbers(times)
+    result[_nulls(chunk)] = np.nan
+    return result, None
 
 
 def object_dates(cells: npt.NDArray[np.object_], column: Date) -> tuple[FloatArray, BoolArray | None]:
     """Dates, times and text among Python objects: as :func:`date_numbers`, and any other object is unreadable."""
-    found = np.full(len(cells), np.nan)
+    result = np.full(len(cells), np.nan)
     unreadable = np.zeros(len(cells), dtype=bool)
     texts: list[str | None] = [None] * len(cells)
-    for place, moment in enumerate(read_objects(cells, _moment, _UNREADABLE)):
+    for index, moment in enumerate(read_objects(cells, _moment, _UNREADABLE)):
         if isinstance(moment, str):
-            texts[place] = moment
+            texts[index] = moment
         elif moment is _UNREADABLE:
-            unreadable[place] = True
+            unreadable[index] = True
         elif moment is not None:
-            found[place] = column.numbers(np.array([moment]))[0]
+            result[index] = column.numbers(np.array([moment]))[0]
     if any(text is not None for text in texts):
         parsed, wrong = date_numbers(pa.array(texts, pa.large_string()), column)
-        found = np.where(np.isnan(parsed), found, parsed)
+        result = np.where(np.isnan(parsed), result, parsed)
         unreadable |= False if wrong is None else wrong
-    return found, unreadable if unreadable.any() else None
+    return result, unreadable if unreadable.any() else None
 
 
 def text_dates(cells: Any, column: Date, text_format: TextFormat, *, only_empty: bool = False) -> TextCells:
@@ -123,11 +123,13 @@ def text_dates(cells: Any, column: Date, text_format: TextFormat, *, only_empty:
         texts = texts.combine_chunks()
     distinct = pc.dictionary_encode(texts, null_encoding="encode")  # a table has fewer days than rows
     readable, broken = decoded_bytes(distinct.dictionary)
-    found = _distinct_dates(readable, column, text_format, only_empty=only_empty)
+    result = _distinct_dates(readable, column, text_format, only_empty=only_empty)
     if broken.any():  # what is not UTF-8 is no date
-        found = TextCells(np.where(broken, np.nan, found.values), found.missing & ~broken, found.unparseable | broken)
-    places = distinct.indices.to_numpy(zero_copy_only=False)
-    return TextCells(found.values[places], found.missing[places], found.unparseable[places])
+        result = TextCells(
+            np.where(broken, np.nan, result.values), result.missing & ~broken, result.unparseable | broken
+        )
+    indices = distinct.indices.to_numpy(zero_copy_only=False)
+    return TextCells(result.values[indices], result.missing[indices], result.unparseable[indices])
 
 
 def _distinct_dates(texts: Any, column: Date, text_format: TextFormat, *, only_empty: bool) -> TextCells:

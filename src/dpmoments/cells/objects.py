@@ -84,11 +84,11 @@ def object_numbers(cells: ObjectArray) -> tuple[npt.NDArray[np.float64], BoolArr
     >>> object_numbers(np.array([1, "2"], dtype=object))
     (array([ 1., nan]), array([False,  True]))
     """
-    found = read_objects(cells, _number, None)
-    values = np.array(found, dtype=np.float64)  # None becomes NaN
+    result = read_objects(cells, _number, None)
+    values = np.array(result, dtype=np.float64)  # None becomes NaN
     if not np.isnan(values).any():
         return values, None
-    unreadable = np.fromiter((number is None for number in found), np.bool_, len(found))
+    unreadable = np.fromiter((number is None for number in result), np.bool_, len(result))
     return values, unreadable if unreadable.any() else None
 
 
@@ -115,13 +115,13 @@ def read_objects(cells: Iterable[object], read: Callable[[Any], Found], unreadab
     """Read each cell; one whose reader raises, as the methods of an object may, is ``unreadable``."""
     with suppress(Exception):  # which is found again below
         return [read(cell) for cell in cells]
-    found = []
+    result = []
     for cell in cells:
         try:
-            found.append(read(cell))
+            result.append(read(cell))
         except Exception:  # told by the caller; what is raised may quote the cell
-            found.append(unreadable)
-    return found
+            result.append(unreadable)
+    return result
 
 
 def plain_text(cell: str) -> str | None:

@@ -65,12 +65,12 @@ def numbers(cells: Any, column: NumberColumn) -> tuple[FloatArray, BoolArray | N
             unreadable.append(np.zeros(len(values), dtype=bool) if wrong is None else wrong)
             return values
 
-        found = _gather(cells, read_dates, np.nan)
+        result = _gather(cells, read_dates, np.nan)
         if not any(part.any() for part in unreadable):
-            return found, None
+            return result, None
         parts = iter(unreadable)  # by chunk, in the same order
         wrong = _gather(cells, lambda _: next(parts), False)
-        return found, wrong if wrong.any() else None
+        return result, wrong if wrong.any() else None
 
     def read(chunk: Any) -> FloatArray:
         kind = chunk.type

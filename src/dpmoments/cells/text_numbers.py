@@ -49,9 +49,9 @@ class TextCells:
         """Arrow's answers put together: values, which cells hold nothing, and which of the others can be read."""
         empty = _as_flags(nothing)
         unparseable = ~empty & ~_as_flags(readable)
-        found = np.array(values.to_numpy(zero_copy_only=False), dtype=np.float64)
-        found[empty | unparseable] = np.nan
-        return cls(found, ~np.isfinite(found) & ~unparseable, unparseable)
+        result = np.array(values.to_numpy(zero_copy_only=False), dtype=np.float64)
+        result[empty | unparseable] = np.nan
+        return cls(result, ~np.isfinite(result) & ~unparseable, unparseable)
 
 
 def text_numbers(cells: Any, text_format: TextFormat) -> TextCells:

@@ -70,10 +70,10 @@ def unit_ids(cells: Any, column: str, *, strict: bool = True) -> Any:
     """
     with suppress(pa.ArrowException):  # whose message may quote a cell
         if isinstance(cells, np.ndarray):
-            found = read_objects(cells, _object_id, _UNREADABLE)
-            if strict and _UNREADABLE in found:
+            result = read_objects(cells, _object_id, _UNREADABLE)
+            if strict and _UNREADABLE in result:
                 raise TypeError(_refusal(column, "objects, one of which is no integer, text, bytes or UUID"))
-            return pa.array([cell or None for cell in found], pa.large_binary())
+            return pa.array([cell or None for cell in result], pa.large_binary())
         chunks = cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
         read = [_chunk_ids(chunk, column, strict=strict) for chunk in chunks]
         return read[0] if len(read) == 1 else pa.concat_arrays([pa.array([], pa.large_binary()), *read])
@@ -102,8 +102,8 @@ def _chunk_ids(chunk: Any, column: str, *, strict: bool) -> Any:
         or pa.types.is_fixed_size_binary(kind)
         or pa.types.is_binary_view(kind)
     ):
-        found = chunk.cast(pa.large_binary())
-        return _null_where(found, pc.equal(pc.binary_length(found), 0))
+        result = chunk.cast(pa.large_binary())
+        return _null_where(result, pc.equal(pc.binary_length(result), 0))
     name = "true and false" if pa.types.is_boolean(kind) else "nested values" if pa.types.is_nested(kind) else None
     raise TypeError(_refusal(column, name or re.split(r"[\[(<]", str(kind))[0]))
 
@@ -131,7 +131,7 @@ def nameless_cells(cells: Any) -> BoolArray:
     """Which cells of a type that :func:`unit_ids` takes name no unit, and are not missing, shape (n,)."""
     if isinstance(cells, np.ndarray):
         return np.array(
-            [found == _UNREADABLE for found in read_objects(cells, _object_id, _UNREADABLE)], dtype=np.bool_
+            [result == _UNREADABLE for result in read_objects(cells, _object_id, _UNREADABLE)], dtype=np.bool_
         )
     chunks = cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
     return np.concatenate([np.zeros(0, dtype=bool), *map(_nameless, chunks)])
@@ -142,8 +142,8 @@ def _nameless(chunk: Any) -> BoolArray:
         chunk = pc.run_end_decode(chunk)
     if pa.types.is_dictionary(chunk.type):
         of_values = np.append(_nameless(chunk.dictionary), False)
-        places = pc.fill_null(pc.cast(chunk.indices, pa.int64()), len(of_values) - 1)
-        return np.asarray(of_values[places.to_numpy(zero_copy_only=False)])
+        indices = pc.fill_null(pc.cast(chunk.indices, pa.int64()), len(of_values) - 1)
+        return np.asarray(of_values[indices.to_numpy(zero_copy_only=False)])
     if not pa.types.is_floating(chunk.type):
         return np.zeros(len(chunk), dtype=bool)
     return ~_whole_or_missing(chunk)
@@ -179,10 +179,10 @@ def _object_id(cell: object) -> bytes | None:
 
 def _plain_text(text: str) -> str:
     """As :func:`_plain_texts` of one text that says something."""
-    found = re.fullmatch(r"(-?[0-9]+)\.0", text)
-    if found is None:
+    result = re.fullmatch(r"(-?[0-9]+)\.0", text)
+    if result is None:
         return text
-    return "0" if found[1] == "-0" else found[1]
+    return "0" if result[1] == "-0" else result[1]
 
 
 def _null_where(values: Any, empty: Any) -> Any:

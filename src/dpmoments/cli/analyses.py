@@ -29,7 +29,7 @@ class ParameterWords(NamedTuple):
     text: str
 
 
-def parameters_in_words(documented: Any) -> dict[str, ParameterWords]:
+def describe_parameters(documented: Any) -> dict[str, ParameterWords]:
     """The section on parameters, by name, the lines of each joined; empty where there is none.
 
     Examples
@@ -42,7 +42,7 @@ def parameters_in_words(documented: Any) -> dict[str, ParameterWords]:
     ...     width, height : float
     ...         In metres.
     ...     '''
-    >>> parameters_in_words(area)["height"]
+    >>> describe_parameters(area)["height"]
     ParameterWords(kind='float', text='In metres.')
     """
     section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-+$|\Z)", inspect.getdoc(documented) or "", re.S | re.M)
@@ -95,7 +95,7 @@ def command_of(name: str, analysis: Analysis) -> Callable[..., None]:
         If a parameter has a type that no option has.
     """
     _, *parameters = inspect.signature(analysis).parameters.values()
-    hints, words = get_type_hints(analysis), _parameters_in_words(analysis)
+    hints, words = get_type_hints(analysis), _describe_parameters(analysis)
     made = {parameter.name: _declared(parameter, hints[parameter.name], words) for parameter in parameters}
 
     def command(release_file: Any, *, as_json: bool, **given: Any) -> None:
@@ -243,9 +243,9 @@ def _summary(analysis: Analysis) -> str:
     return escape(_without_marks((inspect.getdoc(analysis) or "").partition("\n\n")[0]))
 
 
-def _parameters_in_words(analysis: Analysis) -> dict[str, str]:
+def _describe_parameters(analysis: Analysis) -> dict[str, str]:
     """What the docstring says of each parameter."""
-    return {name: _without_marks(words.text) for name, words in parameters_in_words(analysis).items()}
+    return {name: _without_marks(words.text) for name, words in describe_parameters(analysis).items()}
 
 
 def _without_marks(text: str) -> str:

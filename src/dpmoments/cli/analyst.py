@@ -77,7 +77,7 @@ def show(
     print_text()
     print_text("Receipt: what was noised and what it cost; then the sum, and what the stated budget allows.")
     print_table(("noised", "law", "sensitivity", "loss"), released.receipt.lines())
-    if (on_a_unit := released.receipt.on_a_unit_in_words) is not None:
+    if (on_a_unit := released.receipt.on_a_unit_text) is not None:
         print_text(on_a_unit, indent=2)
     print_text()
     if isinstance(released, GroupReleases):
@@ -106,13 +106,13 @@ def _show_moments(released: MomentRelease) -> None:
     if released.chosen_because is not None:
         print_text(f"chosen: {released.chosen_because}")
     description = released.describe()
-    print_text(f"rows: {description.rows_in_words}")
+    print_text(f"rows: {description.rows_text}")
     print_text()
     _show_schema(released)
     head, *features = description.table()
     print_table(head, features, numbers=head[1:])
-    if description.noise_in_words:
-        print_text(description.noise_in_words)
+    if description.noise_text:
+        print_text(description.noise_text)
 
 
 def _show_groups(groups: GroupReleases) -> None:
@@ -121,7 +121,7 @@ def _show_groups(groups: GroupReleases) -> None:
     print_text()
     _show_schema(first)
     print_table(
-        (groups.by.name, "rows"), ((str(level), release.describe().rows_in_words) for level, release in groups.items())
+        (groups.by.name, "rows"), ((str(level), release.describe().rows_text) for level, release in groups.items())
     )
     print_text("'dpmoments groups' writes each of them as a release of its own.")
 
@@ -230,7 +230,7 @@ def _show_mean(released: MeanRelease) -> None:
     _show_schema(released)
     head, *means = released.table()
     print_table(head, means, numbers=head[1:])
-    print_text(released.noise_in_words)
+    print_text(released.noise_text)
 
 
 def _mechanism(released: MomentRelease | MeanRelease) -> str:
@@ -241,10 +241,7 @@ def _mechanism(released: MomentRelease | MeanRelease) -> str:
 def _show_schema(released: MomentRelease | MeanRelease) -> None:
     print_table(
         ("column", "kind", "public values", "missing"),
-        (
-            (column.name, column.kind, column.public_values_in_words, column.missing)
-            for column in released.schema.columns
-        ),
+        ((column.name, column.kind, column.public_values_text, column.missing) for column in released.schema.columns),
     )
     for column in released.schema.columns:
         if column.description is not None:

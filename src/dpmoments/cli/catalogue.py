@@ -70,8 +70,8 @@ def mechanisms(
         print_command("dpmoments mechanisms NAME")
         print_command("dpmoments forecast --help")
         print_command("dpmoments forecast-mean --help")
-    elif found := [classes[name] for classes in (MECHANISMS, MEAN_MECHANISMS) if name in classes]:
-        for index, kind in enumerate(found):
+    elif result := [classes[name] for classes in (MECHANISMS, MEAN_MECHANISMS) if name in classes]:
+        for index, kind in enumerate(result):
             if index:
                 print_text()
             if kind is MEAN_MECHANISMS.get(name):

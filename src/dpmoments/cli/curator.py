@@ -131,10 +131,10 @@ def preflight(
     bar = sys.stderr.isatty() if progress is None else progress
     written = text_format_of(delimiter, encoding, decimal, thousands, null, true, false)
     unit = privacy_unit_of(privacy_unit, max_rows_per_unit, missing_unit)
-    found = dpmoments.preflight(
+    result = dpmoments.preflight(
         data_of(table, engine), Schema.load(schema), mean=mean, privacy_unit=unit, text_format=written, progress=bar
     )
     with printing():
-        found.show()
-    if found.outcome is not Outcome.WORKS:
-        raise typer.Exit(int(found.outcome))
+        result.show()
+    if result.outcome is not Outcome.WORKS:
+        raise typer.Exit(int(result.outcome))

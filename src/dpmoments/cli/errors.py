@@ -95,10 +95,10 @@ def what_number_to_write(message: str, options: Sequence[str], arguments: Sequen
     >>> print(what_number_to_write(refused, ["--n-rows"], ["forecast", "--n-rows", "9.700"]))
     must be a whole number, got the text '9.700': write 9700
     """
-    found = re.search(r"unable to parse string as an? (integer|number)|is not a valid (integer|float)", message)
-    if found is None:
+    result = re.search(r"unable to parse string as an? (integer|number)|is not a valid (integer|float)", message)
+    if result is None:
         return None
-    whole = "integer" in found.groups()
+    whole = "integer" in result.groups()
     for text in _given(options, arguments):
         try:
             int(text) if whole else float(text)

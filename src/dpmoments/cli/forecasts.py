@@ -187,9 +187,9 @@ def forecast(
     if needed:
         by = mechanism or table.asked_of
         lines = {
-            "rows_needed": f"{table.rows_in_words} needed with {budget}, {neighbors}, {by}",
-            "epsilon_needed": f"ε needed with {n_rows:,} {table.rows_in_words}{_beside(table)}, {neighbors}, {by}",
-            "rho_needed": f"ρ needed with {n_rows:,} {table.rows_in_words}, {neighbors}, {by}",
+            "rows_needed": f"{table.rows_text} needed with {budget}, {neighbors}, {by}",
+            "epsilon_needed": f"ε needed with {n_rows:,} {table.rows_text}{_beside(table)}, {neighbors}, {by}",
+            "rho_needed": f"ρ needed with {n_rows:,} {table.rows_text}, {neighbors}, {by}",
         }
         for name, value in needed.items():
             print_text(f"{lines[name]}: {value:,}" if name == "rows_needed" else f"{lines[name]}: {value:.4g}")
@@ -202,7 +202,7 @@ def forecast(
         for line in table.in_words:
             print_text(line.lstrip(), indent=2 if line.startswith(" ") else 0)
         print_text()
-    for line in table.mechanisms_in_words:
+    for line in table.mechanisms_text:
         print_text(line)
     print_table(
         ("mechanism", "second moment", "mean", "± corr.", "arithmetic"),
@@ -229,7 +229,7 @@ def _beside(table: Forecast) -> str:
 
 def _wanted(given: Sequence[str], option: str) -> dict[str, Any]:
     """What rows or a budget are wanted for: ``correlation=0.02``, ``mean=0.5``, ``mean.age=0.5``."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for text in given:
         what, value = _assigned(text, option)
         kind, dot, feature = what.partition(".")
@@ -238,14 +238,14 @@ def _wanted(given: Sequence[str], option: str) -> dict[str, Any]:
                 f"{text!r}: ask for correlation, coefficient, mean, sd or share, or mean.FEATURE", param_hint=option
             )
         if not dot:
-            if kind in found:
+            if kind in result:
                 raise typer.BadParameter(f"{kind!r} is given twice", param_hint=option)
-            found[kind] = value
-        elif not isinstance(found.setdefault(kind, {}), dict) or feature in found[kind]:
+            result[kind] = value
+        elif not isinstance(result.setdefault(kind, {}), dict) or feature in result[kind]:
             raise typer.BadParameter(f"{what!r} is given twice", param_hint=option)
         else:
-            found[kind][feature] = value
-    return found
+            result[kind][feature] = value
+    return result
 
 
 def _assigned(text: str, option: str) -> tuple[str, float]:
@@ -261,13 +261,13 @@ def _assigned(text: str, option: str) -> tuple[str, float]:
 
 
 def _by_feature(given: Sequence[str], option: str) -> dict[str, float]:
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for text in given:
         name, value = _assigned(text, option)
-        if name in found:
+        if name in result:
             raise typer.BadParameter(f"{name!r} is given twice", param_hint=option)
-        found[name] = value
-    return found
+        result[name] = value
+    return result
 
 
 def _numbers(text: str) -> list[float]:
@@ -334,8 +334,8 @@ def forecast_mean(
         if rows and len(head) > 1:
             print_table(head, rows, numbers=[name for name in head[1:] if name != "arithmetic"])
             print_text()
-    if table.assumption_in_words:
-        print_text(table.assumption_in_words)
+    if table.assumption_text:
+        print_text(table.assumption_text)
     for line in table.refusals():
         print_text(line)
 

@@ -88,7 +88,7 @@ def show(file: _File, dataset: _OneName = None, as_json: AsJson = False) -> None
     for account in accounts:
         granted = account.grant
         print_text(f"{account.dataset} ({granted.neighbors}, protected unit: {granted.unit})")
-        ways = [("left" if not place else "", words, kind) for place, (kind, words) in enumerate(account.ways_left)]
+        ways = [("left" if not index else "", words, kind) for index, (kind, words) in enumerate(account.ways_left)]
         if granted.kind is GrantKind.APPROXIMATE:
             print_text(f"costs are added {_composition(account)}", indent=2)
         print_table(

@@ -24,7 +24,7 @@ from dpmoments.schema.schema import Schema
 
 _FOLDER_VARIABLE = "DPMOMENTS_DATA"
 _TIMEOUT_SECONDS = 30.0
-_LARGEST_DOWNLOAD = 64 * 2**20
+_MAX_DOWNLOAD = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _download(file: PublishedFile) -> bytes:
     try:
         with urllib.request.urlopen(file.url, timeout=_TIMEOUT_SECONDS) as response:
             # The limit keeps an endless answer from filling the memory; an answer that it cuts fails the md5 check.
-            content: bytes = response.read(_LARGEST_DOWNLOAD)
+            content: bytes = response.read(_MAX_DOWNLOAD)
     except (OSError, http.client.HTTPException) as error:
         raise ConnectionError(
             f"could not download {file.url} ({error}). Get {file.name} by other means and place it at "

@@ -371,10 +371,10 @@ class PrivateEstimator(BaseEstimator):
         schema = self.release_.schema
         slices = dict(zip((column.name for column in schema.columns), feature_slices(schema.columns), strict=True))
         strict = [
-            place
+            index
             for column in columns
             if column.missing == "error"
-            for place in range(schema.n_features)[slices[column.name]]
+            for index in range(schema.n_features)[slices[column.name]]
         ]
         if not np.isfinite(feature_values(schema, table, strict)[:, strict]).all():
             raise ValueError(_NOT_FINITE)

@@ -136,8 +136,8 @@ class DPCovariance(PrivateEstimator, EmpiricalCovariance):
         self._set_covariance(released.covariance if centred else released.second_moment)
         self.n_noise_directions_ = 0
         if centred:
-            found, self.n_noise_directions_ = precision(released)
-            self.precision_ = found if self.store_precision else None
+            result, self.n_noise_directions_ = precision(released)
+            self.precision_ = result if self.store_precision else None
         self.answer_ = released.describe() if centred else released
         if self.n_noise_directions_:
             text = (

@@ -148,13 +148,13 @@ class Features:
         if all(isinstance(name, str) for name in frame.columns):
             columns = tuple(frame[name] for name in frame.columns)
             return cls(frame.to_native(), tuple(frame.columns), columns, len(frame))
-        columns = tuple(declared_column(X.iloc[:, place], f"x{place}") for place in range(X.shape[1]))
+        columns = tuple(declared_column(X.iloc[:, index], f"x{index}") for index in range(X.shape[1]))
         return cls(None, None, columns, len(frame))
 
     def own_names(self, unit: str | None) -> tuple[str, ...]:
         """Names of the columns but the one that tells people apart; without names ``x0``, ``x1``, …."""
         if self.names is None:
-            return tuple(f"x{place}" for place in range(len(self.columns)))
+            return tuple(f"x{index}" for index in range(len(self.columns)))
         return tuple(name for name in self.names if name != unit)
 
     def beside(self, names: Sequence[str], target: str | None = None, y: Any = None) -> Any:
@@ -174,7 +174,7 @@ class Features:
 
     def by_position(self, names: Sequence[str], unit: str | None) -> ColumnTable:
         """The columns under other names, in their order, without the one that tells people apart."""
-        kept = [column for place, column in enumerate(self.columns) if self.names is None or self.names[place] != unit]
+        kept = [column for index, column in enumerate(self.columns) if self.names is None or self.names[index] != unit]
         return ColumnTable(dict(zip(names, kept, strict=True)))
 
 
@@ -283,12 +283,12 @@ def target_column(schema: Schema, target: str | None, kinds: tuple[type, ...], w
         raise ValueError(
             f"target=None, and a schema names the column that y is: give target=…, one of {', '.join(map(repr, schema.names))}"
         )
-    found = [column for column in schema.table_columns if column.name == target]
-    if not found or not isinstance(found[0], kinds):
+    result = [column for column in schema.table_columns if column.name == target]
+    if not result or not isinstance(result[0], kinds):
         raise ValueError(
             f"target={target!r} is no {what} column of the schema ({', '.join(map(repr, schema.names))}): name one, which y is"
         )
-    return found[0]
+    return result[0]
 
 
 def numeric_column(name: str, bounds: Any) -> Numeric:

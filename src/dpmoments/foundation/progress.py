@@ -80,8 +80,8 @@ class Watch:
 
     def _show(self) -> None:
         if self._bar is not None:
-            place = f", pass {self._before + self._told // _STEPS + 1}" + (f" of {self._of}" if self._of else "")
-            self._bar.begin("reading rows" + (place if self._planned else ""))
+            index = f", pass {self._before + self._told // _STEPS + 1}" + (f" of {self._of}" if self._of else "")
+            self._bar.begin("reading rows" + (index if self._planned else ""))
 
     def _give_sign(self) -> None:
         now = time.monotonic()

@@ -70,16 +70,16 @@ def expand_paths(pattern: str | Path) -> list[Path]:
         raise FileNotFoundError("the path is empty: name a file, a glob or a folder")
     path = Path(pattern).expanduser()
     if path.is_dir():
-        found = sorted(inside for inside in path.rglob("*") if inside.is_file() and _is_table(inside, path))
+        result = sorted(inside for inside in path.rglob("*") if inside.is_file() and _is_table(inside, path))
         what = f"the folder {str(pattern)!r} holds no .parquet, .feather, .arrow, .csv or .tsv file"
     elif path.exists():
-        found, what = [path], ""
+        result, what = [path], ""
     else:
-        found = [Path(name) for name in sorted(glob.glob(str(path), recursive=True)) if not Path(name).is_dir()]
+        result = [Path(name) for name in sorted(glob.glob(str(path), recursive=True)) if not Path(name).is_dir()]
         what = f"no file matches {str(pattern)!r}"
-    if not found:
+    if not result:
         raise FileNotFoundError(what)
-    return found
+    return result
 
 
 def file_ending(path: Path) -> str:
@@ -108,7 +108,7 @@ def fixed_folder(pattern: str | Path) -> Path | None:
     if path.exists():
         return None
     parts = list(path.parts)
-    fixed = next((place for place, part in enumerate(parts) if glob.has_magic(part)), len(parts) - 1)
+    fixed = next((index for index, part in enumerate(parts) if glob.has_magic(part)), len(parts) - 1)
     return Path(*parts[:fixed])
 
 

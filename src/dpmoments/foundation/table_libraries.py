@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 __all__ = ["nw", "pa", "pa_csv", "pc", "pq"]
 
 
-class LoadedOnUse:
+class LazyModule:
     """Has the attributes of a module, which is imported when the first of them is asked for."""
 
     def __init__(self, load: Callable[[], Any]) -> None:
@@ -28,7 +28,7 @@ class LoadedOnUse:
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Functions that an engine sends to its workers take what they refer to along."""
-        return LoadedOnUse, (self._load,)
+        return LazyModule, (self._load,)
 
 
 def _narwhals() -> Any:
@@ -68,8 +68,8 @@ if TYPE_CHECKING:
     import pyarrow.csv as pa_csv
     import pyarrow.parquet as pq
 else:
-    nw = LoadedOnUse(_narwhals)
-    pa = LoadedOnUse(_pyarrow)
-    pc = LoadedOnUse(_compute)
-    pa_csv = LoadedOnUse(_csv)
-    pq = LoadedOnUse(_parquet)
+    nw = LazyModule(_narwhals)
+    pa = LazyModule(_pyarrow)
+    pc = LazyModule(_compute)
+    pa_csv = LazyModule(_csv)
+    pq = LazyModule(_parquet)

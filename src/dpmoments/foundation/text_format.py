@@ -125,8 +125,8 @@ class TextFormat:
     @property
     def null_words(self) -> tuple[str, ...]:
         """What stands for an empty cell in columns of numbers, flags and dates."""
-        told = {*self.true, *self.false}
-        return tuple(dict.fromkeys((*(word for word in _ALWAYS_NULL if word not in told), *self.nulls)))
+        reported = {*self.true, *self.false}
+        return tuple(dict.fromkeys((*(word for word in _ALWAYS_NULL if word not in reported), *self.nulls)))
 
     @property
     def true_words(self) -> tuple[str, ...]:
@@ -151,7 +151,7 @@ class TextFormat:
 def _is_text_encoding(name: str) -> bool:
     """Whether text in it can be read piece by piece."""
     try:
-        found = codecs.lookup(name)
+        result = codecs.lookup(name)
     except (LookupError, ValueError):  # a null character in the name
         return False
-    return found._is_text_encoding and found.incrementaldecoder is not None
+    return result._is_text_encoding and result.incrementaldecoder is not None

@@ -76,19 +76,19 @@ class LineLengths:
         if not self._place and block.startswith(codecs.BOM_UTF8):
             self._line = self._cell = len(codecs.BOM_UTF8)
         for mark in self._marks.finditer(block):
-            place, found = self._place + mark.start(), mark.group()
-            if found == self._quote:
+            index, result = self._place + mark.start(), mark.group()
+            if result == self._quote:
                 if self._quoted:
-                    self._quoted, self._closed = False, place + 1
+                    self._quoted, self._closed = False, index + 1
                 else:
-                    self._quoted = place in (self._cell, self._closed)
+                    self._quoted = index in (self._cell, self._closed)
             elif not self._quoted:
-                self._cell = place + 1
-                if found != self._delimiter:
-                    self._end_line(place)
-                    if self.first_end is None and place > self._line:
-                        self.first_end = place
-                    self._line = place + 1
+                self._cell = index + 1
+                if result != self._delimiter:
+                    self._end_line(index)
+                    if self.first_end is None and index > self._line:
+                        self.first_end = index
+                    self._line = index + 1
         self._place += len(block)
         self._end_line(self._place)
 
@@ -200,10 +200,10 @@ class Utf8Stream:
     def _skip_line(self) -> None:
         line_end = -1
         while line_end < 0:
-            found = [place for mark in (b"\n", b"\r") if (place := self._made.find(mark)) >= 0]
+            result = [index for mark in (b"\n", b"\r") if (index := self._made.find(mark)) >= 0]
             # a CR that is last may have an LF after it
-            if found and (min(found) + 1 < len(self._made) or self._ended):
-                line_end = min(found)
+            if result and (min(result) + 1 < len(self._made) or self._ended):
+                line_end = min(result)
             elif self._ended:
                 self._made = b""
                 return
@@ -275,11 +275,11 @@ def other_delimiter(
     >>> other_delimiter("age;sex", ",", TextFormat(), lambda names: len(names) > 1)
     'its first line has 1 column by the delimiter "," and would have 2 by ";": pass delimiter=";"'
     """
-    found = len(names_in(line, delimiter, text_format))
+    result = len(names_in(line, delimiter, text_format))
     for mark, written in _DELIMITERS.items():
         names = names_in(line, mark, text_format)
-        if mark != delimiter and len(names) > found and fits(names):
-            columns = "1 column" if found == 1 else f"{found} columns"
+        if mark != delimiter and len(names) > result and fits(names):
+            columns = "1 column" if result == 1 else f"{result} columns"
             by = _DELIMITERS.get(delimiter, repr(delimiter))
             return (
                 f"its first line has {columns} by the delimiter {by} and would have {len(names)} by {written}: "

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 
-_MOST_DEPTH = 128
+_MAX_DEPTH = 128
 """Lists and mappings in one another: what is read must not be too deep to be written again."""
 _ARRAY_TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
 
@@ -68,8 +68,8 @@ def from_plain(value: Any, *, depth: int = 0) -> Any:
     """
     if not isinstance(value, list | dict):
         return value
-    if depth > _MOST_DEPTH:
-        raise ValueError(f"it holds values within values, more than {_MOST_DEPTH} deep")
+    if depth > _MAX_DEPTH:
+        raise ValueError(f"it holds values within values, more than {_MAX_DEPTH} deep")
     if isinstance(value, list):
         return [from_plain(entry, depth=depth + 1) for entry in value]
     tag = next(iter(value), "")
@@ -92,10 +92,10 @@ def plain_mapping(content: Mapping[str, Any], name: str) -> dict[str, Any]:
     ValueError
         As for :func:`from_plain`.
     """
-    found = from_plain(content[name])
-    if not isinstance(found, dict):
+    result = from_plain(content[name])
+    if not isinstance(result, dict):
         raise TypeError(f"{name} must be a mapping")
-    return found
+    return result
 
 
 def shown(value: object) -> str:
@@ -202,7 +202,7 @@ def require_kinds(content: Mapping[str, Any], **kinds: type) -> None:
 
 # Checks of the names, rules and texts of columns of every kind.
 
-_LONGEST_DESCRIPTION = 300
+_MAX_DESCRIPTION_LENGTH = 300
 """Characters."""
 
 
@@ -238,9 +238,9 @@ def check_description(column: str, description: object) -> None:
         return
     if not isinstance(description, str) or not description.strip():
         raise TypeError(f"column {column!r}: description={shown(description)} must be a text, or left out")
-    if len(description) > _LONGEST_DESCRIPTION or not description.isprintable():
+    if len(description) > _MAX_DESCRIPTION_LENGTH or not description.isprintable():
         raise ValueError(
-            f"column {column!r}: its description must be one line of printable characters, {_LONGEST_DESCRIPTION} at most"
+            f"column {column!r}: its description must be one line of printable characters, {_MAX_DESCRIPTION_LENGTH} at most"
         )
 
 

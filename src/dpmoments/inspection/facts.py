@@ -151,7 +151,7 @@ class UnitFacts:
         return bool(self.types or (self.privacy_unit.missing == "error" and (self.missing or self.unreadable)))
 
     @property
-    def rule_in_words(self) -> str:
+    def rule_text(self) -> str:
         """Of which units rows are left out."""
         return f"more than {self.privacy_unit.max_rows:,} {'row' if self.privacy_unit.max_rows == 1 else 'rows'}"
 

@@ -14,14 +14,14 @@ from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import Numeric
 
-_MOST_LISTED = 8
+_MAX_LISTED = 8
 """Values listed of a column."""
-_LONGEST_SHOWN = 40
+_MAX_SHOWN_LENGTH = 40
 BLANK = "\0"
 """In place of a blank inside a value, where no line is to be broken; :func:`repr` leaves none."""
-_MOST_RULES = 3
+_MAX_RULES = 3
 """Rules named in the verdict on rows; all of them are listed below it."""
-_MOST = 0.5
+_MAX = 0.5
 """From this share on, cells or rows are most of them."""
 
 
@@ -55,12 +55,12 @@ class Verdict:
 
 def verdicts(facts: TableFacts) -> list[Verdict]:
     """All findings, the most serious first; of equals, those of more cells, then in the schema's order."""
-    found = [*_of_rows(facts)]
+    result = [*_of_rows(facts)]
     for column in facts.columns:
-        found += _of_column(column, facts.rows)
+        result += _of_column(column, facts.rows)
     if facts.unit is not None and facts.rows:
-        found += _of_unit(facts.unit, facts.rows)
-    return sorted(found, key=lambda verdict: (verdict.seriousness, -verdict.share))
+        result += _of_unit(facts.unit, facts.rows)
+    return sorted(result, key=lambda verdict: (verdict.seriousness, -verdict.share))
 
 
 def visible(text: str, *, quoted: bool = True) -> str:
@@ -71,8 +71,8 @@ def visible(text: str, *, quoted: bool = True) -> str:
     >>> print(visible("ICU"), visible("a\x1b[2Jb\nc"), visible("height", quoted=False))
     'ICU' 'a\x1b[2Jb\nc' height
     """
-    short = text[:_LONGEST_SHOWN]
-    more = "…" if len(text) > _LONGEST_SHOWN else ""
+    short = text[:_MAX_SHOWN_LENGTH]
+    more = "…" if len(text) > _MAX_SHOWN_LENGTH else ""
     shown = short if not quoted and short.isprintable() else repr(short)
     return shown.replace(" ", BLANK) + more
 
@@ -98,13 +98,13 @@ def _of_rows(facts: TableFacts) -> Iterator[Verdict]:
         left = (
             f"{facts.kept:,} of {facts.rows:,} rows are left" if facts.kept else f"none of {facts.rows:,} rows is left"
         )
-        by_rows = sorted(facts.rules, key=lambda rule: -rule.rows)[:_MOST_RULES]
+        by_rows = sorted(facts.rules, key=lambda rule: -rule.rows)[:_MAX_RULES]
         rules = "; ".join(
             f"{visible(rule.column, quoted=False)}, {rule.rule}: drop: {rule.rows:,}" for rule in by_rows if rule.rows
         )
         words = f"{left}: rules drop {f'the other {lost:,}' if facts.kept else 'all'} ({rules})"
         as_asked = 0 if facts.unit is None else facts.unit.beyond  # rows beyond those of a unit that are to count
-        serious = facts.kept + as_asked <= (1.0 - _MOST) * facts.rows
+        serious = facts.kept + as_asked <= (1.0 - _MAX) * facts.rows
         yield Verdict(Seriousness.ROWS_LOST if serious else Seriousness.PARTLY_LOST, lost / facts.rows, words)
     if facts.shortened:
         words = (
@@ -168,7 +168,7 @@ def _of_unit(facts: UnitFacts, n_rows: int) -> Iterator[Verdict]:
             yield _graded(facts.missing, n_rows, f"{words}, belong to nobody and are dropped")
     if facts.beyond:
         words = (
-            f"{_of(facts.rows_of_units_over, facts.rows, 'rows')} are of a {name} with {facts.rule_in_words}: "
+            f"{_of(facts.rows_of_units_over, facts.rows, 'rows')} are of a {name} with {facts.rule_text}: "
             f"{facts.beyond:,} {'row does' if facts.beyond == 1 else 'rows do'} not count. Is {unit.max_rows:,} what public "
             "knowledge says that a typical one has?"
         )
@@ -194,7 +194,7 @@ def _of_numbers(
             if cells
         ]
         words = "; ".join(sides)
-        if outside >= _MOST * n_numbers:
+        if outside >= _MAX * n_numbers:
             words += ": is the column in other units, or another column than the schema means?"
             yield Verdict(Seriousness.COLUMN_LOST, outside / n_numbers, words)
         elif rough:
@@ -222,9 +222,9 @@ def _of_levels(facts: ColumnFacts, column: Categorical, name: str, n_rows: int) 
         yield _graded(facts.unknown, n_values, words)
     if facts.never_seen and n_values:
         levels = ", ".join(
-            visible(str(level)) if isinstance(level, str) else str(level) for level in facts.never_seen[:_MOST_LISTED]
+            visible(str(level)) if isinstance(level, str) else str(level) for level in facts.never_seen[:_MAX_LISTED]
         )
-        more = f" and {len(facts.never_seen) - _MOST_LISTED} more" if len(facts.never_seen) > _MOST_LISTED else ""
+        more = f" and {len(facts.never_seen) - _MAX_LISTED} more" if len(facts.never_seen) > _MAX_LISTED else ""
         yield Verdict(Seriousness.REMARK, 0.0, f"no cell of {name} is {levels}{more}")
 
 
@@ -249,7 +249,7 @@ def _unreadable(facts: ColumnFacts, name: str, n_rows: int) -> str:
 
 
 def _listed(values: Sequence[FoundValue], complete: bool) -> str:
-    shown = [_value(value) for value in values[:_MOST_LISTED]]
+    shown = [_value(value) for value in values[:_MAX_LISTED]]
     left = len(values) - len(shown)
     if not complete:
         return f"{', '.join(shown)} and more than {left} other values (of so many, these are a sample)"
@@ -285,7 +285,7 @@ def _edge(column: Numeric | Date | Boolean, side: str) -> str:
 
 
 def _graded(number: int, whole: int, words: str) -> Verdict:
-    serious = number >= _MOST * whole
+    serious = number >= _MAX * whole
     return Verdict(Seriousness.COLUMN_LOST if serious else Seriousness.PARTLY_LOST, number / whole, words)
 
 
@@ -323,7 +323,7 @@ def row_lines(facts: TableFacts) -> Iterator[str]:
 def _unit_line(facts: UnitFacts) -> str:
     name = visible(facts.privacy_unit.column, quoted=False)
     shown = f"  {name} has {facts.units:,} {'value' if facts.units == 1 else 'values'} in {facts.rows:,} rows that no rule drops"
-    return f"{shown}; {facts.units_over:,} of them with {facts.rule_in_words}"
+    return f"{shown}; {facts.units_over:,} of them with {facts.rule_text}"
 
 
 def column_lines(facts: TableFacts) -> Iterator[str]:
@@ -354,4 +354,4 @@ def _limits(column: object) -> str:
     if isinstance(column, Categorical):
         return f", {len(column.levels)} level{'s' if len(column.levels) > 1 else ''}"
     assert isinstance(column, Numeric | Date)
-    return f", {column.public_values_in_words}"
+    return f", {column.public_values_text}"

@@ -26,7 +26,7 @@ _HIDDEN = "Preflight(<private>: call .show())"
 _FILLER = "\1"
 """After a character that takes two cells of a terminal."""
 _WIDTH = 100
-_LEAST_WIDTH = 40
+_MIN_WIDTH = 40
 _WARNING = (
     "For the curator's eyes alone: exact facts about the table, with no privacy guarantee. Whatever keeps these lines (a "
     "notebook, a log, a terminal's history) keeps private facts. No budget was spent, nothing was written."
@@ -107,13 +107,13 @@ def preflight(
     with watched(progress) as on_block:
         source = open_source(data, schema, mean, privacy_unit, text_format)
         with on_block.passing(source.pass_length):
-            found, failures = survey_table(source, threads=threads, on_block=on_block)
+            result, failures = survey_table(source, threads=threads, on_block=on_block)
         units = None
         if privacy_unit is not None:
             with on_block.passing(source.pass_length, ROUNDS):
                 units = survey_units(source, threads=threads, on_block=on_block)
-    unit = None if privacy_unit is None or units is None else _unit_facts(privacy_unit, found, units)
-    return Preflight(_facts(schema, found, failures, unit))
+    unit = None if privacy_unit is None or units is None else _unit_facts(privacy_unit, result, units)
+    return Preflight(_facts(schema, result, failures, unit))
 
 
 class Preflight:
@@ -169,7 +169,7 @@ class Preflight:
         stream = sys.stdout if file is None else file
         width = _WIDTH
         if stream.isatty():
-            width = max(min(shutil.get_terminal_size((_WIDTH, 24)).columns, _WIDTH), _LEAST_WIDTH)
+            width = max(min(shutil.get_terminal_size((_WIDTH, 24)).columns, _WIDTH), _MIN_WIDTH)
         encoding = getattr(stream, "encoding", None) or "utf-8"
         for line in self._marked_lines(width):
             stream.write(line.encode(encoding, "replace").decode(encoding) + "\n")
@@ -203,10 +203,10 @@ class Preflight:
         facts = self._facts
         yield _WARNING
         yield ""
-        found = verdicts(facts)
+        result = verdicts(facts)
         reasons = [
-            str(place)
-            for place, verdict in enumerate(found, 1)
+            str(index)
+            for index, verdict in enumerate(result, 1)
             if verdict.seriousness in (Seriousness.UNREAD, Seriousness.STOPS)
         ]
         if self.outcome is Outcome.STOPS:
@@ -218,9 +218,9 @@ class Preflight:
             )
         else:
             yield f"A release of this table works: it counts {facts.kept:,} of {facts.rows:,} rows."
-        if not found:
+        if not result:
             yield "Every cell fits the schema."
-        for place, verdict in enumerate(found, 1):
+        for place, verdict in enumerate(result, 1):
             yield f"  {place}. {verdict.words[0].upper()}{verdict.words[1:]}{'' if verdict.words.endswith('?') else '.'}"
         yield ""
         yield from row_lines(facts)
@@ -259,7 +259,7 @@ def _facts(schema: Schema, found: SurveyCounts, failures: list[str], unit: UnitF
         for name, rule in dropping
     ]
     if unit is not None:  # only of rows that no rule drops
-        rules.append(RuleFacts(unit.privacy_unit.column, unit.rule_in_words, *(3 * [unit.beyond])))
+        rules.append(RuleFacts(unit.privacy_unit.column, unit.rule_text, *(3 * [unit.beyond])))
     return TableFacts(
         schema=schema,
         rows=counts["rows", "read"],
@@ -321,5 +321,5 @@ def _column_facts(column: Column, found: SurveyCounts) -> ColumnFacts:
             FoundValue(value, times, *nearest_level(value, levels)) for value, times in unknown.most_frequent_first()
         ),
         complete=unknown.complete and unreadable.complete,
-        levels=tuple(found.counts["level", name, place] for place in range(len(levels))),
+        levels=tuple(found.counts["level", name, index] for index in range(len(levels))),
     )

@@ -44,14 +44,14 @@ from dpmoments.schema.schema import Schema
 
 # Values found in a table, counted: all of them where they are few, else those of least hash.
 
-_MOST_VALUES = 256
-_LONGEST_TEXT = 80
+_MAX_VALUES = 256
+_MAX_TEXT_LENGTH = 80
 """Characters kept of a value."""
 
 
 @dataclass(eq=False, repr=False)
 class ValueSample:
-    """The values of least hash, at most ``_MOST_VALUES``, each with the exact number of its cells.
+    """The values of least hash, at most ``_MAX_VALUES``, each with the exact number of its cells.
 
     A value that is among those of the whole table is among those of every part that holds it. So its count is exact, what is
     kept does not depend on order, partitioning or threads, and memory does not grow with the table.
@@ -79,10 +79,10 @@ class ValueSample:
                 continue
             key = first + hashlib.blake2b(whole, digest_size=16).digest()
             # The text after the number of kept characters is told by an ellipsis.
-            short = text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"
+            short = text if len(text) <= _MAX_TEXT_LENGTH else f"{text[:_MAX_TEXT_LENGTH]}…"
             known = self.counts.get(key, ((kind, short), 0))
             self.counts[key] = (known[0], known[1] + times)
-            if len(self.counts) > 4 * _MOST_VALUES:
+            if len(self.counts) > 4 * _MAX_VALUES:
                 self._keep_least()
                 limit = self._limit()
         self._keep_least()
@@ -102,11 +102,11 @@ class ValueSample:
 
     def _limit(self) -> bytes | None:
         """The beginning of the largest hash kept, above which no value is among those of least hash; None while there is room."""
-        return max(self.counts)[:4] if len(self.counts) == _MOST_VALUES else None
+        return max(self.counts)[:4] if len(self.counts) == _MAX_VALUES else None
 
     def _keep_least(self) -> None:
-        if len(self.counts) > _MOST_VALUES:
-            self.counts = {key: self.counts[key] for key in nsmallest(_MOST_VALUES, self.counts)}
+        if len(self.counts) > _MAX_VALUES:
+            self.counts = {key: self.counts[key] for key in nsmallest(_MAX_VALUES, self.counts)}
             self.complete = False
 
 
@@ -260,8 +260,8 @@ class _Look:
         unknown = read.codes == UNKNOWN
         self._count(missing, "column", column.name, "empty")
         self._count(unknown, "column", column.name, "unknown")
-        for place, number in enumerate(np.bincount(read.codes[read.codes >= 0]).tolist()):
-            self._add(("level", column.name, place), number)
+        for index, number in enumerate(np.bincount(read.codes[read.codes >= 0]).tolist()):
+            self._add(("level", column.name, index), number)
         self._values(column.name, "unknown", read.unknown)
         self._note(column, read.unreadable, read.kind, missing)
         if column.other == "drop":
@@ -269,8 +269,8 @@ class _Look:
         self._changed[column.name] = missing | unknown | read.unreadable
         if self._survey.lenient_schema is not None:
             texts = pa.array([*map(str, column.levels), NO_LEVEL], pa.large_string())
-            places = np.where(read.codes >= 0, read.codes, len(column.levels))
-            self._read[column.name] = texts.take(pa.array(places, mask=read.codes == MISSING))
+            indices = np.where(read.codes >= 0, read.codes, len(column.levels))
+            self._read[column.name] = texts.take(pa.array(indices, mask=read.codes == MISSING))
 
     def _look_at_units(self, unit: PrivacyUnit) -> None:
         read = read_unit_cells(self._part.cells[unit.column], unit.column, written=self._survey.written)
@@ -395,8 +395,8 @@ def survey_table(
         ragged.counts["rows", "ragged"] += 1
 
     parts = _parts(source, note_ragged_line, failures, on_block)
-    found = summarise_in_threads(survey, parts, lambda pair: _surveyed(*pair), threads)
-    return survey.merge(found, ragged), failures
+    result = summarise_in_threads(survey, parts, lambda pair: _surveyed(*pair), threads)
+    return survey.merge(result, ragged), failures
 
 
 def _survey_of_partition(source: LocalSource[Any]) -> tuple[SurveyCounts, list[str]]:

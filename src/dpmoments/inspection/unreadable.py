@@ -130,14 +130,14 @@ def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat |
         unreadable = np.zeros(len(cells), dtype=bool) if wrong is None else wrong
         if wrong is None:
             return NumberCells(values, unreadable)
-        found, like_numbers = _forms(Counter(_written_objects(cells[unreadable])), column)
-        return NumberCells(values, unreadable, found=found, like_numbers=like_numbers)
-    kind = _type_in_words(cells.type)
+        result, like_numbers = _forms(Counter(_written_objects(cells[unreadable])), column)
+        return NumberCells(values, unreadable, found=result, like_numbers=like_numbers)
+    kind = _describe_type(cells.type)
     if (texts := _as_texts(cells)) is None:
         return NumberCells(values, wrong, kind)
     unreadable = ~_flags(pc.is_null(texts))
-    found, like_numbers = _forms(_counted(texts, unreadable), column)
-    return NumberCells(values, unreadable, kind, found, like_numbers)
+    result, like_numbers = _forms(_counted(texts, unreadable), column)
+    return NumberCells(values, unreadable, kind, result, like_numbers)
 
 
 def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | None = None) -> LevelCells:
@@ -164,7 +164,7 @@ def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | N
     try:
         codes = level_codes(held, column)
     except _raised_by_reading():  # by the column's type
-        return LevelCells(np.full(len(cells), MISSING), np.ones(len(cells), dtype=bool), _type_in_words(cells.type))
+        return LevelCells(np.full(len(cells), MISSING), np.ones(len(cells), dtype=bool), _describe_type(cells.type))
     unknown = _counted(held, (codes == UNKNOWN) & ~broken)
     if broken.any():
         unknown[_NOT_UTF8] += int(np.count_nonzero(broken))
@@ -172,8 +172,8 @@ def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | N
 
 
 def _of_texts(texts: Any, column: NumberColumn, read: TextCells) -> NumberCells:
-    found, _ = _forms(_counted(texts, read.unparseable), column) if read.unparseable.any() else ({}, 0)
-    return NumberCells(read.values, read.unparseable, found=found)
+    result, _ = _forms(_counted(texts, read.unparseable), column) if read.unparseable.any() else ({}, 0)
+    return NumberCells(read.values, read.unparseable, found=result)
 
 
 def _read_texts(texts: Any, column: NumberColumn, written: TextFormat) -> TextCells:
@@ -184,7 +184,7 @@ def _read_texts(texts: Any, column: NumberColumn, written: TextFormat) -> TextCe
 
 def _counted(cells: Any, wanted: BoolArray) -> Counter[CellValue]:
     """What stands in the wanted cells."""
-    found: Counter[CellValue] = Counter()
+    result: Counter[CellValue] = Counter()
     if isinstance(cells, np.ndarray):
         return Counter(_written_objects(cells[wanted]))
     start = 0
@@ -206,8 +206,8 @@ def _counted(cells: Any, wanted: BoolArray) -> Counter[CellValue]:
         else:
             broken = np.zeros(len(values), dtype=bool)
         for value, is_broken, number in zip(values.to_pylist(), broken.tolist(), times.tolist(), strict=True):
-            found[_NOT_UTF8 if is_broken else _written(value)] += number
-    return found
+            result[_NOT_UTF8 if is_broken else _written(value)] += number
+    return result
 
 
 def _countable(cells: Any) -> Any:
@@ -273,11 +273,11 @@ def _is_text(kind: Any) -> bool:
 
 
 def _flags(cells: Any) -> BoolArray:
-    found: BoolArray = cells.to_numpy(zero_copy_only=False).astype(bool)
-    return found
+    result: BoolArray = cells.to_numpy(zero_copy_only=False).astype(bool)
+    return result
 
 
-def _type_in_words(kind: Any) -> str:
+def _describe_type(kind: Any) -> str:
     return "nested values" if pa.types.is_nested(kind) else str(kind)
 
 
@@ -326,6 +326,6 @@ def read_unit_cells(cells: Any, column: str, *, written: TextFormat | None = Non
         ids = unit_ids(cells, column, strict=False)
     except _raised_by_reading():  # by the column's type
         return UnitCells(
-            pa.nulls(len(cells), pa.large_binary()), np.ones(len(cells), dtype=bool), _type_in_words(cells.type)
+            pa.nulls(len(cells), pa.large_binary()), np.ones(len(cells), dtype=bool), _describe_type(cells.type)
         )
     return UnitCells(ids, unreadable | nameless_cells(cells))

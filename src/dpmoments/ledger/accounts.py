@@ -12,13 +12,13 @@ from dpmoments.foundation.errors import BudgetExceededError, LedgerError
 from dpmoments.foundation.values import require_kinds, require_known
 from dpmoments.ledger.amounts import Amount, downward, no_more, upward
 from dpmoments.ledger.composition import Losses, Sums, losses_of
-from dpmoments.ledger.grants import MOST_GAUSSIAN_RELEASES, Composition, Grant, GrantKind, check_unit, require_dataset
+from dpmoments.ledger.grants import MAX_GAUSSIAN_RELEASES, Composition, Grant, GrantKind, check_unit, require_dataset
 from dpmoments.ledger.history import Action, HistoryEntry, first_link
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves.discrete_gaussian import (
-    LEAST_COMPOSED_SCALE,
-    MOST_COMPOSED_COORDINATES,
+    MAX_COMPOSED_COORDINATES,
+    MIN_COMPOSED_SCALE,
     discrete_gaussian_log_delta,
 )
 from dpmoments.privacy.curves.gaussian import gaussian_epsilon
@@ -49,28 +49,28 @@ def _amount_spent(grant: Grant, sums: Sums) -> Amount:
 
 def _ways(grant: Grant, sums: Sums) -> list[tuple[float, float]]:
     """The (ε, δ) that each rule comes to."""
-    granted, bounds, found = grant.amount.delta, grant.bounds, []
+    granted, bounds, result = grant.amount.delta, grant.bounds, []
     for rule in sums.rules(grant):
         totals = [sums.total(name) for name in rule]
         if None in totals:
             continue
         if "epsilon" in rule:
             if len(rule) == 1 or sums.amounts[1] <= bounds[rule[1]]:
-                found.append((upward(sums.amounts[0]), upward(sums.amounts[1])))
+                result.append((upward(sums.amounts[0]), upward(sums.amounts[1])))
         elif rule == ("rho",):
-            found.append((zcdp_epsilon(upward(sums.amounts[2]), grant.share), granted))
+            result.append((zcdp_epsilon(upward(sums.amounts[2]), grant.share), granted))
         else:
-            found.append((_gaussian_epsilon(math.sqrt(upward(sums.amounts[3])), grant.share), granted))
-    return found or [(grant.amount.epsilon, granted)]
+            result.append((_gaussian_epsilon(math.sqrt(upward(sums.amounts[3])), grant.share), granted))
+    return result or [(grant.amount.epsilon, granted)]
 
 
 def _gaussian_epsilon(mu: float, delta: float) -> float:
     """ε of μ-Gaussian privacy, with the margin of discrete noise; rounded up."""
     mu *= 1.0 + 2.0**-50
-    coordinates = MOST_GAUSSIAN_RELEASES * MOST_COMPOSED_COORDINATES
+    coordinates = MAX_GAUSSIAN_RELEASES * MAX_COMPOSED_COORDINATES
 
     def excess(epsilon: float) -> float:
-        log_delta = discrete_gaussian_log_delta(epsilon, mu * LEAST_COMPOSED_SCALE, LEAST_COMPOSED_SCALE, coordinates)
+        log_delta = discrete_gaussian_log_delta(epsilon, mu * MIN_COMPOSED_SCALE, MIN_COMPOSED_SCALE, coordinates)
         return log_delta - math.log(delta)
 
     return safe_root(excess, gaussian_epsilon(delta, mu, 1.0) + 1e-5, safe="above")
@@ -151,8 +151,8 @@ def _why_not_counted(grant: Grant, sums: Sums) -> str:
             "its draws of noise are not zCDP, so that it has no ρ. Release with rho, with epsilon alone, or with a mechanism "
             "whose draws are Gaussian"
         )
-    if sums.n_gaussian > MOST_GAUSSIAN_RELEASES:
-        return f"the margin of discrete noise is proven for {MOST_GAUSSIAN_RELEASES} releases"
+    if sums.n_gaussian > MAX_GAUSSIAN_RELEASES:
+        return f"the margin of discrete noise is proven for {MAX_GAUSSIAN_RELEASES} releases"
     if grant.kind is GrantKind.GAUSSIAN:
         return (
             "only pure ε, and epsilon with delta for a mechanism of Gaussian draws alone, come to a μ; ρ-zCDP in general to "
@@ -252,7 +252,7 @@ class Account:
         return tuple((kind, words) for kind, amount, words in ways if amount)
 
     @property
-    def left_in_words(self) -> str:
+    def left_text(self) -> str:
         """The same in one line."""
         return (
             " or ".join(f"{words} {f'({kind})' if kind else ''}".strip() for kind, words in self.ways_left) or "nothing"
@@ -309,7 +309,7 @@ class Account:
             )
         raise BudgetExceededError(
             f"the budget of {name} does not allow this release: {granted} is granted, {self.spent} is spent by "
-            f"{self.sums.n_releases} releases, {self.left_in_words} is left, and this release would cost {cost}. Nothing "
+            f"{self.sums.n_releases} releases, {self.left_text} is left, and this release would cost {cost}. Nothing "
             "was read and nothing was spent. Ask for less, or, if more may be spent on this dataset, grant more with ledger.grant"
         )
 
@@ -442,15 +442,15 @@ class Accounts:
 
     def faults(self) -> list[str]:
         """Recorded losses and limits that are not what a cost or a grant comes to, in words."""
-        found, grants = [], dict[str, Grant]()
+        result, grants = [], dict[str, Grant]()
         for entry in self.history:
             if entry.action is Action.GRANT:
                 grants[entry.dataset] = Grant.from_dict(entry.content)
                 if not _limits_agree(grants[entry.dataset]):
-                    found.append(f"the limits of entry {entry.number} are not what its grant allows")
+                    result.append(f"the limits of entry {entry.number} are not what its grant allows")
             if entry.action is Action.RESERVE and not _losses_agree(entry, grants[entry.dataset]):
-                found.append(f"the losses of entry {entry.number} are not what its cost comes to")
-        return found
+                result.append(f"the losses of entry {entry.number} are not what its cost comes to")
+        return result
 
 
 def _losses_agree(entry: HistoryEntry, grant: Grant) -> bool:

@@ -13,7 +13,7 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.rounding import no_less
 
 _RATIO = re.compile(r"(0|[1-9][0-9]*)/([1-9][0-9]*)")
-_LONGEST_RATIO = 2_500
+_MAX_RATIO_LENGTH = 2_500
 """Longer than any sum of floats that a grant can hold."""
 
 
@@ -49,9 +49,9 @@ def from_text(text: object) -> Fraction:
     ValueError
         If it is anything else.
     """
-    if not isinstance(text, str) or len(text) > _LONGEST_RATIO or not (found := _RATIO.fullmatch(text)):
+    if not isinstance(text, str) or len(text) > _MAX_RATIO_LENGTH or not (result := _RATIO.fullmatch(text)):
         raise ValueError("an amount in the ledger is not a numerator and a denominator")
-    number = Fraction(int(found[1]), int(found[2]))
+    number = Fraction(int(result[1]), int(result[2]))
     if as_text(number) != text:
         raise ValueError("an amount in the ledger is not in lowest terms")
     return number

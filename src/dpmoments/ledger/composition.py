@@ -21,7 +21,7 @@ from typing import Any
 
 from dpmoments.foundation.values import require_known
 from dpmoments.ledger.amounts import as_text, as_written, from_text, upward
-from dpmoments.ledger.grants import MOST_GAUSSIAN_RELEASES, Composition, Grant, GrantKind
+from dpmoments.ledger.grants import MAX_GAUSSIAN_RELEASES, Composition, Grant, GrantKind
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.gaussian import pure_to_gaussian
@@ -29,7 +29,7 @@ from dpmoments.privacy.curves.zcdp import pure_to_zcdp
 from dpmoments.privacy.unit import Neighbors
 
 _AMOUNTS = ("epsilon", "delta", "rho", "mu_squared")
-_LARGEST_EPSILON_TWICE = 700.0
+_MAX_EPSILON_TWICE = 700.0
 """Beyond it e^ε, by which δ grows where a cost is counted twice, is no float."""
 
 
@@ -114,7 +114,7 @@ def losses_of(cost: PrivacyBudget, unit: LossUnit, neighbors: Neighbors, relatio
                 "a cost under replace_one says nothing about a row present or absent: release with neighbors='add_remove', or "
                 "grant a dataset of another name for replace_one"
             )
-        if cost.kind is BudgetKind.APPROXIMATE and cost.epsilon > _LARGEST_EPSILON_TWICE:
+        if cost.kind is BudgetKind.APPROXIMATE and cost.epsilon > _MAX_EPSILON_TWICE:
             raise ValueError(f"a cost of {cost} under add_remove says nothing about a row replaced")
         steps = 2
     epsilon = delta = rho = mu_squared = None
@@ -166,10 +166,10 @@ class Sums:
 
     def total(self, name: str) -> Fraction | None:
         """The sum in one unit; None where a release is not counted in it, or the sum is not proven."""
-        place = _AMOUNTS.index("delta" if name == "half_delta" else name)
-        if self.unknown[place] or (name == "mu_squared" and self.n_gaussian > MOST_GAUSSIAN_RELEASES):
+        index = _AMOUNTS.index("delta" if name == "half_delta" else name)
+        if self.unknown[index] or (name == "mu_squared" and self.n_gaussian > MAX_GAUSSIAN_RELEASES):
             return None
-        return self.amounts[place]
+        return self.amounts[index]
 
     def within(self, grant: Grant) -> bool:
         """Whether the releases are allowed by a grant."""

@@ -143,10 +143,10 @@ class LedgerFile:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application != _APPLICATION:
             empty = self.path.stat().st_size == 0
-            found = (
+            result = (
                 "an empty file, perhaps the rest of a damaged ledger" if empty else "an SQLite file of another program"
             )
-            raise LedgerError(f"{self.shown} is no ledger: it is {found}. Name another file; it was not changed")
+            raise LedgerError(f"{self.shown} is no ledger: it is {result}. Name another file; it was not changed")
         if version != _VERSION:
             raise LedgerError(
                 f"{self.shown} is a ledger of file version {version}, and this library knows version {_VERSION}: use the version "

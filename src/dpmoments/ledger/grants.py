@@ -14,7 +14,7 @@ from typing import Any
 from dpmoments.foundation.values import check_text, require_known, shown
 from dpmoments.ledger.amounts import Amount, as_text, as_written, from_text, upward
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.curves.discrete_gaussian import MOST_COMPOSED_COORDINATES, discrete_gaussian_rho
+from dpmoments.privacy.curves.discrete_gaussian import MAX_COMPOSED_COORDINATES, discrete_gaussian_rho
 from dpmoments.privacy.curves.zcdp import zcdp_rho
 from dpmoments.privacy.origin import check_dataset
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -22,10 +22,10 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 ROW = "row"
 """What a ledger calls the protected unit where each row is one; else it is called by the column that tells units apart."""
 
-MOST_GAUSSIAN_RELEASES = 128
+MAX_GAUSSIAN_RELEASES = 128
 """Their discrete noise is counted as Gaussian with one margin for all, proven for so many releases of a dataset."""
-_LARGEST_MU = 1e50
-_LONGEST_UNIT = 200
+_MAX_MU = 1e50
+_MAX_UNIT_LENGTH = 200
 
 
 class GrantKind(StrEnum):
@@ -195,8 +195,8 @@ def check_unit(unit: object) -> None:
     if not isinstance(unit, str):
         raise TypeError(f"unit must be a text that names whom the guarantee is for, such as 'row', got {shown(unit)}")
     check_text(unit, "the name of the protected unit")
-    if not unit.strip() or len(unit) > _LONGEST_UNIT or not unit.isprintable():
-        raise ValueError(f"unit={shown(unit)} must be 1 to {_LONGEST_UNIT} printable characters, such as 'row'")
+    if not unit.strip() or len(unit) > _MAX_UNIT_LENGTH or not unit.isprintable():
+        raise ValueError(f"unit={shown(unit)} must be 1 to {_MAX_UNIT_LENGTH} printable characters, such as 'row'")
 
 
 def require_dataset(dataset: object) -> str:
@@ -224,10 +224,8 @@ def _positive_mu(mu: object) -> float:
     if isinstance(mu, bool) or not isinstance(mu, Real):
         raise TypeError(f"mu must be a number, got {type(mu).__name__}")
     number = float(mu)
-    if not 0 < number <= _LARGEST_MU:
-        raise ValueError(
-            f"mu={number!r} is not a privacy budget: mu must be positive and finite (at most {_LARGEST_MU:g})"
-        )
+    if not 0 < number <= _MAX_MU:
+        raise ValueError(f"mu={number!r} is not a privacy budget: mu must be positive and finite (at most {_MAX_MU:g})")
     return number
 
 
@@ -241,7 +239,7 @@ def _converted(budget: PrivacyBudget, rule: Composition) -> dict[str, Fraction]:
     if delta == 0.0:
         raise ValueError(f"delta={budget.delta!r} is too small to be counted with")
     try:
-        coordinates = MOST_GAUSSIAN_RELEASES * MOST_COMPOSED_COORDINATES
+        coordinates = MAX_GAUSSIAN_RELEASES * MAX_COMPOSED_COORDINATES
         gaussian = discrete_gaussian_rho(budget.epsilon, delta, coordinates)
     except ArithmeticError:  # at so small an ε the margin of discrete noise is larger than what there is to spend
         gaussian = 0.0

@@ -100,8 +100,8 @@ class _KeptAccounts:
         accounts = self._accounts if self._accounts is not None else Accounts(identity)
         if self.seen is not None:
             query = "SELECT hash FROM history WHERE number = ?"
-            found = connection.execute(query, (self.seen.number,)).fetchone()
-            if identity != self.seen.ledger or found != (self.seen.hash,):
+            result = connection.execute(query, (self.seen.number,)).fetchone()
+            if identity != self.seen.ledger or result != (self.seen.hash,):
                 self._accounts = None
                 raise LedgerError(
                     f"{self.file.shown} is not the ledger that was opened, or not all of it: it was cut, restored from an older "
@@ -438,6 +438,6 @@ class Ledger:
             If the file is absent, locked, or no ledger at all.
         """
         with self._kept.file.opened() as connection:
-            accounts, found = check_history(connection, self._kept.file.identity(connection))
+            accounts, result = check_history(connection, self._kept.file.identity(connection))
         known = [] if head is None else [check_head(accounts, head)]
-        return (*found, *known, *(check_release(accounts, one) for release in releases for one in originals(release)))
+        return (*result, *known, *(check_release(accounts, one) for release in releases for one in originals(release)))

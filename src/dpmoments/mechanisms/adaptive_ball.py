@@ -12,14 +12,13 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.additive import choose_augmentation
-from dpmoments.mechanisms.assumed_table import AssumedTable, ErrorsOnTable
 from dpmoments.mechanisms.ball_search import (
     COUNT_SHARE,
     SHARE_FOR_NOISE,
     BallBudget,
     BallEvidence,
     RowDistances,
-    draws_in_words,
+    describe_draws,
     noisy_center,
     radius_at,
     radius_places,
@@ -28,7 +27,8 @@ from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.gaussian import Gaussian, GaussianPlan
 from dpmoments.mechanisms.lattice_noise import count_error, noisy_count
 from dpmoments.mechanisms.matrix_laplace import MatrixLaplace, MatrixLaplacePlan
-from dpmoments.mechanisms.shape import Arithmetic, MomentShape, NoisyMoments
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
+from dpmoments.mechanisms.synthetic_spectrum import ErrorsOnTable, SyntheticSpectrum
 from dpmoments.noise.law import NoiseLaw
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -38,23 +38,23 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.moments import Moments
 from dpmoments.rows.rows import Rows
 
-LARGEST_RADIUS = 0.9
+MAX_RADIUS = 0.9
 """A larger ball is not worth its clipping."""
 _MEAN_SQUARE, _COVARIANCE_SQUARE = 0.3, 0.4
 """What is taken for ‖μ‖² and the squared norm of the second moment of rows in a ball about their mean, in units of its
 radius."""
-EXCESS_FOR_NOISE = 2.0
+MAX_CLIPPING_PER_NOISE = 2.0
 LENIENT_BELOW = 0.8
 """The excess beyond a ball may be so many times what its noise saves; and, by a standard deviation, more where the radius is
 small."""
-_NOISE_FOR_NOISE = 1.05
+_GAUSSIAN_TOLERANCE = 1.05
 """Under (ε, δ) the search is worth more with Gaussian noise, even where that is so many times the noise of pure ε in the
 end."""
 _FAR_ROWS = (
     "some rows may be far from the others: moments were released at the public bounds after a search that found no ball: "
     "AdaptiveBall(dominant_rows=True) spends nothing on one"
 )
-LARGEST_SPENT = 0.39
+MAX_SPENT = 0.39
 """No run spends more than this share before its last step."""
 
 
@@ -94,11 +94,11 @@ class AdaptiveBallPlan(Plan):
     def expected_count_error(self) -> float | None:
         return self.guaranteed.expected_count_error
 
-    def exact_errors_on(self, assumed: AssumedTable) -> ErrorsOnTable | None:
+    def exact_errors_on(self, assumed: SyntheticSpectrum) -> ErrorsOnTable | None:
         del assumed  # the radius depends on the table
         return None
 
-    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         self.check_rows(rows)
         moments = rows.moments(bits=self.guaranteed.bits)
         if self.count_is_public:
@@ -123,19 +123,19 @@ class AdaptiveBallPlan(Plan):
             allowed = self.budget.screened_rows(least_rows, rows_beyond)
             if distances.fills_the_bounds(privacy_filter, self.budget, screened, allowed):
                 return self._at_the_bounds(moments, privacy_filter, "the rows fill the public bounds")
-        place = distances.radius(privacy_filter, self.budget, self.budget.search_share(least_rows), rows_beyond)
-        radius = radius_at(place)
-        if radius >= LARGEST_RADIUS:
+        index = distances.radius(privacy_filter, self.budget, self.budget.search_share(least_rows), rows_beyond)
+        radius = radius_at(index)
+        if radius >= MAX_RADIUS:
             return self._at_the_bounds(moments, privacy_filter, "the rows fill the public bounds")
-        evidence = BallEvidence.found(distances, privacy_filter, self.budget, place, _farthest(center, box))
+        evidence = BallEvidence.found(distances, privacy_filter, self.budget, index, _farthest(center, box))
         last = self.last_step(privacy_filter.left.as_budget)
         saved = last.noise.frobenius_error * (1.0 - radius**2)
         lenience = evidence.excess_deviation * max(0.0, 1.0 - (radius / LENIENT_BELOW) ** 2)
-        if evidence.excess > EXCESS_FOR_NOISE * saved + lenience:
+        if evidence.excess > MAX_CLIPPING_PER_NOISE * saved + lenience:
             return self._at_the_bounds(
                 moments, privacy_filter, "a smaller ball would move rows too far", warnings=[_FAR_ROWS]
             )
-        evidence = evidence.with_rows(distances, privacy_filter, self.budget, place)
+        evidence = evidence.with_rows(distances, privacy_filter, self.budget, index)
         return self._in_the_ball(rows, privacy_filter, center, evidence)
 
     def last_step(self, left: PrivacyBudget, *, in_ball: bool = False) -> GaussianPlan | MatrixLaplacePlan:
@@ -152,7 +152,7 @@ class AdaptiveBallPlan(Plan):
         """
         radius = BallEvidence.recorded_radius(diagnostics)
         made = "; ".join(draw.what for draw in receipt.draws)
-        if not re.fullmatch(draws_in_words(self.budget.pure, in_ball=radius is not None), made):
+        if not re.fullmatch(describe_draws(self.budget.pure, in_ball=radius is not None), made):
             raise ValueError(f"the draws {made} are not those of a run of adaptive-ball that ended so")
         if radius is not None and radius not in map(radius_at, radius_places(self.budget.pure)):
             raise ValueError(f"the radius {radius!r} is none that a run can choose")
@@ -171,19 +171,19 @@ class AdaptiveBallPlan(Plan):
 
     def _at_the_bounds(
         self, moments: Moments, privacy_filter: PrivacyFilter, reason: str, **said: Sequence[str]
-    ) -> NoisyMoments:
+    ) -> RunResult:
         plan = self.last_step(privacy_filter.left.as_budget)
         diagnostics = {"public_bounds": reason, **said}
         return replace(plan.released(moments, privacy_filter), noise=plan.noise, diagnostics=diagnostics)
 
     def _in_the_ball(
         self, rows: Rows, privacy_filter: PrivacyFilter, center: FloatArray, evidence: BallEvidence
-    ) -> NoisyMoments:
+    ) -> RunResult:
         plan, radius = self.last_step(privacy_filter.left.as_budget, in_ball=True), evidence.radius
-        found = plan.released(rows.moments(center, None, radius, bits=plan.bits), privacy_filter)
-        assert found.sum is not None
+        result = plan.released(rows.moments(center, None, radius, bits=plan.bits), privacy_filter)
+        assert result.sum is not None
         noise = plan.noise.of_rows_in_ball(radius)
-        noisy = replace(found, sum=found.sum * radius, gram=found.gram * radius**2, center=center, noise=noise)
+        noisy = replace(result, sum=result.sum * radius, gram=result.gram * radius**2, center=center, noise=noise)
         diagnostics = evidence.diagnostics(noisy)
         return replace(noisy, diagnostics=diagnostics, rules=self.rules_of_run(diagnostics))
 
@@ -238,8 +238,8 @@ class AdaptiveBall(Mechanism):
         if self.dominant_rows:
             mechanism = MatrixLaplace() if spent.kind is BudgetKind.PURE else Gaussian()
             return mechanism.plan(shape, spent, neighbors)
-        whole = self.divisible(spent)
-        least = _joint(shape, whole.split(1.0 - LARGEST_SPENT, LARGEST_SPENT)[0], neighbors)
+        whole = self.drawable_budget(spent)
+        least = _joint(shape, whole.split(1.0 - MAX_SPENT, MAX_SPENT)[0], neighbors)
         planned = _joint(shape, whole.split(SHARE_FOR_NOISE, 1.0 - SHARE_FOR_NOISE)[0], neighbors, in_ball=True)
         return AdaptiveBallPlan(
             mechanism=self,
@@ -256,10 +256,10 @@ class AdaptiveBall(Mechanism):
             return budget
         pure = PrivacyBudget.pure(budget.epsilon)
         by_pure, by_gaussian = (
-            _joint(shape, self.divisible(spent), neighbors, in_ball=True).noise.frobenius_error
+            _joint(shape, self.drawable_budget(spent), neighbors, in_ball=True).noise.frobenius_error
             for spent in (pure, budget)
         )
-        return budget if by_gaussian <= _NOISE_FOR_NOISE * by_pure else pure
+        return budget if by_gaussian <= _GAUSSIAN_TOLERANCE * by_pure else pure
 
 
 def _joint(

@@ -16,7 +16,7 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.mechanisms.base import Plan
-from dpmoments.mechanisms.shape import MomentShape, NoisyMoments
+from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.noise.law import NoiseLaw
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
@@ -25,7 +25,7 @@ from dpmoments.rows.rows import Rows
 
 _FINEST_BITS = 20
 _COARSEST_BITS = 6
-LARGEST_NOISE = 2.0**46
+MAX_NOISE = 2.0**46
 """Standard deviations of noise in lattice units stay below this: far inside int64, and float64 draws below 2^52."""
 _AUGMENTATION_STEPS = 64
 """w is a multiple of 1/64, so that w·2^bits is an integer on every lattice in use."""
@@ -42,13 +42,13 @@ def choose_bits(noise_scale: float, n_features: int = 1) -> int:
     >>> choose_bits(1.0), choose_bits(1e6)
     (20, 13)
     """
-    if noise_scale * 4.0**_COARSEST_BITS > LARGEST_NOISE:
+    if noise_scale * 4.0**_COARSEST_BITS > MAX_NOISE:
         raise ValueError(
             f"the budget is so small that the noise, {noise_scale:.3g} per entry, would drown a table of any size: "
             "give a larger budget"
         )
     bits = min(_FINEST_BITS, (53 - (n_features - 1).bit_length()) // 2)
-    while noise_scale * 4.0**bits > LARGEST_NOISE:
+    while noise_scale * 4.0**bits > MAX_NOISE:
         bits -= 1
     return bits
 
@@ -165,11 +165,11 @@ class AdditivePlan(Plan):
     def passes(self) -> int | None:
         return 1
 
-    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         self.check_rows(rows)
         return self.released(rows.moments(bits=self.bits), privacy_filter)
 
-    def released(self, moments: Moments, privacy_filter: PrivacyFilter) -> NoisyMoments:
+    def released(self, moments: Moments, privacy_filter: PrivacyFilter) -> RunResult:
         """Moments of rows of norm at most 1, in units of their radius, with noise."""
         what = "count, sum and Gram matrix" if self.augmentation else "Gram matrix"
         values = self.add_noise(privacy_filter, what, augmented_gram(moments, self.augmentation))
@@ -189,7 +189,7 @@ def augmented_dimension(n_features: int, augmentation: float) -> int:
 
 def taken_apart(
     matrix: FloatArray, augmentation: float, count: float | None, diagnostics: Mapping[str, Any] | None = None
-) -> NoisyMoments:
+) -> RunResult:
     """Count, sum and Gram matrix of a noisy :func:`augmented_gram`.
 
     Parameters
@@ -202,14 +202,14 @@ def taken_apart(
         The number of rows where it is known otherwise; None takes it from the matrix, where ``augmentation`` is not 0.
     diagnostics : mapping, optional
     """
-    found: Mapping[str, Any] = {} if diagnostics is None else diagnostics
+    result: Mapping[str, Any] = {} if diagnostics is None else diagnostics
     if not augmentation:
-        return NoisyMoments(count=count, sum=None, gram=matrix, diagnostics=found)
-    return NoisyMoments(
+        return RunResult(count=count, sum=None, gram=matrix, diagnostics=result)
+    return RunResult(
         count=count if count is not None else float(matrix[0, 0]) / augmentation**2,
         sum=matrix[0, 1:] / augmentation,
         gram=np.ascontiguousarray(matrix[1:, 1:]),
-        diagnostics=found,
+        diagnostics=result,
     )
 
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from dpmoments.mechanisms.adaptive_ball import LARGEST_SPENT, AdaptiveBall, AdaptiveBallPlan
+from dpmoments.mechanisms.adaptive_ball import MAX_SPENT, AdaptiveBall, AdaptiveBallPlan
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.coinpress import CoinPress
 from dpmoments.mechanisms.entries import MOMENTS, class_at
@@ -19,7 +19,7 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
 
-_FEWEST_FEATURES_FOR_BALL = 5
+_MIN_FEATURES_FOR_BALL = 5
 _CANDIDATES: tuple[Mechanism, ...] = (MatrixLaplace(), Isotropic(), Gaussian(), Laplace())
 
 
@@ -108,12 +108,7 @@ class Auto(Mechanism):
                 eigenvectors: Mechanism = class_at(MOMENTS["iterative-eigenvectors"])()
                 return eigenvectors.plan(shape, PrivacyBudget.pure(budget.epsilon), neighbors)
             return Gaussian().plan(shape, budget, neighbors)
-        if (
-            self.rule == "practice"
-            and shape.mean
-            and shape.has_numbers
-            and shape.n_features >= _FEWEST_FEATURES_FOR_BALL
-        ):
+        if self.rule == "practice" and shape.mean and shape.has_numbers and shape.n_features >= _MIN_FEATURES_FOR_BALL:
             plan = AdaptiveBall().plan(shape, budget, neighbors)
             return replace(plan, chosen_because=_because_of_ball(plan))
         plans, refusals = list[Plan](), list[ValueError]()
@@ -147,7 +142,9 @@ class Auto(Mechanism):
 
 def _because_of_ball(plan: Plan) -> str:
     assert isinstance(plan, AdaptiveBallPlan)
-    worst = f"at worst it is {plan.guaranteed.mechanism.name} at the public bounds with {LARGEST_SPENT:.0%} less of the budget"
+    worst = (
+        f"at worst it is {plan.guaranteed.mechanism.name} at the public bounds with {MAX_SPENT:.0%} less of the budget"
+    )
     return (
         f"adaptive-ball, because columns of numbers seldom fill their bounds: {worst}. To do better: fewer columns, "
         f"tighter bounds from public knowledge, {_more_budget(plan.cost)}"

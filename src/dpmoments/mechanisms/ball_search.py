@@ -17,7 +17,7 @@ import scipy
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
-from dpmoments.mechanisms.shape import NoisyMoments
+from dpmoments.mechanisms.shape import RunResult
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Choice
@@ -55,11 +55,11 @@ _SEARCH_NOISE_PURE, _SEARCH_NOISE_GAUSSIAN = 10.0, 6.0
 """Rows that may lie beyond the ball, at least: so many scales of the noise of the search, or it would find nothing."""
 _ROWS_FOR_NOISE = 3.0
 """Rows that may lie beyond the ball: so many times the Frobenius norm of the noise, in rows."""
-_MOST_BEYOND = 0.25
+_MAX_BEYOND = 0.25
 """And never more than this share of all."""
 BEYOND_SHARE = 0.01
 _EXCESS_SHARE_PER_GAIN = 0.02
-_MOST_EXCESS_SHARE = 0.12
+_MAX_EXCESS_SHARE = 0.12
 """The last look before rows are clipped is paid for in proportion to what clipping gains."""
 SHARE_FOR_NOISE = 0.9
 """The share of the last step by which the others are planned."""
@@ -115,7 +115,7 @@ class BallBudget:
         for_noise = self.share_for(_ROWS_FOR_NOISE * self.noise_rows / self._search_noise)
         wanted = max(
             self.share_for(aim / self._search_noise),
-            self.share_for(_MOST_BEYOND * least_rows / self._search_noise),
+            self.share_for(_MAX_BEYOND * least_rows / self._search_noise),
             min(_SEARCH_SHARE_AT_EASE, for_noise),
         )
         return _within(wanted, _SEARCH_SHARES)
@@ -123,7 +123,7 @@ class BallBudget:
     def rows_beyond(self, least_rows: float) -> int | None:
         """K, how many rows may lie beyond the ball; None where the table has too few for a search."""
         least = self._search_noise * self.scale(self.search_share(least_rows))
-        most = _MOST_BEYOND * least_rows
+        most = _MAX_BEYOND * least_rows
         if least > most:
             return None
         return math.floor(max(least, min(_ROWS_FOR_NOISE * self.noise_rows, most)))
@@ -154,7 +154,7 @@ class BallBudget:
     @staticmethod
     def excess_share(radius: float) -> float:
         """For what lies beyond the ball, given its radius."""
-        return min(_MOST_EXCESS_SHARE, _EXCESS_SHARE_PER_GAIN / radius**2)
+        return min(_MAX_EXCESS_SHARE, _EXCESS_SHARE_PER_GAIN / radius**2)
 
     @property
     def _search_noise(self) -> float:
@@ -169,11 +169,11 @@ def _within(value: float, bounds: tuple[float, float]) -> float:
     return min(max(value, bounds[0]), bounds[1])
 
 
-_LARGEST_RADIUS = 0.95
+_MAX_RADIUS = 0.95
 _FINENESS = 24
 """Distances are told apart to a factor of 2^(1/24)."""
 _OUTERMOST = -26
-"""_LARGEST_RADIUS·2^(26/24) is above 2, and no row of the unit ball is farther from a centre in it."""
+"""_MAX_RADIUS·2^(26/24) is above 2, and no row of the unit ball is farther from a centre in it."""
 _INNERMOST = 189
 _STEP_PURE, _STEP_GAUSSIAN = 4, 3
 _N_RADII_PURE, _N_RADII_GAUSSIAN = 40, 64
@@ -242,7 +242,7 @@ class RowDistances:
     @classmethod
     def of(cls, rows: Rows, center: FloatArray) -> RowDistances:
         """One pass over the table."""
-        edges = np.array([radius_at(place) for place in range(_INNERMOST, _OUTERMOST - 1, -1)])
+        edges = np.array([radius_at(index) for index in range(_INNERMOST, _OUTERMOST - 1, -1)])
         counted = rows.histogram(_DistanceFromCenter(center), edges)
         from_outside = np.concatenate([[counted.above], counted.counts[::-1]])
         return cls(np.cumsum(from_outside))
@@ -266,11 +266,11 @@ class RowDistances:
         """
         part = budget.part(share)
         if budget.pure:
-            places = radius_places(pure=True)
+            indices = radius_places(pure=True)
             # Two units in the last place down: the loss is this times the sensitivity of a score, 1.
             law = Choice(math.nextafter(math.nextafter(part.epsilon, 0.0), 0.0))
-            scores = [-abs(self.at(place) - rows_beyond) + preference(place, law.epsilon) for place in places]
-            return places[int(privacy_filter.draw("radius", law, np.array(scores), rank_score(budget.neighbors)))]
+            scores = [-abs(self.at(index) - rows_beyond) + preference(index, law.epsilon) for index in indices]
+            return indices[int(privacy_filter.draw("radius", law, np.array(scores), rank_score(budget.neighbors)))]
         losses = part.split(*[1.0] * COMPARISONS)
         step, half = 0, _N_RADII_GAUSSIAN
         for number, loss in enumerate(losses, 1):
@@ -323,23 +323,23 @@ def radius_at(place: int) -> float:
     >>> radius_at(0), round(radius_at(24), 3), radius_at(-26) > 2.0
     (0.95, 0.475, True)
     """
-    return _LARGEST_RADIUS * math.exp2(-place / _FINENESS)
+    return _MAX_RADIUS * math.exp2(-place / _FINENESS)
 
 
 def radius_places(pure: bool) -> tuple[int, ...]:
     """Places of the radii that a run can choose."""
     step, number = (_STEP_PURE, _N_RADII_PURE) if pure else (_STEP_GAUSSIAN, _N_RADII_GAUSSIAN)
-    return tuple(step * place for place in range(number))
+    return tuple(step * index for index in range(number))
 
 
-def draws_in_words(pure: bool, *, in_ball: bool) -> str:
+def describe_draws(pure: bool, *, in_ball: bool) -> str:
     """A pattern of what the draws of a run are for, in order, joined by semicolons."""
     comparisons = "; ".join(f"radius: comparison {number}" for number in range(1, COMPARISONS + 1))
     screen = rf"(rows beyond {radius_at(SCREEN_PLACE):.2f}; )?"
-    found, excess = "radius" if pure else comparisons, "(squared distance beyond the ball; )?"
+    result, excess = "radius" if pure else comparisons, "(squared distance beyond the ball; )?"
     if in_ball:
-        return rf"(count; )?sum of rows; {screen}{found}; {excess}rows beyond the ball; {_JOINT_RELEASE}"
-    return rf"(count; )?(sum of rows; {screen}({found}; {excess})?)?{_JOINT_RELEASE}"
+        return rf"(count; )?sum of rows; {screen}{result}; {excess}rows beyond the ball; {_JOINT_RELEASE}"
+    return rf"(count; )?(sum of rows; {screen}({result}; {excess})?)?{_JOINT_RELEASE}"
 
 
 def preference(place: int, epsilon: float) -> int:
@@ -410,7 +410,7 @@ class BallEvidence:
         """The same with the number of rows beyond the ball."""
         return replace(self, rows_beyond=distances.noisy_rows_beyond(privacy_filter, budget, BEYOND_SHARE, place))
 
-    def diagnostics(self, noisy: NoisyMoments) -> dict[str, Any]:
+    def diagnostics(self, noisy: RunResult) -> dict[str, Any]:
         """What the rows that were moved did to the moments at most, with a warning where that is more than the noise.
 
         Clipping takes at most E/n off the trace of the second moment about the centre, E the excess, and moves the mean by at
@@ -426,7 +426,7 @@ class BallEvidence:
         most_excess = min(most_excess, most_rows * max(0.0, self.farthest**2 - self.radius**2))
         count_noise = noise.count_quantile(1.0 - _FAILURE / _BOUNDS) if noise.count_variance else 0.0
         least_count = max(1.0, count - count_noise)
-        found = {
+        result = {
             "radius": self.radius,
             "rows_beyond": self.rows_beyond,
             "excess_beyond": self.excess,
@@ -436,9 +436,9 @@ class BallEvidence:
         }
         d = noise.n_features
         trace_noise = math.sqrt(d * noise.diagonal_variance) / least_count
-        lost = found["trace_bias_bound"]
-        if lost <= trace_noise and found["mean_bias_bound"] <= noise.sum_error / least_count:
-            return found
+        lost = result["trace_bias_bound"]
+        if lost <= trace_noise and result["mean_bias_bound"] <= noise.sum_error / least_count:
+            return result
         # Of the covariance clipping takes more than of the second moment where it moves the mean away from the centre.
         at_least_one = max(1.0, count)
         moved = float(np.linalg.norm(noisy.sum)) / at_least_one
@@ -446,7 +446,7 @@ class BallEvidence:
         spread = float(np.trace(noisy.gram)) / at_least_one - moved**2
         shown = max(spread, trace_noise)
         if lost < _NEGLIGIBLE * shown:
-            return found
+            return result
         may_be = f"by up to {lost / shown:.0%} of what is shown" if lost < shown else "by more than what is shown"
         warning = (
             f"rows beyond a ball of radius {self.radius:.2f} were moved into it: the columns' variances together, in units of "
@@ -454,7 +454,7 @@ class BallEvidence:
             f"moves them by {trace_noise / shown:.1%}. Where few rows make up much of a column, release with "
             "AdaptiveBall(dominant_rows=True), which moves none"
         )
-        return found | {"warnings": [warning]}
+        return result | {"warnings": [warning]}
 
     @staticmethod
     def rules(diagnostics: Mapping[str, Any]) -> tuple[str, ...]:

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
-from dpmoments.mechanisms.assumed_table import AssumedTable, ErrorsOnTable, measured_errors
 from dpmoments.mechanisms.lattice_noise import count_error, count_scale, noisy_count, split_for_count
-from dpmoments.mechanisms.shape import Arithmetic, MomentShape, NoisyMoments
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
+from dpmoments.mechanisms.synthetic_spectrum import ErrorsOnTable, SyntheticSpectrum, measured_errors
 from dpmoments.noise.law import NoiseLaw
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -99,7 +99,7 @@ class CalibratedPlan(ABC, Generic[Noisy]):
         return None
 
     @property
-    def leaves_unspent(self) -> str | None:
+    def unspent_reason(self) -> str | None:
         """Why a run may spend less than the stated cost; None where it spends all of it."""
         return None
 
@@ -215,7 +215,7 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
         if neighbors.table_size_is_public and not shape.count_is_public(neighbors):
             shape = replace(shape, n_rows=None)
             if not (shape.mean or self.counts_rows):
-                count_loss, rest = split_for_count(self.divisible(budget))
+                count_loss, rest = split_for_count(self.drawable_budget(budget))
         plan = self.calibrate(shape, rest, neighbors)
         if count_loss is not None:
             plan = replace(plan, cost=budget, count_loss=count_loss)
@@ -248,7 +248,7 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
                 "give every column bounds, or use a mechanism that needs none (dpmoments mechanisms lists them)"
             )
 
-    def divisible(self, budget: PrivacyBudget) -> PrivacyBudget:
+    def drawable_budget(self, budget: PrivacyBudget) -> PrivacyBudget:
         """What a budget allows its draws to lose together, as a budget to divide among them: ε, ρ or (ε, δ)."""
         return allowance(budget, self.loss_units[budget.kind]).as_budget
 
@@ -267,7 +267,7 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
 
 
 @dataclass(frozen=True)
-class Plan(CalibratedPlan[NoisyMoments]):
+class Plan(CalibratedPlan[RunResult]):
     """A calibrated :class:`Mechanism`."""
 
     mechanism: Mechanism
@@ -312,12 +312,12 @@ class Plan(CalibratedPlan[NoisyMoments]):
         """Root mean square of the error on the sum of rows (‖·‖₂, unit ball), or None."""
         return None if self.noise is None else self.noise.sum_error
 
-    def exact_errors_on(self, assumed: AssumedTable) -> ErrorsOnTable | None:
+    def exact_errors_on(self, assumed: SyntheticSpectrum) -> ErrorsOnTable | None:
         """As :meth:`errors_on`, by closed form; None where there is none."""
         del assumed
         return None if self.expected_error is None else ErrorsOnTable(self.expected_error, self.expected_sum_error)
 
-    def errors_on(self, assumed: AssumedTable, privacy_filters: Iterable[PrivacyFilter]) -> ErrorsOnTable:
+    def errors_on(self, assumed: SyntheticSpectrum, privacy_filters: Iterable[PrivacyFilter]) -> ErrorsOnTable:
         """Root mean square errors on a table that is assumed: by closed form, or from runs on made-up rows.
 
         Parameters

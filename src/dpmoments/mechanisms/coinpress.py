@@ -30,8 +30,8 @@ from dpmoments.mechanisms.noisy_step import (
     noisy_step,
     require_workable_budget,
 )
-from dpmoments.mechanisms.norm_histogram import noisy_tail_histograms, tail_edges
-from dpmoments.mechanisms.shape import Arithmetic, MomentShape, NoisyMoments, positive_definite
+from dpmoments.mechanisms.row_norm_histogram import noisy_tail_histograms, tail_edges
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult, positive_definite
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -42,7 +42,7 @@ from dpmoments.rows.rows import Rows
 
 _HISTOGRAM_SHARE = 0.02
 """Share of the last step's budget that buys the histogram of norms, for ten features or more."""
-_LARGEST_HISTOGRAM_SHARE = 0.1
+_MAX_HISTOGRAM_SHARE = 0.1
 _FAR = 4.0
 """A last radius above this multiple of the planned one is warned of."""
 _AFFORDABLE = 0.1
@@ -84,7 +84,7 @@ def _histogram_share(n_features: int) -> float:
     >>> [round(_histogram_share(d), 3) for d in (1, 3, 5, 10, 50)]
     [0.1, 0.1, 0.057, 0.02, 0.02]
     """
-    return min(_LARGEST_HISTOGRAM_SHARE, _HISTOGRAM_SHARE * max(1.0, math.pow(10.0 / n_features, 1.5)))
+    return min(_MAX_HISTOGRAM_SHARE, _HISTOGRAM_SHARE * max(1.0, math.pow(10.0 / n_features, 1.5)))
 
 
 def _widened_clip(
@@ -135,50 +135,50 @@ _LARGE_TAIL = 0.06
 
 def _run_diagnostics(steps: list[dict[str, Any]], rules: StepRules, clip: _LastClip, half_seen: bool) -> dict[str, Any]:
     """Ellipsoid of every step, predicted error and warnings; all computed from noisy outputs and public numbers."""
-    found: list[str] = []
+    result: list[str] = []
     final, d = steps[-1], len(steps[-1]["center"])
     planned = rules.last_radius**2
     # Rows that obey the bounds have E‖w‖² ≤ d. The limit on ``fill`` is halfway between d and radius², plus four standard
     # deviations of the noise.
     limit = (d + planned) / (2.0 * planned) + 4.0 * final["noise_scale"] * math.sqrt(d) / final["radius"] ** 2
     if (clip.outside is not None and clip.outside > 0.5) or (final["radius"] ** 2 <= planned and final["fill"] > limit):
-        found.append(
+        result.append(
             "most rows were clipped: they lie far outside the stated bounds (or have very heavy tails); "
             "widen the schema's scale or radius, or eigenvalue_bounds or mean_radius"
         )
     # An error of √d leaves nothing of the least directions. A range that stays wide, because one step is best, is no fault.
     if rules.schedule.predicted_error > math.sqrt(d):
-        found.append(
+        result.append(
             "the budget is too small for this range of eigenvalues: the smallest ones are lost in the noise "
             "(more rows, a larger rho, or a narrower range)"
         )
     if clip.radius > _FAR * rules.last_radius:
-        found.append(
+        result.append(
             f"the last clip is more than {_FAR:g} times as wide as planned, because some rows lie far out: the noise on every "
             "column has grown with its square. Bounds, or a transformed column, serve such a table better"
         )
     if clip.left_out or half_seen:
-        found.append(
+        result.append(
             "some column or combination of columns gets its variance from few rows, which were clipped, or varies less than "
             "its least scale: its released variance is far too small, or mostly noise. Declare flags as such, or give bounds"
         )
     # In units of w the signal is about 1 in every direction, more where the clip had to be widened for all.
     signal = math.sqrt(d) * max(1.0, final["fill"] * final["radius"] ** 2 / d)
     if final["noise_scale"] * math.sqrt(d * (d + 1) / 2.0) > signal:
-        found.append("the expected error is larger than the covariance itself: this release is mostly noise")
+        result.append("the expected error is larger than the covariance itself: this release is mostly noise")
     if clip.unseen_tail > _LARGE_TAIL:
-        found.append(
+        result.append(
             f"a tail of up to about {min(1.0, clip.unseen_tail):.0%} of the rows, however far out, would not have been seen and "
             "would have been clipped: if there is one, variances are too small"
         )
     if rules.n_rows < d:
-        found.append("there are fewer rows than features: the covariance of the rows is singular, whatever its noise")
+        result.append("there are fewer rows than features: the covariance of the rows is singular, whatever its noise")
     return {
         "steps": steps,
         "predicted_mahalanobis": rules.schedule.predicted_error,
         "share_outside": clip.outside,
         "share_unseen": clip.unseen_tail,
-        "warnings": found,
+        "warnings": result,
     }
 
 
@@ -186,7 +186,7 @@ FLOOR = 0.5
 """Before rescaling, a step raises eigenvalues below this fraction of the noise's spectral edge to it."""
 _CAUTION = 0.7
 """The schedule is planned as if the noise reached only this fraction of its spectral edge, which is what experiments show."""
-_LEAST_EIGENVALUE = 0.1
+_MIN_EIGENVALUE = 0.1
 """Default lower bound on the eigenvalues, relative to the schema's least variances: correlation makes eigenvalues smaller."""
 
 
@@ -221,7 +221,7 @@ class CoinPressPlan(Plan):
     def expected_count_error(self) -> float | None:
         return first_count_error(self.rho, self.rules is None)
 
-    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         self.check_rows(rows)
         shape, options, rules, rho = self.shape, self.mechanism, self.rules, self.rho
         if rules is None:
@@ -244,7 +244,7 @@ class CoinPressPlan(Plan):
         release = self._step(rows, privacy_filter, "last step", clip.rho, ellipsoid, clip.radius)
         steps.append(ellipsoid.record(clip.radius, last.rho, release, n_rows))
         covariance, mean = ellipsoid.covariance(release, n_rows)
-        return NoisyMoments(
+        return RunResult(
             count=n_rows if shape.mean or self.neighbors.table_size_is_public else None,
             sum=np.zeros_like(mean) if shape.mean else None,
             gram=n_rows * (covariance + covariance.T) / 2.0,
@@ -340,7 +340,7 @@ class CoinPress(CoinPressOptions, Mechanism):
             object.__setattr__(self, "anchor", positive_definite(self.anchor, "the anchor"))
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> CoinPressPlan:
-        rho = self.divisible(budget).rho
+        rho = self.drawable_budget(budget).rho
         if shape.n_rows == 0:
             raise ValueError("coinpress has nothing to estimate from a table that is publicly empty")
         rules = self.step_rules(shape, float(shape.n_rows or STAND_IN_ROWS), rho, neighbors)
@@ -410,7 +410,7 @@ class CoinPress(CoinPressOptions, Mechanism):
             if in_the_ball:
                 bounds = (1e-6, 1.0)
             elif rough is not None:
-                bounds = (_LEAST_EIGENVALUE, rough.spread)
+                bounds = (_MIN_EIGENVALUE, rough.spread)
             else:
                 raise ValueError(
                     "coinpress needs a rough range for the eigenvalues of the covariance: CoinPress(eigenvalue_bounds="

@@ -17,10 +17,10 @@ import scipy
 
 from dpmoments.foundation.values import check_probability
 
-_MOST_STEPS = 60
+_MAX_STEPS = 60
 _SLACK = 0.003
 """Of the schedules whose predicted error is within this fraction of the best, the one with the fewest steps is taken."""
-_LARGEST = 1e150
+_MAX = 1e150
 """Predicted scales are capped here: such a schedule is useless anyway, and the cap keeps the arithmetic finite."""
 _RATIOS: tuple[float, ...] = tuple(np.geomspace(0.02, 0.95, 80).tolist())
 """Contraction ratios of the first step that the search for a schedule tries."""
@@ -78,7 +78,7 @@ def moment_clip_square(n_features: int, noise_error: float) -> float:
     return _root_above(slope, _chi_square_median(d), d + 1500.0 + 60.0 * math.sqrt(d))
 
 
-def shell_radius(n_features: int, noise_error: float, bias_weight: float) -> float:
+def normal_norm_radius(n_features: int, noise_error: float, bias_weight: float) -> float:
     """Clipping radius for a mean whose centre is known, never below the median norm of a normal row.
 
     Minimises (noise_error·C)² + (bias_weight·E(χ_d − C)₊)² over C. ``bias_weight`` is the bias that clipping brings to the mean,
@@ -94,7 +94,7 @@ def shell_radius(n_features: int, noise_error: float, bias_weight: float) -> flo
 
     Examples
     --------
-    >>> round(shell_radius(50, 0.00142, 0.1), 2), round(shell_radius(50, 0.00142, 0.025), 2)
+    >>> round(normal_norm_radius(50, 0.00142, 0.1), 2), round(normal_norm_radius(50, 0.00142, 0.025), 2)
     (8.09, 7.53)
     """
     d = n_features
@@ -193,14 +193,14 @@ def spread_schedule(
     def follow(split: Sequence[float]) -> Schedule:
         scales = [spread]
         for share in split[:-1]:
-            scales.append(min(1.0 + (noise / math.sqrt(share * rho) + ridge) * scales[-1], _LARGEST))
+            scales.append(min(1.0 + (noise / math.sqrt(share * rho) + ridge) * scales[-1], _MAX))
         error = math.hypot(math.sqrt(sampling_square), final_noise * scales[-1] / math.sqrt(split[-1] * rho))
         return Schedule(tuple(split), tuple(scales), error)
 
     def geometric(ratio: float) -> Iterator[list[float]]:
         before, after = spread, 1.0 + ratio * spread
         spent: list[float] = []
-        while len(spent) < _MOST_STEPS - 1:
+        while len(spent) < _MAX_STEPS - 1:
             drop = after - 1.0 - ridge * before
             if drop <= 0.0:
                 return
@@ -258,7 +258,7 @@ def mean_schedule(
         scales = [radius]
         for share in split[:-1]:
             deviation = unit * spherical(scales[-1]) / math.sqrt(share * rho)
-            scales.append(min(ball_factor * math.hypot(math.sqrt(1.0 / n_rows), deviation), _LARGEST))
+            scales.append(min(ball_factor * math.hypot(math.sqrt(1.0 / n_rows), deviation), _MAX))
         deviation = unit * (last_spherical or spherical)(scales[-1]) / math.sqrt(split[-1] * rho)
         # The ball's radius is a quantile of the centre's distance to the mean; the bias depends on its root mean square.
         distance = scales[-1] if len(split) == 1 else scales[-1] * math.sqrt(n_features) / ball_factor
@@ -269,7 +269,7 @@ def mean_schedule(
     def geometric(ratio: float) -> Iterator[list[float]]:
         current = radius
         spent: list[float] = []
-        while len(spent) < _MOST_STEPS - 1:
+        while len(spent) < _MAX_STEPS - 1:
             room = (ratio * current / ball_factor) ** 2 - 1.0 / n_rows
             if room <= 0.0:
                 return
@@ -357,7 +357,7 @@ class CoinPressOptions:
         name = self.split or ("experiments" if self.constants == "paper" else None)
         if name is None:
             return None
-        lengths = range(1, _MOST_STEPS + 1) if self.steps is None else [self.steps]
+        lengths = range(1, _MAX_STEPS + 1) if self.steps is None else [self.steps]
         return [last_step_shares(n_steps, _LAST_SHARE[name]) for n_steps in lengths]
 
     def step_failures(self, n_steps: int) -> tuple[float, float]:

@@ -41,7 +41,7 @@ class ClampedMean:
     share_clamped : float
         Noisy share of values beyond the clamp, in [0, 1].
     clamping_shows : bool
-        Whether more of them are beyond it than _LEAST_CLAMPED, beyond doubt.
+        Whether more of them are beyond it than _MIN_CLAMPED, beyond doubt.
     noise_decides : bool
         Whether fewer than half of the values are farther than ``noise_scale`` from the clamp's centre, and the mean is no
         farther from it than noise explains.
@@ -54,7 +54,7 @@ class ClampedMean:
     noise_decides: bool
 
 
-_LEAST_CLAMPED = 0.01
+_MIN_CLAMPED = 0.01
 """Share of clamped values from which a warning tells of them."""
 _FROM_CENTER = 3.0
 """A mean this many standard deviations of noise from the clamp's centre is more than noise."""
@@ -91,7 +91,7 @@ def examined_mean(
         mean,
         noise,
         min(max(beyond_clamp, 0.0), 1.0),
-        clamping_shows=beyond_clamp > _LEAST_CLAMPED + margin,
+        clamping_shows=beyond_clamp > _MIN_CLAMPED + margin,
         noise_decides=beyond_noise < 0.5 and abs(mean - center) < _FROM_CENTER * noise,
     )
 

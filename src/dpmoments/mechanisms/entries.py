@@ -73,8 +73,8 @@ class LoadedClasses(Mapping[str, Class], Generic[Class]):
         self._entries = dict(entries)
 
     def __getitem__(self, name: str) -> Class:
-        found: Class = class_at(self._entries[name])
-        return found
+        result: Class = class_at(self._entries[name])
+        return result
 
     def __contains__(self, name: object) -> bool:
         return name in self._entries

@@ -121,7 +121,7 @@ class Gaussian(Mechanism):
     ) -> GaussianPlan:
         """The plan for a constant w that is given."""
         sensitivity = self.noise_sensitivity(shape, neighbors, augmentation)
-        noise_scale = zcdp_noise_scale(self.divisible(budget).rho, sensitivity)
+        noise_scale = zcdp_noise_scale(self.drawable_budget(budget).rho, sensitivity)
         return GaussianPlan(
             mechanism=self,
             shape=shape,

@@ -49,7 +49,7 @@ class LaplacePlan(AdditivePlan):
         return gram_entrywise_l1(self.neighbors, self.shape.n_features, self.augmentation)
 
     @property
-    def leaves_unspent(self) -> str | None:
+    def unspent_reason(self) -> str | None:
         paper = self.mechanism.options["calibration"] == "paper"
         return "the paper's noise is more than its budget requires" if paper else None
 

@@ -12,7 +12,7 @@ import numpy as np
 from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
-from dpmoments.mechanisms.shape import Arithmetic, MomentShape, NoisyMoments
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.mechanisms.unbounded_column import (
     CLIP_SHARE,
     ClippedColumn,
@@ -47,7 +47,7 @@ class LogScaleHistogramPlan(Plan):
     def expected_count_error(self) -> float | None:
         return 0.0 if self.shape.n_rows is not None else super().expected_count_error
 
-    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         self.check_rows(rows)
         n_rows = float(self.shape.n_rows or 0) or self.released_count(rows.count(), privacy_filter)
         assert n_rows is not None
@@ -65,7 +65,7 @@ class LogScaleHistogramPlan(Plan):
         column = located.clipped(rows, privacy_filter, for_count, radius)
         return self._moments(rows, privacy_filter, column, n_rows)
 
-    def _moments(self, rows: Rows, privacy_filter: PrivacyFilter, column: ClippedColumn, n_rows: float) -> NoisyMoments:
+    def _moments(self, rows: Rows, privacy_filter: PrivacyFilter, column: ClippedColumn, n_rows: float) -> RunResult:
         """The noisy sums of the clipped column, for all that is left."""
         loss, center, radius = privacy_filter.left.as_budget, column.located.center.value, column.radius
         sensitivity, pure = self._sensitivity(loss), loss.kind is BudgetKind.PURE
@@ -96,7 +96,7 @@ class LogScaleHistogramPlan(Plan):
             ],
         }
         released = self.shape.mean or self.neighbors.table_size_is_public
-        return NoisyMoments(
+        return RunResult(
             count=n_rows if released else None,
             sum=np.array([mean * n_rows]) if self.shape.mean else None,
             gram=np.array([[square]]),
@@ -124,15 +124,15 @@ def _doubts(column: ClippedColumn, variance: float, of_variance: float, of_mean:
             "most values are alike, as in a column of mostly zeros (or as far as floating point tells them apart beside their "
             "mean): the variance comes from the other values, and is too small where some of them were not seen"
         ]
-    found = []
+    result = []
     if of_variance > _NOISE_DECIDES * variance:
-        found.append(
+        result.append(
             "noise decides the variance: the budget is too small for so few rows, or the values spread over too many scales"
         )
     # Where the variance is lost in noise the scale found stands for it.
     if of_mean > _NOISE_DECIDES * math.sqrt(max(variance, column.located.histogram.scale**2)):
-        found.append("noise decides the mean: it is large against the values' own spread")
-    return found
+        result.append("noise decides the mean: it is large against the values' own spread")
+    return result
 
 
 @dataclass(frozen=True)
@@ -169,6 +169,6 @@ class LogScaleHistogram(Mechanism):
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> LogScaleHistogramPlan:
         if shape.n_rows == 0:
             raise ValueError("log-scale-histogram has nothing to estimate from a table that is publicly empty")
-        spent = pure_if_less_noise(budget, self.divisible(budget), 1)
-        count_loss, _ = column_losses(self.divisible(spent), 1, private_count=shape.n_rows is None)
+        spent = pure_if_less_noise(budget, self.drawable_budget(budget), 1)
+        count_loss, _ = column_losses(self.drawable_budget(spent), 1, private_count=shape.n_rows is None)
         return LogScaleHistogramPlan(self, shape, neighbors, spent, count_loss=count_loss)

@@ -27,7 +27,7 @@ from dpmoments.privacy.sensitivity import sum_and_gram_frobenius
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
-_SMALLEST_SHARE = 1e-4
+_MIN_SHARE = 1e-4
 """Least share of ρ that a step can get, for runs whose shares are not known beforehand."""
 
 
@@ -184,6 +184,6 @@ def require_workable_budget(rho: float, shares: Sequence[float] | None) -> None:
     shares : sequence of float or None
         The steps' shares of ρ; None where they are not known beforehand.
     """
-    smallest = rho * (min(shares) if shares is not None else _SMALLEST_SHARE)
+    smallest = rho * (min(shares) if shares is not None else _MIN_SHARE)
     # 6 is a little above twice the largest sensitivity of a step, 2√2 for rows augmented by w = 1.
     choose_bits(zcdp_noise_scale(smallest, 6.0))

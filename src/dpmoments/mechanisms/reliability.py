@@ -13,14 +13,14 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.mechanisms.coinpress_schedule import shell_radius
-from dpmoments.mechanisms.norm_histogram import NormHistogram
+from dpmoments.mechanisms.coinpress_schedule import normal_norm_radius
+from dpmoments.mechanisms.row_norm_histogram import NormHistogram
 
 _FALSE_ALARM = 1e-3
 """Bound on the probability that noise alone raises one kind of warning in a run, all coordinates together."""
-MOST_CLIPPED = 0.75
+MAX_CLIPPED = 0.75
 """Of normal rows within the bounds at most half lie beyond a clipping radius; three quarters leave room for noise."""
-MOST_SEEN = 0.75
+MAX_SEEN = 0.75
 """A histogram that sees fewer of the rows cannot tell how heavy their tails are."""
 _NOISE_DECIDES = 0.5
 """Noise decides where its root mean square passes this share of the rows' own from their mean."""
@@ -34,7 +34,7 @@ _UNSETTLED = 0.5
 """Where the search did not settle, a last step longer than this share of the rows' norm shows that they are far."""
 _HEAVIER = 1.3
 """Tails are heavy where the histogram's best radius exceeds that of normal rows of the same norm by this factor."""
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 """Features that one warning names; of more it says how many there are."""
 
 
@@ -59,8 +59,8 @@ def norm_quantile(histogram: NormHistogram, level: float) -> float | None:
     total = float(occupied.sum())
     if total == 0.0:
         return None
-    place = int(np.searchsorted(np.cumsum(occupied), level * total))
-    return float(histogram.edges[min(place, len(histogram.edges) - 1)])
+    index = int(np.searchsorted(np.cumsum(occupied), level * total))
+    return float(histogram.edges[min(index, len(histogram.edges) - 1)])
 
 
 def clipped_norm(histogram: NormHistogram, radius: float) -> float | None:
@@ -115,7 +115,7 @@ def heavy_tails(histogram: NormHistogram, best: float, noise_error: float, sprea
     norm = best * math.sqrt(float(occupied @ relative**2) / float(occupied.sum()))
     shares = spread / spread.max()
     alike = max(1, round(float(shares.sum()) ** 2 / float(shares @ shares)))
-    of_normal = shell_radius(alike, noise_error, math.sqrt(1.0 / alike)) / math.sqrt(alike)
+    of_normal = normal_norm_radius(alike, noise_error, math.sqrt(1.0 / alike)) / math.sqrt(alike)
     return best > _HEAVIER * of_normal * norm
 
 
@@ -137,18 +137,18 @@ def last_step_warnings(
     seen : pair of float or None
         Share of the rows that the histogram of norms saw, and share of those beyond the planned clipping radius.
     """
-    found = []
+    result = []
     far = moved > math.hypot(_FAR * ball, noise) + FROM_EDGE * entry
-    if far or (seen is not None and seen[0] >= _HALF and seen[1] > MOST_CLIPPED):
-        found.append(
+    if far or (seen is not None and seen[0] >= _HALF and seen[1] > MAX_CLIPPED):
+        result.append(
             "most rows were clipped: they lie far outside the stated radius or scale (or have very heavy tails)"
         )
     if noise > _NOISE_DECIDES * spread:
-        found.append(
+        result.append(
             "noise decides the mean: it is not small against the rows' own spread. Give more rows, a larger budget, or a "
             "smaller scale where the stated one is too large"
         )
-    return found
+    return result
 
 
 def search_warnings(norm: float, moved: float, noise: float, *, settled: bool) -> list[str]:
@@ -176,10 +176,10 @@ def listed(names: Sequence[str], chosen: Sequence[bool]) -> str:
     >>> listed(["age", "sex", "income"], [True, False, True])
     "'age', 'income'"
     """
-    found = [repr(name) for name, one in zip(names, chosen, strict=True) if one]
-    if len(found) <= _MOST_NAMED:
-        return ", ".join(found)
-    return f"{', '.join(found[:_MOST_NAMED])} and {len(found) - _MOST_NAMED} more"
+    result = [repr(name) for name, one in zip(names, chosen, strict=True) if one]
+    if len(result) <= _MAX_NAMED:
+        return ", ".join(result)
+    return f"{', '.join(result[:_MAX_NAMED])} and {len(result) - _MAX_NAMED} more"
 
 
 class Examined(Protocol):

@@ -76,7 +76,7 @@ class MomentShape:
 
 
 @dataclass(frozen=True, slots=True)
-class NoisyMoments:
+class RunResult:
     """What a run releases, for rows in the unit ball.
 
     Attributes

@@ -19,22 +19,22 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.coordinatewise import Coordinate, DistanceFrom, choice_epsilon, choose
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, split_for_count, with_noise
-from dpmoments.mechanisms.norm_histogram import FALSE_TAIL, NormHistogram
 from dpmoments.mechanisms.reliability import listed, noise_margin
+from dpmoments.mechanisms.row_norm_histogram import FALSE_TAIL, NormHistogram
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sensitivity import count, count_l1, histogram_l1, histogram_l2, median_score
 from dpmoments.rows.rows import Rows
 
-_LARGEST_EXPONENT = 200
+_MAX_EXPONENT = 200
 """Values from 2^−200 to 2^200, about 10^±60, are told apart; smaller ones count as 0, larger ones as the largest."""
 _CELLS_PER_OCTAVE = 64
 _CELLS = 2**16
 """Most cells of a level of the search after the first."""
-_MOST_LEVELS = 6
+_MAX_LEVELS = 6
 """After as many a cell is as fine as floating point, wherever the rows are."""
-_LEAST_CELLS = 8
-_RANK_ERROR, _LARGEST_RANK_ERROR = 0.125, 0.4
+_MIN_CELLS = 8
+_RANK_ERROR, _MAX_RANK_ERROR = 0.125, 0.4
 """How far from the median a level may end, as a share of the rows: where it can afford it; for its answer to mean anything."""
 _CERTAIN = 3.0
 """Exponent by which the cells nearer than that outweigh all others together."""
@@ -42,7 +42,7 @@ _CONCENTRATED = 0.65
 """A cell and its two neighbours are divided further where they hold more than this share of the rows."""
 _COUNT_ERROR = 0.03
 """Planned noise on that share: a third of the rows is ten times as much."""
-_MOST_COUNT_NOISE = 2.0**40
+_MAX_COUNT_NOISE = 2.0**40
 """More would save next to nothing, and soon pass what can be drawn."""
 
 Shares = Mapping[BudgetKind, float]
@@ -54,7 +54,7 @@ _NEAR = 2
 """Octaves on either side of the fullest bin whose noisy counts are believed even where they do not stand out."""
 _UPPER_QUARTILE = 1.1503493803760079
 """Of the absolute value of a standard normal variable."""
-_LEAST_BEYOND, _MOST_BEYOND = 0.5, 0.1
+_MIN_BEYOND, _MAX_BEYOND = 0.5, 0.1
 """Rows, and share of the rows, that a clip leaves beyond it if they are normal, at least and at most."""
 _PLACES = np.exp2((np.arange(8.0) + 1.0) / 8.0)
 """Where the rows of a bin are taken to be, relative to its lower edge: up to the upper one."""
@@ -90,11 +90,11 @@ def _private_center(
     """A value near the median of one column, to within its spread or the resolution of floating point."""
     edges, certain, value = _float_line(), True, 0.0
     sensitivity = median_score(rows.neighbors)
-    for level in range(1, _MOST_LEVELS + 1):
+    for level in range(1, _MAX_LEVELS + 1):
         # Of m cells, those more than r rows from the median have weight m·e^(−εr/Δ) in all.
         exponent = sensitivity.value * (math.log(len(edges)) + _CERTAIN) / n_rows
         loss = _choice_loss(whole, exponent / _RANK_ERROR)
-        certain = certain and choice_epsilon(loss) >= exponent / _LARGEST_RANK_ERROR
+        certain = certain and choice_epsilon(loss) >= exponent / _MAX_RANK_ERROR
         histogram = rows.histogram(Coordinate(feature), edges)
         ranks = histogram.below + np.concatenate([[0], np.cumsum(histogram.counts)])
         if level == 1:  # values beyond count at the ends: else all cells would be alike where most lie there
@@ -106,7 +106,7 @@ def _private_center(
         lower, upper = float(edges[max(chosen - 1, 0)]), float(edges[min(chosen + 2, len(edges) - 1)])
         finest = 2.0 * float(np.spacing(max(abs(lower), abs(upper))))
         cells = min(_CELLS, int((upper - lower) / finest))
-        if cells < _LEAST_CELLS or float(edges[chosen]) < 0.0 < float(edges[chosen + 1]):
+        if cells < _MIN_CELLS or float(edges[chosen]) < 0.0 < float(edges[chosen + 1]):
             return Center(value, True, certain)
         beyond = _noisy_number_beyond(
             rows,
@@ -126,9 +126,9 @@ def _private_center(
 @lru_cache(maxsize=1)
 def _float_line() -> FloatArray:
     """Edges of the first level: 64 cells an octave for either sign, one cell about 0."""
-    octaves = np.exp2(np.arange(-_LARGEST_EXPONENT, _LARGEST_EXPONENT, dtype=np.float64))
+    octaves = np.exp2(np.arange(-_MAX_EXPONENT, _MAX_EXPONENT, dtype=np.float64))
     within = 1.0 + np.arange(_CELLS_PER_OCTAVE) / _CELLS_PER_OCTAVE
-    positive = np.append(np.outer(octaves, within).ravel(), 2.0**_LARGEST_EXPONENT)
+    positive = np.append(np.outer(octaves, within).ravel(), 2.0**_MAX_EXPONENT)
     edges: FloatArray = np.concatenate([-positive[::-1], positive])
     edges.setflags(write=False)
     return edges
@@ -141,8 +141,8 @@ def _choice_loss(whole: PrivacyBudget, epsilon: float) -> PrivacyBudget:
 
 
 def _count_loss(whole: PrivacyBudget, deviation: float) -> PrivacyBudget:
-    """What a count with noise of that standard deviation, _MOST_COUNT_NOISE at most, costs; no more than its share."""
-    deviation = min(deviation, _MOST_COUNT_NOISE)
+    """What a count with noise of that standard deviation, _MAX_COUNT_NOISE at most, costs; no more than its share."""
+    deviation = min(deviation, _MAX_COUNT_NOISE)
     needed = math.sqrt(2.0) / deviation if whole.kind is BudgetKind.PURE else 0.5 / deviation**2
     return _at_most(whole, needed, _LEVEL_COUNT_SHARE[whole.kind])
 
@@ -173,7 +173,7 @@ def _noisy_number_beyond(
 
 def normal_clip(noise: float, n_rows: float) -> float:
     """How many standard deviations of normal rows are beyond a clip that as many rows pass as the noise counts."""
-    beyond = min(max(noise, _LEAST_BEYOND), _MOST_BEYOND * n_rows)
+    beyond = min(max(noise, _MIN_BEYOND), _MAX_BEYOND * n_rows)
     return -float(scipy.special.ndtri(beyond / (2.0 * n_rows)))
 
 
@@ -199,19 +199,19 @@ class OctaveHistogram(NormHistogram):
     @property
     def believed(self) -> FloatArray:
         """The noisy counts that stand out, and those near the fullest bin, shape (m + 1,)."""
-        found = self.occupied
+        result = self.occupied
         near = slice(max(self.fullest - _NEAR, 0), self.fullest + _NEAR + 1)
-        found[near] = np.maximum(self.counts[near], 0.0)
-        return found
+        result[near] = np.maximum(self.counts[near], 0.0)
+        return result
 
     def upper_quartile(self, n_rows: float) -> float:
         """The distance that a quarter of the rows exceed, by interpolation within a bin."""
         wanted, believed = 0.25 * n_rows, self.believed
-        for place in range(len(believed) - 1, -1, -1):
-            here = float(believed[place])
+        for index in range(len(believed) - 1, -1, -1):
+            here = float(believed[index])
             if here > 0.0 and here >= wanted:
-                upper = float(self.edges[min(place, len(self.edges) - 1)])
-                lower = float(self.edges[place - 1]) if place > 0 else upper
+                upper = float(self.edges[min(index, len(self.edges) - 1)])
+                lower = float(self.edges[index - 1]) if index > 0 else upper
                 return upper - (upper - lower) * max(wanted, 0.0) / here
             wanted -= here
         return float(self.edges[min(self.fullest, len(self.edges) - 1)])
@@ -242,9 +242,9 @@ class OctaveHistogram(NormHistogram):
             return 0.0
         farthest = float(self.edges[min(int(present[-1]), len(self.edges) - 1)])
         lower = np.concatenate([self.edges[:1] / 2.0, self.edges])[present] / farthest
-        places = np.minimum(np.outer(lower, _PLACES), 1.0) ** power
+        indices = np.minimum(np.outer(lower, _PLACES), 1.0) ** power
         radii = np.exp2(-np.arange(4.0 * len(self.edges)) / 4.0) ** power
-        bias = np.maximum(places[None] - radii[:, None, None], 0.0).mean(axis=2) @ occupied[present]
+        bias = np.maximum(indices[None] - radii[:, None, None], 0.0).mean(axis=2) @ occupied[present]
         best = float(radii[int(np.argmin(np.hypot(noise * radii, bias)))])
         return farthest * math.pow(best, 1.0 / power)
 
@@ -253,8 +253,8 @@ def _log_scale_histogram(
     rows: Rows, privacy_filter: PrivacyFilter, loss: PrivacyBudget, *, feature: int, center: float
 ) -> OctaveHistogram:
     """Counts of |x − center| in all octaves up to 2^200, from 2^−200 or 8 units in the last place of the centre."""
-    least = max(-_LARGEST_EXPONENT, math.frexp(center)[1] - 50) if center else -_LARGEST_EXPONENT
-    edges = np.exp2(np.arange(least, _LARGEST_EXPONENT + 1, dtype=np.float64))
+    least = max(-_MAX_EXPONENT, math.frexp(center)[1] - 50) if center else -_MAX_EXPONENT
+    edges = np.exp2(np.arange(least, _MAX_EXPONENT + 1, dtype=np.float64))
     exact = rows.histogram(DistanceFrom(feature, center), edges)
     pure = loss.kind is BudgetKind.PURE
     sensitivity = histogram_l1(rows.neighbors) if pure else histogram_l2(rows.neighbors)
@@ -273,9 +273,9 @@ HISTOGRAM_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.15, BudgetKind.ZC
 """Share of a column's budget for the log-scale histogram."""
 CLIP_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.04, BudgetKind.ZCDP: 0.02})
 """Share of what is left then for the number of clipped rows."""
-_LEAST_LEFT = 0.1
+_MIN_LEFT = 0.1
 """Less than the share of a column's budget that its sums have in any run."""
-_LEAST_CLIPPED = 0.01
+_MIN_CLIPPED = 0.01
 """Share of clipped rows from which a warning tells of them."""
 LARGE_TAIL = 0.1
 """A tail of a larger share of the rows that the histogram could not see is warned of."""
@@ -331,7 +331,7 @@ class LocatedColumn:
         pure = loss.kind is BudgetKind.PURE
         deviation = noise_deviation(noise_scale_for(loss, 1.0), pure=pure) / self.n_rows
         share = beyond / self.n_rows
-        shows = share > _LEAST_CLIPPED + noise_margin(deviation, rows.n_features, pure=pure)
+        shows = share > _MIN_CLIPPED + noise_margin(deviation, rows.n_features, pure=pure)
         return ClippedColumn(self, radius, min(max(share, 0.0), 1.0), shows)
 
 
@@ -346,7 +346,7 @@ class ClippedColumn:
     share_clipped : float
         Noisy, in [0, 1].
     clipping_shows : bool
-        Whether it is above _LEAST_CLIPPED by more than noise.
+        Whether it is above _MIN_CLIPPED by more than noise.
     """
 
     located: LocatedColumn
@@ -365,8 +365,8 @@ class ClippedColumn:
         return self.located.histogram.fullest == 0
 
 
-def pure_if_less_noise(budget: PrivacyBudget, divisible: PrivacyBudget, n_columns: int) -> PrivacyBudget:
-    """ε alone in place of (ε, δ) where its Laplace noise is less than normal noise of ``divisible``, its ρ: for few columns.
+def pure_if_less_noise(budget: PrivacyBudget, drawable_budget: PrivacyBudget, n_columns: int) -> PrivacyBudget:
+    """ε alone in place of (ε, δ) if its Laplace noise is less than normal noise of ``drawable_budget``, its ρ: for few columns.
 
     Examples
     --------
@@ -377,7 +377,7 @@ def pure_if_less_noise(budget: PrivacyBudget, divisible: PrivacyBudget, n_column
     if budget.kind is not BudgetKind.APPROXIMATE:
         return budget
     pure = PrivacyBudget.pure(budget.epsilon)
-    of_pure, of_zcdp = (whole.split(*[1.0] * n_columns)[0] for whole in (pure, divisible))
+    of_pure, of_zcdp = (whole.split(*[1.0] * n_columns)[0] for whole in (pure, drawable_budget))
     less = noise_deviation(noise_scale_for(of_pure, 1.0), pure=True) < noise_scale_for(of_zcdp, 1.0)
     return pure if less else budget
 
@@ -397,37 +397,37 @@ def column_losses(
         for_count, whole = split_for_count(whole, _COUNT_SHARE[whole.kind])
     of_column, *_ = whole.split(*[1.0] * n_columns)
     # The sensitivity of a column's sums is 2 at most.
-    choose_bits(noise_scale_for(share_of(of_column, _LEAST_LEFT), 2.0))
+    choose_bits(noise_scale_for(share_of(of_column, _MIN_LEFT), 2.0))
     return for_count, of_column
 
 
 def column_warnings(names: Sequence[str], columns: Sequence[ClippedColumn]) -> list[str]:
     """What speaks against moments of clipped columns, whatever they are."""
-    found = []
+    result = []
     lost = [not (one.located.center.certain and one.located.histogram.stands_out) for one in columns]
     if any(lost):
-        found.append(
+        result.append(
             "noise decides where the values lie: the budget is too small for so few rows to find them on the whole line. Give "
             f"more rows, a larger budget, or bounds ({listed(names, lost)})"
         )
     unsettled = [not one.located.center.settled for one in columns]
     if any(unsettled):
-        found.append(
+        result.append(
             "the search for the values ended before it had found them; the noise is that of its range "
             f"({listed(names, unsettled)})"
         )
     clipped = [one.clipping_shows for one in columns]
     if any(clipped):
         largest = max(one.share_clipped for one in columns if one.clipping_shows)
-        found.append(
+        result.append(
             f"up to {100.0 * largest:.2g} % of the values were clipped: they are rare and far from the others, or the budget is "
             f"small; the variance is too small, and the mean moved towards the others ({listed(names, clipped)})"
         )
     unseen = [one.share_unseen > LARGE_TAIL for one in columns]
     if any(unseen):
         largest = max(one.share_unseen for one in columns)
-        found.append(
+        result.append(
             f"up to about {largest:.0%} of the values could lie far from the others without being seen, and would have been "
             f"clipped: if there are any, the variance is too small ({listed(names, unseen)})"
         )
-    return found
+    return result

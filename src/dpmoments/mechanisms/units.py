@@ -74,8 +74,8 @@ class UnitsPlan(CalibratedPlan[Noisy]):
         return None if self.of_row.passes is None else ROUNDS + self.of_row.passes
 
     @property
-    def leaves_unspent(self) -> str | None:
-        return self.of_row.leaves_unspent
+    def unspent_reason(self) -> str | None:
+        return self.of_row.unspent_reason
 
     @property
     def details(self) -> Mapping[str, Any]:

@@ -299,8 +299,8 @@ def sum_quantile(level: float, parts: tuple[tuple[CellFamily, float, bool], ...]
     nearest = -furthest if level == 0.5 else -1.0  # a skewed law: its median is within a deviation of its mean
     if _log_tail(furthest, side, parts) >= wanted:
         return side * furthest
-    found = scipy.optimize.brentq(lambda x: _log_tail(x, side, parts) - wanted, nearest, furthest, xtol=1e-9)
-    return side * float(found)
+    result = scipy.optimize.brentq(lambda x: _log_tail(x, side, parts) - wanted, nearest, furthest, xtol=1e-9)
+    return side * float(result)
 
 
 def _log_tail(x: float, side: float, parts: Sequence[tuple[CellFamily, float, bool]]) -> float:
@@ -321,13 +321,13 @@ def _log_tail(x: float, side: float, parts: Sequence[tuple[CellFamily, float, bo
     ]
     pole = min(ends, default=math.inf)
     highest = pole if math.isfinite(pole) else max(abs(x), 1.0) * 4.0 + 4.0
-    found = scipy.optimize.minimize_scalar(
+    result = scipy.optimize.minimize_scalar(
         lambda s: float(np.real(exponent(complex(s)))),
         bounds=(0.0, highest),
         method="bounded",
         options={"xatol": 1e-6 * highest},
     )
-    saddle = float(found.x)
+    saddle = float(result.x)
     distance = min(saddle, pole - saddle)
     step, peak = 0.15 * distance, float(np.real(exponent(complex(saddle))))
     total, start, block = 0.5, 1, 256

@@ -218,21 +218,21 @@ class WishartPivot(MomentPivot):
         if not np.isfinite(high):
             return None
         size = np.eye(len(drawn))
-        found = MomentInterval(
+        result = MomentInterval(
             drawn * (low + high) / 2.0 - self.padding * size,
             drawn * (high - low) / 2.0,
             False,
             self.count_bound(failure / 2.0),
         )
         if not self.augmentation:
-            return found
+            return result
         unit = np.ones(len(drawn))
         unit[0] = 1.0 / self.augmentation
-        found = MomentInterval(found.center, found.spread, True, 0.0).mapped(np.diag(unit))
+        result = MomentInterval(result.center, result.spread, True, 0.0).mapped(np.diag(unit))
         if count is None:
-            return found
-        off = abs(count - float(found.center[0, 0])) + float(found.spread[0, 0]) + 0.5
-        return MomentInterval(found.center, found.spread, True, off)
+            return result
+        off = abs(count - float(result.center[0, 0])) + float(result.spread[0, 0]) + 0.5
+        return MomentInterval(result.center, result.spread, True, off)
 
     def scale_factors(self, size: int, failure: float) -> tuple[float, float]:
         """a and b with aW ⪯ Σ ⪯ bW for a block of ``size`` rows, but with probability ``failure``; b may be infinite.

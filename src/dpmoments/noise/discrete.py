@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dpmoments.noise.entropy import SecureGenerator
 
-_LARGEST_SCALE = 2.0**52
+_MAX_SCALE = 2.0**52
 """At larger scales a draw could overflow int64: choose a coarser lattice instead."""
 
 
@@ -24,7 +24,7 @@ def discrete_gaussian(scale: float, size: int, generator: np.random.Generator) -
     Parameters
     ----------
     scale : float
-        In lattice units, at most ``_LARGEST_SCALE``; taken as the exact rational number that the float is.
+        In lattice units, at most ``_MAX_SCALE``; taken as the exact rational number that the float is.
     size : int
     generator : numpy.random.Generator
 
@@ -85,7 +85,7 @@ def _enable(opendp: object) -> None:
 
 
 def _check(scale: float) -> None:
-    if not 0 < scale <= _LARGEST_SCALE:
+    if not 0 < scale <= _MAX_SCALE:
         raise ValueError(f"noise scale {scale!r} in lattice units must be positive and at most 2**52")
 
 

@@ -94,14 +94,14 @@ def _with_second_order(
     ``moved`` holds means, shape (d, d), of what goes from the diagonal cell of the one direction to that of the later: squares of
     normal variables, so that the variance is twice the square of the mean.
     """
-    places = np.arange(len(eigenvalues))
-    means = (np.sign(np.subtract.outer(places, places)) * moved).sum(axis=1)
-    found = cells + moved @ moved
+    indices = np.arange(len(eigenvalues))
+    means = (np.sign(np.subtract.outer(indices, indices)) * moved).sum(axis=1)
+    result = cells + moved @ moved
     diagonal = variance + means**2 + 2.0 * (moved**2).sum(axis=1)
     if rank < len(eigenvalues):  # what was not drawn is missing, up to the largest eigenvalue left
         diagonal[rank:] += float(eigenvalues[rank]) ** 2
-    found[places, places] = diagonal
-    return found
+    result[indices, indices] = diagonal
+    return result
 
 
 def _pairs(eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -> tuple[FloatArray, FloatArray]:

@@ -18,15 +18,15 @@ import scipy
 from dpmoments.foundation.arrays import BoolArray, FloatArray
 
 _SEED = 20_150_701
-_MOST_DRAWS = 20_000
-_MOST_ENTRIES = 200_000
-"""Simulated matrices times their rows, at most; but ``_LEAST_DRAWS`` matrices."""
-_LEAST_DRAWS = 4_000
-_LARGEST_SIZE = 400
+_MAX_DRAWS = 20_000
+_MAX_ENTRIES = 200_000
+"""Simulated matrices times their rows, at most; but ``_MIN_DRAWS`` matrices."""
+_MIN_DRAWS = 4_000
+_MAX_SIZE = 400
 """From here on the tail bound is within a few per cent, and serves alone."""
 _SAFETY = 5.0
 """Standard deviations of a simulated tail taken off it: it is too light with a chance below e^(−12.5), by Chernoff's bound."""
-_FEWEST_BEYOND = 20.0
+_MIN_BEYOND = 20.0
 """Simulated matrices that must be left beyond a quantile; with fewer the tail bound serves alone."""
 _BISECTIONS = 40
 
@@ -146,10 +146,10 @@ def _wishart_draws(size: int, degrees: float, draws: int) -> tuple[FloatArray, F
 
 def _draws(size: int, tail: float) -> tuple[int, int]:
     """How many matrices to simulate, and how many of them may lie beyond a quantile; 0 where too few would."""
-    draws = max(_LEAST_DRAWS, min(_MOST_DRAWS, _MOST_ENTRIES // size))
+    draws = max(_MIN_DRAWS, min(_MAX_DRAWS, _MAX_ENTRIES // size))
     expected = draws * tail
     left = expected - _SAFETY * math.sqrt(expected)
-    return draws, math.floor(left) if left >= _FEWEST_BEYOND and size <= _LARGEST_SIZE else 0
+    return draws, math.floor(left) if left >= _MIN_BEYOND and size <= _MAX_SIZE else 0
 
 
 def _least(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:

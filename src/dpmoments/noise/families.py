@@ -17,13 +17,13 @@ from dpmoments.noise.quadrature import log_gamma_density, log_integral
 
 # Quantiles of a gamma variable and of the difference of two: the laws of one cell of noise made of Wisharts.
 
-_SMALLEST_SHAPE = 0.5
+_MIN_SHAPE = 0.5
 """That of one squared normal; no Wishart has cells below it, and Cantelli's inequality stands in, which is wider."""
-_LARGEST_LIBRARY_SHAPE = 1e4
+_MAX_LIBRARY_SHAPE = 1e4
 """Far above it SciPy's incomplete gamma functions lose their lower tail (12 % of 5·10⁻¹⁰ at a shape of 2²⁵)."""
-_LARGEST_SHAPE = 1e12
+_MAX_SHAPE = 1e12
 """From here on a gamma variable is normal: six deviations out they differ by 10⁻⁵ of one."""
-_LARGEST_DIFFERENCE_SHAPE = 1e8
+_MAX_DIFFERENCE_SHAPE = 1e8
 """From here on a difference of two is: its fourth cumulant is 3/a of the squared variance, and it has no third."""
 _REACH = 60.0
 """Standard deviations beyond a quantile that are integrated; from a shape of 10⁴ on no law has tails that reach further."""
@@ -49,12 +49,12 @@ def gamma_quantile(level: float, shape: float) -> float:
     >>> round(gamma_quantile(0.5, 1.0), 6), round(math.log(2.0) - 1.0, 6)
     (-0.306853, -0.306853)
     """
-    if shape < _SMALLEST_SHAPE:
+    if shape < _MIN_SHAPE:
         return cantelli_quantile(level)
-    if shape > _LARGEST_SHAPE:
+    if shape > _MAX_SHAPE:
         return float(scipy.special.ndtri(level))
     lower, root_shape = level < 0.5, math.sqrt(shape)
-    if shape <= _LARGEST_LIBRARY_SHAPE:
+    if shape <= _MAX_LIBRARY_SHAPE:
         value = scipy.special.gammaincinv(shape, level) if lower else scipy.special.gammainccinv(shape, 1.0 - level)
         return (float(value) - shape) / root_shape
 
@@ -94,9 +94,9 @@ def gamma_difference_quantile(level: float, shape: float) -> float:
     >>> round(gamma_difference_quantile(0.9, 1.0) * math.sqrt(2.0), 6), round(math.log(0.5 / 0.1), 6)
     (1.609438, 1.609438)
     """
-    if shape < _SMALLEST_SHAPE:
+    if shape < _MIN_SHAPE:
         return cantelli_quantile(level)
-    if shape > _LARGEST_DIFFERENCE_SHAPE:
+    if shape > _MAX_DIFFERENCE_SHAPE:
         return float(scipy.special.ndtri(level))
     if level == 0.5:
         return 0.0
@@ -487,5 +487,5 @@ def _laplace_half_width(level: float, larger: float, smaller: float) -> float:
             return (1.0 + 0.5 * t) * math.exp(-t) - left
         return (math.exp(-t) - ratio * ratio * math.exp(-t / ratio)) / (1.0 - ratio * ratio) - left
 
-    found = scipy.optimize.brentq(excess, 0.0, 2.0 * math.log(2.0 / left) + 1.0)
-    return float(found) * _STANDARD_LAPLACE
+    result = scipy.optimize.brentq(excess, 0.0, 2.0 * math.log(2.0 / left) + 1.0)
+    return float(result) * _STANDARD_LAPLACE

@@ -425,19 +425,19 @@ class RotatedNoise:
         inner = self.matrix.T @ vector
         rotated = self.matrix[rows]
         # R Cov(C v) Rᵀ, v = Rᵀb
-        found: FloatArray = rotated @ _covariance_of_product(self.variances, inner) @ rotated.T
-        places = np.flatnonzero(rows == 0)
-        if self.count_is_exact and len(places):
+        result: FloatArray = rotated @ _covariance_of_product(self.variances, inner) @ rotated.T
+        indices = np.flatnonzero(rows == 0)
+        if self.count_is_exact and len(indices):
             # (N b)₀ without b₀N₀₀, N₀₀ = rᵀC r
             first = self.matrix[0]
             twice = 2.0 * self.variances
             twice[np.diag_indices(len(first))] /= 2.0
             shared = vector[0] * (rotated @ (first * (twice @ (first * inner))))
-            found[places] -= shared
-            found[:, places] -= shared[:, None]
+            result[indices] -= shared
+            result[:, indices] -= shared[:, None]
             of_count = _variance_of_functional(self.variances, np.outer(first, first))
-            found[np.ix_(places, places)] += vector[0] ** 2 * of_count
-        return found
+            result[np.ix_(indices, indices)] += vector[0] ** 2 * of_count
+        return result
 
     def functional_variance(self, weights: FloatArray) -> float:
         """Var(Σ Aᵢⱼ Nᵢⱼ) for a symmetric A of shape (d + 1, d + 1)."""

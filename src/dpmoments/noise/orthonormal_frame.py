@@ -109,10 +109,10 @@ def _solve_secular_equation(poles: FloatArray, squared_weights: FloatArray) -> t
     with _unbuffered():
         for first, last in chunks:
             spacing = np.subtract(poles, poles[first : last + 1, None], out=workspace[0, : last - first + 1])
-            nearest, found = _solve_chunk(spacing, squared_weights, first, workspace[1:])
-            origins[first:last], offsets[first:last] = first + nearest, found
+            nearest, result = _solve_chunk(spacing, squared_weights, first, workspace[1:])
+            origins[first:last], offsets[first:last] = first + nearest, result
             table = np.take(spacing, nearest, axis=0, out=workspace[1, : last - first], mode="clip")
-            table -= found[:, None]
+            table -= result[:, None]
             product *= _loewner_factors(table, spacing, first)
     return SecularRoots(poles, origins, offsets), product
 
@@ -154,7 +154,7 @@ def _solve_chunk(spacing: FloatArray, w: FloatArray, first: int, workspace: Floa
 
     _poles_from(spacing, first, nearest, table)
     low, high = np.zeros_like(x), half
-    found = np.empty_like(x)
+    result = np.empty_like(x)
     for _ in range(200):
         np.subtract(table, (sign * x)[:, None], out=inverse)
         value = sign * np.vecdot(np.divide(1.0, inverse, out=inverse), w)
@@ -167,12 +167,12 @@ def _solve_chunk(spacing: FloatArray, w: FloatArray, first: int, workspace: Floa
         outside = ~((moved >= low) & (moved <= high))
         if outside.any():
             moved = np.where(outside, np.where(low > 0.0, 0.5 * (low + high), 0.01 * high), moved)
-        found[rows] = sign * moved
+        result[rows] = sign * moved
         # After a third-order step the relative error is about the cube of the step's relative size.
         unfinished = (np.abs(moved - x) > 1e-5 * x) & (high - low > 1e-15 * high)
         x = moved
         if not unfinished.any():
-            return nearest, found
+            return nearest, result
         if not unfinished.all():
             x, low, high = x[unfinished], low[unfinished], high[unfinished]
             near, sign, rows = near[unfinished], sign[unfinished], rows[unfinished]

@@ -156,17 +156,17 @@ class PooledNoise(NoiseLaw):
     @property
     def cell_variances(self) -> FloatArray:
         """Variances of the noise on Σ z zᵀ, z = (1, x − c), shape (d + 1, d + 1), cell by cell."""
-        found: FloatArray = sum(
+        result: FloatArray = sum(
             (part.cell_variances for part in self.parts), np.zeros((self.n_features + 1, self.n_features + 1))
         )
-        return found
+        return result
 
     def product_covariance(self, vector: FloatArray, chosen: Sequence[int] | None = None) -> FloatArray:
         """Σ Tᵢ Cov(Nᵢ Tᵢᵀ b) Tᵢᵀ."""
         rows = np.arange(self.n_features + 1) if chosen is None else np.asarray(chosen)
         size = len(rows)
-        found: FloatArray = sum((part.product_covariance(vector, rows) for part in self.parts), np.zeros((size, size)))
-        return found
+        result: FloatArray = sum((part.product_covariance(vector, rows) for part in self.parts), np.zeros((size, size)))
+        return result
 
     def functional_variance(self, weights: FloatArray) -> float:
         """Σ Var(Σ (Tᵢᵀ A Tᵢ)ⱼₖ Nᵢⱼₖ)."""
@@ -200,14 +200,14 @@ class PooledNoise(NoiseLaw):
         return math.fsum(part.law.count_bound(failure / len(self.parts)) for part in self.parts)
 
     def count_quantile(self, level: float) -> float:
-        found = super().count_quantile(level)
+        result = super().count_quantile(level)
         if not self.count_variance or self._normal:
-            return found
+            return result
         # the sum is below the sum of quantiles only where one part is below its own
         k = len(self.parts)
         if level < 0.5:
-            return max(found, math.fsum(part.law.count_quantile(level / k) for part in self.parts))
-        return min(found, math.fsum(part.law.count_quantile(1.0 - (1.0 - level) / k) for part in self.parts))
+            return max(result, math.fsum(part.law.count_quantile(level / k) for part in self.parts))
+        return min(result, math.fsum(part.law.count_quantile(1.0 - (1.0 - level) / k) for part in self.parts))
 
     def standard_quantile(self, level: float, *, diagonal: bool) -> float:
         if self._normal:

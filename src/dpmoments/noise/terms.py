@@ -149,31 +149,31 @@ class NoiseTerm:
         if self._local is not None:
             return _of_cells(self.variances, *_spread(self._local, indices, weights))
         step = max(1, _MAX_ENTRIES // (indices.shape[1] * max(indices.shape[1], self._rows.shape[1])))
-        found = np.empty(len(weights))
+        result = np.empty(len(weights))
         for start in range(0, len(weights), step):
             part = slice(start, start + step)
-            found[part] = self._of_part(indices[part], weights[part])
-        return found
+            result[part] = self._of_part(indices[part], weights[part])
+        return result
 
     def _of_part(self, indices: IntegerArray, weights: FloatArray) -> FloatArray:
         if self._blocks is not None:
             strengths, grams = self._blocks
             products = [weights @ gram[indices[:, :, None], indices[:, None, :]] for gram in grams]
-            found = np.zeros(len(weights))
+            result = np.zeros(len(weights))
             for k, j in zip(*np.nonzero(strengths), strict=True):
-                found += 2.0 * strengths[k, j] * np.einsum("pij,pji->p", products[k], products[j])
-            return found
+                result += 2.0 * strengths[k, j] * np.einsum("pij,pji->p", products[k], products[j])
+            return result
         # A = Σ λ_r w_r w_rᵀ, y_r = Rᵀ w_r: (RᵀAR)_ij² = Σ_rs λ_r λ_s q_i q_j, q = y_r ∘ y_s
         values, vectors = np.linalg.eigh(weights)
         images = np.einsum("pir,pim->rpm", vectors, self._rows[indices])
-        found, diagonal = np.zeros(len(weights)), np.zeros(images.shape[1:])
+        result, diagonal = np.zeros(len(weights)), np.zeros(images.shape[1:])
         for r, first in enumerate(images):
             diagonal += values[:, r, None] * first**2
             for s, second in enumerate(images[: r + 1]):
                 both = first * second
                 twice = (2.0 if r == s else 4.0) * values[:, r] * values[:, s]
-                found += twice * np.einsum("pm,pm->p", both @ self.variances, both)
-        return np.asarray(found - diagonal**2 @ np.diag(self.variances))
+                result += twice * np.einsum("pm,pm->p", both @ self.variances, both)
+        return np.asarray(result - diagonal**2 @ np.diag(self.variances))
 
     def covariance(self, indices: IntegerArray, weights: FloatArray) -> FloatArray:
         """Covariance of P functionals on the same m indices, shape (P, P): (m,) and (P, m, m)."""
@@ -206,7 +206,7 @@ class NoiseTerm:
         rows = self._rows[: self.size]
         used = np.flatnonzero(rows[indices].any(axis=0))
         image, rows = rows.T @ vector, rows[indices]
-        found: FloatArray = rows[:, used] @ _of_products(self.variances, image, image, used) @ rows[:, used].T
+        result: FloatArray = rows[:, used] @ _of_products(self.variances, image, image, used) @ rows[:, used].T
         if self.exact is not None:
             # − u (uᵀb) rᵀC r
             u, r = self.exact
@@ -214,8 +214,8 @@ class NoiseTerm:
             of_known = rows @ _of_products(self.variances, image, r, every) @ r * float(u @ vector)
             square = float(r @ _of_products(self.variances, r, r, every) @ r) * float(u @ vector) ** 2
             shared = np.outer(of_known, u[indices])
-            found = found - shared - shared.T + square * np.outer(u[indices], u[indices])
-        return np.asarray(found)
+            result = result - shared - shared.T + square * np.outer(u[indices], u[indices])
+        return np.asarray(result)
 
     def cell_variances(self, indices: IntegerArray) -> FloatArray:
         """Variances of the cells of N of some indices, shape (k, k)."""
@@ -226,9 +226,9 @@ class NoiseTerm:
         pairs = np.stack([indices[first], indices[second]], axis=1)
         weights = np.zeros((len(pairs), 2, 2))
         weights[:, 0, 1] = weights[:, 1, 0] = 0.5
-        found = np.empty((k, k))
-        found[first, second] = found[second, first] = self.variance(pairs, weights)
-        return found
+        result = np.empty((k, k))
+        result[first, second] = result[second, first] = self.variance(pairs, weights)
+        return result
 
     def energy(self, indices: IntegerArray) -> float:
         """E‖N‖_F² of a block: without its d² cells."""
@@ -330,7 +330,7 @@ def _of_cells(variances: FloatArray, indices: IntegerArray, weights: FloatArray)
     ordered = np.sort(indices, axis=1)
     twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
     cells = variances[indices[:, :, None], indices[:, None, :]] * weights**2
-    found = 2.0 * cells.sum(axis=(1, 2)) - np.einsum("pii->p", cells)
+    result = 2.0 * cells.sum(axis=(1, 2)) - np.einsum("pii->p", cells)
     if twice.any():
         # what stands at one index more than once is added up, and each of the copies counts for its share
         at, weight = indices[twice], weights[twice]
@@ -338,8 +338,8 @@ def _of_cells(variances: FloatArray, indices: IntegerArray, weights: FloatArray)
         share = 1.0 / same.sum(axis=2)
         squares = (same @ weight @ same) ** 2 * variances[at[:, :, None], at[:, None, :]]
         diagonal = np.einsum("pii,pi->p", squares, share)
-        found[twice] = 2.0 * np.einsum("pij,pi,pj->p", squares, share, share) - diagonal
-    return np.asarray(found)
+        result[twice] = 2.0 * np.einsum("pij,pi,pj->p", squares, share, share) - diagonal
+    return np.asarray(result)
 
 
 def _spread(local: _Local, indices: IntegerArray, weights: FloatArray) -> tuple[IntegerArray, FloatArray]:
@@ -352,21 +352,21 @@ def _spread(local: _Local, indices: IntegerArray, weights: FloatArray) -> tuple[
     columns, values = local.columns[indices], local.values[indices]
     p, m, q = columns.shape
     flat = values.reshape(p, m * q)
-    found = np.empty((p, 1 + m * q, 1 + m * q))
-    found[:, 0, 0] = corner
-    found[:, 0, 1:] = (on_first[:, :, None] * values).reshape(p, m * q)
-    found[:, 1:, 0] = found[:, 0, 1:]
+    result = np.empty((p, 1 + m * q, 1 + m * q))
+    result[:, 0, 0] = corner
+    result[:, 0, 1:] = (on_first[:, :, None] * values).reshape(p, m * q)
+    result[:, 1:, 0] = result[:, 0, 1:]
     repeated = weights if q == 1 else np.repeat(np.repeat(weights, q, axis=1), q, axis=2)
-    np.multiply(repeated * flat[:, :, None], flat[:, None, :], out=found[:, 1:, 1:])
-    return np.concatenate([np.zeros((p, 1), dtype=columns.dtype), columns.reshape(p, m * q)], axis=1), found
+    np.multiply(repeated * flat[:, :, None], flat[:, None, :], out=result[:, 1:, 1:])
+    return np.concatenate([np.zeros((p, 1), dtype=columns.dtype), columns.reshape(p, m * q)], axis=1), result
 
 
 def _of_products(variances: FloatArray, first: FloatArray, second: FloatArray, rows: IntegerArray) -> FloatArray:
     """E[(C v)(C w)ᵀ], the entries ``rows`` of it; cells are uncorrelated, and two entries of C v share one cell."""
     of_rows = variances[rows]
-    found = of_rows[:, rows] * np.outer(second[rows], first[rows])
-    found[np.diag_indices(len(rows))] = of_rows @ (first * second)
-    return np.asarray(found)
+    result = of_rows[:, rows] * np.outer(second[rows], first[rows])
+    result[np.diag_indices(len(rows))] = of_rows @ (first * second)
+    return np.asarray(result)
 
 
 @dataclass(frozen=True, eq=False)
@@ -552,12 +552,12 @@ class NoiseLaw:
         total = math.fsum(energies)
         if total == 0.0:
             return 0.0, 0.0
-        found = [
+        result = [
             term.family.skews(d, 2.0 * energy / (d * (d + 1)))
             for term, energy in zip(self.terms, energies, strict=True)
         ]
         upper, lower = (
-            math.fsum(e * skew[side] for e, skew in zip(energies, found, strict=True)) / total for side in (0, 1)
+            math.fsum(e * skew[side] for e, skew in zip(energies, result, strict=True)) / total for side in (0, 1)
         )
         return upper, lower
 

@@ -275,8 +275,8 @@ def _same_shape(array: FloatArray, shape: tuple[int, ...]) -> FloatArray:
 
 
 def _difference(estimate: npt.ArrayLike, reference: npt.ArrayLike) -> FloatArray:
-    found = _symmetric(estimate, "estimate")
-    return found - _same_shape(_symmetric(reference, "reference"), found.shape)
+    result = _symmetric(estimate, "estimate")
+    return result - _same_shape(_symmetric(reference, "reference"), result.shape)
 
 
 def _root(matrix: FloatArray, name: str = "reference") -> tuple[FloatArray, FloatArray]:

@@ -11,18 +11,18 @@ import numpy as np
 
 from dpmoments.mechanisms.adaptive_ball import AdaptiveBall
 from dpmoments.mechanisms.gaussian import Gaussian
-from dpmoments.planning.imagined_release import NoiseInUnits, Setting
+from dpmoments.planning.imagined_release import NoiseInUnits, ReleasePlan
 from dpmoments.planning.typical_table import TypicalTable
-from dpmoments.privacy.budget import LARGEST_LOSS, BudgetKind, PrivacyBudget
+from dpmoments.privacy.budget import MAX_LOSS, BudgetKind, PrivacyBudget
 from dpmoments.schema.derived import DerivedColumn
 from dpmoments.schema.encoding import longest_row_norm
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
-_LARGEST_RATIO = 0.92
+_MAX_RATIO = 0.92
 """A change that leaves more of the noise than this is not worth a line."""
 _SMALL_DELTA = 1e-9
-_MOST_CHANGES = 6
+_MAX_CHANGES = 6
 _GAUSSIAN = (Gaussian, AdaptiveBall)
 """What a small δ is for."""
 
@@ -69,7 +69,7 @@ class Change:
         }
 
 
-def changes(setting: Setting) -> tuple[Change, ...]:
+def changes(setting: ReleasePlan) -> tuple[Change, ...]:
     """Changes that help noticeably, what leaves the least noise first; of columns to leave out only the one that costs most.
 
     Parameters
@@ -80,15 +80,15 @@ def changes(setting: Setting) -> tuple[Change, ...]:
     noise = setting.noise
     if noise is None:
         return ()
-    found = [
+    result = [
         *_most_helpful(_without_one_column(setting, noise)),
         *_without_half(setting, noise),
         *_tighter_bounds(setting, noise),
         *_of_size(setting, noise),
         *_with_delta(setting, noise),
     ]
-    useful = [change for change in found if change.before > 0.0 and change.ratio <= _LARGEST_RATIO]
-    return tuple(sorted(useful, key=lambda change: change.ratio)[:_MOST_CHANGES])
+    useful = [change for change in result if change.before > 0.0 and change.ratio <= _MAX_RATIO]
+    return tuple(sorted(useful, key=lambda change: change.ratio)[:_MAX_CHANGES])
 
 
 def _most_helpful(found: Iterator[Change]) -> list[Change]:
@@ -96,9 +96,9 @@ def _most_helpful(found: Iterator[Change]) -> list[Change]:
     return [min(possible, key=lambda change: change.ratio)] if possible else []
 
 
-def _planned(setting: Setting) -> tuple[NoiseInUnits, str] | None:
+def _planned(setting: ReleasePlan) -> tuple[NoiseInUnits, str] | None:
     """The noise by the best of the mechanisms, and which one that is, where it is a rival."""
-    found = list[tuple[float, NoiseInUnits, str]]()
+    result = list[tuple[float, NoiseInUnits, str]]()
     for mechanism in (setting.mechanism, *setting.rivals):
         try:
             noise = replace(setting, mechanism=mechanism).noise
@@ -106,18 +106,18 @@ def _planned(setting: Setting) -> tuple[NoiseInUnits, str] | None:
             continue
         if noise is not None:
             said = "" if mechanism is setting.mechanism else f", with {mechanism.name}"
-            found.append((_measured(noise, range(len(noise.mean)))[0], noise, said))
-    if not found:
+            result.append((_measured(noise, range(len(noise.mean)))[0], noise, said))
+    if not result:
         return None
-    least = min(found, key=lambda entry: entry[0])
+    least = min(result, key=lambda entry: entry[0])
     return least[1], least[2]
 
 
 def _measured(noise: NoiseInUnits, features: Sequence[int]) -> tuple[float, str]:
     """The median noise on correlations among features; on their standard deviations, relative, where there is one column."""
-    found = noise.typical_correlation(features)
-    if math.isfinite(found):
-        return found, "on a correlation"
+    result = noise.typical_correlation(features)
+    if math.isfinite(result):
+        return result, "on a correlation"
     known = noise.typical.standard_deviations[list(features)]
     relative = np.divide(noise.mean[list(features)], known, out=np.full(len(known), np.nan), where=known > 0.0)
     return (float(np.median(relative)) if np.isfinite(relative).all() else math.nan), "sd on a mean"
@@ -137,7 +137,7 @@ def _compared(kind: str, what: str, before: NoiseInUnits, planned: tuple[NoiseIn
         yield Change(kind, what + said, measure + among, now, then)
 
 
-def _without_one_column(setting: Setting, noise: NoiseInUnits) -> Iterator[Change]:
+def _without_one_column(setting: ReleasePlan, noise: NoiseInUnits) -> Iterator[Change]:
     columns = setting.typical.schema.table_columns
     if len(columns) < 2:
         return
@@ -148,7 +148,7 @@ def _without_one_column(setting: Setting, noise: NoiseInUnits) -> Iterator[Chang
             yield from _compared("column", f"without {column.name}", noise, after)
 
 
-def _without_half(setting: Setting, noise: NoiseInUnits) -> Iterator[Change]:
+def _without_half(setting: ReleasePlan, noise: NoiseInUnits) -> Iterator[Change]:
     columns = setting.typical.schema.table_columns
     kept = (len(columns) + 1) // 2
     if len(columns) < 4:
@@ -159,7 +159,7 @@ def _without_half(setting: Setting, noise: NoiseInUnits) -> Iterator[Change]:
         yield from _compared("columns", what, noise, _planned(replace(setting, typical=typical)))
 
 
-def _tighter_bounds(setting: Setting, noise: NoiseInUnits) -> Iterator[Change]:
+def _tighter_bounds(setting: ReleasePlan, noise: NoiseInUnits) -> Iterator[Change]:
     """Half the range of the column of numbers with the most noise on its mean for its spread, about its mean."""
     schema, known = setting.typical.schema, setting.typical.standard_deviations
     relative = np.divide(noise.mean, known, out=np.zeros(len(known)), where=known > 0.0)
@@ -170,9 +170,9 @@ def _tighter_bounds(setting: Setting, noise: NoiseInUnits) -> Iterator[Change]:
         planned = None if tight is None else _planned(replace(setting, typical=replace(setting.typical, schema=tight)))
         if planned is not None:
             after, said = planned
-            place = schema.feature_names.index(column.name)
+            index = schema.feature_names.index(column.name)
             what = f"half the range of {column.name}, where public knowledge allows"
-            yield Change("bounds", what + said, "on its mean", float(noise.mean[place]), float(after.mean[place]))
+            yield Change("bounds", what + said, "on its mean", float(noise.mean[index]), float(after.mean[index]))
             return
 
 
@@ -180,10 +180,10 @@ def _half_as_wide(column: Numeric, schema: Schema, typical: TypicalTable) -> Sch
     """The schema with half the range of one column; None where its rows would not fit, or others are computed from it."""
     if any(factor.name == column.name for derived in schema.derived_columns for factor in derived.factors):
         return None
-    place = schema.feature_names.index(column.name)
+    index = schema.feature_names.index(column.name)
     lower, upper = column.bounds
-    width, mean = (upper - lower) / 2.0, float(typical.means[place])
-    if 4.0 * float(typical.standard_deviations[place]) > width:
+    width, mean = (upper - lower) / 2.0, float(typical.means[index])
+    if 4.0 * float(typical.standard_deviations[index]) > width:
         return None
     least = min(max(mean - width / 2.0, lower), upper - width)
     try:
@@ -199,17 +199,17 @@ def _own_row_norm(schema: Schema) -> bool:
     return schema.row_norm is None or not math.isclose(schema.row_norm, longest_row_norm(schema.columns), rel_tol=1e-9)
 
 
-def _of_size(setting: Setting, noise: NoiseInUnits) -> Iterator[Change]:
+def _of_size(setting: ReleasePlan, noise: NoiseInUnits) -> Iterator[Change]:
     symbol = "ρ" if setting.budget.kind is BudgetKind.ZCDP else "ε"
     double = 2.0 * setting.size_of_budget
-    if double <= LARGEST_LOSS:
+    if double <= MAX_LOSS:
         more = _planned(setting.with_budget(double))
         yield from _compared("budget", f"twice the budget ({symbol} = {double:.4g})", noise, more)
     rows = _planned(replace(setting, n_rows=2 * setting.n_rows))
     yield from _compared("rows", f"twice the rows ({2 * setting.n_rows:,})", noise, rows)
 
 
-def _with_delta(setting: Setting, noise: NoiseInUnits) -> Iterator[Change]:
+def _with_delta(setting: ReleasePlan, noise: NoiseInUnits) -> Iterator[Change]:
     if setting.budget.kind is not BudgetKind.PURE:
         return
     budget = PrivacyBudget.approximate(setting.budget.epsilon, _SMALL_DELTA)
@@ -226,7 +226,7 @@ def _without(typical: TypicalTable, names: set[str]) -> TypicalTable | None:
         if column.name not in names
         and not (isinstance(column, DerivedColumn) and any(factor.name in names for factor in column.factors))
     ]
-    places = [place for place, name in enumerate(typical.columns) if name in {column.name for column in kept}]
+    indices = [index for index, name in enumerate(typical.columns) if name in {column.name for column in kept}]
     try:
         less = Schema(*kept, row_norm=schema.row_norm if _own_row_norm(schema) else "default")
     except ValueError:
@@ -234,9 +234,9 @@ def _without(typical: TypicalTable, names: set[str]) -> TypicalTable | None:
     return replace(
         typical,
         schema=less,
-        standard_deviations=typical.standard_deviations[places],
-        means=typical.means[places],
-        assumed=typical.assumed[places],
-        shares=typical.shares[places],
-        columns=tuple(typical.columns[place] for place in places),
+        standard_deviations=typical.standard_deviations[indices],
+        means=typical.means[indices],
+        assumed=typical.assumed[indices],
+        shares=typical.shares[indices],
+        columns=tuple(typical.columns[index] for index in indices),
     )

@@ -1,6 +1,6 @@
 """Forecast: what a release would be worth, in the table's units and by mechanism, before any data is read or budget is spent.
 
-Where the error depends on the table, it is that on a table that is assumed (:mod:`dpmoments.mechanisms.assumed_table`,
+Where the error depends on the table, it is that on a table that is assumed (:mod:`dpmoments.mechanisms.synthetic_spectrum`,
 :mod:`dpmoments.planning.typical_table`), by closed form or from a few runs on made-up rows; such numbers are marked.
 """
 
@@ -13,21 +13,21 @@ from numbers import Integral
 
 import numpy as np
 
-from dpmoments.mechanisms.assumed_table import AssumedTable, Assumption
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.mechanisms.synthetic_spectrum import Assumption, SyntheticSpectrum
 from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.planning.changes import changes
 from dpmoments.planning.forecast_table import DerivedCost, Forecast, ForecastRow, short_refusal
-from dpmoments.planning.imagined_release import NoiseInUnits, Setting, laws_of_plan, worst_laws
+from dpmoments.planning.imagined_release import NoiseInUnits, ReleasePlan, laws_of_plan, worst_laws
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
 from dpmoments.schema.schema import Schema
 
-_MOST_RIVALS = 2
+_MAX_RIVALS = 2
 """So many mechanisms beside the best are looked at when something is changed."""
 
 
@@ -157,12 +157,12 @@ def forecast(
     if not known:
         return table
     best, *others = sorted(known, key=lambda row: (row.typical_noise or math.inf, row.mechanism == "auto"))
-    rivals = tuple(MECHANISMS[row.mechanism]() for row in others if row.mechanism != "auto")[:_MOST_RIVALS]
-    setting = Setting(typical, n_rows, budget, relation, MECHANISMS[best.mechanism](), rivals, privacy_unit)
+    rivals = tuple(MECHANISMS[row.mechanism]() for row in others if row.mechanism != "auto")[:_MAX_RIVALS]
+    setting = ReleasePlan(typical, n_rows, budget, relation, MECHANISMS[best.mechanism](), rivals, privacy_unit)
     return _in_units(table, setting)
 
 
-def _in_units(table: Forecast, setting: Setting) -> Forecast:
+def _in_units(table: Forecast, setting: ReleasePlan) -> Forecast:
     """The forecast with the numbers of one mechanism in the table's units."""
     worst = worst_laws(setting.plan)
     return replace(
@@ -236,7 +236,7 @@ def _row(
     budget: PrivacyBudget,
     neighbors: Neighbors,
     privacy_unit: PrivacyUnit | None,
-    assumed: AssumedTable,
+    assumed: SyntheticSpectrum,
     typical: TypicalTable,
 ) -> ForecastRow:
     try:
@@ -266,8 +266,8 @@ def _typical_noise(plan: Plan, typical: TypicalTable, n_rows: int) -> float | No
     if laws is None:
         return None
     noise = NoiseInUnits(typical, n_rows, laws)
-    found = noise.typical_correlation()
-    if not math.isfinite(found) and len(typical.features_of_columns) == 1:
+    result = noise.typical_correlation()
+    if not math.isfinite(result) and len(typical.features_of_columns) == 1:
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = float(np.nanmax(noise.mean / typical.standard_deviations))
-    return found if math.isfinite(found) else None
+            result = float(np.nanmax(noise.mean / typical.standard_deviations))
+    return result if math.isfinite(result) else None

@@ -95,13 +95,13 @@ class MeanForecast:
     @property
     def title(self) -> str:
         """What the table is of."""
-        rows = "rows" if self.privacy_unit is None else self.privacy_unit.rows_in_words
+        rows = "rows" if self.privacy_unit is None else self.privacy_unit.rows_text
         return (
             f"Expected error of the mean for {self.n_rows:,} {rows}, {self.budget}, {self.neighbors}; the table's units"
         )
 
     @property
-    def assumption_in_words(self) -> str:
+    def assumption_text(self) -> str:
         """What the errors that are marked rest on, and what no error counts; empty where no estimator can run."""
         ran = [row for row in self.rows if row.refusal is None]
         if not ran:
@@ -128,8 +128,8 @@ class MeanForecast:
         return [
             ("feature", *columns),
             *(
-                (name, *("–" if values is None else f"{values[place]:.3g}" for values in columns.values()))
-                for place, name in enumerate(self.feature_names)
+                (name, *("–" if values is None else f"{values[index]:.3g}" for values in columns.values()))
+                for index, name in enumerate(self.feature_names)
             ),
         ]
 
@@ -144,7 +144,7 @@ class MeanForecast:
     def summary(self) -> str:
         """The forecast as text."""
         tables = [aligned(self.table()), aligned(self.feature_table())] if self._known else []
-        return "\n".join(filter(None, [self.title, *tables, self.assumption_in_words, *self.refusals()]))
+        return "\n".join(filter(None, [self.title, *tables, self.assumption_text, *self.refusals()]))
 
     def __str__(self) -> str:
         return self.summary()
@@ -264,12 +264,12 @@ def _row(
         if assumed is None and plan.error_needs_rows:
             raise ValueError("its error depends on how much the values vary: give standard_deviation, to assume it")
         deviations = np.ones(len(units)) if assumed is None else assumed / units
-        found = plan.expected_errors(NormalRows(n_rows, deviations))
+        result = plan.expected_errors(NormalRows(n_rows, deviations))
     except ValueError as refusal:
         return MeanForecastRow(name, refusal=str(refusal))
-    if found is None or not np.isfinite(found).all():
+    if result is None or not np.isfinite(result).all():
         return MeanForecastRow(name, assumes_rows=plan.error_needs_rows, arithmetic=str(plan.arithmetic))
-    errors = units * found
+    errors = units * result
     return MeanForecastRow(
         name,
         error=float(np.linalg.norm(errors)),
@@ -287,19 +287,19 @@ def _assumed_deviations(
     default = scale
     if default is None and schema.row_norm is not None:
         default = 1.0 / math.sqrt(len(names))
-    found = None if default is None else units * default
+    result = None if default is None else units * default
     if given is None:
-        return found
+        return result
     if not isinstance(given, Mapping):
         return np.full(len(names), _positive(given, "standard_deviation"))
     if unknown := sorted(set(given) - set(names)):
         raise ValueError(f"standard_deviation names {', '.join(map(repr, unknown))}: the features are {_listed(names)}")
-    if found is None and (absent := [name for name in names if name not in given]):
+    if result is None and (absent := [name for name in names if name not in given]):
         raise ValueError(f"standard_deviation leaves out {_listed(absent)}: give scale, for those, or all of them")
-    values = np.ones(len(names)) if found is None else found.copy()
-    for place, name in enumerate(names):
+    values = np.ones(len(names)) if result is None else result.copy()
+    for index, name in enumerate(names):
         if name in given:
-            values[place] = _positive(given[name], f"standard_deviation of {name!r}")
+            values[index] = _positive(given[name], f"standard_deviation of {name!r}")
     return values
 
 

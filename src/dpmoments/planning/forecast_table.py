@@ -9,22 +9,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from dpmoments.analysis.answers import TableAnswer, aligned
-from dpmoments.mechanisms.assumed_table import Assumption
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.mechanisms.synthetic_spectrum import Assumption
 from dpmoments.planning.changes import Change
 from dpmoments.planning.imagined_release import (
     NoiseInUnits,
-    Setting,
+    ReleasePlan,
     TableInWords,
     column_table,
-    columns_in_words,
+    describe_columns,
     plain_columns,
     plain_noise,
 )
 from dpmoments.planning.needed import Wanted, budget_needed, rows_needed
-from dpmoments.planning.picture import MOST_FEATURES, plot_forecast
+from dpmoments.planning.picture import MAX_FEATURES, plot_forecast
 from dpmoments.plots.letters import fonts_for
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -243,7 +243,7 @@ class Forecast(TableAnswer):
     neighbors: Neighbors
     assumption: Assumption
     derived_cost: DerivedCost | None = None
-    setting: Setting | None = None
+    setting: ReleasePlan | None = None
     noise: NoiseInUnits | None = None
     worst: NoiseInUnits | None = None
     changes: tuple[Change, ...] = ()
@@ -354,7 +354,7 @@ class Forecast(TableAnswer):
             raise ValueError(f"the noise of {mechanism} in the table's units is not known beforehand")
         return noise
 
-    def _setting_of(self, mechanism: str | None) -> Setting:
+    def _setting_of(self, mechanism: str | None) -> ReleasePlan:
         if self.setting is None:
             raise ValueError(f"nothing is known in the table's units: {self.without_units}")
         return self.setting if mechanism is None else replace(self.setting, mechanism=make_mechanism(mechanism))
@@ -362,12 +362,12 @@ class Forecast(TableAnswer):
     @property
     def title(self) -> str:
         """What the forecast is of."""
-        return f"Forecast for {self.n_rows:,} {self.rows_in_words}, {self.budget}, {self.neighbors}; no data read"
+        return f"Forecast for {self.n_rows:,} {self.rows_text}, {self.budget}, {self.neighbors}; no data read"
 
     @property
-    def rows_in_words(self) -> str:
+    def rows_text(self) -> str:
         """What ``n_rows`` is a number of."""
-        return "rows" if self.privacy_unit is None else self.privacy_unit.rows_in_words
+        return "rows" if self.privacy_unit is None else self.privacy_unit.rows_text
 
     @property
     def heading(self) -> tuple[str, ...]:
@@ -421,10 +421,10 @@ class Forecast(TableAnswer):
         if self.noise is None or self.best is None:
             return ()
         helpful = ("what would help:", *(f"  {change}" for change in self.changes)) if self.changes else ()
-        return (*columns_in_words(self.noise, self.worst, self.best), *helpful)
+        return (*describe_columns(self.noise, self.worst, self.best), *helpful)
 
     @property
-    def mechanisms_in_words(self) -> tuple[str, ...]:
+    def mechanisms_text(self) -> tuple[str, ...]:
         """Heading, what is assumed, and the remarks of the table of mechanisms."""
         marked = [f"~ assumes: {self.assumption.words}"] if any(row.assumed for row in self.rows) else []
         return (f"Expected error of every mechanism ({self.units}, before repair)", *marked)
@@ -449,16 +449,16 @@ class Forecast(TableAnswer):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        return (*self.in_words, *(() if self.noise is None else self.mechanisms_in_words), *self.mechanism_remarks)
+        return (*self.in_words, *(() if self.noise is None else self.mechanisms_text), *self.mechanism_remarks)
 
     def summary(self) -> str:
         """The forecast as text."""
         if self.noise is None:
-            lines = [*self.heading, *self.mechanisms_in_words, aligned(self.mechanism_table()), *self.mechanism_remarks]
+            lines = [*self.heading, *self.mechanisms_text, aligned(self.mechanism_table()), *self.mechanism_remarks]
         else:
             lines = [*self.heading, aligned(self.table()), *self.in_words, ""]
-            lines += [*self.mechanisms_in_words, aligned(self.mechanism_table()), *self.mechanism_remarks]
-        return "\n".join(line for place, line in enumerate(lines) if line or place > 2)
+            lines += [*self.mechanisms_text, aligned(self.mechanism_table()), *self.mechanism_remarks]
+        return "\n".join(line for index, line in enumerate(lines) if line or index > 2)
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """A feature a row as plain values; a mechanism a row where nothing is known in the table's units."""
@@ -469,7 +469,7 @@ class Forecast(TableAnswer):
 
     def to_dict(self) -> dict[str, Any]:
         """The forecast as JSON holds it."""
-        found: dict[str, Any] = {
+        result: dict[str, Any] = {
             "n_rows": self.n_rows,
             "budget": self.budget.to_dict(),
             "neighbors": str(self.neighbors),
@@ -482,14 +482,14 @@ class Forecast(TableAnswer):
             "changes": [change.to_dict() for change in self.changes],
         }
         if self.noise is not None:
-            found["in_units"] = plain_noise(self.noise, self.worst)
-        return found
+            result["in_units"] = plain_noise(self.noise, self.worst)
+        return result
 
     def plot(
         self,
         against: Literal["columns", "budget"] = "columns",
         *,
-        n_features: int = MOST_FEATURES,
+        n_features: int = MAX_FEATURES,
         ax: Axes | None = None,
     ) -> Axes:
         """What the budget buys, before it is spent: :func:`dpmoments.planning.picture.plot_forecast`.
@@ -512,5 +512,5 @@ class Forecast(TableAnswer):
         if self.noise is None:
             return super()._repr_html_()
         first = TableInWords(self.heading, self.table(), self.in_words)
-        second = TableInWords(self.mechanisms_in_words, self.mechanism_table(), self.mechanism_remarks)
+        second = TableInWords(self.mechanisms_text, self.mechanism_table(), self.mechanism_remarks)
         return first._repr_html_() + second._repr_html_()

@@ -15,12 +15,7 @@ from dpmoments.analysis.answers import TableAnswer, finite_or_none, number_or_no
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.correlations import KNOWN_VARIANCE
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
-from dpmoments.mechanisms.adaptive_ball import (
-    EXCESS_FOR_NOISE,
-    LARGEST_RADIUS,
-    LENIENT_BELOW,
-    AdaptiveBallPlan,
-)
+from dpmoments.mechanisms.adaptive_ball import LENIENT_BELOW, MAX_CLIPPING_PER_NOISE, MAX_RADIUS, AdaptiveBallPlan
 from dpmoments.mechanisms.ball_search import (
     BEYOND_SHARE,
     COMPARISONS,
@@ -48,7 +43,7 @@ EXPLAINED = 0.5
 
 
 @dataclass(frozen=True)
-class LawOfRun:
+class PossibleRun:
     """The law that the noise of a run can turn out to have.
 
     Attributes
@@ -72,13 +67,13 @@ class NoiseInUnits:
     ----------
     typical : TypicalTable
     n_rows : int
-    laws : tuple of LawOfRun
+    laws : tuple of PossibleRun
         More than one where the run chooses: numbers are then root mean squares over what it may choose.
     """
 
     typical: TypicalTable
     n_rows: int
-    laws: tuple[LawOfRun, ...]
+    laws: tuple[PossibleRun, ...]
 
     @cached_property
     def mean(self) -> FloatArray:
@@ -136,7 +131,7 @@ class NoiseInUnits:
         """
         deviations, means = self.typical.in_unit_ball
 
-        def of_law(part: LawOfRun) -> FloatArray:
+        def of_law(part: PossibleRun) -> FloatArray:
             squares = np.zeros_like(means) if part.centered else means**2
             cells = (
                 part.law.off_diagonal_variance
@@ -144,9 +139,9 @@ class NoiseInUnits:
                 + np.outer(squares, squares) * _of_count(part.law)
             )
             with np.errstate(divide="ignore", invalid="ignore"):
-                found = np.sqrt(cells) / np.outer(deviations, deviations) / self.n_rows
+                result = np.sqrt(cells) / np.outer(deviations, deviations) / self.n_rows
             return (
-                found if len(self.laws) == 1 else np.minimum(found, 1.0)
+                result if len(self.laws) == 1 else np.minimum(result, 1.0)
             )  # a rare bad run loses what there is, not more
 
         noise = self._root_mean_square([of_law(part) for part in self.laws])
@@ -214,7 +209,7 @@ class NoiseInUnits:
         chosen = np.arange(len(self.mean)) if among is None else np.asarray(among, dtype=int)
         numbers = chosen[~self.typical.shares[chosen]]
         for candidates in (numbers, chosen):
-            first, second = (candidates[places] for places in np.tril_indices(len(candidates), -1))
+            first, second = (candidates[indices] for indices in np.tril_indices(len(candidates), -1))
             apart = np.isfinite(self.correlation[first, second])
             if apart.any():
                 return first[apart], second[apart]
@@ -224,8 +219,8 @@ class NoiseInUnits:
     def regressors(self) -> int:
         """k of the typical regression: all features but one, and one level of each column of levels."""
         blocks = sum(
-            int(len(places) > 1 and bool(self.typical.shares[places[0]]))
-            for places in self.typical.features_of_columns.values()
+            int(len(indices) > 1 and bool(self.typical.shares[indices[0]]))
+            for indices in self.typical.features_of_columns.values()
         )
         return max(1, len(self.typical.columns) - blocks - 1)
 
@@ -268,7 +263,7 @@ class NoiseInUnits:
         """On the variance of every feature in the unit ball, shape (d,), for each law: of a share p that on p(1 − p)."""
         deviations, means = self.typical.in_unit_ball
         variances, shares = deviations**2, self.typical.means
-        found = []
+        result = []
         for part in self.laws:
             about = np.zeros_like(means) if part.centered else means
             of_count = (about**2 - variances) ** 2 * _of_count(part.law)
@@ -276,24 +271,24 @@ class NoiseInUnits:
             if not part.centered:  # about a centre a share's variance is read off the second moment
                 of_share = (_of_sum(part.law) + about**2 * _of_count(part.law)) / self._scale**2
                 square = np.where(self._indicators, (1.0 - 2.0 * np.clip(shares, 0.0, 1.0)) ** 2 * of_share, square)
-            found.append(self._certain(np.sqrt(square) / self.n_rows))
-        return tuple(found)
+            result.append(self._certain(np.sqrt(square) / self.n_rows))
+        return tuple(result)
 
     @property
     def _indicators(self) -> BoolArray:
         """Features that are 0 or 1 in every row as the schema's constraints know them."""
         constraints = Constraints.of(self.typical.schema, mean=True)
-        found = np.zeros(len(self.typical.columns), dtype=bool)
+        result = np.zeros(len(self.typical.columns), dtype=bool)
         for block in constraints.blocks:
-            found[block.features] = True
-        found[list(constraints.flags)] = True
-        return found
+            result[block.features] = True
+        result[list(constraints.flags)] = True
+        return result
 
     def _certain(self, noise: FloatArray) -> FloatArray:
         """0 for a column of one level, whose share is 1 in every table."""
-        found = np.array(noise, dtype=np.float64)
-        found[list(Constraints.of(self.typical.schema, mean=True).certain)] = 0.0
-        return found
+        result = np.array(noise, dtype=np.float64)
+        result[list(Constraints.of(self.typical.schema, mean=True).certain)] = 0.0
+        return result
 
     def _averaged(
         self,
@@ -327,12 +322,12 @@ def _of_count(law: NoiseLaw) -> float:
 
 # What adaptive-ball can be expected to find on rows that are assumed: the radius it chooses, and the noise for that.
 
-LEAST_PROBABILITY = 1e-4
-MOST_LEFT_OUT = 1e-2
+MIN_PROBABILITY = 1e-4
+MAX_LEFT_OUT = 1e-2
 """Radii that are less likely are left out; all of them together are less likely than this."""
 
 
-def _ball_laws(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) -> tuple[LawOfRun, ...]:
+def _possible_runs(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) -> tuple[PossibleRun, ...]:
     """The laws that a run can end with: about a centre for the radii it may choose, and at the public bounds."""
     budget = plan.budget
     spent = 0.0 if plan.count_is_public else COUNT_SHARE
@@ -340,7 +335,7 @@ def _ball_laws(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) -> tu
     rows_beyond = budget.rows_beyond(least_rows) if least_rows >= 1.0 else None
     outside = plan.last_step(budget.whole).noise
     if rows_beyond is None:
-        return (LawOfRun(1.0, _with_share(outside, budget, 1.0 - spent)),)
+        return (PossibleRun(1.0, _with_share(outside, budget, 1.0 - spent)),)
     center_share = budget.center_share(least_rows)
     spent += center_share
     size, unevenness = typical.squared_distance
@@ -351,29 +346,29 @@ def _ball_laws(plan: AdaptiveBallPlan, typical: TypicalTable, n_rows: int) -> tu
         spent += screened
         [first_look] = distances.rows_beyond(np.array([radius_at(SCREEN_PLACE)]))
         if first_look > budget.screened_rows(least_rows, rows_beyond):
-            return (LawOfRun(1.0, _with_share(outside, budget, 1.0 - spent)),)
+            return (PossibleRun(1.0, _with_share(outside, budget, 1.0 - spent)),)
     search = budget.search_share(least_rows)
     spent += search
-    places = radius_places(budget.pure)
-    radii = np.array([radius_at(place) for place in places])
+    indices = radius_places(budget.pure)
+    radii = np.array([radius_at(index) for index in indices])
     beyond = distances.rows_beyond(radii)
     if budget.pure:
-        chosen = _chosen_by_score(beyond, rows_beyond, places, budget.part(search).epsilon)
+        chosen = _chosen_by_score(beyond, rows_beyond, indices, budget.part(search).epsilon)
     else:
         chosen = _chosen_by_comparisons(beyond, rows_beyond, budget.deviation(search / COMPARISONS))
     inner = plan.last_step(budget.whole, in_ball=True).noise
     laws = []
-    for place in np.flatnonzero((chosen > LEAST_PROBABILITY) & (radii < LARGEST_RADIUS)):
-        radius = float(radii[place])
+    for index in np.flatnonzero((chosen > MIN_PROBABILITY) & (radii < MAX_RADIUS)):
+        radius = float(radii[index])
         looked = spent + budget.excess_share(radius)
         error = _with_share(outside, budget, 1.0 - looked).frobenius_error
-        probability = float(chosen[place]) * distances.passes(radius, error, budget)
-        if probability > LEAST_PROBABILITY:
+        probability = float(chosen[index]) * distances.passes(radius, error, budget)
+        if probability > MIN_PROBABILITY:
             law = _with_share(inner, budget, 1.0 - looked - BEYOND_SHARE).of_rows_in_ball(radius)
-            laws.append(LawOfRun(probability, law, centered=True))
+            laws.append(PossibleRun(probability, law, centered=True))
     inside = math.fsum(part.probability for part in laws)
-    if inside < 1.0 - MOST_LEFT_OUT:
-        laws.append(LawOfRun(1.0 - inside, _with_share(outside, budget, 1.0 - spent)))
+    if inside < 1.0 - MAX_LEFT_OUT:
+        laws.append(PossibleRun(1.0 - inside, _with_share(outside, budget, 1.0 - spent)))
     return tuple(laws)
 
 
@@ -390,19 +385,19 @@ class _Distances:
         """How many rows are farther than each radius."""
         if self.size <= 0.0 or self.unevenness <= 0.0:
             return np.where(radii**2 < self.size, float(self.n_rows), 0.0)
-        place = radii**2 / (self.size * self.unevenness)
-        return np.asarray(self.n_rows * scipy.special.gammaincc(1.0 / self.unevenness, place))
+        index = radii**2 / (self.size * self.unevenness)
+        return np.asarray(self.n_rows * scipy.special.gammaincc(1.0 / self.unevenness, index))
 
     def excess(self, radius: float) -> float:
         """Σ max(0, D² − r²)."""
         if self.size <= 0.0 or self.unevenness <= 0.0:
             return self.n_rows * max(0.0, self.size - radius**2)
-        shape, place = 1.0 / self.unevenness, radius**2 / (self.size * self.unevenness)
+        shape, index = 1.0 / self.unevenness, radius**2 / (self.size * self.unevenness)
         return float(
             self.n_rows
             * (
-                self.size * scipy.special.gammaincc(shape + 1.0, place)
-                - radius**2 * scipy.special.gammaincc(shape, place)
+                self.size * scipy.special.gammaincc(shape + 1.0, index)
+                - radius**2 * scipy.special.gammaincc(shape, index)
             )
         )
 
@@ -411,7 +406,7 @@ class _Distances:
         most = max(self.farthest**2 - radius**2, 0.0)
         deviation = budget.deviation(budget.excess_share(radius)) * most
         lenience = deviation * max(0.0, 1.0 - (radius / LENIENT_BELOW) ** 2)
-        room = EXCESS_FOR_NOISE * error * (1.0 - radius**2) + lenience - self.excess(radius)
+        room = MAX_CLIPPING_PER_NOISE * error * (1.0 - radius**2) + lenience - self.excess(radius)
         if deviation <= 0.0:
             return float(room >= 0.0)
         if budget.pure:
@@ -430,7 +425,7 @@ def _farthest(typical: TypicalTable) -> float:
 
 def _chosen_by_score(beyond: FloatArray, rows_beyond: int, places: tuple[int, ...], epsilon: float) -> FloatArray:
     """Probabilities of the exponential mechanism."""
-    scores = -np.abs(np.round(beyond) - rows_beyond) + np.array([preference(place, epsilon) for place in places])
+    scores = -np.abs(np.round(beyond) - rows_beyond) + np.array([preference(index, epsilon) for index in places])
     odds = np.exp(epsilon / 2.0 * (scores - scores.max()))
     return np.asarray(odds / odds.sum())
 
@@ -438,15 +433,15 @@ def _chosen_by_score(beyond: FloatArray, rows_beyond: int, places: tuple[int, ..
 def _chosen_by_comparisons(beyond: FloatArray, rows_beyond: int, deviation: float) -> FloatArray:
     """Probabilities of a binary search whose counts have normal noise."""
     fewer = scipy.special.ndtr((rows_beyond - beyond) / deviation)
-    found = np.zeros(len(beyond))
-    found[0] = 1.0
+    result = np.zeros(len(beyond))
+    result[0] = 1.0
     half = len(beyond)
     for _ in range(COMPARISONS):
         half //= 2
         for step in range(0, len(beyond), 2 * half):
-            found[step + half] = found[step] * fewer[step + half]
-            found[step] -= found[step + half]
-    return found
+            result[step + half] = result[step] * fewer[step + half]
+            result[step] -= result[step + half]
+    return result
 
 
 def _strength(budget: BallBudget, share: float) -> float:
@@ -472,7 +467,7 @@ def _scaled(law: NoiseLaw, of_gram: float, of_sum: float, of_count: float) -> No
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class ReleasePlan:
     """A release that could be made.
 
     Attributes
@@ -524,7 +519,7 @@ class Setting:
         laws = laws_of_plan(self.plan, self.typical, self.n_rows)
         return None if laws is None else NoiseInUnits(self.typical, self.n_rows, laws)
 
-    def with_budget(self, size: float) -> Setting:
+    def with_budget(self, size: float) -> ReleasePlan:
         """With another ε (the same δ), or ρ."""
         budget = self.budget
         if budget.kind is BudgetKind.ZCDP:
@@ -539,19 +534,19 @@ class Setting:
         return self.budget.rho if self.budget.kind is BudgetKind.ZCDP else self.budget.epsilon
 
 
-def laws_of_plan(plan: Plan, typical: TypicalTable, n_rows: int) -> tuple[LawOfRun, ...] | None:
+def laws_of_plan(plan: Plan, typical: TypicalTable, n_rows: int) -> tuple[PossibleRun, ...] | None:
     """What the law of the noise can turn out to be; None where no closed one is known, or no mean is released."""
     if isinstance(plan, AdaptiveBallPlan):
-        return _ball_laws(plan, typical, n_rows)
+        return _possible_runs(plan, typical, n_rows)
     law = plan.noise
     if law is None or law.sum_variance is None or law.count_variance is None or plan.shape.row_norm is None:
         return None
-    return (LawOfRun(1.0, law),)
+    return (PossibleRun(1.0, law),)
 
 
-def worst_laws(plan: Plan) -> tuple[LawOfRun, ...] | None:
+def worst_laws(plan: Plan) -> tuple[PossibleRun, ...] | None:
     """For a plan that adapts to the table: what no table makes worse; None for others."""
-    return (LawOfRun(1.0, plan.guaranteed.noise),) if isinstance(plan, AdaptiveBallPlan) else None
+    return (PossibleRun(1.0, plan.guaranteed.noise),) if isinstance(plan, AdaptiveBallPlan) else None
 
 
 NOISE = "noise"
@@ -568,24 +563,24 @@ def column_table(noise: NoiseInUnits) -> list[tuple[str, ...]]:
     lines: list[tuple[str, ...]] = [("feature", "typical sd", "± mean", "95 %", "± sd", "of the sd", "± rows")]
     lost = noise.mean_is_noise, noise.standard_deviation_is_noise
     more = [MORE if rough else "" for rough in noise.standard_deviation_is_rough]
-    for place, name in enumerate(typical.schema.feature_names):
-        share, deviation = typical.shares[place], float(typical.standard_deviations[place])
-        spread = float(noise.standard_deviation[place])
+    for index, name in enumerate(typical.schema.feature_names):
+        share, deviation = typical.shares[index], float(typical.standard_deviations[index])
+        spread = float(noise.standard_deviation[index])
         lines.append(
             (
                 name,
-                f"{'~' if typical.assumed[place] else ''}{digits(deviation, 3)}",
-                NOISE if lost[0][place] else digits(noise.mean[place]),
-                NOISE if lost[0][place] else digits(noise.mean_half_width[place]),
-                "–" if share else NOISE if lost[1][place] else f"{more[place]}{digits(spread)}",
-                "–" if share or lost[1][place] or deviation <= 0.0 else f"{more[place]}{spread / deviation:.1%}",
-                digits(noise.count[place]) if share else "–",
+                f"{'~' if typical.assumed[index] else ''}{digits(deviation, 3)}",
+                NOISE if lost[0][index] else digits(noise.mean[index]),
+                NOISE if lost[0][index] else digits(noise.mean_half_width[index]),
+                "–" if share else NOISE if lost[1][index] else f"{more[index]}{digits(spread)}",
+                "–" if share or lost[1][index] or deviation <= 0.0 else f"{more[index]}{spread / deviation:.1%}",
+                digits(noise.count[index]) if share else "–",
             )
         )
     return lines
 
 
-def columns_in_words(noise: NoiseInUnits, worst: NoiseInUnits | None, mechanism: str) -> tuple[str, ...]:
+def describe_columns(noise: NoiseInUnits, worst: NoiseInUnits | None, mechanism: str) -> tuple[str, ...]:
     """Sentences below that table.
 
     Parameters
@@ -702,7 +697,7 @@ class TableInWords(TableAnswer):
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         head, *rows = self._rows
-        return {name: [row[place] for row in rows] for place, name in enumerate(head)}
+        return {name: [row[index] for row in rows] for index, name in enumerate(head)}
 
     def to_dict(self) -> dict[str, Any]:
         return {name: list(values) for name, values in self.columns().items()}

@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpmoments.foundation.values import is_finite_number
-from dpmoments.planning.imagined_release import NoiseInUnits, Setting
+from dpmoments.planning.imagined_release import NoiseInUnits, ReleasePlan
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import BudgetKind
 
-_LARGEST_BUDGET = 100.0
-_SMALLEST_BUDGET = 1e-9
+_MAX_BUDGET = 100.0
+_MIN_BUDGET = 1e-9
 _FINENESS = 1e-6
 """The smallest budget is found to this share of itself, from above."""
-_MOST_ROWS = 10**12
+_MAX_ROWS = 10**12
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ class Wanted:
         )
 
 
-def rows_needed(setting: Setting, wanted: Wanted) -> int:
+def rows_needed(setting: ReleasePlan, wanted: Wanted) -> int:
     """The smallest number of rows at which the plan has noise that small.
 
     Raises
@@ -111,8 +111,8 @@ def rows_needed(setting: Setting, wanted: Wanted) -> int:
     most = 1
     while not enough(most):
         most *= 4
-        if most > _MOST_ROWS:
-            raise ValueError(f"not within {_MOST_ROWS:.0e} rows: give a larger budget, or ask for less")
+        if most > _MAX_ROWS:
+            raise ValueError(f"not within {_MAX_ROWS:.0e} rows: give a larger budget, or ask for less")
     least = most // 4
     while most - least > 1:
         middle = (least + most) // 2
@@ -120,7 +120,7 @@ def rows_needed(setting: Setting, wanted: Wanted) -> int:
     return most
 
 
-def budget_needed(setting: Setting, wanted: Wanted) -> float:
+def budget_needed(setting: ReleasePlan, wanted: Wanted) -> float:
     """The smallest ε (at the setting's δ), or ρ, at which the plan has noise that small.
 
     Raises
@@ -133,18 +133,18 @@ def budget_needed(setting: Setting, wanted: Wanted) -> float:
     def enough(size: float) -> bool:
         return _holds(setting.with_budget(size), wanted)
 
-    if not enough(_LARGEST_BUDGET):
+    if not enough(_MAX_BUDGET):
         raise ValueError(
-            f"not within {symbol} ≤ {_LARGEST_BUDGET:g}: more rows, fewer columns or tighter bounds would do more"
+            f"not within {symbol} ≤ {_MAX_BUDGET:g}: more rows, fewer columns or tighter bounds would do more"
         )
-    most, least = _LARGEST_BUDGET, _SMALLEST_BUDGET
+    most, least = _MAX_BUDGET, _MIN_BUDGET
     while most > least * (1.0 + _FINENESS):
         middle = math.sqrt(least * most)
         least, most = (least, middle) if enough(middle) else (middle, most)
     return most
 
 
-def _holds(setting: Setting, wanted: Wanted) -> bool:
+def _holds(setting: ReleasePlan, wanted: Wanted) -> bool:
     """Not where the plan is refused: a budget can be so small that it is."""
     try:
         noise = setting.noise

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.mechanisms.base import Mechanism
-from dpmoments.planning.imagined_release import NoiseInUnits, Setting, column_table
+from dpmoments.planning.imagined_release import NoiseInUnits, ReleasePlan, column_table
 from dpmoments.plots.canvas import (
     CERTAIN,
     HATCH,
@@ -23,14 +23,14 @@ from dpmoments.plots.canvas import (
     entitle,
     legend_below,
 )
-from dpmoments.plots.letters import as_it_stands, label
+from dpmoments.plots.letters import label, literal_text
 from dpmoments.privacy.budget import BudgetKind
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-MOST_FEATURES = 30
+MAX_FEATURES = 30
 _FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Budgets looked at, times that of the forecast."""
 _LINES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7")
@@ -39,12 +39,12 @@ _AS_LARGE = 1.0
 
 
 def plot_forecast(
-    setting: Setting,
+    setting: ReleasePlan,
     noise: NoiseInUnits,
     title: str,
     *,
     against: Literal["columns", "budget"],
-    n_features: int = MOST_FEATURES,
+    n_features: int = MAX_FEATURES,
     ax: Axes | None = None,
 ) -> Axes:
     """The picture of a forecast.
@@ -110,7 +110,7 @@ def _plot_columns(noise: NoiseInUnits, title: str, n_features: int, ax: Axes | N
     ax.set_xlim(float(low) / 2.0, right)
     ax.set_ylim(len(chosen) - 0.4, -0.6)
     ax.set_yticks(place)
-    ax.set_yticklabels([label(names[index]) for index in chosen], fontsize=TEXT_SIZE, **as_it_stands())
+    ax.set_yticklabels([label(names[index]) for index in chosen], fontsize=TEXT_SIZE, **literal_text())
     ax.tick_params(axis="x", labelsize=SMALL_TEXT)
     ax.set_xlabel("standard deviation of the noise, of the column's typical standard deviation", fontsize=TEXT_SIZE)
     ax.grid(axis="x", alpha=0.3)
@@ -152,11 +152,11 @@ def _in_units(ax: Axes, noise: NoiseInUnits, chosen: Sequence[int]) -> None:
             va="center",
             fontsize=SMALL_TEXT,
             annotation_clip=False,
-            **as_it_stands(),
+            **literal_text(),
         )
 
 
-def _plot_against_budget(setting: Setting, title: str, ax: Axes | None) -> Axes:
+def _plot_against_budget(setting: ReleasePlan, title: str, ax: Axes | None) -> Axes:
     """The noise on a typical correlation (with one column: on its mean, in its standard deviations) against the budget."""
     grow = ax is None
     ax = axes_of(ax, 6.4, 4.4)
@@ -166,8 +166,8 @@ def _plot_against_budget(setting: Setting, title: str, ax: Axes | None) -> Axes:
     sizes = [factor * setting.size_of_budget for factor in _FACTORS]
     any_lost = False
     for mechanism, color in zip((setting.mechanism, *setting.rivals), _LINES, strict=False):
-        found = [_noise_at(setting, mechanism, size, one_column=one_column) for size in sizes]
-        values, lost = np.array([value for value, _ in found]), np.array([gone for _, gone in found])
+        result = [_noise_at(setting, mechanism, size, one_column=one_column) for size in sizes]
+        values, lost = np.array([value for value, _ in result]), np.array([gone for _, gone in result])
         ax.plot(sizes, values, "-", color=color, linewidth=1.4)
         ax.plot(np.array(sizes)[~lost], values[~lost], "o", color=color, markersize=6, label=mechanism.name)
         ax.plot(np.array(sizes)[lost], values[lost], "o", color=color, markerfacecolor="white", markersize=6)
@@ -194,7 +194,7 @@ def _plot_against_budget(setting: Setting, title: str, ax: Axes | None) -> Axes:
     return ax
 
 
-def _noise_at(setting: Setting, mechanism: Mechanism, size: float, *, one_column: bool) -> tuple[float, bool]:
+def _noise_at(setting: ReleasePlan, mechanism: Mechanism, size: float, *, one_column: bool) -> tuple[float, bool]:
     """NaN where the mechanism cannot run."""
     try:
         return _noise_of(replace(setting, mechanism=mechanism).with_budget(size), one_column=one_column)
@@ -202,7 +202,7 @@ def _noise_at(setting: Setting, mechanism: Mechanism, size: float, *, one_column
         return math.nan, False
 
 
-def _noise_of(setting: Setting, *, one_column: bool = False) -> tuple[float, bool]:
+def _noise_of(setting: ReleasePlan, *, one_column: bool = False) -> tuple[float, bool]:
     """On a typical correlation, or on the mean of one column, and whether it hides it."""
     noise = setting.noise
     if noise is None:

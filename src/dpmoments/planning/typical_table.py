@@ -84,18 +84,18 @@ class TypicalTable:
         columns = tuple(column.name for column in schema.columns for _ in column.feature_names)
         shares = shares.astype(bool)
         for name, value in _checked(schema, "typical_mean", typical_mean).items():
-            place = schema.feature_names.index(name)
-            means[place] = value
-            if shares[place]:
-                deviations[place], assumed[place] = math.sqrt(value * (1.0 - value)), 0.0
+            index = schema.feature_names.index(name)
+            means[index] = value
+            if shares[index]:
+                deviations[index], assumed[index] = math.sqrt(value * (1.0 - value)), 0.0
         for name, value in _checked(schema, "typical_sd", typical_sd).items():
-            place = schema.feature_names.index(name)
-            deviations[place], assumed[place] = value, 0.0
-            if shares[place] and name not in (typical_mean or {}):
-                means[place] = (1.0 - math.sqrt(max(0.0, 1.0 - 4.0 * value**2))) / 2.0
+            index = schema.feature_names.index(name)
+            deviations[index], assumed[index] = value, 0.0
+            if shares[index] and name not in (typical_mean or {}):
+                means[index] = (1.0 - math.sqrt(max(0.0, 1.0 - 4.0 * value**2))) / 2.0
         falls = _DECAY if decay is None else decay
         numbers = max(1, int((~shares).sum()))
-        values = spectrum or [float(place) ** -falls for place in range(1, numbers + 1)]
+        values = spectrum or [float(index) ** -falls for index in range(1, numbers + 1)]
         for array in (deviations, means):
             array.setflags(write=False)
         return cls(schema, deviations, means, assumed.astype(bool), shares, columns, tuple(map(float, values)))
@@ -107,14 +107,14 @@ class TypicalTable:
             return ""
         said = []
         numbers, blocks = self.assumed & ~self.shares, {column.name: column for column in self.schema.columns}
-        if any(numbers[place] and not isinstance(blocks[name], Coordinate) for place, name in enumerate(self.columns)):
+        if any(numbers[index] and not isinstance(blocks[name], Coordinate) for index, name in enumerate(self.columns)):
             said.append("standard deviations of a tenth of the range")
         if any(isinstance(column, Coordinate) for column in self.schema.columns) and numbers.any():
             said.append("coordinates spread evenly over the unit ball")
-        if any(self.assumed[place] and isinstance(blocks[name], Boolean) for place, name in enumerate(self.columns)):
+        if any(self.assumed[index] and isinstance(blocks[name], Boolean) for index, name in enumerate(self.columns)):
             said.append("flags that are true in a quarter of the rows")
         if any(
-            self.assumed[place] and isinstance(blocks[name], Categorical) for place, name in enumerate(self.columns)
+            self.assumed[index] and isinstance(blocks[name], Categorical) for index, name in enumerate(self.columns)
         ):
             said.append("levels whose shares are as likely to be any as any other")
         return f"~ assumes {', '.join(said)}: give typical_sd, a public guess, for others"
@@ -123,7 +123,7 @@ class TypicalTable:
     def features_of_columns(self) -> Mapping[str, tuple[int, ...]]:
         """The places of the features of every column, by its name."""
         return {
-            name: tuple(place for place, other in enumerate(self.columns) if other == name)
+            name: tuple(index for index, other in enumerate(self.columns) if other == name)
             for name in dict.fromkeys(self.columns)
         }
 
@@ -145,12 +145,12 @@ class TypicalTable:
         of_numbers = float(squares[~self.shares].sum())
         values = np.array(self.spectrum)
         variance = of_numbers**2 * 2.0 * float(np.sum(values**2)) / float(np.sum(values)) ** 2 if values.any() else 0.0
-        for places in self.features_of_columns.values():
-            if not self.shares[places[0]]:
+        for indices in self.features_of_columns.values():
+            if not self.shares[indices[0]]:
                 continue
-            whole, levels = float(squares[list(places)].sum()), len(places)
+            whole, levels = float(squares[list(indices)].sum()), len(indices)
             if levels == 1:
-                spread = min(float(self.standard_deviations[places[0]]) ** 2, 0.25)
+                spread = min(float(self.standard_deviations[indices[0]]) ** 2, 0.25)
                 variance += whole**2 * (1.0 - 4.0 * spread) / spread if spread > 0.0 else 0.0
             else:
                 of_shares = 6.0 / ((levels + 1) * (levels + 2)) - 4.0 / (levels + 1) ** 2
@@ -202,8 +202,8 @@ def _checked(schema: Schema, what: str, given: Mapping[str, float] | None) -> di
         )
     lower, upper = schema.feature_bounds
     for name, value in given.items():
-        place = names.index(name)
-        least, most = (float(lower[place]), float(upper[place]))
+        index = names.index(name)
+        least, most = (float(lower[index]), float(upper[index]))
         if what == "typical_mean":
             if not (is_finite_number(value) and least <= value <= most):
                 raise ValueError(

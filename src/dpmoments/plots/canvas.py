@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dpmoments.analysis.functionals import NO_MEAN
 from dpmoments.analysis.released import Released
-from dpmoments.plots.letters import ESCAPED, as_it_stands, drawable
+from dpmoments.plots.letters import ESCAPED, drawable, literal_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -131,16 +131,16 @@ def entitle(ax: Axes, title: str, *meaning: str, grow: bool) -> None:
     assert figure is not None
     if (engine := figure.get_layout_engine()) is not None:
         engine.execute(figure)  # labels take their part of the width
-    place, (wide, high) = ax.get_position(), figure.get_size_inches()
+    index, (wide, high) = ax.get_position(), figure.get_size_inches()
     alone = grow or len(figure.axes) == 1
     title, meaning = drawable(title), (*map(drawable, meaning), _of_escaped(ax, title))
-    width = max((1.0 - place.x0 if alone else place.width) * wide, _NARROWEST)
+    width = max((1.0 - index.x0 if alone else index.width) * wide, _NARROWEST)
     lines = textwrap.wrap(title, int(width * _LETTERS_AN_INCH))
     small = [line for words in meaning for line in textwrap.wrap(words, int(width * _SMALL_LETTERS_AN_INCH))]
     block = _LINE_HEIGHT * SMALL_TEXT * len(small)
     if grow:
         figure.set_size_inches(wide, high + (block + _LINE_HEIGHT * TEXT_SIZE * len(lines)) / POINTS_AN_INCH)
-    ax.set_title("\n".join(lines), loc="left", fontsize=TEXT_SIZE + 2.0, pad=6.0 + block, **as_it_stands())
+    ax.set_title("\n".join(lines), loc="left", fontsize=TEXT_SIZE + 2.0, pad=6.0 + block, **literal_text())
     ax.annotate(
         "\n".join(small),
         (0.0, 1.0),
@@ -154,7 +154,7 @@ def entitle(ax: Axes, title: str, *meaning: str, grow: bool) -> None:
         color=SECONDARY,
         annotation_clip=False,
         in_layout=False,  # the title keeps its height free, and its width is no matter of the axes
-        **as_it_stands(),
+        **literal_text(),
     )
 
 

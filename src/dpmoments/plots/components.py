@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpmoments.analysis.components import SCALINGS, PrincipalComponents, Scaling, pca
-from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE, law_in_words
+from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import IntegerArray
 from dpmoments.plots.canvas import (
@@ -23,15 +23,15 @@ from dpmoments.plots.canvas import (
     legend_below,
     require_count,
 )
-from dpmoments.plots.letters import as_it_stands
+from dpmoments.plots.letters import literal_text
 from dpmoments.plots.matrices import NumberedCells, draw_matrix, matrix_axes, with_color_bar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_MOST_COMPONENTS = 5
-_MOST_FEATURES = 25
+_MAX_COMPONENTS = 5
+_MAX_FEATURES = 25
 
 
 def plot_components(
@@ -40,17 +40,17 @@ def plot_components(
     columns: Sequence[str] | None = None,
     *,
     scaling: Scaling = "bounds",
-    n_features: int = _MOST_FEATURES,
+    n_features: int = _MAX_FEATURES,
     ax: Axes | None = None,
 ) -> Axes:
     """Loadings as coloured cells; see :meth:`dpmoments.plots.accessor.ReleasePlots.components`."""
     require_count(release, "principal components")
     if n_components is None:
-        n_components = min(_MOST_COMPONENTS, len(pca(release, 1, columns).feature_names))
+        n_components = min(_MAX_COMPONENTS, len(pca(release, 1, columns).feature_names))
     return _draw_components(pca(release, n_components, columns, scaling=scaling), n_features, ax)
 
 
-def _draw_components(found: PrincipalComponents, n_features: int = _MOST_FEATURES, ax: Axes | None = None) -> Axes:
+def _draw_components(found: PrincipalComponents, n_features: int = _MAX_FEATURES, ax: Axes | None = None) -> Axes:
     """The picture of the components of an answer of ``release.pca()``."""
     from matplotlib.colors import Normalize
 
@@ -66,8 +66,8 @@ def _draw_components(found: PrincipalComponents, n_features: int = _MOST_FEATURE
         ax,
         loadings,
         Normalize(-largest, largest),
-        rows=[found.feature_names[place] for place in chosen],
-        columns=[str(place) for place in range(1, k + 1)],
+        rows=[found.feature_names[index] for index in chosen],
+        columns=[str(index) for index in range(1, k + 1)],
         is_noise=np.broadcast_to(is_noise, loadings.shape) | (not known),
         cells=NumberedCells(
             [[f"{round(value, 2) + 0.0:+.2f}" for value in line] for line in loadings.tolist()],
@@ -80,7 +80,7 @@ def _draw_components(found: PrincipalComponents, n_features: int = _MOST_FEATURE
     ]
     ax.set_xticks(range(k))
     ax.set_xticklabels(
-        [f"{place}\n{said}" for place, said in enumerate(words, 1)], fontsize=SMALL_TEXT, rotation=0, **as_it_stands()
+        [f"{index}\n{said}" for index, said in enumerate(words, 1)], fontsize=SMALL_TEXT, rotation=0, **literal_text()
     )
     ax.set_xlabel("component, and its share of the total variance", fontsize=TEXT_SIZE)
     with_color_bar(ax, image, "loading")
@@ -91,7 +91,7 @@ def _draw_components(found: PrincipalComponents, n_features: int = _MOST_FEATURE
         if known
         else "principal components: noise unknown",
         SCALINGS[found.scaling],
-        f"hatched: {NOT_DISTINGUISHABLE}" if is_noise.any() else law_in_words(found.noise),
+        f"hatched: {NOT_DISTINGUISHABLE}" if is_noise.any() else describe_law(found.noise),
         f"the {len(chosen)} of {len(found.feature_names)} features that weigh most in them" if fewer else "",
         found.warning,
         grow=grow,
@@ -127,7 +127,7 @@ def draw_spectrum(found: PrincipalComponents, ax: Axes | None = None) -> Axes:
     k = len(found.explained_variance)
     grow = ax is None
     ax = axes_of(ax, min(max(5.2, 3.2 + 0.25 * k), 10.0), 4.4)
-    variance, edge, place = found.explained_variance, found.noise_edge, np.arange(1, k + 1)
+    variance, edge, index = found.explained_variance, found.noise_edge, np.arange(1, k + 1)
     known, is_noise = found.noise is not None, found.is_noise
     least = _least_shown(found)
     shown = np.maximum(variance, least)
@@ -153,7 +153,7 @@ def draw_spectrum(found: PrincipalComponents, ax: Axes | None = None) -> Axes:
         error = np.abs(np.stack([shown - low, high - shown]))
         if out.any():
             ax.errorbar(
-                place[out],
+                index[out],
                 shown[out],
                 yerr=error[:, out],
                 fmt="o",
@@ -164,7 +164,7 @@ def draw_spectrum(found: PrincipalComponents, ax: Axes | None = None) -> Axes:
             )
         if is_noise.any():
             ax.plot(
-                place[is_noise],
+                index[is_noise],
                 shown[is_noise],
                 "o",
                 markersize=size,
@@ -174,11 +174,11 @@ def draw_spectrum(found: PrincipalComponents, ax: Axes | None = None) -> Axes:
             )
     else:
         ax.plot(
-            place, shown, "D", markersize=size, markerfacecolor="white", markeredgecolor=CERTAIN, label="noise unknown"
+            index, shown, "D", markersize=size, markerfacecolor="white", markeredgecolor=CERTAIN, label="noise unknown"
         )
     beyond = variance < least
     if beyond.any():
-        ax.plot(place[beyond], shown[beyond], "v", markersize=size, color=NOISE_COLOR, label="below the axis, or 0")
+        ax.plot(index[beyond], shown[beyond], "v", markersize=size, color=NOISE_COLOR, label="below the axis, or 0")
     ax.set_xlim(0.5, k + 0.5)
     ax.set_ylim(bottom=least * 0.8)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=12, min_n_ticks=1))
@@ -195,7 +195,7 @@ def draw_spectrum(found: PrincipalComponents, ax: Axes | None = None) -> Axes:
         f"{SCALINGS[found.scaling]}; what stands out is told by variances before repair"
         if known
         else SCALINGS[found.scaling],
-        law_in_words(found.noise),
+        describe_law(found.noise),
         found.warning,
         grow=grow,
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dpmoments.analysis.description import describe
-from dpmoments.analysis.functionals import NOISE_UNKNOWN, NOT_DISTINGUISHABLE, law_in_words
+from dpmoments.analysis.functionals import NOISE_UNKNOWN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.group_means import LOST, GroupMeans, group_means
 from dpmoments.analysis.levels import feature_place
 from dpmoments.analysis.regression import lasso, ols, ridge
@@ -30,7 +30,7 @@ from dpmoments.plots.canvas import (
     require_count,
     require_mean,
 )
-from dpmoments.plots.letters import as_it_stands, label
+from dpmoments.plots.letters import label, literal_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,12 +84,12 @@ def _draw_intervals(ax: Axes, lines: Sequence[_IntervalLine], words: str, *, abo
     left, right = _limits(lines, about)
     if about is not None:
         ax.axvline(about, color="#404040", linewidth=0.8)
-    for place, line in enumerate(lines):
-        _draw(ax, place, line, left, right)
+    for index, line in enumerate(lines):
+        _draw(ax, index, line, left, right)
         if line.word:
             ax.annotate(
                 _SHORT.get(line.word, line.word),
-                (1.0, place),
+                (1.0, index),
                 (6, 0),
                 xycoords=ax.get_yaxis_transform(),
                 textcoords="offset points",
@@ -97,13 +97,13 @@ def _draw_intervals(ax: Axes, lines: Sequence[_IntervalLine], words: str, *, abo
                 fontsize=SMALL_TEXT,
                 color=SECONDARY,
                 annotation_clip=False,
-                **as_it_stands(),
+                **literal_text(),
             )
     ax.set_xlim(left, right)
     ax.set_ylim(len(lines) - 0.4, -0.6)
     ax.set_yticks(range(len(lines)))
-    ax.set_yticklabels([line.name for line in lines], fontsize=TEXT_SIZE, **as_it_stands())
-    ax.set_xlabel(words, fontsize=TEXT_SIZE, **as_it_stands())
+    ax.set_yticklabels([line.name for line in lines], fontsize=TEXT_SIZE, **literal_text())
+    ax.set_xlabel(words, fontsize=TEXT_SIZE, **literal_text())
     ax.tick_params(axis="x", labelsize=SMALL_TEXT)
     ax.grid(axis="x", alpha=0.3)
 
@@ -161,7 +161,7 @@ def _limits(lines: Sequence[_IntervalLine], about: float | None) -> tuple[float,
 # The picture of a regression's coefficients.
 
 _FITS: dict[str, Any] = {"ols": ols, "ridge": ridge, "lasso": lasso}
-_MOST_COEFFICIENTS = 25
+_MAX_COEFFICIENTS = 25
 
 
 def plot_coefficients(
@@ -171,7 +171,7 @@ def plot_coefficients(
     *,
     method: Literal["ols", "ridge", "lasso"] = "ols",
     per: Literal["deviation", "unit"] = "deviation",
-    n_coefficients: int = _MOST_COEFFICIENTS,
+    n_coefficients: int = _MAX_COEFFICIENTS,
     ax: Axes | None = None,
     **options: Any,
 ) -> Axes:
@@ -184,10 +184,10 @@ def plot_coefficients(
         raise ValueError(f"n_coefficients={n_coefficients!r} shows nothing: give 1 or more")
     require_count(release, "coefficients")
     fit = _FITS[method](release, target, features, **options)
-    found = describe(release)
-    spread = found.root_mean_square if found.standard_deviation is None else found.standard_deviation
+    result = describe(release)
+    spread = result.root_mean_square if result.standard_deviation is None else result.standard_deviation
     assert spread is not None
-    of_feature = dict(zip(found.feature_names, spread.tolist(), strict=True))
+    of_feature = dict(zip(result.feature_names, spread.tolist(), strict=True))
     deviations = np.array([of_feature[name] for name in fit.features])
     return draw_coefficients(fit, deviations if per == "deviation" else None, n_coefficients, ax)
 
@@ -195,7 +195,7 @@ def plot_coefficients(
 def draw_coefficients(
     fit: CoefficientTable,
     deviations: FloatArray | None = None,
-    n_coefficients: int = _MOST_COEFFICIENTS,
+    n_coefficients: int = _MAX_COEFFICIENTS,
     ax: Axes | None = None,
 ) -> Axes:
     """The picture of the answer of a regression.
@@ -216,14 +216,14 @@ def draw_coefficients(
     order = np.argsort(np.nan_to_num(fit.p_values, nan=2.0), kind="stable")[:n_coefficients]
     lines = [
         _IntervalLine(
-            label(fit.features[place]),
-            _times(fit.coefficients[place], per[place]),
-            _times(lower[place], per[place]),
-            _times(upper[place], per[place]),
-            _times(half[place], per[place]),
-            verdict[place],
+            label(fit.features[index]),
+            _times(fit.coefficients[index], per[index]),
+            _times(lower[index], per[index]),
+            _times(upper[index], per[index]),
+            _times(half[index], per[index]),
+            verdict[index],
         )
-        for place in np.sort(order).tolist()
+        for index in np.sort(order).tolist()
     ]
     grow = ax is None
     ax = _interval_axes(ax, len(lines))
@@ -290,17 +290,17 @@ def draw_groups(found: GroupMeans, ax: Axes | None = None) -> Axes:
     total = np.hypot(found.privacy_noise[0], found.sampling_noise[0])
     half = _privacy_part(found.lower[0], found.upper[0], found.privacy_noise[0], total)
     lines = []
-    for place, name in enumerate(found.groups):
-        noise = f" ± {found.count_noise[place]:,.0f}" if np.isfinite(found.count_noise[place]) else ""
+    for index, name in enumerate(found.groups):
+        noise = f" ± {found.count_noise[index]:,.0f}" if np.isfinite(found.count_noise[index]) else ""
         level = name.removeprefix(f"{found.by}=")
         lines.append(
             _IntervalLine(
-                f"{label(level, 20)}  ({found.counts[place]:,.0f}{noise})",
-                float(found.mean[0, place]),
-                float(found.lower[0, place]),
-                float(found.upper[0, place]),
-                float(half[place]),
-                LOST if found.lost[place] else "" if found.noise_known else NOISE_UNKNOWN,
+                f"{label(level, 20)}  ({found.counts[index]:,.0f}{noise})",
+                float(found.mean[0, index]),
+                float(found.lower[0, index]),
+                float(found.upper[0, index]),
+                float(half[index]),
+                LOST if found.lost[index] else "" if found.noise_known else NOISE_UNKNOWN,
             )
         )
     grow = ax is None
@@ -309,7 +309,7 @@ def draw_groups(found: GroupMeans, ax: Axes | None = None) -> Axes:
     _draw_intervals(ax, lines, f"mean of {feature}")
     ax.set_ylabel(f"{label(found.by)}  (rows ± noise)", parse_math=False, usetex=False)
     lost = f"hatched: {LOST}, the number of rows {NOT_DISTINGUISHABLE}" if found.lost.any() else ""
-    intervals = f"{found.level:.0%} intervals, {_PARTS}" if found.noise_known else law_in_words(None)
+    intervals = f"{found.level:.0%} intervals, {_PARTS}" if found.noise_known else describe_law(None)
     pooled = "" if found.own_variance or not found.noise_known else "; groups are taken to vary alike"
     entitle(ax, f"mean of {feature} by {label(found.by)}", f"{intervals}{pooled}", lost, found.warning, grow=grow)
     return ax

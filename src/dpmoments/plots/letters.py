@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from functools import cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
-from dpmoments.analysis.answers import LONGEST_LABEL, escaped
+from dpmoments.analysis.answers import MAX_LABEL_LENGTH, escaped
 from dpmoments.analysis.answers import label as shortened
 from dpmoments.schema.schema import Schema
 
@@ -83,7 +83,7 @@ def fonts_for(schema: Schema) -> Iterator[None]:
         _MORE.reset(before)
 
 
-def as_it_stands() -> dict[str, Any]:
+def literal_text() -> dict[str, Any]:
     """For every text with a name in it: names are data, ``$`` begins no formula, and fonts have their letters."""
     from matplotlib import rcParams
 
@@ -102,7 +102,7 @@ def with_fonts_for_names(draw: Callable[Arguments, Drawn]) -> Callable[Arguments
     return within
 
 
-def label(name: str, longest: int = LONGEST_LABEL) -> str:
+def label(name: str, longest: int = MAX_LABEL_LENGTH) -> str:
     r"""A name as a picture shows it: no longer than there is room for, and in letters that can be drawn.
 
     Examples
@@ -152,7 +152,7 @@ def _families_with(letters: frozenset[str]) -> tuple[str, ...]:
 
     if not letters:
         return ()
-    missing, found = set(letters), []
+    missing, result = set(letters), []
     upright = [font for font in fontManager.ttflist if font.style == "normal" and font.weight in (400, "normal")]
     for font in sorted(upright, key=lambda font: ("Sans" not in font.name, font.name)):
         if _NO_TEXT_FONT.search(font.name):
@@ -163,8 +163,8 @@ def _families_with(letters: frozenset[str]) -> tuple[str, ...]:
             continue
         has = {letter for letter in missing if face.get_char_index(ord(letter))} if face.scalable else set()
         if has:
-            found.append(font.name)
+            result.append(font.name)
             missing -= has
         if not missing:
             break
-    return tuple(found)
+    return tuple(result)

@@ -16,9 +16,9 @@ from dpmoments.analysis.functionals import (
     NOISE_UNKNOWN,
     NOT_DISTINGUISHABLE,
     FeatureVariances,
-    NoisyMoments,
+    LocalMoments,
+    describe_law,
     indicators,
-    law_in_words,
     shows_shares,
 )
 from dpmoments.analysis.levels import chosen_features, columns_of
@@ -37,7 +37,7 @@ from dpmoments.plots.canvas import (
     require_mean,
     room_for_labels,
 )
-from dpmoments.plots.letters import as_it_stands, label
+from dpmoments.plots.letters import label, literal_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,16 +46,16 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 
-_MOST_NUMBERED = 12
+_MAX_NUMBERED = 12
 """Cells hold their numbers where there are no more rows or columns than these."""
-_MOST_LABELLED = 45
+_MAX_LABELLED = 45
 """With more features a column of levels has one label, its own name."""
-_SMALLEST, _LARGEST, _NARROWEST_FIGURE = 3.2, 11.0, 6.4
+_MIN, _MAX, _NARROWEST_FIGURE = 3.2, 11.0, 6.4
 """Inches of a side."""
 _INCHES_A_FEATURE = 0.3
-_MOST_HATCHED = 400
+_MAX_HATCHED = 400
 """More hatched cells are drawn as one shape: one by one they take a minute, and in a page megabytes."""
-_SMALLEST_TEXT, _LEADING = 6.5, 1.1
+_MIN_TEXT, _LEADING = 6.5, 1.1
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,10 @@ class NumberedCells:
 
 def matrix_axes(ax: Axes | None, n_rows: int, n_columns: int) -> Axes:
     """Axes for so many rows and columns of cells, with room for their labels."""
-    wide, high = (min(max(_INCHES_A_FEATURE * size, 1.0), _LARGEST - 2.8) for size in (n_columns, n_rows))
-    if max(n_rows, n_columns) <= _MOST_NUMBERED:  # numbers want room
+    wide, high = (min(max(_INCHES_A_FEATURE * size, 1.0), _MAX - 2.8) for size in (n_columns, n_rows))
+    if max(n_rows, n_columns) <= _MAX_NUMBERED:  # numbers want room
         wide, high = 0.66 * n_columns, 0.5 * n_rows
-    return axes_of(ax, max(_NARROWEST_FIGURE, wide + 2.8), max(_SMALLEST, high + 1.6))
+    return axes_of(ax, max(_NARROWEST_FIGURE, wide + 2.8), max(_MIN, high + 1.6))
 
 
 def draw_matrix(
@@ -112,13 +112,13 @@ def draw_matrix(
 
     colors = colormaps[DIVERGING].with_extremes(bad=FAINT)
     lost = np.asarray(is_noise) & np.isfinite(values)
-    few = max(values.shape) <= _MOST_LABELLED
+    few = max(values.shape) <= _MAX_LABELLED
     # among many cells hatching alone is not enough for what stands out to be seen
     shown = np.ma.masked_invalid(values if few else np.where(lost, 0.0, values))
     image = ax.imshow(shown, cmap=colors, norm=norm, interpolation="nearest", aspect="auto")
     _hatched(ax, lost, HATCH, "noise decides", "#555555" if few else "#b5b5b5")
     _hatched(ax, ~np.isfinite(values), "xxxx", "no number", "#555555" if few else "#8c8c8c")
-    numbered = cells is not None and max(values.shape) <= _MOST_NUMBERED
+    numbered = cells is not None and max(values.shape) <= _MAX_NUMBERED
     if cells is not None and numbered:
         _write(ax, values, norm, cells, is_noise)
     _separate(ax, groups)
@@ -133,14 +133,14 @@ def with_color_bar(
     figure = ax.get_figure(root=True)
     assert figure is not None
     bar = figure.colorbar(image, ax=ax, shrink=0.75, pad=0.02, aspect=28)
-    bar.set_label(words, fontsize=TEXT_SIZE, **as_it_stands())
+    bar.set_label(words, fontsize=TEXT_SIZE, **literal_text())
     bar.ax.tick_params(labelsize=SMALL_TEXT)
     if ticks:
         bar.set_ticks(list(ticks), labels=[f"{tick:g}" for tick in ticks])
         bar.ax.minorticks_off()
     if np.isfinite(noise) and noise > 0.0:
-        for place in (-noise, noise):
-            bar.ax.axhline(place, color="black", linewidth=1.2)
+        for index in (-noise, noise):
+            bar.ax.axhline(index, color="black", linewidth=1.2)
 
 
 def _hatched(ax: Axes, where: BoolArray, hatch: str, gid: str, color: str) -> None:
@@ -158,7 +158,7 @@ def _hatched(ax: Axes, where: BoolArray, hatch: str, gid: str, color: str) -> No
         linewidth=0.0,
     )
     mesh.set_gid(gid)
-    if where.sum() > _MOST_HATCHED:
+    if where.sum() > _MAX_HATCHED:
         _draw_as_one(ax, mesh)
 
 
@@ -199,7 +199,7 @@ def _write(ax: Axes, values: FloatArray, norm: Normalize, cells: NumberedCells, 
             linespacing=1.1,
             color="black" if on_paper else ink_on(colors[row, column]),
             bbox=paper if is_noise[row, column] else None,
-            **as_it_stands(),
+            **literal_text(),
         )
 
 
@@ -207,10 +207,10 @@ def _separate(ax: Axes, groups: Sequence[str]) -> None:
     """Lines where one column of the table ends and the next begins, if any column has several features."""
     if len(set(groups)) == len(groups):
         return
-    for place, (before, after) in enumerate(pairwise(groups)):
+    for index, (before, after) in enumerate(pairwise(groups)):
         if before != after:
-            ax.axhline(place + 0.5, color="#404040", linewidth=0.5)
-            ax.axvline(place + 0.5, color="#404040", linewidth=0.5)
+            ax.axhline(index + 0.5, color="#404040", linewidth=0.5)
+            ax.axvline(index + 0.5, color="#404040", linewidth=0.5)
 
 
 def _name(ax: Axes, rows: Sequence[str], columns: Sequence[str], groups: Sequence[str]) -> None:
@@ -218,13 +218,13 @@ def _name(ax: Axes, rows: Sequence[str], columns: Sequence[str], groups: Sequenc
     assert figure is not None
     size = figure.get_size_inches() * np.array([ax.get_position().width, ax.get_position().height])
     for names, axis, inches in ((columns, ax.xaxis, size[0]), (rows, ax.yaxis, size[1])):
-        places, shown = _labels(names, groups)
+        indices, shown = _labels(names, groups)
         cell = inches / len(names) * POINTS_AN_INCH
-        nearest = min((after - before for before, after in pairwise(places)), default=1.0)
-        text_size = min(TEXT_SIZE, max(_SMALLEST_TEXT, cell * nearest / _LEADING))
-        kept = room_for_labels(places, 0.999 * text_size * _LEADING / cell)
-        axis.set_ticks([places[index] for index in kept])
-        axis.set_ticklabels([label(shown[index]) for index in kept], fontsize=text_size, **as_it_stands())
+        nearest = min((after - before for before, after in pairwise(indices)), default=1.0)
+        text_size = min(TEXT_SIZE, max(_MIN_TEXT, cell * nearest / _LEADING))
+        kept = room_for_labels(indices, 0.999 * text_size * _LEADING / cell)
+        axis.set_ticks([indices[index] for index in kept])
+        axis.set_ticklabels([label(shown[index]) for index in kept], fontsize=text_size, **literal_text())
     many = len(columns) > 4 or max(map(len, columns)) > 8
     ax.tick_params(axis="x", rotation=90 if many else 0, length=2)
     ax.tick_params(axis="y", length=2)
@@ -232,12 +232,12 @@ def _name(ax: Axes, rows: Sequence[str], columns: Sequence[str], groups: Sequenc
 
 def _labels(names: Sequence[str], groups: Sequence[str]) -> tuple[list[float], list[str]]:
     """Where labels stand and what they say: a feature each, or a column of the table each where features are many."""
-    if len(names) <= _MOST_LABELLED or len(groups) != len(names):
-        return [float(place) for place in range(len(names))], list(names)
+    if len(names) <= _MAX_LABELLED or len(groups) != len(names):
+        return [float(index) for index in range(len(names))], list(names)
     of_column: dict[str, list[int]] = {}
-    for place, group in enumerate(groups):
-        of_column.setdefault(group, []).append(place)
-    return [float(np.mean(places)) for places in of_column.values()], list(of_column)
+    for index, group in enumerate(groups):
+        of_column.setdefault(group, []).append(index)
+    return [float(np.mean(indices)) for indices in of_column.values()], list(of_column)
 
 
 # The picture of correlations.
@@ -248,8 +248,8 @@ def plot_correlation(
 ) -> Axes:
     """Correlations as coloured cells; see :meth:`dpmoments.plots.accessor.ReleasePlots.correlation`."""
     require_mean(release, "correlations")
-    found = correlations(release, columns, level=level)
-    return draw_correlations(found, ax)
+    result = correlations(release, columns, level=level)
+    return draw_correlations(result, ax)
 
 
 def draw_correlations(found: Correlations, ax: Axes | None = None) -> Axes:
@@ -272,8 +272,8 @@ def draw_correlations(found: Correlations, ax: Axes | None = None) -> Axes:
         groups=found.columns_of_features,
         cells=NumberedCells(_numbers(found.correlation), _numbers(half, "±")),
     )
-    told = half[np.isfinite(found.privacy_noise) & off]  # where a variance is lost the interval is all of [-1, 1]
-    typical = float(np.median(told)) if len(told) else float("nan")
+    reported = half[np.isfinite(found.privacy_noise) & off]  # where a variance is lost the interval is all of [-1, 1]
+    typical = float(np.median(reported)) if len(reported) else float("nan")
     with_color_bar(ax, image, "correlation", noise=typical)
     title = found.heading[0] if found.noise_known else "correlations: noise unknown"
     entitle(ax, title, *_meaning(found, verdict, typical), found.warning, grow=grow)
@@ -289,7 +289,7 @@ def _meaning(
         else "no pair has both variances out of the noise, so that every correlation may be anything from −1 to 1"
     )
     if not found.noise_known:
-        said = [f"hatched: {law_in_words(None)}"]
+        said = [f"hatched: {describe_law(None)}"]
     elif (verdict == NOT_DISTINGUISHABLE).any():
         said = [f"hatched: {NOT_DISTINGUISHABLE}, since the interval holds 0; {half}"]
     else:
@@ -335,24 +335,24 @@ def _covariance_noise(release: Released, chosen: Sequence[int]) -> FloatArray:
     array([[4.2e-05, 3.0e-05],
            [3.0e-05, 4.2e-05]])
     """
-    moments = NoisyMoments.of(release)
-    places = np.asarray(chosen, dtype=int)
-    unit = moments.unit[places]
-    first, second = np.tril_indices(len(places), -1)
-    i, j = places[first], places[second]
+    moments = LocalMoments.of(release)
+    indices = np.asarray(chosen, dtype=int)
+    unit = moments.unit[indices]
+    first, second = np.tril_indices(len(indices), -1)
+    i, j = indices[first], indices[second]
     weights = np.zeros((len(i), 3, 3))
     weights[:, 1, 2] = weights[:, 2, 1] = 0.5
     # about the mean the sums are 0, and so is what noise on them does
     weights[:, 0, 0] = -moments.moments[i + 1, j + 1] / moments.n_rows
     _read_off_shares(release, moments, weights, i, j)
     variances = moments.variances(np.stack([np.zeros(len(i), dtype=int), i + 1, j + 1], axis=1), weights)
-    found = np.diag(FeatureVariances.of(release, moments, as_shown=True).noise_per_row(moments)[places])
-    found[first, second] = found[second, first] = np.sqrt(variances) / moments.n_rows
-    return np.asarray(found * np.outer(unit, unit))
+    result = np.diag(FeatureVariances.of(release, moments, as_shown=True).noise_per_row(moments)[indices])
+    result[first, second] = result[second, first] = np.sqrt(variances) / moments.n_rows
+    return np.asarray(result * np.outer(unit, unit))
 
 
 def _read_off_shares(
-    release: Released, moments: NoisyMoments, weights: FloatArray, i: IntegerArray, j: IntegerArray
+    release: Released, moments: LocalMoments, weights: FloatArray, i: IntegerArray, j: IntegerArray
 ) -> None:
     """Set the weights of two levels of one column: −p_i p_j, whose noise is that of p_j s_i + p_i s_j about the mean."""
     if not shows_shares(release):
@@ -361,15 +361,15 @@ def _read_off_shares(
     same = (columns[i] == columns[j]) & by_shares[i] & by_shares[j]
     shares = np.clip(moments.location, 0.0, 1.0) / moments.unit
     weights[same] = 0.0
-    for place, other in ((1, j), (2, i)):
-        weights[same, 0, place] = weights[same, place, 0] = -shares[other[same]] / 2.0
+    for index, other in ((1, j), (2, i)):
+        weights[same, 0, index] = weights[same, index, 0] = -shares[other[same]] / 2.0
 
 
 # The picture of covariances.
 
 _ROUNDING = 1e-9
 """Of the noise: what a repair made 0 comes out of floating point as less than this."""
-_LEAST_SHARE = 1e-4
+_MIN_SHARE = 1e-4
 """Of the largest colour: where the noise is smaller, or not known, colours are linear below this."""
 
 
@@ -387,8 +387,8 @@ def plot_covariance(
     largest = float(np.abs(shown).max()) or 1.0
     known = np.isfinite(noise).all()
     typical = float(np.median(noise / half_widths)) if known else float("nan")
-    linear = min(max(typical if known else 0.0, _LEAST_SHARE * largest), 0.99 * largest)
-    names = tuple(release.feature_names[place] for place in chosen)
+    linear = min(max(typical if known else 0.0, _MIN_SHARE * largest), 0.99 * largest)
+    names = tuple(release.feature_names[index] for index in chosen)
     lost, warning = _decided_by_noise(release, chosen, level)
     grow = ax is None
     ax = matrix_axes(ax, len(chosen), len(chosen))
@@ -415,10 +415,10 @@ def plot_covariance(
     entitle(
         ax,
         f"covariances: {stand_out}" if len(chosen) > 1 else f"variance of {label(names[0])}",
-        cells if len(chosen) <= _MOST_NUMBERED else "",
+        cells if len(chosen) <= _MAX_NUMBERED else "",
         f"{f'hatched: {NOT_DISTINGUISHABLE}; ' if lost.any() else ''}{colors}"
         if known
-        else f"hatched: {law_in_words(None)}",
+        else f"hatched: {describe_law(None)}",
         warning,
         grow=grow,
     )
@@ -432,7 +432,7 @@ def _decided_by_noise(release: Released, chosen: Sequence[int], level: float) ->
     if release.noise is None:
         lost[:] = True
     if len(chosen) > 1:
-        names = [release.feature_names[place] for place in chosen]
+        names = [release.feature_names[index] for index in chosen]
         verdict = np.array(correlations(release, names, level=level).verdict, dtype=object)
         lost = lost | (verdict == NOT_DISTINGUISHABLE) | (verdict == NOISE_UNKNOWN)
     return lost, described.warning

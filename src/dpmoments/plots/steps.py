@@ -22,7 +22,7 @@ from dpmoments.plots.canvas import (
     axes_of,
     entitle,
 )
-from dpmoments.plots.letters import as_it_stands, label
+from dpmoments.plots.letters import label, literal_text
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # Where each step of a mechanism looked for the rows, or for their mean, as its diagnostics say.
 
-_MOST_STEPS = 1000
+_MAX_STEPS = 1000
 
 
 class StepsOfRelease(Protocol):
@@ -147,7 +147,7 @@ def _steps_of(release: StepsOfRelease, center: FloatArray | None = None, hidden:
 
 def _recorded(release: StepsOfRelease, steps: list[Any]) -> _Steps:
     d, encoding = len(release.feature_names), release.schema.encoding(mean=_has_center(steps))
-    if not 0 < len(steps) <= _MOST_STEPS:
+    if not 0 < len(steps) <= _MAX_STEPS:
         raise ValueError
     of_mean = "mean_radius" in steps[0]
     regions = []
@@ -186,10 +186,10 @@ def _ball(release: StepsOfRelease, center: FloatArray | None, hidden: float) -> 
     radius = _positive(release.diagnostics["radius"])
     if center is None:
         raise ValueError
-    found = Region.of(center, np.eye(d), radius, hidden / radius, encoding)
+    result = Region.of(center, np.eye(d), radius, hidden / radius, encoding)
     beyond = release.diagnostics["share_beyond_bound"]
     remark = f"at most {beyond:.2%} of the rows were moved (95 % confidence)" if is_finite_number(beyond) else ""
-    return _Steps((at_bounds, found), what, of_noise, ("public bounds", "ball found"), remark)
+    return _Steps((at_bounds, result), what, of_noise, ("public bounds", "ball found"), remark)
 
 
 def _positive(value: object) -> float:
@@ -203,7 +203,7 @@ _ZOOMED_BELOW = 0.15
 _OUTLINE = 181
 _FIRST_NAME, _NEXT_NAME = 30, 25
 _LOGARITHMIC_BELOW = 0.05
-_MOST_NAMED = 8
+_MAX_NAMED = 8
 
 
 def plot_steps(
@@ -252,10 +252,10 @@ def _draw_sizes(release: StepsOfRelease, steps: _Steps, ax: Axes | None) -> Axes
         ax.set_yscale("log")
     else:
         ax.set_ylim(0.0, 1.08 * float(sizes.max()))
-    every = max(1, -(-len(place) // _MOST_NAMED))
+    every = max(1, -(-len(place) // _MAX_NAMED))
     ax.set_xticks(place[::-every][::-1])
     ax.set_xticklabels(
-        [steps.names[index - 1] for index in place[::-every][::-1]], fontsize=SMALL_TEXT, **as_it_stands()
+        [steps.names[index - 1] for index in place[::-every][::-1]], fontsize=SMALL_TEXT, **literal_text()
     )
     ax.set_xlim(0.7, len(place) + 0.3)
     ax.tick_params(axis="y", labelsize=SMALL_TEXT)
@@ -277,12 +277,12 @@ def _draw_regions(
         _outline(region.shape[np.ix_(chosen, chosen)]) + region.center[list(chosen)] for region in steps.regions
     ]
     _draw_outlines(ax, outlines, steps)
-    names = [label(release.feature_names[place]) for place in chosen]
+    names = [label(release.feature_names[index]) for index in chosen]
     first, second = release.schema.encoding(mean=True).scale[list(chosen)]
     if first == second:
         ax.set_aspect("equal")
-    ax.set_xlabel(names[0], fontsize=TEXT_SIZE, **as_it_stands())
-    ax.set_ylabel(names[1], fontsize=TEXT_SIZE, **as_it_stands())
+    ax.set_xlabel(names[0], fontsize=TEXT_SIZE, **literal_text())
+    ax.set_ylabel(names[1], fontsize=TEXT_SIZE, **literal_text())
     ax.tick_params(labelsize=SMALL_TEXT)
     sizes = [float(np.max(np.ptp(outline, axis=0))) for outline in outlines]
     shrunk = float(np.median(steps.regions[-1].half_widths / steps.regions[0].half_widths))
@@ -299,20 +299,20 @@ def _draw_regions(
 
 def _draw_outlines(ax: Axes, outlines: Sequence[FloatArray], steps: _Steps, *, named: bool = True) -> None:
     last = len(outlines) - 1
-    every = max(1, -(-len(outlines) // _MOST_NAMED))
-    for place, outline in enumerate(outlines):
-        color = CERTAIN if place == last else NOISE_COLOR
-        ax.plot(*outline.T, color=color, linewidth=2.2 if place == last else 1.0)
-        if named and (last - place) % every == 0:
-            at = outline[(_FIRST_NAME + place * _NEXT_NAME) % _OUTLINE]  # apart, where regions hardly differ
+    every = max(1, -(-len(outlines) // _MAX_NAMED))
+    for index, outline in enumerate(outlines):
+        color = CERTAIN if index == last else NOISE_COLOR
+        ax.plot(*outline.T, color=color, linewidth=2.2 if index == last else 1.0)
+        if named and (last - index) % every == 0:
+            at = outline[(_FIRST_NAME + index * _NEXT_NAME) % _OUTLINE]  # apart, where regions hardly differ
             ax.annotate(
-                steps.names[place],
+                steps.names[index],
                 (float(at[0]), float(at[1])),
                 (2, 2),
                 textcoords="offset points",
                 fontsize=SMALL_TEXT,
-                color=color if place == last else SECONDARY,
-                **as_it_stands(),
+                color=color if index == last else SECONDARY,
+                **literal_text(),
             )
 
 
@@ -328,7 +328,7 @@ def _zoom(ax: Axes, outlines: Sequence[FloatArray], steps: _Steps) -> Axes:
     inside.set_ylim(middle[1] - reach[1], middle[1] + reach[1])
     inside.set_aspect(ax.get_aspect())
     inside.tick_params(labelsize=SMALL_TEXT - 1.0)
-    inside.set_title(f"step {steps.names[-1]}", fontsize=SMALL_TEXT, **as_it_stands())
+    inside.set_title(f"step {steps.names[-1]}", fontsize=SMALL_TEXT, **literal_text())
     ax.indicate_inset_zoom(inside, edgecolor=NOISE_COLOR)
     return inside
 

@@ -8,10 +8,10 @@ from fractions import Fraction
 from functools import lru_cache
 
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves.discrete_gaussian import LEAST_COMPOSED_SCALE, discrete_gaussian_rho
+from dpmoments.privacy.curves.discrete_gaussian import MIN_COMPOSED_SCALE, discrete_gaussian_rho
 from dpmoments.privacy.rounding import no_less, rounded_down, rounded_up
 
-_LARGEST_JOINT_EPSILON = 1e20
+_MAX_JOINT_EPSILON = 1e20
 """Beyond it the curve of one Gaussian mechanism has no use, and its inversion no room in floating point."""
 
 
@@ -31,7 +31,7 @@ class LossUnit(StrEnum):
     @property
     def least_lattice_scale(self) -> float:
         """Least standard deviation of discrete Gaussian noise, in lattice units, for which the composition is proven."""
-        return LEAST_COMPOSED_SCALE if self is LossUnit.GAUSSIAN_RHO else 0.0
+        return MIN_COMPOSED_SCALE if self is LossUnit.GAUSSIAN_RHO else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def allowance(cost: PrivacyBudget, unit: LossUnit) -> Loss:
     if kind is BudgetKind.APPROXIMATE:
         if unit is LossUnit.GAUSSIAN_RHO:
             # Both are proven. The margin of the joint curve grows with ε, and passes its gain where budgets are beyond all use.
-            joint = discrete_gaussian_rho(cost.epsilon, cost.delta) if cost.epsilon <= _LARGEST_JOINT_EPSILON else 0.0
+            joint = discrete_gaussian_rho(cost.epsilon, cost.delta) if cost.epsilon <= _MAX_JOINT_EPSILON else 0.0
             return Loss(unit, Fraction(max(cost.to_rho(), joint)))
         if unit is LossUnit.EPSILON_DELTA:
             return Loss(unit, Fraction(cost.epsilon), Fraction(cost.delta))

@@ -14,7 +14,7 @@ from typing import Any
 from dpmoments.foundation.values import is_finite_number, require_known, shown
 from dpmoments.privacy.rounding import no_less, rounded_down, rounded_up
 
-LARGEST_LOSS = 1e100
+MAX_LOSS = 1e100
 """Largest ε or ρ accepted: far beyond any protection, and its square is still well within float64."""
 
 
@@ -33,9 +33,9 @@ def _positive(name: str, value: object) -> float:
         number = float(value)
     except OverflowError:
         number = math.inf
-    if not 0 < number <= LARGEST_LOSS:
+    if not 0 < number <= MAX_LOSS:
         raise ValueError(
-            f"{name}={number!r} is not a privacy budget: {name} must be positive and finite (at most {LARGEST_LOSS:g})"
+            f"{name}={number!r} is not a privacy budget: {name} must be positive and finite (at most {MAX_LOSS:g})"
         )
     return number
 

@@ -166,7 +166,7 @@ def _difference(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> npt.NDArray
 def _moved(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> list[Any]:
     """The entries of the difference; of integers those that are not zero, of which one row of many makes few."""
     if ours.dtype == theirs.dtype and _in_integers(ours):
-        places = np.asarray(ours != theirs)
-        ours, theirs = ours[places], theirs[places]
+        indices = np.asarray(ours != theirs)
+        ours, theirs = ours[indices], theirs[indices]
     entries: list[Any] = _difference(ours, theirs).ravel().tolist()
     return entries

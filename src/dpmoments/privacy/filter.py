@@ -15,7 +15,7 @@ import numpy as np
 from dpmoments.noise.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.curves.discrete_gaussian import MOST_COMPOSED_COORDINATES
+from dpmoments.privacy.curves.discrete_gaussian import MAX_COMPOSED_COORDINATES
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.group_privacy import allowance_for_rows
 from dpmoments.privacy.laws import DrawLaw, EigenvalueBound, WishartSampling
@@ -158,7 +158,7 @@ class PrivacyFilter:
         n_coordinates = self._n_coordinates + made.size
         if not total_loss(spent, self.unit, self._plan.neighbors).within(self._allowance):
             self._refuse(f"a draw for {what} would spend more than the plan states")
-        if self.unit is LossUnit.GAUSSIAN_RHO and n_coordinates > MOST_COMPOSED_COORDINATES:
+        if self.unit is LossUnit.GAUSSIAN_RHO and n_coordinates > MAX_COMPOSED_COORDINATES:
             self._refuse(f"a draw for {what} has more coordinates than the composition is proven for")
         # A bound for one group of rows, or for all of them, says nothing of the rows of another.
         bound = self._highest_bounds.get(group, 0.0)

@@ -141,7 +141,7 @@ def _smaller_budget(cost: PrivacyBudget, wanted: Loss) -> PrivacyBudget:
     else:
         # No larger δ is asked about: with δ itself this ε allows too much already, and δ must stay below 1.
         delta = safe_root(lambda delta: excess(epsilon, min(delta, cost.delta)), cost.delta * share, safe="below")
-    found = PrivacyBudget.approximate(epsilon, delta)
-    if not allowance(found, wanted.unit).within(wanted):
+    result = PrivacyBudget.approximate(epsilon, delta)
+    if not allowance(result, wanted.unit).within(wanted):
         raise ArithmeticError("the budget found allows more than is wanted")
-    return found
+    return result

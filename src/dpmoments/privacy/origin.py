@@ -13,7 +13,7 @@ from dpmoments.foundation.values import check_name, check_text, require_kinds, r
 from dpmoments.schema.constraints import Level
 
 _ID_BITS = 128
-_LONGEST_DATASET = 200
+_MAX_DATASET_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +223,9 @@ def check_dataset(dataset: object) -> None:
     if not isinstance(dataset, str):
         raise TypeError(f"dataset must be a text that names the table, such as 'people-2026', got {shown(dataset)}")
     check_text(dataset, "the dataset's name")
-    if not dataset.strip() or len(dataset) > _LONGEST_DATASET or not dataset.isprintable():
+    if not dataset.strip() or len(dataset) > _MAX_DATASET_LENGTH or not dataset.isprintable():
         raise ValueError(
-            f"dataset={shown(dataset)} must name the table in 1 to {_LONGEST_DATASET} printable characters: 'people-2026'"
+            f"dataset={shown(dataset)} must name the table in 1 to {_MAX_DATASET_LENGTH} printable characters: 'people-2026'"
         )
 
 

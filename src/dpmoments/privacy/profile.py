@@ -20,8 +20,8 @@ from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves.composed import PrivacyCurve, composed, randomised_response_delta
 from dpmoments.privacy.curves.discrete_gaussian import (
-    LEAST_COMPOSED_SCALE,
-    MOST_COMPOSED_COORDINATES,
+    MAX_COMPOSED_COORDINATES,
+    MIN_COMPOSED_SCALE,
     discrete_gaussian_log_delta,
 )
 from dpmoments.privacy.curves.zcdp import zcdp_delta
@@ -59,14 +59,14 @@ def _worst_neighbors(draw: Draw) -> str | None:
         full = draw.size == 1 or (isinstance(law, GaussianDraw) and law.symmetric)
         if isinstance(law, DiscreteGaussian) and law.off_diagonal_scale is not None:
             full = draw.size == 1 or law.off_diagonal_scale <= law.scale * math.sqrt(0.5) * (1.0 + _ROUNDING)
-        found = full and sensitivity.name in _WHOLE_LENGTH
+        result = full and sensitivity.name in _WHOLE_LENGTH
     elif isinstance(law, DiscreteLaplace | MatrixLaplaceDraw | IsotropicDraw):
-        found = draw.size == 1 and sensitivity.name in _WHOLE_LENGTH
+        result = draw.size == 1 and sensitivity.name in _WHOLE_LENGTH
     elif isinstance(law, WishartSampling):
-        found = law.floor == 0.0 and (adds or draw.size > 1)
+        result = law.floor == 0.0 and (adds or draw.size > 1)
     else:
-        found = isinstance(law, AdditiveWishartDraw) and (adds or draw.size > 1)
-    if not found:
+        result = isinstance(law, AdditiveWishartDraw) and (adds or draw.size > 1)
+    if not result:
         return None
     if adds:
         rest = ", no other row beside it" if isinstance(law, WishartSampling) else ""
@@ -85,7 +85,7 @@ _FINE_SCALE = 2.0**16
 """Discrete Gaussian noise of at least this scale has a δ within a millionth of its bound."""
 _FARTHEST = 40.0
 """Gaussian curves are followed to an ε of so many μ."""
-_LEAST_DELTA = 1e-15
+_MIN_DELTA = 1e-15
 """Gaussian losses are followed to where so little is left of them that it counts as certain."""
 
 
@@ -120,7 +120,7 @@ def _proven_bounds(receipt: Receipt, draws: Sequence[Draw], settled: bool) -> tu
         return tuple(bounds)
     if unit is LossUnit.GAUSSIAN_RHO:
         known = draws if one_row else ()
-        return (*bounds, _gaussian_bound(lost, known, LEAST_COMPOSED_SCALE, MOST_COMPOSED_COORDINATES))
+        return (*bounds, _gaussian_bound(lost, known, MIN_COMPOSED_SCALE, MAX_COMPOSED_COORDINATES))
     if unit is LossUnit.RHO:
         return (*bounds, *_concentrated_bounds(lost, draws, settled and one_row))
     if not one_row:
@@ -130,8 +130,8 @@ def _proven_bounds(receipt: Receipt, draws: Sequence[Draw], settled: bool) -> tu
     bounds.append(Bound(any_draws, partial(_approximate_delta, rounded_up(spent.amount), rounded_up(spent.delta))))
     # The first draw is settled by the plan alone, where no draw of another group came before it.
     known = tuple(draws) if settled else tuple(draws[:1]) if draws and draws[0] is receipt.draws[0] else ()
-    found = _composition_bound(known, Loss.none(unit) if settled else _less(allowed, known))
-    return tuple(bounds) if found is None else (*bounds, found)
+    result = _composition_bound(known, Loss.none(unit) if settled else _less(allowed, known))
+    return tuple(bounds) if result is None else (*bounds, result)
 
 
 def _stated_delta(cost: PrivacyBudget, epsilon: float) -> float:
@@ -223,7 +223,7 @@ def _least_scale(draws: Sequence[Draw]) -> float:
         for scale in (draw.law.scale, draw.law.off_diagonal_scale)
         if scale is not None
     ]
-    return min(scales, default=LEAST_COMPOSED_SCALE)
+    return min(scales, default=MIN_COMPOSED_SCALE)
 
 
 def _gaussian_bound(loss: Loss, draws: Sequence[Draw], least_scale: float, n_coordinates: int) -> Bound:
@@ -268,7 +268,7 @@ def _for_units(loss: Loss, receipt: Receipt) -> Loss:
 def _reach(delta: Callable[[float], float]) -> float:
     """An ε at which next to nothing is left."""
     reach = 1.0
-    while delta(reach) > _LEAST_DELTA and reach < 1e3:
+    while delta(reach) > _MIN_DELTA and reach < 1e3:
         reach *= 1.25
     return reach
 
@@ -417,11 +417,11 @@ class RunCurve:
         """The least δ known at an ε of 0 or more, and why."""
         worst: ProfilePoint | None = None
         for bounds in self.parts:
-            found = [(bound.delta(epsilon), bound) for bound in bounds]
-            delta, best = min(found, key=lambda pair: pair[0])
+            result = [(bound.delta(epsilon), bound) for bound in bounds]
+            delta, best = min(result, key=lambda pair: pair[0])
             if worst is None or delta > worst.delta:
                 # What is attained is so whatever else is known, but for the last digits.
-                exact = next((b for d, b in found if b.attained_by is not None and d <= delta * (1.0 + 1e-6)), None)
+                exact = next((b for d, b in result if b.attained_by is not None and d <= delta * (1.0 + 1e-6)), None)
                 how = best.how if exact is None else f"{exact.how}; attained by {exact.attained_by}"
                 worst = ProfilePoint(epsilon, delta, exact is not None, how)
         if worst is None:
@@ -477,8 +477,8 @@ class RunCurve:
             raise ValueError(f"false_positives={false_positives!r} must be a share, between 0 and 1")
         last = 2.0 * _reference_epsilon(self.cost)
         least = 1.0
-        for place in range(_TESTED_POINTS + 1):
-            epsilon = last * place / _TESTED_POINTS
+        for index in range(_TESTED_POINTS + 1):
+            epsilon = last * index / _TESTED_POINTS
             delta, factor = self.at(epsilon).delta, math.exp(min(epsilon, 700.0))
             missed = 1.0 - false_positives - delta
             least = min(least, delta + factor * false_positives, 1.0 - max(missed, 0.0) / factor)

@@ -13,7 +13,7 @@ import numpy as np
 from dpmoments.foundation.values import is_finite_number, plain_mapping, require_kinds, require_known, shown, to_plain
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.curves.discrete_gaussian import MOST_COMPOSED_COORDINATES
+from dpmoments.privacy.curves.discrete_gaussian import MAX_COMPOSED_COORDINATES
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.group_privacy import allowance_for_rows
 from dpmoments.privacy.laws import LAWS, DrawLaw, EigenvalueBound, WishartSampling
@@ -24,7 +24,7 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
 _DRAW_ENTRIES = {"what", "law", "sensitivity", "loss", "delta", "size", "claim", "group"}
 _RECEIPT_ENTRIES = {"protected_unit", "neighbors", "cost", "loss_unit", "allowance", "draws"}
-_MOST_DIFFERENT_LOSSES = 10_000
+_MAX_DIFFERENT_LOSSES = 10_000
 """Exact sums of more different fractions take minutes: their denominators multiply."""
 _EXHAUSTED = 1.0 - 1e-9
 """A plan that says it exhausts its budget spends at least this share of it."""
@@ -131,7 +131,7 @@ class Receipt:
     def __post_init__(self) -> None:
         if not self.total.within(self.allowance):
             raise ValueError("the draws of this receipt add up to more than the stated cost")
-        if self.unit is LossUnit.GAUSSIAN_RHO and sum(draw.size for draw in self.draws) > MOST_COMPOSED_COORDINATES:
+        if self.unit is LossUnit.GAUSSIAN_RHO and sum(draw.size for draw in self.draws) > MAX_COMPOSED_COORDINATES:
             raise ValueError("the draws of this receipt have more coordinates than their composition is proven for")
         bounded = False
         for draw in self.draws:
@@ -242,9 +242,9 @@ class Receipt:
             raise ValueError("a draw of the receipt has the sensitivity of another relation")
         if not is_finite_number(values["allowance"]) or values["allowance"] != allowed:
             raise ValueError("the receipt's allowance is not what its cost comes to")
-        if len({draw.loss.amount for draw in draws}) > _MOST_DIFFERENT_LOSSES:
+        if len({draw.loss.amount for draw in draws}) > _MAX_DIFFERENT_LOSSES:
             raise ValueError(
-                f"the draws of the receipt have more than {_MOST_DIFFERENT_LOSSES:,} different losses, which no run has"
+                f"the draws of the receipt have more than {_MAX_DIFFERENT_LOSSES:,} different losses, which no run has"
             )
         return cls(neighbors, cost, unit, draws, privacy_unit)
 
@@ -265,7 +265,7 @@ class Receipt:
         return [*shown, (together, "", f"of {self.allowance}", str(self.total))]
 
     @property
-    def on_a_unit_in_words(self) -> str | None:
+    def on_a_unit_text(self) -> str | None:
         """What the draws cost a unit of several rows together; None where rows are protected."""
         if self.privacy_unit is None:
             return None

@@ -26,7 +26,7 @@ from dpmoments.privacy.unit import Neighbors
 WEIGHTS = "weights"
 """An argument of this name is a tuple of public weights, one for each part of a row; every other argument is a number."""
 MAX_WEIGHTS = 2**16
-MOST_UNITS = 2.0**256
+MAX_UNITS = 2.0**256
 """Queries are counted in units of 2^−256 at the finest."""
 
 
@@ -304,7 +304,7 @@ def sensitivity_from_dict(values: Mapping[str, Any]) -> Sensitivity:
         if not is_finite_number(values[entry]) or values[entry] < 0:
             raise ValueError(f"{entry} of a sensitivity must be a finite number, 0 or above")
     require_known(values, ("name", "arguments", "neighbors", "units", "rounding", "value"), "a sensitivity")
-    if not 1.0 <= values["units"] <= MOST_UNITS or math.frexp(values["units"])[0] != 0.5:
+    if not 1.0 <= values["units"] <= MAX_UNITS or math.frexp(values["units"])[0] != 0.5:
         raise ValueError("units of a sensitivity must be a power of two, 1 or more")
     base = made(Neighbors.of(values["neighbors"]), **_checked_arguments(made, values["arguments"]))
     anew = base.in_units(values["units"], rounding=values["rounding"])

@@ -68,7 +68,7 @@ SelectionKey = tuple[int, int]
 """128 random bits, as two whole numbers."""
 
 MissingUnit = Literal["error", "drop"]
-_MOST_ROWS = 2**31
+_MAX_ROWS = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +122,9 @@ class PrivacyUnit:
         if isinstance(self.max_rows, bool) or not isinstance(self.max_rows, Integral):
             raise TypeError(f"max_rows must be a whole number, got {type(self.max_rows).__name__}")
         object.__setattr__(self, "max_rows", int(self.max_rows))
-        if not 1 <= self.max_rows <= _MOST_ROWS:
+        if not 1 <= self.max_rows <= _MAX_ROWS:
             raise ValueError(
-                f"max_rows={shown(self.max_rows)} cannot be: at least 1 row of a unit counts, and {_MOST_ROWS:,} at most"
+                f"max_rows={shown(self.max_rows)} cannot be: at least 1 row of a unit counts, and {_MAX_ROWS:,} at most"
             )
         if self.missing not in get_args(MissingUnit):
             raise ValueError(
@@ -132,7 +132,7 @@ class PrivacyUnit:
             )
 
     @property
-    def rows_in_words(self) -> str:
+    def rows_text(self) -> str:
         """Which rows a number of rows is of, after the number."""
         return f"rows that count (at most {self.max_rows:,} for each value of {self.column})"
 

@@ -20,10 +20,10 @@ from dpmoments.privacy.statement import ARITHMETIC_WORDS
 from dpmoments.releases.facts import (
     Told,
     composition_so_far,
-    neighbors_in_words,
+    describe_neighbors,
+    describe_runs,
     post_processing,
     protected_unit,
-    runs_in_words,
     unprotected_quantities,
 )
 
@@ -113,8 +113,8 @@ class AuditorStatement:
         lines = [f"Statement for an auditor on release {self.release_id}{of_dataset}, after NIST SP 800-226."]
         if not self.private:
             lines.append("NOT PRIVATE: the noise came from an insecure seed; nothing below holds.")
-        for place, level in enumerate(self.levels, start=1):
-            lines += ["", f"{place}. {level.name} (SP 800-226, {level.section})"]
+        for index, level in enumerate(self.levels, start=1):
+            lines += ["", f"{index}. {level.name} (SP 800-226, {level.section})"]
             lines += [f"- {text}" for text in level.stated]
             lines += [f"? For the curator to answer: {text}" for text in level.asked]
         return "\n".join(lines)
@@ -172,7 +172,7 @@ def _levels(
         PyramidLevel(
             "Privacy loss",
             "section 2, the parameter ε and the variants of the definition",
-            (*_loss_in_words(privacy.budget, profile), composition),
+            (*_describe_loss(privacy.budget, profile), composition),
             (
                 "who chose this budget, and why;",
                 "what else was, or will be, released about the same people, and what all of it adds up to.",
@@ -181,7 +181,7 @@ def _levels(
         PyramidLevel(
             "Unit of privacy",
             "section 2, the unit of privacy",
-            (f"The protected unit is {protected_unit(release)}.", neighbors_in_words(release)),
+            (f"The protected unit is {protected_unit(release)}.", describe_neighbors(release)),
             (
                 "whether one person can stand behind several units, and behind how many;",
                 "whether each row follows from one row of the source, which joins, windows and standardising undo.",
@@ -191,7 +191,7 @@ def _levels(
             "Mechanisms, utility and bias",
             "section 3",
             (
-                *runs_in_words(release),
+                *describe_runs(release),
                 *privacy.rules,
                 *(f"Found privately, and paid for: {text}." for text in release.warnings),
                 *(f"Told without noise: {text}." for text in unprotected),
@@ -243,15 +243,15 @@ def _levels(
     )
 
 
-def _loss_in_words(budget: PrivacyBudget, profile: PrivacyProfile) -> tuple[str, ...]:
+def _describe_loss(budget: PrivacyBudget, profile: PrivacyProfile) -> tuple[str, ...]:
     kind = {
         BudgetKind.PURE: "pure differential privacy",
         BudgetKind.APPROXIMATE: "(ε, δ)-differential privacy",
         BudgetKind.ZCDP: "zero-concentrated differential privacy",
     }[budget.kind]
     lines = [f"Stated: {budget} ({kind})."]
-    told = [f"({no_less(point.epsilon, 4)}, {no_less(point.delta, 3)}) {point.mark}" for point in profile.points]
-    lines.append(f"Tightest known (ε, δ): {'; '.join(told)}.")
+    reported = [f"({no_less(point.epsilon, 4)}, {no_less(point.delta, 3)}) {point.mark}" for point in profile.points]
+    lines.append(f"Tightest known (ε, δ): {'; '.join(reported)}.")
     lines += [f"It follows from {how}." for how in dict.fromkeys(point.how for point in profile.points)]
     if profile.epsilon_at_reference is not None:
         lines.append(f"At δ = {REFERENCE_DELTA:g} the least ε known is {no_less(profile.epsilon_at_reference, 4)}.")

@@ -52,7 +52,7 @@ def protected_unit(release: Told) -> str:
     return "one row of the table" if unit is None else unit.in_words
 
 
-def neighbors_in_words(release: Told) -> str:
+def describe_neighbors(release: Told) -> str:
     """Which two tables are hard to tell apart."""
     if release.privacy.neighbors.table_size_is_public:
         return "Neighbouring tables have one number of rows and differ in one row's values (replace-one, change-one distance 1)."
@@ -65,21 +65,21 @@ def neighbors_in_words(release: Told) -> str:
     return "Neighbouring tables differ by one row present or absent (add-remove, symmetric distance 1)."
 
 
-def runs_in_words(release: Told) -> tuple[str, ...]:
+def describe_runs(release: Told) -> tuple[str, ...]:
     """What ran, with which options, and what was drawn."""
-    runs = Counter(_run_in_words(run.mechanism, run.mechanism_options) for run in release.runs)
+    runs = Counter(_describe_run(run.mechanism, run.mechanism_options) for run in release.runs)
     lines = [f"Mechanism: {words}{'' if times == 1 else f', {times} times'}." for words, times in runs.items()]
     laws = Counter(draw.law.name for draw in release.receipt.draws)
     drawn = ", ".join(f"{times} {name}" for name, times in laws.items())
     return (*lines, f"Draws of noise on the receipt: {drawn or 'none'}.")
 
 
-def _run_in_words(mechanism: str, options: Mapping[str, Any]) -> str:
+def _describe_run(mechanism: str, options: Mapping[str, Any]) -> str:
     shown = ", ".join(f"{key}={value}" for key, value in options.items())
     return f"{mechanism} ({shown})" if shown else mechanism
 
 
-def composition_in_words(release: Told) -> str:
+def describe_composition(release: Told) -> str:
     """How the losses within the release add up."""
     receipt = release.receipt
     count = len(receipt.draws)
@@ -103,24 +103,24 @@ def unprotected_quantities(release: Told) -> tuple[str, ...]:
     run = release.runs[0]
     schema, size_is_public = run.schema, release.privacy.neighbors.table_size_is_public
     columns = "; ".join(
-        f"{column.name} ({column.kind}, {column.public_values_in_words}, missing: {column.missing})"
+        f"{column.name} ({column.kind}, {column.public_values_text}, missing: {column.missing})"
         for column in schema.columns
     )
-    told = [f"the schema: names of columns, bounds, levels and rules for missing cells: {columns}"]
+    reported = [f"the schema: names of columns, bounds, levels and rules for missing cells: {columns}"]
     if schema.row_norm is not None:
-        told.append(f"the norm to which encoded rows are clipped: {schema.row_norm:g}")
+        reported.append(f"the norm to which encoded rows are clipped: {schema.row_norm:g}")
     if size_is_public:
-        told.append("the number of rows of the table, which replace-one makes public")
+        reported.append("the number of rows of the table, which replace-one makes public")
     elif any(one.count_is_public for one in release.runs):
-        told.append("the number of rows, which the curator gave as public from elsewhere")
+        reported.append("the number of rows, which the curator gave as public from elsewhere")
     if len(release.runs) > 1:
-        told.append(f"that there are {len(release.runs)} groups or tables, and their names")
-    told += [
+        reported.append(f"that there are {len(release.runs)} groups or tables, and their names")
+    reported += [
         "the mechanism, its options and the numbers that its plan settled on",
         "the budget, the neighbouring relation and the version of the program",
         "that the run ended without an error; to whoever watched it, its time, memory and passes over the table",
     ]
-    return tuple(told)
+    return tuple(reported)
 
 
 def post_processing(release: Told) -> tuple[str, ...]:
@@ -164,23 +164,23 @@ def composition_so_far(release: Told, ledger: Ledger | str | os.PathLike[str] | 
         entries = list(dict.fromkeys(entry for _, entry in charged if entry is not None))
         if not entries:
             return _NO_LEDGER
-        told = "; ".join(
+        reported = "; ".join(
             f"entry {entry.number} of the ledger {entry.ledger[:8]}…, hash {entry.hash[:16]}…" for entry in entries
         )
-        return f"Charged as {told}. What all releases of the table come to, that ledger says."
+        return f"Charged as {reported}. What all releases of the table come to, that ledger says."
     opened = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     failed = [check for check in opened.verify([release]) if not check.passed]
     if failed:
         raise ValueError(
             f"the ledger {opened.path} does not vouch for this release: {failed[0].what}: {failed[0].detail}"
         )
-    told = "; ".join(
-        _account_in_words(opened, dataset) for dataset in dict.fromkeys(name for name, _ in charged if name)
+    reported = "; ".join(
+        _describe_account(opened, dataset) for dataset in dict.fromkeys(name for name, _ in charged if name)
     )
-    return f"By the ledger {opened.identity[:8]}…, whose chain of hashes holds this release: {told}."
+    return f"By the ledger {opened.identity[:8]}…, whose chain of hashes holds this release: {reported}."
 
 
-def _account_in_words(ledger: Ledger, dataset: str) -> str:
+def _describe_account(ledger: Ledger, dataset: str) -> str:
     account = ledger.account(dataset)
     left_open = (
         ""

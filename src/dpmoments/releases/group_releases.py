@@ -89,7 +89,7 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
             "at most, so that adding or removing it changes one of them alone, and all together spend the budget once. Rows of "
             f"no level of {self.by.name} are in no group; empty groups are released like all others."
         )
-        of_all = first.schema.rules_in_words()
+        of_all = first.schema.describe_rules()
         of_runs = [
             f"{self.by.name} = {level}: {said}"
             for level, release in self.items()
@@ -148,7 +148,7 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
         if not Path(path).is_dir():
             GROUPS_FILE.write(self.to_dict(), path, overwrite=overwrite)
             return
-        files = [Path(path) / _file_name(place, level) for place, level in enumerate(self, start=1)]
+        files = [Path(path) / _file_name(index, level) for index, level in enumerate(self, start=1)]
         for file in files:
             check_output(file, overwrite=overwrite)
         for file, release in zip(files, self.releases, strict=True):
@@ -175,14 +175,14 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
         return cls(by, tuple(map(MomentRelease.from_dict, content["releases"])))
 
     def _repr_html_(self) -> str:
-        found = [describe(release) for release in self.releases]
+        result = [describe(release) for release in self.releases]
         first = self.releases[0]
         return card(
             f"Releases of {len(self)} groups, the levels of {self.by.name}, by {first.mechanism}",
             [f"{len(first.feature_names):,} features each"],
             [
                 (self.by.name, "rows"),
-                *((str(level), each.rows_in_words) for level, each in zip(self, found, strict=True)),
+                *((str(level), each.rows_text) for level, each in zip(self, result, strict=True)),
             ],
             self.privacy,
             self.warnings,

@@ -108,8 +108,8 @@ class MeanRelease(HasOrigin, Disclosed):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the mechanism found, privately, that speaks against trusting the release; mostly nothing."""
-        found = self.diagnostics.get("warnings", ())
-        texts = tuple(map(str, found)) if isinstance(found, list | tuple) else ()
+        result = self.diagnostics.get("warnings", ())
+        texts = tuple(map(str, result)) if isinstance(result, list | tuple) else ()
         if not texts and self.noise is not None and self.noise.bias_suspected:
             return (_BIAS_SUSPECTED,)
         return texts
@@ -175,7 +175,7 @@ class MeanRelease(HasOrigin, Disclosed):
         return f"the error of {self.mechanism!r} has no closed form, and the release states no law of its noise"
 
     @property
-    def noise_in_words(self) -> str:
+    def noise_text(self) -> str:
         """What the noise beside the mean is, and what it leaves out."""
         if self.noise is None:
             return f"± noise: not known; {self._without_law}."
@@ -203,7 +203,7 @@ class MeanRelease(HasOrigin, Disclosed):
             f"mean by {self.mechanism}, {self.privacy.budget}, neighbors={str(self.privacy.neighbors)!r}",
             f"rows: {self.n_rows:,} ({exactness})",
             aligned(self.table()),
-            self.noise_in_words,
+            self.noise_text,
             *(f"WARNING: {text}." for text in self.warnings),
         ]
         if not self.privacy.private:
@@ -217,7 +217,7 @@ class MeanRelease(HasOrigin, Disclosed):
         exactness = "public, exact" if self.count_is_public else "noisy"
         return card(
             f"Mean of {len(self.feature_names):,} features by {self.mechanism}",
-            [f"rows: {self.n_rows:,} ({exactness})", self.noise_in_words],
+            [f"rows: {self.n_rows:,} ({exactness})", self.noise_text],
             self.table(),
             self.privacy,
             self.warnings,

@@ -306,8 +306,8 @@ class MomentRelease(HasOrigin, Disclosed):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the mechanism found, privately, that speaks against trusting the release; mostly nothing."""
-        found = self.diagnostics.get("warnings", ())
-        return tuple(map(str, found)) if isinstance(found, list | tuple) else ()
+        result = self.diagnostics.get("warnings", ())
+        return tuple(map(str, result)) if isinstance(result, list | tuple) else ()
 
     @property
     @in_floating_point

@@ -156,7 +156,7 @@ def _pooled(releases: Iterable[MomentRelease], repair: Repair) -> PooledRelease:
     center = _center_of_all(parts)
     carried = [_Carried.of(part, center) for part in parts]
     noise = _noise(parts, carried)
-    names = {part.id: f"{place}. {part.origin.words}" for place, part in enumerate(parts, start=1)}
+    names = {part.id: f"{index}. {part.origin.words}" for index, part in enumerate(parts, start=1)}
     privacy = _statement(parts, names)
     counts = [part.noisy_count for part in parts]
     sums = [entry.sum for entry in carried if entry.sum is not None]
@@ -250,7 +250,7 @@ def _check(parts: tuple[MomentRelease, ...]) -> None:
             )
         if part.privacy.privacy_unit != first.privacy.privacy_unit:
             raise ValueError(
-                f"{words} protect different units ({_unit_in_words(first)}; {_unit_in_words(part)}), so that no one guarantee "
+                f"{words} protect different units ({_describe_unit(first)}; {_describe_unit(part)}), so that no one guarantee "
                 "covers both: release all tables with the same privacy_unit="
             )
         kinds = [(str(one.privacy.budget.kind), str(one.receipt.unit)) for one in (first, part)]
@@ -281,7 +281,7 @@ def _unchecked(parts: tuple[MomentRelease, ...]) -> str:
     )
 
 
-def _unit_in_words(part: MomentRelease) -> str:
+def _describe_unit(part: MomentRelease) -> str:
     unit = part.privacy.privacy_unit
     return "one row" if unit is None else unit.in_words
 
@@ -319,7 +319,7 @@ def _noise(parts: tuple[MomentRelease, ...], carried: list[_Carried]) -> NoiseLa
 
 def _statement(parts: tuple[MomentRelease, ...], names: Mapping[str, str]) -> PrivacyStatement:
     """The largest budget, and why it is that of all tables together."""
-    of_all = parts[0].schema.rules_in_words()
+    of_all = parts[0].schema.describe_rules()
     neighbors = parts[0].privacy.neighbors
     stays = (
         " A row that is replaced stays in its table; the number of rows of each is public."

@@ -23,11 +23,11 @@ from dpmoments.privacy.rounding import no_less
 from dpmoments.privacy.statement import ARITHMETIC_WORDS
 from dpmoments.releases.facts import (
     Told,
-    composition_in_words,
-    neighbors_in_words,
+    describe_composition,
+    describe_neighbors,
+    describe_runs,
     post_processing,
     protected_unit,
-    runs_in_words,
     unprotected_quantities,
 )
 
@@ -202,7 +202,7 @@ def registry_entry(
                 "privacy_unit": "Row-level"
                 if privacy.privacy_unit is None
                 else f"All rows of one {privacy.privacy_unit.column}",
-                "privacy_unit_details": f"The unit is {protected_unit(release)}. {neighbors_in_words(release)}",
+                "privacy_unit_details": f"The unit is {protected_unit(release)}. {describe_neighbors(release)}",
                 **sizes,
                 "privacy_parameters": _parameters(release),
                 "privacy_parameters_details": f"Tightest known (ε, δ), each exact or a bound: {profile}.",
@@ -224,13 +224,13 @@ def registry_entry(
                 ),
                 "mechanisms": _listed(
                     [
-                        *runs_in_words(release),
+                        *describe_runs(release),
                         f"Implemented by the Python library dpmoments, version {privacy.version}.",
                         ARITHMETIC_WORDS[privacy.arithmetic],
                         "Time, memory and the fact of an error are not protected.",
                     ]
                 ),
-                "composition": composition_in_words(release),
+                "composition": describe_composition(release),
                 "post_processing": _listed([f"{text[0].upper()}{text[1:]}." for text in post_processing(release)]),
                 "justification": told("justification", "how budget, bounds and mechanism were chosen, and by whom"),
                 "additional_information": _listed(
@@ -291,7 +291,7 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         parts = value.items()
     elif isinstance(value, list):
-        parts = ((str(place), entry) for place, entry in enumerate(value))  # type: ignore[assignment]
+        parts = ((str(index), entry) for index, entry in enumerate(value))  # type: ignore[assignment]
     else:
         yield path, value
         return

@@ -247,8 +247,8 @@ class _Cells:
             moved[np.ix_(column.features, single)] = cells.T
         self._bound_flags(moved)
         if exact:
-            for place, column in enumerate(columns):
-                for other in columns[:place]:
+            for index, column in enumerate(columns):
+                for other in columns[:index]:
                     independent = np.outer(column.shares, other.shares)
                     joint = moved[np.ix_(column.features, other.features)] + independent
                     cells = _with_margins(joint, column.shares, other.shares) - independent
@@ -275,9 +275,9 @@ class _Cells:
         mixed[free] = self.unscaled(scaled)[free] + share * np.diag(self.deviations[self.levels.free] ** 2)
         d = len(self.largest)
         mixed = mixed[:d, :d]
-        found = np.sqrt(np.maximum(np.diag(mixed), 0.0))
-        too_large = found > self.largest
-        held = np.where(too_large, self.largest / np.where(too_large, found, 1.0), 1.0)
+        result = np.sqrt(np.maximum(np.diag(mixed), 0.0))
+        too_large = result > self.largest
+        held = np.where(too_large, self.largest / np.where(too_large, result, 1.0), 1.0)
         held[~np.isin(np.arange(d), self.levels.free)] = 1.0
         mixed = mixed * np.outer(held, held)
         return np.asarray((mixed + mixed.T) / 2.0)

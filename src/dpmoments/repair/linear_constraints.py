@@ -65,11 +65,11 @@ def implied_count(gram: FloatArray, variances: CellVariances, constraints: Const
     """
     weighted = weight = 0.0
     complete = [block for block in constraints.blocks if block.complete]
-    for place, block in enumerate(complete):
+    for index, block in enumerate(complete):
         precision = _precision(block.size * variances.diagonal)
         weighted += precision * float(np.diag(gram)[block.features].sum())
         weight += precision
-        for other in complete[:place]:
+        for other in complete[:index]:
             precision = _precision(block.size * other.size * variances.off_diagonal)
             weighted += precision * float(gram[block.features, other.features].sum())
             weight += precision
@@ -114,7 +114,7 @@ def project(noisy: NoisySums, variances: CellVariances, constraints: Constraints
     for flag in constraints.flags:
         gram[flag, flag] = count
     known = np.isfinite(variance)
-    for place, block in enumerate(complete):
+    for index, block in enumerate(complete):
         inside = block.features
         outside = known.copy()
         for other in complete:
@@ -122,7 +122,7 @@ def project(noisy: NoisySums, variances: CellVariances, constraints: Constraints
         rows = np.flatnonzero(outside)
         gram[rows, inside] += ((total[rows] - gram[rows, inside].sum(axis=1)) / block.size)[:, None]
         gram[inside, rows] = gram[rows, inside].T
-        for other in complete[:place]:
+        for other in complete[:index]:
             cells = gram[inside, other.features]
             cells = cells + (total[inside] - cells.sum(axis=1))[:, None] / other.size
             cells = cells + (total[other.features] - cells.sum(axis=0))[None, :] / block.size

@@ -31,7 +31,7 @@ from dpmoments.schema.constraints import Constraints
 _ROUNDING = 1e-12
 
 
-def _within_bounds(
+def _clip_to_bounds(
     mean: FloatArray | None,
     gram: FloatArray,
     count: int | None,
@@ -141,8 +141,8 @@ def repair_moments(
     structured = constraints is not None and constraints.counts and repair in (Repair.AUTO, Repair.STRUCTURED)
     if structured and constraints is not None:
         spectral = repair_moments(count, noisy_sum, noisy_gram, noise, Repair.SPECTRAL, box=box, center=center)
-        found = _structured(count, noisy_sum, noisy_gram, noise, constraints, spectral, center, rows_moved)
-        return _within_bounds(*found, count, box, center)
+        result = _structured(count, noisy_sum, noisy_gram, noise, constraints, spectral, center, rows_moved)
+        return _clip_to_bounds(*result, count, box, center)
     if noisy_sum is None or count is None:
         return None, repair_gram(noisy_gram, noise, repair, None if box is None else count, _TRACE_AT_BOUND)
     mean = noisy_mean = noisy_sum / count
@@ -159,7 +159,7 @@ def repair_moments(
     if noise is not None:
         noise = noise_on_the_spread(noise, mean)
     repaired = repair_gram(spread, noise, repair, upper) + count * np.outer(mean, mean)
-    return _within_bounds(mean, repaired, count, box, center) if repair is Repair.AUTO else (mean, repaired)
+    return _clip_to_bounds(mean, repaired, count, box, center) if repair is Repair.AUTO else (mean, repaired)
 
 
 def _structured(
@@ -175,17 +175,17 @@ def _structured(
     """The structured repair, in column units; ``spectral`` is what the spectral one (or ``CLIP``, without a noise law) gave."""
     units = constraints.units
     squares = np.outer(units, units)
-    found, gram = spectral[0], spectral[1] * squares
-    if found is None or noisy_sum is None or count is None:
+    result, gram = spectral[0], spectral[1] * squares
+    if result is None or noisy_sum is None or count is None:
         if noise is None or rows_moved:
             repaired = possible_second_moment(gram, count, constraints)
         else:
             repaired = structured_second_moment(noisy_gram * squares, count, noise, constraints, gram)
         return None, repaired / squares
     origin = np.zeros(len(gram)) if center is None else center * units
-    whole = gram / count - np.outer(found, found) * squares
+    whole = gram / count - np.outer(result, result) * squares
     if noise is None:
-        mean = possible_mean(origin + found * units, constraints)
+        mean = possible_mean(origin + result * units, constraints)
         levels = CompletedLevels.of(constraints, mean)
         covariance = possible_covariance(levels.extended(whole), levels)
     else:
@@ -350,7 +350,7 @@ def _from_eigen(eigenvalues: FloatArray, eigenvectors: FloatArray) -> FloatArray
 
 # The number of rows that sums are divided by, kept away from 0 where the noise on it is as large as itself.
 
-_LEAST = 1.0
+_MIN = 1.0
 """A noisy count is taken for at least this many standard deviations of its noise (``docs/derivations/repairs.md``)."""
 _FEW_ROWS = 10.0
 """A noisy count below this many standard deviations of its noise is warned of."""
@@ -369,16 +369,16 @@ def floored_count(noisy_count: float, noise: NoiseLaw | None) -> float:
     >>> floored_count(1000.0, law), floored_count(-3.0, law), floored_count(-3.0, None)
     (1000.0, 10.0, 1.0)
     """
-    return max(1.0, noisy_count, _LEAST * _deviation(noise))
+    return max(1.0, noisy_count, _MIN * _deviation(noise))
 
 
-def few_rows_in_words(noisy_count: float | None, noise: NoiseLaw | None) -> str:
+def few_rows_message(noisy_count: float | None, noise: NoiseLaw | None) -> str:
     """What is to be said where a noisy count is small against its noise; empty where it is not, or is not noisy.
 
     Examples
     --------
     >>> from dpmoments.noise import GaussianNoise
-    >>> few_rows_in_words(43.0, GaussianNoise(2, 2.0, 1.0, 1.0, 100.0))[:62]
+    >>> few_rows_message(43.0, GaussianNoise(2, 2.0, 1.0, 1.0, 100.0))[:62]
     'too few rows for this budget: their number was found to be 43 '
     """
     deviation = _deviation(noise)

@@ -158,7 +158,7 @@ def noise_on_the_spread(noise: NoiseLaw, mean: FloatArray) -> NoiseLaw:
 
 _BANDWIDTH = 1.3
 """Of the kernel, in units of √v·d^(−1/3). Errors change by under 2 % between 1.0 and 1.5 (``docs/derivations/repairs.md``)."""
-_LARGEST_BLOCK = 2**21
+_MAX_BLOCK = 2**21
 
 
 def rotation_invariant_eigenvalues(eigenvalues: FloatArray, noise: SpectralNoise) -> FloatArray:
@@ -202,7 +202,7 @@ def _stieltjes_transform(eigenvalues: FloatArray, bandwidth: float) -> npt.NDArr
     """g = h + iπρ at every eigenvalue, ρ their density smoothed by a normal kernel and h its Hilbert transform."""
     d = len(eigenvalues)
     result = np.empty(d, dtype=np.complex128)
-    step = max(1, _LARGEST_BLOCK // d)
+    step = max(1, _MAX_BLOCK // d)
     for start in range(0, d, step):
         distance = (eigenvalues[start : start + step, None] - eigenvalues[None, :]) / (math.sqrt(2.0) * bandwidth)
         result.real[start : start + step] = scipy.special.dawsn(distance).mean(axis=1) * math.sqrt(2.0) / bandwidth

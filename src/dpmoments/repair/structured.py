@@ -17,7 +17,7 @@ _SPREADS = np.array([0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.5, 0.8])
 """Standard deviations τ_k of the parts of the prior, in correlations."""
 _STEPS = 40
 """Of the EM algorithm."""
-_LEAST_SPREAD = 1e-40
+_MIN_SPREAD = 1e-40
 """In squared correlations: a cell without noise stays as it is."""
 
 
@@ -57,7 +57,7 @@ def _posterior_moments(
     x = cells[possible, None]
     noise = noise_variances[possible, None]
     prior = (scales[possible, None] * _SPREADS) ** 2
-    spread = np.maximum(noise + prior, _LEAST_SPREAD * scales[possible, None] ** 2)
+    spread = np.maximum(noise + prior, _MIN_SPREAD * scales[possible, None] ** 2)
     log_likelihood = -0.5 * (np.log(spread) + x**2 / spread)
     likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
     weights = np.full(len(_SPREADS), 1.0 / len(_SPREADS))
@@ -89,7 +89,7 @@ _ROUNDING = 1e-4
 _LEVEL, _FLAG, _SINGLE = 2, 3, 5
 """Kinds of feature: their products tell pairs of kinds apart."""
 
-_LEAST_UNCERTAINTY = 1e-280
+_MIN_UNCERTAINTY = 1e-280
 """Variances that add up to less are none: quotients by them would pass what floating point holds."""
 _SWEEPS = 5
 """Over all columns, each making its own margins agree."""
@@ -240,12 +240,12 @@ def _cell_variances(
 
 def _deviations(variances: FloatArray, levels: CompletedLevels) -> FloatArray:
     """Standard deviations, shape (d + incomplete blocks,); ``variances`` are of the single features, Booleans' are known."""
-    found = np.zeros(len(levels.is_level))
-    found[levels.single] = variances
+    result = np.zeros(len(levels.is_level))
+    result[levels.single] = variances
     for column in levels.columns:
-        found[column.features] = column.shares * (1.0 - column.shares)
-    found[levels.flags] = levels.flag_variances
-    return np.asarray(np.sqrt(np.maximum(found, 0.0)))
+        result[column.features] = column.shares * (1.0 - column.shares)
+    result[levels.flags] = levels.flag_variances
+    return np.asarray(np.sqrt(np.maximum(result, 0.0)))
 
 
 def _shrunk_to_independence(
@@ -267,10 +267,10 @@ def _shrunk_to_independence(
     pair = np.where(column_of[first] == column_of[second], 0, kind[first] * kind[second])
     for cells in (_LEVEL * _LEVEL, _LEVEL * _FLAG, _LEVEL * _SINGLE, _FLAG * _FLAG, _FLAG * _SINGLE):
         i, j = first[pair == cells], second[pair == cells]
-        found, variance = _posterior_moments(spread[i, j], of_cells[i, j], deviations[i] * deviations[j])
+        result, variance = _posterior_moments(spread[i, j], of_cells[i, j], deviations[i] * deviations[j])
         if cells in (_FLAG * _FLAG, _FLAG * _SINGLE):
-            found = _WEIGHT_OF_PRIOR * found + (1.0 - _WEIGHT_OF_PRIOR) * estimate[i, j]
-        estimate[i, j] = estimate[j, i] = found
+            result = _WEIGHT_OF_PRIOR * result + (1.0 - _WEIGHT_OF_PRIOR) * estimate[i, j]
+        estimate[i, j] = estimate[j, i] = result
         uncertainty[i, j] = uncertainty[j, i] = variance
     return estimate, uncertainty
 
@@ -284,7 +284,7 @@ def _make_margins_agree(estimate: FloatArray, uncertainty: FloatArray, levels: C
             total = weights.sum(axis=1, keepdims=True)
             sums = estimate[:, inside].sum(axis=1, keepdims=True)
             cells = estimate[:, inside] - weights * np.divide(
-                sums, total, out=np.zeros_like(sums), where=total > _LEAST_UNCERTAINTY
+                sums, total, out=np.zeros_like(sums), where=total > _MIN_UNCERTAINTY
             )
             estimate[:, inside] = cells
             estimate[inside, :] = cells.T
@@ -292,8 +292,8 @@ def _make_margins_agree(estimate: FloatArray, uncertainty: FloatArray, levels: C
 
 # The structured repair of a second moment that was released without a mean.
 
-_LARGEST_SHARE = 0.5
-_LARGEST_NOISE = 2.0
+_MAX_SHARE = 0.5
+_MAX_NOISE = 2.0
 """With more numeric columns than this share of the features, or more noise than so many rows for each row, the spectral repair
 is kept."""
 _ROUNDS = 30
@@ -333,7 +333,7 @@ def structured_second_moment(
     n = max(1.0, (implied or 0.0) if count is None else count)
     complete = [block for block in constraints.blocks if block.complete]
     free = list(constraints.free)
-    outweighed = len(free) > _LARGEST_SHARE * d or noise.frobenius_error * scale**2 > _LARGEST_NOISE * n
+    outweighed = len(free) > _MAX_SHARE * d or noise.frobenius_error * scale**2 > _MAX_NOISE * n
     if not complete or (free and outweighed):
         return possible_second_moment(whole, count, constraints)
     sums, variance = np.zeros(d), np.full(d, np.inf)

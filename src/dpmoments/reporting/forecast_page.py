@@ -16,12 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpmoments.analysis.correlations import KNOWN_VARIANCE
-from dpmoments.mechanisms.adaptive_ball import (
-    EXCESS_FOR_NOISE,
-    LARGEST_RADIUS,
-    LENIENT_BELOW,
-    AdaptiveBallPlan,
-)
+from dpmoments.mechanisms.adaptive_ball import LENIENT_BELOW, MAX_CLIPPING_PER_NOISE, MAX_RADIUS, AdaptiveBallPlan
 from dpmoments.mechanisms.ball_search import (
     BEYOND_SHARE,
     COMPARISONS,
@@ -37,19 +32,19 @@ from dpmoments.mechanisms.lattice_noise import count_error
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.units import plan_before_release
 from dpmoments.noise.law import NoiseLaw
-from dpmoments.planning.imagined_release import EXPLAINED, LEAST_PROBABILITY, MOST_LEFT_OUT, Setting
+from dpmoments.planning.imagined_release import EXPLAINED, MAX_LEFT_OUT, MIN_PROBABILITY, ReleasePlan
 from dpmoments.planning.typical_table import TypicalTable
-from dpmoments.privacy.budget import LARGEST_LOSS
+from dpmoments.privacy.budget import MAX_LOSS
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
 from dpmoments.schema.encoding import LATTICE, may_be_shortened
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
-from dpmoments.schema.typical import DOUBT, MOST, TRUST, asked_share
+from dpmoments.schema.typical import DOUBT, MAX, TRUST, asked_share
 
-_MOST_LAWS = 420
+_MAX_LAWS = 420
 """So many laws are planned at most, shapes by budgets: with more shapes there are fewer budgets."""
-_FEWEST_BUDGETS = 3
+_MIN_BUDGETS = 3
 _KEPT_DIGITS = 10
 
 
@@ -61,8 +56,8 @@ def _rows_of_grid(n_rows: int) -> list[int]:
     >>> _rows_of_grid(5000)
     [620, 880, 1200, 1800, 2500, 3500, 5000, 7100, 10000, 14000, 20000, 28000, 40000]
     """
-    found = {_two_digits(n_rows * 2.0 ** (step / 2.0)) for step in range(-6, 7) if step}
-    return sorted({number for number in found if number >= 1 and number != n_rows} | {n_rows})
+    result = {_two_digits(n_rows * 2.0 ** (step / 2.0)) for step in range(-6, 7) if step}
+    return sorted({number for number in result if number >= 1 and number != n_rows} | {n_rows})
 
 
 def _budgets_of_grid(size: float, n_shapes: int) -> list[float]:
@@ -73,18 +68,16 @@ def _budgets_of_grid(size: float, n_shapes: int) -> list[float]:
     >>> _budgets_of_grid(1.0, 150)
     [0.5, 1.0, 2.0]
     """
-    allowed = max(_FEWEST_BUDGETS, _MOST_LAWS // n_shapes)
+    allowed = max(_MIN_BUDGETS, _MAX_LAWS // n_shapes)
     if allowed >= 13:
         factors = [2.0 ** (step / 2.0) for step in range(-6, 7)]
     else:
         around = min(3, (allowed - 1) // 2)
         factors = [2.0**step for step in range(-around, around + 1)]
-    return [
-        size if factor == 1.0 else float(f"{size * factor:.2g}") for factor in factors if size * factor <= LARGEST_LOSS
-    ]
+    return [size if factor == 1.0 else float(f"{size * factor:.2g}") for factor in factors if size * factor <= MAX_LOSS]
 
 
-def planner_grid(setting: Setting) -> dict[str, Any]:
+def planner_grid(setting: ReleasePlan) -> dict[str, Any]:
     """Everything the page computes with, as JSON holds it.
 
     Parameters
@@ -101,7 +94,7 @@ def planner_grid(setting: Setting) -> dict[str, Any]:
         _key(shape): [_law_entry(setting.with_budget(size), shape, rows, shared) for size in budgets]
         for shape in shapes
     }
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "budgets": budgets,
         "rows": rows,
         "asked": {"budget": budgets.index(setting.size_of_budget), "rows": rows.index(setting.n_rows)},
@@ -111,10 +104,10 @@ def planner_grid(setting: Setting) -> dict[str, Any]:
         "spectrum_is_of_numbers": len(typical.spectrum) == max(1, int((~typical.shares).sum())),
         "laws": laws,
         "deviations": shared.kept,
-        "radii": {str(pure).lower(): [radius_at(place) for place in radius_places(pure)] for pure in (True, False)},
+        "radii": {str(pure).lower(): [radius_at(index) for index in radius_places(pure)] for pure in (True, False)},
         "constants": _constants(),
     }
-    short: dict[str, Any] = _short(found)
+    short: dict[str, Any] = _short(result)
     return short
 
 
@@ -132,16 +125,16 @@ def _constants() -> dict[str, float]:
     return {
         "known_variance": KNOWN_VARIANCE,
         "explained": EXPLAINED,
-        "least_probability": LEAST_PROBABILITY,
-        "most_left_out": MOST_LEFT_OUT,
-        "largest_radius": LARGEST_RADIUS,
-        "excess_for_noise": EXCESS_FOR_NOISE,
+        "least_probability": MIN_PROBABILITY,
+        "most_left_out": MAX_LEFT_OUT,
+        "largest_radius": MAX_RADIUS,
+        "excess_for_noise": MAX_CLIPPING_PER_NOISE,
         "lenient_below": LENIENT_BELOW,
         "beyond_share": BEYOND_SHARE,
         "comparisons": COMPARISONS,
         "screen_radius": radius_at(SCREEN_PLACE),
         "doubt": DOUBT,
-        "most": MOST,
+        "most": MAX,
         "trust": TRUST,
         "lattice": LATTICE,
     }
@@ -167,23 +160,23 @@ def _key(shape: MomentShape) -> str:
     return f"{shape.n_features} {int(shape.has_numbers)} {int(shape.drops_rows)}"
 
 
-def _shapes(setting: Setting) -> list[MomentShape]:
+def _shapes(setting: ReleasePlan) -> list[MomentShape]:
     """Of every choice of columns; that a row may be dropped matters only where the number of rows would be public else."""
     n_rows = setting.n_rows if setting.neighbors.table_size_is_public else None
     whole = MomentShape.of(setting.typical.schema, mean=True, n_rows=n_rows)
-    found: set[tuple[int, bool, bool]] = {(0, False, False)}
+    result: set[tuple[int, bool, bool]] = {(0, False, False)}
     for column in setting.typical.schema.columns:
         size, numbers, drops = len(column.feature_names), _is_number(column), _drops(column, setting)
-        found |= {(d + size, has or numbers, may or drops) for d, has, may in found}
-    found -= {(0, False, False)}
-    return [replace(whole, n_features=d, has_numbers=has, drops_rows=may) for d, has, may in sorted(found)]
+        result |= {(d + size, has or numbers, may or drops) for d, has, may in result}
+    result -= {(0, False, False)}
+    return [replace(whole, n_features=d, has_numbers=has, drops_rows=may) for d, has, may in sorted(result)]
 
 
 def _is_number(column: SchemaColumn) -> bool:
     return not isinstance(column, Boolean | Categorical | DerivedColumn)
 
 
-def _drops(column: SchemaColumn, setting: Setting) -> bool:
+def _drops(column: SchemaColumn, setting: ReleasePlan) -> bool:
     if not setting.neighbors.table_size_is_public or isinstance(column, DerivedColumn):
         return False
     return column.missing == "drop" or (isinstance(column, Categorical) and column.other == "drop")
@@ -205,7 +198,9 @@ class _Shared:
         return self.places[key]
 
 
-def _law_entry(setting: Setting, shape: MomentShape, rows: Sequence[int], shared: _Shared) -> Mapping[str, Any] | None:
+def _law_entry(
+    setting: ReleasePlan, shape: MomentShape, rows: Sequence[int], shared: _Shared
+) -> Mapping[str, Any] | None:
     """The law of one shape at one budget; None where no release is possible."""
     try:
         plan: Plan = plan_before_release(
@@ -225,7 +220,7 @@ def _ball_entry(plan: AdaptiveBallPlan, rows: Sequence[int], shared: _Shared) ->
     budget = plan.budget
     outside = plan.last_step(budget.whole).noise
     inside = plan.last_step(budget.whole, in_ball=True).noise
-    radii = [radius_at(place) for place in radius_places(budget.pure)]
+    radii = [radius_at(index) for index in radius_places(budget.pure)]
     return {
         "by": plan.mechanism.name,
         "pure": budget.pure,
@@ -259,7 +254,7 @@ def _steps(plan: AdaptiveBallPlan, budget: BallBudget, n_rows: int, shared: _Sha
     if budget.pure:
         epsilon = budget.part(search).epsilon
         yield epsilon
-        yield shared.place([float(preference(place, epsilon)) for place in radius_places(True)])
+        yield shared.place([float(preference(index, epsilon)) for index in radius_places(True)])
     else:
         yield budget.deviation(search / COMPARISONS)
 
@@ -268,10 +263,10 @@ def _variances(law: NoiseLaw) -> list[float]:
     return [law.off_diagonal_variance, law.diagonal_variance, law.sum_variance or 0.0, law.count_variance or 0.0]
 
 
-def _column_entry(column: SchemaColumn, setting: Setting) -> dict[str, Any]:
+def _column_entry(column: SchemaColumn, setting: ReleasePlan) -> dict[str, Any]:
     """A column and its features, in its own units: what the page needs to encode it among any others."""
     typical = setting.typical
-    places = typical.features_of_columns[column.name]
+    indices = typical.features_of_columns[column.name]
     flag = isinstance(column, Boolean | DerivedColumn) and column.is_flag
     categorical = isinstance(column, Categorical)
     complete = isinstance(column, Categorical) and column.missing != "zero" and column.other != "zero"
@@ -282,11 +277,11 @@ def _column_entry(column: SchemaColumn, setting: Setting) -> dict[str, Any]:
         "needs": [factor.name for factor in column.factors] if isinstance(column, DerivedColumn) else [],
         "has_range": isinstance(column, Numeric) and column.typical is not None,
         "asked": None if isinstance(column, Coordinate) else asked_share(column, mean=True),
-        "spread_over_ball": isinstance(column, Coordinate) and bool(typical.assumed[places[0]]),
+        "spread_over_ball": isinstance(column, Coordinate) and bool(typical.assumed[indices[0]]),
         "block": categorical,
         "indicators": categorical or flag,
-        "certain": complete and len(places) == 1,
-        "features": _features(typical, column, places),
+        "certain": complete and len(indices) == 1,
+        "features": _features(typical, column, indices),
     }
 
 

@@ -135,7 +135,7 @@ class PageTable:
             rows = [(row[0], row[-1], *row[1:-1]) for row in rows]
         head, *body = rows
         return cls(
-            caption, tuple(head), tuple(tuple(_cell(place, text) for place, text in enumerate(row)) for row in body)
+            caption, tuple(head), tuple(tuple(_cell(index, text) for index, text in enumerate(row)) for row in body)
         )
 
 

@@ -14,12 +14,12 @@ import numpy as np
 from dpmoments.foundation.errors import visible
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.planning.forecast_table import Forecast
-from dpmoments.planning.imagined_release import MORE, NOISE, NoiseInUnits, Setting, digits
+from dpmoments.planning.imagined_release import MORE, NOISE, NoiseInUnits, ReleasePlan, digits
 from dpmoments.privacy.budget import BudgetKind
 from dpmoments.reporting.forecast_page import planner_grid
 from dpmoments.reporting.page import PageTable, filled_in
 
-_LONGEST_PLAIN = 100_000
+_MAX_PLAIN_LENGTH = 100_000
 """Characters: a longer grid is deflated, losing nothing; every browser since 2023 inflates it."""
 _HEAD = ("feature", "typical sd", "± mean or share", "± sd", "of the sd", "± correlations", "learnt")
 
@@ -47,7 +47,7 @@ def planner_page(forecast: Forecast) -> str:
         "planner.html",
         title="Plan a private release",
         facts=[
-            ("Asked for", f"{forecast.n_rows:,} {forecast.rows_in_words}, {forecast.budget}, {forecast.neighbors}"),
+            ("Asked for", f"{forecast.n_rows:,} {forecast.rows_text}, {forecast.budget}, {forecast.neighbors}"),
             ("Protected", unit),
             (
                 "Mechanism",
@@ -57,12 +57,12 @@ def planner_page(forecast: Forecast) -> str:
         assumed=setting.typical.words,
         symbol="ρ" if zcdp else "ε",
         beside="" if setting.budget.kind is not BudgetKind.APPROXIMATE else f", δ = {setting.budget.delta:g}",
-        rows_in_words=forecast.rows_in_words,
+        rows_text=forecast.rows_text,
         words=_planner_words(setting, noise),
         table=PageTable.of("What would be learnt of each feature", [_HEAD, *_planner_rows(noise)]),
         helpful=[str(change) for change in forecast.changes],
         mechanisms=PageTable.of("Every mechanism, with all columns, as asked for", forecast.mechanism_table()),
-        remarks=[*forecast.mechanisms_in_words[1:], *forecast.mechanism_remarks],
+        remarks=[*forecast.mechanisms_text[1:], *forecast.mechanism_remarks],
         **_written(_shown_names(planner_grid(setting))),
     )
 
@@ -70,12 +70,12 @@ def planner_page(forecast: Forecast) -> str:
 def _written(grid: dict[str, Any]) -> dict[str, Any]:
     """The grid for the page: as it is where it can be read, deflated where it would be a megabyte of repeated numbers."""
     text = json.dumps(grid, ensure_ascii=False, separators=(",", ":"))
-    if len(text) <= _LONGEST_PLAIN:
+    if len(text) <= _MAX_PLAIN_LENGTH:
         return {"grid": grid, "packed": ""}
     return {"grid": None, "packed": base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")}
 
 
-def _planner_words(setting: Setting, noise: NoiseInUnits) -> str:
+def _planner_words(setting: ReleasePlan, noise: NoiseInUnits) -> str:
     """A sentence on the release as a whole; the page's script has the same."""
     correlation, lost = noise.typical_correlation(), int(noise.correlation_is_noise.sum())
     if not math.isfinite(correlation):
@@ -92,7 +92,7 @@ def _planner_words(setting: Setting, noise: NoiseInUnits) -> str:
     )
 
 
-def _runs(setting: Setting) -> str:
+def _runs(setting: ReleasePlan) -> str:
     return setting.plan.mechanism.name
 
 
@@ -101,24 +101,24 @@ def _planner_rows(noise: NoiseInUnits) -> list[tuple[str, ...]]:
     typical, correlations = noise.typical, noise.correlation
     lost = noise.mean_is_noise, noise.standard_deviation_is_noise, noise.correlation_is_noise
     lines: list[tuple[str, ...]] = []
-    for place, name in enumerate(typical.schema.feature_names):
-        share, deviation = bool(typical.shares[place]), float(typical.standard_deviations[place])
-        spread, more = float(noise.standard_deviation[place]), MORE if noise.standard_deviation_is_rough[place] else ""
-        others = correlations[place][np.isfinite(correlations[place])]
+    for index, name in enumerate(typical.schema.feature_names):
+        share, deviation = bool(typical.shares[index]), float(typical.standard_deviations[index])
+        spread, more = float(noise.standard_deviation[index]), MORE if noise.standard_deviation_is_rough[index] else ""
+        others = correlations[index][np.isfinite(correlations[index])]
         median = float(np.median(others)) if len(others) else math.nan
         learnt = [
-            *([] if lost[0][place] else ["share" if share else "mean"]),
-            *([] if share or lost[1][place] else ["spread"]),
-            *([] if lost[2][place] or not len(others) else ["correlations"]),
+            *([] if lost[0][index] else ["share" if share else "mean"]),
+            *([] if share or lost[1][index] else ["spread"]),
+            *([] if lost[2][index] or not len(others) else ["correlations"]),
         ]
         lines.append(
             (
                 visible(name),
-                f"{'~' if typical.assumed[place] else ''}{digits(deviation, 3)}",
-                NOISE if lost[0][place] else digits(float(noise.mean[place])),
-                "–" if share else NOISE if lost[1][place] else f"{more}{digits(spread)}",
-                "–" if share or lost[1][place] or deviation <= 0.0 else f"{more}{100.0 * spread / deviation:.1f}%",
-                "–" if not len(others) else NOISE if lost[2][place] else digits(median),
+                f"{'~' if typical.assumed[index] else ''}{digits(deviation, 3)}",
+                NOISE if lost[0][index] else digits(float(noise.mean[index])),
+                "–" if share else NOISE if lost[1][index] else f"{more}{digits(spread)}",
+                "–" if share or lost[1][index] or deviation <= 0.0 else f"{more}{100.0 * spread / deviation:.1f}%",
+                "–" if not len(others) else NOISE if lost[2][index] else digits(median),
                 ", ".join(learnt) or "nothing",
             )
         )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dpmoments.reporting.page import Section
 
 
-_MOST_GROUPS = 30
+_MAX_GROUPS = 30
 """Releases by groups of more are refused: a page of so many pictures is no page any more."""
 
 
@@ -97,7 +97,7 @@ def _report_page(
 ) -> str:
     """The page as text; see :func:`report`."""
     from dpmoments.reporting.page import PageTable, filled_in
-    from dpmoments.reporting.statements import FALSE_ALARMS, appendix, limits_in_words, promise_in_words
+    from dpmoments.reporting.statements import FALSE_ALARMS, appendix, describe_limits, describe_promise
 
     level = confidence_level(level)
     _check_asked(regressions, groups)
@@ -114,13 +114,13 @@ def _report_page(
         release=release,
         cautions=_cautions(release),
         facts=_facts(release),
-        promise=promise_in_words(release, release.privacy_curve.attacker_power(FALSE_ALARMS)),
+        promise=describe_promise(release, release.privacy_curve.attacker_power(FALSE_ALARMS)),
         guarantee=guarantee,
         rules=privacy.rules,
         receipt=receipt,
-        on_a_unit=release.receipt.on_a_unit_in_words or "",
+        on_a_unit=release.receipt.on_a_unit_text or "",
         chapters=chapters,
-        limits=limits_in_words(release),
+        limits=describe_limits(release),
         appendix=appendix(release),
     )
 
@@ -149,14 +149,14 @@ def _chapters(
     if isinstance(release, MomentRelease):
         return [("", moment_sections(release, "", regressions, groups, level))]
     if isinstance(release, GroupReleases):
-        if len(release) > _MOST_GROUPS:
+        if len(release) > _MAX_GROUPS:
             raise ValueError(
-                f"the release has {len(release)} groups by {release.by.name}, and a page is of {_MOST_GROUPS} at most: "
+                f"the release has {len(release)} groups by {release.by.name}, and a page is of {_MAX_GROUPS} at most: "
                 "write the report of one, groups['level'], or save them one a file"
             )
         return [
-            (f"{release.by.name} = {level_name}", moment_sections(one, f"group-{place}-", regressions, groups, level))
-            for place, (level_name, one) in enumerate(release.items(), 1)
+            (f"{release.by.name} = {level_name}", moment_sections(one, f"group-{index}-", regressions, groups, level))
+            for index, (level_name, one) in enumerate(release.items(), 1)
         ]
     raise TypeError(
         f"a report is on a release or a forecast, got {type(release).__name__}: read a file with dpmoments.load"
@@ -167,15 +167,15 @@ def _facts(release: MomentRelease | MeanRelease | GroupReleases) -> list[tuple[s
     """The first lines of the page: what it is of."""
     first, privacy = release.runs[0], release.privacy
     unit = "one row" if privacy.privacy_unit is None else privacy.privacy_unit.in_words
-    found = [("Table", release.dataset or "not named by the curator")]
+    result = [("Table", release.dataset or "not named by the curator")]
     if isinstance(release, GroupReleases):
-        found.append(("Groups", f"{len(release)}, by {release.by.name}: one release each"))
+        result.append(("Groups", f"{len(release)}, by {release.by.name}: one release each"))
     elif isinstance(release, MomentRelease):
-        found.append(("Rows", release.describe().rows_in_words))
+        result.append(("Rows", release.describe().rows_text))
     else:
-        found.append(("Rows", f"{release.n_rows:,} ({'public, exact' if release.count_is_public else 'noisy'})"))
+        result.append(("Rows", f"{release.n_rows:,} ({'public, exact' if release.count_is_public else 'noisy'})"))
     features = len(first.feature_names)
-    found += [
+    result += [
         (
             "Columns",
             f"{len(first.schema.columns)}, as {features} features"
@@ -187,7 +187,7 @@ def _facts(release: MomentRelease | MeanRelease | GroupReleases) -> list[tuple[s
         ("Mechanism", _mechanisms(release)),
         ("Release", release.id),
     ]
-    return found
+    return result
 
 
 def _cautions(release: MomentRelease | MeanRelease | GroupReleases) -> tuple[str, ...]:
@@ -244,7 +244,7 @@ def group_asked_for(text: str, schema: Schema) -> tuple[str, str]:
     ('smoker', 'age:smoker')
     """
     parts = text.split(":")
-    splits = [(":".join(parts[:place]), ":".join(parts[place:])) for place in range(1, len(parts))]
+    splits = [(":".join(parts[:index]), ":".join(parts[index:])) for index in range(1, len(parts))]
     columns, features = {column.name for column in schema.columns}, set(schema.feature_names)
     known = [(by, of) for by, of in splits if by in columns and of in columns | features]
     if len(known) != 1:

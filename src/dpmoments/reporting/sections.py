@@ -12,7 +12,7 @@ from dpmoments.analysis.answers import number
 from dpmoments.analysis.components import SCALINGS, PrincipalComponents
 from dpmoments.analysis.correlations import Correlations
 from dpmoments.analysis.description import Description
-from dpmoments.analysis.functionals import law_in_words
+from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import GroupMeans
 from dpmoments.analysis.regression_results import CoefficientTable
 from dpmoments.plots.components import draw_spectrum
@@ -25,7 +25,7 @@ from dpmoments.reporting.page import NOISE, PageTable, Section, drawn, table_of
 _SHOWN_PAIRS = 30
 _SHOWN_COMPONENTS = 15
 _NAMED_PAIRS = 5
-_MOST_COEFFICIENTS = 25
+_MAX_COEFFICIENTS = 25
 _NOT_RELEASED = (
     "No number of rows was released, and nothing can be divided by it: there is no mean, standard deviation, correlation or "
     "regression. All there is are noisy sums: those of squares are below, those of products in release.gram."
@@ -58,24 +58,24 @@ def moment_sections(
     ValueError
         If an analysis that was asked for cannot be made.
     """
-    found = list(_numbers(release, prefix))
+    result = list(_numbers(release, prefix))
     if release.noisy_count is None:
         if regressions or groups:
             raise ValueError(
                 "no regression and no group means can be shown: the release has no number of rows to divide by "
                 "(mean=False under add_remove spends nothing on it); leave them out of the report"
             )
-        return tuple(found)
+        return tuple(result)
     if release.noisy_sum is not None and len(release.feature_names) > 1:
-        found.append(
+        result.append(
             _unless_refused("Correlations", f"{prefix}correlations", lambda: _correlations(release, prefix, level))
         )
-    found.append(_unless_refused("Spectrum", f"{prefix}spectrum", lambda: _spectrum(release, prefix)))
-    for place, formula in enumerate(regressions, 1):
-        found.append(_regression(release, formula, f"{prefix}regression-{place}", level))
-    for place, (by, of) in enumerate(groups, 1):
-        found.append(_group_means(release, by, of, f"{prefix}groups-{place}", level))
-    return tuple(found)
+    result.append(_unless_refused("Spectrum", f"{prefix}spectrum", lambda: _spectrum(release, prefix)))
+    for index, formula in enumerate(regressions, 1):
+        result.append(_regression(release, formula, f"{prefix}regression-{index}", level))
+    for index, (by, of) in enumerate(groups, 1):
+        result.append(_group_means(release, by, of, f"{prefix}groups-{index}", level))
+    return tuple(result)
 
 
 def _unless_refused(title: str, anchor: str, make: Callable[[], Section]) -> Section:
@@ -87,13 +87,13 @@ def _unless_refused(title: str, anchor: str, make: Callable[[], Section]) -> Sec
 
 
 def _numbers(release: MomentRelease, prefix: str) -> Iterator[Section]:
-    found = release.describe()
-    lead = [f"Rows: {found.rows_in_words}. {_kept(found)}"]
+    result = release.describe()
+    lead = [f"Rows: {result.rows_text}. {_kept(result)}"]
     if release.noisy_count is None:
-        lead = [f"Rows: {found.rows_in_words}.", _NOT_RELEASED]
+        lead = [f"Rows: {result.rows_text}.", _NOT_RELEASED]
     elif release.noisy_sum is None:
         lead.append(_NO_MEAN)
-    tables = [table_of("Every feature, in the table's own units", found)]
+    tables = [table_of("Every feature, in the table's own units", result)]
     if release.noisy_count is None:
         tables = [_sums_of_squares(release)]
     yield Section(
@@ -101,8 +101,8 @@ def _numbers(release: MomentRelease, prefix: str) -> Iterator[Section]:
         f"{prefix}released",
         lead=tuple(filter(None, lead)),
         tables=tuple(tables),
-        remarks=tuple(filter(None, [found.noise_in_words])),
-        warning=found.warning,
+        remarks=tuple(filter(None, [result.noise_text])),
+        warning=result.warning,
     )
 
 
@@ -134,12 +134,12 @@ def _kept(found: Description) -> str:
 
 
 def _correlations(release: MomentRelease, prefix: str, level: float) -> Section:
-    found = release.correlations(level=level)
-    size = len(found.feature_names)
+    result = release.correlations(level=level)
+    size = len(result.feature_names)
     side = 0.62 * size if size <= 12 else 0.24 * size
     width, height = min(max(side + 2.8, 5.2), 9.6), min(max(side + 2.2, 4.6), 9.2)
-    title = f"Heat map: {found.heading[0]}"
-    rows = found.table()
+    title = f"Heat map: {result.heading[0]}"
+    rows = result.table()
     caption = "All pairs" if len(rows) - 1 <= _SHOWN_PAIRS else f"The {_SHOWN_PAIRS} pairs that stand out most"
     hidden = max(size * (size - 1) // 2 - _SHOWN_PAIRS, 0)
     more = (
@@ -150,26 +150,26 @@ def _correlations(release: MomentRelease, prefix: str, level: float) -> Section:
     return Section(
         "Correlations",
         f"{prefix}correlations",
-        lead=(_sentence(found.heading[0]), "Hatched cells cannot be told from noise, whatever their colour."),
+        lead=(_sentence(result.heading[0]), "Hatched cells cannot be told from noise, whatever their colour."),
         picture=drawn(
             f"{prefix}correlation-picture",
             width,
             height,
-            lambda ax: draw_correlations(replace(found, warning=""), ax),
+            lambda ax: draw_correlations(replace(result, warning=""), ax),
             title=title,
-            description=_pairs_in_words(found),
+            description=_describe_pairs(result),
         ),
         tables=(
             table_of(
-                f"{caption}: each with its noise, its interval, and what can be said of its sign", found, _SHOWN_PAIRS
+                f"{caption}: each with its noise, its interval, and what can be said of its sign", result, _SHOWN_PAIRS
             ),
         ),
-        remarks=tuple(filter(None, [more, "" if found.noise_known else law_in_words(None)])),
-        warning=found.warning,
+        remarks=tuple(filter(None, [more, "" if result.noise_known else describe_law(None)])),
+        warning=result.warning,
     )
 
 
-def _pairs_in_words(found: Correlations) -> str:
+def _describe_pairs(found: Correlations) -> str:
     """The pairs that stand out most, for those who do not see the picture."""
     named = [
         f"{pair}: {value}, {verdict}"
@@ -181,20 +181,20 @@ def _pairs_in_words(found: Correlations) -> str:
 
 
 def _spectrum(release: MomentRelease, prefix: str) -> Section:
-    found = release.pca(scaling="bounds")
-    certain, k = int((~found.is_noise).sum()), len(found.explained_variance)
-    known = found.noise is not None
+    result = release.pca(scaling="bounds")
+    certain, k = int((~result.is_noise).sum()), len(result.explained_variance)
+    known = result.noise is not None
     said = (
         f"{certain} of {k} components stand out of the noise" if known else "the noise on the components is not known"
     )
-    head, *rows = found.table()
+    head, *rows = result.table()
     caption = "The components" if k <= _SHOWN_COMPONENTS else f"The first {_SHOWN_COMPONENTS} of {k} components"
-    about = "principal components" if found.centered else "principal directions of the second moment about zero"
+    about = "principal components" if result.centered else "principal directions of the second moment about zero"
     return Section(
         "Spectrum against the noise floor",
         f"{prefix}spectrum",
         lead=(
-            _sentence(f"{said} ({about}, {SCALINGS[found.scaling]})"),
+            _sentence(f"{said} ({about}, {SCALINGS[result.scaling]})"),
             "A component below the floor is what noise alone would make: its direction says nothing of the table."
             if known
             else "",
@@ -203,9 +203,9 @@ def _spectrum(release: MomentRelease, prefix: str) -> Section:
             f"{prefix}spectrum-picture",
             min(max(5.6, 3.2 + 0.25 * k), 9.6),
             4.6,
-            lambda ax: draw_spectrum(replace(found, warning=""), ax),
+            lambda ax: draw_spectrum(replace(result, warning=""), ax),
             title=f"Variances of the components, and the floor that noise makes: {said}",
-            description=_components_in_words(found),
+            description=_describe_components(result),
         ),
         tables=(
             PageTable.of(
@@ -213,15 +213,15 @@ def _spectrum(release: MomentRelease, prefix: str) -> Section:
                 [("component", *head[1:]), *rows[:_SHOWN_COMPONENTS]],
             ),
         ),
-        remarks=tuple(line for line in found.remarks if line and line != found.warning),
-        warning=found.warning,
+        remarks=tuple(line for line in result.remarks if line and line != result.warning),
+        warning=result.warning,
     )
 
 
-def _components_in_words(found: PrincipalComponents) -> str:
+def _describe_components(found: PrincipalComponents) -> str:
     shares = [
-        f"component {place}: {share:.0%} of the variance"
-        for place, (share, noise) in enumerate(zip(found.explained_variance_ratio, found.is_noise, strict=True), 1)
+        f"component {index}: {share:.0%} of the variance"
+        for index, (share, noise) in enumerate(zip(found.explained_variance_ratio, found.is_noise, strict=True), 1)
         if not noise
     ][:_NAMED_PAIRS]
     return f"{'; '.join(shares)}. The table below has the numbers" if shares else "No component is above the floor"
@@ -234,7 +234,7 @@ def _regression(release: MomentRelease, formula: str, anchor: str, level: float)
     assert spread is not None
     of_feature = dict(zip(described.feature_names, spread.tolist(), strict=True))
     deviations = np.array([of_feature[name] for name in fit.features])
-    shown = min(len(fit.features), _MOST_COEFFICIENTS)
+    shown = min(len(fit.features), _MAX_COEFFICIENTS)
     return Section(
         f"Regression: {formula}",
         anchor,
@@ -243,9 +243,9 @@ def _regression(release: MomentRelease, formula: str, anchor: str, level: float)
             f"{anchor}-picture",
             8.0,
             min(max(2.8, 2.0 + 0.3 * shown), 11.0),
-            lambda ax: draw_coefficients(replace(fit, warning=""), deviations, _MOST_COEFFICIENTS, ax),
+            lambda ax: draw_coefficients(replace(fit, warning=""), deviations, _MAX_COEFFICIENTS, ax),
             title=f"Coefficients of the regression of {fit.target}, each per standard deviation of its feature, with intervals",
-            description=_coefficients_in_words(fit),
+            description=_describe_coefficients(fit),
         ),
         tables=(
             PageTable.of(
@@ -263,7 +263,7 @@ def _headed(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     return [("feature", *head[1:-1], "verdict"), *map(tuple, body)]
 
 
-def _coefficients_in_words(fit: CoefficientTable) -> str:
+def _describe_coefficients(fit: CoefficientTable) -> str:
     if fit.inference is None:
         return "The noise is not known, so that no coefficient has an interval"
     certain = [row[0] for row in fit.table()[1:] if not row[-1]]
@@ -293,7 +293,7 @@ def _group_means(release: MomentRelease, by: str, of: str, anchor: str, level: f
             min(max(2.8, 2.0 + 0.3 * len(found.groups)), 11.0),
             lambda ax: draw_groups(replace(found, warning=""), ax),
             title=f"Mean of {feature} by {found.by}, with intervals",
-            description=_groups_in_words(found),
+            description=_describe_groups(found),
         ),
         tables=tuple(tables),
         remarks=tuple(line for line in found.remarks if line and "\n" not in line and line != found.warning),
@@ -301,7 +301,7 @@ def _group_means(release: MomentRelease, by: str, of: str, anchor: str, level: f
     )
 
 
-def _groups_in_words(found: GroupMeans) -> str:
+def _describe_groups(found: GroupMeans) -> str:
     said = [f"{row[1]}: {row[4]}, {row[7]}" for row in found.table()[1:]]
     rest = "; and others" if len(said) > 12 else ""
     return f"{'; '.join(said[:12])}{rest}"
@@ -334,8 +334,8 @@ def mean_sections(release: MeanRelease, level: float) -> tuple[Section, ...]:
         for row, (low, high) in zip(rows[1:], release.conf_int(level).tolist(), strict=True):
             row.append(f"[{number(low)}, {number(high)}]")
     lost = _lost(release)
-    for place in lost:
-        rows[place + 1][1] = "noise"
+    for index in lost:
+        rows[index + 1][1] = "noise"
     said = (
         f"Of {len(rows) - 1} means {len(lost)} are lost: their noise is as large as what could be learnt."
         if lost
@@ -347,7 +347,7 @@ def mean_sections(release: MeanRelease, level: float) -> tuple[Section, ...]:
             "released",
             lead=tuple(filter(None, [_ALONE, said])),
             tables=(PageTable.of("The mean of every feature, in the table's own units", rows),),
-            remarks=(release.noise_in_words, _BEYOND if release.noise is not None else ""),
+            remarks=(release.noise_text, _BEYOND if release.noise is not None else ""),
             warning=" ".join(f"{text}." for text in release.warnings),
         ),
     )
@@ -360,7 +360,7 @@ def _lost(release: MeanRelease) -> list[int]:
     lower, upper = release.schema.feature_bounds
     spreads = (upper - lower) / 12.0**0.5
     return [
-        place
-        for place, (noise, spread) in enumerate(zip(release.standard_errors, spreads, strict=True))
+        index
+        for index, (noise, spread) in enumerate(zip(release.standard_errors, spreads, strict=True))
         if noise >= spread
     ]

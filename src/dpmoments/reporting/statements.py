@@ -9,7 +9,7 @@ from dpmoments.audit.verification import checks
 from dpmoments.privacy.profile import REFERENCE_DELTA
 from dpmoments.privacy.rounding import no_less
 from dpmoments.releases.auditor_statement import PyramidLevel
-from dpmoments.releases.facts import Told, composition_in_words, composition_so_far, protected_unit
+from dpmoments.releases.facts import Told, composition_so_far, describe_composition, protected_unit
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
@@ -20,7 +20,7 @@ _CERTAIN = 0.9995
 """Shares above it are not told from 1."""
 
 
-def promise_in_words(release: Told, power: float) -> tuple[str, ...]:
+def describe_promise(release: Told, power: float) -> tuple[str, ...]:
     """What the guarantee promises to whoever is in the table, in plain words.
 
     Parameters
@@ -61,7 +61,7 @@ def promise_in_words(release: Told, power: float) -> tuple[str, ...]:
     return everything, attacker, composition_so_far(release)
 
 
-def limits_in_words(release: Told) -> tuple[str, ...]:
+def describe_limits(release: Told) -> tuple[str, ...]:
     """What a reader should not take from the page, a sentence or two each."""
     unit = release.privacy.privacy_unit
     first = release.runs[0]
@@ -139,7 +139,7 @@ def appendix(release: MomentRelease | MeanRelease | GroupReleases) -> Appendix:
             for words in dict.fromkeys(getattr(run, "chosen_because", None) for run in release.runs)
             if words
         ),
-        composition=composition_in_words(release),
+        composition=describe_composition(release),
         at_reference=f"At δ = {REFERENCE_DELTA:g} the least ε known is {no_less(least, 4)}."
         if least is not None
         else "",
@@ -154,7 +154,7 @@ def appendix(release: MomentRelease | MeanRelease | GroupReleases) -> Appendix:
             "Columns, and what is public of them",
             [
                 ("column", "kind", "public values", "missing cells", "description"),
-                *((c.name, c.kind, c.public_values_in_words, c.missing, c.description or "") for c in schema.columns),
+                *((c.name, c.kind, c.public_values_text, c.missing, c.description or "") for c in schema.columns),
             ],
         ),
         runs=PageTable.of(
@@ -165,9 +165,9 @@ def appendix(release: MomentRelease | MeanRelease | GroupReleases) -> Appendix:
 
 
 def _run(numbered: tuple[int, Any]) -> tuple[str, ...]:
-    place, run = numbered
+    index, run = numbered
     details = getattr(run, "details", {})
-    return str(place), run.mechanism, _listed(run.mechanism_options), _listed(details)
+    return str(index), run.mechanism, _listed(run.mechanism_options), _listed(details)
 
 
 def _listed(options: Any) -> str:

@@ -22,7 +22,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.rounding import RowMap
 
-MOST_FEATURES = 32
+MAX_FEATURES = 32
 """Wider rows gain nothing: their matrix product takes most of the time, and BLAS is best at that."""
 _ROWS_PER_TILE = 512
 """Rows that take all steps together; 32 columns of them are 128 kilobytes."""
@@ -30,7 +30,7 @@ _ROWS_PER_TILE = 512
 
 def can_be_compiled(row_map: RowMap) -> bool:
     """Whether blocks of such rows are summed in machine code where Numba is installed."""
-    narrow = row_map.linear is None and row_map.n_inputs <= MOST_FEATURES
+    narrow = row_map.linear is None and row_map.n_inputs <= MAX_FEATURES
     return narrow and _numba_is_installed()
 
 

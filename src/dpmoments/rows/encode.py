@@ -42,7 +42,7 @@ from dpmoments.rows.summary import BlockMemory, dropped_by_missing
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.dates import Date
 from dpmoments.schema.encoding import Encoding, may_be_shortened
-from dpmoments.schema.numeric import LARGEST_CELL, Numeric
+from dpmoments.schema.numeric import MAX_CELL, Numeric
 from dpmoments.schema.schema import Schema
 
 
@@ -103,22 +103,22 @@ def encode_levels(
     ruled: dict[str, FloatArray] = {}  # cells as their columns' rules left them, in the table's units
     for column in schema.table_columns:
         if isinstance(column, Categorical):
-            found, dropped = _encoded_levels(columns[column.name], column)
-            codes.append(found)
+            result, dropped = _encoded_levels(columns[column.name], column)
+            codes.append(result)
             if column.name in factors:
-                ruled[column.name] = _one_hot(found, column)
+                ruled[column.name] = _one_hot(result, column)
         else:
-            place = layout.places[column.name]
-            dropped = _apply_rules(columns[column.name], column, block[:, place.start])
+            index = layout.places[column.name]
+            dropped = _apply_rules(columns[column.name], column, block[:, index.start])
             if column.name in factors:
-                ruled[column.name] = block[:, place].copy(order="F")
-            _encode_in_place(block, place, layout.encoding)
+                ruled[column.name] = block[:, index].copy(order="F")
+            _encode_in_place(block, index, layout.encoding)
         if dropped is not None:
             drop |= dropped
     for derived in schema.derived_columns:
-        place = layout.places[derived.name]
-        block[:, place] = derived.values([ruled[factor.name] for factor in derived.factors])
-        _encode_in_place(block, place, layout.encoding)
+        index = layout.places[derived.name]
+        block[:, index] = derived.values([ruled[factor.name] for factor in derived.factors])
+        _encode_in_place(block, index, layout.encoding)
     return LevelBlock(layout, block, tuple(codes), drop)
 
 
@@ -170,7 +170,7 @@ def _move_within_bounds(
     if isinstance(column, Coordinate):
         out[:] = values
     elif isinstance(column, Numeric) and column.scale is not None:
-        np.clip(values, -LARGEST_CELL, LARGEST_CELL, out=out)
+        np.clip(values, -MAX_CELL, MAX_CELL, out=out)
     else:
         np.clip(values, *column.bounds, out=out)
 

@@ -17,7 +17,7 @@ from dpmoments.rows.summary import Missing, Summary, checked_block
 from dpmoments.rows.threads import require_exact_products, single_threaded_blas, summarise_in_threads
 
 _CELLS_PER_STEP = 131_072  # one megabyte of float64: buffers stay in the processor's cache
-_LEAST_ROWS_PER_STEP = 1024  # below it, adding d × d results to the sums would take a noticeable time
+_MIN_ROWS_PER_STEP = 1024  # below it, adding d × d results to the sums would take a noticeable time
 _STEPS_PER_TASK = 4
 _ROWS_BEFORE_COMPILED = 500_000  # rows of a thread that NumPy sums in the time that Numba takes to load
 _PRODUCTS_PER_CARRY = 256  # each at most 2^53: int64 holds 1023
@@ -154,7 +154,7 @@ def transformed_norms(
 def _rows_per_step(row_map: RowMap) -> int:
     """How many rows one product takes: a cache full, and never so many that it could be inexact."""
     width = max(row_map.n_inputs, row_map.lattice.n_features)
-    return min(max(_CELLS_PER_STEP // width, _LEAST_ROWS_PER_STEP), row_map.lattice.rows_per_product)
+    return min(max(_CELLS_PER_STEP // width, _MIN_ROWS_PER_STEP), row_map.lattice.rows_per_product)
 
 
 @dataclass(frozen=True, eq=False)

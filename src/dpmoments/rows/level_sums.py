@@ -34,8 +34,8 @@ from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.numeric import Numeric
 from dpmoments.schema.schema import Schema
 
-_MOST_ROWS_PER_BLOCK = 65_536
-_MOST_CELLS_PER_BLOCK = 1 << 22
+_MAX_ROWS_PER_BLOCK = 65_536
+_MAX_CELLS_PER_BLOCK = 1 << 22
 
 Running = TypeVar("Running")
 Result = TypeVar("Result")
@@ -43,7 +43,7 @@ Result = TypeVar("Result")
 
 def dense_rows_at_a_time(n_features: int) -> int:
     """How many rows of so many features are held at a time: 32 megabytes at most, or 64 rows."""
-    return min(_MOST_ROWS_PER_BLOCK, max(64, _MOST_CELLS_PER_BLOCK // n_features))
+    return min(_MAX_ROWS_PER_BLOCK, max(64, _MAX_CELLS_PER_BLOCK // n_features))
 
 
 @dataclass(frozen=True)
@@ -115,15 +115,15 @@ class LevelLayout:
         ones = np.ones((1, schema.n_features))
         encoding.scale_into_ball(ones)
         is_number, columns = np.ones(schema.n_features, dtype=bool), []
-        for column, place in zip(schema.columns, feature_slices(schema.columns), strict=True):
+        for column, index in zip(schema.columns, feature_slices(schema.columns), strict=True):
             if isinstance(column, Categorical):
-                is_number[place] = False
+                is_number[index] = False
                 none = "zero" in (column.missing, column.other)
-                columns.append(LevelColumn(place.start, len(column.levels), none, float(ones[0, place.start])))
+                columns.append(LevelColumn(index.start, len(column.levels), none, float(ones[0, index.start])))
         numbers = np.flatnonzero(is_number)
         others = [column for column in schema.columns if not isinstance(column, Categorical)]
-        places = {column.name: place for column, place in zip(others, feature_slices(others), strict=True)}
-        return cls(schema.n_features, numbers, encoding.of_features(numbers), places, tuple(columns))
+        indices = {column.name: index for column, index in zip(others, feature_slices(others), strict=True)}
+        return cls(schema.n_features, numbers, encoding.of_features(numbers), indices, tuple(columns))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -215,10 +215,10 @@ def _moments_of_levels(
         rows = np.append(0, layout.numbers + 1)
         cells.limbs[:, rows[:, np.newaxis], layout.numbers] = numbers.limbs
     for pack, of_levels, by_level in zip(packs, counts, sums, strict=True):
-        for place in pack:
-            cells.fill_column(place, cells.marginal(of_levels, pack, (place,)))
+        for index in pack:
+            cells.fill_column(index, cells.marginal(of_levels, pack, (index,)))
             if len(by_level):
-                cells.fill_numbers(place, np.array([cells.marginal(row, pack, (place,)) for row in by_level]))
+                cells.fill_numbers(index, np.array([cells.marginal(row, pack, (index,)) for row in by_level]))
         for one, two in combinations(pack, 2):
             cells.fill_pair(one, two, cells.marginal(of_levels, pack, (one, two)))
     for table, (first, second) in zip(joint, combinations(packs, 2), strict=True):
@@ -235,10 +235,10 @@ class _Cells:
 
     def marginal(self, table: IntegerArray, pack: _Pack, kept: _Pack) -> IntegerArray:
         """Sums over all columns of a pack but some, without the cells of rows that have no level."""
-        columns = [self.layout.columns[place] for place in pack]
-        others = tuple(axis for axis, place in enumerate(pack) if place not in kept)
-        found: IntegerArray = table.reshape([column.n_codes for column in columns]).sum(axis=others)
-        return found[tuple(slice(self.layout.columns[place].n_levels) for place in kept)]
+        columns = [self.layout.columns[index] for index in pack]
+        others = tuple(axis for axis, index in enumerate(pack) if index not in kept)
+        result: IntegerArray = table.reshape([column.n_codes for column in columns]).sum(axis=others)
+        return result[tuple(slice(self.layout.columns[index].n_levels) for index in kept)]
 
     def fill_column(self, place: int, counts: IntegerArray) -> None:
         features, value = self._features(place), self._value(place)
@@ -288,13 +288,13 @@ def _shifted(values: IntegerArray, shift: int) -> IntegerArray:
     return np.stack([values >> (LIMB_BITS - shift), (values & low) << shift])
 
 
-_LARGEST_PACK = 512
+_MAX_PACK = 512
 """Levels of a pack of several columns: the joint counts of two take two megabytes, of which most rows meet a small part."""
 _COST_OF_COUNTING = 12
 """Adding to one cell of a table takes about as long as so many multiplications and additions of a matrix product."""
 _ROWS_PER_STEP = 16_384
 """Rows that take all steps together, in the cache."""
-_MOST_ROWS = 1 << 38
+_MAX_ROWS = 1 << 38
 """So many lattice values, each of magnitude 2^24 at most, add up in int64."""
 
 
@@ -319,7 +319,7 @@ def _longest_row(schema: Schema, layout: LevelLayout, lattice: Lattice) -> int |
     ends = (np.array(schema.feature_bounds)[:, layout.numbers] - encoding.offset) / encoding.unit
     encoding.scale_into_ball(ends)
     largest = np.abs(np.rint(ends * units)).max(axis=0)
-    of_numbers = [largest[place].max() for place in layout.places.values()]
+    of_numbers = [largest[index].max() for index in layout.places.values()]
     of_levels = [np.rint(column.value * units) for column in layout.columns]
     return sum(int(value) ** 2 for value in of_numbers + of_levels)
 
@@ -365,7 +365,7 @@ class LevelSums:
     sums: tuple[IntegerArray, ...]
 
     def __post_init__(self) -> None:
-        if self.count > _MOST_ROWS:
+        if self.count > _MAX_ROWS:
             raise ValueError("more than 2^38 rows are too many for one pass: read them with an engine, Dask or Spark")
 
     def merge(self, other: LevelSums) -> LevelSums:
@@ -414,18 +414,18 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
         """Which columns are counted together, by their places among ``layout.columns``: the largest first, where one fits in."""
         packs: list[list[int]] = []
         sizes = [column.n_codes for column in self.layout.columns]
-        for place in sorted(range(len(sizes)), key=lambda place: -sizes[place]):
+        for index in sorted(range(len(sizes)), key=lambda place: -sizes[place]):
             for pack in packs:
-                if self.levels_of(pack) * sizes[place] <= _LARGEST_PACK:
-                    pack.append(place)
+                if self.levels_of(pack) * sizes[index] <= _MAX_PACK:
+                    pack.append(index)
                     break
             else:
-                packs.append([place])
+                packs.append([index])
         return tuple(map(tuple, packs))
 
     def levels_of(self, pack: tuple[int, ...] | list[int]) -> int:
         """How many levels a pack has."""
-        return prod(self.layout.columns[place].n_codes for place in pack)
+        return prod(self.layout.columns[index].n_codes for index in pack)
 
     @property
     def cost(self) -> float:
@@ -499,8 +499,8 @@ class RunningLevelSums:
         """The level of each row in a pack of columns, shape (n,)."""
         first, *others = pack
         levels = block.codes[first]
-        for place in others:
-            levels = levels * self._summary.layout.columns[place].n_codes + block.codes[place]
+        for index in others:
+            levels = levels * self._summary.layout.columns[index].n_codes + block.codes[index]
         return levels
 
     def sums(self) -> LevelSums:

@@ -80,8 +80,8 @@ class Restriction:
             # as the cell would be encoded: beyond 0 and 1 at the nearer; between them it is no level
             codes = np.where(values >= 1.0, 1, np.where(values <= 0.0, 0, -1))
         dropped_by_missing(missing, self.column.missing, self.column.name, cell="empty", instead=instead)
-        places = [levels_of(self.column).index(level) for level in self.levels]
-        kept: BoolArray = np.isin(codes, places) & ~missing
+        indices = [levels_of(self.column).index(level) for level in self.levels]
+        kept: BoolArray = np.isin(codes, indices) & ~missing
         return kept
 
 
@@ -96,8 +96,8 @@ def _rows(cells: Any, kept: BoolArray) -> Any:
     chunks = cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
     ends = np.cumsum([len(chunk) for chunk in chunks])
     parts = np.split(kept, ends[:-1]) if len(chunks) else []
-    found = [_plain(chunk).filter(pa.array(part)) for chunk, part in zip(chunks, parts, strict=True)]
-    return pa.chunked_array(found, type=None if found else cells.type)
+    result = [_plain(chunk).filter(pa.array(part)) for chunk, part in zip(chunks, parts, strict=True)]
+    return pa.chunked_array(result, type=None if result else cells.type)
 
 
 def _plain(chunk: Any) -> Any:

@@ -16,8 +16,8 @@ from dpmoments.rows.summary import Missing, fill_missing
 
 _MAX_ENTRY = 1e120
 # Exponents are not taken below these: smaller values are split on a fixed grid, so that 2^(p − e) cannot overflow.
-_LEAST_EXPONENT = -900
-_LEAST_MATRIX_EXPONENT = -400
+_MIN_EXPONENT = -900
+_MIN_MATRIX_EXPONENT = -400
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class SlicedMatrix:
         slice_bits = (53 - (n_inner - 1).bit_length()) // 2
         if slice_bits < 20:
             raise ValueError(f"{n_inner} columns are too many for an accurate exact product; at most 8192")
-        exponents = np.maximum(np.frexp(_row_peaks(entries))[1], _LEAST_MATRIX_EXPONENT)[:, None]
+        exponents = np.maximum(np.frexp(_row_peaks(entries))[1], _MIN_MATRIX_EXPONENT)[:, None]
         scaled = entries * np.ldexp(1.0, slice_bits - exponents)
         first = np.rint(scaled)
         second = np.rint((scaled - first) * 2.0 ** (slice_bits + 1))
@@ -117,7 +117,7 @@ class SlicedMatrix:
         exponents : ndarray of int32, shape (n,)
             ``values @ matrix.T ≈ image · 2^exponents``; kept apart so that rows of 1e300 do not overflow.
         """
-        exponents = np.maximum(np.frexp(peaks)[1], _LEAST_EXPONENT) - self.slice_bits
+        exponents = np.maximum(np.frexp(peaks)[1], _MIN_EXPONENT) - self.slice_bits
         np.multiply(values, np.ldexp(1.0, -exponents)[:, None], out=values)
         first = np.rint(values, out=work)
         leading = np.matmul(first, self.leading, out=leading_out)

@@ -41,10 +41,10 @@ def _summarise_selected(
     """Summarise the rows that count, in one pass over the table."""
     sent = replace(selection, repeated=selection.repeated[:0])  # wherever the source is, which needs no more
     tallied = Tallied(_SelectedRows(summary, sent), selection.key)
-    found, tally = source.summarise_units(tallied, threads=threads, on_block=on_block)
+    result, tally = source.summarise_units(tallied, threads=threads, on_block=on_block)
     require_same_table(selection.fingerprint, tally)
     repeated = np.array_split(selection.repeated, len(selection.repeated) // summary.rows_per_task + 1)
-    return summary.merge(found, summarise_in_threads(summary, repeated, lambda block: block, 1))
+    return summary.merge(result, summarise_in_threads(summary, repeated, lambda block: block, 1))
 
 
 @dataclass(frozen=True)

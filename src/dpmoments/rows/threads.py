@@ -51,7 +51,7 @@ def blas_threads(at_most: int | None) -> Iterator[None]:
         return
     with _lock:
         if not _limits:
-            _usual.update((place, library.num_threads) for place, library in enumerate(_blas_libraries()))
+            _usual.update((index, library.num_threads) for index, library in enumerate(_blas_libraries()))
         _limits.append(at_most)
         _apply_limits()
     try:
@@ -63,8 +63,8 @@ def blas_threads(at_most: int | None) -> Iterator[None]:
 
 
 def _apply_limits() -> None:
-    for place, library in enumerate(_blas_libraries()):
-        library.set_num_threads(min([*_limits, _usual[place]]))
+    for index, library in enumerate(_blas_libraries()):
+        library.set_num_threads(min([*_limits, _usual[index]]))
 
 
 def single_threaded_blas() -> AbstractContextManager[None]:

@@ -279,9 +279,9 @@ class _Candidates(Summary[list[UnitBlock], tuple[UnitBlock, ...]]):
         return []
 
     def add(self, running: list[UnitBlock], block: Any) -> None:
-        found = self.wanted[_buckets(block.hashes(self.key))]
-        if found.any():
-            running.append(UnitBlock(block.ids.filter(pa.array(found)), block.rows[found]))
+        result = self.wanted[_buckets(block.hashes(self.key))]
+        if result.any():
+            running.append(UnitBlock(block.ids.filter(pa.array(result)), block.rows[result]))
 
     def finish(self, running: list[UnitBlock]) -> tuple[UnitBlock, ...]:
         return tuple(running)
@@ -321,19 +321,19 @@ class UnitSelection:
     def kept(self, block: UnitBlock) -> FloatArray:
         """The rows of a block that count, but for ``repeated`` ones."""
         hashes = block.hashes(self.key[0])
-        place = np.empty(len(block), np.int64)
+        index = np.empty(len(block), np.int64)
         order = np.argsort(hashes)  # in order they are found many times faster
-        place[order] = np.searchsorted(self.of_units, hashes[order])
+        index[order] = np.searchsorted(self.of_units, hashes[order])
         over, unit = np.zeros(0, np.int64), np.zeros(0, np.int64)
         waiting = np.arange(len(block))
         while len(waiting):  # once, unless two units over their limit have one hash
-            within = place[waiting] < len(self.of_units)
+            within = index[waiting] < len(self.of_units)
             waiting = waiting[within]
-            waiting = waiting[self.of_units[place[waiting]] == hashes[waiting]]
-            same = _equal(self.ids.take(pa.array(place[waiting])), block.ids.take(pa.array(waiting)))
-            over, unit = np.append(over, waiting[same]), np.append(unit, place[waiting[same]])
+            waiting = waiting[self.of_units[index[waiting]] == hashes[waiting]]
+            same = _equal(self.ids.take(pa.array(index[waiting])), block.ids.take(pa.array(waiting)))
+            over, unit = np.append(over, waiting[same]), np.append(unit, index[waiting[same]])
             waiting = waiting[~same]
-            place[waiting] += 1
+            index[waiting] += 1
         if not len(over):
             return block.rows
         ranked = _row_hashes(block.rows[over], hashes[over], self.key[1])
@@ -375,22 +375,22 @@ def selection_of_units(
     most_rows = _COLLECTED_BYTES // (8 * n_features + _BYTES_BESIDE_ROW)
     shares = list(_bucket_shares(tally.counts, privacy_unit.max_rows, most_rows))
     reported = None if on_block is None else _PartOfAPass(on_block, len(shares))
-    found = []
+    result = []
     for wanted in shares:
         candidates = Tallied(_Candidates(key[0], wanted), key)
         collected, tally = source.summarise_units(candidates, threads=threads, on_block=reported)
         require_same_table(fingerprint, tally)
-        found.append(_ranked(collected, privacy_unit.max_rows, n_features, key))
-    ids = pa.concat_arrays([pa.array([], pa.large_binary()), *(one.ids for one in found)])
-    of_units = np.concatenate([one.of_units for one in found])
+        result.append(_ranked(collected, privacy_unit.max_rows, n_features, key))
+    ids = pa.concat_arrays([pa.array([], pa.large_binary()), *(one.ids for one in result)])
+    of_units = np.concatenate([one.of_units for one in result])
     order = np.argsort(of_units, kind="stable")
     return UnitSelection(
         privacy_unit,
         key,
         ids.take(pa.array(order)),
         of_units[order],
-        np.concatenate([one.thresholds for one in found])[order],
-        np.concatenate([one.repeated for one in found]),
+        np.concatenate([one.thresholds for one in result])[order],
+        np.concatenate([one.repeated for one in result]),
         fingerprint,
     )
 
@@ -452,16 +452,16 @@ def _cut_with_copies(rows: FloatArray, codes: npt.NDArray[np.int64], hashes: Has
     if np.any(same & (bits[1:] != bits[:-1]).any(axis=1)):  # two different rows of one hash: by what they hold
         order = np.lexsort((*bits.T, hashes, codes))
         rows, codes, hashes = rows[order], codes[order], hashes[order]
-    place = np.arange(len(rows))
-    first = np.maximum.accumulate(np.where(np.append(True, ~same)[: len(rows)], place, 0))
-    copies = place - first
+    index = np.arange(len(rows))
+    first = np.maximum.accumulate(np.where(np.append(True, ~same)[: len(rows)], index, 0))
+    copies = index - first
     ranking = _ranking(codes, _copy_hashes(hashes, copies))
     order = np.argsort(ranking)
     if np.any(
         ranking[order[1:]] == ranking[order[:-1]]
     ):  # two copies of one hash: by the hash of the row, and the copy
         order = np.lexsort((copies, hashes, ranking))
-    rank = place - np.searchsorted(codes, codes)
+    rank = index - np.searchsorted(codes, codes)
     return rows[order[rank < k]]
 
 

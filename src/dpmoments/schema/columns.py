@@ -15,7 +15,7 @@ from dpmoments.schema.numeric import MissingNumber, Numeric
 
 MissingLevel = Literal["error", "zero", "drop"]
 
-_LARGEST_LEVEL = 2**53 - 1
+_MAX_LEVEL = 2**53 - 1
 """Largest integer level: float64, in which data frames hold integer columns with missing cells, is exact up to here."""
 
 
@@ -55,12 +55,12 @@ class Boolean:
         return self.missing != "center"
 
     @property
-    def public_values_in_words(self) -> str:
+    def public_values_text(self) -> str:
         """What the schema says of the column's values."""
         return "true or false"
 
     @property
-    def rule_in_words(self) -> str:
+    def rule_text(self) -> str:
         """What was done to the column's cells, for the privacy statement."""
         return f"{self.name}: true or false; missing cells: {self.missing}."
 
@@ -137,10 +137,10 @@ class Categorical:
                 f"column {self.name!r}: levels must be all strings or all integers (in a file, put the numbers into quotes)"
             )
         if len(set(levels)) < len(levels):
-            twice = next(level for place, level in enumerate(levels) if level in levels[:place])
+            twice = next(level for index, level in enumerate(levels) if level in levels[:index])
             raise ValueError(f"column {self.name!r}: a level is listed twice in levels, {shown(twice)}")
         for level in levels:
-            if isinstance(level, int) and abs(level) > _LARGEST_LEVEL:
+            if isinstance(level, int) and abs(level) > _MAX_LEVEL:
                 raise ValueError(
                     f"column {self.name!r}: integer levels go up to 2^53 − 1, which {level} is beyond: give the levels, and the "
                     "column, as text"
@@ -150,13 +150,13 @@ class Categorical:
         object.__setattr__(self, "levels", levels)
 
     @property
-    def public_values_in_words(self) -> str:
+    def public_values_text(self) -> str:
         """What the schema says of the column's values."""
         first = ", ".join(map(str, self.levels[:4]))
         return f"{first}, … ({len(self.levels)} levels)" if len(self.levels) > 4 else first
 
     @property
-    def rule_in_words(self) -> str:
+    def rule_text(self) -> str:
         """What was done to the column's cells, for the privacy statement."""
         return (
             f"{self.name}: {len(self.levels)} public levels; missing cells: {self.missing}; other values: {self.other}."
@@ -207,7 +207,7 @@ class Coordinate:
         check_choice(self.name, "missing", self.missing, ("error", "center", "drop"))
 
     @property
-    def public_values_in_words(self) -> str:
+    def public_values_text(self) -> str:
         """What the schema says of the column's values."""
         return "row clipped in length"
 

@@ -137,7 +137,7 @@ class Date:
     Examples
     --------
     >>> admitted = Date("admitted", "2015-01-01", "2025-12-31")
-    >>> admitted.bounds, admitted.public_values_in_words
+    >>> admitted.bounds, admitted.public_values_text
     ((0.0, 4017.0), '2015-01-01 to 2025-12-31, in days since 2015-01-01')
     """
 
@@ -230,12 +230,12 @@ class Date:
         return ((since_origin + day // 2) // day).astype("datetime64[D]")
 
     @property
-    def public_values_in_words(self) -> str:
+    def public_values_text(self) -> str:
         """What the schema says of the column's values."""
         return f"{self.lower} to {self.upper}, in {self.counted_in} since {self.origin}"
 
     @property
-    def rule_in_words(self) -> str:
+    def rule_text(self) -> str:
         """What was done to the column's cells, for the privacy statement."""
         return (
             f"{self.name}: {self.counted_in} since {self.origin} (UTC), moved into [{self.lower}, {self.upper}]; "
@@ -282,15 +282,15 @@ def _iso_date(column: str, option: str, value: object) -> str:
             f"column {column!r} has no bounds: give lower and upper from public knowledge, as in '2015-01-01' (they are never "
             "read off the data, because that would leak it)"
         )
-    found = value
+    result = value
     if isinstance(value, str):
         with suppress(ValueError):
-            found = dt.date.fromisoformat(value) if len(value) == _DAY_LENGTH else dt.datetime.fromisoformat(value)
+            result = dt.date.fromisoformat(value) if len(value) == _DAY_LENGTH else dt.datetime.fromisoformat(value)
     with suppress(OverflowError):  # a zone at an end of the calendar
-        if isinstance(found, dt.datetime):
-            return (found.astimezone(dt.UTC).replace(tzinfo=None) if found.tzinfo else found).isoformat()
-        if isinstance(found, dt.date):
-            return found.isoformat()
+        if isinstance(result, dt.datetime):
+            return (result.astimezone(dt.UTC).replace(tzinfo=None) if result.tzinfo else result).isoformat()
+        if isinstance(result, dt.date):
+            return result.isoformat()
     raise ValueError(
         f"column {column!r}: {option}={shown(value)} must be a date, as in '2015-01-31' or '2015-01-31T12:00:00'"
     )

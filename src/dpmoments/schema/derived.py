@@ -16,7 +16,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import check_name, shown
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate
 from dpmoments.schema.dates import Date
-from dpmoments.schema.numeric import LARGEST_BOUND, Numeric
+from dpmoments.schema.numeric import MAX_BOUND, Numeric
 
 # Powers and products as they are stated, by the names of columns: what derived features are made of.
 
@@ -203,10 +203,10 @@ class DerivedColumn:
 
     def _check_bounds(self) -> None:
         corners = [abs(corner) for corner in self._exact_corners([factor.bounds for factor in self.factors])]
-        if max(corners) > LARGEST_BOUND or self.bounds[1] - self.bounds[0] < 1.0 / LARGEST_BOUND:
+        if max(corners) > MAX_BOUND or self.bounds[1] - self.bounds[0] < 1.0 / MAX_BOUND:
             raise ValueError(
                 f"{self.stated!r}: by the bounds of {' and '.join(map(repr, self.stated.factors))} its values go beyond "
-                f"{LARGEST_BOUND:g}, or are within {1.0 / LARGEST_BOUND:g} of each other: describe the columns in units in which "
+                f"{MAX_BOUND:g}, or are within {1.0 / MAX_BOUND:g} of each other: describe the columns in units in which "
                 "they are nearer to 1"
             )
 
@@ -296,13 +296,13 @@ class DerivedColumn:
         return np.maximum(upper - offset, offset - lower)
 
     @property
-    def public_values_in_words(self) -> str:
+    def public_values_text(self) -> str:
         """What the schema says of the values."""
         lower, upper = self.bounds
         return f"{lower:g} to {upper:g}" + ("" if self.levels is None else f", by level of {self.levels.name}")
 
     @property
-    def rule_in_words(self) -> str:
+    def rule_text(self) -> str:
         """What its cells are, for the privacy statement."""
         return f"{self.name}: computed from the cells of {' and '.join(self.stated.factors)}, after the rules for them."
 
@@ -326,26 +326,26 @@ def with_factors(stated: Sequence[Column | Power | Product | DerivedColumn]) -> 
         If a derived feature cannot be made of the columns, or two are products of the same columns.
     """
     columns = [column for column in stated if not isinstance(column, Power | Product | DerivedColumn)]
-    found: list[SchemaColumn] = []
+    result: list[SchemaColumn] = []
     made: dict[tuple[str, tuple[str, ...]], str] = {}
     for column in stated:
         if not isinstance(column, Power | Product | DerivedColumn):
-            found.append(column)
+            result.append(column)
             continue
         derived = DerivedColumn.of(column.stated if isinstance(column, DerivedColumn) else column, columns)
         if isinstance(derived.stated, Product):
             key = (derived.kind, tuple(sorted(derived.stated.factors)))
             if made.setdefault(key, derived.name) != derived.name:
                 raise ValueError(f"{made[key]!r} and {derived.name!r} are the same product: leave one out")
-        found.append(derived)
+        result.append(derived)
     rough = [column.name for column in columns if isinstance(column, Numeric) and column.scale is not None]
-    if rough and len(found) > len(columns):
+    if rough and len(result) > len(columns):
         raise ValueError(
             f"column {rough[0]!r} has a scale in place of bounds, and the schema has derived features: nothing bounds the rows "
             "of such a schema, and the bounds of some columns say little of the scale of their products. Give every column "
             "bounds, or leave the derived features out"
         )
-    return tuple(found)
+    return tuple(result)
 
 
 def feature_slices(columns: Sequence[SchemaColumn]) -> list[slice]:
@@ -396,18 +396,20 @@ def derived_values(schema: HasColumns, values: FloatArray, *, within_bounds: boo
     """
     filled: FloatArray = np.array(values, dtype=np.float64)
     slices = feature_slices(schema.columns)
-    places = {column.name: place for column, place in zip(schema.columns, slices, strict=True)}
+    indices = {column.name: index for column, index in zip(schema.columns, slices, strict=True)}
     if filled.ndim != 2 or filled.shape[1] != slices[-1].stop:
         raise ValueError(
             f"values must have shape (n, {slices[-1].stop}), a column for every feature, got {filled.shape}"
         )
     if within_bounds:
-        for column, place in zip(schema.columns, slices, strict=True):
+        for column, index in zip(schema.columns, slices, strict=True):
             if not isinstance(column, Coordinate | DerivedColumn):
-                filled[:, place] = np.clip(filled[:, place], *column.bounds)
+                filled[:, index] = np.clip(filled[:, index], *column.bounds)
     for column in schema.columns:
         if isinstance(column, DerivedColumn):
-            filled[:, places[column.name]] = column.values([filled[:, places[name]] for name in column.stated.factors])
+            filled[:, indices[column.name]] = column.values(
+                [filled[:, indices[name]] for name in column.stated.factors]
+            )
     return filled
 
 

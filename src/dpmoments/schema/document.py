@@ -22,9 +22,9 @@ from dpmoments.schema.entries import ENTRIES, FILL_IN, blank_entries, column_fro
 
 _PLAIN_WORDS = re.compile(r"[^\W\d](?:[\w -]*\w)?")
 """Text that is written without quotes: words that begin with a letter."""
-_MOST_VALUES = 250_000
+_MAX_VALUES = 250_000
 """Values that a file may hold, those that an alias stands for counted each time: some 400 MB while they are read."""
-_MOST_DEPTH = 32
+_MAX_DEPTH = 32
 """Lists and mappings in one another."""
 
 
@@ -190,9 +190,9 @@ class _CoreLoader(yaml.SafeLoader):
             self._values += self._sizes.get(anchor, 0)
         self._values += 1
         self._depth += 1
-        if self._values > _MOST_VALUES or self._depth > _MOST_DEPTH:
+        if self._values > _MAX_VALUES or self._depth > _MAX_DEPTH:
             raise _NotPlainError(
-                problem=f"it holds more than {_MOST_VALUES:,} values, aliases written out, or values {_MOST_DEPTH} deep",
+                problem=f"it holds more than {_MAX_VALUES:,} values, aliases written out, or values {_MAX_DEPTH} deep",
                 problem_mark=event.start_mark,
             )
         node = super().compose_node(parent, index)
@@ -373,8 +373,8 @@ def _parts(text: str) -> list[str]:
 def _grouped(node: yaml.Node | None) -> Iterator[tuple[int, str]]:
     """Numbers whose point may be meant as a mark between thousands."""
     for scalar in () if node is None else _plain_scalars(node):
-        if scalar.tag == _FLOAT and (found := _GROUPED_BY_POINT.fullmatch(scalar.value)):
-            number = found[1]
+        if scalar.tag == _FLOAT and (result := _GROUPED_BY_POINT.fullmatch(scalar.value)):
+            number = result[1]
             yield (
                 _line(scalar),
                 f"{scalar.value} is {number}, since a point begins decimals: write {number}, or {number}000",
@@ -405,12 +405,12 @@ class _Lines:
     def named_in(self, message: str) -> int:
         """The line of the entry that a message names first; else of the column."""
         rest = re.sub(r"^column '.*?'", "", message)
-        places = [
-            (found.start(), line)
+        indices = [
+            (result.start(), line)
             for key, line in self.keys.items()
-            if (found := re.search(rf"\b{re.escape(key)}\b", rest))
+            if (result := re.search(rf"\b{re.escape(key)}\b", rest))
         ]
-        return min(places)[1] if places else self.start
+        return min(indices)[1] if indices else self.start
 
 
 def mistakes_in(text: str, values: object) -> str | None:
@@ -445,41 +445,41 @@ def mistakes_in(text: str, values: object) -> str | None:
         )
     node = _compose_yaml(text)
     top = _Lines.of(node)
-    found = [f"line {line}: {slip}" for line, slip in _slips_of_row_norm(node)]
+    result = [f"line {line}: {slip}" for line, slip in _slips_of_row_norm(node)]
     for key in values:
         if key not in ENTRIES:
             close = get_close_matches(str(key), ENTRIES, n=1)
             meant = f" (did you mean {close[0]!r}?)" if close else ""
             line = top.keys.get(str(key), top.start)
-            found.append(f"line {line}: unknown entries in the schema: {shown(key)}{meant}")
+            result.append(f"line {line}: unknown entries in the schema: {shown(key)}{meant}")
     nodes = next(value.value for key, value in node.value if key.value == "columns")
     blanks = False
-    for column, place in zip(values["columns"], nodes, strict=True):
-        lines = _Lines.of(place)
-        if slips := _slips_of(place):  # what else the column gets wrong may follow from them
-            found += [f"line {line}: {slip}" for line, slip in slips]
+    for column, index in zip(values["columns"], nodes, strict=True):
+        lines = _Lines.of(index)
+        if slips := _slips_of(index):  # what else the column gets wrong may follow from them
+            result += [f"line {line}: {slip}" for line, slip in slips]
             continue
         if (fault := _fault(column, lines)) is None:
             continue
-        found.append(f"line {lines.named_in(fault)}: {fault}")
+        result.append(f"line {lines.named_in(fault)}: {fault}")
         blanks |= fault.startswith(blank_entries(column) or "\0")
-    found += _named_twice(values["columns"], nodes)
-    return f"{'; '.join(found)}{f'. {FILL_IN}' if blanks else ''}" if found else None
+    result += _named_twice(values["columns"], nodes)
+    return f"{'; '.join(result)}{f'. {FILL_IN}' if blanks else ''}" if result else None
 
 
 def _named_twice(columns: list[Any], nodes: list[yaml.Node]) -> list[str]:
     """Columns that have a name which another has before them."""
     first: dict[str, int] = {}
-    found = []
-    for column, place in zip(columns, nodes, strict=True):
+    result = []
+    for column, index in zip(columns, nodes, strict=True):
         name = column.get("name") if isinstance(column, Mapping) else None
         if not isinstance(name, str):
             continue
-        line = _Lines.of(place).keys["name"]
+        line = _Lines.of(index).keys["name"]
         if name in first:
-            found.append(f"lines {first[name]} and {line}: two columns are called {name!r}: rename or delete one")
+            result.append(f"lines {first[name]} and {line}: two columns are called {name!r}: rename or delete one")
         first.setdefault(name, line)
-    return found
+    return result
 
 
 def _fault(column: Any, lines: _Lines) -> str | None:

@@ -14,7 +14,7 @@ from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import shown
 from dpmoments.schema.columns import Categorical, Coordinate
 from dpmoments.schema.derived import SchemaColumn
-from dpmoments.schema.numeric import LARGEST_BOUND, Numeric
+from dpmoments.schema.numeric import MAX_BOUND, Numeric
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,10 +171,10 @@ def checked_row_norm(columns: Sequence[SchemaColumn], row_norm: float | Literal[
     if isinstance(row_norm, bool) or not isinstance(row_norm, int | float | np.integer | np.floating):
         raise TypeError(f"row_norm must be a number, got {type(row_norm).__name__}")
     bound = row_norm if isinstance(row_norm, int) else float(row_norm)
-    if not 1.0 / LARGEST_BOUND <= bound <= LARGEST_BOUND:
+    if not 1.0 / MAX_BOUND <= bound <= MAX_BOUND:
         raise ValueError(
-            f"row_norm={shown(bound)}: the bound on a row's norm must be positive and finite, from {1.0 / LARGEST_BOUND:g} to "
-            f"{LARGEST_BOUND:g}"
+            f"row_norm={shown(bound)}: the bound on a row's norm must be positive and finite, from {1.0 / MAX_BOUND:g} to "
+            f"{MAX_BOUND:g}"
         )
     return float(bound) if unbounded else min(float(bound), longest)
 

@@ -14,11 +14,11 @@ from dpmoments.foundation.values import check_choice, check_description, check_n
 
 MissingNumber = Literal["error", "center", "drop"]
 
-LARGEST_BOUND = 1e100
+MAX_BOUND = 1e100
 """Largest magnitude, and inverse of the least width, of bounds: beyond it squares of unit · noise could leave float64's range."""
-LARGEST_CELL = 1e200
+MAX_CELL = 1e200
 """Cells of a column without bounds are clamped to this magnitude, so that they stay finite after any change of units."""
-_WIDEST_SCALE = 1e12
+_MAX_SCALE = 1e12
 """Largest ratio of the ends of a scale."""
 _FARTHEST_MEAN = 1e15
 """Largest distance of the mean from zero, in units of the least standard deviation: float64 resolves no more."""
@@ -105,7 +105,7 @@ class Numeric:
         lower, upper = self.bounds
         if not lower < upper:
             raise ValueError(f"column {self.name!r}: lower={lower!r} must be below upper={upper!r}")
-        if upper - lower < 1.0 / LARGEST_BOUND:
+        if upper - lower < 1.0 / MAX_BOUND:
             raise ValueError(
                 f"column {self.name!r}: lower={lower!r} and upper={upper!r} are too close together for floating point: "
                 "describe the column in a smaller unit"
@@ -141,10 +141,10 @@ class Numeric:
                 f"column {self.name!r}: scale=({least!r}, {largest!r}) must be a range of standard deviations, 0 < least ≤ "
                 "largest"
             )
-        if least < 1.0 / LARGEST_BOUND or largest > _WIDEST_SCALE * least:
+        if least < 1.0 / MAX_BOUND or largest > _MAX_SCALE * least:
             raise ValueError(
-                f"column {self.name!r}: scale=({least!r}, {largest!r}) must begin at {1.0 / LARGEST_BOUND:g} or above and span a "
-                f"factor of {_WIDEST_SCALE:g} at most"
+                f"column {self.name!r}: scale=({least!r}, {largest!r}) must begin at {1.0 / MAX_BOUND:g} or above and span a "
+                f"factor of {_MAX_SCALE:g} at most"
             )
         center = 0.0 if self.center is None else self._number("center", self.center)
         radius = _DEFAULT_RADIUS * largest if self.radius is None else self._number("radius", self.radius)
@@ -171,9 +171,9 @@ class Numeric:
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
             raise TypeError(f"column {self.name!r}: {label} must be a number, got {type(value).__name__}")
         number = value if isinstance(value, int) else float(value)  # an int may be beyond floats
-        if not -LARGEST_BOUND <= number <= LARGEST_BOUND:
+        if not -MAX_BOUND <= number <= MAX_BOUND:
             raise ValueError(
-                f"column {self.name!r}: {label}={shown(value)} must be finite, and at most {LARGEST_BOUND:g} in magnitude"
+                f"column {self.name!r}: {label}={shown(value)} must be finite, and at most {MAX_BOUND:g} in magnitude"
             )
         return float(number)
 
@@ -200,7 +200,7 @@ class Numeric:
         return max(lower, self.typical[0]), min(upper, self.typical[1])
 
     @property
-    def public_values_in_words(self) -> str:
+    def public_values_text(self) -> str:
         """What the schema says about the column's values, in words."""
         if self.rough is None:
             lower, upper = self.bounds
@@ -210,11 +210,11 @@ class Numeric:
         return f"standard deviation from {least:g} to {largest:g}, mean within {radius:g} of {center:g}"
 
     @property
-    def rule_in_words(self) -> str:
+    def rule_text(self) -> str:
         """What was done to the column's cells, for the privacy statement."""
         if self.scale is not None:
             return (
-                f"{self.name}: taken as it is; expected: {self.public_values_in_words} (accuracy may depend on that, "
+                f"{self.name}: taken as it is; expected: {self.public_values_text} (accuracy may depend on that, "
                 f"privacy does not); missing cells: {self.missing}."
             )
         lower, upper = self.bounds

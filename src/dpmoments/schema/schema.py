@@ -257,9 +257,9 @@ class Schema:
         lower, upper = np.array(pairs).T
         return lower, upper
 
-    def rules_in_words(self) -> tuple[str, ...]:
+    def describe_rules(self) -> tuple[str, ...]:
         """What was done to cells and rows, one sentence for each rule, for the privacy statement."""
-        rules = [column.rule_in_words for column in self.columns if not isinstance(column, Coordinate)]
+        rules = [column.rule_text for column in self.columns if not isinstance(column, Coordinate)]
         if coordinates := [column for column in self.columns if isinstance(column, Coordinate)]:
             missing = ", ".join(sorted({column.missing for column in coordinates}))
             rules.append(f"{len(coordinates)} coordinates, taken as they are; missing cells: {missing}.")

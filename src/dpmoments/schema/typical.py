@@ -16,11 +16,11 @@ from dpmoments.schema.numeric import Numeric
 
 DOUBT = 1.75
 """Columns are told apart only as far as guesses that are each off by this factor leave no doubt."""
-MOST = 3.0
+MAX = 3.0
 """No column asks for more, or less, than this factor times what most columns ask for: one that is lost anyway is not fed."""
 TRUST = 0.5
 """How much of the ball is divided by the typical ranges; the rest is divided equally. 1 − TRUST bounds what a guess can cost."""
-_LEAST_SHARE = 1e-6
+_MIN_SHARE = 1e-6
 """Typical rows that vary by less than this share of the column's half-width count as if they varied by it."""
 
 
@@ -54,7 +54,7 @@ def column_weights(columns: Sequence[SchemaColumn], *, mean: bool) -> FloatArray
 
     A column of k features, whose rows have the mean square V in units of its bounds, asks for the share a/Σa of the squared
     length of a row, a = √(k/V): that makes the sum over pairs of columns of (noise/typical size)² least. Since guesses may be
-    wrong, a is first moved towards what most columns agree on, by a factor of at most ``DOUBT``, and then into ``MOST`` times
+    wrong, a is first moved towards what most columns agree on, by a factor of at most ``DOUBT``, and then into ``MAX`` times
     either way of it; and half of the squared length is divided equally, so that no cell has more than twice the noise it has
     without typical ranges, whatever they are (``docs/derivations/typical-ranges.md``).
 
@@ -85,7 +85,7 @@ def column_weights(columns: Sequence[SchemaColumn], *, mean: bool) -> FloatArray
         ends[n_columns - 1] * ends[n_columns]
     )  # the median: in, or nearest to, most columns' ranges of doubt
     kept = [min(max(agreed, value / DOUBT), value * DOUBT) for value in asked]
-    kept = [min(max(value, agreed / MOST), agreed * MOST) for value in kept]
+    kept = [min(max(value, agreed / MAX), agreed * MAX) for value in kept]
     total = math.fsum(kept)
     return np.array([math.sqrt((1.0 - TRUST) + TRUST * n_columns * (value / total)) for value in kept])
 
@@ -137,14 +137,14 @@ def _mean_square(column: SchemaColumn, mean: bool) -> float:
         middle *= math.sqrt((levels - 1) / (levels + 1)) if mean else 1.0
     elif mean:
         middle = 0.0
-    return max(math.hypot(deviation, middle), _LEAST_SHARE) ** 2
+    return max(math.hypot(deviation, middle), _MIN_SHARE) ** 2
 
 
 # What a schema with rough scales says about the moments of encoded rows.
 
 _ROUGH_SCALE_LEAST_SHARE = 1e-3
 """Lower bound assumed for the standard deviation of a bounded feature, as a fraction of its unit."""
-_LEAST_FLAG = 0.1
+_MIN_FLAG = 0.1
 """The same for a feature of two values: one that varies less is 1 in so few rows that these would be clipped."""
 
 
@@ -184,7 +184,7 @@ class RoughScale:
         ranges: list[tuple[float, float, float, float]] = []
         for column in columns:
             if isinstance(column, Boolean | Categorical):
-                ranges += [(_LEAST_FLAG, 1.0, 1.0, 1.0 / unit) for unit in column.unit(mean).tolist()]
+                ranges += [(_MIN_FLAG, 1.0, 1.0, 1.0 / unit) for unit in column.unit(mean).tolist()]
                 continue
             rough = column.rough if isinstance(column, Numeric) else None
             if rough is None:

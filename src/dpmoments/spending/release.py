@@ -21,8 +21,8 @@ from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.run import (
-    carried_out,
     cost_spent,
+    execute_plan,
     for_units,
     keep,
     moment_release,
@@ -166,7 +166,7 @@ def release(
         run = for_units(plan, rows, budget)
         warn_of_large_delta(run, public_rows)
         held = charge.reserve(run, plan.mechanism.name, ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed))
-        noisy, receipt = carried_out(run, rows, watch, insecure_seed, held, public_rows)
+        noisy, receipt = execute_plan(run, rows, watch, insecure_seed, held, public_rows)
     with cost_spent(rows):
         released = moment_release(
             plan,

@@ -13,7 +13,7 @@ from dpmoments.ledger import Ledger
 from dpmoments.ledger.charge import Charge
 from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, Plan
 from dpmoments.mechanisms.registry import make_mechanism
-from dpmoments.mechanisms.shape import MomentShape, NoisyMoments
+from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -26,8 +26,8 @@ from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.constraints import Level, grouping_column, levels_of, schema_of_groups
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.run import (
-    carried_out,
     cost_spent,
+    execute_plan,
     keep,
     moment_release,
     nothing_spent,
@@ -46,7 +46,7 @@ def _group_label(by: str, level: Level) -> str:
 
 
 @dataclass(frozen=True)
-class GroupsPlan(CalibratedPlan[Mapping[Level, NoisyMoments]]):
+class GroupsPlan(CalibratedPlan[Mapping[Level, RunResult]]):
     """The same plan for the rows of every level of a column, none of which are in two groups.
 
     One filter serves the whole run. It counts the draws for each group apart and holds the largest of their sums to the cost:
@@ -90,14 +90,14 @@ class GroupsPlan(CalibratedPlan[Mapping[Level, NoisyMoments]]):
         return self.of_group.loss_unit
 
     @property
-    def leaves_unspent(self) -> str | None:
-        return self.of_group.leaves_unspent
+    def unspent_reason(self) -> str | None:
+        return self.of_group.unspent_reason
 
     @property
     def details(self) -> Mapping[str, Any]:
         return self.of_group.details
 
-    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> Mapping[Level, NoisyMoments]:
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> Mapping[Level, RunResult]:
         """Run the plan on every group in turn: as many times its passes over the table as there are levels.
 
         One more comes first, over all rows and columns as a release of the whole table reads them, wherever a rule may stop it:
@@ -239,7 +239,7 @@ def release_groups(
         warn_of_large_delta(plan, None)
         run = ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed)
         held = charge.reserve(groups_plan, plan.mechanism.name, run)
-        noisy, receipt = carried_out(groups_plan, rows, watch, insecure_seed, held, None)
+        noisy, receipt = execute_plan(groups_plan, rows, watch, insecure_seed, held, None)
     with cost_spent(rows):
         levels = groups_plan.levels
         releases = GroupReleases(

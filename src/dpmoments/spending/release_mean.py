@@ -20,8 +20,8 @@ from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.run import (
-    carried_out,
     cost_spent,
+    execute_plan,
     for_units,
     keep,
     nothing_spent,
@@ -128,7 +128,7 @@ def release_mean(
         run = for_units(plan, rows, budget)
         warn_of_large_delta(run, public_rows)
         held = charge.reserve(run, chosen.name, ReleaseOrigin.fresh(dataset, insecure_seed=insecure_seed))
-        noisy, receipt = carried_out(run, rows, watch, insecure_seed, held, public_rows)
+        noisy, receipt = execute_plan(run, rows, watch, insecure_seed, held, public_rows)
     with cost_spent(rows):
         count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, public_rows)
         released = MeanRelease(

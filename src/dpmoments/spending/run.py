@@ -16,7 +16,7 @@ from dpmoments.foundation.progress import Watch, log
 from dpmoments.foundation.version import __version__
 from dpmoments.ledger.charge import Held
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
-from dpmoments.mechanisms.shape import MomentShape, NoisyMoments
+from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.mechanisms.units import UnitsPlan, plan_for_rows
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
@@ -28,7 +28,7 @@ from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.releases.release_warning import ReleaseWarning
-from dpmoments.repair.repair import Repair, few_rows_in_words
+from dpmoments.repair.repair import Repair, few_rows_message
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.threads import blas_threads
 from dpmoments.schema.schema import Schema
@@ -138,7 +138,7 @@ def for_units(plan: CalibratedPlan[Noisy], rows: Rows, budget: PrivacyBudget) ->
     return plan if rows.privacy_unit is None else UnitsPlan.of(plan, budget, rows.privacy_unit)
 
 
-def carried_out(
+def execute_plan(
     plan: CalibratedPlan[Noisy],
     rows: Rows,
     watch: Watch,
@@ -182,7 +182,7 @@ def _note(error: BaseException, note: str) -> None:
 
 def moment_release(
     plan: Plan,
-    noisy: NoisyMoments,
+    noisy: RunResult,
     receipt: Receipt,
     schema: Schema,
     *,
@@ -213,7 +213,7 @@ def moment_release(
         noisy = replace(noisy, count=n_rows)
     count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, table_size)
     noise = plan.noise if noisy.noise is None else noisy.noise
-    few_rows = "" if plan.neighbors.table_size_is_public else few_rows_in_words(count, noise)
+    few_rows = "" if plan.neighbors.table_size_is_public else few_rows_message(count, noise)
     if few_rows:
         diagnostics = {**diagnostics, "warnings": [*diagnostics.get("warnings", ()), few_rows]}
     return MomentRelease(
@@ -261,7 +261,7 @@ def privacy_statement(
         neighbors=plan.neighbors,
         arithmetic=str(plan.arithmetic),
         private=private,
-        rules=(*schema.rules_in_words(), *rules),
+        rules=(*schema.describe_rules(), *rules),
         version=__version__,
         privacy_unit=receipt.privacy_unit,
     )
@@ -295,20 +295,20 @@ def within_table(
         return noisy_count, diagnostics
     error = plan.expected_count_error
     allowed = _SHARE_LEFT_OUT * table_size + _NOISE_DEVIATIONS * error if error is not None else 0.5 * table_size
-    found: list[str] = []
+    result: list[str] = []
     if table_size - noisy_count > allowed:
         share = min(1.0 - noisy_count / table_size, 1.0)
-        found.append(
+        result.append(
             f"about {share:.0%} of the table's {table_size:,} rows were dropped by the schema's rules (missing cells, or levels "
             "that it does not list): the release is of the others"
         )
     if error is not None and error > _LITTLE_KNOWN * max(noisy_count, 1.0):
-        found.append(
+        result.append(
             f"the number of rows that the schema's rules keep is known to ± {error:,.0f} only, and means and second moments are "
             "divided by it: more rows, a larger budget, or rules that drop no row"
         )
-    if found:
-        diagnostics = {**diagnostics, "warnings": [*diagnostics.get("warnings", ()), *found]}
+    if result:
+        diagnostics = {**diagnostics, "warnings": [*diagnostics.get("warnings", ()), *result]}
     return min(noisy_count, float(table_size)), diagnostics
 
 

@@ -18,7 +18,7 @@ from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
-_SMALLEST, _LARGEST = 1e-60, 1e60
+_MIN, _MAX = 1e-60, 1e60
 """Public radii and scales: the squares of their ratios are finite."""
 
 
@@ -106,7 +106,7 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
         self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors
     ) -> tuple[PrivacyBudget | None, PrivacyBudget]:
         """What is spent on the number of rows (None where it is public), and what is left."""
-        whole = self.divisible(budget)
+        whole = self.drawable_budget(budget)
         return (None, whole) if shape.count_is_public(neighbors) else split_for_count(whole)
 
     def require_positive(self, *names: str) -> None:
@@ -117,10 +117,8 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
                 continue
             if not (not isinstance(value, bool) and isinstance(value, int | float) and 0.0 < value < math.inf):
                 raise ValueError(f"{name}={value!r} must be a positive finite number")
-            if not _SMALLEST <= value <= _LARGEST:
-                raise ValueError(
-                    f"{name}={value!r} is beyond [{_SMALLEST:g}, {_LARGEST:g}]: give the table in other units"
-                )
+            if not _MIN <= value <= _MAX:
+                raise ValueError(f"{name}={value!r} is beyond [{_MIN:g}, {_MAX:g}]: give the table in other units")
 
     def known_radius(self, radius: float | None, shape: MomentShape) -> float:
         """The public bound on the mean: as given, or 1 for rows in the unit ball."""

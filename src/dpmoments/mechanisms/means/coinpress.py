@@ -21,9 +21,9 @@ from dpmoments.mechanisms.coinpress_schedule import (
     mean_clip,
     mean_schedule,
     mean_theory,
+    normal_norm_radius,
     predicted_bias,
     shell_quantile,
-    shell_radius,
 )
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.means.clipped_mean import noise_of_last_step, noisy_clipped_sums
@@ -33,14 +33,8 @@ from dpmoments.mechanisms.noisy_step import (
     left_after_count,
     require_workable_budget,
 )
-from dpmoments.mechanisms.norm_histogram import noisy_norm_histogram, norm_edges
-from dpmoments.mechanisms.reliability import (
-    FROM_EDGE,
-    MOST_SEEN,
-    clipped_norm,
-    last_step_warnings,
-    spread_about_mean,
-)
+from dpmoments.mechanisms.reliability import FROM_EDGE, MAX_SEEN, clipped_norm, last_step_warnings, spread_about_mean
+from dpmoments.mechanisms.row_norm_histogram import noisy_norm_histogram, norm_edges
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, positive_definite
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
@@ -180,7 +174,7 @@ class CoinPressMeanPlan(MeanPlan):
             self.expected_count_error,
             balls.n_rows,
             clipped=None if last is None else last.share_clipped,
-            bias_suspected=last is not None and (last.heavier or last.seen < MOST_SEEN),
+            bias_suspected=last is not None and (last.heavier or last.seen < MAX_SEEN),
         )
         return NoisyMean(center, balls.n_rows, diagnostics, law)
 
@@ -209,7 +203,7 @@ class CoinPressMeanPlan(MeanPlan):
         noise_error = row_sum_l2(self.neighbors).value * math.sqrt(d / (2.0 * rest.rho)) / balls.n_rows
         weight = _skewed_weight(d)
         best = histogram.best_radius(1, noise_error, weight) or 0.0
-        heavier = best > _HEAVIER * shell_radius(d, noise_error, weight)
+        heavier = best > _HEAVIER * normal_norm_radius(d, noise_error, weight)
         radius = max(planned, best) if heavier else planned
         return LastClip(
             rest.rho,
@@ -279,7 +273,7 @@ class CoinPressMean(CoinPressOptions, MeanMechanism):
             object.__setattr__(self, "covariance", positive_definite(self.covariance, "covariance"))
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> CoinPressMeanPlan:
-        rho = self.divisible(budget).rho
+        rho = self.drawable_budget(budget).rho
         if self.covariance is not None and len(self.covariance) != shape.n_features:
             raise ValueError(f"covariance has {len(self.covariance)} rows and the table {shape.n_features} features")
         balls = self.balls(shape, float(shape.n_rows or STAND_IN_ROWS), rho, neighbors)
@@ -305,7 +299,7 @@ class CoinPressMean(CoinPressOptions, MeanMechanism):
         )
         if self.constants == "practical":
             noise_error = sensitivity * math.sqrt(d / (1.8 * rho)) / n_rows
-            shell = shell_radius(d, noise_error, _normal_weight(d))
+            shell = normal_norm_radius(d, noise_error, _normal_weight(d))
             clip = partial(mean_clip, shell=shell, quantile=shell_quantile(shell, d))
             schedule = planned(
                 spherical=clip,
@@ -327,9 +321,9 @@ class CoinPressMean(CoinPressOptions, MeanMechanism):
             *early, last = schedule.scales
             return Balls(n_rows, schedule, (*(scale + gamma.early for scale in early), last + gamma.last))
 
-        found = [by_theory(split) for split in self.splits or ()]
-        best = fewest_steps([balls.schedule for balls in found])
-        return next(balls for balls in found if balls.schedule is best)
+        result = [by_theory(split) for split in self.splits or ()]
+        best = fewest_steps([balls.schedule for balls in result])
+        return next(balls for balls in result if balls.schedule is best)
 
 
 def _skewed_weight(n_features: int) -> float:

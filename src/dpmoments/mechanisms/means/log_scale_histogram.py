@@ -47,7 +47,7 @@ class LogScaleHistogramMeanPlan(MeanPlan):
 
     def expected_errors(self, assumed: NormalRows) -> FloatArray:
         """As if the search for a centre cost nothing: with many rows it costs little, with few there is no telling."""
-        whole, n_rows = self.mechanism.divisible(self.cost), assumed.n_rows
+        whole, n_rows = self.mechanism.drawable_budget(self.cost), assumed.n_rows
         _, column = column_losses(whole, self.shape.n_features, private_count=self.count_loss is not None)
         located = share_of(column, 1.0 - HISTOGRAM_SHARE[column.kind])
         noise = self._deviation(share_of(located, 1.0 - CLIP_SHARE[column.kind]))
@@ -109,18 +109,18 @@ class LogScaleHistogramMeanPlan(MeanPlan):
 
 
 def _warnings(names: tuple[str, ...], columns: list[ClippedColumn], noises: list[float]) -> list[str]:
-    found = column_warnings(names, columns)
+    result = column_warnings(names, columns)
     spreads = [one.located.histogram.upper_quartile(one.located.n_rows) for one in columns]
     decided = [
         noise > _NOISE_DECIDES * spread and not one.is_constant
         for one, noise, spread in zip(columns, noises, spreads, strict=True)
     ]
     if any(decided):
-        found.append(
+        result.append(
             "noise decides the mean: it is large against the values' own spread. Give more rows or a larger budget "
             f"({listed(names, decided)})"
         )
-    return found
+    return result
 
 
 @dataclass(frozen=True)
@@ -148,6 +148,6 @@ class LogScaleHistogramMean(MeanMechanism):
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> LogScaleHistogramMeanPlan:
         d = shape.n_features
-        spent = pure_if_less_noise(budget, self.divisible(budget), d)
-        count_loss, _ = column_losses(self.divisible(spent), d, private_count=shape.n_rows is None)
+        spent = pure_if_less_noise(budget, self.drawable_budget(budget), d)
+        count_loss, _ = column_losses(self.drawable_budget(spent), d, private_count=shape.n_rows is None)
         return LogScaleHistogramMeanPlan(self, shape, neighbors, spent, count_loss=count_loss)

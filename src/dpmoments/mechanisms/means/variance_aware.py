@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.mechanisms.coinpress_schedule import shell_radius
+from dpmoments.mechanisms.coinpress_schedule import normal_norm_radius
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.means.clipped_mean import ClippedSums, noise_of_last_step, noisy_clipped_sums
 from dpmoments.mechanisms.noisy_step import (
@@ -18,10 +18,9 @@ from dpmoments.mechanisms.noisy_step import (
     left_after_count,
     require_workable_budget,
 )
-from dpmoments.mechanisms.norm_histogram import NormHistogram, noisy_norm_histogram, norm_edges
 from dpmoments.mechanisms.reliability import (
-    MOST_CLIPPED,
-    MOST_SEEN,
+    MAX_CLIPPED,
+    MAX_SEEN,
     clipped_norm,
     heavy_tails,
     noise_margin,
@@ -29,6 +28,7 @@ from dpmoments.mechanisms.reliability import (
     search_warnings,
     shrunk_move,
 )
+from dpmoments.mechanisms.row_norm_histogram import NormHistogram, noisy_norm_histogram, norm_edges
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
@@ -45,7 +45,7 @@ _COUNT_SHARE = 0.02
 """Largest share of ρ for that count."""
 _FAR_ROWS = 4.0
 """A row this many clipping radii from the centre is far: most of its length is cut off."""
-_LEAST_FAR = 0.01
+_MIN_FAR = 0.01
 """Share of far rows from which a warning tells of them."""
 
 
@@ -77,7 +77,7 @@ def _far_rows(
     )
     share = float(counted.counts[1:].sum()) / n_rows
     margin = noise_margin(math.sqrt(2.0) * counted.noise_scale / n_rows, 1, pure=False)
-    return min(max(share, 0.0), 1.0), share > _LEAST_FAR + margin
+    return min(max(share, 0.0), 1.0), share > _MIN_FAR + margin
 
 
 # What the rounds of a search for the rows cost, and the noise that a part of ρ buys.
@@ -106,7 +106,7 @@ def _round_costs(neighbors: Neighbors, n_rows: float, total: float, n_features: 
     return for_histogram, min(for_mean, most * total)
 
 
-_MOST_ROUNDS = 40
+_MAX_ROUNDS = 40
 _TYPICAL_ROUNDS = 4
 """Of a search for rows near 0 or within a few thousand standard deviations of it."""
 _EXPLORATION = 0.25
@@ -119,7 +119,7 @@ _LAST_HISTOGRAM = 0.02
 _SEARCH_OCTAVES = 120
 _SCALE_ERROR = 1.0
 """Scales are estimated where the planned noise on a squared coordinate is at most this many times its mean."""
-_SMALLEST, _LARGEST = 1e-100, 1e100
+_MIN, _MAX = 1e-100, 1e100
 """Clipping radii and scales that the lattice of rows takes, with room for a search about them."""
 _RESOLUTION = 2.0**-40
 """The search stops at this share of the centre's largest coordinate: floating point tells no rows apart much below it."""
@@ -154,7 +154,7 @@ class VarianceAwarePlan(MeanPlan):
         rest = (1.0 - _LAST_HISTOGRAM) * left - _far_rows_cost(self.neighbors, n, total)
         alike = max(1, round(float(spread.sum()) ** 2 / float(spread @ spread)))
         error = _mean_error(self.neighbors, n, rest, d)
-        radius = shell_radius(alike, error, math.sqrt(1.0 / d)) * math.sqrt(float(spread.sum()) / alike)
+        radius = normal_norm_radius(alike, error, math.sqrt(1.0 / d)) * math.sqrt(float(spread.sum()) / alike)
         return error * radius * np.sqrt(spread / d)
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
@@ -195,7 +195,7 @@ class VarianceAware(MeanMechanism):
     source: ClassVar[str] = "after Huang, Liang & Yi 2021 and Aumüller, Lebeda, Nelson & Pagh 2024 (PLAN)"
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> VarianceAwarePlan:
-        rho = self.divisible(budget).rho
+        rho = self.drawable_budget(budget).rho
         require_workable_budget(rho, None)
         return VarianceAwarePlan(self, shape, neighbors, budget, rho=rho)
 
@@ -268,7 +268,7 @@ class _Run:
         self.moved = float(np.linalg.norm(move / radius)) * radius
         if shrink:
             move = shrunk_move(move / radius, sums.sum_scale / (self.n_rows * radius)) * radius
-        self.center = np.clip(self.center + move / np.diagonal(linear), -_LARGEST, _LARGEST)
+        self.center = np.clip(self.center + move / np.diagonal(linear), -_MAX, _MAX)
         return sums
 
     def record(self, linear: FloatArray, radius: float, rho: float) -> None:
@@ -287,7 +287,7 @@ class _Run:
         identity, least_left = np.eye(self.d), (1.0 - _EXPLORATION) * self.total
         for_histogram, for_mean = _round_costs(self.neighbors, self.n_rows, self.total, self.d)
         unseen = 0.0  # ρ of a histogram that was too little
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             round_cost = for_mean * (4.0 if self.settled else 1.0)
             useful = self.noise_error(round_cost) <= _USEFUL
             room = self.left - least_left - (round_cost if useful else 0.0)
@@ -315,7 +315,7 @@ class _Run:
     @property
     def resolution(self) -> float:
         """A radius below which floating point tells no rows apart."""
-        return max(2.0 * _SMALLEST, _RESOLUTION * float(np.abs(self.center).max()))
+        return max(2.0 * _MIN, _RESOLUTION * float(np.abs(self.center).max()))
 
     def find_scales(self) -> None:
         """Estimate every coordinate's spread from noisy squares, in two rounds; variances below the noise are raised to it."""
@@ -335,8 +335,8 @@ class _Run:
             mean, noise = sums.sum / self.n_rows, sums.sum_scale / self.n_rows
             # E[m̂²] exceeds m² by the variance of the noise.
             variance = sums.squares / self.n_rows - mean**2 + noise**2
-            found = self.spread * np.sqrt(np.maximum(variance, sums.squares_scale / self.n_rows))
-            self.spread = np.clip(found, _SMALLEST, _LARGEST)
+            result = self.spread * np.sqrt(np.maximum(variance, sums.squares_scale / self.n_rows))
+            self.spread = np.clip(result, _MIN, _MAX)
 
     def squares_error(self, rho: float) -> float:
         """Noise on the mean square of a coordinate of unit spread, at the clipping radius √d."""
@@ -371,7 +371,7 @@ class _Run:
             if unseen
             else []
         )
-        if outside > MOST_CLIPPED:
+        if outside > MAX_CLIPPED:
             warnings.append("most rows were clipped: their values are larger than the mechanism can serve")
         elif far_shows:
             warnings.append(
@@ -398,7 +398,7 @@ class _Run:
             bias_suspected=self.d
             == 1  # no scale is estimated, and rows are clipped about where the search left the centre
             or best is None
-            or float(histogram.occupied.sum()) < MOST_SEEN * self.n_rows
+            or float(histogram.occupied.sum()) < MAX_SEEN * self.n_rows
             or heavy_tails(histogram, best, self.noise_error(rest), self.spread),
         )
         return NoisyMean(self.center, self.n_rows, diagnostics, law)
@@ -406,4 +406,4 @@ class _Run:
 
 def _within_range(radius: float) -> float:
     """The nearest radius that the lattice of rows takes, with room for a search about it."""
-    return min(max(radius, _SMALLEST), _LARGEST)
+    return min(max(radius, _MIN), _MAX)

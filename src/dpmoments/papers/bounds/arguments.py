@@ -102,7 +102,7 @@ def check_positive(name: str, value: float, *, or_zero: bool = False) -> None:
 
 # The number of rows at which a bound on an error is small enough.
 
-_MOST_ROWS = 2**50
+_MAX_ROWS = 2**50
 
 
 def least_rows(error_at: Callable[[int], float], error: float) -> int:
@@ -123,7 +123,7 @@ def least_rows(error_at: Callable[[int], float], error: float) -> int:
     enough = 2
     while not error_at(enough) <= error:
         enough *= 2
-        if enough > _MOST_ROWS:
+        if enough > _MAX_ROWS:
             raise ValueError(f"no number of rows brings the bound down to error={error!r}: ask for a larger one")
     few = enough // 2
     while enough - few > 1:

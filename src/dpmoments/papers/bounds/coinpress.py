@@ -22,7 +22,7 @@ from dpmoments.papers.bounds.arguments import checked, least_rows
 from dpmoments.privacy.sensitivity import gram_frobenius, row_sum_l2
 from dpmoments.privacy.unit import Neighbors
 
-_MOST_STEPS = 12
+_MAX_STEPS = 12
 """Numbers of steps that are tried where none is given."""
 
 
@@ -70,7 +70,7 @@ def coinpress_mean_error(
     0.113
     """
     relation = Neighbors.of(neighbors)
-    splits = [theorem_shares(t) for t in range(1, _MOST_STEPS + 1)] if shares is None else [shares]
+    splits = [theorem_shares(t) for t in range(1, _MAX_STEPS + 1)] if shares is None else [shares]
     sensitivity = row_sum_l2(relation).value
 
     def of(split: Sequence[float]) -> float:
@@ -160,7 +160,7 @@ def coinpress_covariance_error(
     0.051
     """
     d, relation = n_features, Neighbors.of(neighbors)
-    splits = [theorem_shares(t) for t in range(1, _MOST_STEPS + 1)] if shares is None else [shares]
+    splits = [theorem_shares(t) for t in range(1, _MAX_STEPS + 1)] if shares is None else [shares]
     sensitivity, cells = gram_frobenius(relation, d).value, d * (d + 1) / 2.0
 
     def of(split: Sequence[float]) -> float:

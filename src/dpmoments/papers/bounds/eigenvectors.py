@@ -525,7 +525,7 @@ def _paper_shortfalls(eigenvalues: FloatArray, temperatures: FloatArray, failure
     d = len(eigenvalues)
     return np.array(
         [
-            direction_shortfall(0.5 * failure / d, float(t), float(eigenvalues[0]), d - place, constants="paper")
-            for place, t in enumerate(temperatures)
+            direction_shortfall(0.5 * failure / d, float(t), float(eigenvalues[0]), d - index, constants="paper")
+            for index, t in enumerate(temperatures)
         ]
     )

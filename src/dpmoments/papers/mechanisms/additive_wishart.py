@@ -20,7 +20,7 @@ from dpmoments.mechanisms.additive import (
 )
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import under_law
-from dpmoments.mechanisms.shape import Arithmetic, MomentShape, NoisyMoments, positive_definite
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult, positive_definite
 from dpmoments.noise.families import WishartNoise
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import (
@@ -36,7 +36,7 @@ from dpmoments.privacy.sensitivity import gram_frobenius, row_norm_square
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
-_LARGEST_POWER = 26
+_MAX_POWER = 26
 """The default takes at most 2^26 degrees of freedom beyond the dimension."""
 _SLACK = 1e-12
 """An eigenvalue of V so little below 1 is rounding."""
@@ -130,15 +130,15 @@ class ScaledWishartPlan(Plan):
     def expected_count_error(self) -> float | None:
         return self.whitened.expected_count_error if self.count_loss is None else super().expected_count_error
 
-    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         self.check_rows(rows)
         plan, (eigenvalues, eigenvectors) = self.whitened, np.linalg.eigh(np.array(self.mechanism.scale_matrix))
         root = (eigenvectors * np.sqrt(eigenvalues)) @ eigenvectors.T
         moments = rows.moments(None, np.linalg.inv(root), bits=plan.bits)
         noisy = plan.add_noise(privacy_filter, "sums of mapped rows", augmented_gram(moments, plan.augmentation))
-        found = taken_apart(noisy, plan.augmentation, self.released_count(moments.count, privacy_filter))
-        gram = root @ found.gram @ root
-        return replace(found, sum=None if found.sum is None else root @ found.sum, gram=0.5 * (gram + gram.T))
+        result = taken_apart(noisy, plan.augmentation, self.released_count(moments.count, privacy_filter))
+        gram = root @ result.gram @ root
+        return replace(result, sum=None if result.sum is None else root @ result.sum, gram=0.5 * (gram + gram.T))
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class PositiveDefinitePlan(Plan):
     def expected_sum_error(self) -> float | None:
         return self.unbiased.expected_sum_error
 
-    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         noisy = self.unbiased.run(rows, privacy_filter)
         count = noisy.count if self.count_loss is None else self.released_count(rows.count(), privacy_filter)
         kept = self.kept_shift(noisy.gram)
@@ -292,10 +292,10 @@ class AdditiveWishart(Mechanism):
         if self.degrees_of_freedom is None:
             return _nearly_best(dimension, budget, neighbors)
         beyond = self.degrees_of_freedom - dimension
-        if not 1 <= beyond <= 2**_LARGEST_POWER:
+        if not 1 <= beyond <= 2**_MAX_POWER:
             raise ValueError(
                 f"degrees_of_freedom={self.degrees_of_freedom} must be above {dimension}, the rows of the matrix (features, and "
-                f"one more for count and mean), and at most {dimension + 2**_LARGEST_POWER}"
+                f"one more for count and mean), and at most {dimension + 2**_MAX_POWER}"
             )
         return beyond, additive_wishart_scale(budget.epsilon, budget.delta, beyond, neighbors)
 
@@ -311,7 +311,7 @@ def _nearly_best(dimension: int, budget: PrivacyBudget, neighbors: Neighbors) ->
         enough = _TOLERATED_EXCESS * limit / math.sqrt(2.0 * (2**power + dimension))
         return additive_wishart_delta(budget.epsilon, 2**power, enough, neighbors) <= budget.delta
 
-    low, high = 0, _LARGEST_POWER
+    low, high = 0, _MAX_POWER
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if is_near(middle) else (middle + 1, high)

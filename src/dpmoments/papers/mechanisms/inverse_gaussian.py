@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
-from dpmoments.mechanisms.shape import Arithmetic, MomentShape, NoisyMoments
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.noise.dependent import InverseNormalPivot
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -66,7 +66,7 @@ class InverseGaussianPlan(Plan):
     def expected_count_error(self) -> float | None:
         return super().expected_count_error if self.count_scale is None else self.count_scale
 
-    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         self.check_rows(rows)
         moments = rows.moments()
         eigenvalues, eigenvectors = np.linalg.eigh(moments.gram.astype(np.float64) * moments.scale**2)
@@ -81,7 +81,7 @@ class InverseGaussianPlan(Plan):
         if self.count_scale is not None:
             law, one_row = GaussianDraw(self.count_scale), count(self.neighbors)
             noisy_count = float(privacy_filter.draw("count", law, [float(moments.count)], one_row)[0])
-        return NoisyMoments(
+        return RunResult(
             count=noisy_count,
             sum=total,
             gram=self.invert(inverse),
@@ -172,7 +172,7 @@ class InverseGaussian(Mechanism):
                 "InverseGaussian(smallest_eigenvalue=...), from what is known without the table, or another mechanism"
             )
         with_count = shape.mean and not shape.count_is_public(neighbors)
-        whole = self.divisible(budget)
+        whole = self.drawable_budget(budget)
         parts = (
             [1.0 - _MEAN_SHARE, *([_MEAN_SHARE / 2.0] * 2 if with_count else [_MEAN_SHARE])] if shape.mean else [1.0]
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.papers.mechanisms.padded_gram import MOST_DEGREES, PaddedGram
+from dpmoments.papers.mechanisms.padded_gram import MAX_DEGREES, PaddedGram
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
 
@@ -80,4 +80,4 @@ class InverseWishart(PaddedGram):
                 "prior_degrees makes the degrees of freedom depend on the number of rows, which must then be public: use "
                 "neighbors='replace_one' and a schema none of whose rules drops a row, and state n; or give degrees_of_freedom"
             )
-        return min(shape.n_rows + self.prior_degrees, MOST_DEGREES)
+        return min(shape.n_rows + self.prior_degrees, MAX_DEGREES)

@@ -11,10 +11,10 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import check_probability
-from dpmoments.mechanisms.assumed_table import AssumedTable
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.lattice_noise import count_scale
 from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.mechanisms.synthetic_spectrum import SyntheticSpectrum
 from dpmoments.papers.bounds.arguments import Constants, NoiseKind
 from dpmoments.papers.bounds.basic_mechanisms import largest_noise
 from dpmoments.papers.bounds.eigenvectors import eigenvector_release_error, released_eigenvector_error
@@ -72,18 +72,18 @@ class IterativeEigenvectorsPlan(SpectralPlan):
 
     def temperatures_at_least(self, low: FloatArray, high: FloatArray) -> FloatArray:
         """Lower bounds on the temperatures of a run whose noisy eigenvalues are in [low, high], shape (rank,)."""
-        found = np.zeros(self.rank)
+        result = np.zeros(self.rank)
         if self.direction_budget is None:
-            return found
+            return result
         n_paid = min(self.rank, len(low) - 1)
         least, most = self._weights(low, high)[:n_paid], self._weights(high, low)[:n_paid]
         shares = least / (least + (most.sum() - most))
         whole = temperature(self.direction_budget, self.neighbors, self.mechanism.calibration)
-        found[:n_paid] = whole * (shares if self.pure else np.sqrt(shares)) * (1.0 - 2.0**-40)
-        return found
+        result[:n_paid] = whole * (shares if self.pure else np.sqrt(shares)) * (1.0 - 2.0**-40)
+        return result
 
     def error_bound_on(
-        self, assumed: AssumedTable, failure: float = _FAILURE, *, constants: Constants = "sharp"
+        self, assumed: SyntheticSpectrum, failure: float = _FAILURE, *, constants: Constants = "sharp"
     ) -> float:
         """Bound on ‖G − Ĝ‖_F, with probability 1 − ``failure``, on a table with an assumed spectrum.
 

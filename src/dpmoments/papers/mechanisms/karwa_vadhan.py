@@ -35,7 +35,7 @@ from dpmoments.privacy.sensitivity import rank_score
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
-_LEAST_EXPONENT, _LARGEST_EXPONENT = -40, 2
+_MIN_EXPONENT, _MAX_EXPONENT = -40, 2
 """Scales are searched from 2^−40 to 4 times the radius: bins that floating point can resolve."""
 
 _FULLEST_BIN = 0.3
@@ -55,7 +55,7 @@ class KarwaVadhanPlan(MeanPlan):
     arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
 
     def expected_errors(self, assumed: NormalRows) -> FloatArray:
-        least, n_rows = math.ldexp(self.radius, _LEAST_EXPONENT), assumed.n_rows
+        least, n_rows = math.ldexp(self.radius, _MIN_EXPONENT), assumed.n_rows
         scales = [
             _likeliest_scale(deviation, self.radius) if self.scale is None else max(self.scale, least)
             for deviation in assumed.standard_deviations.tolist()
@@ -66,13 +66,13 @@ class KarwaVadhanPlan(MeanPlan):
         self.check_rows(rows)
         n_rows, d = self.count_of(rows, privacy_filter), self.shape.n_features
         scales, centers, widths = (np.empty(d) for _ in range(3))
-        found, certain = list[ClampedMean](), list[bool]()
+        result, certain = list[ClampedMean](), list[bool]()
         for j in range(d):
             scales[j] = self._scale(rows, privacy_filter, j)
             centers[j] = self._locate(rows, privacy_filter, j, float(scales[j]))
             certain.append(self._resolves(float(scales[j]), n_rows))
             widths[j] = _half_width(float(scales[j]), n_rows)
-            found.append(
+            result.append(
                 examined_mean(
                     rows,
                     privacy_filter,
@@ -84,9 +84,9 @@ class KarwaVadhanPlan(MeanPlan):
                 )
             )
         # Noise below what the search can tell apart decides nothing.
-        least_noise = math.ldexp(self.radius, _LEAST_EXPONENT)
+        least_noise = math.ldexp(self.radius, _MIN_EXPONENT)
         names = rows.schema.feature_names
-        warnings = coordinate_warnings(names, found, self.radius, least_noise=least_noise)
+        warnings = coordinate_warnings(names, result, self.radius, least_noise=least_noise)
         if not all(certain):
             warnings.append(
                 "noise decides the mean: the budget is too small for so few rows to find where they are. Give more rows or a "
@@ -96,17 +96,17 @@ class KarwaVadhanPlan(MeanPlan):
             "scales": scales.tolist(),
             "centers": centers.tolist(),
             "half_widths": widths.tolist(),
-            "noise_scales": [one.noise_scale for one in found],
-            "shares_clamped": [one.share_clamped for one in found],
+            "noise_scales": [one.noise_scale for one in result],
+            "shares_clamped": [one.share_clamped for one in result],
             "warnings": warnings,
         }
-        means = np.array([one.mean for one in found])
+        means = np.array([one.mean for one in result])
         pure = self.mean_loss.kind is BudgetKind.PURE
-        noise = noise_of_coordinates(found, centers.tolist(), self.expected_count_error, n_rows, pure=pure)
+        noise = noise_of_coordinates(result, centers.tolist(), self.expected_count_error, n_rows, pure=pure)
         return NoisyMean(np.clip(means, -self.radius, self.radius), n_rows, diagnostics, noise)
 
     def _scale(self, rows: Rows, privacy_filter: PrivacyFilter, feature: int) -> float:
-        least = math.ldexp(self.radius, _LEAST_EXPONENT)
+        least = math.ldexp(self.radius, _MIN_EXPONENT)
         if self.scale_loss is None:
             assert self.scale is not None
             return max(self.scale, least)
@@ -197,7 +197,7 @@ def _half_width(scale: float, n_rows: float) -> float:
 
 def _scale_edges(radius: float) -> FloatArray:
     """Edges of the bins in which the scale is searched."""
-    return radius * np.exp2(np.arange(_LEAST_EXPONENT, _LARGEST_EXPONENT + 1, dtype=np.float64))
+    return radius * np.exp2(np.arange(_MIN_EXPONENT, _MAX_EXPONENT + 1, dtype=np.float64))
 
 
 def _likeliest_scale(deviation: float, radius: float) -> float:

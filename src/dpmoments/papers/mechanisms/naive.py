@@ -36,7 +36,7 @@ class NaivePlan(MeanPlan):
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
         n_rows = self.count_of(rows, privacy_filter)
-        found = [
+        result = [
             examined_mean(
                 rows,
                 privacy_filter,
@@ -48,16 +48,16 @@ class NaivePlan(MeanPlan):
             )
             for feature in range(self.shape.n_features)
         ]
-        means = np.array([one.mean for one in found])
+        means = np.array([one.mean for one in result])
         # What noise took out of the range is put back; what lies farther out shows that the range is wrong.
-        means = np.where(beyond_radius(found, self.radius), means, np.clip(means, -self.radius, self.radius))
+        means = np.where(beyond_radius(result, self.radius), means, np.clip(means, -self.radius, self.radius))
         diagnostics = {
-            "noise_scales": [one.noise_scale for one in found],
-            "shares_clamped": [one.share_clamped for one in found],
-            "warnings": coordinate_warnings(rows.schema.feature_names, found, self.radius),
+            "noise_scales": [one.noise_scale for one in result],
+            "shares_clamped": [one.share_clamped for one in result],
+            "warnings": coordinate_warnings(rows.schema.feature_names, result, self.radius),
         }
         pure = self.loss.kind is BudgetKind.PURE
-        noise = noise_of_coordinates(found, [0.0] * len(found), self.expected_count_error, n_rows, pure=pure)
+        noise = noise_of_coordinates(result, [0.0] * len(result), self.expected_count_error, n_rows, pure=pure)
         return NoisyMean(means, n_rows, diagnostics, noise)
 
 

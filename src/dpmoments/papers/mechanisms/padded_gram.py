@@ -18,10 +18,10 @@ import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.mechanisms.additive import augmented_dimension, augmented_gram, choose_augmentation, taken_apart
-from dpmoments.mechanisms.assumed_table import AssumedTable, ErrorsOnTable
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import noise_scale_for
-from dpmoments.mechanisms.shape import Arithmetic, MomentShape, NoisyMoments
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
+from dpmoments.mechanisms.synthetic_spectrum import ErrorsOnTable, SyntheticSpectrum
 from dpmoments.noise.dependent import WishartPivot
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import (
@@ -40,7 +40,7 @@ from dpmoments.privacy.sensitivity import gram_frobenius, row_norm_square, small
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
-MOST_DEGREES = 2**34
+MAX_DEGREES = 2**34
 """Upper limit on the degrees of freedom: more would bring no gain visible in floating point."""
 _TYPICAL_ROWS = 10**6
 """Stands for a private number of rows in the choice of default degrees of freedom; privacy does not depend on it."""
@@ -84,10 +84,10 @@ class PaddedGramPlan(Plan):
 
     @property
     def details(self) -> Mapping[str, Any]:
-        found = {"degrees_of_freedom": self.degrees, "padding": self.padding, "augmentation": self.augmentation}
-        return found if self.mechanism.smallest_eigenvalue is None else found | {"raised_to": self.raised}
+        result = {"degrees_of_freedom": self.degrees, "padding": self.padding, "augmentation": self.augmentation}
+        return result if self.mechanism.smallest_eigenvalue is None else result | {"raised_to": self.raised}
 
-    def exact_errors_on(self, assumed: AssumedTable) -> ErrorsOnTable | None:
+    def exact_errors_on(self, assumed: SyntheticSpectrum) -> ErrorsOnTable | None:
         """Bias and variance of the draw around the padded Gram matrix; None for the adaptive variant, which reads the table.
 
         A block of a Wishart or an inverse Wishart matrix has such a law itself, so the Gram matrix's own eigenvalues are enough.
@@ -113,7 +113,7 @@ class PaddedGramPlan(Plan):
         beyond = float(self.degrees - augmented_dimension(self.shape.n_features, self.augmentation))
         return (beyond + 1.0) / (beyond * (beyond - 3.0)), (beyond - 1.0) / (beyond * (beyond - 3.0))
 
-    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         self.check_rows(rows)
         moments = rows.moments()
         exact = augmented_gram(moments, self.augmentation).astype(np.float64) * moments.scale**2
@@ -131,8 +131,8 @@ class PaddedGramPlan(Plan):
         if self.mechanism.subtract_padding:
             noisy = noisy - padding * np.eye(len(noisy))
         count = self.released_count(moments.count, privacy_filter)
-        found = taken_apart(noisy, self.augmentation, count, diagnostics)
-        return replace(found, pivot=self._pivot(noisy, degrees, padding))
+        result = taken_apart(noisy, self.augmentation, count, diagnostics)
+        return replace(result, pivot=self._pivot(noisy, degrees, padding))
 
     def _pivot(self, noisy: FloatArray, degrees: int, padding: float) -> WishartPivot:
         """The law of this run."""
@@ -197,8 +197,8 @@ class PaddedGram(Mechanism):
     def __post_init__(self) -> None:
         if self.calibration not in ("exact", "paper"):
             raise ValueError(f"calibration={self.calibration!r}: use 'exact' or 'paper'")
-        if self.degrees_of_freedom is not None and not 1 <= self.degrees_of_freedom <= MOST_DEGREES:
-            raise ValueError(f"degrees_of_freedom={self.degrees_of_freedom!r} must be between 1 and {MOST_DEGREES}")
+        if self.degrees_of_freedom is not None and not 1 <= self.degrees_of_freedom <= MAX_DEGREES:
+            raise ValueError(f"degrees_of_freedom={self.degrees_of_freedom!r} must be between 1 and {MAX_DEGREES}")
         if self.smallest_eigenvalue is not None and not 0.0 < self.smallest_eigenvalue < math.inf:
             raise ValueError(f"smallest_eigenvalue={self.smallest_eigenvalue!r} must be positive and finite")
         if self.smallest_eigenvalue is not None and self.adaptive:
@@ -285,10 +285,10 @@ class PaddedGram(Mechanism):
     def _published_degrees(self, budget: PrivacyBudget, padding: float) -> int:
         """The most that the paper's bound allows where its calibration is asked for, else the most there are."""
         if self.calibration == "exact":
-            return MOST_DEGREES
+            return MAX_DEGREES
         log_term = math.log(4.0 / budget.delta)
         root = max(padding * budget.epsilon / 4.0 - 2.0 * log_term, 0.0)
-        return min(MOST_DEGREES, math.floor(root**2 / (2.0 * log_term)))
+        return min(MAX_DEGREES, math.floor(root**2 / (2.0 * log_term)))
 
     def least_eigenvalue(self, budget: PrivacyBudget, degrees: int, moves: float, unit: float) -> float:
         """The least that no eigenvalue of the scale matrix may be below where small ones are raised, in unit-ball units.
@@ -338,6 +338,6 @@ def _default_degrees(
         spread = (total + dimension * padding) ** 2 + (total + padding) ** 2 + (dimension - 1) * padding**2
         return spread / degrees + (dimension * padding**2 if padding_stays else 0.0)
 
-    choices = [fewest, *(1 << power for power in range(1, MOST_DEGREES.bit_length()) if 1 << power > fewest)]
+    choices = [fewest, *(1 << power for power in range(1, MAX_DEGREES.bit_length()) if 1 << power > fewest)]
     errors = [mean_square_error(degrees) for degrees in choices]
     return next(d for d, error in zip(choices, errors, strict=True) if error <= _TOLERATED_EXCESS * min(errors))

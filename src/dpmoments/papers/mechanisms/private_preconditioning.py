@@ -22,7 +22,7 @@ from dpmoments.mechanisms.noisy_step import (
     noisy_step,
     require_workable_budget,
 )
-from dpmoments.mechanisms.shape import Arithmetic, MomentShape, NoisyMoments
+from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.papers.bounds.lecture import CONTRACTION, RESCALE, ROUNDS_SHARE, n_rounds
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -32,7 +32,7 @@ from dpmoments.rows.rows import Rows
 
 _SHRINK = 0.5
 """Factor for directions of large variance."""
-_LEAST_STOP = 8.0
+_MIN_STOP = 8.0
 """Least κ for another round: below it a halved direction could fall below variance 1, as κ/2 · SHRINK² ≥ 1 needs κ ≥ 8."""
 
 
@@ -66,7 +66,7 @@ class PrivatePreconditioningPlan(Plan):
     def measured_runs(self) -> int:
         return 1  # of a hundred rounds
 
-    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         self.check_rows(rows)
         d, rho, options = self.shape.n_features, self.rho, self.mechanism
         n_rows, rho = count_first(rows, privacy_filter, rho, self.shape.n_rows)
@@ -87,7 +87,7 @@ class PrivatePreconditioningPlan(Plan):
         # P⁻¹ M P⁻ᵀ: P, a product of symmetric matrices, is not symmetric itself.
         half = np.linalg.solve(linear, release.gram)
         gram = np.linalg.solve(linear, half.T)
-        return NoisyMoments(
+        return RunResult(
             count=n_rows if self.neighbors.table_size_is_public else None,
             sum=None,
             gram=(gram + gram.T) / 2.0,
@@ -110,15 +110,15 @@ class PrivatePreconditioningPlan(Plan):
 
     def _warnings(self, steps: list[dict[str, Any]], n_rows: float) -> list[str]:
         edge = spectral_edge(self.shape.n_features)
-        found = []
+        result = []
         if any(step["noise_scale"] * edge > step["kappa"] / 10.0 for step in steps[:-1]):
-            found.append(
+            result.append(
                 "the noise of a round was above a tenth of the bound it had to test: directions may have been halved wrongly; "
                 "this method needs many more rows, coinpress needs fewer"
             )
         if n_rows < self.shape.n_features:
-            found.append("there are fewer rows than features: their second moment is singular")
-        return found
+            result.append("there are fewer rows than features: their second moment is singular")
+        return result
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class PrivatePreconditioning(Mechanism):
     """
 
     eigenvalue_bounds: tuple[float, float] | None = None
-    stop_at: float = _LEAST_STOP
+    stop_at: float = _MIN_STOP
     clip_constant: float = 2.0
     failure: float = 0.05
 
@@ -171,9 +171,9 @@ class PrivatePreconditioning(Mechanism):
     def __post_init__(self) -> None:
         if self.eigenvalue_bounds is not None:
             object.__setattr__(self, "eigenvalue_bounds", checked_eigenvalue_bounds(self.eigenvalue_bounds))
-        if not _LEAST_STOP <= self.stop_at < math.inf:
+        if not _MIN_STOP <= self.stop_at < math.inf:
             raise ValueError(
-                f"stop_at={self.stop_at!r} must be at least {_LEAST_STOP:g}: shorter ranges cannot be halved"
+                f"stop_at={self.stop_at!r} must be at least {_MIN_STOP:g}: shorter ranges cannot be halved"
             )
         if not 0.0 < self.clip_constant < math.inf:
             raise ValueError(f"clip_constant={self.clip_constant!r} must be positive")
@@ -188,7 +188,7 @@ class PrivatePreconditioning(Mechanism):
         if shape.n_rows == 0:
             raise ValueError("private-preconditioning has nothing to estimate from a table that is publicly empty")
         lowest, highest = self.bounds(shape)
-        rounds, rho = n_rounds(highest / lowest, self.stop_at), self.divisible(budget).rho
+        rounds, rho = n_rounds(highest / lowest, self.stop_at), self.drawable_budget(budget).rho
         require_workable_budget(rho, _shares(rounds))
         return PrivatePreconditioningPlan(
             mechanism=self,

@@ -15,10 +15,10 @@ from typing import Any, Literal
 import numpy as np
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.mechanisms.additive import LARGEST_NOISE, choose_bits
+from dpmoments.mechanisms.additive import MAX_NOISE, choose_bits
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
-from dpmoments.mechanisms.shape import MomentShape, NoisyMoments
+from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
@@ -82,7 +82,7 @@ class SpectralPlan(Plan):
         """
 
     @property
-    def leaves_unspent(self) -> str | None:
+    def unspent_reason(self) -> str | None:
         paper = self.mechanism.options["calibration"] == "paper"
         return "the paper's noise is more than its budget requires" if paper else None
 
@@ -124,7 +124,7 @@ class SpectralPlan(Plan):
     def passes(self) -> int | None:
         return 1
 
-    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMoments:
+    def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         self.check_rows(rows)
         moments = rows.moments(bits=self.bits)
         count, total = self._noisy_sum(moments, privacy_filter)
@@ -132,7 +132,7 @@ class SpectralPlan(Plan):
         eigenvalues = self._noisy_eigenvalues(gram, count, privacy_filter)
         directions, temperatures = self.draw_directions(gram, eigenvalues, privacy_filter)
         estimate = (directions * eigenvalues[: self.rank]) @ directions.T
-        return NoisyMoments(
+        return RunResult(
             count=count,
             sum=total,
             gram=0.5 * (estimate + estimate.T),
@@ -266,7 +266,7 @@ def cut_budget(
     # The paper's constant is for eigenvalues that are not rounded.
     spread = rounded if tight else max(rounded, _PAPER_SENSITIVITY)
     sum_scale = None if sum_part is None else noise_scale_for(sum_part, of_sum)
-    if sum_scale is not None and math.ldexp(sum_scale, bits) > LARGEST_NOISE:
+    if sum_scale is not None and math.ldexp(sum_scale, bits) > MAX_NOISE:
         raise ValueError(
             f"{mechanism.name}: the sum's part of {budget} is too small to release anything: raise sum_share"
         )

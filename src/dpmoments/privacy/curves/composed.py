@@ -19,9 +19,9 @@ from dpmoments.foundation.arrays import FloatArray
 
 _N_STEPS = 2_000
 """Of the grid, from 0 to the largest loss of all draws together."""
-_MOST_LOSS = 100.0
+_MAX_LOSS = 100.0
 """Beyond it e^ε has no room beside 1 in floating point."""
-_MOST_CURVES = 5_000
+_MAX_CURVES = 5_000
 """More take minutes; no mechanism has as many draws that are composed."""
 _ROUNDING = 1e-10
 """Added to δ: the second differences of a curve lose what its values do not have. The tests find less than a tenth of it."""
@@ -86,7 +86,7 @@ def composed(curves: Sequence[PrivacyCurve]) -> ComposedCurve | None:
     (0.2418, 0.2418)
     """
     reach = math.fsum(curve.reach for curve in curves)
-    if not 0.0 < reach <= _MOST_LOSS or len(curves) > _MOST_CURVES:
+    if not 0.0 < reach <= _MAX_LOSS or len(curves) > _MAX_CURVES:
         return None
     step = reach / _N_STEPS
     masses: FloatArray = np.ones(1)
@@ -117,14 +117,14 @@ def _masses(curve: PrivacyCurve, step: float, last: int) -> tuple[FloatArray, fl
 def _convex(gammas: FloatArray, deltas: FloatArray) -> list[int]:
     """The dots on the lower convex hull: bounds on a convex curve may be joined wherever that is lower."""
     kept: list[int] = []
-    for place in range(len(gammas)):
+    for index in range(len(gammas)):
         while len(kept) > 1:
             before, last = kept[-2], kept[-1]
-            rise = (deltas[last] - deltas[before]) * (gammas[place] - gammas[before])
-            if rise < (deltas[place] - deltas[before]) * (gammas[last] - gammas[before]):
+            rise = (deltas[last] - deltas[before]) * (gammas[index] - gammas[before])
+            if rise < (deltas[index] - deltas[before]) * (gammas[last] - gammas[before]):
                 break
             kept.pop()
-        kept.append(place)
+        kept.append(index)
     return kept
 
 
@@ -229,8 +229,8 @@ def discrete_laplace_delta(epsilon: float, shift: int, scale: float) -> float:
         return certain
     middle = math.floor(0.5 * (shift + 1 + epsilon * scale))
     missed = min(
-        math.exp(-(shift + 1 - place) / scale) + math.exp(epsilon - place / scale)
-        for place in {min(max(place, 1), shift) for place in (middle - 1, middle, middle + 1)}
+        math.exp(-(shift + 1 - index) / scale) + math.exp(epsilon - index / scale)
+        for index in {min(max(index, 1), shift) for index in (middle - 1, middle, middle + 1)}
     )
     return _rounded_up(1.0 - missed / (1.0 + math.exp(-1.0 / scale)))
 

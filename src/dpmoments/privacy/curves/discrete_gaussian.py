@@ -12,9 +12,9 @@ import math
 from dpmoments.privacy.curves.gaussian import RELATIVE_ERROR, gaussian_log_delta, gaussian_noise_scale
 from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 
-LEAST_COMPOSED_SCALE = 2.0**20
+MIN_COMPOSED_SCALE = 2.0**20
 """Draws that are composed have at least this standard deviation, in lattice units, ..."""
-MOST_COMPOSED_COORDINATES = 2**30
+MAX_COMPOSED_COORDINATES = 2**30
 """... and together at most so many coordinates: then the margin between discrete and continuous noise is below 1e-9."""
 
 _ROUNDING = 1e-12  # allowed relative error of a coordinate's scale against noise_scale times its ratio
@@ -152,7 +152,7 @@ def discrete_gaussian_noise_scale(
     return safe_root(excess, gaussian_noise_scale(epsilon, delta, sensitivity), safe="above")
 
 
-def discrete_gaussian_rho(epsilon: float, delta: float, n_coordinates: int = MOST_COMPOSED_COORDINATES) -> float:
+def discrete_gaussian_rho(epsilon: float, delta: float, n_coordinates: int = MAX_COMPOSED_COORDINATES) -> float:
     r"""Most that adaptively chosen discrete Gaussian draws may spend together for (epsilon, delta)-privacy.
 
     A draw of scale :math:`\sigma` on an integer query that moves by :math:`\Delta` spends
@@ -172,7 +172,7 @@ def discrete_gaussian_rho(epsilon: float, delta: float, n_coordinates: int = MOS
     Returns
     -------
     float
-        On the safe side, for draws of scale ``LEAST_COMPOSED_SCALE`` at least, in lattice units, with so many coordinates at
+        On the safe side, for draws of scale ``MIN_COMPOSED_SCALE`` at least, in lattice units, with so many coordinates at
         most in all.
 
     References
@@ -189,8 +189,8 @@ def discrete_gaussian_rho(epsilon: float, delta: float, n_coordinates: int = MOS
     target = math.log(require_delta(delta)) - RELATIVE_ERROR
 
     def excess(mu: float) -> float:
-        sensitivity = mu * LEAST_COMPOSED_SCALE * (1.0 + 2.0**-50)
-        return discrete_gaussian_log_delta(epsilon, sensitivity, LEAST_COMPOSED_SCALE, n_coordinates) - target
+        sensitivity = mu * MIN_COMPOSED_SCALE * (1.0 + 2.0**-50)
+        return discrete_gaussian_log_delta(epsilon, sensitivity, MIN_COMPOSED_SCALE, n_coordinates) - target
 
     mu = safe_root(excess, 1.0 / gaussian_noise_scale(epsilon, delta, 1.0), safe="below")
     return 0.5 * mu * mu * (1.0 - 2.0**-50)

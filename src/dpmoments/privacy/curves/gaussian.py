@@ -26,7 +26,7 @@ RELATIVE_ERROR = 1e-11
 
 _LOG_SQRT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _SQRT_HALF_PI = math.sqrt(0.5 * math.pi)
-_LARGEST_ARGUMENT = 1e100  # its square is still a float; beyond it delta is 0 or 1
+_MAX_ARGUMENT = 1e100  # its square is still a float; beyond it delta is 0 or 1
 _SQRT_TWO = math.sqrt(2.0)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 _NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
@@ -78,7 +78,7 @@ def log_delta_of_ratio(epsilon: float, mu: FloatArray) -> FloatArray:
     >>> np.exp(log_delta_of_ratio(1.0, np.array([1.0]))).round(6)
     array([0.126937])
     """
-    return _log_delta(np.clip(0.5 * mu - epsilon / mu, -_LARGEST_ARGUMENT, _LARGEST_ARGUMENT), mu)
+    return _log_delta(np.clip(0.5 * mu - epsilon / mu, -_MAX_ARGUMENT, _MAX_ARGUMENT), mu)
 
 
 def _upper_argument(epsilon: float, sensitivity: float, noise_scale: float) -> float:
@@ -117,7 +117,7 @@ def gaussian_log_delta(epsilon: float, sensitivity: float, noise_scale: float) -
     noise_scale = require_positive("noise_scale", noise_scale)
     a = _upper_argument(epsilon, sensitivity, noise_scale)
     mu = sensitivity / noise_scale
-    if abs(a) > _LARGEST_ARGUMENT:
+    if abs(a) > _MAX_ARGUMENT:
         return 0.0 if a > 0.0 else -math.inf
     return float(_log_delta(np.array(a), np.array(mu)))
 

@@ -6,8 +6,8 @@ from typing import Literal
 
 import scipy
 
-_LARGEST_EXCESS = 1e300  # stands in for an infinite excess, which the root finder cannot interpolate
-_MOST_STEPS = 200
+_MAX_EXCESS = 1e300  # stands in for an infinite excess, which the root finder cannot interpolate
+_MAX_STEPS = 200
 
 
 def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["above", "below"]) -> float:
@@ -45,13 +45,13 @@ def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["
         value = excess(x)
         if math.isnan(value):
             raise ArithmeticError(f"the privacy curve is not a number at {x!r}")
-        return min(max(value, -_LARGEST_EXCESS), _LARGEST_EXCESS)
+        return min(max(value, -_MAX_EXCESS), _MAX_EXCESS)
 
     towards_safe = 1.0 if safe == "above" else -1.0
     start_is_safe = finite_excess(start) <= 0.0
     step = -towards_safe if start_is_safe else towards_safe
     near, far, width = start, start, 1.0
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         near, far = far, far * 2.0 ** (step * width)
         if not 0.0 < far < math.inf:
             raise ArithmeticError("no boundary between safe and unsafe parameters within floating-point range")
@@ -64,7 +64,7 @@ def safe_root(excess: Callable[[float], float], start: float, *, safe: Literal["
 
     # The root finder may stop on either side of the root: walk to the safe side and evaluate there.
     ulps = 2.0
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         if finite_excess(root) <= 0.0:
             return root
         root *= 1.0 + towards_safe * ulps * 2.0**-53

@@ -20,7 +20,7 @@ import scipy
 from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 
 _UNIT = 2.0**-52
-_LARGEST_LOG = 690.0  # orders from 1 + exp(-690) to 1 + exp(690) are searched
+_MAX_LOG = 690.0  # orders from 1 + exp(-690) to 1 + exp(690) are searched
 
 
 def zcdp_noise_scale(rho: float, sensitivity: float) -> float:
@@ -85,7 +85,7 @@ def zcdp_log_delta(rho: float, epsilon: float) -> float:
     def slope(log_b: float) -> float:
         return (1.0 + 2.0 * math.exp(log_b)) * rho - epsilon - math.log1p(math.exp(-log_b))
 
-    low, high = -_LARGEST_LOG, _LARGEST_LOG
+    low, high = -_MAX_LOG, _MAX_LOG
     if slope(low) >= 0.0:
         return 0.0
     log_b = (

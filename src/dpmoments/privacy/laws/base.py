@@ -111,7 +111,7 @@ def pure_loss(law: DrawLaw, epsilon: Fraction, unit: LossUnit) -> Loss:
     raise law.refused(unit)
 
 
-_MOST_BITS = 64
+_MAX_BITS = 64
 _POSITIVE = ("scale", "off_diagonal_scale", "rate")
 
 
@@ -126,7 +126,7 @@ def _check_parameter(law: str, name: str, kind: Any, value: Any) -> None:
     elif kind == "int":
         if isinstance(value, bool) or not isinstance(value, int):
             raise TypeError(f"{words} must be a whole number")
-        if value < (0 if name == "bits" else 1) or (name == "bits" and value > _MOST_BITS):
+        if value < (0 if name == "bits" else 1) or (name == "bits" and value > _MAX_BITS):
             raise ValueError(f"{words} is out of range")
     else:
         several = kind == "tuple[float, ...]"

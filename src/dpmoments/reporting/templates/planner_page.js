@@ -11,7 +11,7 @@
   }
   const grid = JSON.parse(written.type === "text/plain" ? await inflated(written.textContent) : written.textContent);
   const element = (id) => document.getElementById(id);
-  const symbol = {{ symbol|tojson }}, beside = {{ beside|tojson }}, rowsInWordsOfSetting = {{ rows_in_words|tojson }};
+  const symbol = {{ symbol|tojson }}, beside = {{ beside|tojson }}, rowsInWordsOfSetting = {{ rows_text|tojson }};
   const budget = element("budget"), rows = element("rows"), boxes = [];
   budget.max = grid.budgets.length - 1;
   rows.max = grid.rows.length - 1;

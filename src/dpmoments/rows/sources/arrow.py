@@ -25,7 +25,7 @@ from dpmoments.schema.columns import Categorical
 
 _ROWS_PER_BATCH = 65_536
 _PARQUET_BUFFER_BYTES = 1 << 20
-_LEAST_ROWS_PER_PIECE = 1 << 18
+_MIN_ROWS_PER_PIECE = 1 << 18
 """A worker reads so many rows of a Parquet file at least, as far as its groups of rows allow."""
 _BYTES_READ = b"dpmoments.bytes_read"
 """In the metadata of a batch: what was read of its file since the batch before."""
@@ -134,16 +134,16 @@ class ParquetSource(FileSource):
     row_groups: range | None = field(default=None, kw_only=True)
 
     def pieces(self) -> list[Self]:
-        found: list[Self] = []
+        result: list[Self] = []
         for path in self.paths:
             footer = read_quietly(partial(pq.read_metadata, path), path)
             first, held = 0, 0
             for group in range(footer.num_row_groups):
                 held += footer.row_group(group).num_rows
-                if held >= _LEAST_ROWS_PER_PIECE or group + 1 == footer.num_row_groups:
-                    found.append(replace(self, paths=(path,), row_groups=range(first, group + 1)))
+                if held >= _MIN_ROWS_PER_PIECE or group + 1 == footer.num_row_groups:
+                    result.append(replace(self, paths=(path,), row_groups=range(first, group + 1)))
                     first, held = group + 1, 0
-        return found
+        return result
 
     def names_in(self, path: Path) -> list[str]:
         return read_quietly(partial(_parquet_names, path), path)  # of which some may not be text
@@ -283,8 +283,8 @@ def _validated(reader: Any, source: Any, reached: list[int]) -> Iterator[pa.Reco
             reached[0] = source.tell()
             yield batch
         return
-    for place in range(n_batches):
-        batch = reader.get_batch(place)
+    for index in range(n_batches):
+        batch = reader.get_batch(index)
         batch.validate(full=True)
-        reached[0] = source.size() * (place + 1) // n_batches
+        reached[0] = source.size() * (index + 1) // n_batches
         yield batch

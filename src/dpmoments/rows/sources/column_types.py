@@ -146,10 +146,10 @@ def key_cells(text: str | None, column: Column | None, n_rows: int) -> Any:
     if column is None or isinstance(column, Categorical | Date):
         return pa.repeat(pa.scalar(text), n_rows)
     read = text_flags if isinstance(column, Boolean) else text_numbers
-    found = read(pa.array([text]), TextFormat())
-    if found.unparseable[0] and column.missing == "error":
+    result = read(pa.array([text]), TextFormat())
+    if result.unparseable[0] and column.missing == "error":
         raise ValueError(
             f"column {column.name!r} is in the names of folders, one of which is no value of a {column.kind} column: describe it "
             "as Categorical"
         )
-    return pa.array(np.full(n_rows, found.values[0]))
+    return pa.array(np.full(n_rows, result.values[0]))

@@ -136,8 +136,8 @@ class DaskSource(EngineSource):
         if client is not None:
             return opened(seal, _on_cluster(client, leaves, level[0], progress)), len(leaves)
         with single_threaded_blas(), _watched(progress):
-            (found,) = dask.compute(level[0])
-        return opened(seal, found), len(leaves)
+            (result,) = dask.compute(level[0])
+        return opened(seal, result), len(leaves)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -333,8 +333,8 @@ def _require_kept_in_memory(where: str, why: str) -> None:
 
 
 def _never_spills(client: Any) -> bool:
-    found = client.run(_keeps_results_in_memory)
-    return bool(found) and all(value is True for value in found.values())
+    result = client.run(_keeps_results_in_memory)
+    return bool(result) and all(value is True for value in result.values())
 
 
 def _keeps_results_in_memory(dask_worker: Any) -> bool:
@@ -353,12 +353,12 @@ def _on_cluster(client: Any, leaves: Sequence[Any], root: Any, progress: PassPro
                 break  # the root says why
             if future.key != last.key:
                 future.release()  # the tree keeps what it has yet to merge
-        found: bytes = last.result()
+        result: bytes = last.result()
     except BaseException:
         client.cancel([*waiting, last])
         raise
     last.release()
-    return found
+    return result
 
 
 def _watched(progress: PassProgress) -> Any:

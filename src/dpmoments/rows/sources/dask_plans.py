@@ -104,11 +104,11 @@ def require_types_of_readers(plan: Any, reading: Reading) -> None:
 
 
 def _operands(node: Any) -> list[Any]:
-    found: list[Any] = []
+    result: list[Any] = []
     for operand in node.operands:
         held = operand.values() if isinstance(operand, dict) else operand
-        found += held if isinstance(operand, list | tuple | dict) else [operand]
-    return found
+        result += held if isinstance(operand, list | tuple | dict) else [operand]
+    return result
 
 
 def _behind_columns(node: Any) -> Any:

@@ -110,13 +110,13 @@ def _task(graph: Mapping[Hashable, Any], output: Hashable, own: list[Hashable], 
 
 def _in_order(graph: Mapping[Hashable, Any], outputs: Sequence[Hashable]) -> list[Hashable]:
     """Return the keys that the outputs need, each after those that it needs."""
-    found: dict[Hashable, None] = {}
+    result: dict[Hashable, None] = {}
     waiting: list[tuple[Hashable, bool]] = [(key, False) for key in reversed(outputs)]
     while waiting:
         key, complete = waiting.pop()
         if complete:
-            found[key] = None
-        elif key not in found:
+            result[key] = None
+        elif key not in result:
             if key not in graph:
                 raise TypeError(
                     "the Dask array is kept on a cluster, whose workers may write it to their disks: pass the array before "
@@ -124,7 +124,7 @@ def _in_order(graph: Mapping[Hashable, Any], outputs: Sequence[Hashable]) -> lis
                 )
             waiting.append((key, True))
             waiting += [(needed, False) for needed in graph[key].dependencies]
-    return list(found)
+    return list(result)
 
 
 def sealed(seal: Seal | None, value: Any) -> Any:

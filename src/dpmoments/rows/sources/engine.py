@@ -61,13 +61,13 @@ class Fingerprint:
 
     def add(self, columns: Mapping[str, Any]) -> None:
         """Add rows, given as columns of one length: Arrow arrays, or arrays of Python objects."""
-        found = [_cell_words(cells) for cells in columns.values()]
-        n_rows = len(found[0])
+        result = [_cell_words(cells) for cells in columns.values()]
+        n_rows = len(result[0])
         hashes, terms = np.empty((2, min(_ROWS_AT_A_TIME, n_rows)), np.uint64)
         for start in range(0, n_rows, _ROWS_AT_A_TIME):
             size, multiplier = min(_ROWS_AT_A_TIME, n_rows - start), 1
             hashes[:size] = 0
-            for words in found:
+            for words in result:
                 multiplier = multiplier * _STEP & _WORD
                 np.multiply(words[start : start + size], np.uint64(multiplier), out=terms[:size])
                 hashes[:size] += terms[:size]
@@ -83,8 +83,8 @@ def _cell_words(cells: Any) -> HashArray:
         return words[0] if len(words) == 1 else np.concatenate([np.zeros(0, np.uint64), *words])
     if pa.types.is_run_end_encoded(cells.type):
         return _cell_words(pc.run_end_decode(cells))
-    found = _looked_up(_words(cells.dictionary), cells) if pa.types.is_dictionary(cells.type) else _words(cells)
-    return np.where(cells.is_null().to_numpy(zero_copy_only=False), _EMPTY, found) if cells.null_count else found
+    result = _looked_up(_words(cells.dictionary), cells) if pa.types.is_dictionary(cells.type) else _words(cells)
+    return np.where(cells.is_null().to_numpy(zero_copy_only=False), _EMPTY, result) if cells.null_count else result
 
 
 def _object_word(cell: object) -> int:
@@ -118,8 +118,8 @@ def _words(cells: Any) -> HashArray:
 
 def _looked_up(words: HashArray, cells: Any) -> HashArray:
     """What stands for the entries of a dictionary, for each cell; anything for one that holds nothing."""
-    places = pc.fill_null(cells.indices, pa.scalar(0, cells.indices.type)).to_numpy(zero_copy_only=False)
-    return words[places] if len(words) else np.zeros(len(places), np.uint64)
+    indices = pc.fill_null(cells.indices, pa.scalar(0, cells.indices.type)).to_numpy(zero_copy_only=False)
+    return words[indices] if len(words) else np.zeros(len(indices), np.uint64)
 
 
 # What a worker of an engine does with one partition of a table, and how what workers return is merged.
@@ -417,8 +417,8 @@ class EngineSource(ABC):
         """Map a summary over the partitions and merge; how many run at a time is the engine's to say."""
         del threads
         nothing = summary.finish(summary.start())
-        found: Result = self.mapped(_Summarised(summary), summary.merge, nothing, on_block)
-        return found
+        result: Result = self.mapped(_Summarised(summary), summary.merge, nothing, on_block)
+        return result
 
     def summarise_units(
         self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
@@ -454,11 +454,11 @@ class EngineSource(ABC):
         """
         progress = PassProgress(on_block)
         job = PartitionJob(self.reading, work, merge, self.fingerprinted)
-        found = read_quietly(partial(self.outcome, job, progress), self.where, FAILED_QUERY)
-        if found is None:
+        result = read_quietly(partial(self.outcome, job, progress), self.where, FAILED_QUERY)
+        if result is None:
             outcome = Outcome(frozenset(), nothing)
         else:
-            outcome, n_partitions = found
+            outcome, n_partitions = result
             if outcome.failure is not None:
                 outcome.failure.tell()
             if outcome.partitions != frozenset(range(n_partitions)):

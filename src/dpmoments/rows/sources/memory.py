@@ -18,7 +18,7 @@ from dpmoments.rows.sources.source import FAILED_QUERY, read_quietly
 from dpmoments.rows.summary import BlockMemory, Missing, Summary
 
 _RAW_ROWS_PER_BLOCK = 1 << 20
-_LEAST_ROWS_PER_PART = 16_384
+_MIN_ROWS_PER_PART = 16_384
 """Smaller parts cost more in overhead than threads that end together gain."""
 
 
@@ -208,4 +208,4 @@ def require_columns(found: Sequence[object], wanted: Sequence[str], where: str) 
 
 def _rows_per_part(source: ArraySource | ColumnSource | FrameSource) -> int:
     """Rows that are encoded at a time: an eighth of a small table, so that all threads have work."""
-    return min(source.largest_part, max(_LEAST_ROWS_PER_PART, source.n_rows // 8))
+    return min(source.largest_part, max(_MIN_ROWS_PER_PART, source.n_rows // 8))

@@ -124,8 +124,8 @@ def read_quietly(
 
 def unconverted_column(message: str, columns: Sequence[str]) -> str | None:
     """The column of which Arrow's CSV reader says that a cell is not of its type; None where it says something else."""
-    found = re.match(_CONVERSION, message)
-    return columns[int(found[1])] if found and int(found[1]) < len(columns) else None
+    result = re.match(_CONVERSION, message)
+    return columns[int(result[1])] if result and int(result[1]) < len(columns) else None
 
 
 def _reason(message: str, columns: Sequence[str]) -> str | None:

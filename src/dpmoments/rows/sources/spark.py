@@ -98,8 +98,8 @@ class SparkSource(EngineSource):
             return None if total is None else (total, n_partitions)
 
         with _unquoted():
-            found: tuple[Outcome, int] | None = jobs.watched(merged, progress)
-        return found
+            result: tuple[Outcome, int] | None = jobs.watched(merged, progress)
+        return result
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -333,8 +333,8 @@ class _Jobs:
         from pyspark import inheritable_thread_target
 
         def of(indices: Sequence[int]) -> list[bytes]:
-            found: list[bytes] = self._context.runJob(results, _same, list(indices))
-            return found
+            result: list[bytes] = self._context.runJob(results, _same, list(indices))
+            return result
 
         n_results = results.getNumPartitions()
         if n_results == 0:
@@ -362,13 +362,13 @@ class _Jobs:
         """Return what a run of these jobs gives; whatever ends it, none of them goes on."""
         from pyspark import InheritableThread
 
-        found: list[Any] = []
+        result: list[Any] = []
         failed: list[Exception] = []
 
         def in_group() -> None:
             self._context.setJobGroup(self._group, "dpmoments", interruptOnCancel=True)
             try:
-                found.append(run())
+                result.append(run())
             except Exception as error:  # raised again below, in the thread that asked
                 failed.append(error)
             finally:
@@ -389,7 +389,7 @@ class _Jobs:
         finally:
             if self._left_early:
                 self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._group)
-        return found[0]
+        return result[0]
 
     def _share_done(self) -> float:
         """Return the share of the tasks of all stages known so far, less one for what is to come."""

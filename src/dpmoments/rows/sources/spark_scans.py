@@ -47,7 +47,7 @@ def scanned_files(frame: Any, names: Sequence[str]) -> tuple[Path, ...] | None:
     plan = selected(frame, names)._jdf.queryExecution().optimizedPlan()
     if kind_of(plan) == "Project":
         kept = plan.projectList()
-        if any(kind_of(kept.apply(place)) != "AttributeReference" for place in range(kept.size())):
+        if any(kind_of(kept.apply(index)) != "AttributeReference" for index in range(kept.size())):
             return None  # a name for another column, or a computed one
         plan = plan.child()
     if kind_of(plan) != "LogicalRelation" or any(types[name] is None for name in names):
@@ -55,10 +55,10 @@ def scanned_files(frame: Any, names: Sequence[str]) -> tuple[Path, ...] | None:
     relation = plan.relation()
     if kind_of(relation) != "HadoopFsRelation" or not _reads_everything(frame.sparkSession, relation):
         return None
-    places = [urlsplit(str(place)) for place in relation.location().inputFiles()]
-    if not places or any(place.scheme != "file" or place.netloc for place in places):
+    indices = [urlsplit(str(index)) for index in relation.location().inputFiles()]
+    if not indices or any(index.scheme != "file" or index.netloc for index in indices):
         return None
-    paths = tuple(Path(unquote(place.path)) for place in places)
+    paths = tuple(Path(unquote(index.path)) for index in indices)
     return paths if all(_holds(path, names, types) for path in paths) else None
 
 

@@ -116,8 +116,8 @@ class CsvSource(StreamedFileSource):
         is longer than a block in larger blocks. The file is then read again from its beginning, and the rows that were given
         are passed over: what is read of the others is the same in either way.
         """
-        places = [0]
-        yield from with_bytes_read(self._batches(path, names, places), lambda: places[0])
+        indices = [0]
+        yield from with_bytes_read(self._batches(path, names, indices), lambda: indices[0])
 
     def _batches(self, path: Path, names: Sequence[str], places: list[int]) -> Iterator[pa.RecordBatch]:
         header = self.names_in(path)
@@ -232,13 +232,13 @@ class CsvSource(StreamedFileSource):
         return {column.name: column for column in self.schema.table_columns}
 
     def _numbers(self, texts: Any, column: Numeric | Boolean | Coordinate) -> Any:
-        found = (text_flags if isinstance(column, Boolean) else text_numbers)(texts, self.text_format)
-        if column.missing == "error" and found.unparseable.any():
+        result = (text_flags if isinstance(column, Boolean) else text_numbers)(texts, self.text_format)
+        if column.missing == "error" and result.unparseable.any():
             raise ValueError(
                 f"column {column.name!r} of the file has a cell that is no number with the decimal mark "
                 f"{self.text_format.decimal!r} and {self.text_format.thousands!r} between groups of three digits: {NUMBER_ADVICE}"
             )
-        return pa.array(found.values)
+        return pa.array(result.values)
 
     def _delimiter(self, path: Path) -> str:
         return self.text_format.delimiter_for(file_ending(path))

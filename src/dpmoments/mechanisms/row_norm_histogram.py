@@ -75,14 +75,14 @@ class NormHistogram:
         thin tail can show in the sum though in no single bin. The sum is then spread evenly over the group.
         """
         threshold = self.least_seen
-        found = np.where(self.counts > threshold, self.counts, 0.0)
+        result = np.where(self.counts > threshold, self.counts, 0.0)
         for width in (2, 4, 8):
-            whole = len(found) // width * width
+            whole = len(result) // width * width
             totals = self.counts[:whole].reshape(-1, width).sum(axis=1)
-            groups = found[:whole].reshape(-1, width)
+            groups = result[:whole].reshape(-1, width)
             seen = (totals > threshold * math.sqrt(width)) & ~groups.any(axis=1)
             groups[seen] = totals[seen, None] / width
-        return found
+        return result
 
     @property
     def least_seen(self) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray, IntegerArray
-from dpmoments.mechanisms.shape import NoisyMoments
+from dpmoments.mechanisms.shape import RunResult
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.histogram import Histogram, RowStatistic
@@ -49,7 +49,7 @@ class ErrorsOnTable:
 
 
 @dataclass(frozen=True, eq=False)
-class AssumedTable:
+class SyntheticSpectrum:
     """What is assumed of a table: public guesses.
 
     Attributes
@@ -104,17 +104,17 @@ class _AssumedRows(Rows):
     ) -> Moments:
         if self.gram is not None and center is None and linear is None and radius == 1.0:
             cells = np.zeros((self.n_features + 1, self.n_features), dtype=object)
-            for place, eigenvalue in enumerate(self.gram.tolist()):
-                cells[place + 1, place] = round(math.ldexp(eigenvalue, 2 * bits))
+            for index, eigenvalue in enumerate(self.gram.tolist()):
+                cells[index + 1, index] = round(math.ldexp(eigenvalue, 2 * bits))
             empty = Moments.empty(self.n_features, bits=bits, radius=radius)
             return replace(empty, count=self.size, limbs=_limbs(cells))
-        found = super().moments(center, linear, radius, bits=bits)
-        cells = np.vstack([found.sum[None, :], found.gram]).astype(object) * self.size // self.n_distinct
-        return replace(found, count=self.size, clipped=0, limbs=_limbs(cells))
+        result = super().moments(center, linear, radius, bits=bits)
+        cells = np.vstack([result.sum[None, :], result.gram]).astype(object) * self.size // self.n_distinct
+        return replace(result, count=self.size, clipped=0, limbs=_limbs(cells))
 
     def histogram(self, statistic: RowStatistic, edges: Iterable[float]) -> Histogram:
-        found = super().histogram(statistic, edges)
-        counts = [*found.counts.tolist(), found.below, found.above]
+        result = super().histogram(statistic, edges)
+        counts = [*result.counts.tolist(), result.below, result.above]
         *inside, below, above = (count * self.size // self.n_distinct for count in counts)
         return Histogram(np.array(inside, dtype=np.int64), below, above)
 
@@ -126,8 +126,8 @@ class _AssumedRows(Rows):
 
 
 def measured_errors(
-    run: Callable[[Rows, PrivacyFilter], NoisyMoments],
-    assumed: AssumedTable,
+    run: Callable[[Rows, PrivacyFilter], RunResult],
+    assumed: SyntheticSpectrum,
     neighbors: Neighbors,
     row_norm: float | None,
     privacy_filters: Iterable[PrivacyFilter],
@@ -174,13 +174,13 @@ def _normal_rows(n_rows: int, n_features: int) -> FloatArray:
 
 
 def _first_primes(how_many: int) -> FloatArray:
-    found = list[int]()
+    result = list[int]()
     candidate = 2
-    while len(found) < how_many:
-        if all(candidate % prime for prime in found):
-            found.append(candidate)
+    while len(result) < how_many:
+        if all(candidate % prime for prime in result):
+            result.append(candidate)
         candidate += 1
-    return np.array(found, dtype=np.float64)
+    return np.array(result, dtype=np.float64)
 
 
 def _limbs(cells: IntegerArray) -> Any:
@@ -251,16 +251,16 @@ class Assumption:
         if schema.row_norm is None and decay is None:
             return cls((1.0,) * d, units, "normal rows, standard deviations in the middle of their ranges")
         power = _DECAY if decay is None else decay
-        weights = [float(place) ** -power for place in range(1, d + 1)]
+        weights = [float(index) ** -power for index in range(1, d + 1)]
         total = float(d) if schema.row_norm is None else 1.0 if schema.is_coordinates else _MEAN_SQUARE_NORM
         scale = total / math.fsum(weights)
         falls = "1/i" if power == 1.0 else f"i^−{power:g}"
         words = f"normal rows, eigenvalues of their second moment as {falls} with sum {total:g}"
         return cls(tuple(scale * weight for weight in weights), units, words)
 
-    def table(self, n_rows: int) -> AssumedTable:
+    def table(self, n_rows: int) -> SyntheticSpectrum:
         """The table of that many rows."""
-        return AssumedTable(n_rows, np.array(self.spectrum), None if self.units is None else np.array(self.units))
+        return SyntheticSpectrum(n_rows, np.array(self.spectrum), None if self.units is None else np.array(self.units))
 
 
 def _check_spectrum(values: Sequence[float], n_features: int, *, bounded: bool) -> None:
