@@ -77,7 +77,7 @@ def refusals() -> Iterator[list[Stop]]:
     except NotHeldError:
         raise
     except (TypeError, ValueError, FileNotFoundError) as error:
-        if type(error) not in (TypeError, ValueError, FileNotFoundError):
+        if type(error).__module__.partition(".")[0] not in ("builtins", "dpmoments"):
             raise CrashError(f"{type(error).__module__}.{type(error).__name__}") from None
         found.append(Stop(type(error)))
     except Exception as error:
@@ -402,10 +402,10 @@ def examine_alike(name: str, entrances: dict[str, Entrance], rule: str, folder: 
         try:
             if outcome is None:
                 raise NotHeldError
+            if entrance.holds is not None:
+                entrance.holds(one.row)
             if entrances is LOCAL:
                 made(entrance, [one.row], folder / "engine")
-            elif entrance.holds is not None:
-                entrance.holds(one.row)
         except NotHeldError:
             report.not_applicable += 1
             continue
