@@ -592,7 +592,7 @@ LOCAL: dict[str, Entrance] = {
         lambda rows, _: pd.concat([frame_of_objects(rows), frame_of_objects(rows, ["unread"])], axis=1)
     ),
     **{
-        f"pandas {name}": Entrance(lambda rows, _, types=types: pandas(rows, types), unit=True)
+        f"pandas typed, {name}": Entrance(lambda rows, _, types=types: pandas(rows, types), unit=True)
         for name, types in PANDAS_TYPES.items()
     },
     "pandas categories of objects": Entrance(_categories_of_objects),
@@ -756,7 +756,7 @@ def _dask_array_of_objects(rows: Sequence[Row], _: Path) -> Any:
 
 DASK: dict[str, Entrance] = {
     "dask from_pandas, typed": Entrance(
-        lambda rows, _: _dask_frame(pandas(rows, PANDAS_TYPES["nullable"])), unit=True, like="pandas nullable"
+        lambda rows, _: _dask_frame(pandas(rows, PANDAS_TYPES["nullable"])), unit=True, like="pandas typed, nullable"
     ),
     "dask from_pandas, of Arrow": Entrance(
         lambda rows, _: _dask_frame(arrow(rows).to_pandas(types_mapper=pd.ArrowDtype)), unit=True
