@@ -888,8 +888,7 @@ def _dask_map(rows: Sequence[Row], _: Path) -> Any:
 def _dask_array_of_delayed(rows: Sequence[Row], _: Path) -> Any:
     import dask.array
 
-    made = array(rows, object, COLUMNS)
-    return dask.array.from_delayed(dask.delayed(made), made.shape, made.dtype)
+    return dask.array.from_delayed(dask.delayed(array)(rows, object, COLUMNS), (len(rows), len(COLUMNS)), object)
 
 
 def _spark_inferred(rows: Sequence[Row], folder: Path) -> Any:
