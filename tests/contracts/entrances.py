@@ -181,7 +181,7 @@ def _value_type(kind: Any) -> Any:
 
 def arrow(rows: Sequence[Row], types: Types | None = None) -> pa.Table:
     """A table of declared Arrow types, those of ``ARROW`` where none is given."""
-    if len(rows) == 1:  # an odd row, which is seldom held
+    if len(rows) == 1:  # an odd row, which few types hold
         for name, usual in ARROW.items():
             if id(rows[0][name]) in _ODD:
                 held(rows[0][name], _value_type((types or {}).get(name, usual)))
@@ -419,6 +419,23 @@ def _polars(types: Mapping[str, Any], *, lazy: bool = False) -> Make:
     return make
 
 
+def _categories_of_objects(rows: Sequence[Row], _: Path) -> pd.DataFrame:
+    """Categories of any text or integers, which are objects whatever they are."""
+    frame = frame_of_objects(rows)
+    for name in ("region", "code", "person"):
+        if any(type(cell) not in (str, int, type(None)) for cell in frame[name]):
+            raise NotHeldError
+        distinct = dict.fromkeys(cell for cell in frame[name] if cell is not None)
+        frame[name] = pd.Series(pd.Categorical(list(frame[name]), categories=pd.Index(list(distinct), dtype=object)))
+    return frame
+
+
+def _without_returns(row: Row) -> None:
+    """Refuse what pandas writes into a file as two lines."""
+    if any(isinstance(cell, str) and "\r" in cell for cell in row.values()):
+        raise NotHeldError
+
+
 def _polars_objects(rows: Sequence[Row], _: Path) -> Any:
     columns = [pl.Series(name, [row[name] for row in rows], dtype=pl.Object) for name in (*COLUMNS, "person")]
     return pl.DataFrame(columns)
@@ -439,6 +456,8 @@ def _duckdb_table(rows: Sequence[Row], _: Path) -> Any:
     return connection.table("people")
 
 
+SEVERAL_LIBRARIES = "columns of several libraries"
+"""Has neither a day nor, of integers with gaps, a declared type."""
 NUMBERS = ("age", "visits", "price", "code")
 PANDAS_TYPES: dict[str, dict[str, tuple[Any, Any]]] = {
     "of NumPy": {
@@ -573,12 +592,10 @@ LOCAL: dict[str, Entrance] = {
         lambda rows, _: pd.concat([frame_of_objects(rows), frame_of_objects(rows, ["unread"])], axis=1)
     ),
     **{
-        f"pandas {name}": Entrance(lambda rows, _, types=types: pandas(rows, types), unit=True)
+        f"pandas typed, {name}": Entrance(lambda rows, _, types=types: pandas(rows, types), unit=True)
         for name, types in PANDAS_TYPES.items()
     },
-    "pandas categories of objects": Entrance(
-        lambda rows, _: frame_of_objects(rows).astype({"region": "category", "code": "category", "person": "category"})
-    ),
+    "pandas categories of objects": Entrance(_categories_of_objects),
     **{f"arrow {name}": Entrance(_typed(types)) for name, types in ARROW_TYPES.items()},
     **{
         f"unit {name}": Entrance(_typed({"person": kind}), unit=True, like="arrow") for name, kind in UNIT_TYPES.items()
@@ -624,9 +641,16 @@ LOCAL: dict[str, Entrance] = {
             unit=name in ("polars lazy", "duckdb", "arrow chunked"),
         )
         for name, form in FORMS.items()
+        if name != SEVERAL_LIBRARIES
     },
+    SEVERAL_LIBRARIES: Entrance(_form(FORMS[SEVERAL_LIBRARIES]), ("age", "price", "member", "region")),
     **{
-        name: Entrance(_file(form), like="arrow", unit=name in ("parquet folder", "feather"))
+        name: Entrance(
+            _file(form),
+            like="arrow",
+            unit=name in ("parquet folder", "feather"),
+            holds=_without_returns if name in ("csv with an index", "csv of pandas") else None,
+        )
         for name, form in FILES.items()
     },
     "csv text": text_entrance(singly=True),
@@ -732,7 +756,7 @@ def _dask_array_of_objects(rows: Sequence[Row], _: Path) -> Any:
 
 DASK: dict[str, Entrance] = {
     "dask from_pandas, typed": Entrance(
-        lambda rows, _: _dask_frame(pandas(rows, PANDAS_TYPES["nullable"])), unit=True, like="pandas nullable"
+        lambda rows, _: _dask_frame(pandas(rows, PANDAS_TYPES["nullable"])), unit=True, like="pandas typed, nullable"
     ),
     "dask from_pandas, of Arrow": Entrance(
         lambda rows, _: _dask_frame(arrow(rows).to_pandas(types_mapper=pd.ArrowDtype)), unit=True
@@ -742,7 +766,9 @@ DASK: dict[str, Entrance] = {
     ),
     "dask from_pandas, with a step": Entrance(
         lambda rows, _: (
-            _dask_frame(arrow(rows).to_pandas(types_mapper=pd.ArrowDtype)).query("unread != ''").repartition(2)
+            _dask_frame(arrow(rows).to_pandas(types_mapper=pd.ArrowDtype))
+            .query("unread != ''")
+            .repartition(npartitions=2)
         )
     ),
     "dask read_parquet": Entrance(lambda rows, folder: dd().read_parquet(_parquet_files(rows, folder)), unit=True),
@@ -862,8 +888,7 @@ def _dask_map(rows: Sequence[Row], _: Path) -> Any:
 def _dask_array_of_delayed(rows: Sequence[Row], _: Path) -> Any:
     import dask.array
 
-    made = array(rows, object, COLUMNS)
-    return dask.array.from_delayed(dask.delayed(made), made.shape, made.dtype)
+    return dask.array.from_delayed(dask.delayed(array)(rows, object, COLUMNS), (len(rows), len(COLUMNS)), object)
 
 
 def _spark_inferred(rows: Sequence[Row], folder: Path) -> Any:
@@ -973,10 +998,10 @@ REFUSED: dict[str, Entrance] = {
     # Dask
     "dask read_csv": _refused(_dask_csv),
     "dask read_csv, with steps": _refused(
-        lambda rows, folder: _dask_csv(rows, folder).query("unread != ''").assign(age=1.0).repartition(2)
+        lambda rows, folder: _dask_csv(rows, folder).query("unread != ''").assign(age=1.0).repartition(npartitions=2)
     ),
     "dask read_csv, joined": _refused(
-        lambda rows, folder: _dask_frame(arrow(rows).to_pandas()[["unread"]]).merge(
+        lambda rows, folder: _dask_frame(arrow(rows).to_pandas(types_mapper=pd.ArrowDtype)[["unread"]]).merge(
             _dask_csv(rows, folder), on="unread"
         )
     ),
@@ -987,9 +1012,7 @@ REFUSED: dict[str, Entrance] = {
     "dask from_delayed": _refused(_dask_delayed),
     "dask from_map": _refused(_dask_map),
     "dask persisted": _refused(lambda rows, folder: _dask_csv(rows, folder).persist()),
-    "dask array of read_csv": _refused(
-        lambda rows, folder: _dask_csv(rows, folder)[list(COLUMNS)].to_dask_array(lengths=False)
-    ),
+    "dask array of read_csv": _refused(lambda rows, folder: _dask_csv(rows, folder)[list(COLUMNS)].to_dask_array()),
     "dask array from_delayed": _refused(_dask_array_of_delayed),
     "dask bag": _refused(lambda rows, _: __import__("dask.bag").bag.from_sequence([row["age"] for row in rows])),
     # Spark

