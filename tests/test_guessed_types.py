@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -42,6 +44,24 @@ def duck(query: str, *before: str) -> Any:
     return connection.sql(query)
 
 
+def cells_of_objects() -> pd.DataFrame:
+    """In pandas, of which DuckDB looks at the cells for a type."""
+    return pd.DataFrame({"c": pd.Series([7.0] * 9 + ["007"], dtype=object), "x": [3.0] * 10})
+
+
+def registered(*queries: str) -> Any:
+    connection = duckdb.connect()
+    connection.register("people", cells_of_objects())
+    for query in queries[:-1]:
+        connection.execute(query)
+    return connection.sql(queries[-1])
+
+
+def array_relation() -> Any:
+    arrays = {"c": np.array(["7", 7], dtype=object), "x": np.array([3.0, 3.0])}  # noqa: F841 (DuckDB finds it by its name)
+    return duckdb.connect().sql("FROM arrays")
+
+
 REFUSED: dict[str, Callable[[Path], Any]] = {
     "polars csv": lambda tmp: pl.scan_csv(text(tmp, "csv")),
     "polars csv, in a query": lambda tmp: pl.scan_csv(text(tmp, "csv")).filter(pl.col("x") > 1).cache().sort("x"),
@@ -67,6 +87,13 @@ REFUSED: dict[str, Callable[[Path], Any]] = {
         f"SELECT * FROM (SELECT a.c, max(a.x) AS x FROM '{text(tmp, 'csv')}' a JOIN range(9) b(i) ON a.x > b.i "
         "GROUP BY a.c UNION ALL SELECT '7', 3) ORDER BY x LIMIT 5"
     ),
+    "duckdb pandas": lambda _: duckdb.connect().from_df(cells_of_objects()),
+    "duckdb pandas, by a name": lambda _: registered("FROM people"),
+    "duckdb pandas, in a view": lambda _: registered("CREATE TEMP VIEW v AS SELECT * FROM people", "FROM v"),
+    "duckdb pandas, deep in a query": lambda _: registered(
+        "SELECT c, x FROM (SELECT * FROM people UNION ALL SELECT '7', 3) WHERE x IN (SELECT x FROM people)"
+    ),
+    "duckdb arrays": lambda _: array_relation(),
 }
 
 
@@ -86,6 +113,7 @@ TAKEN: dict[str, Callable[[Path], tuple[Any, dpm.Schema]]] = {
     ),
     "polars folders that are not read": lambda tmp: (pl.scan_parquet(folder(tmp), hive_partitioning=False), NUMBERS),
     "duckdb parquet": lambda tmp: (duck(f"SELECT x FROM '{folder(tmp) / 'c=7' / 'part.parquet'}' UNION ALL SELECT 1"), NUMBERS),
+    "duckdb arrow": lambda _: (duckdb.connect().from_arrow(pa.table({"x": [3.0]})), NUMBERS),
     "duckdb table": lambda _: (
         duck("FROM t", "CREATE TABLE t (c VARCHAR, x DOUBLE)", "INSERT INTO t VALUES ('007', 3)"),
         SCHEMA,

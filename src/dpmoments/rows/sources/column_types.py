@@ -23,6 +23,7 @@ from dpmoments.schema.numeric import Numeric
 _POLARS_SCANS = re.compile(r"^\s*(Csv|NDJson) SCAN ", re.MULTILINE | re.IGNORECASE)
 _POLARS_KEYS = re.compile(r"^\s*\w+ SCAN \[(.*)\]$", re.MULTILINE)
 _DUCKDB_SCANS = re.compile(r"read_?\s?(csv|json|ndjson)", re.IGNORECASE)
+_DUCKDB_MEMORY = re.compile(r"pandas[_ ]scan", re.IGNORECASE)
 _KEY = re.compile(r"(?:^|[/\\ ])([^/\\=]+)=[^/\\]*[/\\]")
 
 
@@ -55,7 +56,9 @@ def require_no_guess_of_polars(plan: str, names: list[str]) -> None:
 
 
 def require_no_guess_of_duckdb(plan: str) -> None:
-    """Raise where the plan of a relation reads CSV or JSON files. It is not shown.
+    """Raise where the plan of a relation reads CSV or JSON files, or what pandas or NumPy hold. It is not shown.
+
+    Of objects DuckDB guesses a type, and the plan does not tell which columns hold objects.
 
     Raises
     ------
@@ -66,6 +69,12 @@ def require_no_guess_of_duckdb(plan: str) -> None:
             f"the relation reads {found[1].upper()} files, whose types DuckDB guesses from their cells, so that one row would "
             "decide how others are read: pass the path of CSV files, or load them into a table of stated types, CREATE TABLE "
             "people (age DOUBLE, region VARCHAR); INSERT INTO people FROM ..., and pass that"
+        )
+    if _DUCKDB_MEMORY.search(plan):
+        raise TypeError(
+            "the relation reads a pandas frame or NumPy arrays, whose types DuckDB guesses from the cells of objects, so that one "
+            "row would decide how others are read: pass the frame itself; or, for a query, make an Arrow table of stated types "
+            "of it, pyarrow.Table.from_pandas(frame, schema=...), or load it into a DuckDB table of stated types"
         )
 
 
