@@ -68,13 +68,13 @@ def require_no_guess_of_duckdb(plan: str) -> None:
         raise TypeError(
             f"the relation reads {found[1].upper()} files, whose types DuckDB guesses from their cells, so that one row would "
             "decide how others are read: pass the path of CSV files, or load them into a table of stated types, CREATE TABLE "
-            "people (age DOUBLE, region VARCHAR); INSERT INTO people FROM ..., and pass that"
+            "people (age DOUBLE, region VARCHAR); COPY people FROM 'people.csv', and pass that"
         )
     if _DUCKDB_MEMORY.search(plan):
         raise TypeError(
             "the relation reads a pandas frame or NumPy arrays, whose types DuckDB guesses from the cells of objects, so that one "
             "row would decide how others are read: pass the frame itself; or, for a query, make an Arrow table of stated types "
-            "of it, pyarrow.Table.from_pandas(frame, schema=...), or load it into a DuckDB table of stated types"
+            "of it, pyarrow.Table.from_pandas(frame, schema=...)"
         )
 
 
