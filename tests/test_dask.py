@@ -459,10 +459,10 @@ def test_an_empty_id_never_merges_two_people(tmp_path: Path, kind: Any) -> None:
         assert count(frame) == expected  # of files
         of_arrow = dd.read_parquet(str(tmp_path / "t.parquet"), filesystem="arrow")
         for made in (frame[frame.keep], of_arrow, frame.rename(columns={"code": "z", "keep": "code"})):
-            with pytest.raises(TypeError, match="'person'.*dtype_backend"):
+            with pytest.raises(TypeError, match=r"'person'.*dtype_backend"):
                 count(made)
         renamed = frame.rename(columns={"person": "id"})
-        with pytest.raises(TypeError, match="'person'.*dtype_backend"):
+        with pytest.raises(TypeError, match=r"'person'.*dtype_backend"):
             count(renamed.rename(columns={"id": "person"}))
         for backend in ("numpy_nullable", "pyarrow"):
             nullable = dd.read_parquet(tmp_path / "t.parquet", dtype_backend=backend)

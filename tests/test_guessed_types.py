@@ -62,6 +62,14 @@ def array_relation() -> Any:
     return duckdb.connect().sql("FROM arrays")
 
 
+def files_of(tmp: Path, *columns: Any) -> Path:
+    """A folder of files with a column x each, and beside it text in c."""
+    (tmp / "f").mkdir()
+    for number, cells in enumerate(columns):
+        pq.write_table(pa.table({"c": ["7"] * len(cells), "x": cells}), tmp / "f" / f"{number}.parquet")
+    return tmp / "f"
+
+
 REFUSED: dict[str, Callable[[Path], Any]] = {
     "polars csv": lambda tmp: pl.scan_csv(text(tmp, "csv")),
     "polars csv, in a query": lambda tmp: pl.scan_csv(text(tmp, "csv")).filter(pl.col("x") > 1).cache().sort("x"),
@@ -130,3 +138,22 @@ def test_what_states_its_types_is_taken(tmp_path: Path, form: str) -> None:
 def test_a_unit_in_the_names_of_folders_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="column 'c' is in the names of folders"):
         Rows.of(ds.dataset(folder(tmp_path), partitioning="hive"), NUMBERS, privacy_unit=dpm.PrivacyUnit("c", 1))
+
+
+@pytest.mark.parametrize("odd", [7, 2**40])
+@pytest.mark.parametrize("together", [False, True])
+def test_files_of_a_dataset_that_differ_in_type_are_refused(tmp_path: Path, odd: int, together: bool) -> None:
+    """Arrow casts to the types of the first file; whether a cell passes would be a matter of that cell."""
+    made = files_of(tmp_path, pa.array([7, 8], pa.int32()), pa.array([7, odd], pa.int64()))
+    dataset = ds.dataset([ds.dataset(made)]) if together else ds.dataset(made)
+    for data in (dataset, dataset.filter(ds.field("x") > 0)):
+        with pytest.raises(TypeError, match=r"'x'.*int64.*int32.*pass the folder"):
+            Rows.of(data, NUMBERS)
+    assert Rows.of(made, NUMBERS).count() == 4
+    assert Rows.of(dataset, dpm.Schema(dpm.Categorical("c", ["7", "8"]))).count() == 4  # x is not read
+
+
+def test_files_of_a_dataset_may_lack_a_column_or_hold_it_as_codes(tmp_path: Path) -> None:
+    made = files_of(tmp_path, pa.array([7.0]), pa.array([8.0]))
+    pq.write_table(pa.table({"c": ["7"]}), made / "2.parquet")
+    assert Rows.of(ds.dataset(made), dpm.Schema(dpm.Numeric("x", 0, 10, missing="drop"))).count() == 2

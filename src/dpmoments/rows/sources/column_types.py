@@ -6,7 +6,7 @@ With ``abc`` in a column of ``007`` the others stay ``007``; without it they bec
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -72,7 +72,7 @@ def require_no_guess_of_duckdb(plan: str) -> None:
         )
     if _DUCKDB_MEMORY.search(plan):
         raise TypeError(
-            "the relation reads a pandas frame or NumPy arrays, whose types DuckDB guesses from the cells of objects, so that one "
+            "the relation reads a pandas frame or NumPy arrays, and types of objects DuckDB guesses from the cells, so that one "
             "row would decide how others are read: pass the frame itself; or, for a query, make an Arrow table of stated types "
             "of it, pyarrow.Table.from_pandas(frame, schema=...)"
         )
@@ -112,6 +112,44 @@ def _keys(dataset: Any) -> list[Any]:
     # The parts of a dataset made of several no longer know; their files do.
     names = {name for part in dataset.get_fragments() for name in ds.get_partition_keys(part.partition_expression)}
     return [field for field in dataset.schema if field.name in names]
+
+
+def differing_types(dataset: Any, names: tuple[str, ...]) -> str | None:
+    """What to say where a file of an Arrow dataset holds a column in another type than the dataset, and a cast may fail or round.
+
+    None where every file is of the dataset's types. Only footers are read. Of a dataset that filters every column is looked at.
+    """
+    filters = bool(getattr(dataset, "_scan_options", None))
+    for held in _schemas_of_files(dataset):
+        for field in dataset.schema:
+            place = held.get_field_index(field.name)
+            if place < 0 or not (filters or field.name in names) or _widens(held.field(place).type, field.type):
+                continue
+            return (
+                f"a file of the dataset has the column {field.name!r} as {held.field(place).type}, and the dataset has it as "
+                f"{field.type}, the type of another file: one cell would decide whether the cast succeeds. For files of several "
+                "types pass the folder's path"
+            )
+    return None
+
+
+def _schemas_of_files(dataset: Any) -> Iterator[Any]:
+    """The schema of each file; a dataset that filters does not hand out its fragments."""
+    for child in getattr(dataset, "children", None) or ():
+        yield from _schemas_of_files(child)
+    for path in getattr(dataset, "files", None) or ():
+        yield dataset.format.make_fragment(path, filesystem=dataset.filesystem).physical_schema
+
+
+def _widens(held: Any, wanted: Any) -> bool:
+    """Whether every cell of one Arrow type is a cell of another."""
+    held, wanted = (kind.value_type if pa.types.is_dictionary(kind) else kind for kind in (held, wanted))
+    if held == wanted or pa.types.is_null(held):
+        return True
+    for of_kind in (pa.types.is_signed_integer, pa.types.is_unsigned_integer, pa.types.is_floating):
+        if of_kind(held) and of_kind(wanted):
+            return bool(held.bit_width <= wanted.bit_width)
+    return all(pa.types.is_string(kind) or pa.types.is_large_string(kind) for kind in (held, wanted))
 
 
 def guessed_formats(dataset: Any) -> list[str]:

@@ -186,7 +186,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _require_exact_integers(reader: Any, reading: Reading, only_columns: bool) -> None:
-    """Raise TypeError if pandas could round a level or an id: an empty cell makes floating-point numbers of a partition's integers.
+    """Raise TypeError if pandas could round a level or an id: an empty cell makes floats of a partition's integers.
 
     Where other steps follow, a column that is read may be one of the schema's by another name.
     """
