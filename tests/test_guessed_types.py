@@ -77,6 +77,9 @@ REFUSED: dict[str, Callable[[Path], Any]] = {
     "polars ndjson": lambda tmp: pl.scan_ndjson(text(tmp, "ndjson")),
     "polars folders": lambda tmp: pl.scan_parquet(folder(tmp), hive_partitioning=True),
     "polars folders, by default": lambda tmp: pl.scan_parquet(folder(tmp)),
+    "polars folders below one with a line break": lambda tmp: pl.scan_parquet(
+        folder((tmp / "a\nb").absolute()), hive_partitioning=True
+    ),
     "polars folders, renamed": lambda tmp: (
         pl.scan_parquet(folder(tmp)).select(pl.col("c").alias("d"), "x").rename({"d": "k"}).with_columns(c=pl.col("k"))
     ),
