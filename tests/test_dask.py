@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs
+import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
 
@@ -431,6 +432,65 @@ def test_an_empty_cell_never_merges_two_long_numbers(tmp_path: Path) -> None:
     for backend in ("numpy_nullable", "pyarrow"):
         nullable = dd.read_parquet(tmp_path / "t.parquet", dtype_backend=backend)
         assert Rows.of(nullable[nullable.keep], schema).moments() == Rows.of(table, schema).moments()
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.uint64()], ids=str)
+def test_an_empty_id_never_merges_two_people(tmp_path: Path, kind: Any) -> None:
+    """As levels do, ids of more than 53 bits would lose their last digits beside an empty cell."""
+    ids = [10**18 + 7 * number for number in range(20)]
+    unit = dpm.PrivacyUnit("person", max_rows=1, missing="drop")
+    schema = dpm.Schema(dpm.Numeric("code", 0, 10))
+
+    def count(data: Any) -> int:
+        return Rows.of(data, schema, privacy_unit=unit).bounded((1, 2)).count()
+
+    for cells in (ids, [*ids, None]):
+        table = pa.table(
+            {
+                "person": pa.array(cells, kind),
+                "code": pa.array([7] * len(cells), pa.int64()),
+                "keep": [True] * len(cells),
+            }
+        )
+        pq.write_table(table, tmp_path / "t.parquet")
+        expected = count(table)
+        assert expected == 20
+        frame = dd.read_parquet(tmp_path / "t.parquet")
+        assert count(frame) == expected  # of files
+        of_arrow = dd.read_parquet(str(tmp_path / "t.parquet"), filesystem="arrow")
+        for made in (frame[frame.keep], of_arrow, frame.rename(columns={"code": "z", "keep": "code"})):
+            with pytest.raises(TypeError, match=r"'person'.*dtype_backend"):
+                count(made)
+        renamed = frame.rename(columns={"person": "id"})
+        with pytest.raises(TypeError, match=r"'person'.*dtype_backend"):
+            count(renamed.rename(columns={"id": "person"}))
+        for backend in ("numpy_nullable", "pyarrow"):
+            nullable = dd.read_parquet(tmp_path / "t.parquet", dtype_backend=backend)
+            assert count(nullable[nullable.keep]) == expected
+        short = pa.table({"person": pa.array([None, 1, 2, 3], pa.int32()), "code": [7] * 4, "keep": [True] * 4})
+        pq.write_table(short, tmp_path / "short.parquet")
+        short_ids = dd.read_parquet(tmp_path / "short.parquet")
+        assert count(short_ids[short_ids.keep]) == count(short) == 3
+
+
+def test_long_numbers_of_orc_files_are_refused(tmp_path: Path) -> None:
+    """Of ORC files pandas makes partitions as of Parquet files."""
+    unit = dpm.PrivacyUnit("person", max_rows=1, missing="drop")
+    numbers = dpm.Schema(dpm.Numeric("code", 0, 10))
+    levels = dpm.Schema(dpm.Categorical("person", [str(10**18), str(10**18 + 1)], missing="zero", other="zero"))
+    table = pa.table(
+        {"person": pa.array([10**18, 10**18 + 1, None]), "code": pa.array([7, 8, 9]), "name": ["a", "b", "c"]}
+    )
+    pyarrow.orc.write_table(table, str(tmp_path / "t.orc"))
+    frame = dd.read_orc(str(tmp_path / "t.orc"))
+    for made in (frame, frame[frame.code > 0]):
+        with pytest.raises(TypeError, match="'person'"):
+            Rows.of(made, numbers, privacy_unit=unit)
+        with pytest.raises(TypeError, match="'person'"):
+            Rows.of(made, levels)
+        assert Rows.of(made, numbers).count() == 3
+        of_text = dpm.PrivacyUnit("name", max_rows=1)
+        assert Rows.of(made, numbers, privacy_unit=of_text).bounded((1, 2)).count() == 3
 
 
 ODD_CELLS = [7, 3.0, None, True, Decimal("1.50"), b"007", "\ud800", 2**70, float("nan"), "abc", date(2020, 1, 1)]

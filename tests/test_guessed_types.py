@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -42,6 +44,32 @@ def duck(query: str, *before: str) -> Any:
     return connection.sql(query)
 
 
+def cells_of_objects() -> pd.DataFrame:
+    """In pandas, of which DuckDB looks at the cells for a type."""
+    return pd.DataFrame({"c": pd.Series([7.0] * 9 + ["007"], dtype=object), "x": [3.0] * 10})
+
+
+def registered(*queries: str) -> Any:
+    connection = duckdb.connect()
+    connection.register("people", cells_of_objects())
+    for query in queries[:-1]:
+        connection.execute(query)
+    return connection.sql(queries[-1])
+
+
+def array_relation() -> Any:
+    arrays = {"c": np.array(["7", 7], dtype=object), "x": np.array([3.0, 3.0])}  # noqa: F841 (DuckDB finds it by its name)
+    return duckdb.connect().sql("FROM arrays")
+
+
+def files_of(tmp: Path, *columns: Any) -> Path:
+    """A folder of files with a column x each, and beside it text in c."""
+    (tmp / "f").mkdir()
+    for number, cells in enumerate(columns):
+        pq.write_table(pa.table({"c": ["7"] * len(cells), "x": cells}), tmp / "f" / f"{number}.parquet")
+    return tmp / "f"
+
+
 REFUSED: dict[str, Callable[[Path], Any]] = {
     "polars csv": lambda tmp: pl.scan_csv(text(tmp, "csv")),
     "polars csv, in a query": lambda tmp: pl.scan_csv(text(tmp, "csv")).filter(pl.col("x") > 1).cache().sort("x"),
@@ -49,6 +77,9 @@ REFUSED: dict[str, Callable[[Path], Any]] = {
     "polars ndjson": lambda tmp: pl.scan_ndjson(text(tmp, "ndjson")),
     "polars folders": lambda tmp: pl.scan_parquet(folder(tmp), hive_partitioning=True),
     "polars folders, by default": lambda tmp: pl.scan_parquet(folder(tmp)),
+    "polars folders below one with a line break": lambda tmp: pl.scan_parquet(
+        folder((tmp / "a\nb").absolute()), hive_partitioning=True
+    ),
     "polars folders, renamed": lambda tmp: (
         pl.scan_parquet(folder(tmp)).select(pl.col("c").alias("d"), "x").rename({"d": "k"}).with_columns(c=pl.col("k"))
     ),
@@ -67,6 +98,13 @@ REFUSED: dict[str, Callable[[Path], Any]] = {
         f"SELECT * FROM (SELECT a.c, max(a.x) AS x FROM '{text(tmp, 'csv')}' a JOIN range(9) b(i) ON a.x > b.i "
         "GROUP BY a.c UNION ALL SELECT '7', 3) ORDER BY x LIMIT 5"
     ),
+    "duckdb pandas": lambda _: duckdb.connect().from_df(cells_of_objects()),
+    "duckdb pandas, by a name": lambda _: registered("FROM people"),
+    "duckdb pandas, in a view": lambda _: registered("CREATE TEMP VIEW v AS SELECT * FROM people", "FROM v"),
+    "duckdb pandas, deep in a query": lambda _: registered(
+        "SELECT c, x FROM (SELECT * FROM people UNION ALL SELECT '7', 3) WHERE x IN (SELECT x FROM people)"
+    ),
+    "duckdb arrays": lambda _: array_relation(),
 }
 
 
@@ -86,6 +124,7 @@ TAKEN: dict[str, Callable[[Path], tuple[Any, dpm.Schema]]] = {
     ),
     "polars folders that are not read": lambda tmp: (pl.scan_parquet(folder(tmp), hive_partitioning=False), NUMBERS),
     "duckdb parquet": lambda tmp: (duck(f"SELECT x FROM '{folder(tmp) / 'c=7' / 'part.parquet'}' UNION ALL SELECT 1"), NUMBERS),
+    "duckdb arrow": lambda _: (duckdb.connect().from_arrow(pa.table({"x": [3.0]})), NUMBERS),
     "duckdb table": lambda _: (
         duck("FROM t", "CREATE TABLE t (c VARCHAR, x DOUBLE)", "INSERT INTO t VALUES ('007', 3)"),
         SCHEMA,
@@ -102,3 +141,22 @@ def test_what_states_its_types_is_taken(tmp_path: Path, form: str) -> None:
 def test_a_unit_in_the_names_of_folders_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="column 'c' is in the names of folders"):
         Rows.of(ds.dataset(folder(tmp_path), partitioning="hive"), NUMBERS, privacy_unit=dpm.PrivacyUnit("c", 1))
+
+
+@pytest.mark.parametrize("odd", [7, 2**40])
+@pytest.mark.parametrize("together", [False, True])
+def test_files_of_a_dataset_that_differ_in_type_are_refused(tmp_path: Path, odd: int, together: bool) -> None:
+    """Arrow casts to the types of the first file; whether a cell passes would be a matter of that cell."""
+    made = files_of(tmp_path, pa.array([7, 8], pa.int32()), pa.array([7, odd], pa.int64()))
+    dataset = ds.dataset([ds.dataset(made)]) if together else ds.dataset(made)
+    for data in (dataset, dataset.filter(ds.field("x") > 0)):
+        with pytest.raises(TypeError, match=r"'x'.*int64.*int32.*pass the folder"):
+            Rows.of(data, NUMBERS)
+    assert Rows.of(made, NUMBERS).count() == 4
+    assert Rows.of(dataset, dpm.Schema(dpm.Categorical("c", ["7", "8"]))).count() == 4  # x is not read
+
+
+def test_files_of_a_dataset_may_lack_a_column_or_hold_it_as_codes(tmp_path: Path) -> None:
+    made = files_of(tmp_path, pa.array([7.0]), pa.array([8.0]))
+    pq.write_table(pa.table({"c": ["7"]}), made / "2.parquet")
+    assert Rows.of(ds.dataset(made), dpm.Schema(dpm.Numeric("x", 0, 10, missing="drop"))).count() == 2

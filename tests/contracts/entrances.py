@@ -971,6 +971,7 @@ REFUSED: dict[str, Entrance] = {
         )
     ),
     "duckdb read_json": _refused(lambda rows, folder: duckdb.connect().read_json(_json_files(rows, folder))),
+    "duckdb pandas": _refused(lambda rows, _: duckdb.connect().from_df(frame_of_objects(rows, COLUMNS))),
     "arrow dataset of csv": _refused(_arrow_csv),
     "arrow dataset of json": _refused(lambda rows, folder: ds.dataset(_json_files(rows, folder), format="json")),
     "arrow dataset of csv and more": _refused(

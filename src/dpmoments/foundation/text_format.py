@@ -15,6 +15,9 @@ _TRUE = ("true", "True", "TRUE", "1", "1.0", "t", "T")
 _FALSE = ("false", "False", "FALSE", "0", "0.0", "f", "F")
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 
+_CHANGING = ("hz", "idna", "iso2022_", "punycode", "utf-7")
+"""Encodings, by the names of their codecs, in which the same bytes are other text after other text."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TextFormat:
@@ -28,8 +31,9 @@ class TextFormat:
     delimiter : str, optional
         One ASCII character between cells (pandas: ``sep``). Default: a tab in .tsv files, else a comma.
     encoding : str
-        Any text encoding that Python knows (pandas: ``encoding``), such as ``"latin-1"``, ``"cp1252"``, ``"utf-16"``. A mark of
-        the byte order is no part of the first name.
+        Any text encoding that Python knows (pandas: ``encoding``), such as ``"latin-1"``, ``"cp1252"``, ``"utf-16"``, but those
+        in which bytes mean other text after other text (``utf-7``, ``hz``, ``iso2022_jp``). A mark of the byte order is no
+        part of the first name.
     decimal : str
         The decimal mark of numbers (pandas: ``decimal``).
     thousands : str, optional
@@ -96,6 +100,11 @@ class TextFormat:
             raise ValueError(
                 f"encoding={shown(self.encoding)} is no text encoding that Python knows: common ones are utf-8, cp1252, "
                 "latin-1, utf-16"
+            )
+        if codecs.lookup(self.encoding).name.startswith(_CHANGING):
+            raise ValueError(
+                f"encoding={shown(self.encoding)} has marks that change how all that follows is read, so that one row would "
+                "decide how later rows are read: convert the file to UTF-8, as with iconv, and leave the encoding out"
             )
         for option in ("nulls", "true", "false"):
             words = getattr(self, option)

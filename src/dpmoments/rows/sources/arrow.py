@@ -12,6 +12,7 @@ from typing import Any, Self
 from dpmoments.foundation.table_files import open_ipc
 from dpmoments.foundation.table_libraries import pa, pq
 from dpmoments.rows.sources.column_types import (
+    differing_types,
     folder_keys,
     guessed_formats,
     key_cells,
@@ -222,6 +223,8 @@ class DatasetSource(ArrowSource):
                 "row would decide how others are read: pass the path of CSV files, or a dataset of Parquet or Feather files"
             )
         require_keys_of_text(self.dataset, self.names, {column.name: column for column in self.schema.table_columns})
+        if problem := read_quietly(partial(differing_types, self.dataset, self.names), "the dataset"):
+            raise TypeError(problem)
 
     def parts(self) -> Iterator[pa.RecordBatch]:
         scan = partial(

@@ -6,7 +6,7 @@ With ``abc`` in a column of ``007`` the others stay ``007``; without it they bec
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -23,6 +23,7 @@ from dpmoments.schema.numeric import Numeric
 _POLARS_SCANS = re.compile(r"^\s*(Csv|NDJson) SCAN ", re.MULTILINE | re.IGNORECASE)
 _POLARS_KEYS = re.compile(r"^\s*\w+ SCAN \[(.*)\]$", re.MULTILINE)
 _DUCKDB_SCANS = re.compile(r"read_?\s?(csv|json|ndjson)", re.IGNORECASE)
+_DUCKDB_MEMORY = re.compile(r"pandas[_ ]scan", re.IGNORECASE)
 _KEY = re.compile(r"(?:^|[/\\ ])([^/\\=]+)=[^/\\]*[/\\]")
 
 
@@ -55,7 +56,9 @@ def require_no_guess_of_polars(plan: str, names: list[str]) -> None:
 
 
 def require_no_guess_of_duckdb(plan: str) -> None:
-    """Raise where the plan of a relation reads CSV or JSON files. It is not shown.
+    """Raise where the plan of a relation reads CSV or JSON files, or what pandas or NumPy hold. It is not shown.
+
+    Of objects DuckDB guesses a type, and the plan does not tell which columns hold objects.
 
     Raises
     ------
@@ -65,7 +68,13 @@ def require_no_guess_of_duckdb(plan: str) -> None:
         raise TypeError(
             f"the relation reads {found[1].upper()} files, whose types DuckDB guesses from their cells, so that one row would "
             "decide how others are read: pass the path of CSV files, or load them into a table of stated types, CREATE TABLE "
-            "people (age DOUBLE, region VARCHAR); INSERT INTO people FROM ..., and pass that"
+            "people (age DOUBLE, region VARCHAR); COPY people FROM 'people.csv', and pass that"
+        )
+    if _DUCKDB_MEMORY.search(plan):
+        raise TypeError(
+            "the relation reads a pandas frame or NumPy arrays, and types of objects DuckDB guesses from the cells, so that one "
+            "row would decide how others are read: pass the frame itself; or, for a query, make an Arrow table of stated types "
+            "of it, pyarrow.Table.from_pandas(frame, schema=...)"
         )
 
 
@@ -103,6 +112,44 @@ def _keys(dataset: Any) -> list[Any]:
     # The parts of a dataset made of several no longer know; their files do.
     names = {name for part in dataset.get_fragments() for name in ds.get_partition_keys(part.partition_expression)}
     return [field for field in dataset.schema if field.name in names]
+
+
+def differing_types(dataset: Any, names: tuple[str, ...]) -> str | None:
+    """What to say where a file of an Arrow dataset holds a column in another type than the dataset, and a cast may fail or round.
+
+    None where every file is of the dataset's types. Only footers are read. Of a dataset that filters every column is looked at.
+    """
+    filters = bool(getattr(dataset, "_scan_options", None))
+    for held in _schemas_of_files(dataset):
+        for field in dataset.schema:
+            place = held.get_field_index(field.name)
+            if place < 0 or not (filters or field.name in names) or _widens(held.field(place).type, field.type):
+                continue
+            return (
+                f"a file of the dataset has the column {field.name!r} as {held.field(place).type}, and the dataset has it as "
+                f"{field.type}, the type of another file: one cell would decide whether the cast succeeds. For files of several "
+                "types pass the folder's path"
+            )
+    return None
+
+
+def _schemas_of_files(dataset: Any) -> Iterator[Any]:
+    """The schema of each file; a dataset that filters does not hand out its fragments."""
+    for child in getattr(dataset, "children", None) or ():
+        yield from _schemas_of_files(child)
+    for path in getattr(dataset, "files", None) or ():
+        yield dataset.format.make_fragment(path, filesystem=dataset.filesystem).physical_schema
+
+
+def _widens(held: Any, wanted: Any) -> bool:
+    """Whether every cell of one Arrow type is a cell of another."""
+    held, wanted = (kind.value_type if pa.types.is_dictionary(kind) else kind for kind in (held, wanted))
+    if held == wanted or pa.types.is_null(held):
+        return True
+    for of_kind in (pa.types.is_signed_integer, pa.types.is_unsigned_integer, pa.types.is_floating):
+        if of_kind(held) and of_kind(wanted):
+            return bool(held.bit_width <= wanted.bit_width)
+    return all(pa.types.is_string(kind) or pa.types.is_large_string(kind) for kind in (held, wanted))
 
 
 def guessed_formats(dataset: Any) -> list[str]:

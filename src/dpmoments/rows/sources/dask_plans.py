@@ -84,7 +84,7 @@ def require_declared_types(plan: Any) -> None:
 
 
 def require_types_of_readers(plan: Any, reading: Reading) -> None:
-    """Raise TypeError if a reader of Parquet files guesses the type of a column, or may round it.
+    """Raise TypeError if a reader of Parquet or ORC files guesses the type of a column, or may round it.
 
     Parameters
     ----------
@@ -96,11 +96,13 @@ def require_types_of_readers(plan: Any, reading: Reading) -> None:
     ------
     TypeError
     """
-    only_columns = _kind(_behind_columns(plan)) in _PARQUET
+    behind = _behind_columns(plan)
+    only_columns = _kind(behind) in _PARQUET or _is_orc(behind)
     for node in _plan_nodes(plan):
         if _kind(node) in _PARQUET:
             _require_keys_of_text(node, reading, only_columns)
-            _require_exact_levels(node, reading)
+        if _kind(node) in _PARQUET or _is_orc(node):
+            _require_exact_integers(node, reading, only_columns)
 
 
 def _operands(node: Any) -> list[Any]:
@@ -125,10 +127,8 @@ def _require_declared(leaf: Any) -> None:
         return
     if of_dask and kind == "FromArray" and isinstance(leaf.operand("frame"), np.ndarray):
         return
-    if of_dask and kind.startswith("FromMap"):
-        reader = leaf.operand("func")
-        if (getattr(reader, "__module__", ""), getattr(reader, "__name__", "")) == _ORC_READER:
-            return
+    if of_dask and _is_orc(leaf):
+        return
     if kind == "FromGraph":
         raise TypeError(
             "the Dask frame does not show how it was made: it was persisted, or comes from a bag, an array or a graph. Its "
@@ -141,6 +141,14 @@ def _require_declared(leaf: Any) -> None:
     else:
         what = f"comes from a source of the kind {kind}"
     raise TypeError(_UNDECLARED.format(what=what))
+
+
+def _is_orc(node: Any) -> bool:
+    """Return True if a node reads ORC files."""
+    if not _kind(node).startswith("FromMap"):
+        return False
+    reader = node.operand("func")
+    return (getattr(reader, "__module__", ""), getattr(reader, "__name__", "")) == _ORC_READER
 
 
 def _require_keys_of_text(reader: Any, reading: Reading, only_columns: bool) -> None:
@@ -177,22 +185,44 @@ def _is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _require_exact_levels(reader: Any, reading: Reading) -> None:
-    """Raise TypeError if pandas could round a level: an empty cell makes floating-point numbers of a partition's integers."""
+def _require_exact_integers(reader: Any, reading: Reading, only_columns: bool) -> None:
+    """Raise TypeError if pandas could round a level or an id: an empty cell makes floats of a partition's integers.
+
+    Where other steps follow, a column that is read may be one of the schema's by another name.
+    """
+    exact = {
+        column.name: f"column {column.name!r} has levels"
+        for column in reading.schema.columns
+        if isinstance(column, Categorical) and any(_is_long(level) for level in column.levels)
+    }
+    if reading.privacy_unit is not None:
+        exact[reading.privacy_unit.column] = f"the privacy unit's column {reading.privacy_unit.column!r} may have ids"
+    known = {column.name for column in reading.schema.columns}
+    for name in sorted(_rounded_columns(reader)):
+        if name in exact:
+            what = exact[name]
+        elif exact and name not in known and not only_columns:
+            what = f"{next(reversed(exact.values()))} (made, it may be, of {name!r})"
+        else:
+            continue
+        raise TypeError(
+            f"{what} of more than 53 bits, which pandas rounds if another cell of the partition is empty. "
+            'Read Parquet files with dask.dataframe.read_parquet(..., dtype_backend="pyarrow"), or pass '
+            'dpmoments.EngineFiles(path, engine="dask")'
+        )
+
+
+def _rounded_columns(reader: Any) -> set[str]:
+    """Return the names of the columns that are read and of whose 64-bit integers pandas may make floating-point numbers."""
+    if _kind(reader) not in _PARQUET:
+        return {name for name, dtype in reader._meta.dtypes.items() if dtype in (np.int64, np.uint64)}
     info = reader._dataset_info
     if (info["kwargs"] if "ds" in info else reader.kwargs or {}).get("dtype_backend"):
-        return
+        return set()
     schema = info["ds"].schema if "ds" in info else info["schema"]
-    for column in reading.schema.columns:
-        position = schema.get_field_index(column.name)
-        if not isinstance(column, Categorical) or position < 0 or not pa.types.is_integer(schema.field(position).type):
-            continue
-        if any(_is_long(level) for level in column.levels):
-            raise TypeError(
-                f"column {column.name!r} has levels of more than 53 bits, which pandas rounds if another cell of the partition "
-                'is empty. Read with dask.dataframe.read_parquet(..., dtype_backend="pyarrow"), or pass '
-                'dpmoments.EngineFiles(path, engine="dask")'
-            )
+    return {
+        name for name in reader.columns if name in schema.names and schema.field(name).type in (pa.int64(), pa.uint64())
+    }
 
 
 def _is_long(level: Any) -> bool:
