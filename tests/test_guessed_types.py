@@ -31,6 +31,13 @@ def folder(tmp: Path) -> Path:
     return tmp / "h"
 
 
+def nested_folders(tmp: Path) -> Path:
+    """A folder of files by b and c."""
+    table = pa.table({"b": ["1"] * 9, "c": ["7"] * 9, "x": [3.0] * 9})
+    pq.write_to_dataset(table, tmp / "n", partition_cols=["b", "c"])
+    return tmp / "n"
+
+
 def text(tmp: Path, ending: str) -> str:
     cells = {"csv": "c,x\n" + "007,3\n" * 9, "ndjson": '{"c": "007", "x": 3}\n' * 9}[ending]
     (tmp / f"t.{ending}").write_text(cells)
@@ -79,6 +86,10 @@ REFUSED: dict[str, Callable[[Path], Any]] = {
     "polars folders, by default": lambda tmp: pl.scan_parquet(folder(tmp)),
     "polars folders below one with a line break": lambda tmp: pl.scan_parquet(
         folder((tmp / "a\nb").absolute()), hive_partitioning=True
+    ),
+    "polars folders in folders": lambda tmp: pl.scan_parquet(nested_folders(tmp), hive_partitioning=True),
+    "polars folders of names with a line break": lambda tmp: pl.scan_parquet(
+        folder(tmp / "b=a\nb]\n"), hive_partitioning=True
     ),
     "polars folders, renamed": lambda tmp: (
         pl.scan_parquet(folder(tmp)).select(pl.col("c").alias("d"), "x").rename({"d": "k"}).with_columns(c=pl.col("k"))

@@ -146,6 +146,13 @@ REFUSED: dict[str, Callable[[Any, Path], Any]] = {
     "folders with a schema of the rest": lambda s, tmp: s.read.schema("x double").parquet(folders(tmp)),
     "a command": lambda s, _: s.sql("SHOW TABLES").selectExpr("tableName AS c", "1.0 AS x"),
     "files as they are": lambda s, tmp: s.read.format("binaryFile").load(text(tmp, "csv")).selectExpr("path AS c", "1.0 AS x"),
+    "csv of a schema, stopped by a cell": lambda s, tmp: (
+        s.read.schema(TYPES).option("Mode", "failfast").csv(text(tmp, "csv", ""))
+    ),
+    "json of a schema, stopped by a cell": lambda s, tmp: s.read.schema(TYPES).json(text(tmp, "json"), mode="FAILFAST"),
+    "csv, stopped by a cell, by the second interface": lambda s, tmp: second_version(
+        s, lambda: s.read.schema(TYPES).csv(text(tmp, "csv", ""), mode="FAILFAST")
+    ),
     "a stream": lambda s, tmp: s.readStream.schema(TYPES).json(str(Path(text(tmp, "json")).parent)),
     "a stream of numbers": lambda s, _: s.readStream.format("rate").load().selectExpr("'7' AS c", "value AS x"),
 }  # fmt: skip
@@ -200,7 +207,7 @@ ACCEPTED: dict[str, Callable[[Any, Path], Any]] = {
 @pytest.mark.parametrize("make", REFUSED.values(), ids=REFUSED)
 def test_a_frame_of_types_that_may_be_inferred_is_refused(spark: Any, make: Any, tmp_path: Path) -> None:
     frame = make(spark, tmp_path)
-    with pytest.raises(TypeError, match=r"infer|first row decides|hides where|streaming") as caught:
+    with pytest.raises(TypeError, match=r"infer|first row decides|hides where|streaming|FAILFAST") as caught:
         Rows.of(frame, SCHEMA)
     assert "007" not in str(caught.value)
 

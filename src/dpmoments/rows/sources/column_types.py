@@ -21,10 +21,10 @@ from dpmoments.schema.dates import Date
 from dpmoments.schema.numeric import Numeric
 
 _POLARS_SCANS = re.compile(r"^\s*(Csv|NDJson) SCAN ", re.MULTILINE | re.IGNORECASE)
-_POLARS_KEYS = re.compile(r"^\s*\w+ SCAN \[(.*)\]$", re.MULTILINE)
+_POLARS_KEYS = re.compile(r"^\s*\w+ SCAN \[([\s\S]*?)(?=^\s*PROJECT |\Z)", re.MULTILINE)
 _DUCKDB_SCANS = re.compile(r"read_?\s?(csv|json|ndjson)", re.IGNORECASE)
 _DUCKDB_MEMORY = re.compile(r"pandas[_ ]scan", re.IGNORECASE)
-_KEY = re.compile(r"(?:^|[/\\ ])([^/\\=]+)=[^/\\]*[/\\]")
+_KEY = re.compile(r"(?:^|[/\\ ])([^/\\=]+)=[^/\\]*(?=[/\\])")
 
 
 def require_no_guess_of_polars(plan: str, names: list[str]) -> None:

@@ -100,6 +100,11 @@ class _FileScan:
                 f"the Spark frame reads a table of {name} files from a catalog, which does not show that its types were "
                 f"declared rather than inferred: copy it to a table of Parquet files with stated types, or {_REMEDY}"
             )
+        if self.options.get("mode", "").casefold() == "failfast":
+            return (
+                f"the Spark frame reads {name} files with mode='FAILFAST', by which one cell that is not of the schema's types stops "
+                "every pass: read them with mode='PERMISSIVE', the default, which makes it empty"
+            )
         if self.schema is not None:
             return None
         if self.format in _INFERRED or self.options.get("inferschema", "false").casefold() != "false":
