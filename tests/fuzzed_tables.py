@@ -198,7 +198,7 @@ def fuzz_csv(random: Random, folder: Path) -> bool:
     largest = max(
         [len(header.encode(encoding, "replace")), *(len(record.encode(encoding, "replace")) for record in records)]
     )
-    small = {(text, "CSV_BLOCK_BYTES"): 2 * largest + 8 + random.randrange(200)}
+    small = {(text, "_CSV_BLOCK_BYTES"): 2 * largest + 8 + random.randrange(200)}
     if damaged or style == "never":
         try:
             return compare(whole, whole, schema, random, ({}, small))
@@ -322,8 +322,8 @@ def fuzz_frame(random: Random, folder: Path) -> bool:
     del folder
     schema, table = random.choice(SCHEMAS), arrow_table(random, random.choice([0, 1, 7, 40]))
     small = {
-        (level_sums, "MOST_ROWS_PER_BLOCK"): random.choice([64, 1]),
-        (memory, "LEAST_ROWS_PER_PART"): random.choice([1, 2, 5]),
+        (level_sums, "_MAX_ROWS_PER_BLOCK"): random.choice([64, 1]),
+        (memory, "_MIN_ROWS_PER_PART"): random.choice([1, 2, 5]),
     }
     kind = random.randrange(4)
     if kind == 0:
@@ -342,7 +342,7 @@ def fuzz_frame(random: Random, folder: Path) -> bool:
         other = pl.concat([polars[:cut], polars[cut:]], rechunk=False)
         return compare(polars, random.choice([other, other.lazy()]), schema, random, ({}, small))
     array = _array(random, len(schema.columns), random.choice([0, 1, 9, 40]))
-    return compare(array, array, schema, random, ({}, small | {(memory, "RAW_ROWS_PER_BLOCK"): random.choice([1, 3])}))
+    return compare(array, array, schema, random, ({}, small | {(memory, "_RAW_ROWS_PER_BLOCK"): random.choice([1, 3])}))
 
 
 def _array(random: Random, columns: int, length: int) -> Any:
@@ -383,7 +383,7 @@ def fuzz_parquet(random: Random, folder: Path) -> bool:
         )
     except (pa.ArrowException, NotImplementedError):  # Parquet does not hold such a column
         return False
-    small = {(arrow, "ROWS_PER_BATCH"): random.choice([1, 3, 64]), (level_sums, "MOST_ROWS_PER_BLOCK"): 1}
+    small = {(arrow, "_ROWS_PER_BATCH"): random.choice([1, 3, 64]), (level_sums, "_MAX_ROWS_PER_BLOCK"): 1}
     if random.random() < 0.4:  # damage: the same bytes, in other batches
         second.write_bytes(mutated_bytes(second.read_bytes(), random))
         return compare(second, second, schema, random, ({}, small))

@@ -298,7 +298,7 @@ TINY_TEST = (
 def tiny_adult(monkeypatch, tmp_path):
     folder = tmp_path / "tiny"
     folder.mkdir()
-    for attribute, content in (("ADULT_TRAIN", TINY_TRAIN), ("ADULT_TEST", TINY_TEST)):
+    for attribute, content in (("ADULT_TRAIN", TINY_TRAIN), ("_ADULT_TEST", TINY_TEST)):
         source = replace(getattr(tables, attribute), md5=hashlib.md5(content).hexdigest())
         monkeypatch.setattr(tables, attribute, source)
         (folder / source.name).write_bytes(content)
@@ -424,7 +424,7 @@ def publisher(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Publisher) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        for attribute, source in zip(("COMPONENTS", "EIGENVALUES", "COLORS"), POPRES, strict=True):
+        for attribute, source in zip(("_COMPONENTS", "_EIGENVALUES", "_COLORS"), POPRES, strict=True):
             there = f"http://127.0.0.1:{server.server_port}/{source.name}"
             content = hashlib.md5(Publisher.answers[f"/{source.name}"]).hexdigest()
             monkeypatch.setattr(genetic_components, attribute, replace(source, url=there, md5=content))
@@ -495,9 +495,9 @@ def test_no_genetic_component_is_bundled():
     package = ROOT / "src" / "dpmoments"
     assert {path.name for path in (package / "datasets" / "data").iterdir()} == BUNDLED
     build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
-    assert build["targets"]["wheel"] == {"packages": ["src/dpmoments"]}
+    assert build["targets"]["wheel"] == {"packages": ["src/dpmoments", "src/dpmoments_command"]}
     checksums = {source.md5 for source in POPRES}
-    for folder in ("src", "tests", "benchmarks", "docs", "examples", "mutants"):
+    for folder in ("src", "tests", "benchmarks", "docs", "examples", "tools"):
         for path in (ROOT / folder).rglob("*"):
             if not path.is_file() or path.suffix == ".pyc":
                 continue

@@ -24,7 +24,7 @@ from dpmoments.estimators import DPPCA, DPCovariance, DPLinearDiscriminant, DPRi
 from dpmoments.estimators.tables import column_of
 from dpmoments.rows.rows import Rows
 
-RELEASE = sys.modules["dpmoments.release"]  # the function hides the module of its name
+RELEASE = sys.modules["dpmoments.spending.release"]  # the function hides the module of its name
 NEARLY_NO_NOISE: dict[str, Any] = {"epsilon": 1e9, "mechanism": "laplace", "insecure_seed": 0}
 
 # One row and all others

@@ -117,7 +117,7 @@ def test_a_full_disk_inside_a_pass_says_what_to_do(
     def spill(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, "[Errno 28] while writing 'a cell'")
 
-    monkeypatch.setattr(sys.modules["dpmoments.preflight"], "survey_table", spill)
+    monkeypatch.setattr(sys.modules["dpmoments.inspection.preflight"], "survey_table", spill)
     assert main(PREFLIGHT) == 1
     said = capsys.readouterr().err.splitlines()[-1]
     assert os.strerror(errno.ENOSPC) in said

@@ -88,7 +88,7 @@ PLANTED: dict[str, tuple[str, dict[tuple[Any, str], Any]]] = {
     ),
     "a list of any length": ("release", {(moment_release, "finite_numbers"): of_any_length}),
     "a mean of any length": ("mean-release", {(mean_release, "finite_numbers"): of_any_length}),
-    "values of any depth": ("release", {(plain_values, "MOST_DEPTH"): 10**9}),
+    "values of any depth": ("release", {(plain_values, "_MAX_DEPTH"): 10**9}),
     "objects in YAML": ("schema", {(document, "_CoreLoader"): loader_with_tags_of(yaml.UnsafeLoader)}),
     "all tags of YAML": ("schema", {(document, "_CoreLoader"): loader_with_tags_of(yaml.SafeLoader)}),
     "line breaks end records": ("csv", {(text, "pa_csv"): ArrowCsv()}),

@@ -59,8 +59,8 @@ def test_tails_as_heavy_as_the_factor_says_are_not_heavier(monkeypatch: pytest.M
         shells.append(coinpress_shell_radius(*arguments))
         return shells[-1]
 
-    coinpress_shell_radius = coinpress.shell_radius
-    monkeypatch.setattr(coinpress, "shell_radius", shell_radius)
+    coinpress_shell_radius = coinpress.normal_norm_radius
+    monkeypatch.setattr(coinpress, "normal_norm_radius", shell_radius)
     widened = recorded("coinpress", table, ZCDP, **options)[0].diagnostics["steps"][-1]["radius"]
     planned = recorded("coinpress", table, ZCDP, **options, clip="gaussian")[0].diagnostics["steps"][-1]["radius"]
     assert widened > planned

@@ -203,7 +203,7 @@ def test_the_page_of_many_features_is_of_moderate_size_and_has_the_same_numbers(
     n_features: int, longest_plain: int | None, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if longest_plain is not None:
-        monkeypatch.setattr(sys.modules[planner_page.__module__], "LONGEST_PLAIN", longest_plain)
+        monkeypatch.setattr(sys.modules[planner_page.__module__], "_MAX_PLAIN_LENGTH", longest_plain)
     schema = dpm.Schema(*(dpm.Numeric(f"a column of numbers, {place}", 0, 100) for place in range(n_features)))
     found = dpm.forecast(schema, n_rows=4000, rho=0.5)
     source = planner_page(found)

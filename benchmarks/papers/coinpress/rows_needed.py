@@ -56,7 +56,7 @@ def mean_runs(mechanism: CoinPressMean, d: int, n: int, radius: float, trials: i
     return errors
 
 
-def covariance_runs(mechanism: mechanisms.Mechanism, scales: np.ndarray, n: int, trials: int) -> list[float]:
+def covariance_runs(mechanism: Mechanism, scales: np.ndarray, n: int, trials: int) -> list[float]:
     """‖Σ^{−½}(Σ̂ − Σ)Σ^{−½}‖_F of each run, Σ with these standard deviations in turned coordinates."""
     d, errors = len(scales), []
     turn = np.linalg.qr(np.random.default_rng(5).normal(size=(d, d)))[0]
