@@ -161,6 +161,7 @@ class LocalMoments:
         """Weights on Σ w wᵀ as weights on Σ z zᵀ, z = (1, x)."""
         chosen = places[:, 1:] - 1
         used = chosen >= 0
+        chosen = np.maximum(chosen, 0)
         shift = np.concatenate([np.ones((len(places), 1)), np.where(used, self.shift[chosen], 0.0)], axis=1)
         stretch = np.where(used, self.stretch[chosen], 0.0)
         on_shift = np.einsum("pij,pj->pi", weights, shift)
