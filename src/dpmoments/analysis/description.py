@@ -83,7 +83,7 @@ class Description(TableAnswer):
         if self.mean is None:
             return ""
         if not np.isfinite(self.mean_noise).any():
-            return "noise unknown: this mechanism has no closed law of its noise."
+            return "noise unknown: a bias was left in the moments, or the file says too little."
         words = "± noise: standard deviation of the noise that privacy adds to the number before it, before repair."
         if any("noise" in row[1:] for row in self.table()[1:]):
             words += " noise: that is as large as what could be learnt."
@@ -345,7 +345,11 @@ def release_card(release: Released) -> str:
         result = describe(release)
     except ValueError as refusal:  # a file may hold any numbers, and is to be shown all the same
         return card(title, [str(refusal)], [("",)], release.privacy, [], [])
-    law = "" if release.noise_law is not None else "noise unknown: this mechanism has no closed law of its noise"
+    law = (
+        ""
+        if release.noise_law is not None
+        else "noise unknown: a bias was left in the moments, or the file says too little"
+    )
     return card(
         title,
         [f"rows: {result.rows_text}", law or result.noise_text],

@@ -212,7 +212,9 @@ def noise_edges(cells: FloatArray, components: FloatArray, law: NoiseLaw | None)
 
 def describe_law(law: NoiseLaw | None) -> str:
     """What stands below a table whose noise is not known; empty where it is."""
-    unknown = "noise unknown: this mechanism has no closed law of its noise, so nothing here has an interval"
+    unknown = (
+        "noise unknown: a bias was left in the moments, or the file says too little, so nothing here has an interval"
+    )
     return "" if law is not None else unknown
 
 
