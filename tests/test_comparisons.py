@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from dpmoments.analysis.confidence import score_test
 from dpmoments.analysis.functionals import LocalMoments, bilinear, opposite_levels
 from dpmoments.analysis.group_sums import GroupSums
 from dpmoments.analysis.levels import Levels
-from dpmoments.noise.families import GaussianNoise
+from dpmoments.noise.terms import NoiseLaw
 
 SCHEMA = dpm.Schema(
     dpm.Numeric("income", 0, 60),
@@ -62,16 +62,6 @@ def noisy() -> dpm.MomentRelease:
 # Noise on functionals --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Overriding(GaussianNoise):
-    """A law that answers by itself, as one of correlated cells does."""
-
-    name: ClassVar[str] = "overriding"
-
-    def functional_variance(self, weights: np.ndarray) -> float:
-        return super().functional_variance(weights)
-
-
 def test_variances_of_functionals_are_those_of_draws() -> None:
     release = released(rho=0.5, epsilon=None)
     law = release.noise
@@ -94,14 +84,15 @@ def test_variances_of_functionals_are_those_of_draws() -> None:
     assert np.abs(np.diag(unshifted) / np.diag(stated) - 1.0).max() > 0.2
 
 
-def test_a_law_that_answers_by_itself_is_asked() -> None:
+def test_a_law_of_other_terms_says_the_same() -> None:
     moments = LocalMoments.of(released(rho=0.5, epsilon=None))
     law = moments.law
     assert law is not None
-    own = Overriding(
-        law.n_features, law.diagonal_variance, law.off_diagonal_variance, law.sum_variance, law.count_variance
-    )
-    asked = replace(moments, law=own)
+    half = replace(law.terms[0], variances=law.terms[0].variances / 2.0)
+    rotation = np.linalg.qr(np.random.default_rng(2).normal(size=(law.n_features, law.n_features)))[0]
+    whole = np.eye(law.n_features + 1)
+    whole[1:, 1:] = rotation  # the noise of this mechanism is alike in all directions
+    asked = replace(moments, law=NoiseLaw((half, replace(half, matrix=whole))))
     places, rng = np.array([0, 2, 5]), np.random.default_rng(0)
     weights = bilinear(rng.normal(size=(4, 3)), rng.normal(size=(4, 3)))
     np.testing.assert_allclose(asked.covariance(places, weights), moments.covariance(places, weights), rtol=1e-9)
@@ -219,10 +210,22 @@ def test_numbers_that_stand_out_are_told() -> None:
     np.testing.assert_array_equal(release.correlation, np.array(release.correlation).T)
 
 
-@pytest.mark.parametrize("mechanism", ["kapralov-talwar", "iterative-eigenvectors"])
-def test_without_a_noise_law_the_noise_is_unknown(mechanism: str) -> None:
-    release = released(mechanism=mechanism)
+@pytest.mark.parametrize("mechanism", ["kapralov-talwar", "iterative-eigenvectors", "johnson-lindenstrauss"])
+def test_a_law_that_is_linearized_is_asked_and_the_answers_say_so(mechanism: str) -> None:
+    release = released(mechanism=mechanism, **(dict(delta=1e-6) if mechanism == "johnson-lindenstrauss" else {}))
     assert release.noise is None
+    assert np.isfinite(release.describe().mean_noise).all()
+    assert release.graphical_lasso().feature_names
+    for name, arguments in ASKED:
+        answer = str(getattr(release, name)(**arguments))
+        assert "noise unknown" not in answer, name
+        assert "linearized about the release" in answer, name
+
+
+def test_without_a_noise_law_the_noise_is_unknown() -> None:
+    padded = dpm.mechanisms.JohnsonLindenstrauss(subtract_padding=False)  # a bias that is left in is no noise
+    release = released(mechanism=padded, delta=1e-6)
+    assert release.noise_law is None
     assert "noise unknown" in str(release.describe())
     for name, arguments in ASKED:
         answer = getattr(release, name)(**arguments)

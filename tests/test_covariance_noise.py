@@ -123,8 +123,13 @@ def _without_the_sums(moments: LocalMoments) -> LocalMoments:
 
 
 def _with_another_law(moments: LocalMoments) -> LocalMoments:
-    law: Any = moments.law
-    return replace(moments, law=replace(law, off_diagonal_variance=1.6 * law.off_diagonal_variance))
+    law = moments.law
+    assert law is not None
+    cells = 1.6 * law.terms[0].variances
+    kept = np.eye(len(cells), dtype=bool)
+    kept[0] = kept[:, 0] = True
+    cells[kept] /= 1.6
+    return replace(moments, law=replace(law, terms=(replace(law.terms[0], variances=cells),)))
 
 
 @pytest.mark.parametrize("fault", [_without_the_sums, _with_another_law])

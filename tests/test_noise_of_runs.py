@@ -15,7 +15,6 @@ import pytest
 import dpmoments as dpm
 from dpmoments.analysis.inference import CoefficientInference
 from dpmoments.analysis.line_fitting import inference_of
-from dpmoments.analysis.noise_of_run import noise_of_run
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.mechanisms import (
     AdditiveWishart,
@@ -32,7 +31,7 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.noise.eigenvector_noise import projected_cells, subtracted_cells
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.families import GaussianNoise
-from dpmoments.noise.law import RotatedNoise
+from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.origin import ReleaseOrigin
@@ -42,6 +41,7 @@ from dpmoments.repair.repair import Repair
 from dpmoments.rows.rows import Rows
 from dpmoments.spending.run import moment_release
 from opened_filter import Unchecked
+from plain_rotated_noise import RotatedNoise
 
 N_ROWS, RUNS = 5_000, 200
 SCHEMA = dpm.Schema(dpm.Numeric("a", 0, 1), dpm.Numeric("b", 0, 1), dpm.Boolean("c"), dpm.Numeric("y", 0, 1))
@@ -92,16 +92,13 @@ def fits(
     return found
 
 
-def share_covered(
-    found: list[CoefficientInference], fault: Callable[[RotatedNoise], RotatedNoise] = lambda law: law
-) -> float:
+def share_covered(found: list[CoefficientInference], fault: Callable[[NoiseLaw], NoiseLaw] = lambda law: law) -> float:
     """How often 95 % intervals, by privacy's errors alone, hold the coefficients of the table itself."""
     identified = [fit for fit in found if fit.identified]
     assert len(identified) >= 0.95 * len(found)  # a run of coinpress can fail, and is then not identified
     inside = []
     for fit in identified:
         law = fit.equations.noise
-        assert isinstance(law, RotatedNoise)
         stated = replace(fit, equations=replace(fit.equations, noise=fault(law)))
         errors = np.sqrt(np.diag(stated.privacy_covariance))
         truth = fit_of_the_table(constant=fit.equations.with_constant)
@@ -129,20 +126,20 @@ CASES: dict[str, tuple[Any, ...]] = {
 }
 
 
-def quieter(law: RotatedNoise) -> RotatedNoise:
+def quieter(law: NoiseLaw) -> NoiseLaw:
     """As if a Wishart draw had three times its degrees of freedom."""
-    return replace(law, variances=law.variances / 3.0)
+    return replace(law, terms=tuple(replace(term, variances=term.variances / 3.0) for term in law.terms))
 
 
-def in_the_units_of_the_step(law: RotatedNoise) -> RotatedNoise:
+def in_the_units_of_the_step(law: NoiseLaw) -> NoiseLaw:
     """A⁻¹ forgotten."""
-    return replace(law, matrix=np.eye(len(law.matrix)))
+    return replace(law, terms=(replace(law.terms[0], matrix=None), *law.terms[1:]))
 
 
-def not_turned(law: RotatedNoise) -> RotatedNoise:
+def not_turned(law: NoiseLaw) -> NoiseLaw:
     """The cells taken for those of the table's features; the sum's stay."""
-    d = len(law.matrix) - 1
-    return replace(law, matrix=np.hstack([law.matrix[:, : d + 1], np.eye(d + 1)[:, 1:]]))
+    turned = replace(law.terms[0], matrix=np.eye(law.n_features + 1)[:, 1:])
+    return replace(law, terms=(turned, *law.terms[1:]))
 
 
 FAULTS = dict.fromkeys(("last step", "last step, no mean", "preconditioned"), in_the_units_of_the_step)
@@ -246,15 +243,18 @@ def found_over_stated(mechanism: Mechanism, table: np.ndarray, runs: int = 150) 
 
 def test_a_release_that_states_its_law_keeps_it() -> None:
     release = dpm.release(table(), SCHEMA, epsilon=1.0, mechanism="matrix-laplace", insecure_seed=0)
-    assert noise_of_run(release) is release.noise
-    assert "linearised" not in release.ols("y", FEATURES).summary()
+    assert release.noise is not None
+    assert release.noise_law is not None
+    np.testing.assert_array_equal(release.noise_law.cell_variances(), release.noise.cell_variances)
+    assert release.noise_law.caveats == ()
+    assert "linearized" not in release.ols("y", FEATURES).summary()
 
 
 def test_a_fit_says_what_the_law_is_conditional_on_and_a_file_keeps_it() -> None:
     options: dict[str, Any] = dict(mechanism=IterativeEigenvectors(), rho=2.0, insecure_seed=0)
     release = dpm.release(table(), SCHEMA, **options)
     fit = release.ols("y", FEATURES)
-    assert "linearised about the release" in fit.summary()
+    assert "linearized about the release" in fit.summary()
     read = MomentRelease.from_dict(json.loads(json.dumps(release.to_dict())))
     np.testing.assert_array_equal(read.ols("y", FEATURES).standard_errors, fit.standard_errors)
     clipped = dpm.release(table(), SCHEMA, rho=2.0, mechanism="coinpress", insecure_seed=0).ols("y", FEATURES)
@@ -264,19 +264,19 @@ def test_a_fit_says_what_the_law_is_conditional_on_and_a_file_keeps_it() -> None
 def test_moments_biased_on_purpose_have_no_law() -> None:
     options: dict[str, Any] = dict(epsilon=1.0, delta=1e-6, insecure_seed=0)
     padded = dpm.release(table(), SCHEMA, mechanism=JohnsonLindenstrauss(subtract_padding=False), **options)
-    assert noise_of_run(padded) is None
+    assert padded.noise_law is None
     shifted = dpm.release(table(), SCHEMA, mechanism=AdditiveWishart(debias="positive-definite"), **options)
-    assert noise_of_run(shifted) is not None
-    assert noise_of_run(replace(shifted, diagnostics={"kept_shift": 3.0})) is None
+    assert shifted.noise_law is not None
+    assert replace(shifted, diagnostics={"kept_shift": 3.0}).noise_law is None
 
 
 @pytest.mark.parametrize("damaged", [None, "many", [1.0], [[1.0]] * 4, [1.0, float("nan"), 1.0, 1.0]])
 def test_a_record_that_does_not_say_enough_has_no_law(damaged: Any) -> None:
     release = dpm.release(table(), SCHEMA, epsilon=8.0, mechanism="iterative-eigenvectors", insecure_seed=0)
-    assert noise_of_run(release) is not None
-    assert noise_of_run(replace(release, diagnostics={**release.diagnostics, "eigenvalues": damaged})) is None
-    assert noise_of_run(replace(release, details={**release.details, "eigenvalue_scale": damaged})) is None
-    assert noise_of_run(replace(release, details={**release.details, "sum_scale": damaged})) is None
+    assert release.noise_law is not None
+    assert replace(release, diagnostics={**release.diagnostics, "eigenvalues": damaged}).noise_law is None
+    assert replace(release, details={**release.details, "eigenvalue_scale": damaged}).noise_law is None
+    assert replace(release, details={**release.details, "sum_scale": damaged}).noise_law is None
 
 
 def test_levels_of_too_few_rows_are_left_out_of_these_releases_too() -> None:

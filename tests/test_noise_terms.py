@@ -26,21 +26,21 @@ from dpmoments.noise.dependent import InverseNormalPivot, LastStepPivot, Wishart
 from dpmoments.noise.entropy import insecure_generator
 from dpmoments.noise.families import GaussianNoise, IsotropicNoise, LaplaceNoise, MatrixLaplaceNoise, WishartNoise
 from dpmoments.noise.law import NoiseLaw as PlainLaw
-from dpmoments.noise.law import RotatedNoise
 from dpmoments.noise.matrices import isotropic, matrix_laplace
 from dpmoments.noise.models import (
     AdditiveModel,
+    InverseNormalModel,
+    LastStepModel,
     NoiseModel,
     PooledModel,
+    ReleasedBasisModel,
+    ScaledWishartModel,
     WishartModel,
-    _InverseNormalModel,
-    _LastStepModel,
-    _ReleasedBasisModel,
-    _ScaledWishartModel,
 )
 from dpmoments.noise.pooled import CarriedNoise, PooledNoise
 from dpmoments.noise.terms import NoiseLaw, NoiseTerm
 from dpmoments.repair.spectral import SpectralNoise
+from plain_rotated_noise import RotatedNoise, law_of_pivot
 
 D, RATE = 4, 0.7
 EXACT = dict(rtol=1e-12, atol=1e-300)
@@ -472,15 +472,15 @@ INVERSE: dict[str, Any] = dict(
 )  # fmt: skip
 OWN_COUNT = WISHART | dict(augmentation=0.0, corner=0.0, count_scale=2.5, count_is_laplace=True)
 MODELS: dict[str, tuple[NoiseModel, Any]] = {
-    "last step": (_LastStepModel(**LAST_STEP), LastStepPivot(**LAST_STEP)),
+    "last step": (LastStepModel(**LAST_STEP), LastStepPivot(**LAST_STEP)),
     "last step, no mean": (
-        _LastStepModel(**LAST_STEP | dict(step_sum=None, sum_scale=0.0)),
+        LastStepModel(**LAST_STEP | dict(step_sum=None, sum_scale=0.0)),
         LastStepPivot(**LAST_STEP | dict(step_sum=None, sum_scale=0.0)),
     ),
     "wishart": (WishartModel(**WISHART), WishartPivot(**WISHART)),
     "wishart, own count": (WishartModel(**OWN_COUNT), WishartPivot(**OWN_COUNT)),
     "inverse wishart": (WishartModel(**WISHART | dict(inverse=True)), WishartPivot(**WISHART | dict(inverse=True))),
-    "inverse normal": (_InverseNormalModel(**INVERSE), InverseNormalPivot(**INVERSE)),
+    "inverse normal": (InverseNormalModel(**INVERSE), InverseNormalPivot(**INVERSE)),
 }
 
 
@@ -488,11 +488,9 @@ MODELS: dict[str, tuple[NoiseModel, Any]] = {
 @pytest.mark.parametrize("centered", [False, True])
 @pytest.mark.parametrize("name", MODELS)
 def test_models_of_runs_answer_as_they_did(name: str, centered: bool, public: bool) -> None:
-    from dpmoments.analysis.noise_of_run import _of_pivot
-
     model, pivot = MODELS[name]
     released: Any = replace(RELEASED, count_is_public=public, center=np.full(D, 0.05) if centered else None)
-    law, plain = model.law(released), _of_pivot(released, pivot)
+    law, plain = model.law(released), law_of_pivot(released, pivot)
     assert law is not None
     assert plain is not None
     same_answers(law, plain, np.random.default_rng(9))
@@ -506,13 +504,13 @@ def test_models_of_runs_answer_as_they_did(name: str, centered: bool, public: bo
 
 def test_noise_left_in_on_purpose_has_no_law() -> None:
     assert WishartModel(**WISHART | dict(subtracted=False)).law(RELEASED) is None
-    assert _LastStepModel(**LAST_STEP | dict(linear=np.zeros((D, D)))).law(RELEASED) is None
+    assert LastStepModel(**LAST_STEP | dict(linear=np.zeros((D, D)))).law(RELEASED) is None
     assert WishartModel(**WISHART).law(replace(RELEASED, noisy_sum=None)) is None
 
 
 CELLS = np.array([[1.0, 2.0, 3.0, 4.0], [2.0, 2.0, 1.0, 1.0], [3.0, 1.0, 5.0, 2.0], [4.0, 1.0, 2.0, 9.0]])
-BASIS = _ReleasedBasisModel(n_features=D, cells=CELLS, sum_variance=2.0, count_variance=2.0, laplace=True)
-SCALED = _ScaledWishartModel(
+BASIS = ReleasedBasisModel(n_features=D, cells=CELLS, sum_variance=2.0, count_variance=2.0, laplace=True)
+SCALED = ScaledWishartModel(
     n_features=D, degrees=50.0, scale=0.5, scale_matrix=LINEAR @ LINEAR.T, augmentation=0.5, count_is_noisy=True
 )
 EVERY: list[NoiseModel] = [

@@ -17,7 +17,9 @@ from scipy.stats import binom, kstest
 import dpmoments as dpm
 from dpmoments.analysis.inference import NormalEquations, _smallest_statistic
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
+from dpmoments.noise.cells import GaussianCells
 from dpmoments.noise.families import GaussianNoise
+from dpmoments.noise.terms import NoiseLaw, NoiseTerm
 
 UNLIMITED: dict[str, Any] = dict(epsilon=1e13, repair="none", insecure_seed=0)
 SCHEMA = dpm.Schema(
@@ -60,7 +62,11 @@ def drawn_equations(seed: int, law: GaussianNoise = LAW, features: float = 1.0) 
     z = np.column_stack([np.ones(N_ROWS), rows, target])
     noise = rng.normal(size=(K + 2, K + 2)) * np.sqrt(law.cell_variances)
     noisy = z.T @ z + np.triu(noise) + np.triu(noise, 1).T
-    return NormalEquations(noisy, float(noisy[0, 0]), True, law, np.eye(K + 2))
+    return NormalEquations(noisy, float(noisy[0, 0]), True, terms_of(law), np.eye(K + 2), law.off_diagonal_variance)
+
+
+def terms_of(law: GaussianNoise) -> NoiseLaw:
+    return NoiseLaw((NoiseTerm(GaussianCells(), law.cell_variances),))
 
 
 def p_values(equations_of: Any, draws: int) -> np.ndarray:
@@ -77,7 +83,7 @@ def p_values(equations_of: Any, draws: int) -> np.ndarray:
 def test_the_inverted_test_has_its_level_where_noise_is_known_and_nowhere_else() -> None:
     assert kstest(p_values(drawn_equations, 600), "uniform").pvalue > 0.01
     quiet = GaussianNoise(K + 1, 3_000.0, 1_500.0, 1_500.0, 1_500.0)
-    understated = p_values(lambda seed: replace(drawn_equations(seed), noise=quiet), 600)
+    understated = p_values(lambda seed: replace(drawn_equations(seed), noise=terms_of(quiet)), 600)
     assert kstest(understated, "uniform").pvalue < 1e-4
 
 

@@ -15,6 +15,8 @@ from markupsafe import Markup
 
 import dpmoments as dpm
 from dpmoments.cli import main
+from dpmoments.noise.cells import GaussianCells
+from dpmoments.noise.terms import NoiseLaw, NoiseTerm
 from dpmoments.reporting import page as page_module
 from dpmoments.reporting import sections as mean_sections
 from dpmoments.reporting import sections as section_module
@@ -185,6 +187,7 @@ def kinds() -> dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]]:
     ]
     ids = np.repeat(np.arange(1500), 2).astype(str)
     unit = {"privacy_unit": dpm.PrivacyUnit("person", max_rows=2)}
+    biased = dpm.mechanisms.JohnsonLindenstrauss(subtract_padding=False)
     return {
         "people": (
             dpm.release(table.append_column("person", pa.array(ids)), people, epsilon=1.0, **unit),
@@ -213,7 +216,7 @@ def kinds() -> dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]]:
         ),
         "pooled": (dpm.pool(parts), {"groups": [("flag", "age")]}, ("2 releases pooled", "Groups: age by flag")),
         "no law": (
-            dpm.release(x, ball, epsilon=1.0, delta=1e-6, mechanism="johnson-lindenstrauss", **seed),
+            dpm.release(x, ball, epsilon=1.0, delta=1e-6, mechanism=biased, **seed),
             {},
             ("noise unknown",),
         ),
@@ -326,7 +329,7 @@ def test_numbers_that_are_no_larger_than_their_noise_are_not_told() -> None:
     """Sums of squares without a count, and means by themselves: noise a little below, and a little above, what counts."""
     squares: Any = SimpleNamespace(
         gram=np.diag([10.0, 10.0]),
-        noise=SimpleNamespace(diagonal_variance=1.0),
+        noise_law=NoiseLaw((NoiseTerm(GaussianCells(), np.ones((3, 3))),)),
         encoding=SimpleNamespace(scale=np.sqrt([9.0, 11.0])),
         feature_names=("a", "b"),
     )

@@ -209,37 +209,7 @@ def ratios(case: str, analysis: str, draws: int) -> dict[str, float] | None:
     return found
 
 
-WITHOUT_LAW = frozenset(
-    {
-        "additive-wishart of a scale",
-        "iterative-eigenvectors",
-        "iterative-eigenvectors, zcdp",
-        "kapralov-talwar",
-        "johnson-lindenstrauss",
-        "johnson-lindenstrauss, public count",
-        "inverse-wishart",
-        "inverse-gaussian",
-        "coinpress",
-        "coinpress, public count",
-    }
-)
-"""Cases of which no analysis but regression knows the noise yet."""
-
-
-def not_yet(case: str, analysis: str | None = None) -> list[Any]:
-    known = analysis is not None and analysis.startswith("ols")
-    return (
-        [pytest.mark.xfail(strict=True, reason="its noise is known to regressions alone")]
-        if case in WITHOUT_LAW and not known
-        else []
-    )
-
-
-CELLS = [
-    pytest.param(case, analysis, marks=not_yet(case, analysis), id=f"{case} × {analysis}")
-    for case in CASES
-    for analysis in ANALYSES
-]
+CELLS = [pytest.param(case, analysis, id=f"{case} × {analysis}") for case in CASES for analysis in ANALYSES]
 
 
 @pytest.mark.parametrize(("case", "analysis"), CELLS)
@@ -261,7 +231,7 @@ def test_each_number_errs_by_what_it_states(case: str, analysis: str) -> None:
     assert all(0.7 <= ratio <= 1.3 for ratio in found.values()), found
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, marks=not_yet(case)) for case in CASES])
+@pytest.mark.parametrize("case", CASES)
 def test_either_every_analysis_of_a_release_knows_its_noise_or_none_does(case: str) -> None:
     release = releases(case, DRAWS)[0]
     known = {}

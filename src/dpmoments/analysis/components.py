@@ -16,7 +16,7 @@ from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE, LocalMoments, de
 from dpmoments.analysis.levels import chosen_features, columns_with_places
 from dpmoments.analysis.released import Released, cautions
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
-from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise.terms import NoiseLaw
 from dpmoments.schema.schema import Schema
 
 # What is known of fourth moments from shares alone: how a sample's second moments of levels and Booleans vary.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from numbers import Real
 
 import numpy as np
 import scipy
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise.terms import NoiseLaw
 
 
 def confidence_level(level: float) -> float:
@@ -59,24 +58,26 @@ def deviations_for(level: float, law: NoiseLaw | None, privacy: FloatArray, samp
 
     Examples
     --------
-    >>> from dpmoments.noise import LaplaceNoise
-    >>> law = LaplaceNoise(1, 2.0, 2.0, 2.0, 2.0)
+    >>> from dpmoments.noise.cells import LaplaceCells
+    >>> law = NoiseLaw.additive(LaplaceCells(), 1, diagonal=2.0, off_diagonal=2.0, of_sum=2.0, of_count=2.0)
     >>> deviations_for(0.95, law, np.array([0.0, 1.0, 1.0]), np.array([1.0, 1.0, 0.0])).round(3)
     array([1.96 , 2.   , 2.118])
     """
-    upper = (1.0 + level) / 2.0
-    normal = float(scipy.special.ndtri(upper))
-    if law is None:
+    quantile = None if law is None else law.quantile((1.0 + level) / 2.0, of="cell")
+    return deviations_by_quantile(level, quantile, privacy, sampling)
+
+
+def deviations_by_quantile(
+    level: float, quantile: float | None, privacy: FloatArray, sampling: FloatArray
+) -> FloatArray:
+    """The same from the quantile q of a noisy cell at (1 + level)/2; None where it is not known."""
+    normal = float(scipy.special.ndtri((1.0 + level) / 2.0))
+    if quantile is None:
         return np.full(np.shape(privacy), normal)
     total = privacy + sampling
     share = np.divide(privacy, total, out=np.zeros_like(total), where=total > 0.0)
-    beyond = max(0.0, _standard_quantile(law, upper) - normal)
+    beyond = max(0.0, quantile - normal)
     return np.asarray(normal + beyond * share**2)
-
-
-@lru_cache(maxsize=256)
-def _standard_quantile(law: NoiseLaw, level: float) -> float:
-    return law.standard_quantile(level, diagonal=False)
 
 
 def fieller_interval(

@@ -17,6 +17,7 @@ from dpmoments.analysis.functionals import (
     FeatureVariances,
     LocalMoments,
     describe_law,
+    noise_edges,
     opposite_levels,
 )
 from dpmoments.analysis.levels import chosen_features, columns_of
@@ -387,9 +388,8 @@ def partial_correlation(
     features, law = standardised.features, standardised.moments.law
     k, n = len(features), standardised.moments.n_rows
     smallest = float(np.linalg.eigvalsh(standardised.noisy)[0])
-    edge = 0.0 if law is None else float(standardised.edge.max())
     largest = float(np.diag(standardised.noisy).max())
-    if not smallest > max(edge, SINGULAR * largest):
+    if not smallest > SINGULAR * largest or not _noise_leaves_inverse(release, standardised, smallest):
         return _not_identified(release, features.tolist(), level)
     inverse = np.linalg.inv(standardised.noisy)
     root = np.sqrt(np.diag(inverse))
@@ -417,10 +417,33 @@ def partial_correlation(
     )
 
 
+def _noise_leaves_inverse(release: Released, standardised: Standardised, smallest: float) -> bool:
+    """Whether the noise is below the covariance S in every direction.
+
+    All of it is to be below S's least eigenvalue if it was added cell by cell.
+    Other noise may be small where S is: the edge of S^−½NS^−½ is then compared with 1.
+    """
+    moments, law = standardised.moments, standardised.moments.law
+    if law is None:
+        return smallest > 0.0
+    if release.noise is not None:
+        return smallest > float(standardised.edge.max())
+    features = standardised.features
+    eigenvalues, vectors = np.linalg.eigh(standardised.noisy)
+    rows = (vectors / np.sqrt(eigenvalues)).T * (moments.unit[features] / standardised.scale)
+    matrix = np.zeros((len(features) + 1, law.n_features + 1))
+    matrix[0, 0] = 1.0
+    matrix[1:, 0] = rows @ moments.shift[features]
+    matrix[1:, features + 1] = rows * moments.stretch[features]
+    whitened = law.carried(matrix)
+    cells = whitened.cell_variances()[1:, 1:] / moments.n_rows**2
+    return bool(noise_edges(cells, np.eye(len(features))[:1], whitened)[0] < 1.0)
+
+
 def _not_identified(release: Released, features: Sequence[int], level: float) -> Correlations:
     shape = (len(features),) * 2
     unknown = np.full(shape, np.nan)
-    known = release.noise is not None
+    known = release.noise_law is not None
     return Correlations(
         feature_names=tuple(release.feature_names[feature] for feature in features),
         correlation=unknown,

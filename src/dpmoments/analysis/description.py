@@ -15,7 +15,7 @@ from dpmoments.analysis.confidence import confidence_level, deviations_for
 from dpmoments.analysis.functionals import FeatureVariances, LocalMoments
 from dpmoments.analysis.released import Released, cautions
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.schema.constraints import Constraints
 
@@ -83,7 +83,7 @@ class Description(TableAnswer):
         if self.mean is None:
             return ""
         if not np.isfinite(self.mean_noise).any():
-            return "noise unknown: this mechanism has no closed law of its noise."
+            return "noise unknown: a bias was left in the moments, or the file says too little."
         words = "± noise: standard deviation of the noise that privacy adds to the number before it, before repair."
         if any("noise" in row[1:] for row in self.table()[1:]):
             words += " noise: that is as large as what could be learnt."
@@ -231,7 +231,7 @@ def describe(release: Released) -> Description:
         count_is_public=release.count_is_public,
         noisy_mean=LocalMoments.of(release).location if with_mean else None,
         bounds=release.schema.feature_bounds,
-        noise=release.noise,
+        noise=release.noise_law,
         warning=cautions(release),
     )
 
@@ -242,13 +242,16 @@ def _root(variance: FloatArray) -> FloatArray:
 
 
 def _mean_noise(release: Released) -> FloatArray:
-    law = release.noise
-    if release.noisy_sum is None or law is None or law.sum_variance is None or law.count_variance is None:
-        return np.full(len(release.feature_names), np.nan)
+    law, d = release.noise_law, len(release.feature_names)
+    if release.noisy_sum is None or law is None or _count_noise(release) is None:
+        return np.full(d, np.nan)
     # the sum is about the centre, if there is one, and so is what the noise on the count is multiplied by
     about = release.unit_ball_mean if release.center is None else release.unit_ball_mean - release.center
-    variance = law.sum_variance + about**2 * law.count_variance
-    noise = np.sqrt(variance) / release.n_rows * release.encoding.scale
+    weights = np.zeros((d, 2, 2))
+    weights[:, 0, 1] = weights[:, 1, 0] = 0.5
+    weights[:, 0, 0] = -about
+    indices = np.stack([np.zeros(d, dtype=int), np.arange(d) + 1], axis=1)
+    noise = np.sqrt(law.variance(indices, weights)) / release.n_rows * release.encoding.scale
     noise[list(Constraints.of(release.schema, mean=True).certain)] = (
         0.0  # a column of one level: its share is 1 in every table
     )
@@ -268,9 +271,11 @@ def _deviation_noise(release: Released, deviations: FloatArray) -> FloatArray:
 def _count_noise(release: Released) -> float | None:
     if release.count_is_public:
         return 0.0
-    if release.noisy_count is None or release.noise is None or release.noise.count_variance is None:
+    if release.noisy_count is None or release.noise_law is None:
         return None
-    return math.sqrt(release.noise.count_variance)
+    if release.noise is not None and release.noise.count_variance is None:
+        return None  # a count with a draw of its own, which the additive law does not hold
+    return math.sqrt(release.noise_law.count_variance)
 
 
 _MAX_FEATURES = 12
@@ -340,7 +345,11 @@ def release_card(release: Released) -> str:
         result = describe(release)
     except ValueError as refusal:  # a file may hold any numbers, and is to be shown all the same
         return card(title, [str(refusal)], [("",)], release.privacy, [], [])
-    law = "" if release.noise is not None else "noise unknown: this mechanism has no closed law of its noise"
+    law = (
+        ""
+        if release.noise_law is not None
+        else "noise unknown: a bias was left in the moments, or the file says too little"
+    )
     return card(
         title,
         [f"rows: {result.rows_text}", law or result.noise_text],

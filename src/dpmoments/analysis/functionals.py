@@ -10,7 +10,7 @@ import numpy as np
 
 from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
-from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise.terms import NoiseLaw
 from dpmoments.repair.repair import Repair
 from dpmoments.repair.spectral import SpectralNoise
 from dpmoments.schema.constraints import Constraints
@@ -38,7 +38,7 @@ class LocalMoments:
         In the table's units. The location is the released mean and the unit the encoding's scale, but for features that were to
         be left as they are (0 and 1).
     law : NoiseLaw or None
-        Of the released moments; None where the mechanism has no closed one: every variance is then NaN.
+        Of the released moments; None if they are biased on purpose: every variance is then NaN.
     shift, stretch : ndarray of shape (d,)
         t and s of w = t + s·x, x the encoded row about the release's centre.
     opposite : ndarray of int, shape (d,), or None
@@ -89,7 +89,7 @@ class LocalMoments:
         )
         matrix = np.diag(np.concatenate([[1.0], stretch]))
         matrix[1:, 0] = shift
-        return cls(matrix @ released @ matrix.T, n_rows, location, unit, release.noise, shift, stretch)
+        return cls(matrix @ released @ matrix.T, n_rows, location, unit, release.noise_law, shift, stretch)
 
     def with_opposites(self, opposite: IntegerArray) -> LocalMoments:
         """The moments of (w_f − w_g)/2 in place of w_f, for features f and g of which one is 1 and the other 0 in every row.
@@ -117,21 +117,14 @@ class LocalMoments:
         Parameters
         ----------
         places : integer ndarray of shape (P, m)
-            The first of each is 0.
+            The first of each is 0; −1 stands for none.
         weights : ndarray of shape (P, m, m)
         """
         if self.law is None:
             return np.full(len(weights), np.nan)
         if self.opposite is not None:
             places, weights = _on_both(places, weights, self.opposite)
-        result = self._of_released(places, weights)
-        if _cells_are_uncorrelated(self.law):
-            cells = self.law.cell_variances[places[:, :, None], places[:, None, :]] * result**2
-            diagonal = np.einsum("pii->p", cells)
-            return np.asarray(2.0 * cells.sum(axis=(1, 2)) - diagonal)
-        return np.array(
-            [self._of_one(self.law, index, weight) for index, weight in zip(places, result, strict=True)], dtype=float
-        )
+        return self.law.variance(places, self._of_released(places, weights))
 
     def covariance(self, places: IntegerArray, weights: FloatArray) -> FloatArray:
         """Covariance of the noise on P functionals of the same places, shape (P, P).
@@ -147,36 +140,28 @@ class LocalMoments:
         if self.law is None:
             return np.full((len(weights), len(weights)), np.nan)
         result = self._of_released(np.broadcast_to(places, (len(weights), len(places))), weights)
-        if _cells_are_uncorrelated(self.law):
-            upper = np.triu_indices(len(places))
-            deviations = np.sqrt(self.law.cell_variances[np.ix_(places, places)][upper])
-            cells = result[:, upper[0], upper[1]] * deviations * np.where(upper[0] == upper[1], 1.0, 2.0)
-            return np.asarray(cells @ cells.T)
-        own = [self._of_one(self.law, places, weight) for weight in result]
-        covariance = np.diag(np.array(own, dtype=float))
-        for i, first in enumerate(result):
-            for j, second in enumerate(result[:i]):
-                both = self._of_one(self.law, places, first + second)
-                covariance[i, j] = covariance[j, i] = (both - own[i] - own[j]) / 2.0
-        return covariance
+        return self.law.covariance(places, result)
 
     def cell_variances(self, chosen: IntegerArray) -> FloatArray:
         """Variances of the noise on the cells of Σ w wᵀ of some features, shape (k, k)."""
         size = len(chosen)
-        first, second = np.divmod(np.arange(size * size), size)
-        indices = np.stack([np.zeros(size * size, dtype=int), chosen[first] + 1, chosen[second] + 1], axis=1)
-        weights = np.zeros((size * size, 3, 3))
+        first, second = np.triu_indices(size)
+        indices = np.stack([np.zeros(len(first), dtype=int), chosen[first] + 1, chosen[second] + 1], axis=1)
+        weights = np.zeros((len(first), 3, 3))
         weights[:, 1, 2] = weights[:, 2, 1] = 0.5
         on_diagonal = first == second
-        indices[on_diagonal, 2] = 0  # a place stands once; its weights are 0
+        indices[on_diagonal, 2] = -1  # none: a place stands once
         weights[on_diagonal] = 0.0
         weights[on_diagonal, 1, 1] = 1.0
-        return self.variances(indices, weights).reshape(size, size)
+        result = np.empty((size, size))
+        result[first, second] = result[second, first] = self.variances(indices, weights)
+        return result
 
     def _of_released(self, places: IntegerArray, weights: FloatArray) -> FloatArray:
         """Weights on Σ w wᵀ as weights on Σ z zᵀ, z = (1, x)."""
         chosen = places[:, 1:] - 1
         used = chosen >= 0
+        chosen = np.maximum(chosen, 0)
         shift = np.concatenate([np.ones((len(places), 1)), np.where(used, self.shift[chosen], 0.0)], axis=1)
         stretch = np.where(used, self.stretch[chosen], 0.0)
         on_shift = np.einsum("pij,pj->pi", weights, shift)
@@ -185,11 +170,6 @@ class LocalMoments:
         result[:, 0, 1:] = result[:, 1:, 0] = on_shift[:, 1:] * stretch
         result[:, 1:, 1:] = weights[:, 1:, 1:] * stretch[:, :, None] * stretch[:, None, :]
         return result
-
-    def _of_one(self, law: NoiseLaw, places: IntegerArray, weights: FloatArray) -> float:
-        whole = np.zeros((law.n_features + 1,) * 2)
-        np.add.at(whole, np.ix_(places, places), weights)
-        return float(law.functional_variance(whole))
 
 
 def bilinear(first: FloatArray, second: FloatArray) -> FloatArray:
@@ -209,7 +189,7 @@ def _noise_edge(row_sum: float, size: int, law: NoiseLaw | None) -> float:
     """What the largest eigenvalue of the noise on a k × k matrix stays below in about 95 of 100 releases."""
     if law is None:
         return float("nan")
-    spectral = SpectralNoise.of(law)
+    spectral = SpectralNoise.of_terms(law)
     beyond = spectral.edge / (2.0 * math.sqrt(spectral.variance)) if spectral.variance > 0.0 else 1.0
     return math.sqrt(row_sum) * (2.0 + math.pow(size, -2.0 / 3.0)) * max(1.0, beyond)
 
@@ -232,12 +212,14 @@ def noise_edges(cells: FloatArray, components: FloatArray, law: NoiseLaw | None)
 
 def describe_law(law: NoiseLaw | None) -> str:
     """What stands below a table whose noise is not known; empty where it is."""
-    unknown = "noise unknown: this mechanism has no closed law of its noise, so nothing here has an interval"
+    unknown = (
+        "noise unknown: a bias was left in the moments, or the file says too little, so nothing here has an interval"
+    )
     return "" if law is not None else unknown
 
 
 def _on_both(places: IntegerArray, weights: FloatArray, opposite: IntegerArray) -> tuple[IntegerArray, FloatArray]:
-    """Weights on (1, w) of functionals on (1, (w_f − w_g)/2): the opposites stand after all others, with weight 0 for none."""
+    """Weights on (1, w) of functionals on (1, (w_f − w_g)/2): the opposites stand after all others, −1 for none."""
     others = np.where(places[:, 1:] > 0, opposite[places[:, 1:] - 1], -1)
     has_one = others >= 0
     own = np.concatenate([np.ones((len(places), 1)), np.where(has_one, 0.5, 1.0)], axis=1)
@@ -247,11 +229,7 @@ def _on_both(places: IntegerArray, weights: FloatArray, opposite: IntegerArray) 
     row = np.arange(1, places.shape[1])
     spread[:, row, places.shape[1] + row - 1] = np.where(has_one, -0.5, 0.0)
     result = np.einsum("pij,pik,pjl->pkl", weights, spread, spread, optimize=True)
-    return np.concatenate([places, np.where(has_one, others + 1, 0)], axis=1), result
-
-
-def _cells_are_uncorrelated(law: NoiseLaw) -> bool:
-    return type(law).functional_variance is NoiseLaw.functional_variance
+    return np.concatenate([places, np.where(has_one, others + 1, -1)], axis=1), result
 
 
 # Variances of features as inference reads them: of a level or a Boolean by its share, of others by the second moment.

@@ -6,38 +6,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import number, unless_beyond_floating_point
 from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
-from dpmoments.analysis.released import Released
+from dpmoments.analysis.released import Released, additive_cell_variance
 from dpmoments.foundation.arrays import FloatArray
+from dpmoments.noise.terms import NoiseLaw
 
 _AGREEMENT = 30.0
 """Standard deviations of a cell. A change of method at which the two differ would lose coverage by itself."""
-
-
-class NoiseOfMoments(Protocol):
-    """What inference asks of the noise on Σ z zᵀ, z = (1, x).
-
-    :class:`dpmoments.noise.law.NoiseLaw` answers it, and :class:`dpmoments.noise.law.RotatedNoise`.
-    """
-
-    @property
-    def about(self) -> str:
-        """What the law is conditional on, a sentence; empty where it holds as it stands."""
-
-    def direction_variance(self, direction: FloatArray) -> float:
-        """Var(uᵀN u)/2 for u over z: the variance of a cell off the diagonal, where noise is alike in all directions."""
-
-    def product_covariance(self, vector: FloatArray, chosen: Sequence[int] | None = None) -> FloatArray:
-        """Cov(N b)."""
-
-    def functional_variance(self, weights: FloatArray) -> float:
-        """Var(Σ Aᵢⱼ Nᵢⱼ)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,23 +33,27 @@ class NormalEquations:
         M, the regressors (the constant first, where there is one), then the target.
     n_rows : float
     with_constant : bool
-    noise : NoiseOfMoments
+    noise : NoiseLaw
         Of Σ z zᵀ, z = (1, x) of all features.
-    carry : ndarray of shape (k + 1, d + 1)
+    design_map : ndarray of shape (k + 1, d + 1)
         T: the regressors and the target are T z.
+    cell_variance : float or None
+        The variance of a cell off the diagonal that noise added cell by cell is taken to have in all directions; None: that of
+        each direction is asked for.
     """
 
     moments: FloatArray
     n_rows: float
     with_constant: bool
-    noise: NoiseOfMoments
+    noise: NoiseLaw
     design_map: FloatArray
+    cell_variance: float | None = None
 
     @classmethod
     def of(
         cls,
         release: Released,
-        noise: NoiseOfMoments,
+        noise: NoiseLaw,
         features: Sequence[int],
         target: int,
         *,
@@ -82,7 +66,7 @@ class NormalEquations:
         ----------
         release : Released
             With a number of rows.
-        noise : NoiseOfMoments
+        noise : NoiseLaw
         features : sequence of int
         target : int
         constant : bool
@@ -104,7 +88,14 @@ class NormalEquations:
         if constant:
             design_map = np.vstack([np.eye(1, d + 1), design_map])
         moments = design_map @ whole @ design_map.T
-        return cls((moments + moments.T) / 2.0, float(whole[0, 0]), constant, noise, design_map)
+        return cls(
+            (moments + moments.T) / 2.0,
+            float(whole[0, 0]),
+            constant,
+            noise,
+            design_map,
+            additive_cell_variance(release),
+        )
 
     @property
     def n_regressors(self) -> int:
@@ -136,7 +127,9 @@ class NormalEquations:
     @cached_property
     def noise_variance(self) -> float:
         """v: the variance of a cell of noise, where the regressors vary least."""
-        return self.noise.direction_variance(self.design_map[:-1].T @ self._spectrum[1][:, 0])
+        if self.cell_variance is not None:
+            return self.cell_variance
+        return 0.5 * self.noise.variance_of_square(self.design_map[:-1].T @ self._spectrum[1][:, 0])
 
     @property
     def noise_floor(self) -> float:
@@ -157,14 +150,13 @@ class NormalEquations:
 
     def residual_noise(self, beyond: FloatArray) -> float:
         """Standard deviation of the noise on bᵀM b."""
-        carried = self.design_map.T @ beyond
-        return math.sqrt(max(self.noise.functional_variance(np.outer(carried, carried)), 0.0))
+        return math.sqrt(max(self.noise.variance_of_square(self.design_map.T @ beyond), 0.0))
 
     def noise_covariance(self, beyond: FloatArray) -> FloatArray:
         """Cov((N b)_A) for b over regressors and target, shape (k + 1,) → (k, k)."""
         used = np.flatnonzero(self.design_map[:-1].any(axis=0))
         rows = self.design_map[:-1, used]
-        return np.asarray(rows @ self.noise.product_covariance(self.design_map.T @ beyond, used.tolist()) @ rows.T)
+        return np.asarray(rows @ self.noise.covariance_of_product(self.design_map.T @ beyond, used) @ rows.T)
 
     def residual_variance(self, beyond: FloatArray, degrees_of_freedom: float | None = None) -> float:
         """bᵀM b over the number of rows, or over the degrees of freedom; 0 where noise made it negative."""

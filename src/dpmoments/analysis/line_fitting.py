@@ -10,7 +10,6 @@ from typing import Literal
 import numpy as np
 
 from dpmoments.analysis.inference import CoefficientInference, NormalEquations
-from dpmoments.analysis.noise_of_run import noise_of_run
 from dpmoments.analysis.regression_results import ClippingEffect, ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Released, describe_contribution
@@ -224,7 +223,7 @@ def penalised_slopes(moment: FloatArray, chosen: Regressors, alpha: float) -> Fl
 
 def inference_of(release: Released, chosen: Regressors) -> CoefficientInference | None:
     """None where no law of the noise is known."""
-    noise = noise_of_run(release)
+    noise = release.noise_law
     if noise is None or (chosen.intercept and not _count_noise_is_known(release)):
         return None  # without a constant the number of rows is no moment among those solved with
     scale = release.encoding.scale

@@ -15,7 +15,7 @@ from dpmoments.analysis.confidence import confidence_level
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import NOISE_UNKNOWN, NOT_DISTINGUISHABLE
 from dpmoments.analysis.inference import CoefficientInference, NormalEquations
-from dpmoments.analysis.released import Released
+from dpmoments.analysis.released import Released, describe_caveats
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import is_finite_number
 from dpmoments.schema.schema import Schema
@@ -267,7 +267,7 @@ class ExplainedVariance:
         gradient = (1.0 - share) * np.outer(of_target, of_target) - np.outer(beyond, beyond)
         carried = equations.design_map.T @ gradient @ equations.design_map / total
         second_order = 2.0 * times * float(np.trace(product @ product)) / total**2
-        privacy = equations.noise.functional_variance(carried) + max(second_order, 0.0)
+        privacy = float(equations.noise.variance(None, carried[None])[0]) + max(second_order, 0.0)
         sampling = 4.0 * share * (1.0 - share) ** 2 / n_rows + 2.0 * (k - equations.with_constant) / n_rows**2
         return cls(share, math.sqrt(privacy), math.sqrt(sampling), degrees, n_rows)
 
@@ -564,7 +564,8 @@ class CoefficientTable(TableAnswer):
             )
         if self._is_identified:
             about += self.inference.about_residuals
-        law = self.inference.equations.noise.about
+        law = describe_caveats(self.inference.equations.noise)
+        law = f"{law}." if law else ""
         return tuple(filter(None, [about, law, self.clipping.in_words, self._describe_bound(), self.warning]))
 
     def columns(self) -> dict[str, list[Any]]:

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.levels import columns_with_places, feature_place, named_features
-from dpmoments.analysis.noise_of_run import noise_of_run
-from dpmoments.analysis.released import Released
+from dpmoments.analysis.released import Released, additive_cell_variance
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import shown
 from dpmoments.schema.columns import Categorical
@@ -291,7 +290,7 @@ def _without_references(
 
 def _lost_levels(release: Released, kept: Sequence[int], references: Mapping[str, str]) -> set[int]:
     """Levels, of columns with a reference, whose variance is below what identifies a coefficient among so many regressors."""
-    if not references or release.noisy_sum is None or (noise := noise_of_run(release)) is None:
+    if not references or release.noisy_sum is None or (noise := release.noise_law) is None:
         return set()
     mean = release.unit_ball_mean if release.center is None else release.unit_ball_mean - release.center
     spread = np.diag(release.unit_ball_covariance) * release.n_rows
@@ -302,10 +301,13 @@ def _lost_levels(release: Released, kept: Sequence[int], references: Mapping[str
         for index in indices
     }
 
+    of_cell = additive_cell_variance(release)
+
     def floor(place: int) -> float:
         direction = np.zeros(len(mean) + 1)
         direction[0], direction[place + 1] = -mean[place], 1.0
-        return 2.0 * math.sqrt(noise.direction_variance(direction) * (len(kept) + 1))
+        variance = 0.5 * noise.variance_of_square(direction) if of_cell is None else of_cell
+        return 2.0 * math.sqrt(variance * (len(kept) + 1))
 
     return {index for index in kept if index in levels and spread[index] < floor(index)}
 

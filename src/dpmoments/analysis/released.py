@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from dpmoments.foundation.arrays import FloatArray
-from dpmoments.noise.law import MomentPivot, NoiseLaw
+from dpmoments.noise.law import MomentPivot
+from dpmoments.noise.law import NoiseLaw as AdditiveLaw
+from dpmoments.noise.terms import NoiseLaw
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.repair.repair import Repair, few_rows_message
 from dpmoments.schema.encoding import Encoding
@@ -32,8 +35,12 @@ class Released(Protocol):
         """How the moments are made those of a possible table."""
 
     @property
-    def noise(self) -> NoiseLaw | None:
-        """The law of the noise, where it has a closed form."""
+    def noise(self) -> AdditiveLaw | None:
+        """The law of the noise that repairs go by, if it was added cell by cell."""
+
+    @property
+    def noise_law(self) -> NoiseLaw | None:
+        """The law of the noise, which gives variances of functionals; None if the moments are biased on purpose."""
 
     @property
     def pivot(self) -> MomentPivot | None:
@@ -145,8 +152,31 @@ def cautions(release: Released) -> str:
     'too few rows for this budget: th'
     """
     few = few_rows_message(release.noisy_count, release.noise)
-    said = (few, describe_contribution(release), *release.warnings)
+    said = (few, describe_contribution(release), describe_caveats(release.noise_law), *release.warnings)
     return ". ".join(dict.fromkeys(words.rstrip(".") for words in said if words))
+
+
+def additive_cell_variance(release: Released) -> float | None:
+    """Of a cell off the diagonal, if noise was added cell by cell; else None."""
+    return None if release.noise is None else release.noise.off_diagonal_variance
+
+
+_CAVEATS = MappingProxyType(
+    {
+        "linearized": "The law of the noise is linearized about the release: it holds where noise is small beside the moments",
+        "clipped-in-last-step": (
+            "The noise is known about the rows as the last step clipped them: what clipping took away comes on top"
+        ),
+        "asserted-smallest-eigenvalue": (
+            "The law of the noise holds where no eigenvalue is below the stated smallest_eigenvalue"
+        ),
+    }
+)
+
+
+def describe_caveats(law: NoiseLaw | None) -> str:
+    """What the law of the noise is conditional on, in sentences; empty if it holds as it is."""
+    return ". ".join(_CAVEATS[code] for code in law.caveats) if law is not None else ""
 
 
 def describe_contribution(release: Released) -> str:

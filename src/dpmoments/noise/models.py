@@ -379,7 +379,7 @@ def _sum_term(family: CellFamily, n_features: int, variance: float) -> NoiseTerm
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _LastStepModel(WithOwnCount):
+class LastStepModel(WithOwnCount):
     """Normal noise on the sums of w = linear·(x − center), clipped to a ball, that a recursive estimator ended with.
 
     Standard deviations σ on and σ/√2 off the diagonal of Σ w wᵀ, and s on Σ w. With κ = σ/(√2 s) the moments of (κ, w) have the
@@ -449,7 +449,7 @@ class _LastStepModel(WithOwnCount):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _InverseNormalModel(WithOwnCount):
+class InverseNormalModel(WithOwnCount):
     """Symmetric normal noise on the inverse of the Gram matrix; normal noise on the sum.
 
     Attributes
@@ -638,7 +638,7 @@ class WishartModel(WithOwnCount):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _ReleasedBasisModel(NoiseModel):
+class ReleasedBasisModel(NoiseModel):
     """Errors of a mechanism that draws eigenvectors: uncorrelated cells in the released eigenbasis.
 
     Attributes
@@ -676,7 +676,7 @@ class _ReleasedBasisModel(NoiseModel):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _ScaledWishartModel(NoiseModel):
+class ScaledWishartModel(NoiseModel):
     """k normal rows of covariance s²V beside the table's, less their mean.
 
     Attributes
@@ -725,11 +725,11 @@ _NOISE_MODELS: Mapping[str, type[NoiseModel]] = MappingProxyType(
     dict.fromkeys(_FAMILIES, AdditiveModel)
     | {
         "pooled": PooledModel,
-        "last-step": _LastStepModel,
-        "inverse-normal": _InverseNormalModel,
+        "last-step": LastStepModel,
+        "inverse-normal": InverseNormalModel,
         "wishart-sampling": WishartModel,
-        "released-basis": _ReleasedBasisModel,
-        "scaled-wishart": _ScaledWishartModel,
+        "released-basis": ReleasedBasisModel,
+        "scaled-wishart": ScaledWishartModel,
     }
 )
 """The closed table of models that a file may name."""

@@ -28,8 +28,10 @@ _MAX_LOCAL = 2
 _MAX_BLOCKS = 4
 _MAX_ENTRIES = 2**22
 """Numbers in a temporary array of the dense path."""
-_SAME = 1e-12
-"""Relative difference of variances that are taken for equal."""
+_MAX_PAIRED = 4
+"""Indices of a functional whose weights are taken apart into pairs of vectors; of more, RᵀAR is made."""
+_MAX_UNROLLED = 5
+"""Indices of a functional whose cells are added up one after the other, without a temporary array of all."""
 
 
 class _Local(NamedTuple):
@@ -162,6 +164,13 @@ class NoiseTerm:
             result = np.zeros(len(weights))
             for k, j in zip(*np.nonzero(strengths), strict=True):
                 result += 2.0 * strengths[k, j] * np.einsum("pij,pji->p", products[k], products[j])
+            return result
+        if weights.shape[1] > _MAX_PAIRED:
+            result = np.empty(len(weights))
+            for place, (at, weight) in enumerate(zip(indices, weights, strict=True)):
+                rows = self._rows[at]
+                cells = (rows.T @ weight @ rows) ** 2 * self.variances
+                result[place] = 2.0 * cells.sum() - np.trace(cells)
             return result
         # A = Σ λ_r w_r w_rᵀ, y_r = Rᵀ w_r: (RᵀAR)_ij² = Σ_rs λ_r λ_s q_i q_j, q = y_r ∘ y_s
         values, vectors = np.linalg.eigh(weights)
@@ -327,10 +336,25 @@ def _two_sided(family: CellFamily, failure: float) -> float:
 
 def _of_cells(variances: FloatArray, indices: IntegerArray, weights: FloatArray) -> FloatArray:
     """Var(Σ A_ij C_ij) of P functionals on cells that are uncorrelated; an index of −1 stands for none."""
-    ordered = np.sort(indices, axis=1)
-    twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
-    cells = variances[indices[:, :, None], indices[:, None, :]] * weights**2
-    result = 2.0 * cells.sum(axis=(1, 2)) - np.einsum("pii->p", cells)
+    size = indices.shape[1]
+    twice = np.zeros(len(indices), dtype=bool)
+    if size <= _MAX_UNROLLED:
+        columns = np.ascontiguousarray(indices.T)
+        result = np.zeros(len(indices))
+        for i, first in enumerate(columns):
+            for j, second in enumerate(columns[: i + 1]):
+                share = variances[first, second] * weights[:, i, j] ** 2
+                result += share if i == j else 4.0 * share
+                if i != j:
+                    twice |= (first == second) & (first >= 0)
+    elif size == len(variances) and (indices == np.arange(size)).all():
+        cells = variances * weights**2
+        result = 2.0 * cells.sum(axis=(1, 2)) - np.einsum("pii->p", cells)
+    else:
+        ordered = np.sort(indices, axis=1)
+        twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
+        cells = variances[indices[:, :, None], indices[:, None, :]] * weights**2
+        result = 2.0 * cells.sum(axis=(1, 2)) - np.einsum("pii->p", cells)
     if twice.any():
         # what stands at one index more than once is added up, and each of the copies counts for its share
         at, weight = indices[twice], weights[twice]

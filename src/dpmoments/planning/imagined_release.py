@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import TableAnswer, finite_or_none, number_or_none
-from dpmoments.analysis.confidence import deviations_for
+from dpmoments.analysis.confidence import deviations_by_quantile
 from dpmoments.analysis.correlations import KNOWN_VARIANCE
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.mechanisms.adaptive_ball import LENIENT_BELOW, MAX_CLIPPING_PER_NOISE, MAX_RADIUS, AdaptiveBallPlan
@@ -309,7 +309,13 @@ class NoiseInUnits:
 
     def _deviations(self, noise: FloatArray) -> FloatArray:
         likely = max(self.laws, key=lambda part: part.probability).law
-        return deviations_for(_LEVEL, likely, noise**2, np.zeros_like(noise))
+        quantile = _standard_quantile(likely, (1.0 + _LEVEL) / 2.0)
+        return deviations_by_quantile(_LEVEL, quantile, noise**2, np.zeros_like(noise))
+
+
+@lru_cache(maxsize=256)
+def _standard_quantile(law: NoiseLaw, level: float) -> float:
+    return law.standard_quantile(level, diagonal=False)
 
 
 def _of_sum(law: NoiseLaw) -> float:

@@ -251,7 +251,7 @@ def _words(fit: CoefficientTable, lines: Sequence[_IntervalLine]) -> list[str]:
         title = f"{fit.method} regression of {label(fit.target)}: noise unknown"
         return [
             title,
-            "hollow: this mechanism has no closed law of its noise, so that no coefficient has an interval",
+            "hollow: the law of the noise is not known, so that no coefficient has an interval",
             fit.warning,
         ]
     lower, upper = fit.r_squared_interval()

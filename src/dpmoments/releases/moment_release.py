@@ -26,11 +26,13 @@ from dpmoments.foundation.values import (
     to_plain,
 )
 from dpmoments.noise.law import MomentPivot, NoiseLaw
+from dpmoments.noise.terms import NoiseLaw as LawOfRun
 from dpmoments.plots.accessor import ReleasePlots
 from dpmoments.privacy.origin import HasOrigin, ReleaseOrigin
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.releases.disclosed import Disclosed
+from dpmoments.releases.noise_model import law_of_release
 from dpmoments.repair.repair import Repair, floored_count, repair_moments
 from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.encoding import Encoding
@@ -243,6 +245,11 @@ class MomentRelease(HasOrigin, Disclosed):
             self.privacy.neighbors.count_is_public(self.schema.drops_rows)
             or (self.noisy_sum is None and not self.privacy.neighbors.table_size_is_public)
         )
+
+    @cached_property
+    def noise_law(self) -> LawOfRun | None:
+        """The law of the noise as analyses ask it, additive or not; None if the moments are biased on purpose."""
+        return law_of_release(self)
 
     @cached_property
     @in_floating_point

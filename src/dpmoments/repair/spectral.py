@@ -12,6 +12,7 @@ import scipy
 
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.law import NoiseLaw
+from dpmoments.noise.terms import NoiseLaw as NoiseTerms
 
 FloatOrComplex = TypeVar("FloatOrComplex", float, npt.NDArray[np.complex128])
 
@@ -71,6 +72,15 @@ class SpectralNoise:
             upper_skew=upper_skew,
             lower_skew=lower_skew,
         )
+
+    @classmethod
+    def of_terms(cls, law: NoiseTerms) -> SpectralNoise:
+        """The same of a law that is a sum of terms."""
+        d = law.n_features
+        traceless = law.energy - law.trace_variance / d
+        cell = law.trace_variance / (2.0 * d) if d == 1 else traceless / ((d - 1) * (d + 2))
+        upper_skew, lower_skew = law.spectral_skews
+        return cls(d, cell, law.trace_variance, upper_skew, lower_skew)
 
     def block(self, size: int) -> SpectralNoise:
         """The law of the noise on a subspace of ``size`` dimensions (chosen without looking at the noise)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -108,9 +107,9 @@ def _numbers(release: MomentRelease, prefix: str) -> Iterator[Section]:
 
 def _sums_of_squares(release: MomentRelease) -> PageTable:
     """The diagonal of the Gram matrix, each sum with its noise, or "noise" in place of one that is no larger."""
-    sums, law = np.diag(release.gram), release.noise
+    sums, law = np.diag(release.gram), release.noise_law
     unknown = np.full(len(sums), np.nan)
-    noise = unknown if law is None else math.sqrt(law.diagonal_variance) * release.encoding.scale**2
+    noise = unknown if law is None else np.sqrt(np.diag(law.cell_variances())[1:]) * release.encoding.scale**2
     lines = [
         (name, NOISE if deviation >= value else number(value), number(deviation))
         for name, value, deviation in zip(release.feature_names, sums.tolist(), noise.tolist(), strict=True)

@@ -1,0 +1,173 @@
+"""The law of noise R C Rᵀ, and of runs that have a pivot, computed in the plain way from whole matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.noise.dependent import InverseNormalPivot, LastStepPivot, WishartPivot
+from dpmoments.noise.law import MomentPivot
+
+
+def _covariance_of_product(variances: FloatArray, vector: FloatArray) -> FloatArray:
+    """Cov(C b) for a symmetric C of uncorrelated cells with these variances."""
+    covariance = variances * np.outer(vector, vector)  # two entries of C b share one cell of C
+    covariance[np.diag_indices(len(vector))] = variances @ vector**2
+    return covariance
+
+
+def _variance_of_functional(variances: FloatArray, weights: FloatArray) -> float:
+    """Var(Σ Aᵢⱼ Cᵢⱼ) for symmetric A and C, the cells of C uncorrelated with these variances."""
+    squares = variances * weights**2
+    return float(2.0 * squares.sum() - np.trace(squares))
+
+
+@dataclass(frozen=True, eq=False)
+class RotatedNoise:
+    """N = R C Rᵀ on Σ z zᵀ, z = (1, x − c), C of uncorrelated cells: every answer from whole matrices.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (d + 1, m)
+        R.
+    variances : ndarray of shape (m, m)
+        Of the cells of C; symmetric.
+    count_is_exact : bool
+        Whether the number of rows was known, so that the cell N₀₀ is 0 whatever R C Rᵀ has there.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, or a number is not finite, or a variance negative.
+
+    """
+
+    matrix: FloatArray
+    variances: FloatArray
+    count_is_exact: bool = False
+
+    def __post_init__(self) -> None:
+        if self.matrix.ndim != 2 or self.variances.shape != (self.matrix.shape[1],) * 2:
+            raise ValueError(
+                f"R has shape {self.matrix.shape} and the variances {self.variances.shape}: a row and a column of them for every "
+                "column of R are needed"
+            )
+        if not (np.isfinite(self.matrix).all() and np.isfinite(self.variances).all() and (self.variances >= 0.0).all()):
+            raise ValueError("R and the variances of the noise must be finite, and the variances 0 or above")
+
+    def product_covariance(self, vector: FloatArray, chosen: Sequence[int] | None = None) -> FloatArray:
+        """Cov(N b).
+
+        Parameters
+        ----------
+        vector : ndarray of shape (d + 1,)
+            b.
+        chosen : sequence of int, optional
+            Entries of N b that are wanted (0 is that of the constant); default: all.
+        """
+        rows = np.arange(len(vector)) if chosen is None else np.asarray(chosen)
+        inner = self.matrix.T @ vector
+        rotated = self.matrix[rows]
+        # R Cov(C v) Rᵀ, v = Rᵀb
+        result: FloatArray = rotated @ _covariance_of_product(self.variances, inner) @ rotated.T
+        indices = np.flatnonzero(rows == 0)
+        if self.count_is_exact and len(indices):
+            # (N b)₀ without b₀N₀₀, N₀₀ = rᵀC r
+            first = self.matrix[0]
+            twice = 2.0 * self.variances
+            twice[np.diag_indices(len(first))] /= 2.0
+            shared = vector[0] * (rotated @ (first * (twice @ (first * inner))))
+            result[indices] -= shared
+            result[:, indices] -= shared[:, None]
+            of_count = _variance_of_functional(self.variances, np.outer(first, first))
+            result[np.ix_(indices, indices)] += vector[0] ** 2 * of_count
+        return result
+
+    def functional_variance(self, weights: FloatArray) -> float:
+        """Var(Σ Aᵢⱼ Nᵢⱼ) for a symmetric A of shape (d + 1, d + 1)."""
+        if self.count_is_exact:
+            weights = weights.copy()
+            weights[0, 0] = 0.0
+        return _variance_of_functional(self.variances, self.matrix.T @ weights @ self.matrix)
+
+    def direction_variance(self, direction: FloatArray) -> float:
+        """Var(uᵀN u)/2 for u over z, shape (d + 1,): the variance of a cell off the diagonal, were N alike in all directions."""
+        return 0.5 * self.functional_variance(np.outer(direction, direction))
+
+
+def law_of_pivot(release: Any, pivot: MomentPivot) -> RotatedNoise | None:
+    if isinstance(pivot, WishartPivot):
+        return _of_draw(release, pivot)
+    if isinstance(pivot, LastStepPivot):
+        return _of_last_step(release, pivot)
+    if isinstance(pivot, InverseNormalPivot):
+        d, square = pivot.n_features, pivot.inverse_scale**2
+        # (G⁻¹ + Y)⁻¹ − G = −ĜYĜ to first order
+        gram, cells = release.noisy_gram, _symmetric_cells(d, square)
+        of_sum = 0.0 if pivot.sum_scale is None else pivot.sum_scale**2
+        return _beside(_count_variance(pivot), of_sum, gram, cells)
+    return None
+
+
+def _of_draw(release: Any, pivot: WishartPivot) -> RotatedNoise | None:
+    """W = Σ^½(I + C)Σ^½, with Σ for its own draw W: any root does, since the law of C is that of all its rotations."""
+    if not pivot.subtracted:
+        return None
+    beyond = pivot.degrees - pivot.dimension - 3.0
+    if pivot.inverse and beyond <= 0.0:
+        return None
+    d, constant = pivot.n_features, bool(pivot.augmentation)
+    drawn = release.noisy_gram + pivot.padding * np.eye(d)
+    if constant:
+        if release.noisy_sum is None:
+            return None
+        beside = pivot.augmentation * release.noisy_sum
+        drawn = np.block([[np.array([[pivot.corner]]), beside[None, :]], [beside[:, None], drawn]])
+    cells = _symmetric_cells(len(drawn), 2.0 / (beyond if pivot.inverse else pivot.degrees))
+    eigenvalues, vectors = np.linalg.eigh(drawn)
+    root = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
+    if not constant:
+        return _beside(_count_variance(pivot), 0.0, root, cells)
+    root[0] /= pivot.augmentation
+    return RotatedNoise(root, cells, release.count_is_public)
+
+
+def _of_last_step(release: Any, pivot: LastStepPivot) -> RotatedNoise:
+    """Noise on the moments of (1, w), w = A(x − c), carried to x about the release's centre."""
+    d = pivot.n_features
+    matrix = np.eye(d + 1)
+    matrix[1:, 1:] = np.linalg.inv(pivot.linear)
+    matrix[1:, 0] = pivot.center if release.center is None else pivot.center - release.center
+    cells = np.zeros((d + 1, d + 1))
+    cells[0, 0] = _count_variance(pivot)
+    cells[0, 1:] = cells[1:, 0] = pivot.sum_scale**2
+    cells[1:, 1:] = _symmetric_cells(d, pivot.gram_scale**2)
+    return RotatedNoise(matrix, cells)
+
+
+def _beside(count_variance: float, sum_variance: float, matrix: FloatArray, cells: FloatArray) -> RotatedNoise:
+    """Noise M C Mᵀ on the Gram matrix, with noise of their own on the sum (alike in all directions) and the count."""
+    d, m = matrix.shape
+    rows = np.zeros((d + 1, 1 + d + m))
+    rows[:, : d + 1] = np.eye(d + 1)
+    rows[1:, d + 1 :] = matrix
+    variances = np.zeros((1 + d + m,) * 2)
+    variances[0, 0] = count_variance
+    variances[0, 1 : d + 1] = variances[1 : d + 1, 0] = sum_variance
+    variances[d + 1 :, d + 1 :] = cells
+    return RotatedNoise(rows, variances)
+
+
+def _symmetric_cells(size: int, diagonal: float) -> FloatArray:
+    """Variances of symmetric noise whose law all rotations leave: half as large off the diagonal."""
+    cells = np.full((size, size), 0.5 * diagonal)
+    np.fill_diagonal(cells, diagonal)
+    return cells
+
+
+def _count_variance(pivot: MomentPivot) -> float:
+    return pivot.count_scale**2 * (2.0 if pivot.count_is_laplace else 1.0)
