@@ -15,6 +15,7 @@ from scipy.special import bdtrc
 
 import dpmoments as dpm
 from dpmoments import mechanisms, utility_bounds
+from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.means import CoinPressMean
 
 RHO, LEVEL = 0.5, 0.95
