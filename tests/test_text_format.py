@@ -364,9 +364,7 @@ def test_a_planted_guess_would_change_with_a_row(tmp_path: Path) -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16", "shift_jis", "gb18030"])
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
 def test_streams_do_not_depend_on_where_reads_end(encoding: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = (
-        "länge,ö\r\n1,2\r\n" * 9 if encoding in ("latin-1", "utf-8", "utf-16") else "日本,語\r\n1,2\r\n" * 9
-    )
+    whole = "länge,ö\r\n1,2\r\n" * 9 if encoding in ("latin-1", "utf-8", "utf-16") else "日本,語\r\n1,2\r\n" * 9
     monkeypatch.setattr(text_reading, "_PIECE", size)
     raw, made = Utf8Stream(io.BytesIO(whole.encode(encoding)), encoding), b""
     while piece := raw.read(size):
@@ -424,7 +422,9 @@ def test_a_release_reads_what_is_stated(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("encoding", ["hz", "UTF-7", "csiso2022jp", "iso2022_jp_2004", "ISO-2022-KR", "punycode", "idna"])
+@pytest.mark.parametrize(
+    "encoding", ["hz", "UTF-7", "csiso2022jp", "iso2022_jp_2004", "ISO-2022-KR", "punycode", "idna"]
+)
 def test_an_encoding_in_which_a_row_changes_how_later_ones_are_read_is_refused(encoding: str) -> None:
     with pytest.raises(ValueError, match=r"later rows.*UTF-8"):
         dpm.TextFormat(encoding=encoding)
