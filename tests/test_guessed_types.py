@@ -87,7 +87,7 @@ REFUSED: dict[str, Callable[[Path], Any]] = {
     "polars folders below one with a line break": lambda tmp: pl.scan_parquet(
         folder((tmp / "a\nb").absolute()), hive_partitioning=True
     ),
-    "polars folders in folders": lambda tmp: pl.scan_parquet(nested_folders(tmp), hive_partitioning=True),
+    "polars folders in folders": lambda tmp: pl.scan_parquet(nested_folders(tmp), hive_partitioning=True).drop("b"),
     "polars folders of names with a line break": lambda tmp: pl.scan_parquet(
         folder(tmp / "b=a\nb]\n"), hive_partitioning=True
     ),

@@ -9,6 +9,7 @@ import io
 import math
 import traceback
 import uuid
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpmoments as dpm
+from dpmoments.cells.objects import object_numbers, object_texts
 from dpmoments.foundation import text_reading
 from dpmoments.foundation.text_reading import LineLengths, LongLineError
 from dpmoments.rows.rows import Rows
@@ -115,7 +117,7 @@ ODD: dict[str, tuple[Any, float | None, str | None, bool]] = {
     "a type": (float, None, "other", False),
     "an object": (object(), None, "other", False),
     "evil": (Evil(), None, "other", False),
-    "evil float": (EvilFloat(7.0), None, "other", False),
+    "evil float": (EvilFloat(7.0), 7.0, "7", False),
     "evil integer": (EvilWhole(7), 7.0, "7", False),
     "of an evil type": (OfEvilType(), None, "other", False),
     "UUID": (uuid.UUID(int=7), None, "other", False),
@@ -677,3 +679,64 @@ def test_a_file_is_read_again_for_both_reasons_and_counts_every_line_once(
     assert (facts["lines_with_more_or_fewer_cells"], facts["rows"]) == (3, 2_102)
     with pytest.raises(ValueError, match="does not have as many cells as the first"):
         Rows.of(path, schema).count()
+
+
+class _Warns:
+    """Methods that tell of the cell in a warning."""
+
+    def __float__(self) -> float:
+        warnings.warn(SECRET, stacklevel=1)
+        return 5.0
+
+    __abs__ = __int__ = __index__ = is_nan = is_integer = __float__  # type: ignore[assignment]
+
+
+class WarningFraction(_Warns, fractions.Fraction):
+    pass
+
+
+class WarningFloat(_Warns, float):
+    pass
+
+
+class WarningInteger(_Warns, int):
+    pass
+
+
+class WarningDecimal(_Warns, decimal.Decimal):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [(WarningFraction(7), None), (WarningFloat(7), 7.0), (WarningInteger(7), 7.0), (WarningDecimal(7), 7.0)],
+    ids=lambda cell: type(cell).__name__,
+)
+def test_no_method_of_a_cell_can_warn_of_it(cell: Any, number: float | None) -> None:
+    cells = np.empty(1, dtype=object)
+    cells[0] = cell
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        values, unreadable = object_numbers(cells)
+        object_texts(cells, integers=False)
+        object_texts(cells, integers=True)
+    assert not told
+    assert (None if unreadable is not None and unreadable[0] else float(values[0])) == number
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [
+        (fractions.Fraction(10**5000, 3), np.inf),
+        (fractions.Fraction(-(10**5000), 3), -np.inf),
+        (fractions.Fraction(1, 4), 0.25), (-(10**400), -np.inf),
+        (np.float16(2.5), 2.5), (np.uint64(2**64 - 1), 2.0**64), (np.bool_(True), 1.0), (decimal.Decimal("1e999"), np.inf),
+        (np.longdouble("-1e4000"), -np.inf), (True, 1.0),
+    ],
+)  # fmt: skip
+def test_numbers_of_every_kind_are_read(cell: Any, number: float) -> None:
+    cells = np.empty(1, dtype=object)
+    cells[0] = cell
+    values, unreadable = object_numbers(cells)
+    assert unreadable is None
+    assert values.tolist() == [number]

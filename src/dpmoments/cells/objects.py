@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from decimal import Decimal
-from numbers import Real
+from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
@@ -140,10 +140,12 @@ def is_missing(cell: object) -> bool:
     if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
         return True
     if isinstance(cell, Decimal):
-        return cell.is_nan()
+        return Decimal.is_nan(cell)
     if isinstance(cell, np.datetime64):
         return bool(np.isnat(cell))
-    return isinstance(cell, float | np.floating) and bool(np.isnan(cell))
+    if isinstance(cell, float):
+        return math.isnan(float.__float__(cell))
+    return isinstance(cell, np.floating) and bool(np.isnan(cell))
 
 
 def _number(cell: object) -> float | None:
@@ -152,12 +154,25 @@ def _number(cell: object) -> float | None:
         return cell
     if is_missing(cell):
         return math.nan
-    if not isinstance(cell, Real | Decimal | np.bool_) or isinstance(cell, np.timedelta64):
-        return None
     try:
-        return float(cell)
-    except OverflowError:  # an integer beyond the range of float64
-        return math.inf if cell > 0 else -math.inf  # type: ignore[operator]
+        return _plain_float(cell)
+    except OverflowError:  # an integer or a fraction beyond the range of float64
+        whole = cell.numerator if type(cell) is Fraction else int.__int__(cell)  # type: ignore[arg-type]
+        return math.inf if whole > 0 else -math.inf
+
+
+def _plain_float(cell: object) -> float | None:
+    """The number that a cell is, whatever methods its type has (one may warn, with the cell in its words); None of no number."""
+    if isinstance(cell, int):
+        return int.__float__(cell)
+    if isinstance(cell, float):
+        return float.__float__(cell)
+    if isinstance(cell, Decimal):
+        return Decimal.__float__(cell)
+    of_numpy = isinstance(cell, np.integer | np.floating | np.bool_) and type(cell).__module__ == "numpy"
+    if type(cell) is Fraction or (of_numpy and not isinstance(cell, np.timedelta64)):
+        return float(cell)  # type: ignore[arg-type]
+    return None
 
 
 def _text(cell: object, integers: bool) -> str | None:
@@ -173,7 +188,7 @@ def _text(cell: object, integers: bool) -> str | None:
         # Python refuses to write out integers of thousands of digits, and none of them is a level.
         return int.__repr__(number) if abs(number) < 10**1000 else NO_LEVEL
     if isinstance(cell, float | np.floating):
-        number_held = float(cell)
+        number_held = float.__float__(cell) if isinstance(cell, float) else float(cell)
         if integers:
             return float.__repr__(number_held + 0.0)  # −0.0 becomes 0.0
         # Whole numbers as their integers, as in a column of floats; no other number is a level.

@@ -168,7 +168,8 @@ def _object_id(cell: object) -> bytes | None:
         # Halves of surrogate pairs are kept apart.
         return None if text in _NO_UNIT else _plain_text(text).encode(errors="surrogatepass")
     if isinstance(cell, float | np.floating):
-        number, limit = float(cell), _EXACT_INTEGERS[min(cell.itemsize if isinstance(cell, np.floating) else 8, 8)]
+        number = float.__float__(cell) if isinstance(cell, float) else float(cell)
+        limit = _EXACT_INTEGERS[min(cell.itemsize if isinstance(cell, np.floating) else 8, 8)]
         return str(int(number)).encode() if number.is_integer() and abs(number) < limit else _UNREADABLE
     if isinstance(cell, int | np.integer) and not isinstance(cell, bool | np.timedelta64):
         whole = int.__int__(cell) if isinstance(cell, int) else int(cell)

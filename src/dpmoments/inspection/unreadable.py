@@ -242,9 +242,12 @@ def _written(cell: object) -> CellValue:
     if isinstance(cell, bool | np.bool_):
         return "type", "true or false"
     if isinstance(cell, int | np.integer):
-        return "number", str(cell) if abs(int(cell)) < 10**40 else "an integer of more than 40 digits"
+        whole = int.__int__(cell) if isinstance(cell, int) else int(cell)
+        return "number", str(whole) if abs(whole) < 10**40 else "an integer of more than 40 digits"
     if isinstance(cell, float | np.floating):
-        number = float(cell)  # a whole one is written as its integer, as the readers take it
+        number = (
+            float.__float__(cell) if isinstance(cell, float) else float(cell)
+        )  # a whole one is written as its integer, as the readers take it
         return "number", str(int(number)) if number.is_integer() and abs(number) < 2.0**63 else repr(number)
     return "type", type(cell).__name__
 

@@ -102,8 +102,8 @@ class _FileScan:
             )
         if self.options.get("mode", "").casefold() == "failfast":
             return (
-                f"the Spark frame reads {name} files with mode='FAILFAST', by which one cell that is not of the schema's types "
-                "stops every pass: read them with mode='PERMISSIVE', the default, which makes it empty"
+                f"the Spark frame reads {name} files with mode='FAILFAST', by which one cell that is not of its type stops "
+                "every pass: read them with mode='PERMISSIVE', the default, which makes it empty"
             )
         if self.schema is not None:
             return None
