@@ -68,6 +68,8 @@ class Entrance:
         True if the engine reads the text by rules of its own.
     holds : callable or None
         Raises ``NotHeldError`` for a row that a declared type of the engine cannot represent.
+    odd : tuple of str
+        The columns that get odd cells, where the others are as in another entrance.
     """
 
     make: Make
@@ -82,6 +84,7 @@ class Entrance:
     like: str | None = None
     own_reader: bool = False
     holds: Callable[[Row], Any] | None = None
+    odd: tuple[str, ...] = ()
 
     def schema(self, rule: str) -> dpm.Schema:
         """The schema under one set of rules."""
@@ -592,7 +595,9 @@ LOCAL: dict[str, Entrance] = {
         lambda rows, _: pd.concat([frame_of_objects(rows), frame_of_objects(rows, ["unread"])], axis=1)
     ),
     **{
-        f"pandas typed, {name}": Entrance(lambda rows, _, types=types: pandas(rows, types), unit=True)
+        f"pandas typed, {name}": Entrance(
+            lambda rows, _, types=types: pandas(rows, types), unit=True, odd=tuple(set(types) & set(COLUMNS))
+        )
         for name, types in PANDAS_TYPES.items()
     },
     "pandas categories of objects": Entrance(_categories_of_objects),
@@ -632,8 +637,11 @@ LOCAL: dict[str, Entrance] = {
         ),
         unit=True,
     ),
-    "duckdb table": Entrance(_duckdb_table, unit=True),
-    "duckdb types": Entrance(_duckdb("*replace (age::float as age, visits::hugeint as visits, day::date as day)")),
+    "duckdb table": Entrance(_duckdb_table, unit=True, odd=("visits", "price", "code")),
+    "duckdb types": Entrance(
+        _duckdb("*replace (age::float as age, visits::hugeint as visits, day::date as day)"),
+        odd=("age", "visits", "day"),
+    ),
     **{
         name: Entrance(
             _form(form),
@@ -672,11 +680,11 @@ LOCAL: dict[str, Entrance] = {
     "csv German dates": text_entrance(date_format="%d.%m.%Y"),
     "csv folder of text": Entrance(csv_folder),
     **{
-        f"folders by {key}": Entrance(keyed(key), unit=key == "person")
+        f"folders by {key}": Entrance(keyed(key), unit=key == "person", odd=(key,) if key in COLUMNS else ("code",))
         for key in (*COLUMNS, "person")
         if key != "price"
     },
-    "csv folders by region": Entrance(keyed("region", ".csv")),
+    "csv folders by region": Entrance(keyed("region", ".csv"), odd=("region", "age")),
 }
 """Tables that this process reads."""
 
@@ -1031,7 +1039,7 @@ REFUSED: dict[str, Entrance] = {
     "spark csv, inferred, checkpointed": _refused(lambda rows, folder: _spark_inferred(rows, folder).localCheckpoint()),
     "spark json": _refused(lambda rows, folder: _spark().read.json(_json_files(rows, folder))),
     "spark folders": _refused(_spark_folders),
-    "spark column": _refused(lambda rows, folder: _spark_parquet(rows, folder)["age"]),
+    "spark grouped": _refused(lambda rows, folder: _spark_parquet(rows, folder).groupBy("code")),
 }
 """Entrances that no table passes."""
 
