@@ -263,11 +263,12 @@ def test_a_row_is_read_by_itself(name: str, rule: str, tmp_path: Path) -> None:
     if entrance.like is not None:
         report = examine_alike(name, LOCAL, rule, tmp_path)
     else:
-        odd = thinned(
-            list(odd_rows(entrance.odd or entrance.names)), rule, list(LOCAL).index(name), singly=entrance.singly
-        )
+        odd = list(odd_rows(entrance.odd or entrance.names))
+        some = thinned(odd, rule, list(LOCAL).index(name), singly=entrance.singly)
         singly = entrance.singly and rule != "center"
-        report = examine(asked(entrance, rule, tmp_path / "t"), rule, odd, singly=singly)
+        report = examine(asked(entrance, rule, tmp_path / "t"), rule, some, singly=singly)
+        if not report.applicable:  # a narrow type holds few of them
+            report = examine(asked(entrance, rule, tmp_path / "t"), rule, odd, singly=singly)
     assert not report.faults, str(report)
     assert report.applicable
 
