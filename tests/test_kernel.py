@@ -450,6 +450,7 @@ def test_blas_threads_are_restored() -> None:
     def blas_threads() -> list[int]:
         return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
+    threads._blas_libraries.cache_clear()  # another test may have loaded a library since
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
         with threads.single_threaded_blas(), threads.single_threaded_blas():

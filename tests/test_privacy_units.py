@@ -360,7 +360,7 @@ def all_copies(rows: np.ndarray, codes: np.ndarray, hashes: np.ndarray, k: int) 
 
 
 FAULTS: dict[str, tuple[str, Any]] = {
-    "rows are chosen by their place": ("row_hashes", by_place),
+    "rows are chosen by their place": ("_row_hashes", by_place),
     "all copies of a row count": ("_cut_with_copies", all_copies),
 }
 

@@ -141,7 +141,7 @@ def snapshot(data: Any) -> Any:
     if isinstance(data, ds.Dataset):
         return data.to_table().to_pylist()
     if isinstance(data, ColumnTable):
-        return {name: data.cells(name).tolist() for name in data.columns}
+        return {name: pa.array(data.cells(name)).to_pylist() for name in data.columns}
     return data.fetchall() if hasattr(data, "fetchall") else data.collect().rows()
 
 

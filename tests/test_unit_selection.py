@@ -25,8 +25,6 @@ import dpmoments as dpm
 from dpmoments.cells.units import unit_ids
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows import units
-from dpmoments.rows import units as hashing
-from dpmoments.rows import units as unit_tally
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.units import selection_of_units
@@ -229,7 +227,7 @@ def test_neither_does_what_fits_into_memory(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(units, "_ranked", lambda *given: passes.append(1) or original(*given))
     assert counted(bounded(TABLE)) == expected
     assert len(passes) > 3
-    monkeypatch.setattr(unit_tally, "_BUCKET_BITS", 1)
+    monkeypatch.setattr(units, "_BUCKET_BITS", 1)
     assert counted(bounded(TABLE)) == expected
 
 
@@ -289,10 +287,14 @@ def test_of_equal_rows_exactly_as_many_count(k: int) -> None:
     assert bounded(one_person([40.0] * 5 + [50.0] * 5), k).count() == k
 
 
+ROW_HASHES, COPY_HASHES, UNIT_HASHES = units._row_hashes, units._copy_hashes, units.unit_hashes
+"""The hashes themselves, which tests replace."""
+
+
 @pytest.mark.parametrize("k", [1, 3, 7])
 def test_colliding_hashes_of_rows_change_which_count_and_not_how_many(monkeypatch: pytest.MonkeyPatch, k: int) -> None:
     def coarse(rows: np.ndarray, of_units: np.ndarray, key: int) -> np.ndarray:
-        return hashing._row_hashes(rows, of_units, key) % np.uint64(3)
+        return ROW_HASHES(rows, of_units, key) % np.uint64(3)
 
     monkeypatch.setattr(units, "_row_hashes", coarse)
     expected = counted(bounded(TABLE, k))
@@ -306,7 +308,7 @@ def test_colliding_hashes_of_copies_change_which_count_and_not_how_many(
     monkeypatch: pytest.MonkeyPatch, k: int
 ) -> None:
     def coarse(hashes: np.ndarray, copies: np.ndarray) -> np.ndarray:
-        return hashing._copy_hashes(hashes, copies) % np.uint64(2)
+        return COPY_HASHES(hashes, copies) % np.uint64(2)
 
     monkeypatch.setattr(units, "_copy_hashes", coarse)
     expected = counted(bounded(TABLE, k))
@@ -316,7 +318,7 @@ def test_colliding_hashes_of_copies_change_which_count_and_not_how_many(
 
 def test_colliding_hashes_of_units_make_no_two_people_one(monkeypatch: pytest.MonkeyPatch) -> None:
     def coarse(ids: Any, key: int) -> np.ndarray:
-        return hashing.unit_hashes(ids, key) % np.uint64(2)
+        return UNIT_HASHES(ids, key) % np.uint64(2)
 
     monkeypatch.setattr(units, "unit_hashes", coarse)
     assert sum(counted(bounded(TABLE)).values()) == sum(reference(TABLE, 3).values())
@@ -407,7 +409,7 @@ def test_what_cannot_name_a_person_is_refused_and_not_shown(name: str) -> None:
 def test_names_of_any_length_are_hashed_by_all_their_bytes() -> None:
     names = [b"", b"\0", b"\0\0", b"a" * 8, b"a" * 9, b"a" * 8 + b"\0", b"a" * 100, b"a" * 99 + b"b"]
     ids = pa.array([b"skipped", *names], pa.large_binary()).slice(1)
-    assert hashing.unit_hashes(ids, 9).tolist() == [unit_hash(name, 9) for name in names]
+    assert units.unit_hashes(ids, 9).tolist() == [unit_hash(name, 9) for name in names]
     assert len({unit_hash(name, 9) for name in names}) == len(names)
 
 

@@ -67,6 +67,8 @@ def _additive_model(law: AdditiveLaw) -> AdditiveModel | PooledModel:
         parts = tuple((_additive_model(part.law), part.delta) for part in law.parts)
         return PooledModel(n_features=law.n_features, parts=parts)
     entries = law.to_dict()
+    if not entries.keys() <= {"name", *(entry.name for entry in fields(AdditiveModel))}:
+        raise ValueError(f"there is no noise model for the law {law.name!r}")
     return AdditiveModel(family=entries.pop("name"), **entries)
 
 
