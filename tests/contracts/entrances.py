@@ -159,6 +159,8 @@ def _held(cell: Any, kind: Any) -> Any:
     cell = _adapted(cell, kind)
     if isinstance(cell, Decimal) and (not cell.is_finite() or abs(cell.adjusted()) > 100):
         raise NotHeldError  # Arrow writes all its digits
+    if isinstance(cell, Decimal) and pa.types.is_integer(_value_type(kind)):
+        raise NotHeldError  # an integer names a person, and a decimal nobody
     of_a_library = type(cell).__module__ not in ("builtins", "decimal", "datetime", "uuid")
     if of_a_library or isinstance(cell, complex | type) or (isinstance(cell, int) and abs(cell) > 2**1000):
         raise NotHeldError

@@ -292,7 +292,7 @@ def test_a_line_longer_than_a_block_is_refused_wherever_it_stands(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where blocks end depends on the rows before: that must not decide which tables are accepted."""
-    monkeypatch.setattr("dpmoments.rows.sources.text.CSV_BLOCK_BYTES", CSV_BLOCK_BYTES)
+    monkeypatch.setattr("dpmoments.rows.sources.text._CSV_BLOCK_BYTES", CSV_BLOCK_BYTES)
     ask = asked(Entrance(csv(name)), "drop", tmp_path / "t")
     rows = table(gaps=True)
     for length in (*range(CSV_BLOCK_BYTES - 90, CSV_BLOCK_BYTES + 90, 9), 3 * CSV_BLOCK_BYTES):
