@@ -859,7 +859,7 @@ SPARK: dict[str, Entrance] = {
 
 WORKERS_SOURCES = {
     "FingerprintedSource": "dask from_pandas, typed",
-    "BatchSource": "spark createDataFrame with a schema",
+    "_BatchSource": "spark createDataFrame with a schema",
 }
 """Sources that only workers of an engine open, and an entrance that makes them."""
 
