@@ -1,8 +1,9 @@
 """A watcher of the files that something writes: their paths, modes and contents, also of files that live for milliseconds.
 
->>> with watched(folder) as files:
-...     do_something()
->>> assert not leaks(files, secrets=["person-17", 123.25])
+>>> with tempfile.TemporaryDirectory() as folder, watched(folder) as files:
+...     _ = (Path(folder) / "t").write_text("person-17")
+>>> [leak for leak in leaks(files, secrets=["person-18", 123.25])]
+[]
 """
 
 from __future__ import annotations

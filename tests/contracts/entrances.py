@@ -53,6 +53,8 @@ class Entrance:
         The schema's columns that it has.
     unit : bool
         True if the property of privacy units is tested on it.
+    ids : str
+        How it holds them: as the cells are, all as "text", or each as a "UUID".
     text_format : TextFormat or None
     date_format : str or None
         How its dates are written.
@@ -75,6 +77,7 @@ class Entrance:
     make: Make
     names: tuple[str, ...] = COLUMNS
     unit: bool = False
+    ids: str = "cells"
     text_format: dpm.TextFormat | None = None
     date_format: str | None = None
     coordinates: bool = False
@@ -355,6 +358,7 @@ def text_entrance(
         date_format=date_format,
         singly=singly,
         unit=True,
+        ids="text",
     )
 
 
@@ -605,7 +609,10 @@ LOCAL: dict[str, Entrance] = {
     "pandas categories of objects": Entrance(_categories_of_objects),
     **{f"arrow {name}": Entrance(_typed(types)) for name, types in ARROW_TYPES.items()},
     **{
-        f"unit {name}": Entrance(_typed({"person": kind}), unit=True, like="arrow") for name, kind in UNIT_TYPES.items()
+        f"unit {name}": Entrance(
+            _typed({"person": kind}), unit=True, ids="UUID" if "UUID" in name else "cells", like="arrow"
+        )
+        for name, kind in UNIT_TYPES.items()
     },
     **{
         f"parquet of {name}": Entrance(
@@ -682,7 +689,9 @@ LOCAL: dict[str, Entrance] = {
     "csv German dates": text_entrance(date_format="%d.%m.%Y"),
     "csv folder of text": Entrance(csv_folder),
     **{
-        f"folders by {key}": Entrance(keyed(key), unit=key == "person", odd=(key,) if key in COLUMNS else ("code",))
+        f"folders by {key}": Entrance(
+            keyed(key), unit=key == "person", ids="text", odd=(key,) if key in COLUMNS else ("code",)
+        )
         for key in (*COLUMNS, "person")
         if key != "price"
     },
@@ -741,6 +750,14 @@ def _json_files(rows: Sequence[Row], folder: Path) -> str:
     lines = [_json_line(row) for row in rows]
     (folder / "t.json").write_text("".join(line + "\n" for line in lines))
     return str(folder / "t.json")
+
+
+def _arrow_json(rows: Sequence[Row], folder: Path) -> Any:
+    """Arrow itself opens no file whose first block mixes kinds."""
+    try:
+        return ds.dataset(_json_files(rows, folder), format="json")
+    except pa.ArrowInvalid as error:
+        raise NotHeldError from error
 
 
 def _plain(cell: Any) -> Any:
@@ -983,7 +1000,7 @@ REFUSED: dict[str, Entrance] = {
     "duckdb read_json": _refused(lambda rows, folder: duckdb.connect().read_json(_json_files(rows, folder))),
     "duckdb pandas": _refused(lambda rows, _: duckdb.connect().from_df(frame_of_objects(rows, COLUMNS))),
     "arrow dataset of csv": _refused(_arrow_csv),
-    "arrow dataset of json": _refused(lambda rows, folder: ds.dataset(_json_files(rows, folder), format="json")),
+    "arrow dataset of json": _refused(_arrow_json),
     "arrow dataset of csv and more": _refused(
         lambda rows, folder: ds.dataset([_arrow_csv(rows, folder), _arrow_csv(rows, folder)])
     ),

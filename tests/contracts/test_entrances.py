@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import inspect
 import sys
 from collections import Counter
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from functools import reduce
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import duckdb
 import numpy as np
@@ -305,7 +307,23 @@ def test_a_line_longer_than_a_block_is_refused_wherever_it_stands(
 # --- privacy units ----------------------------------------------------------------------------------------------------
 
 
-def examine_units(ask: Ask, rule: str, odd: Sequence[OddRow]) -> Report:
+def unit_of(row: Row, ids: str) -> bytes | None:
+    """Whose an ordinary row is at an entrance that holds ids as it does."""
+    return UUID(int=row["person"]).bytes if ids == "UUID" else str(row["person"]).encode()
+
+
+def unit_of_odd(one: OddRow, ids: str) -> bytes | None:
+    """Whose an odd row is. A number, a truth value and a date that name nobody name somebody once they are written as text."""
+    if one.column != "person":
+        return unit_of(one.row, ids)
+    cell, unit = ODD_UNITS[one.kind]
+    if ids == "UUID" and isinstance(cell, int) and 0 <= cell < 2**128:
+        return unit_of(one.row, ids)
+    written = ids == "text" and isinstance(cell, float | bool | dt.date) and cell == cell
+    return str(cell).encode() if written and unit is None else unit
+
+
+def examine_units(ask: Ask, rule: str, odd: Sequence[OddRow], ids: str = "cells") -> Report:
     """The rows of a unit that count depend on its own rows alone: sums over units add up, with the odd row's unit apart."""
     report = Report()
     rows, base = ordinary(ask, rule)
@@ -313,7 +331,7 @@ def examine_units(ask: Ask, rule: str, odd: Sequence[OddRow]) -> Report:
         report.faults.append(f"an ordinary table is refused: {base.kind.__name__}")
         return report
     for number, one in enumerate(odd):
-        unit = str(one.row["person"]).encode() if one.column != "person" else ODD_UNITS[one.kind][1]
+        unit = unit_of_odd(one, ids)
         try:
             alone = tried_unless_not_held(ask, [one.row])
         except NotHeldError:
@@ -328,8 +346,8 @@ def examine_units(ask: Ask, rule: str, odd: Sequence[OddRow]) -> Report:
         if not isinstance(alone, Moments) or not isinstance(told, Moments):
             report.faults.append(f"{one}: alone, {shown(alone)}; with others, {shown(told)}")
             continue
-        own = [row for row in rows if str(row["person"]).encode() == unit]
-        others = [row for row in rows if str(row["person"]).encode() != unit]
+        own = [row for row in rows if unit_of(row, ids) == unit]
+        others = [row for row in rows if unit_of(row, ids) != unit]
         if one.column == "person" and unit is None and alone.count:
             report.faults.append(f"{one}: counts, and is nobody's")
         apart = [tried(ask, part) for part in (others, [*own, one.row])] if own else [base, alone]
@@ -345,8 +363,7 @@ def tried_unless_not_held(ask: Ask, rows: Sequence[Row]) -> Outcome | str:
         return f"CrashError {error}"
 
 
-def units_of(name: str, entrance: Entrance) -> list[OddRow]:
-    del name
+def units_of(entrance: Entrance) -> list[OddRow]:
     return [one for one in odd_units() if one.column == "person" or one.column in entrance.names]
 
 
@@ -355,7 +372,7 @@ def units_of(name: str, entrance: Entrance) -> list[OddRow]:
 @pytest.mark.parametrize("name", [name for name, entrance in LOCAL.items() if entrance.unit])
 def test_the_rows_of_a_unit_depend_on_its_own_rows(name: str, rule: str, tmp_path: Path) -> None:
     entrance = LOCAL[name]
-    report = examine_units(asked(entrance, rule, tmp_path / "t", unit=True), rule, units_of(name, entrance))
+    report = examine_units(asked(entrance, rule, tmp_path / "t", unit=True), rule, units_of(entrance), entrance.ids)
     assert not report.faults, str(report)
     assert report.applicable
 
@@ -514,7 +531,7 @@ def examine_units_together(name: str, engine: dict[str, Entrance], rule: str, fo
     )
     rows, _ = ordinary(by_itself, rule)
     odd = []
-    for one in units_of(name, entrance):
+    for one in units_of(entrance):
         try:
             outcome = tried_unless_not_held(by_itself, [one.row])
         except NotHeldError:
@@ -829,7 +846,8 @@ def texts_of(rows: Sequence[Row]) -> list[Row]:
 
 
 def of_dates() -> list[OddRow]:
-    return [one for one in odd_rows(("day",)) if one.kind in ("date", "time", "nothing", "date as text")]
+    kinds = ("date", "time", "nothing", "date as text")  # the first of them is tried in every place
+    return sorted((one for one in odd_rows(("day",)) if one.kind in kinds), key=lambda one: kinds.index(one.kind))
 
 
 def test_a_reader_that_stops_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -919,7 +937,7 @@ def count_pairs(folder: Path) -> Counter[str]:
     """How many pairs of an entrance and an odd row there are: ``python -m contracts.test_entrances`` prints it."""
     found: Counter[str] = Counter()
     for name, entrance in LOCAL.items():
-        odd = [*odd_rows(entrance.odd or entrance.names), *(units_of(name, entrance) if entrance.unit else ())]
+        odd = [*odd_rows(entrance.odd or entrance.names), *(units_of(entrance) if entrance.unit else ())]
         for one in odd:
             try:
                 made(entrance, [one.row], folder)
