@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 from scipy.stats import f as f_distribution
 
 import dpmoments as dpm
+from dpmoments.analysis.answers import Answer, Column
 from dpmoments.analysis.confidence import score_test
 from dpmoments.analysis.functionals import LocalMoments, bilinear, opposite_levels
 from dpmoments.analysis.group_sums import GroupSums
@@ -255,7 +256,10 @@ def test_answers_are_labelled_tables(name: str, arguments: dict[str, Any]) -> No
     answer = getattr(usual(), name)(**arguments)
     head, *rows = answer.table()
     assert all(len(row) == len(head) for row in rows)
-    assert answer.to_arrow().num_rows == len(answer.to_pandas())
+    frame = answer.to_pandas()
+    assert answer.to_arrow().num_rows == len(frame)
+    first = frame.columns[0]  # rows are found by name, and the names stay columns
+    assert list(frame.index.get_level_values(0)) == list(frame[first])
     assert "<table>" in answer._repr_html_()
     json.dumps(answer.to_dict(), allow_nan=False)
 
@@ -416,3 +420,33 @@ def test_one_level_and_constant_columns_are_no_crash() -> None:
         str(release.correlations())
         str(release.lda("kind", ["size"]))
         str(release.pca(scaling="correlation"))
+
+
+def test_frames_keep_infinite_numbers_that_json_cannot_hold() -> None:
+    @dataclass(frozen=True, eq=False, repr=False)
+    class Ends(Answer):
+        names: tuple[str, ...] = ("age", "income", "hours")
+        end: Any = field(default_factory=lambda: np.array([1.0, np.inf, np.nan]))
+        nothing: None = None
+        level: float = float("inf")
+
+        facts = ("level", "ends: end by names", "nothing?", "empty: nothing", "table: *")
+
+        def _columns(self) -> list[Column]:
+            return [
+                Column("feature", self.names, "feature", label=True),
+                Column("end", self.end, "end"),
+                Column("none"),
+            ]
+
+    answer = Ends()
+    assert answer.to_pandas().loc["income", "end"] == np.inf
+    assert answer.to_arrow()["end"].null_count == 1
+    assert answer.columns()["none"] == [None] * 3
+    assert answer.to_dict() == {
+        "level": None,
+        "ends": {"age": 1.0, "income": None, "hours": None},
+        "empty": None,
+        "table": {"feature": ["age", "income", "hours"], "end": [1.0, None, None], "none": [None] * 3},
+    }
+    assert answer.table() == [("feature", "end"), ("age", "1"), ("income", "–"), ("hours", "–")]

@@ -17,7 +17,7 @@ import dpmoments as dpm
 from doc_blocks import run_in_order
 from dpmoments import audit, estimators, noise, repair
 from dpmoments.analysis import methods
-from dpmoments.analysis.answers import TableAnswer
+from dpmoments.analysis.answers import Answer
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 
 ROOT = Path(__file__).parent.parent
@@ -76,7 +76,7 @@ def test_every_public_name_is_in_the_reference() -> None:
     for module in (audit, estimators, methods, noise, repair):
         wanted |= dict(public_objects(module))
     wanted |= {f"mechanism {name}": found for name, found in (MECHANISMS | MEAN_MECHANISMS).items()}
-    wanted |= {found.__qualname__: found for found in answers(TableAnswer)}
+    wanted |= {found.__qualname__: found for found in answers(Answer)}
     place = described()
     assert not [name for name, value in wanted.items() if id(value) not in place]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import html
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any, ParamSpec, Protocol, TypeVar
+from operator import attrgetter
+from typing import Any, ClassVar, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -49,43 +49,97 @@ Parameters = ParamSpec("Parameters")
 Found = TypeVar("Found")
 
 
-class Answer(Protocol):
-    """The result of an analysis. The command line prints one or the other."""
+class Column(NamedTuple):
+    """A column of an answer.
 
-    def summary(self) -> str:
-        """The answer as text."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The answer as JSON holds it: numbers keep every bit, and what is not a finite number is None."""
-
-
-class TableAnswer(ABC):
-    """An answer that is a table with labels: printed, shown in notebooks, and handed on as a frame.
-
-    A subclass says what stands above the table, its cells as text, what stands below, and its columns as plain values.
+    Attributes
+    ----------
+    name : str
+        In frames and JSON; empty for a column of the text alone.
+    values : array, sequence or None
+        None where no row has a value.
+    head : str
+        Above it in the text; empty for a column that the text does not show.
+    cells : sequence of str or None
+        The text of its values; None: five significant digits of a number, and words as they are.
+    label : bool
+        Whether it says what a row is of: frames are indexed by such columns.
     """
+
+    name: str = ""
+    values: Any = None
+    head: str = ""
+    cells: Sequence[str] | None = None
+    label: bool = False
+
+    def text(self) -> Sequence[str]:
+        """One cell for each row."""
+        if self.cells is not None:
+            return self.cells
+        return [value if isinstance(value, str) else number(value) for value in plain(self.values)]
+
+
+class Answer:
+    """The result of an analysis: a small frozen table with labels, what is said of it, and facts beside it.
+
+    A subclass declares its columns, the lines above and below its text, and the names of its facts. Text, HTML, frames and JSON
+    are made of these here; one whose text is no row of columns also gives :meth:`table`.
+
+    Attributes
+    ----------
+    facts : tuple of str
+        What JSON holds, in order: the name of an attribute, or ``key: path.to.attribute``; ``*`` for the columns, ``a by b`` for
+        a mapping of the names in b to the values in a. With the key ``**`` a mapping is merged; ``key?`` is left out where there
+        is no value.
+    """
+
+    facts: ClassVar[tuple[str, ...]] = ()
+
+    def _columns(self) -> Sequence[Column]:
+        """Columns of the answer; those of labels first."""
+        return ()
 
     @property
     def heading(self) -> tuple[str, ...]:
         """Lines above the table."""
         return ()
 
-    @abstractmethod
-    def table(self) -> Sequence[Sequence[str]]:
-        """Rows of text, the head first."""
-
     @property
     def remarks(self) -> tuple[str, ...]:
         """Lines below the table: what the numbers are, and what speaks against them. Empty ones are left out."""
         return ()
 
-    @abstractmethod
     def columns(self) -> Mapping[str, Sequence[Any]]:
-        """The table as plain values, a sequence a column; labels first."""
+        """The table as plain values, a sequence a column, labels first; None where there is no number."""
+        declared = [column for column in self._columns() if column.name]
+        length = next((len(column.values) for column in declared if column.values is not None), 0)
+        return {column.name: [None] * length if column.values is None else plain(column.values) for column in declared}
 
-    @abstractmethod
+    def table(self) -> Sequence[Sequence[str]]:
+        """Rows of text, the head first."""
+        shown = [column for column in self._columns() if column.head]
+        return [
+            tuple(column.head for column in shown),
+            *zip(*(column.text() for column in shown), strict=True),
+        ]
+
     def to_dict(self) -> dict[str, Any]:
-        """The answer as JSON holds it."""
+        """The answer as JSON holds it: numbers keep every bit, and what is not a finite number is None."""
+        result: dict[str, Any] = {}
+        for fact in self.facts:
+            said, _, names = fact.partition(" by ")
+            stated, _, path = said.partition(": ")
+            key = stated.removesuffix("?")
+            path = path or key
+            value = self.columns() if path == "*" else attrgetter(path)(self)
+            value = value() if callable(value) else value
+            if value is None and stated != key:
+                continue
+            if names:
+                value = dict(zip(attrgetter(names)(self), value, strict=True))
+            held = plain(value, finite=True)
+            result |= held if key == "**" else {key: held}
+        return result
 
     def summary(self) -> str:
         """The answer as text."""
@@ -102,13 +156,40 @@ class TableAnswer(ABC):
         return pa.table({name: pa.array(list(values), from_pandas=True) for name, values in self.columns().items()})
 
     def to_pandas(self) -> Any:
-        """The table as a pandas frame (pandas must be installed)."""
-        return self.to_arrow().to_pandas()
+        """The table as a pandas frame, its rows found by name (pandas must be installed)."""
+        frame = self.to_arrow().to_pandas()
+        labels = [column.name for column in self._columns() if column.label]
+        return frame.set_index(labels, drop=False).rename_axis([None] * len(labels)) if labels else frame
 
     def _repr_html_(self) -> str:
         """The answer for notebooks; every text is escaped."""
         above, below = ("".join(map(_html_line, filter(None, said))) for said in (self.heading, self.remarks))
         return f"<div>{above}{html_table(self.table())}{below}</div>"
+
+
+def plain(value: Any, *, finite: bool = False) -> Any:
+    """Arrays, tuples and mappings as lists and dicts, numbers that are not one as None; infinities too with ``finite``.
+
+    Examples
+    --------
+    >>> plain((np.array([1.5, np.nan, np.inf]), "age")), plain({"age": np.array([1.5, np.inf])}, finite=True)
+    ([[1.5, None, inf], 'age'], {'age': [1.5, None]})
+    """
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind == "f" and not (np.isfinite(value) if finite else ~np.isnan(value)).all():
+            return [plain(entry, finite=finite) for entry in value.tolist()]
+        return value.tolist()
+    if isinstance(value, Answer):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {name: plain(entry, finite=finite) for name, entry in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(entry, finite=finite) for entry in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and (not math.isfinite(value) if finite else math.isnan(value)):
+        return None
+    return value
 
 
 def _html_line(said: str) -> str:
@@ -178,6 +259,19 @@ def number(value: float | None) -> str:
     ('0.012346', '38.5', '–')
     """
     return "–" if value is None or not math.isfinite(value) else f"{value:.5g}"
+
+
+def intervals(lower: FloatArray, upper: FloatArray, text: Callable[[float], str] = number) -> list[str]:
+    """Cells for intervals, one each.
+
+    Examples
+    --------
+    >>> intervals(np.array([0.5]), np.array([1.25]))
+    ['[0.5, 1.25]']
+    """
+    return [
+        f"[{text(low)}, {text(high)}]" for low, high in zip(lower.ravel().tolist(), upper.ravel().tolist(), strict=True)
+    ]
 
 
 def number_or_none(value: float) -> float | None:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
+from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
 from dpmoments.analysis.confidence import confidence_level, deviations_for, format_level
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE, LocalMoments, describe_law, indicators, noise_edges
@@ -110,7 +110,7 @@ _SHOWN_LOADINGS = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PrincipalComponents(TableAnswer):
+class PrincipalComponents(Answer):
     """Principal components in the terms of scikit-learn's ``PCA``.
 
     Attributes
@@ -160,6 +160,11 @@ class PrincipalComponents(TableAnswer):
     schema: Schema
     noise: NoiseLaw | None = None
     warning: str = ""
+
+    facts = (
+        *("feature_names", "components", "explained_variance", "explained_variance_ratio", "interval: conf_int"),
+        *("privacy_noise", "sampling_noise", "is_noise", "mean", "scale", "scaling", "centered", "warning"),
+    )
 
     @property
     def is_noise(self) -> BoolArray:
@@ -230,41 +235,19 @@ class PrincipalComponents(TableAnswer):
     def remarks(self) -> tuple[str, ...]:
         return describe_law(self.noise), self.warning
 
-    def columns(self) -> Mapping[str, Sequence[Any]]:
-        """A component a row, loadings by feature."""
-        interval = self.conf_int()
-        return {
-            "component": list(range(1, len(self.components) + 1)),
-            "explained_variance": finite_or_none(self.explained_variance),
-            "privacy_noise": finite_or_none(self.privacy_noise),
-            "sampling_noise": finite_or_none(self.sampling_noise),
-            "lower": finite_or_none(interval[:, 0]),
-            "upper": finite_or_none(interval[:, 1]),
-            "explained_variance_ratio": finite_or_none(self.explained_variance_ratio),
-            "is_noise": [bool(noise) for noise in self.is_noise],
-            **{
-                f"loading {name}": finite_or_none(self.components[:, place])
-                for place, name in enumerate(self.feature_names)
-            },
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """The attributes as JSON holds them, components row by row."""
-        return {
-            "feature_names": list(self.feature_names),
-            "components": [finite_or_none(component) for component in self.components],
-            "explained_variance": finite_or_none(self.explained_variance),
-            "explained_variance_ratio": finite_or_none(self.explained_variance_ratio),
-            "interval": [finite_or_none(ends) for ends in self.conf_int()],
-            "privacy_noise": finite_or_none(self.privacy_noise),
-            "sampling_noise": finite_or_none(self.sampling_noise),
-            "is_noise": [bool(noise) for noise in self.is_noise],
-            "mean": finite_or_none(self.mean),
-            "scale": finite_or_none(self.scale),
-            "scaling": self.scaling,
-            "centered": self.centered,
-            "warning": self.warning,
-        }
+    def _columns(self) -> list[Column]:
+        interval, names = self.conf_int(), self.feature_names
+        return [
+            Column("component", list(range(1, len(self.components) + 1)), label=True),
+            Column("explained_variance", self.explained_variance),
+            Column("privacy_noise", self.privacy_noise),
+            Column("sampling_noise", self.sampling_noise),
+            Column("lower", interval[:, 0]),
+            Column("upper", interval[:, 1]),
+            Column("explained_variance_ratio", self.explained_variance_ratio),
+            Column("is_noise", self.is_noise),
+            *(Column(f"loading {name}", self.components[:, index]) for index, name in enumerate(names)),
+        ]
 
 
 @in_floating_point

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
+from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
 from dpmoments.analysis.confidence import confidence_level, deviations_for, format_level
 from dpmoments.analysis.functionals import (
     NO_MEAN,
@@ -66,7 +66,7 @@ _SHOWN_PAIRS = 60
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Correlations(TableAnswer):
+class Correlations(Answer):
     """Correlations of all pairs of some features, in the order (2, 1), (3, 1), (3, 2), and so on.
 
     Attributes
@@ -102,6 +102,8 @@ class Correlations(TableAnswer):
     noise_known: bool = True
     columns_of_features: tuple[str, ...] = ()
     warning: str = ""
+
+    facts = ("feature_names", "level", "partial", "identified", "pairs: *", "warning")
 
     @property
     def verdict(self) -> tuple[tuple[str, ...], ...]:
@@ -163,30 +165,15 @@ class Correlations(TableAnswer):
         more = f"… {hidden} more pairs: to_pandas() and --json hold all" if hidden > 0 else ""
         return more, "" if self.noise_known else describe_law(None), self.warning
 
-    def columns(self) -> Mapping[str, Sequence[Any]]:
-        """A pair a row."""
+    def _columns(self) -> list[Column]:
         first, second = self._pairs
-        return {
-            "feature": [self.feature_names[index] for index in second],
-            "other": [self.feature_names[index] for index in first],
-            "correlation": finite_or_none(self.correlation[first, second]),
-            "privacy_noise": finite_or_none(self.privacy_noise[first, second]),
-            "sampling_noise": finite_or_none(self.sampling_noise[first, second]),
-            "lower": finite_or_none(self.lower[first, second]),
-            "upper": finite_or_none(self.upper[first, second]),
-            "verdict": _verdicts(self.lower[first, second], self.upper[first, second]),
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """The pairs as JSON holds them."""
-        return {
-            "feature_names": list(self.feature_names),
-            "level": self.level,
-            "partial": self.partial,
-            "identified": self.identified,
-            "pairs": {name: list(values) for name, values in self.columns().items()},
-            "warning": self.warning,
-        }
+        numbers = ("correlation", "privacy_noise", "sampling_noise", "lower", "upper")
+        return [
+            Column("feature", [self.feature_names[index] for index in second], label=True),
+            Column("other", [self.feature_names[index] for index in first], label=True),
+            *(Column(name, getattr(self, name)[first, second]) for name in numbers),
+            Column("verdict", _verdicts(self.lower[first, second], self.upper[first, second])),
+        ]
 
 
 def _three(value: float) -> str:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number, number_or_none
+from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
 from dpmoments.analysis.confidence import confidence_level, format_probability, score_test
 from dpmoments.analysis.functionals import (
     NO_MEAN,
@@ -30,7 +28,7 @@ _MIN = 1e-3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CrossTable(TableAnswer):
+class CrossTable(Answer):
     """Counts of rows by the levels of two columns, and the test that the columns are independent.
 
     Attributes
@@ -64,6 +62,11 @@ class CrossTable(TableAnswer):
     p_value: float
     level: float
     warning: str = ""
+
+    facts = (
+        *("by", "other", "rows", "columns: labels", "counts", "noise", "n_rows", "degrees", "statistic", "p_value"),
+        *("level", "verdict", "warning"),
+    )
 
     @property
     def margins(self) -> tuple[IntegerArray, IntegerArray]:
@@ -105,32 +108,14 @@ class CrossTable(TableAnswer):
             self.warning,
         )
 
-    def columns(self) -> Mapping[str, Sequence[Any]]:
-        """A cell a row."""
-        return {
-            self.by: [name for name in self.rows for _ in self.labels],
-            self.other if self.other != self.by else f"{self.other} ": [*self.labels] * len(self.rows),
-            "count": self.counts.ravel().tolist(),
-            "noise": finite_or_none(self.noise.ravel()),
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Counts and test as JSON holds them."""
-        test = {"statistic": self.statistic, "p_value": self.p_value}
-        return {
-            "by": self.by,
-            "other": self.other,
-            "rows": list(self.rows),
-            "columns": list(self.labels),
-            "counts": self.counts.tolist(),
-            "noise": [finite_or_none(row) for row in self.noise],
-            "n_rows": self.n_rows,
-            "degrees": self.degrees,
-            **{name: number_or_none(value) for name, value in test.items()},
-            "level": self.level,
-            "verdict": self.verdict,
-            "warning": self.warning,
-        }
+    def _columns(self) -> list[Column]:
+        other = self.other if self.other != self.by else f"{self.other} "
+        return [
+            Column(self.by, [name for name in self.rows for _ in self.labels], label=True),
+            Column(other, [*self.labels] * len(self.rows), label=True),
+            Column("count", self.counts.ravel()),
+            Column("noise", self.noise.ravel()),
+        ]
 
 
 @in_floating_point

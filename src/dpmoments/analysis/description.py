@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from dpmoments.analysis.answers import TableAnswer, finite_or_none, html_table, in_floating_point, label, number
+from dpmoments.analysis.answers import Answer, Column, html_table, in_floating_point, label, number
 from dpmoments.analysis.confidence import confidence_level, deviations_for
 from dpmoments.analysis.functionals import FeatureVariances, LocalMoments
 from dpmoments.analysis.released import Released, cautions
@@ -21,7 +20,7 @@ from dpmoments.schema.constraints import Constraints
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Description(TableAnswer):
+class Description(Answer):
     """Mean and spread of every feature, in the table's units.
 
     Attributes
@@ -66,6 +65,12 @@ class Description(TableAnswer):
     bounds: tuple[FloatArray, FloatArray]
     noise: NoiseLaw | None = None
     warning: str = ""
+
+    facts = (
+        *("n_rows", "count_noise", "count_is_public", "feature_names", "mean", "mean_noise", "mean_is_noise"),
+        *("standard_deviation?", "root_mean_square?", "standard_deviation_noise", "standard_deviation_is_noise"),
+        "warning",
+    )
 
     @property
     def rows_text(self) -> str:
@@ -132,55 +137,30 @@ class Description(TableAnswer):
     def heading(self) -> tuple[str, ...]:
         return (f"rows: {self.rows_text}",)
 
-    def table(self) -> list[tuple[str, ...]]:
-        """Rows of text, the head first: feature, mean, noise on the mean, spread, noise on that."""
+    def _columns(self) -> list[Column]:
+        centered = self.standard_deviation is not None
+        spread = self.standard_deviation if centered else self.root_mean_square
+        shown = ("standard_deviation", "standard deviation") if centered else ("root_mean_square", "root mean square")
         unknown = np.full(len(self.feature_names), np.nan)
-        means = unknown if self.mean is None else self.mean
-        if self.standard_deviation is not None:
-            words, spread = "standard deviation", self.standard_deviation
-        else:
-            words, spread = "root mean square", unknown if self.root_mean_square is None else self.root_mean_square
-        shown = zip(
-            self.feature_names,
-            _in_words(means, self.mean_is_noise),
-            map(number, self.mean_noise),
-            _in_words(spread, self.standard_deviation_is_noise),
-            map(number, self.standard_deviation_noise),
-            strict=True,
-        )
-        return [("feature", "mean", "± noise", words, "± noise"), *shown]
+        means, spreads = (unknown if values is None else values for values in (self.mean, spread))
+        return [
+            Column("feature", self.feature_names, "feature", label=True),
+            Column("mean", self.mean, "mean", _in_words(means, self.mean_is_noise)),
+            Column("mean_noise", self.mean_noise, "± noise"),
+            Column("mean_is_noise", self.mean_is_noise),
+            Column(
+                "" if spread is None else shown[0],
+                spread,
+                shown[1],
+                _in_words(spreads, self.standard_deviation_is_noise),
+            ),
+            Column("standard_deviation_noise", self.standard_deviation_noise, "± noise"),
+            Column("standard_deviation_is_noise", self.standard_deviation_is_noise),
+        ]
 
     @property
     def remarks(self) -> tuple[str, ...]:
         return self.noise_text, self.warning
-
-    def columns(self) -> Mapping[str, Sequence[Any]]:
-        """Feature, mean and spread, each with its noise, as plain values; the words of the table are flags."""
-        unknown = [None] * len(self.feature_names)
-        spread = {"standard_deviation": self.standard_deviation, "root_mean_square": self.root_mean_square}
-        return {
-            "feature": self.feature_names,
-            "mean": unknown if self.mean is None else finite_or_none(self.mean),
-            "mean_noise": finite_or_none(self.mean_noise),
-            "mean_is_noise": self.mean_is_noise,
-            **{name: finite_or_none(values) for name, values in spread.items() if values is not None},
-            "standard_deviation_noise": finite_or_none(self.standard_deviation_noise),
-            "standard_deviation_is_noise": self.standard_deviation_is_noise,
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """The description as JSON holds it; ``root_mean_square`` stands in for ``standard_deviation`` without a mean."""
-        table: dict[str, Any] = dict(self.columns())
-        table["mean"] = None if self.mean is None else table["mean"]
-        del table["feature"]
-        return {
-            "n_rows": self.n_rows,
-            "count_noise": self.count_noise,
-            "count_is_public": self.count_is_public,
-            "feature_names": list(self.feature_names),
-            **table,
-            "warning": self.warning,
-        }
 
 
 def _in_words(values: FloatArray, is_noise: Sequence[bool]) -> list[str]:

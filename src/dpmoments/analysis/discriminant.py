@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number, number_or_none
+from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
 from dpmoments.analysis.confidence import confidence_level, format_probability
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, describe_law
@@ -27,7 +27,7 @@ _SHRINKAGE = 0.1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LinearDiscriminant(TableAnswer):
+class LinearDiscriminant(Answer):
     """A linear discriminant in the terms of scikit-learn's, one score a class.
 
     Attributes
@@ -70,6 +70,11 @@ class LinearDiscriminant(TableAnswer):
     level: float
     schema: Schema
     warning: str = ""
+
+    facts = (
+        *("by", "classes", "priors", "feature_names", "means", "coef", "intercept", "shrinkage"),
+        *("p_value", "verdict", "level", "warning"),
+    )
 
     def decision_function(self, frame: Any) -> FloatArray:
         """Scores of the rows of a frame, read by column name, shape (m, k); NaN where a cell is empty.
@@ -161,31 +166,13 @@ class LinearDiscriminant(TableAnswer):
             self.warning,
         )
 
-    def columns(self) -> Mapping[str, Sequence[Any]]:
-        """A class a row."""
-        return {
-            "class": self.class_names,
-            "prior": self.priors.tolist(),
-            "intercept": finite_or_none(self.intercept),
-            **{f"coef {name}": finite_or_none(self.coef[:, index]) for index, name in enumerate(self.feature_names)},
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """The discriminant as JSON holds it, a list a class."""
-        return {
-            "by": self.by,
-            "classes": list(self.classes),
-            "priors": self.priors.tolist(),
-            "feature_names": list(self.feature_names),
-            "means": [finite_or_none(row) for row in self.means],
-            "coef": [finite_or_none(row) for row in self.coef],
-            "intercept": finite_or_none(self.intercept),
-            "shrinkage": self.shrinkage,
-            "p_value": number_or_none(self.p_value),
-            "verdict": self.verdict,
-            "level": self.level,
-            "warning": self.warning,
-        }
+    def _columns(self) -> list[Column]:
+        return [
+            Column("class", self.class_names, label=True),
+            Column("prior", self.priors),
+            Column("intercept", self.intercept),
+            *(Column(f"coef {name}", self.coef[:, index]) for index, name in enumerate(self.feature_names)),
+        ]
 
 
 @in_floating_point

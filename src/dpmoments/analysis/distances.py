@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number
+from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
 from dpmoments.analysis.frames import feature_values
 from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.levels import chosen_features
@@ -21,7 +21,7 @@ _SHOWN_ROWS = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MahalanobisDistances(TableAnswer):
+class MahalanobisDistances(Answer):
     """Distances of the rows of a frame.
 
     Attributes
@@ -46,6 +46,8 @@ class MahalanobisDistances(TableAnswer):
     noise_known: bool = True
     warning: str = ""
 
+    facts = ("feature_names", "distances", "n_directions", "n_noise", "warning")
+
     @property
     def heading(self) -> tuple[str, ...]:
         every = self.n_directions + self.n_noise
@@ -69,19 +71,8 @@ class MahalanobisDistances(TableAnswer):
         more = f"the furthest {_SHOWN_ROWS} of {m:,} rows" if m > _SHOWN_ROWS else ""
         return more, "" if self.noise_known else describe_law(None), self.warning
 
-    def columns(self) -> Mapping[str, Sequence[Any]]:
-        """A row of the frame a row, in its order."""
-        return {"row": list(range(len(self.distances))), "distance": finite_or_none(self.distances)}
-
-    def to_dict(self) -> dict[str, Any]:
-        """The distances as JSON holds them, in the frame's order."""
-        return {
-            "feature_names": list(self.feature_names),
-            "distances": finite_or_none(self.distances),
-            "n_directions": self.n_directions,
-            "n_noise": self.n_noise,
-            "warning": self.warning,
-        }
+    def _columns(self) -> list[Column]:
+        return [Column("row", list(range(len(self.distances)))), Column("distance", self.distances)]
 
 
 @in_floating_point

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number, number_or_none
+from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
 from dpmoments.analysis.functionals import NO_MEAN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.released import Released, cautions
 from dpmoments.analysis.standardised import Standardised, without_redundant_levels
@@ -23,7 +23,7 @@ _SHOWN_EDGES = 60
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GraphicalLasso(TableAnswer):
+class GraphicalLasso(Answer):
     """A sparse inverse of the correlation matrix, in the terms of scikit-learn's ``GraphicalLasso``.
 
     Attributes
@@ -44,6 +44,8 @@ class GraphicalLasso(TableAnswer):
     alpha: float
     noise: float
     warning: str = ""
+
+    facts = ("feature_names", "alpha", "noise", "edges: *", "covariance", "precision", "warning")
 
     @property
     def partial_correlation(self) -> FloatArray:
@@ -83,26 +85,13 @@ class GraphicalLasso(TableAnswer):
             self.warning,
         )
 
-    def columns(self) -> Mapping[str, Sequence[Any]]:
-        """An edge a row."""
+    def _columns(self) -> list[Column]:
         edges = self.edges
-        return {
-            "feature": [one for one, _, _ in edges],
-            "other": [other for _, other, _ in edges],
-            "partial_correlation": [value for _, _, value in edges],
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """The graph as JSON holds it, with both matrices row by row."""
-        return {
-            "feature_names": list(self.feature_names),
-            "alpha": self.alpha,
-            "noise": number_or_none(self.noise),
-            "edges": {name: list(values) for name, values in self.columns().items()},
-            "covariance": [finite_or_none(row) for row in self.covariance],
-            "precision": [finite_or_none(row) for row in self.precision],
-            "warning": self.warning,
-        }
+        return [
+            Column("feature", [one for one, _, _ in edges], label=True),
+            Column("other", [other for _, other, _ in edges], label=True),
+            Column("partial_correlation", [value for _, _, value in edges]),
+        ]
 
 
 @in_floating_point

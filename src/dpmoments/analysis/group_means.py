@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
-from dpmoments.analysis.answers import TableAnswer, aligned, finite_or_none, in_floating_point, number
+from dpmoments.analysis.answers import Answer, Column, aligned, in_floating_point, intervals, number
 from dpmoments.analysis.confidence import confidence_level, deviations_for, fieller_interval, format_level
 from dpmoments.analysis.functionals import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.group_sums import GroupSums
@@ -22,7 +21,7 @@ from dpmoments.foundation.arrays import BoolArray, FloatArray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GroupDifferences(TableAnswer):
+class GroupDifferences(Answer):
     """Differences of the means of two groups, pair by pair, in the table's units.
 
     Attributes
@@ -41,6 +40,8 @@ class GroupDifferences(TableAnswer):
     upper: FloatArray
     level: float
 
+    facts = ("level", "**: *")
+
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """The two groups of each difference."""
@@ -54,30 +55,19 @@ class GroupDifferences(TableAnswer):
             for lower, upper in zip(self.lower.tolist(), self.upper.tolist(), strict=True)
         )
 
-    def table(self) -> list[tuple[str, ...]]:
-        """A feature and a pair a line."""
-        lines = [
-            (name, f"{one} − {other}", number(difference), f"[{number(low)}, {number(high)}]", words)
-            for name, *rest in zip(self.features, self.difference, self.lower, self.upper, self.verdict, strict=True)
-            for (one, other), difference, low, high, words in zip(self.pairs, *rest, strict=True)
+    def _columns(self) -> list[Column]:
+        pairs = self.pairs * len(self.features)
+        names = [name for name in self.features for _ in self.pairs]
+        return [
+            Column("feature", names, "feature", label=True),
+            Column("group", [one for one, _ in pairs], label=True),
+            Column("other", [other for _, other in pairs], label=True),
+            Column(head="difference of means", cells=[f"{one} − {other}" for one, other in pairs]),
+            Column("difference", self.difference.ravel(), "estimate"),
+            Column("lower", self.lower.ravel(), format_level(self.level), intervals(self.lower, self.upper)),
+            Column("upper", self.upper.ravel()),
+            Column("verdict", [word for words in self.verdict for word in words], "verdict"),
         ]
-        return [("feature", "difference of means", "estimate", format_level(self.level), "verdict"), *lines]
-
-    def columns(self) -> Mapping[str, Sequence[Any]]:
-        """A feature and a pair a row."""
-        return {
-            "feature": [name for name in self.features for _ in self.pairs],
-            "group": [one for _ in self.features for one, _ in self.pairs],
-            "other": [other for _ in self.features for _, other in self.pairs],
-            "difference": finite_or_none(self.difference.ravel()),
-            "lower": finite_or_none(self.lower.ravel()),
-            "upper": finite_or_none(self.upper.ravel()),
-            "verdict": [word for words in self.verdict for word in words],
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """The differences as JSON holds them."""
-        return {"level": self.level} | {name: list(values) for name, values in self.columns().items()}
 
 
 def _higher(one: str, other: str, lower: float, upper: float) -> str:
@@ -117,7 +107,7 @@ LOST = "lost in noise"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GroupMeans(TableAnswer):
+class GroupMeans(Answer):
     """Means of m features over the rows of k groups, in the table's units.
 
     Attributes
@@ -161,31 +151,31 @@ class GroupMeans(TableAnswer):
     own_variance: bool = False
     warning: str = ""
 
+    facts = ("by", "level", "means: *", "differences", "warning")
+
     @property
     def heading(self) -> tuple[str, ...]:
         return (f"means by {self.by}",)
 
-    def table(self) -> list[tuple[str, ...]]:
-        """A feature and a group a line."""
-        lines = []
-        for index, name in enumerate(self.features):
-            for group, label in enumerate(self.groups):
-                lost = bool(self.lost[group])
-                mean, low, high = (float(values[index, group]) for values in (self.mean, self.lower, self.upper))
-                lines.append(
-                    (
-                        name,
-                        label,
-                        f"{self.counts[group]:,.0f}",
-                        number(float(self.count_noise[group])),
-                        LOST if lost else number(mean),
-                        "–" if lost else number(float(self.privacy_noise[index, group])),
-                        "–" if lost else number(float(self.sampling_noise[index, group])),
-                        f"[{number(low)}, {number(high)}]",
-                    )
-                )
-        level = format_level(self.level)
-        return [("feature", "group", "rows", "± noise", "mean", "± privacy", "± sampling", level), *lines]
+    def _columns(self) -> list[Column]:
+        m, k = self.mean.shape
+        lost = np.tile(self.lost, m)
+
+        def unless_lost(values: FloatArray, word: str) -> list[str]:
+            return [word if gone else number(value) for value, gone in zip(values.ravel().tolist(), lost, strict=True)]
+
+        return [
+            Column("feature", [name for name in self.features for _ in range(k)], "feature", label=True),
+            Column("group", [*self.groups] * m, "group", label=True),
+            Column("count", np.tile(self.counts, m), "rows", [f"{count:,.0f}" for count in self.counts] * m),
+            Column("count_noise", np.tile(self.count_noise, m), "± noise"),
+            Column("mean", self.mean.ravel(), "mean", unless_lost(self.mean, LOST)),
+            Column("privacy_noise", self.privacy_noise.ravel(), "± privacy", unless_lost(self.privacy_noise, "–")),
+            Column("sampling_noise", self.sampling_noise.ravel(), "± sampling", unless_lost(self.sampling_noise, "–")),
+            Column("lower", self.lower.ravel(), format_level(self.level), intervals(self.lower, self.upper)),
+            Column("upper", self.upper.ravel()),
+            Column("lost", lost),
+        ]
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -202,32 +192,6 @@ class GroupMeans(TableAnswer):
             f"{n_pairs} differences of means: see .differences, or --json" if n_pairs > _SHOWN_DIFFERENCES else "",
             self.warning,
         )
-
-    def columns(self) -> Mapping[str, Sequence[Any]]:
-        """A feature and a group a row."""
-        m, k = self.mean.shape
-        return {
-            "feature": [name for name in self.features for _ in range(k)],
-            "group": [*self.groups] * m,
-            "count": finite_or_none(np.tile(self.counts, m)),
-            "count_noise": finite_or_none(np.tile(self.count_noise, m)),
-            "mean": finite_or_none(self.mean.ravel()),
-            "privacy_noise": finite_or_none(self.privacy_noise.ravel()),
-            "sampling_noise": finite_or_none(self.sampling_noise.ravel()),
-            "lower": finite_or_none(self.lower.ravel()),
-            "upper": finite_or_none(self.upper.ravel()),
-            "lost": [bool(lost) for lost in np.tile(self.lost, m)],
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Means and differences as JSON holds them."""
-        return {
-            "by": self.by,
-            "level": self.level,
-            "means": {name: list(values) for name, values in self.columns().items()},
-            "differences": self.differences.to_dict(),
-            "warning": self.warning,
-        }
 
 
 @in_floating_point

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy
 
-from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number, number_or_none
+from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
 from dpmoments.analysis.confidence import confidence_level, deviations_for, format_level, format_probability, score_test
 from dpmoments.analysis.functionals import NO_MEAN, NOISE_UNKNOWN, NOT_DISTINGUISHABLE, describe_law
 from dpmoments.analysis.group_means import group_means
@@ -21,7 +20,7 @@ from dpmoments.foundation.arrays import FloatArray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TwoGroups(TableAnswer):
+class TwoGroups(Answer):
     """A t-test of two groups, in units of the target.
 
     Attributes
@@ -64,6 +63,11 @@ class TwoGroups(TableAnswer):
     level: float
     warning: str = ""
 
+    facts = (
+        *("target", "by", "groups: *", "difference", "lower", "upper", "privacy_noise", "sampling_noise"),
+        *("statistic", "degrees", "p_value", "own_variances", "level", "verdict", "warning"),
+    )
+
     @property
     def verdict(self) -> str:
         """Which group's mean is higher, in words."""
@@ -100,29 +104,8 @@ class TwoGroups(TableAnswer):
             self.warning,
         )
 
-    def columns(self) -> Mapping[str, Sequence[Any]]:
-        """A group a row."""
-        return {"group": self.levels, "count": self.counts.tolist(), "mean": finite_or_none(self.means)}
-
-    def to_dict(self) -> dict[str, Any]:
-        """The test as JSON holds it."""
-        plain = {
-            name: finite_or_none(np.array([getattr(self, name)], dtype=float))[0]
-            for name in (
-                *("difference", "lower", "upper", "privacy_noise", "sampling_noise"),
-                *("statistic", "degrees", "p_value"),
-            )
-        }
-        return {
-            "target": self.target,
-            "by": self.by,
-            "groups": {name: list(values) for name, values in self.columns().items()},
-            **plain,
-            "own_variances": self.own_variances,
-            "level": self.level,
-            "verdict": self.verdict,
-            "warning": self.warning,
-        }
+    def _columns(self) -> list[Column]:
+        return [Column("group", self.levels, label=True), Column("count", self.counts), Column("mean", self.means)]
 
 
 @in_floating_point
@@ -234,7 +217,7 @@ def _tested(sums: GroupSums, pair: Sequence[int]) -> tuple[float, float, tuple[f
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AnalysisOfVariance(TableAnswer):
+class AnalysisOfVariance(Answer):
     """One-way analysis of variance, in squared units of the target.
 
     Attributes
@@ -272,6 +255,11 @@ class AnalysisOfVariance(TableAnswer):
     p_value: float
     level: float
     warning: str = ""
+
+    facts = (
+        *("target", "by", "levels", "counts", "sum_of_squares", "noise_between", "degrees", "f", "eta_squared"),
+        *("p_value", "level", "verdict", "warning"),
+    )
 
     @property
     def verdict(self) -> str:
@@ -320,33 +308,14 @@ class AnalysisOfVariance(TableAnswer):
             self.warning,
         )
 
-    def columns(self) -> Mapping[str, Sequence[Any]]:
-        """Between and within groups, a row each."""
-        return {
-            "source": ["between groups", "within groups"],
-            "sum_of_squares": list(self.sum_of_squares),
-            "degrees": list(self.degrees),
-            "f": [number_or_none(self.f), None],
-            "p_value": [number_or_none(self.p_value), None],
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """The analysis as JSON holds it."""
-        return {
-            "target": self.target,
-            "by": self.by,
-            "levels": list(self.levels),
-            "counts": self.counts.tolist(),
-            "sum_of_squares": list(self.sum_of_squares),
-            "noise_between": number_or_none(self.noise_between),
-            "degrees": list(self.degrees),
-            "f": number_or_none(self.f),
-            "eta_squared": number_or_none(self.eta_squared),
-            "p_value": number_or_none(self.p_value),
-            "level": self.level,
-            "verdict": self.verdict,
-            "warning": self.warning,
-        }
+    def _columns(self) -> list[Column]:
+        return [
+            Column("source", ("between groups", "within groups"), label=True),
+            Column("sum_of_squares", self.sum_of_squares),
+            Column("degrees", self.degrees),
+            Column("f", np.array([self.f, np.nan])),
+            Column("p_value", np.array([self.p_value, np.nan])),
+        ]
 
 
 def between_groups(sums: GroupSums) -> tuple[float, float, float]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy
 
-from dpmoments.analysis.answers import TableAnswer, finite_or_none, in_floating_point, number, number_or_none
+from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
 from dpmoments.analysis.confidence import confidence_level
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import NOISE_UNKNOWN, NOT_DISTINGUISHABLE
@@ -26,7 +27,7 @@ _SHOWN_ROWS = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Predictions(TableAnswer):
+class Predictions(Answer):
     """Predictions for rows, with confidence intervals of the line there and intervals in which new rows lie.
 
     Attributes
@@ -44,6 +45,8 @@ class Predictions(TableAnswer):
     value: FloatArray
     level: float
 
+    facts = ("level", "**: *")
+
     @classmethod
     def of(cls, rows: FloatArray, inference: CoefficientInference, prediction: FloatArray, level: float) -> Predictions:
         """For rows in the table's units, the constant first where there is one, shape (m, k)."""
@@ -55,15 +58,14 @@ class Predictions(TableAnswer):
         mean, value = (np.column_stack([prediction - reach, prediction + reach]) for reach in reaches)
         return cls(prediction, mean, value, level)
 
-    def columns(self) -> dict[str, list[Any]]:
-        """Columns for frames."""
-        return {
-            "prediction": self.prediction.tolist(),
-            "mean_lower": self.mean[:, 0].tolist(),
-            "mean_upper": self.mean[:, 1].tolist(),
-            "lower": self.value[:, 0].tolist(),
-            "upper": self.value[:, 1].tolist(),
-        }
+    def _columns(self) -> list[Column]:
+        return [
+            Column("prediction", self.prediction),
+            Column("mean_lower", self.mean[:, 0]),
+            Column("mean_upper", self.mean[:, 1]),
+            Column("lower", self.value[:, 0]),
+            Column("upper", self.value[:, 1]),
+        ]
 
     def table(self) -> list[tuple[str, ...]]:
         """Rows of text, the head first; the first twenty."""
@@ -74,18 +76,12 @@ class Predictions(TableAnswer):
     def remarks(self) -> tuple[str, ...]:
         return (f"… {len(self.prediction) - _SHOWN_ROWS} more rows",) if len(self.prediction) > _SHOWN_ROWS else ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON holds them."""
-        return {"level": self.level} | {
-            name: finite_or_none(np.asarray(values)) for name, values in self.columns().items()
-        }
-
 
 # Confidence intervals with labels, and what a fit identifies.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Intervals(TableAnswer):
+class Intervals(Answer):
     """Confidence intervals, read as an array of shape (k, 2) or by name.
 
     Attributes
@@ -107,6 +103,8 @@ class Intervals(TableAnswer):
     limits: FloatArray
     level: float
     beside: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    facts = ("level", "**: limits by names")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
         return np.array(self.limits, dtype=dtype) if copy else np.asarray(self.limits, dtype=dtype)
@@ -132,20 +130,12 @@ class Intervals(TableAnswer):
         """(k, 2)."""
         return self.limits.shape
 
-    def table(self) -> list[tuple[str, ...]]:
-        """Rows of text, the head first."""
-        rows = zip(self.names, self.limits, strict=True)
-        return [(f"{self.level:.0%}", "lower", "upper"), *((name, *map(number, limits)) for name, limits in rows)]
-
-    def columns(self) -> dict[str, list[Any]]:
-        """Columns for frames."""
-        return {"feature": list(self.names), "lower": self.limits[:, 0].tolist(), "upper": self.limits[:, 1].tolist()}
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON holds them; an infinite end is None."""
-        return {"level": self.level} | {
-            name: finite_or_none(limits) for name, limits in zip(self.names, self.limits, strict=True)
-        }
+    def _columns(self) -> list[Column]:
+        return [
+            Column("feature", self.names, f"{self.level:.0%}", label=True),
+            Column("lower", self.limits[:, 0], "lower"),
+            Column("upper", self.limits[:, 1], "upper"),
+        ]
 
 
 @dataclass(frozen=True)
@@ -369,7 +359,7 @@ _SHARE_OF_PRIVACY = 0.5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CoefficientTable(TableAnswer):
+class CoefficientTable(Answer):
     """The coefficients of a linear regression computed from a release.
 
     Attributes
@@ -433,13 +423,22 @@ class CoefficientTable(TableAnswer):
     help: str = ""
     warning: str = ""
 
+    facts = (
+        *("method", "target", "intercept", "**: _of_intercept", "coefficients by features"),
+        *("standard_errors by features", "privacy_errors by features", "sampling_errors by features"),
+        *("p_values by features", "lower by features", "upper by features", "identified: _is_identified", "is_noise"),
+        *("p_value_of_fit", "references", "too_few", "alpha", "r_squared", "r_squared_interval"),
+        *("released_r_squared", "n_rows", "clipping: clipping.in_words", "unit_ball_error_bound", "level"),
+        *("error_bound_note", "warning"),
+    )
+
     @property
     def identified(self) -> Identification:
         """Whether noise is small enough for standard errors: of the whole fit as a truth value, and of each coefficient.
 
         A coefficient of a fit that is not identified counts as identified where its interval is bounded.
         """
-        bounded = np.isfinite(self._intervals(self.level)).all(axis=1)
+        bounded = np.isfinite(self._limits).all(axis=1)
         return Identification(self.features, tuple(map(bool, self._slopes(bounded))), self._is_identified)
 
     @property
@@ -488,7 +487,7 @@ class CoefficientTable(TableAnswer):
             If it is below 0.5: a level is a confidence (1 less statsmodels' ``alpha``).
         """
         level = self.level if level is None else confidence_level(level)
-        result = self._intervals(level)
+        result = self._limits if level == self.level else self._intervals(level)
         extra = {_CONSTANT: (float(result[0, 0]), float(result[0, 1]))} if self.with_intercept else {}
         return Intervals(self.features, self._slopes(result), level, extra)
 
@@ -540,7 +539,7 @@ class CoefficientTable(TableAnswer):
             rows = zip(self.names, self._with_constant(self.intercept, self.coefficients), strict=True)
             return [("", "coef", ""), *((name, number(value), NOISE_UNKNOWN) for name, value in rows)]
         parts = [self._errors(name) for name in ("standard_errors", "privacy_errors", "sampling_errors", "p_values")]
-        columns = [self._with_constant(self.intercept, self.coefficients), *parts, *self._intervals(self.level).T]
+        columns = [self._with_constant(self.intercept, self.coefficients), *parts, *self._limits.T]
         lines = []
         for name, verdict, *values in zip(self.names, self.verdict, *columns, strict=True):
             shown = [*map(number, values[:4]), _format_p_value(values[4]), *map(_limit, values[5:])]
@@ -568,63 +567,40 @@ class CoefficientTable(TableAnswer):
         law = f"{law}." if law else ""
         return tuple(filter(None, [about, law, self.clipping.in_words, self._describe_bound(), self.warning]))
 
-    def columns(self) -> dict[str, list[Any]]:
-        """Columns for frames: feature, coef, std_err, its two parts, p_value, lower, upper, identified."""
-        result = self._intervals(self.level)
-        values = {
-            "coef": self._with_constant(self.intercept, self.coefficients),
-            "std_err": self._errors("standard_errors"),
-            "privacy_err": self._errors("privacy_errors"),
-            "sampling_err": self._errors("sampling_errors"),
-            "p_value": self._errors("p_values"),
-            "lower": result[:, 0],
-            "upper": result[:, 1],
-        }
-        return {"feature": list(self.names)} | {name: array.tolist() for name, array in values.items()}
+    def _columns(self) -> list[Column]:
+        lower, upper = self._limits.T
+        return [
+            Column("feature", self.names, label=True),
+            Column("coef", self._with_constant(self.intercept, self.coefficients)),
+            Column("std_err", self._errors("standard_errors")),
+            Column("privacy_err", self._errors("privacy_errors")),
+            Column("sampling_err", self._errors("sampling_errors")),
+            Column("p_value", self._errors("p_values")),
+            Column("lower", lower),
+            Column("upper", upper),
+        ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fit as JSON holds it, by feature; what is not a finite number is None."""
+    @property
+    def lower(self) -> FloatArray:
+        """Lower ends of the intervals of the coefficients, shape (k,)."""
+        return np.asarray(self._slopes(self._limits[:, 0]))
 
-        def by_feature(values: FloatArray) -> dict[str, float | None]:
-            return dict(zip(self.features, finite_or_none(values), strict=True))
+    @property
+    def upper(self) -> FloatArray:
+        """Upper ends of the intervals of the coefficients, shape (k,)."""
+        return np.asarray(self._slopes(self._limits[:, 1]))
 
-        bound, result = self.unit_ball_error_bound, self._intervals(self.level)
-        return {
-            "method": self.method,
-            "target": self.target,
-            "intercept": self.intercept,
-            **self._intercept_to_dict(result),
-            "coefficients": by_feature(self.coefficients),
-            "standard_errors": by_feature(self.standard_errors),
-            "privacy_errors": by_feature(self.privacy_errors),
-            "sampling_errors": by_feature(self.sampling_errors),
-            "p_values": by_feature(self.p_values),
-            "lower": by_feature(self._slopes(result[:, 0])),
-            "upper": by_feature(self._slopes(result[:, 1])),
-            "identified": self._is_identified,
-            "is_noise": self.is_noise,
-            "p_value_of_fit": number_or_none(self.p_value_of_fit),
-            "references": dict(self.references),
-            "too_few": list(self.too_few),
-            "alpha": self.alpha,
-            "r_squared": number_or_none(self.r_squared),
-            "r_squared_interval": list(self.r_squared_interval()),
-            "released_r_squared": self.released_r_squared,
-            "n_rows": self.n_rows,
-            "clipping": self.clipping.in_words,
-            "unit_ball_error_bound": None if bound is None else number_or_none(bound),
-            "level": self.level,
-            "error_bound_note": self.error_bound_note,
-            "warning": self.warning,
-        }
-
-    def _intercept_to_dict(self, limits: FloatArray) -> dict[str, float | None]:
+    @property
+    def _of_intercept(self) -> dict[str, float]:
         if not self.with_intercept:
             return {}
-        lower, upper = limits[0]
-        errors = {name: float(self._errors(f"{name}s")[0]) for name in ("standard_error", "p_value")}
-        result = errors | {"lower": float(lower), "upper": float(upper)}
-        return {f"intercept_{name}": number_or_none(value) for name, value in result.items()}
+        lower, upper = self._limits[0]
+        return {
+            "intercept_standard_error": self._errors("standard_errors")[0],
+            "intercept_p_value": self._errors("p_values")[0],
+            "intercept_lower": lower,
+            "intercept_upper": upper,
+        }
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -646,6 +622,11 @@ class CoefficientTable(TableAnswer):
             np.full(len(self.names), np.nan) if self.inference is None else getattr(self.inference, name)
         )
         return result
+
+    @cached_property
+    def _limits(self) -> FloatArray:
+        """Intervals at the fit's own level, the intercept first."""
+        return self._intervals(self.level)
 
     def _intervals(self, level: float) -> FloatArray:
         if self.inference is None:

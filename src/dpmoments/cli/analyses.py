@@ -14,7 +14,7 @@ import typer
 from rich.markup import escape
 
 import dpmoments
-from dpmoments.analysis.answers import Answer, TableAnswer, aligned
+from dpmoments.analysis.answers import Answer, aligned
 from dpmoments.cli.options import AsJson, ReleaseFile
 from dpmoments.cli.tables import print_json, print_lines, print_text
 from dpmoments.foundation.table_files import CSV_DELIMITERS, FEATHER_ENDINGS, PARQUET_ENDINGS, file_ending, open_ipc
@@ -207,9 +207,6 @@ def _read_frame(path: Path) -> Any:
 
 def _print_answer(answer: Answer) -> None:
     """Text wrapped at the width of the terminal, tables as they are."""
-    if not isinstance(answer, TableAnswer):
-        print_text(answer.summary())
-        return
     for part in filter(None, [*answer.heading, aligned(answer.table()), *answer.remarks]):
         (print_lines if "\n" in part else print_text)(part)
 

@@ -110,7 +110,7 @@ def _show_moments(released: MomentRelease) -> None:
     print_text()
     _show_schema(released)
     head, *features = description.table()
-    print_table(head, features, numbers=head[1:])
+    print_table(head, map(tuple, features), numbers=head[1:])
     if description.noise_text:
         print_text(description.noise_text)
 

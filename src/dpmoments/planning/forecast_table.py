@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from dpmoments.analysis.answers import TableAnswer, aligned
+from dpmoments.analysis.answers import Answer, aligned
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
@@ -208,7 +208,7 @@ _DEFAULT = "auto"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Forecast(TableAnswer):
+class Forecast(Answer):
     """What a release would be worth: the noise in the table's units, and a row for every mechanism, refusals last.
 
     Attributes

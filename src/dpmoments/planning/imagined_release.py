@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from dpmoments.analysis.answers import TableAnswer, finite_or_none, number_or_none
+from dpmoments.analysis.answers import Answer, finite_or_none, number_or_none
 from dpmoments.analysis.confidence import deviations_by_quantile
 from dpmoments.analysis.correlations import KNOWN_VARIANCE
 from dpmoments.foundation.arrays import BoolArray, FloatArray, IntegerArray
@@ -684,7 +684,7 @@ def digits(value: float, significant: int = 2) -> str:
     return f"{rounded:,.0f}" if size >= significant - 1 else f"{rounded:.{max(0, significant - 1 - size)}f}"
 
 
-class TableInWords(TableAnswer):
+class TableInWords(Answer):
     """A table with what stands above and below it."""
 
     def __init__(self, heading: Sequence[str], rows: Sequence[Sequence[str]], remarks: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from dpmoments.analysis.answers import TableAnswer
+from dpmoments.analysis.answers import Answer
 from dpmoments.analysis.functionals import NOISE_UNKNOWN, NOT_DISTINGUISHABLE
 from dpmoments.analysis.group_means import LOST
 from dpmoments.analysis.regression_results import NO_EFFECT
@@ -185,7 +185,7 @@ class Section:
     refusal: str = ""
 
 
-def table_of(caption: str, answer: TableAnswer, most: int | None = None) -> PageTable:
+def table_of(caption: str, answer: Answer, most: int | None = None) -> PageTable:
     """The table of an analysis, its first rows where there are more than ``most``."""
     rows = answer.table()
     return PageTable.of(caption, rows if most is None else rows[: most + 1])
