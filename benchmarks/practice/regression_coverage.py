@@ -24,7 +24,7 @@ from scipy.stats import t as student
 import dpmoments as dpm
 from benchmarks.pages import DOCS, write_part
 from benchmarks.practice.tables import chosen
-from dpmoments.analysis.inference import confidence_limits
+from dpmoments.analysis.normal_equations import confidence_limits
 from dpmoments.rows.rows import Rows
 
 FloatArray = npt.NDArray[np.float64]
@@ -198,31 +198,31 @@ def measured(setting: Setting) -> tuple[Setting, Outcome | None]:
             threads=1,
         )
         fit = release.ols(population.target, population.features, reference=population.reference)
-        inference = fit.inference
-        assert inference is not None
+        equations = fit.equations
+        assert equations is not None
         truth = np.array([population.coefficients[name] for name in fit.features])
-        identified = bool(inference.identified)
+        identified = bool(equations.identified)
         if identified:
             widths.append(np.median(fit.standard_errors / fit.sampling_errors))
-        linear = inference.equations.delta_method_valid
+        linear = equations.delta_method_valid
         if linear:
             limits = np.asarray(fit.conf_int(LEVEL))
             covered = (limits[:, 0] <= truth) & (truth <= limits[:, 1])
         else:
             # an interval is the hull of the values that the test does not reject; two coefficients in turn
             tried = [(replication + step) % len(truth) for step in range(min(2, len(truth)))]
-            covered = np.array([inference.inverted_p_value(1 + place, truth[place]) >= 1 - LEVEL for place in tried])
-        variance = np.diag(inference.sampling_covariance)[1:]
-        reach = student.ppf(0.5 + LEVEL / 2, inference.degrees_of_freedom) * np.sqrt(np.maximum(variance, 0.0))
-        naive = np.abs(inference.coefficients[1:] - truth) <= reach
+            covered = np.array([equations.inverted_p_value(1 + place, truth[place]) >= 1 - LEVEL for place in tried])
+        variance = np.diag(equations.sampling_covariance)[1:]
+        reach = student.ppf(0.5 + LEVEL / 2, equations.degrees_of_freedom) * np.sqrt(np.maximum(variance, 0.0))
+        naive = np.abs(equations.coefficients[1:] - truth) <= reach
         found.append((identified, covered, naive))
         place = replication % len(covered) if linear else 0
         one += int(covered[place])
         one_identified += int(covered[place]) if identified else 0
         if linear and replication % WIDTHS_EVERY == 0:
-            step = float(np.sqrt(inference.privacy_covariance[1, 1])) * scale_of(inference)
-            lower, upper = confidence_limits(inference.equations, 1, 3.8415, step)
-            inverted.append((upper - lower) * inference.units[1, 1] / (limits[0, 1] - limits[0, 0]))
+            step = float(np.sqrt(equations.privacy_covariance[1, 1])) * scale_of(equations)
+            lower, upper = confidence_limits(equations, 1, 3.8415, step)
+            inverted.append((upper - lower) * equations.units_map[1, 1] / (limits[0, 1] - limits[0, 0]))
 
     def share(outcomes: list[FloatArray]) -> float:
         return float(np.concatenate(outcomes).mean()) if outcomes else math.nan
@@ -241,9 +241,9 @@ def measured(setting: Setting) -> tuple[Setting, Outcome | None]:
     )
 
 
-def scale_of(inference: Any) -> float:
+def scale_of(equations: Any) -> float:
     """Encoded units of a first slope in one of the table's."""
-    return 1.0 / float(inference.units[1, 1])
+    return 1.0 / float(equations.units_map[1, 1])
 
 
 # The page -----------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import binom, kstest
 
 import dpmoments as dpm
-from dpmoments.analysis.inference import NormalEquations, _smallest_statistic
+from dpmoments.analysis.normal_equations import NormalEquations, _smallest_statistic
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.noise.cells import GaussianCells
 from dpmoments.noise.families import GaussianNoise
@@ -321,13 +321,13 @@ def test_an_interval_is_where_the_inverted_test_does_not_reject() -> None:
     schema = dpm.Schema(*[dpm.Numeric(name, -5, 5) for name in "aby"])
     fit = dpm.release(table, schema, epsilon=0.6, mechanism="matrix-laplace", insecure_seed=5).ols("y", ["a", "b"])
     assert not fit.identified
-    assert fit.inference is not None
+    assert fit.equations is not None
     bounded = 0
-    for place, (lower, upper) in enumerate(fit.inference.intervals(0.8)):
+    for place, (lower, upper) in enumerate(fit.equations.intervals(0.8)):
         for end in (lower, upper):
             if math.isfinite(end):
                 bounded += 1
-                assert fit.inference.inverted_p_value(place, end) == pytest.approx(0.2, abs=0.01)
+                assert fit.equations.inverted_p_value(place, end) == pytest.approx(0.2, abs=0.01)
     assert bounded >= 2
 
 
@@ -364,7 +364,7 @@ def test_residuals_that_noise_hides_are_said_to_be_hidden() -> None:
         table = np.column_stack([x, x @ [0.3, 0.2] + rng.normal(0, deviation, 3_000)])
         fit = dpm.release(table, schema, epsilon=1.0, mechanism="matrix-laplace", insecure_seed=3).ols("y", ["a", "b"])
         assert fit.identified
-        assert fit.inference is not None
-        assert fit.inference.residuals_are_noise == hidden
+        assert fit.equations is not None
+        assert fit.equations.residuals_are_noise == hidden
         assert ("so is sampling's part" in fit.summary()) == hidden
-        assert fit.inference.residual_deviation(0.975) > deviation
+        assert fit.equations.residual_deviation(0.975) > deviation

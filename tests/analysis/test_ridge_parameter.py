@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from dpmoments.analysis import ridge_parameter
-from dpmoments.analysis.ridge_parameter import automatic_alpha, expected_coefficients
+from dpmoments.analysis import regression
+from dpmoments.analysis.regression import automatic_alpha, expected_coefficients
 from dpmoments.noise.families import GaussianNoise
 
 CELL = 1e-4
@@ -124,7 +124,7 @@ def test_the_noise_it_reckons_with_is_that_of_releases(intercept: bool) -> None:
         release = release_of(rows, epsilon=20.0, neighbors="replace_one", repair="none", insecure_seed=seed)
         found = release.unit_ball_covariance if intercept else release.unit_ball_gram / release.n_rows
         energies.append(np.sum((found - exact) ** 2))
-        reckoned.append(ridge_parameter._cell_variance(release, release, intercept))
+        reckoned.append(regression._cell_variance(release, release, intercept))
     # Of the noise on the mean the Gram matrix about the table's zero holds nothing: the unit ball's zero is that of the table.
     error = np.std(energies) / math.sqrt(len(energies))
     assert np.mean(energies) == pytest.approx(4 * 5 * np.mean(reckoned), abs=3.0 * error)
@@ -145,7 +145,7 @@ def test_about_the_zero_of_the_table_the_noise_on_the_mean_counts() -> None:
         scale = release.encoding.scale
         difference = release.second_moment - rows.T @ rows / len(rows)
         energies.append(np.sum((difference / np.outer(scale, scale)) ** 2))
-        reckoned.append(ridge_parameter._cell_variance(release, release, False))
+        reckoned.append(regression._cell_variance(release, release, False))
     error = np.std(energies) / math.sqrt(len(energies))
     assert np.mean(energies) == pytest.approx(4 * 5 * np.mean(reckoned), abs=3.0 * error)
 
@@ -158,7 +158,7 @@ def test_about_the_zero_of_the_table_a_centre_is_as_far_as_it_is() -> None:
     release.unit_ball_mean = np.array([0.03, 0.2, 0.1])  # c = (0, 0.2, 0.1)
     release.encoding = SimpleNamespace(offset=np.array([2.0, 0.0, 4.0]), scale=np.array([4.0, 1.0, 10.0]))
     expected = (1.0 + 2.0 * (0.5**2 + 0.2**2 + 0.5**2) * 0.5 / 3.0) / release.n_rows**2
-    assert ridge_parameter._cell_variance(release, release, False) == pytest.approx(expected)
+    assert regression._cell_variance(release, release, False) == pytest.approx(expected)
 
 
 def test_it_falls_with_the_noise_and_the_fit_becomes_least_squares() -> None:
@@ -215,7 +215,7 @@ def test_without_a_law_the_noise_is_taken_for_that_of_the_whole_matrix(delta: fl
                          neighbors="replace_one", repair="none")  # fmt: skip
     moment = release.unit_ball_gram / release.n_rows
     law = release.noise.off_diagonal_variance / release.n_rows**2
-    found = ridge_parameter._typical_noise(release, moment)
+    found = regression._typical_noise(release, moment)
     # A Gaussian release is calibrated to (ε, δ) itself, which takes less noise than its ρ.
     assert found == pytest.approx(law, rel=1e-6) if not delta else law < found < 2.0 * law
     assert automatic_alpha(replace(release, noise=None), [0, 1], 3, intercept=False) > 0.0

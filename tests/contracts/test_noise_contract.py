@@ -130,7 +130,7 @@ def below(found: Any) -> Numbers:
 
 
 def of_fit(fit: Any) -> Numbers:
-    if fit.inference is None:
+    if fit.equations is None:
         return dict.fromkeys(fit.features, (math.nan, math.nan))
     return named(fit.features, fit.coefficients, fit.privacy_errors)
 

@@ -13,8 +13,7 @@ import pandas as pd
 import pytest
 
 import dpmoments as dpm
-from dpmoments.analysis.inference import CoefficientInference
-from dpmoments.analysis.line_fitting import inference_of
+from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.mechanisms import (
     AdditiveWishart,
@@ -67,7 +66,7 @@ def fit_of_the_table(*, constant: bool) -> np.ndarray:
 @cache
 def fits(
     mechanism: Mechanism, budget: PrivacyBudget, neighbors: str, mean: bool = True, runs: int = RUNS
-) -> list[CoefficientInference]:
+) -> list[NormalEquations]:
     """Of releases of one table by one plan."""
     rows = Rows.of(table(), SCHEMA, mean=mean, neighbors=Neighbors.of(neighbors))
     public = rows.neighbors.table_size_is_public
@@ -86,22 +85,22 @@ def fits(
     for _ in range(runs):
         noisy = plan.run(rows, unchecked)  # type: ignore[arg-type]
         release = moment_release(plan, noisy, receipt, SCHEMA, origin=ReleaseOrigin.fresh(), **options)
-        fit = inference_of(release, Regressors.chosen(release, "y", FEATURES, None, None))
+        fit = NormalEquations.of(release, Regressors.chosen(release, "y", FEATURES, None, None))
         assert fit is not None
         found.append(fit)
     return found
 
 
-def share_covered(found: list[CoefficientInference], fault: Callable[[NoiseLaw], NoiseLaw] = lambda law: law) -> float:
+def share_covered(found: list[NormalEquations], fault: Callable[[NoiseLaw], NoiseLaw] = lambda law: law) -> float:
     """How often 95 % intervals, by privacy's errors alone, hold the coefficients of the table itself."""
     identified = [fit for fit in found if fit.identified]
     assert len(identified) >= 0.95 * len(found)  # a run of coinpress can fail, and is then not identified
     inside = []
     for fit in identified:
-        law = fit.equations.noise
-        stated = replace(fit, equations=replace(fit.equations, noise=fault(law)))
+        law = fit.noise
+        stated = replace(fit, noise=fault(law))
         errors = np.sqrt(np.diag(stated.privacy_covariance))
-        truth = fit_of_the_table(constant=fit.equations.with_constant)
+        truth = fit_of_the_table(constant=fit.with_constant)
         inside.append(np.abs(fit.coefficients - truth) < 1.96 * errors)
     return float(np.mean(inside))
 

@@ -13,7 +13,7 @@ from scipy.special import bdtr, bdtrc
 
 import dpmoments as dpm
 from dpmoments import mechanisms, utility_bounds
-from dpmoments.analysis.line_fitting import _coefficient_error_bound
+from dpmoments.analysis.regression import _coefficient_error_bound
 from dpmoments.noise.dependent import InverseNormalPivot, LastStepPivot, WishartPivot
 from dpmoments.noise.extreme_eigenvalues import (
     normal_norm_quantile,

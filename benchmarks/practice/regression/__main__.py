@@ -25,7 +25,7 @@ from benchmarks.practice.regression.cases import CASES, Case
 from benchmarks.practice.regression.excess_risk import Regression
 from benchmarks.practice.regression.single_regression import SingleRegression
 from benchmarks.practice.regression.tuning import MIDDLE, tuned_descent, tuned_perturbation
-from dpmoments.analysis.ridge_parameter import automatic_alpha
+from dpmoments.analysis.regression import automatic_alpha
 from dpmoments.privacy.budget import PrivacyBudget
 
 PAGE = DOCS / "regression-peers.md"

@@ -18,7 +18,7 @@ import dpmoments as dpm
 from benchmarks.pages import DOCS, write_part
 from benchmarks.practice.regression.excess_risk import Regression, ridge_coefficients
 from benchmarks.practice.tables import Entry, chosen, made
-from dpmoments.analysis.ridge_parameter import automatic_alpha, expected_coefficients
+from dpmoments.analysis.regression import automatic_alpha, expected_coefficients
 from dpmoments.releases.moment_release import MomentRelease
 
 PAGE = DOCS / "derivations" / "ridge-parameter.md"

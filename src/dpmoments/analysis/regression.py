@@ -1,26 +1,27 @@
-"""Linear regressions from released moments: least squares and ridge, in the table's own units."""
+"""Linear regressions from released moments: least squares, ridge and lasso, in the table's own units."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.confidence import confidence_level
-from dpmoments.analysis.inference import CoefficientInference
-from dpmoments.analysis.line_fitting import (
-    fitted_line,
-    inference_of,
-    penalised_slopes,
-    stated_penalty,
-)
-from dpmoments.analysis.regression_results import FittedLine
+from dpmoments.analysis.normal_equations import NormalEquations
+from dpmoments.analysis.regression_results import ClippingEffect, ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import Regressors, regressed_moment
-from dpmoments.analysis.released import Released
-from dpmoments.analysis.ridge_parameter import automatic_alpha
+from dpmoments.analysis.released import Released, describe_contribution
+from dpmoments.foundation.arrays import FloatArray
+from dpmoments.foundation.values import is_finite_number, shown
+from dpmoments.noise.law import MomentInterval
+from dpmoments.privacy import sensitivity
+from dpmoments.privacy.budget import BudgetKind
+from dpmoments.repair.repair import few_rows_message
+from dpmoments.repair.spectral import SpectralNoise, noise_on_the_spread
 
 
 @in_floating_point
@@ -70,7 +71,7 @@ def ols(
     Notes
     -----
     Intervals are for the coefficients in the population that the table's rows are a sample of
-    (:class:`dpmoments.analysis.inference.CoefficientInference`, ``docs/derivations/regression-inference.md``).
+    (:class:`dpmoments.analysis.normal_equations.NormalEquations`, ``docs/derivations/regression-inference.md``).
 
     Examples
     --------
@@ -84,19 +85,18 @@ def ols(
     """
     level = confidence_level(level)
     chosen = Regressors.chosen(release, target, features, intercept, reference)
-    inference = inference_of(release, chosen)
-    if inference is not None and inference.identified:
-        slopes = inference.equations.solution[1 if chosen.intercept else 0 :]
+    equations = NormalEquations.of(release, chosen)
+    if equations is not None and equations.identified:
+        slopes = equations.solution[1 if chosen.intercept else 0 :]
         moment = regressed_moment(release.with_repair("none"), intercept=chosen.intercept)
-        return fitted_line(release, chosen, inference, "least squares", slopes, 0.0, level, moment)
-    if inference is None:
+        return _fitted_line(release, chosen, equations, "least squares", slopes, 0.0, level, moment)
+    if equations is None:
         alpha = automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
     else:
-        equations = inference.equations
         alpha = math.sqrt(equations.noise_variance * equations.n_regressors) / equations.n_rows
     moment = regressed_moment(release, intercept=chosen.intercept)
-    slopes = penalised_slopes(moment, chosen, alpha)
-    return fitted_line(release, chosen, inference, "least squares", slopes, alpha, level, moment)
+    slopes = _penalised_slopes(moment, chosen, alpha)
+    return _fitted_line(release, chosen, equations, "least squares", slopes, alpha, level, moment)
 
 
 @in_floating_point
@@ -125,7 +125,7 @@ def ridge(
     alpha : float or "auto"
         The α of Amin et al. (2019), in unit-ball units, so that it treats all columns alike; where the schema has typical ranges
         it presses less on columns that got more of the ball, and less noise. ``"auto"``: by the law of the noise
-        (:func:`dpmoments.analysis.ridge_parameter.automatic_alpha`).
+        (:func:`dpmoments.analysis.regression.automatic_alpha`).
     intercept : bool, optional
         Whether to fit an intercept, which is not penalised; default: where a mean was released.
     reference : sequence of str or mapping, optional
@@ -159,8 +159,8 @@ def ridge(
     if penalty is None:
         penalty = automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
     moment = regressed_moment(release, intercept=chosen.intercept)
-    slopes = penalised_slopes(moment, chosen, penalty)
-    return fitted_line(release, chosen, inference_of(release, chosen), "ridge", slopes, penalty, level, moment)
+    slopes = _penalised_slopes(moment, chosen, penalty)
+    return _fitted_line(release, chosen, NormalEquations.of(release, chosen), "ridge", slopes, penalty, level, moment)
 
 
 # The lasso from released moments, by scikit-learn's paths from a Gram matrix.
@@ -221,10 +221,10 @@ def lasso(
 
     level = confidence_level(level)
     chosen = Regressors.chosen(release, target, features, intercept, reference)
-    inference = inference_of(release, chosen)
+    equations = NormalEquations.of(release, chosen)
     penalty = stated_penalty(alpha)
     if penalty is None:
-        penalty = _universal_threshold(release, chosen, inference)
+        penalty = _universal_threshold(release, chosen, equations)
     moment = regressed_moment(release, intercept=chosen.intercept)
     a = list(chosen.features)
     _, _, path = lars_path_gram(
@@ -236,13 +236,12 @@ def lasso(
         copy_X=True,
     )
     slopes = np.asarray(path[:, -1], dtype=np.float64)
-    return fitted_line(release, chosen, inference, "lasso", slopes, penalty, level, moment)
+    return _fitted_line(release, chosen, equations, "lasso", slopes, penalty, level, moment)
 
 
-def _universal_threshold(release: Released, chosen: Regressors, inference: CoefficientInference | None) -> float:
-    if inference is None:
+def _universal_threshold(release: Released, chosen: Regressors, equations: NormalEquations | None) -> float:
+    if equations is None:
         return automatic_alpha(release, chosen.features, chosen.target, intercept=chosen.intercept)
-    equations = inference.equations
     without_features = np.zeros(equations.n_regressors + 1)
     without_features[-1] = 1.0
     if chosen.intercept:
@@ -251,3 +250,509 @@ def _universal_threshold(release: Released, chosen: Regressors, inference: Coeff
     largest = float(np.diag(equations.error_covariance(without_features))[first:].max())
     k = equations.n_regressors - first
     return math.sqrt(2.0 * math.log(2.0 * k) * largest) / equations.n_rows
+
+
+# What they share: the penalised system, and the answer that is made of slopes.
+
+
+def stated_penalty(alpha: float | Literal["auto"]) -> float | None:
+    """The penalty that is stated; None where it is to be found."""
+    if alpha == "auto":
+        return None
+    if not (is_finite_number(alpha) and float(alpha) >= 0.0):
+        raise ValueError(f"alpha={shown(alpha)} must be zero, a positive number, or 'auto'")
+    return float(alpha)
+
+
+def _penalised_slopes(moment: FloatArray, chosen: Regressors, alpha: float) -> FloatArray:
+    """w of (S_AA + 2α I) w = S_Ay.
+
+    Raises
+    ------
+    ValueError
+        If the system is singular.
+    """
+    a = list(chosen.features)
+    system = moment[np.ix_(a, a)] + 2.0 * alpha * np.eye(len(a))
+    if float(np.linalg.eigvalsh(system)[0]) <= 1e-12 * max(1.0, float(np.trace(system))):
+        raise ValueError(
+            f"the system is singular at alpha={alpha!r}: features are collinear or the noise hides them: leave features out, or "
+            "use ridge with alpha > 0 (or 'auto')"
+        )
+    return np.asarray(np.linalg.solve(system, moment[a, chosen.target]), dtype=np.float64)
+
+
+def _fitted_line(
+    release: Released,
+    chosen: Regressors,
+    equations: NormalEquations | None,
+    method: str,
+    slopes: FloatArray,
+    alpha: float,
+    level: float,
+    moment: FloatArray,
+) -> FittedLine:
+    a, y, names = list(chosen.features), chosen.target, release.feature_names
+    scale = release.encoding.scale
+    coefficients = slopes * scale[y] / scale[a]
+    constant = 0.0
+    if chosen.intercept:
+        if method == "least squares" and equations is not None and equations.identified:
+            constant = float(equations.coefficients[0])
+        else:
+            constant = float(release.mean[y] - coefficients @ release.mean[a])
+    variance = float(moment[y, y])
+    explained = float(2.0 * slopes @ moment[a, y] - slopes @ moment[np.ix_(a, a)] @ slopes)
+    smallest = float(np.linalg.eigvalsh(moment[np.ix_(a, a)] + 2.0 * alpha * np.eye(len(a)))[0])
+    if method == "lasso":
+        value, note = None, "the bound is for ridge fits"
+    else:
+        value, note = _error_bound(
+            release, _Fit(moment, [*a, y], slopes, alpha, chosen.intercept, smallest), 1.0 - level
+        )
+    return FittedLine(
+        method=method,
+        target=names[y],
+        features=tuple(names[index] for index in a),
+        coefficients=coefficients,
+        intercept=constant,
+        alpha=alpha,
+        references=chosen.references,
+        too_few=chosen.too_few,
+        level=level,
+        equations=equations,
+        explained=_explained(equations, method, slopes, alpha),
+        clipping=ClippingEffect.of(release, equations),
+        unit_ball_coefficients=slopes,
+        unit_ball_error_bound=value,
+        error_bound_note=note,
+        released_r_squared=min(max(explained / variance, 0.0), 1.0) if variance > 0 else 0.0,
+        n_rows=release.n_rows,
+        with_intercept=chosen.intercept,
+        help=_help(equations, [names[index] for index in a]),
+        warning=". ".join(
+            filter(None, [few_rows_message(release.noisy_count, release.noise), describe_contribution(release)])
+        ),
+        schema=release.schema,
+    )
+
+
+def _explained(
+    equations: NormalEquations | None, method: str, slopes: FloatArray, alpha: float
+) -> ExplainedVariance | None:
+    if equations is None:
+        return None
+    if method == "least squares" and equations.identified:
+        return ExplainedVariance.of_population(equations)
+    return ExplainedVariance.of_line(equations, slopes, 2.0 * alpha * equations.n_rows)
+
+
+def _help(equations: NormalEquations | None, names: Sequence[str]) -> str:
+    """What would make noise less of a fit; ``names`` are those of the features."""
+    if equations is None:
+        return ""
+    if equations.identified:
+        return "More rows or a larger budget would show a weaker relation."
+    fewer = "fewer features, or " if len(names) > 1 else ""
+    if lost := _features_lost_in_noise(equations, names):
+        words = ("vary", "them") if len(lost) > 1 else ("varies", "it")
+        return f"Noise hides how much {', '.join(lost)} {words[0]}: leave {words[1]} out."
+    least = equations.least_eigenvalue
+    if least <= 0.05 * equations.noise_floor:
+        return f"It takes {fewer}far more rows or a far larger budget."
+    times = max(equations.noise_floor / least, 1.5)
+    return f"It takes {fewer}at least {times:.1f} times the rows or the budget."
+
+
+def _features_lost_in_noise(equations: NormalEquations, names: Sequence[str]) -> list[str]:
+    """Features that no regression could tell from a constant, if they are not all."""
+    moments, first = equations.moments, 1 if equations.with_constant else 0
+    spread = np.diag(moments)[first:-1].copy()
+    if first:
+        spread -= moments[0, 1:-1] ** 2 / moments[0, 0]
+    lost = [name for name, square in zip(names, spread, strict=True) if square < equations.noise_floor]
+    return lost if len(lost) < len(names) else []
+
+
+# The ridge parameter that a release itself asks for: from the law of its noise (``docs/derivations/ridge-parameter.md``).
+
+_TAKEN_BY_REPAIR = 0.5
+"""Of the noise that a repair took off the features' moments, the share that counts as gone."""
+_EXPLAINED_SHARES = (np.arange(40) + 0.5) / 40.0
+"""Prior of the share of the target's variance that the features explain: uniform."""
+_VARIANCE_EXPONENTS = (0.0, 0.5)
+"""Prior variance of a coefficient ∝ (variance of its direction)^(−a): a = 0 for coefficients alike in all directions."""
+_SCALES = np.array([0.25, 1.0, 4.0])
+"""A coefficient's own prior variance is the common one times one of these, equally likely."""
+_MIN_DIRECTION = 1e-9
+"""Directions with less of the largest variance than this are taken for constant where a is above 0."""
+_PENALTIES = 200
+_MIN_PENALTY, _MAX_PENALTY = 0.02, 1e3
+"""The grid of 2α: from this multiple of σ√k to that of σ√k or of the largest variance, whichever is more."""
+_SINGULAR = 1e-11
+"""2α is at least this share of the trace, below which the system would count as singular."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Spectrum:
+    """A regression in the eigenbasis of the features' repaired moments.
+
+    Attributes
+    ----------
+    variances : ndarray of shape (k,)
+        s, the repaired moments along each eigenvector.
+    vectors : ndarray of shape (k, k)
+        The eigenvectors, one a column.
+    solved, observed : ndarray of shape (k,)
+        Cross moments with the target as they enter the system (repaired), and as observed (with noise of a known law).
+    target_variance : float
+    noise_variance : float
+        v, of a cell off the diagonal, for one row's moments: what counts of it after the repair.
+    """
+
+    variances: FloatArray
+    vectors: FloatArray
+    solved: FloatArray
+    observed: FloatArray
+    target_variance: float
+    noise_variance: float
+
+
+@in_floating_point
+def automatic_alpha(release: Released, features: Sequence[int], target: int, *, intercept: bool) -> float:
+    """The α at which ridge regression on a release comes nearest to what the noise lets one know of the coefficients.
+
+    The posterior mean of the coefficients given the noisy cross moments is worked out in the eigenbasis of the features'
+    moments, for a prior that the release and the law of its noise determine. α is then the one whose fit
+    (S_AA + 2α I) w = S_Ay, on the repaired moments, has the least expected loss against it.
+
+    Parameters
+    ----------
+    release : Released
+    features : sequence of int
+        Positions of the k features A in the release's arrays.
+    target : int
+        Position of the target y, none of the features.
+    intercept : bool
+        Whether S is the covariance (True), or the second moment about the zero of the table's units (about that of the unit
+        ball where no mean was released).
+
+    Returns
+    -------
+    float
+        Above 0 and finite; in unit-ball units, as ``alpha`` of a ridge regression is. It tends to 0 with the noise, and where
+        all is noise it is so large that the coefficients are nearly 0.
+
+    Raises
+    ------
+    ValueError
+        If no number of rows was released, an intercept is asked of a release without a mean, or the numbers leave the range of
+        floating point.
+
+    Notes
+    -----
+    Post-processing: it costs no privacy. Where the noise has no closed law (``release.noise`` is None) its size is taken for
+    that of noise added to every cell at the same budget, and nothing is known of what a repair took off.
+
+    Source: the normal-means problem with a scale mixture as the prior (West 1987), Cov(N b) = v(‖b‖² I + b bᵀ) for the noise.
+
+    Examples
+    --------
+    >>> import numpy as np, dpmoments as dpm
+    >>> x = np.random.default_rng(0).uniform(-0.5, 0.5, 50_000)
+    >>> table = np.column_stack([x, 0.1 + 0.8 * x])
+    >>> released = dpm.release(table, dpm.Schema.unit_ball(2), epsilon=1.0, insecure_seed=0)
+    >>> automatic_alpha(released, [0], 1, intercept=True) < 1e-3
+    True
+    """
+    spectrum = _spectrum(release, list(features), target, intercept)
+    return _nearest_penalty(spectrum, _posterior_means(spectrum)) / 2.0
+
+
+@in_floating_point
+def expected_coefficients(release: Released, features: Sequence[int], target: int, *, intercept: bool) -> FloatArray:
+    """The posterior mean of the encoded coefficients that :func:`automatic_alpha` compares ridge fits with, shape (k,).
+
+    Parameters and errors are the same. A fit in its own right, with a penalty for each direction.
+
+    Examples
+    --------
+    >>> import numpy as np, dpmoments as dpm
+    >>> x = np.random.default_rng(0).uniform(-0.5, 0.5, 50_000)
+    >>> table = np.column_stack([x, 0.1 + 0.8 * x])
+    >>> released = dpm.release(table, dpm.Schema.unit_ball(2), epsilon=1.0, insecure_seed=0)
+    >>> expected_coefficients(released, [0], 1, intercept=True).round(2)
+    array([0.8])
+    """
+    spectrum = _spectrum(release, list(features), target, intercept)
+    return spectrum.vectors @ _posterior_means(spectrum)
+
+
+def _spectrum(release: Released, features: list[int], target: int, intercept: bool) -> _Spectrum:
+    moment = regressed_moment(release, intercept=intercept)
+    block = np.ix_(features, features)
+    variances, vectors = np.linalg.eigh(moment[block])
+    solved = vectors.T @ moment[features, target]
+    if release.noise is None:
+        observed, noise_variance = solved, _typical_noise(release, moment)
+    else:
+        raw_release = release.with_repair("none")
+        raw, noise_variance = (
+            regressed_moment(raw_release, intercept=intercept),
+            _cell_variance(release, raw_release, intercept),
+        )
+        observed = vectors.T @ raw[features, target]
+        k = len(features)
+        if noise_variance > 0.0:
+            energy = noise_variance * k * (k + 1)  # E‖N_AA‖²
+            taken = float(((moment - raw)[block] ** 2).sum()) / energy
+            noise_variance *= 1.0 - _TAKEN_BY_REPAIR * min(taken, 1.0)
+    return _Spectrum(
+        variances=np.maximum(variances, 0.0),
+        vectors=vectors,
+        solved=solved,
+        observed=observed,
+        target_variance=max(float(moment[target, target]), 0.0),
+        noise_variance=noise_variance,
+    )
+
+
+def _cell_variance(release: Released, raw_release: Released, intercept: bool) -> float:
+    """v: of the noise on a cell of the moments off the diagonal, for one row; that on the mean is spread over all cells."""
+    noise, n_rows = release.noise, release.n_rows
+    assert noise is not None
+    if release.noisy_sum is not None:
+        about_center = release.noisy_sum / n_rows
+        if intercept:
+            noise = noise_on_the_spread(noise, about_center)
+        else:
+            # Σ(u + o)(u + o)ᵀ for rows u about the centre holds the noise on Σu times o, the centre seen from the table's zero
+            origin = raw_release.unit_ball_mean - about_center + release.encoding.offset / release.encoding.scale
+            noise = noise_on_the_spread(noise, origin)
+    return SpectralNoise.of(noise).cell_variance / n_rows**2
+
+
+def _typical_noise(release: Released, moment: FloatArray) -> float:
+    """v of Gaussian noise on the whole Gram matrix at the release's budget, of matrix Laplace noise under a pure one.
+
+    Where rows have no bound, they are taken for bounded by the square root of the trace of their second moment.
+    """
+    budget, neighbors, d = release.privacy.budget, release.privacy.neighbors, len(moment)
+    k = release.privacy.rows_per_unit  # what is left for one row: a k-th of ε, a k²-th of ρ
+    if budget.kind is BudgetKind.PURE:
+        rate = budget.epsilon / k / sensitivity.gram_nuclear(neighbors, d).value
+        variance = (d + 1) / (2.0 * rate**2)
+    else:
+        variance = sensitivity.gram_frobenius(neighbors, d).value ** 2 / (4.0 * budget.to_rho() / k**2)
+    square = 1.0 if release.schema.row_norm is not None else max(float(np.trace(moment)), 0.0)
+    return variance * square**2 / release.n_rows**2
+
+
+def _posterior_means(spectrum: _Spectrum) -> FloatArray:
+    """Posterior means of the coefficients along each eigenvector, shape (k,).
+
+    With c = s·w + e, Var e = v(1 + ‖w‖²) and w ~ N(0, τ²·s^(−a)·g), g one of ``_SCALES``; τ² by the explained share
+    Σ s·E[w²] / Var(y), which is averaged over, as a is, with the likelihood of c as weights.
+    """
+    s, c, v = spectrum.variances, spectrum.observed, spectrum.noise_variance
+    if v == 0.0:
+        return np.divide(c, s, out=np.zeros_like(s), where=s > 0.0)
+    if spectrum.target_variance == 0.0 or not s.any():
+        return np.zeros_like(s)
+    priors = []
+    for exponent in _VARIANCE_EXPONENTS:
+        profile = np.ones_like(s)
+        if exponent:
+            profile = np.where(s > _MIN_DIRECTION * s.max(), np.maximum(s, _MIN_DIRECTION * s.max()) ** -exponent, 0.0)
+        share = _EXPLAINED_SHARES[:, None] * spectrum.target_variance / (s @ profile)
+        priors.append(share * profile)
+    prior = np.concatenate(priors)  # E[w²], one row a hypothesis
+    noise = v * (1.0 + prior.sum(axis=1))[:, None, None]
+    own = prior[:, :, None] * (_SCALES / _SCALES.mean())
+    spread = s[:, None] ** 2 * own + noise
+    log_density = -0.5 * (np.log(spread) + c[:, None] ** 2 / spread)
+    largest = log_density.max(axis=2, keepdims=True)
+    density = np.exp(log_density - largest)
+    total = density.sum(axis=2, keepdims=True)
+    means = (density / total * s[:, None] * own / spread).sum(axis=2) * c
+    log_likelihood = (largest + np.log(total)).sum(axis=(1, 2))
+    weights = np.exp(log_likelihood - log_likelihood.max())
+    return np.asarray(weights @ means / weights.sum())
+
+
+def _nearest_penalty(spectrum: _Spectrum, expected: FloatArray) -> float:
+    """2α of least Σ (s + σ)(ŵ(α) − E[w])²: a variance is known to about σ = √v."""
+    s, deviation = spectrum.variances, math.sqrt(spectrum.noise_variance)
+    unit = deviation * math.sqrt(len(s))
+    singular = _SINGULAR * max(1.0, float(s.sum()))
+    least = max(_MIN_PENALTY * unit, singular)
+    penalties = np.geomspace(least, max(_MAX_PENALTY * max(unit, float(s.max())), 2.0 * least), _PENALTIES)
+    fits = spectrum.solved / (s + penalties[:, None])
+    losses = ((s + deviation) * (fits - expected) ** 2).sum(axis=1)
+    return float(penalties[int(losses.argmin())])
+
+
+# How far the privacy noise can have moved the coefficients of a ridge fit (``docs/derivations/ridge-error-bound.md``).
+
+_SHARES = (1.0, 0.9, 0.8, 0.65, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02, 0.01, 0.001, 0.0)
+"""θ: every share of the lower bound on a positive semi-definite matrix is one too; the best of these is used."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fit:
+    """A ridge fit as the bounds see it.
+
+    Attributes
+    ----------
+    moment : ndarray of shape (d, d)
+        What was solved with.
+    chosen : list of int
+        Features, then the target.
+    weights : ndarray of shape (k,)
+    alpha : float
+    intercept : bool
+    smallest : float
+        Least eigenvalue of the features' block of ``moment``, with the penalty.
+    """
+
+    moment: FloatArray
+    chosen: list[int]
+    weights: FloatArray
+    alpha: float
+    intercept: bool
+    smallest: float
+
+
+def _error_bound(release: Released, fit: _Fit, failure: float) -> tuple[float | None, str]:
+    """A bound on ‖ŵ − w‖ that fails with probability ≤ ``failure``, w the fit on the table itself; encoded rows."""
+    if release.noisy_count is None:
+        return None, "no number of rows was released"
+    if release.pivot is not None:
+        return _by_interval(release, fit, failure)
+    if release.noise is None:
+        return (
+            None,
+            f"no law is known of what {release.mechanism!r} does to the moments that would give one from the release alone",
+        )
+    if release.noise.count_variance is None and not release.count_is_public:
+        return None, "the number of rows had a draw of its own, of which the noise law says nothing"
+    if not fit.intercept and release.noisy_sum is not None and release.encoding.offset.any():
+        return None, ("about the zero of the table's units the noises of mean and Gram matrix mix; fit an intercept")
+    operator = _moment_error_bound(release, fit, failure)
+    curvature = max(2.0 * fit.alpha, fit.smallest - operator)
+    note = "Lemma 1 of Amin et al. 2019"
+    if curvature <= 0:
+        return math.inf, note
+    return operator * math.sqrt(1.0 + float(fit.weights @ fit.weights)) / curvature, note
+
+
+def _moment_error_bound(release: Released, fit: _Fit, failure: float) -> float:
+    """Bound on ‖Ŝ − S‖_op on a block, Ŝ the moment matrix in use, for noise that is added cell by cell.
+
+    ‖Ŝ − S‖ ≤ ‖Ŝ − Ŝ₀‖ + ‖Ŝ₀ − S‖, Ŝ₀ the unrepaired matrix: the first term is known exactly, the second is bounded by
+    the noise law. (S_AA + 2αI)(ŵ − w) = (E b)_A with b = (−ŵ, 1) and E = Ŝ − S, so ‖ŵ − w‖ ≤ ‖E‖_op √(1 + ‖ŵ‖²)/λ, λ the least
+    eigenvalue of S_AA + 2αI: at least 2α, and at least λ̂ − ‖E‖_op. Only the block of features and target counts.
+    """
+    noise, chosen = release.noise, fit.chosen
+    assert noise is not None
+    n, block, size = release.n_rows, np.ix_(chosen, chosen), len(chosen)
+    raw = release.with_repair("none")
+    reference = raw.unit_ball_covariance if fit.intercept else raw.unit_ball_gram / n
+    parts = 1 + (1 if fit.intercept else 0) + (1 if noise.count_variance else 0)
+    bound = float(np.linalg.norm((fit.moment - reference)[block], 2))
+    bound += noise.operator_norm_bound(failure / parts, size) / n
+    if fit.intercept:
+        offset = noise.sum_norm_bound(failure / parts, size) / n
+        length = float(np.linalg.norm(raw.unit_ball_mean[chosen]))
+        bound += 2.0 * length * offset + offset**2
+    if noise.count_variance:
+        # G/n̂ − G/n and its like for the mean: ‖G/n‖ ≤ 1 and ‖μ‖ ≤ 1, so each moves by |n̂ − n|/n̂
+        raised = max(0.0, n - (release.noisy_count or 0.0) - 0.5)  # where the noisy count was below its floor
+        relative = (noise.count_bound(failure / parts) + 0.5 + raised) / n
+        bound += relative * (3.0 + relative if fit.intercept else 1.0)
+    return bound
+
+
+def _by_interval(release: Released, fit: _Fit, failure: float) -> tuple[float | None, str]:
+    """The bound from the run's own law, whatever repair was made."""
+    pivot = release.pivot
+    assert pivot is not None
+    result = pivot.interval(release.noisy_count, release.noisy_sum, release.noisy_gram, fit.chosen, failure)
+    if result is None:
+        return None, "the law of the run gives none for so many features at this confidence"
+    if result.constant and not fit.intercept:
+        # moments about the zero of the table's units, in units of the encoding's scale
+        matrix = np.eye(len(result.center))
+        matrix[1:, 0] = (release.encoding.offset / release.encoding.scale)[fit.chosen]
+        about_zero = result.mapped(matrix)
+        result = MomentInterval(about_zero.center[1:, 1:], about_zero.spread[1:, 1:], False, result.count_error)
+    n_rows = float(release.n_rows)
+    of_count = 0.0 if release.count_is_public else result.count_error
+    value = _coefficient_error_bound(result, fit.weights, fit.alpha, n_rows, of_count)
+    return value, pivot.covers
+
+
+def _coefficient_error_bound(
+    interval: MomentInterval, weights: FloatArray, alpha: float, n_rows: float, count_error: float
+) -> float:
+    """Bound on ‖ŵ − w‖ for every table whose moments are in an interval, w its ridge coefficients.
+
+    Parameters
+    ----------
+    interval : MomentInterval
+        Of features and target, the target last.
+    weights : ndarray of shape (k,)
+        ŵ, from wherever.
+    alpha : float
+        The penalty is 2αn on each coefficient, none on the constant.
+    n_rows, count_error : float
+        n is within ``count_error`` of ``n_rows``.
+
+    Returns
+    -------
+    float
+        inf where the interval holds tables that have no fit.
+
+    Notes
+    -----
+    With M = C + E, −R ⪯ E ⪯ R, and b = (ŵ, −1): (M_AA + P)(ŵ − w) = g + (Eb)_A, g = (C_AA + P)ŵ − C_Ay known, so that
+    ‖ŵ − w‖_H ≤ √(gᵀH⁻¹g) + ρ√(bᵀRb) for any H ⪯ M_AA + P with R_AA ⪯ ρ²H. H = θ(C − R)_AA + P, with the best θ in [0, 1]. Where
+    that says less, ‖ŵ‖ + ‖w‖, with ‖w‖ ≤ √M_yy/(2√λ) for a penalty λ.
+
+    Examples
+    --------
+    >>> tight = MomentInterval(100 * np.eye(2), 1e-9 * np.eye(2), False, 0.0)
+    >>> round(_coefficient_error_bound(tight, np.array([0.0]), 0.0, 100, 0.0), 9)
+    0.0
+    >>> round(_coefficient_error_bound(tight, np.array([0.5]), 0.0, 100, 0.0), 9)
+    0.5
+    """
+    center, spread, k = interval.center, interval.spread, len(weights)
+    start = 1 if interval.constant else 0
+    slopes = slice(start, start + k)
+    penalty = np.zeros(start + k)
+    penalty[slopes] = 2.0 * alpha * n_rows
+    least_penalty = np.zeros(start + k)
+    least_penalty[slopes] = 2.0 * alpha * max(n_rows - count_error, 0.0)
+    if start:
+        constant = (center[0, -1] - center[0, slopes] @ weights) / center[0, 0] if center[0, 0] > 0 else 0.0
+        fitted = np.concatenate([[constant], weights])
+    else:
+        fitted = weights
+    beyond = np.concatenate([fitted, [-1.0]])
+    gradient = center[:-1, :-1] @ fitted + penalty * fitted - center[:-1, -1]
+    leverage = math.sqrt(max(float(beyond @ spread @ beyond), 0.0))
+    of_count = 2.0 * alpha * count_error * float(np.linalg.norm(weights))
+    lower = center[:-1, :-1] - spread[:-1, :-1]
+    # no coefficients are longer than √M_yy/(2√λ), whatever the features
+    length, least = max(float(center[-1, -1] + spread[-1, -1]), 0.0), float(least_penalty[-1])
+    best = float(np.linalg.norm(weights)) + math.sqrt(length / least) / 2.0 if least > 1e-300 else math.inf
+    for share in _SHARES:
+        eigenvalues, vectors = np.linalg.eigh(share * lower + np.diag(least_penalty))
+        if eigenvalues[0] <= 1e-12 * max(float(eigenvalues[-1]), 0.0) or eigenvalues[0] < 1e-300:
+            continue
+        root = vectors / np.sqrt(eigenvalues)  # H⁻¹ = root rootᵀ
+        reach = float(np.linalg.norm(root[slopes], 2))
+        ratio = math.sqrt(max(float(np.linalg.eigvalsh(root.T @ spread[:-1, :-1] @ root)[-1]), 0.0))
+        best = min(best, reach * (float(np.linalg.norm(root.T @ gradient)) + ratio * leverage + reach * of_count))
+    return best

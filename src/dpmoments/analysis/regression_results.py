@@ -15,7 +15,7 @@ from dpmoments.analysis.answers import Answer, Column, in_floating_point, number
 from dpmoments.analysis.confidence import confidence_level
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import NOISE_UNKNOWN, NOT_DISTINGUISHABLE
-from dpmoments.analysis.inference import CoefficientInference, NormalEquations
+from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.released import Released, describe_caveats
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.foundation.values import is_finite_number
@@ -48,12 +48,12 @@ class Predictions(Answer):
     facts = ("level", "**: *")
 
     @classmethod
-    def of(cls, rows: FloatArray, inference: CoefficientInference, prediction: FloatArray, level: float) -> Predictions:
+    def of(cls, rows: FloatArray, equations: NormalEquations, prediction: FloatArray, level: float) -> Predictions:
         """For rows in the table's units, the constant first where there is one, shape (m, k)."""
-        covariance = inference.privacy_covariance + inference.sampling_covariance
+        covariance = equations.privacy_covariance + equations.sampling_covariance
         variance = np.maximum(np.einsum("ij,jk,ik->i", rows, covariance, rows), 0.0)
-        quantile = float(scipy.special.stdtrit(inference.degrees_of_freedom, 0.5 + 0.5 * level))
-        of_residual = inference.residual_deviation(0.5 + 0.5 * level) ** 2
+        quantile = float(scipy.special.stdtrit(equations.degrees_of_freedom, 0.5 + 0.5 * level))
+        of_residual = equations.residual_deviation(0.5 + 0.5 * level) ** 2
         reaches = [quantile * np.sqrt(variance), quantile * np.sqrt(variance + of_residual)]
         mean, value = (np.column_stack([prediction - reach, prediction + reach]) for reach in reaches)
         return cls(prediction, mean, value, level)
@@ -298,7 +298,7 @@ class ClippingEffect:
     standard_errors: FloatArray | None
 
     @classmethod
-    def of(cls, release: Released, inference: CoefficientInference | None) -> ClippingEffect:
+    def of(cls, release: Released, equations: NormalEquations | None) -> ClippingEffect:
         """The effect on a fit.
 
         Notes
@@ -313,9 +313,9 @@ class ClippingEffect:
         if not all(is_finite_number(value) for value in result):
             return cls(None, None)
         share, trace, mean = (float(value) for value in result)  # type: ignore[arg-type]
-        if inference is None or not inference.identified:
+        if equations is None or not equations.identified:
             return cls(share, None)
-        equations, beyond = inference.equations, inference.beyond
+        beyond = equations.beyond
         first = 1 if equations.with_constant else 0
         constant = abs(float(beyond[0])) if first else 0.0
         slopes = float(np.linalg.norm(beyond[first:]))
@@ -323,9 +323,9 @@ class ClippingEffect:
         reach = np.linalg.norm(inverse[:, first:], axis=1) * (mean * constant + trace * slopes)
         if first:
             reach = reach + np.abs(inverse[:, 0]) * mean * slopes
-        units = np.diag(inference.units)[first:]
+        units = np.diag(equations.units_map)[first:]
         effect = np.abs(units) * equations.n_rows * reach
-        errors = inference.standard_errors[first:]
+        errors = equations.standard_errors[first:]
         return cls(share, np.where(effect > 0.0, effect / np.maximum(errors, np.finfo(float).tiny), 0.0))
 
     @property
@@ -359,8 +359,8 @@ _SHARE_OF_PRIVACY = 0.5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CoefficientTable(Answer):
-    """The coefficients of a linear regression computed from a release.
+class FittedLine(Answer):
+    """A linear regression computed from a release.
 
     Attributes
     ----------
@@ -380,8 +380,8 @@ class CoefficientTable(Answer):
         Levels of so few rows that noise hides how many: left out, their rows count with the reference.
     level : float
         Confidence of intervals and bounds, where no other is asked for.
-    inference : CoefficientInference or None
-        Of the least-squares coefficients of the same features, which a penalty does not shrink; None where no law of the noise
+    equations : NormalEquations or None
+        With the least-squares coefficients of the same features, which a penalty does not shrink; None where no law of the noise
         is known.
     explained : ExplainedVariance or None
         By the population's least squares, or by this line where it is shrunk.
@@ -396,6 +396,9 @@ class CoefficientTable(Answer):
     released_r_squared : float
         Share of the target's released variance that the fit explains at the released moments: too large where they are noisy.
     n_rows : int
+    with_intercept : bool
+    schema : Schema
+        Of the release: what frames are read by.
     help : str
         What would make a fit that is noise a better one; empty where it is none.
     warning : str
@@ -411,7 +414,7 @@ class CoefficientTable(Answer):
     references: Mapping[str, str]
     too_few: tuple[str, ...]
     level: float
-    inference: CoefficientInference | None
+    equations: NormalEquations | None
     explained: ExplainedVariance | None
     clipping: ClippingEffect
     unit_ball_coefficients: FloatArray
@@ -420,6 +423,7 @@ class CoefficientTable(Answer):
     released_r_squared: float
     n_rows: int
     with_intercept: bool
+    schema: Schema
     help: str = ""
     warning: str = ""
 
@@ -464,7 +468,7 @@ class CoefficientTable(Answer):
     @property
     def p_value_of_fit(self) -> float:
         """Of the hypothesis that all coefficients but the intercept are 0."""
-        return math.nan if self.inference is None else self.inference.p_value_of_fit
+        return math.nan if self.equations is None else self.equations.p_value_of_fit
 
     @property
     def is_noise(self) -> bool:
@@ -521,9 +525,9 @@ class CoefficientTable(Answer):
         else:
             r_squared += " (at the released moments; too large by an unknown amount)"
         noise = ""
-        if self.inference is not None and self.is_noise:
+        if self.equations is not None and self.is_noise:
             noise = f"THE WHOLE FIT IS {NOT_DISTINGUISHABLE.upper()} (p = {self.p_value_of_fit:.2g}). {self.help}"
-        p_value = "" if self.inference is None else f"; p of the whole fit = {_format_p_value(self.p_value_of_fit)}"
+        p_value = "" if self.equations is None else f"; p of the whole fit = {_format_p_value(self.p_value_of_fit)}"
         compared = "; ".join(f"levels of {name} are compared with {level}" for name, level in self._compared().items())
         count = f"{len(self.features)} feature{'' if len(self.features) == 1 else 's'}"
         title = f"{self.method} regression of {self.target} on {count}{alpha}, {self.n_rows:,} rows"
@@ -535,7 +539,7 @@ class CoefficientTable(Answer):
         """Rows of text: coefficient, standard error and its two parts, p-value, interval, verdict."""
         tail = 0.5 * (1.0 - self.level)
         head = ("", "coef", "std err", "privacy", "sampling", "P>|t|", f"[{tail:.3g}", f"{1.0 - tail:.3g}]", "")
-        if self.inference is None:
+        if self.equations is None:
             rows = zip(self.names, self._with_constant(self.intercept, self.coefficients), strict=True)
             return [("", "coef", ""), *((name, number(value), NOISE_UNKNOWN) for name, value in rows)]
         parts = [self._errors(name) for name in ("standard_errors", "privacy_errors", "sampling_errors", "p_values")]
@@ -548,7 +552,7 @@ class CoefficientTable(Answer):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        if self.inference is None:
+        if self.equations is None:
             about = f"No standard errors: {self.error_bound_note or 'the law of the noise is not known'}."
             return tuple(filter(None, [about, self.clipping.in_words, self.warning]))
         about = "Standard errors are of privacy's noise and of sampling (residuals of equal variance) together."
@@ -562,8 +566,8 @@ class CoefficientTable(Answer):
                 " They, and the intervals, are of least squares without the penalty, which shrinks the coefficients."
             )
         if self._is_identified:
-            about += self.inference.about_residuals
-        law = describe_caveats(self.inference.equations.noise)
+            about += self.equations.about_residuals
+        law = describe_caveats(self.equations.noise)
         law = f"{law}." if law else ""
         return tuple(filter(None, [about, law, self.clipping.in_words, self._describe_bound(), self.warning]))
 
@@ -614,12 +618,12 @@ class CoefficientTable(Answer):
 
     @property
     def _is_identified(self) -> bool:
-        return self.inference is not None and self.inference.identified
+        return self.equations is not None and self.equations.identified
 
     def _errors(self, name: str) -> FloatArray:
         """One of the inference's arrays, the intercept first; NaN where there is none."""
         result: FloatArray = (
-            np.full(len(self.names), np.nan) if self.inference is None else getattr(self.inference, name)
+            np.full(len(self.names), np.nan) if self.equations is None else getattr(self.equations, name)
         )
         return result
 
@@ -629,9 +633,9 @@ class CoefficientTable(Answer):
         return self._intervals(self.level)
 
     def _intervals(self, level: float) -> FloatArray:
-        if self.inference is None:
+        if self.equations is None:
             return np.tile([-math.inf, math.inf], (len(self.names), 1))
-        return self.inference.intervals(level)
+        return self.equations.intervals(level)
 
     def _slopes(self, values: Any) -> Any:
         return values[1:] if self.with_intercept else values
@@ -642,7 +646,7 @@ class CoefficientTable(Answer):
     @property
     def verdict(self) -> tuple[str, ...]:
         """What is said of each of ``names``: empty where it stands out, else what it cannot be told from; noise unknown."""
-        if self.inference is None:
+        if self.equations is None:
             return (NOISE_UNKNOWN,) * len(self.names)
         errors = [self._errors(name).tolist() for name in ("standard_errors", "privacy_errors", "p_values")]
         return tuple(self._verdict(*each) for each in zip(self.names, *errors, strict=True))
@@ -663,27 +667,6 @@ class CoefficientTable(Answer):
             f"Privacy noise moved the encoded coefficients (norm {size:.3g}) by at most {bound:.3g}, with confidence "
             f"{self.level:.0%} ({self.error_bound_note})."
         )
-
-
-def _format_p_value(value: float) -> str:
-    return "–" if math.isnan(value) else "<0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _limit(value: float) -> str:
-    return ("−∞" if value < 0 else "∞") if math.isinf(value) else number(value)
-
-
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class FittedLine(CoefficientTable):
-    """A linear regression computed from a release.
-
-    Attributes
-    ----------
-    schema : Schema
-        Of the release: what frames are read by.
-    """
-
-    schema: Schema
 
     def predict(self, frame: Any) -> FloatArray:
         """Predictions for the rows of a frame, (m,), read by column name; NaN where a cell is empty.
@@ -706,15 +689,15 @@ class FittedLine(CoefficientTable):
             As :meth:`predict`; also for a fit that a penalty shrank, or that noise does not let be identified.
         """
         level = self.level if level is None else confidence_level(level)
-        inference = self.inference
-        if inference is None or not inference.identified or self.method != "least squares":
+        equations = self.equations
+        if equations is None or not equations.identified or self.method != "least squares":
             why = "a penalty shrank it" if self.method != "least squares" else "noise does not let it be identified"
             raise ValueError(
                 f"this fit has no prediction intervals, since {why}: use ols(), with fewer features or more rows"
             )
         values = named_values(self.schema, frame, self.features)
         rows = np.column_stack([np.ones(len(values)), values]) if self.with_intercept else values
-        return Predictions.of(rows, inference, self.predict(frame), level)
+        return Predictions.of(rows, equations, self.predict(frame), level)
 
     @property
     def params(self) -> Any:
@@ -752,3 +735,11 @@ class FittedLine(CoefficientTable):
         import pandas as pd
 
         return pd.Series(values, index=list(self.names))
+
+
+def _format_p_value(value: float) -> str:
+    return "–" if math.isnan(value) else "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _limit(value: float) -> str:
+    return ("−∞" if value < 0 else "∞") if math.isinf(value) else number(value)

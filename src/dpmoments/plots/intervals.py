@@ -13,7 +13,7 @@ from dpmoments.analysis.functionals import NOISE_UNKNOWN, NOT_DISTINGUISHABLE, d
 from dpmoments.analysis.group_means import LOST, GroupMeans, group_means
 from dpmoments.analysis.levels import feature_place
 from dpmoments.analysis.regression import lasso, ols, ridge
-from dpmoments.analysis.regression_results import NO_EFFECT, CoefficientTable
+from dpmoments.analysis.regression_results import NO_EFFECT, FittedLine
 from dpmoments.analysis.released import Released
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.plots.canvas import (
@@ -193,7 +193,7 @@ def plot_coefficients(
 
 
 def draw_coefficients(
-    fit: CoefficientTable,
+    fit: FittedLine,
     deviations: FloatArray | None = None,
     n_coefficients: int = _MAX_COEFFICIENTS,
     ax: Axes | None = None,
@@ -202,7 +202,7 @@ def draw_coefficients(
 
     Parameters
     ----------
-    fit : CoefficientTable
+    fit : FittedLine
     deviations : ndarray of shape (k,), optional
         Standard deviations of the features, by which coefficients are multiplied so that one axis serves all.
     n_coefficients : int
@@ -245,9 +245,9 @@ def _times(number: float, deviation: float) -> float:
     return number * deviation if deviation > 0.0 else float("nan")
 
 
-def _words(fit: CoefficientTable, lines: Sequence[_IntervalLine]) -> list[str]:
+def _words(fit: FittedLine, lines: Sequence[_IntervalLine]) -> list[str]:
     """The title, and what the marks mean."""
-    if fit.inference is None:
+    if fit.equations is None:
         title = f"{fit.method} regression of {label(fit.target)}: noise unknown"
         return [
             title,

@@ -13,7 +13,7 @@ from dpmoments.analysis.correlations import Correlations
 from dpmoments.analysis.description import Description
 from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import GroupMeans
-from dpmoments.analysis.regression_results import CoefficientTable
+from dpmoments.analysis.regression_results import FittedLine
 from dpmoments.plots.components import draw_spectrum
 from dpmoments.plots.intervals import draw_coefficients, draw_groups
 from dpmoments.plots.matrices import draw_correlations
@@ -262,8 +262,8 @@ def _headed(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     return [("feature", *head[1:-1], "verdict"), *map(tuple, body)]
 
 
-def _describe_coefficients(fit: CoefficientTable) -> str:
-    if fit.inference is None:
+def _describe_coefficients(fit: FittedLine) -> str:
+    if fit.equations is None:
         return "The noise is not known, so that no coefficient has an interval"
     certain = [row[0] for row in fit.table()[1:] if not row[-1]]
     names = [name for name in certain if name in fit.features]

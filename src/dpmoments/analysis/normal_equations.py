@@ -1,184 +1,25 @@
-"""What a release says of regression coefficients: estimates, standard errors, intervals, p-values, and what it cannot say."""
+"""Normal equations of a regression: coefficients, their covariances from the noise law, intervals and tests."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import number, unless_beyond_floating_point
 from dpmoments.analysis.functionals import NOT_DISTINGUISHABLE
+from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Released, additive_cell_variance
 from dpmoments.foundation.arrays import FloatArray
 from dpmoments.noise.terms import NoiseLaw
 
 _AGREEMENT = 30.0
 """Standard deviations of a cell. A change of method at which the two differ would lose coverage by itself."""
-
-
-@dataclass(frozen=True, eq=False)
-class NormalEquations:
-    """M_AA β = M_Ay: noisy moments of k regressors A and a target y, before any repair.
-
-    Encoded rows, about the release's centre (``origin`` 0) or about the zero of the table's units. With b = (−β, 1), the error of
-    the equations at the true β is g = (M b)_A = (N b)_A + Σ zᵢeᵢ: privacy's noise, and what sampling leaves.
-
-    Attributes
-    ----------
-    moments : ndarray of shape (k + 1, k + 1)
-        M, the regressors (the constant first, where there is one), then the target.
-    n_rows : float
-    with_constant : bool
-    noise : NoiseLaw
-        Of Σ z zᵀ, z = (1, x) of all features.
-    design_map : ndarray of shape (k + 1, d + 1)
-        T: the regressors and the target are T z.
-    cell_variance : float or None
-        The variance of a cell off the diagonal that noise added cell by cell is taken to have in all directions; None: that of
-        each direction is asked for.
-    """
-
-    moments: FloatArray
-    n_rows: float
-    with_constant: bool
-    noise: NoiseLaw
-    design_map: FloatArray
-    cell_variance: float | None = None
-
-    @classmethod
-    def of(
-        cls,
-        release: Released,
-        noise: NoiseLaw,
-        features: Sequence[int],
-        target: int,
-        *,
-        constant: bool,
-        about_zero: bool = False,
-    ) -> NormalEquations:
-        """The equations of ``target`` on ``features``.
-
-        Parameters
-        ----------
-        release : Released
-            With a number of rows.
-        noise : NoiseLaw
-        features : sequence of int
-        target : int
-        constant : bool
-            Whether a constant is among the regressors.
-        about_zero : bool
-            True: the constant is the value at the zero of the table's units. Else it is that at the release's centre.
-        """
-        d = len(release.feature_names)
-        whole = np.zeros((d + 1, d + 1))
-        whole[1:, 1:] = release.noisy_gram
-        whole[0, 0] = release.n_rows if release.noisy_count is None else max(float(release.noisy_count), 1.0)
-        if release.noisy_sum is not None:
-            whole[0, 1:] = whole[1:, 0] = release.noisy_sum
-        chosen = [*features, target]
-        design_map = np.zeros((len(chosen), d + 1))
-        design_map[np.arange(len(chosen)), np.array(chosen) + 1] = 1.0
-        if about_zero:
-            design_map[:, 0] = release.zero_of_units[chosen]
-        if constant:
-            design_map = np.vstack([np.eye(1, d + 1), design_map])
-        moments = design_map @ whole @ design_map.T
-        return cls(
-            (moments + moments.T) / 2.0,
-            float(whole[0, 0]),
-            constant,
-            noise,
-            design_map,
-            additive_cell_variance(release),
-        )
-
-    @property
-    def n_regressors(self) -> int:
-        """k."""
-        return len(self.moments) - 1
-
-    @property
-    def gram(self) -> FloatArray:
-        """M_AA, shape (k, k)."""
-        return self.moments[:-1, :-1]
-
-    @cached_property
-    def _spectrum(self) -> tuple[FloatArray, FloatArray]:
-        """Eigenvalues of M_AA, the least first, and eigenvectors, one a column."""
-        eigenvalues, vectors = np.linalg.eigh(self.gram)
-        return np.asarray(eigenvalues, dtype=np.float64), np.asarray(vectors, dtype=np.float64)
-
-    @property
-    def least_eigenvalue(self) -> float:
-        """λ: how much the regressors vary where they vary least."""
-        return float(self._spectrum[0][0])
-
-    @cached_property
-    def psd_gram(self) -> FloatArray:
-        """The positive semi-definite matrix nearest to M_AA."""
-        eigenvalues, vectors = self._spectrum
-        return np.asarray((vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T)
-
-    @cached_property
-    def noise_variance(self) -> float:
-        """v: the variance of a cell of noise, where the regressors vary least."""
-        if self.cell_variance is not None:
-            return self.cell_variance
-        return 0.5 * self.noise.variance_of_square(self.design_map[:-1].T @ self._spectrum[1][:, 0])
-
-    @property
-    def noise_floor(self) -> float:
-        """2√(v k): the least eigenvalue of the regressors that noise leaves to be seen."""
-        return 2.0 * math.sqrt(self.noise_variance * self.n_regressors)
-
-    @property
-    def identified(self) -> bool:
-        """Whether noise is small beside the least eigenvalue of the regressors: λ ≥ 2√(v k), v the variance of a cell."""
-        least = self.least_eigenvalue
-        return least >= self.noise_floor and least > 1e-12 * float(np.trace(self.gram))
-
-    @property
-    def delta_method_valid(self) -> bool:
-        """Whether noise is so small that the delta method and the inverted test agree: λ ≥ 2√(v k) + 30√v."""
-        agree = self.noise_floor + _AGREEMENT * math.sqrt(self.noise_variance)
-        return self.identified and self.least_eigenvalue >= agree
-
-    def residual_noise(self, beyond: FloatArray) -> float:
-        """Standard deviation of the noise on bᵀM b."""
-        return math.sqrt(max(self.noise.variance_of_square(self.design_map.T @ beyond), 0.0))
-
-    def noise_covariance(self, beyond: FloatArray) -> FloatArray:
-        """Cov((N b)_A) for b over regressors and target, shape (k + 1,) → (k, k)."""
-        used = np.flatnonzero(self.design_map[:-1].any(axis=0))
-        rows = self.design_map[:-1, used]
-        return np.asarray(rows @ self.noise.covariance_of_product(self.design_map.T @ beyond, used) @ rows.T)
-
-    def residual_variance(self, beyond: FloatArray, degrees_of_freedom: float | None = None) -> float:
-        """bᵀM b over the number of rows, or over the degrees of freedom; 0 where noise made it negative."""
-        over = self.n_rows if degrees_of_freedom is None else degrees_of_freedom
-        return max(float(beyond @ self.moments @ beyond), 0.0) / over
-
-    def error_covariance(self, beyond: FloatArray) -> FloatArray:
-        """Cov(g) at b: of the noise, and of a sample whose residuals have one variance."""
-        return self.noise_covariance(beyond) + self.residual_variance(beyond) * self.psd_gram
-
-    @cached_property
-    def solution(self) -> FloatArray:
-        """β of the equations as they are, shape (k,)."""
-        result = np.linalg.lstsq(self.gram, self.moments[:-1, -1], rcond=None)[0]
-        return np.asarray(result, dtype=np.float64)
-
-    @cached_property
-    def delta_method_errors(self) -> FloatArray:
-        """What standard errors would be by the delta method, whether it holds or not, shape (k,)."""
-        solved = np.linalg.pinv(self.gram)
-        covariance = solved @ self.error_covariance(np.append(-self.solution, 1.0)) @ solved.T
-        return np.asarray(np.sqrt(np.maximum(np.diag(covariance), 0.0)), dtype=np.float64)
 
 
 # The inverted test of Anderson & Rubin (1949): a confidence set that holds however noisy the regressors are.
@@ -265,77 +106,232 @@ def _inverse_root(covariance: FloatArray) -> FloatArray:
     return np.asarray((vectors / np.sqrt(np.maximum(eigenvalues, floor))).T)
 
 
-def _unknown_matrix(inference: CoefficientInference) -> FloatArray:
-    return np.full((inference.equations.n_regressors,) * 2, np.nan)
+def _unknown_matrix(equations: NormalEquations) -> FloatArray:
+    return np.full((equations.n_regressors,) * 2, np.nan)
 
 
-def _unknown_values(inference: CoefficientInference) -> FloatArray:
-    return np.full(inference.equations.n_regressors, np.nan)
+def _unknown_values(equations: NormalEquations) -> FloatArray:
+    return np.full(equations.n_regressors, np.nan)
 
 
 def _unknown_value(*_: object) -> float:
     return math.nan
 
 
-def _unbounded(inference: CoefficientInference, level: float) -> FloatArray:
+def _unbounded(equations: NormalEquations, level: float) -> FloatArray:
     del level
-    return np.tile([-math.inf, math.inf], (inference.equations.n_regressors, 1))
+    return np.tile([-math.inf, math.inf], (equations.n_regressors, 1))
 
 
 @dataclass(frozen=True, eq=False)
-class CoefficientInference:
-    """Least-squares coefficients of the population that the table's rows are a sample of.
+class NormalEquations:
+    """M_AA β = M_Ay: noisy moments of k regressors A and a target y, before any repair, and what follows for β.
 
-    β̂ solves the noisy equations M_AA β = M_Ay. With g = (M b)_A, b = (−β, 1): β̂ − β = M_AA⁻¹ g, so that
+    With b = (−β, 1), the error of the equations at the true β is g = (M b)_A = (N b)_A + Σ zᵢeᵢ: privacy's noise, and what
+    sampling leaves. β̂ solves them: β̂ − β = M_AA⁻¹ g, so that
 
         Cov(β̂) = M_AA⁻¹ (Cov((N b)_A) + s² M_AA) M_AA⁻¹,
 
     privacy's part from the law of the noise N and sampling's from the variance s² of the residuals, taken to be the same for all
-    rows: a release holds no fourth moments. That is the delta method, and holds where noise is small beside the least eigenvalue
-    of M_AA (``identified``). Intervals and p-values are those of the inverted test
-    (:func:`dpmoments.analysis.inference._smallest_statistic`), which holds everywhere and may be unbounded; where noise is so
-    small that it is all one, they are the delta method's, which is faster.
+    rows of the population that the table's rows are a sample of: a release holds no fourth moments. That is the delta method, and
+    holds where noise is small beside the least eigenvalue of M_AA (``identified``). Intervals and p-values are those of the
+    inverted test (:func:`confidence_limits`), which holds everywhere and may be unbounded; where noise is so small that it is all
+    one, they are the delta method's, which is faster.
 
     Attributes
     ----------
-    equations : NormalEquations
-        The slopes are about the release's centre.
-    at_zero : NormalEquations or None
-        The same about the zero of the table's units, where there is a constant.
-    units : ndarray of shape (k, k)
-        Linear map from β to the coefficients in the table's units.
+    moments : ndarray of shape (k + 1, k + 1)
+        M, the regressors (the constant first, where there is one), then the target; of encoded rows about the release's center,
+        or about the zero of the table's units.
+    n_rows : float
+    with_constant : bool
+    noise : NoiseLaw
+        Of Σ z zᵀ, z = (1, x) of all features.
+    design_map : ndarray of shape (k + 1, d + 1)
+        T: the regressors and the target are T z.
+    cell_variance : float or None
+        The variance of a cell off the diagonal that noise added cell by cell is taken to have in all directions; None: that of
+        each direction is asked for.
+    units : ndarray of shape (k, k) or None
+        Linear map from β to the coefficients in the table's units; None is the identity.
     offset : float
         What is added to the constant.
     target_unit : float
         The table's units in one encoded unit of the target.
+    at_zero : NormalEquations or None
+        The same about the zero of the table's units, where these are not and there is a constant.
     """
 
-    equations: NormalEquations
-    at_zero: NormalEquations | None
-    units: FloatArray
-    offset: float
-    target_unit: float
+    moments: FloatArray
+    n_rows: float
+    with_constant: bool
+    noise: NoiseLaw
+    design_map: FloatArray
+    cell_variance: float | None = None
+    units: FloatArray | None = None
+    offset: float = 0.0
+    target_unit: float = 1.0
+    at_zero: NormalEquations | None = None
+
+    @classmethod
+    def of(cls, release: Released, chosen: Regressors) -> NormalEquations | None:
+        """The equations of a regression; None where no law of the noise is known."""
+        noise = release.noise_law
+        if noise is None or (chosen.intercept and not _count_noise_is_known(release)):
+            return None  # without a constant the number of rows is no moment among those solved with
+        features, scale, shift = list(chosen.features), release.encoding.scale, release.zero_of_units
+        unit, k = float(scale[chosen.target]), len(chosen.features)
+        slopes = np.diag(unit / scale[features])
+        if not chosen.intercept:
+            about_zero = release.noisy_sum is not None
+            return cls._about(release, noise, chosen, about_zero=about_zero, units=slopes, target_unit=unit)
+        units = np.zeros((k + 1, k + 1))
+        units[0, 0] = unit
+        units[0, 1:] = -unit * shift[features]
+        units[1:, 1:] = slopes
+        return cls._about(
+            release,
+            noise,
+            chosen,
+            about_zero=False,
+            units=units,
+            offset=unit * float(shift[chosen.target]),
+            target_unit=unit,
+            at_zero=cls._about(release, noise, chosen, about_zero=True),
+        )
+
+    @classmethod
+    def _about(
+        cls, release: Released, noise: NoiseLaw, chosen: Regressors, *, about_zero: bool, **carried: Any
+    ) -> NormalEquations:
+        """Equations whose constant is the value at the zero of the table's units, or at the release's center."""
+        d = len(release.feature_names)
+        whole = np.zeros((d + 1, d + 1))
+        whole[1:, 1:] = release.noisy_gram
+        whole[0, 0] = release.n_rows if release.noisy_count is None else max(float(release.noisy_count), 1.0)
+        if release.noisy_sum is not None:
+            whole[0, 1:] = whole[1:, 0] = release.noisy_sum
+        places = [*chosen.features, chosen.target]
+        design_map = np.zeros((len(places), d + 1))
+        design_map[np.arange(len(places)), np.array(places) + 1] = 1.0
+        if about_zero:
+            design_map[:, 0] = release.zero_of_units[places]
+        if chosen.intercept:
+            design_map = np.vstack([np.eye(1, d + 1), design_map])
+        moments = design_map @ whole @ design_map.T
+        return cls(
+            (moments + moments.T) / 2.0,
+            float(whole[0, 0]),
+            chosen.intercept,
+            noise,
+            design_map,
+            additive_cell_variance(release),
+            **carried,
+        )
+
+    @property
+    def n_regressors(self) -> int:
+        """k."""
+        return len(self.moments) - 1
+
+    @property
+    def gram(self) -> FloatArray:
+        """M_AA, shape (k, k)."""
+        return self.moments[:-1, :-1]
+
+    @cached_property
+    def _spectrum(self) -> tuple[FloatArray, FloatArray]:
+        """Eigenvalues of M_AA, the least first, and eigenvectors, one a column."""
+        eigenvalues, vectors = np.linalg.eigh(self.gram)
+        return np.asarray(eigenvalues, dtype=np.float64), np.asarray(vectors, dtype=np.float64)
+
+    @property
+    def least_eigenvalue(self) -> float:
+        """λ: how much the regressors vary where they vary least."""
+        return float(self._spectrum[0][0])
+
+    @cached_property
+    def psd_gram(self) -> FloatArray:
+        """The positive semi-definite matrix nearest to M_AA."""
+        eigenvalues, vectors = self._spectrum
+        return np.asarray((vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T)
+
+    @cached_property
+    def noise_variance(self) -> float:
+        """v: the variance of a cell of noise, where the regressors vary least."""
+        if self.cell_variance is not None:
+            return self.cell_variance
+        return 0.5 * self.noise.variance_of_square(self.design_map[:-1].T @ self._spectrum[1][:, 0])
+
+    @property
+    def noise_floor(self) -> float:
+        """2√(v k): the least eigenvalue of the regressors that noise leaves to be seen."""
+        return 2.0 * math.sqrt(self.noise_variance * self.n_regressors)
 
     @property
     def identified(self) -> bool:
-        """Whether the delta method holds for all coefficients."""
-        return self.equations.identified
+        """Whether noise is small beside the least eigenvalue of the regressors: λ ≥ 2√(v k), v the variance of a cell."""
+        least = self.least_eigenvalue
+        return least >= self.noise_floor and least > 1e-12 * float(np.trace(self.gram))
+
+    @property
+    def delta_method_valid(self) -> bool:
+        """Whether noise is so small that the delta method and the inverted test agree: λ ≥ 2√(v k) + 30√v."""
+        agree = self.noise_floor + _AGREEMENT * math.sqrt(self.noise_variance)
+        return self.identified and self.least_eigenvalue >= agree
+
+    def residual_noise(self, beyond: FloatArray) -> float:
+        """Standard deviation of the noise on bᵀM b."""
+        return math.sqrt(max(self.noise.variance_of_square(self.design_map.T @ beyond), 0.0))
+
+    def noise_covariance(self, beyond: FloatArray) -> FloatArray:
+        """Cov((N b)_A) for b over regressors and target, shape (k + 1,) → (k, k)."""
+        used = np.flatnonzero(self.design_map[:-1].any(axis=0))
+        rows = self.design_map[:-1, used]
+        return np.asarray(rows @ self.noise.covariance_of_product(self.design_map.T @ beyond, used) @ rows.T)
+
+    def residual_variance(self, beyond: FloatArray, degrees_of_freedom: float | None = None) -> float:
+        """bᵀM b over the number of rows, or over the degrees of freedom; 0 where noise made it negative."""
+        over = self.n_rows if degrees_of_freedom is None else degrees_of_freedom
+        return max(float(beyond @ self.moments @ beyond), 0.0) / over
+
+    def error_covariance(self, beyond: FloatArray) -> FloatArray:
+        """Cov(g) at b: of the noise, and of a sample whose residuals have one variance."""
+        return self.noise_covariance(beyond) + self.residual_variance(beyond) * self.psd_gram
+
+    @cached_property
+    def solution(self) -> FloatArray:
+        """β of the equations as they are, shape (k,)."""
+        result = np.linalg.lstsq(self.gram, self.moments[:-1, -1], rcond=None)[0]
+        return np.asarray(result, dtype=np.float64)
+
+    @cached_property
+    def delta_method_errors(self) -> FloatArray:
+        """What standard errors would be by the delta method, whether it holds or not, shape (k,)."""
+        solved = np.linalg.pinv(self.gram)
+        covariance = solved @ self.error_covariance(np.append(-self.solution, 1.0)) @ solved.T
+        return np.asarray(np.sqrt(np.maximum(np.diag(covariance), 0.0)), dtype=np.float64)
 
     @property
     def degrees_of_freedom(self) -> float:
         """n − k, at least 1."""
-        return max(self.equations.n_rows - self.equations.n_regressors, 1.0)
+        return max(self.n_rows - self.n_regressors, 1.0)
 
     @cached_property
     def beyond(self) -> FloatArray:
         """b = (−β̂, 1), shape (k + 1,)."""
-        return np.append(-self.equations.solution, 1.0)
+        return np.append(-self.solution, 1.0)
+
+    @cached_property
+    def units_map(self) -> FloatArray:
+        """Linear map from β to the coefficients in the table's units, shape (k, k)."""
+        return np.eye(self.n_regressors) if self.units is None else self.units
 
     @cached_property
     def coefficients(self) -> FloatArray:
         """In the table's units, the constant first where there is one, shape (k,)."""
-        result = np.asarray(self.units @ self.equations.solution, dtype=np.float64)
-        if self.equations.with_constant:
+        result = np.asarray(self.units_map @ self.solution, dtype=np.float64)
+        if self.with_constant:
             result[0] += self.offset
         return result
 
@@ -343,14 +339,14 @@ class CoefficientInference:
     @unless_beyond_floating_point(_unknown_matrix)
     def privacy_covariance(self) -> FloatArray:
         """The part of Cov(β̂) that is privacy's noise, in the table's units, shape (k, k)."""
-        return self._carried(self.equations.noise_covariance(self.beyond))
+        return self._carried(self.noise_covariance(self.beyond))
 
     @cached_property
     @unless_beyond_floating_point(_unknown_matrix)
     def sampling_covariance(self) -> FloatArray:
         """The part of Cov(β̂) that is there without privacy, in the table's units, shape (k, k)."""
-        variance = self.equations.residual_variance(self.beyond, self.degrees_of_freedom)
-        return self._carried(variance * self.equations.psd_gram)
+        variance = self.residual_variance(self.beyond, self.degrees_of_freedom)
+        return self._carried(variance * self.psd_gram)
 
     @cached_property
     def privacy_errors(self) -> FloatArray:
@@ -364,15 +360,15 @@ class CoefficientInference:
 
     def residual_deviation(self, level: float = 0.5) -> float:
         """What the standard deviation of the residuals is at most, with confidence ``level``, in the table's units."""
-        total = float(self.beyond @ self.equations.moments @ self.beyond)
-        total += float(scipy.special.ndtri(level)) * self.equations.residual_noise(self.beyond)
+        total = float(self.beyond @ self.moments @ self.beyond)
+        total += float(scipy.special.ndtri(level)) * self.residual_noise(self.beyond)
         return math.sqrt(max(total, 0.0) / self.degrees_of_freedom) * self.target_unit
 
     @cached_property
     def residuals_are_noise(self) -> bool:
         """Whether noise alone could have made the residuals' sum of squares what it is (two standard deviations or less)."""
-        total = float(self.beyond @ self.equations.moments @ self.beyond)
-        return total <= 2.0 * self.equations.residual_noise(self.beyond)
+        total = float(self.beyond @ self.moments @ self.beyond)
+        return total <= 2.0 * self.residual_noise(self.beyond)
 
     @property
     def about_residuals(self) -> str:
@@ -390,21 +386,21 @@ class CoefficientInference:
     @unless_beyond_floating_point(_unbounded)
     def intervals(self, level: float) -> FloatArray:
         """Confidence intervals in the table's units, shape (k, 2); infinite ends where the release bounds nothing."""
-        if self.equations.delta_method_valid:
+        if self.delta_method_valid:
             reach = float(scipy.special.stdtrit(self.degrees_of_freedom, 0.5 + 0.5 * level)) * self.standard_errors
             return np.column_stack([self.coefficients - reach, self.coefficients + reach])
         limit = float(scipy.special.chdtri(1, 1.0 - level))
-        return np.array([self._inverted(index, limit) for index in range(self.equations.n_regressors)])
+        return np.array([self._inverted(index, limit) for index in range(self.n_regressors)])
 
     @cached_property
     @unless_beyond_floating_point(_unknown_values)
     def p_values(self) -> FloatArray:
         """Of the hypothesis that the coefficient is 0, two-sided, shape (k,)."""
-        if self.equations.delta_method_valid:
+        if self.delta_method_valid:
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = np.abs(self.coefficients) / self.standard_errors
             return np.asarray(2.0 * scipy.special.stdtr(self.degrees_of_freedom, -ratio))
-        return np.array([self.inverted_p_value(index, 0.0) for index in range(self.equations.n_regressors)])
+        return np.array([self.inverted_p_value(index, 0.0) for index in range(self.n_regressors)])
 
     @unless_beyond_floating_point(_unknown_value)
     def inverted_p_value(self, place: int, value: float) -> float:
@@ -413,7 +409,7 @@ class CoefficientInference:
         The intervals of a fit that is not identified are the values at which it is 1 − ``level`` or above.
         """
         equations = self._equations_of(place)
-        fixed = {place: -value / float(self.units[place, place]), equations.n_regressors: 1.0}
+        fixed = {place: -value / float(self.units_map[place, place]), equations.n_regressors: 1.0}
         return float(
             scipy.special.chdtrc(1, _smallest_statistic(equations, fixed, np.append(-equations.solution, 1.0)))
         )
@@ -422,29 +418,34 @@ class CoefficientInference:
     @unless_beyond_floating_point(_unknown_value)
     def p_value_of_fit(self) -> float:
         """Of the hypothesis that all coefficients but the constant are 0; it holds whether the fit is identified or not."""
-        last = self.equations.n_regressors
-        fixed = dict.fromkeys(range(1 if self.equations.with_constant else 0, last), 0.0)
+        last = self.n_regressors
+        fixed = dict.fromkeys(range(1 if self.with_constant else 0, last), 0.0)
         if not fixed:
             return math.nan
-        return float(scipy.special.chdtrc(len(fixed), _smallest_statistic(self.equations, fixed | {last: 1.0})))
+        return float(scipy.special.chdtrc(len(fixed), _smallest_statistic(self, fixed | {last: 1.0})))
 
     def _equations_of(self, place: int) -> NormalEquations:
         """The equations in which a coefficient of the table's units is one of β, but for its unit."""
-        return self.at_zero if place == 0 and self.at_zero is not None else self.equations
+        return self.at_zero if place == 0 and self.at_zero is not None else self
 
     def _inverted(self, place: int, limit: float) -> tuple[float, float]:
         equations = self._equations_of(place)
         step = 2.0 * float(equations.delta_method_errors[place])
         lower, upper = confidence_limits(equations, place, limit, step)
-        unit = float(self.units[place, place])
+        unit = float(self.units_map[place, place])
         return lower * unit, upper * unit
 
     def _carried(self, of_equations: FloatArray) -> FloatArray:
         """Cov(g) → Cov(β̂) in the table's units."""
-        solved = self.units @ np.linalg.pinv(self.equations.gram)
+        solved = self.units_map @ np.linalg.pinv(self.gram)
         return np.asarray(solved @ of_equations @ solved.T)
 
     def _errors(self, covariance: FloatArray) -> FloatArray:
         if not self.identified:
             return np.full(len(covariance), np.nan)
         return np.asarray(np.sqrt(np.maximum(np.diag(covariance), 0.0)), dtype=np.float64)
+
+
+def _count_noise_is_known(release: Released) -> bool:
+    """A run of no additive law releases a sum with a count whose noise its record states."""
+    return release.noise is None or release.noise.count_variance is not None or release.count_is_public
